@@ -1,0 +1,23 @@
+# The commands of this repository. `make` alone lists them.
+SHELL := /bin/bash
+CARGO ?= cargo
+export CARGO_TERM_COLOR ?= never
+
+.DEFAULT_GOAL := help
+.PHONY: help test test-peers lint unit
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+lint: ## formatting and lints
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+unit: ## pure tests, no processes
+	$(CARGO) test --workspace --lib --bins --locked
+
+test: lint ## everything that must hold, but the heavy peers
+	$(CARGO) test --workspace --locked
+
+test-peers: ## the suites that need heavy peers
+	@echo "no suite of this tree needs a heavy peer"

@@ -1,0 +1,3 @@
+//! Wire types: the admission review envelope and the few foreign objects that our bindings lack.
+
+pub mod review;

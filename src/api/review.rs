@@ -1,0 +1,94 @@
+//! The AdmissionReview envelope, ours: the object stays raw, the patch goes out as base64.
+//!
+//! In: the body of a request, capped by the caller. Out: a borrowed [`Request`], and for the way back the bytes of
+//! an AdmissionReview. Promises: the uid is echoed whenever it can be read; nothing here copies the object.
+//! kube's own types buffer the whole document and write the patch as a list of integers (anchors 1.4).
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// The only version answered.
+pub const API_VERSION: &str = "admission.k8s.io/v1";
+
+/// What is done to the object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Operation {
+    /// The object is new.
+    Create,
+    /// The object exists and changes.
+    Update,
+    /// The object goes away; `object` is null.
+    Delete,
+    /// A connection to a subresource.
+    Connect,
+}
+
+/// Group, version and kind (or resource) of the reviewed object.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct GroupVersionKind<'a> {
+    /// API group, empty for core.
+    #[serde(borrow, default)]
+    pub group: Cow<'a, str>,
+    /// API version.
+    #[serde(borrow, default)]
+    pub version: Cow<'a, str>,
+    /// Kind.
+    #[serde(borrow, default)]
+    pub kind: Cow<'a, str>,
+}
+
+/// Which of our webhooks was called; set by the route, never by the wire.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// A mutating webhook.
+    #[default]
+    Mutate,
+    /// A validating webhook.
+    Validate,
+}
+
+/// One admission request, borrowed from the body.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request<'a> {
+    /// Which webhook asks.
+    #[serde(skip)]
+    pub phase: Phase,
+    /// Identifies the review; echoed in the answer.
+    #[serde(borrow)]
+    pub uid: Cow<'a, str>,
+    /// Kind of `object`.
+    #[serde(borrow, default)]
+    pub kind: GroupVersionKind<'a>,
+    /// Subresource, when the request is for one.
+    #[serde(borrow, default)]
+    pub sub_resource: Option<Cow<'a, str>>,
+    /// Name, empty while the API server has still to generate it.
+    #[serde(borrow, default)]
+    pub name: Option<Cow<'a, str>>,
+    /// Namespace; the object's own may be empty.
+    #[serde(borrow, default)]
+    pub namespace: Option<Cow<'a, str>>,
+    /// What is done.
+    pub operation: Operation,
+    /// Nothing will be stored.
+    #[serde(default)]
+    pub dry_run: Option<bool>,
+    /// The object as received; `None` for DELETE.
+    #[serde(borrow, default)]
+    pub object: Option<&'a RawValue>,
+    /// The stored object, for UPDATE and DELETE.
+    #[serde(borrow, default)]
+    pub old_object: Option<&'a RawValue>,
+}
+
+impl Request<'_> {
+    /// The namespace, empty for cluster-scoped objects.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        self.namespace.as_deref().unwrap_or("")
+    }
+}

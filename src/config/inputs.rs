@@ -1,0 +1,30 @@
+//! What the watches (or a stream of manifests) know, before it is resolved.
+//!
+//! Built by `runtime::stores` from projections and by the command line from files; read by [`super::view`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::view::{JobOwner, Ownership};
+
+/// One ConfigMap of an agent namespace that configuration may depend on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConfigMapInput {
+    /// Carries `kagenti.io/defaults=true`.
+    pub is_defaults: bool,
+    /// `data`, as stored.
+    pub data: BTreeMap<String, String>,
+}
+
+/// One namespace, as observed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamespaceInputs {
+    /// The labels admission reads: `kagenti-enabled` and `pod-security.kubernetes.io/enforce`.
+    pub labels: BTreeMap<String, String>,
+    /// ConfigMaps of a watched name, and those labelled `kagenti.io/defaults=true`, by name.
+    pub config_maps: BTreeMap<String, ConfigMapInput>,
+    /// ServiceAccounts by name.
+    pub service_accounts: BTreeMap<Arc<str>, Ownership>,
+    /// Jobs by name.
+    pub jobs: BTreeMap<Arc<str>, JobOwner>,
+}

@@ -1,0 +1,17 @@
+//! From files and cluster objects to one immutable snapshot.
+//!
+//! ```text
+//! platform file ─► schema ─┐
+//! gates file    ─► gates  ─┤
+//! ConfigMaps    ─► view   ─┴─► layers::resolve ─► Resolved (per namespace) ─► Snapshot
+//! ```
+//!
+//! Bytes and parsed objects go in; validated values with provenance come out. Nothing here reads a file, a clock or
+//! the network, and a value that fails to parse never replaces a good one: the caller keeps the last.
+
+pub mod gates;
+pub mod inputs;
+pub mod layers;
+pub mod resolved;
+pub mod snapshot;
+pub mod view;

@@ -1,0 +1,141 @@
+//! Every label, annotation, object, container, volume and port name, once.
+//!
+//! Contract names come from `spec/authbridge-webhook.md` 3.1, 5, 7.4 and 9. The prefix `kagenti.io` stands only
+//! here, because upstream has since been renamed and both will be spoken.
+
+/// Pod label: `agent` or `tool`; what enrols a Pod.
+pub const LABEL_TYPE: &str = "kagenti.io/type";
+/// Pod label: `disabled` opts the Pod out.
+pub const LABEL_INJECT: &str = "kagenti.io/inject";
+/// Value of [`LABEL_INJECT`] that opts out.
+pub const INJECT_DISABLED: &str = "disabled";
+/// Pod label: `false` leaves out envoy-proxy and proxy-init.
+pub const LABEL_ENVOY_PROXY: &str = "kagenti.io/envoy-proxy-inject";
+/// Pod label: `false` leaves out the SPIRE parts.
+pub const LABEL_SPIFFE_HELPER: &str = "kagenti.io/spiffe-helper-inject";
+/// Pod label: `true` asks for the registration sidecar.
+pub const LABEL_CLIENT_REGISTRATION: &str = "kagenti.io/client-registration-inject";
+/// Namespace label: `false` opts the namespace out; `true` is needed with `requireNamespaceLabel`.
+pub const LABEL_NAMESPACE_ENABLED: &str = "kagenti-enabled";
+/// Label of ConfigMaps whose `config.yaml` is a namespace layer of the configuration.
+pub const LABEL_DEFAULTS: &str = "kagenti.io/defaults";
+/// Ownership marker that upstream's readers expect on what the webhook needs.
+pub const LABEL_MANAGED_BY: &str = "kagenti.io/managed-by";
+/// Value of [`LABEL_MANAGED_BY`] on ServiceAccounts made for injected Pods.
+pub const MANAGED_BY_WEBHOOK: &str = "webhook";
+/// Ownership marker of Kubernetes' recommended labels.
+pub const LABEL_APP_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// Value of [`LABEL_APP_MANAGED_BY`] that we write.
+pub const MANAGED_BY_DRAWBRIDGE: &str = "drawbridge";
+/// Value of [`LABEL_APP_MANAGED_BY`] that the Go operator wrote; read as ours when owner and name agree.
+pub const MANAGED_BY_UPSTREAM: &str = "kagenti-operator";
+/// Label the Deployment and StatefulSet controllers put on Pods of one template.
+pub const LABEL_POD_TEMPLATE_HASH: &str = "pod-template-hash";
+
+/// Pod annotation: which mode; see [`crate::domain::mode::Mode`].
+pub const ANNOTATION_MODE: &str = "kagenti.io/authbridge-mode";
+/// Pod annotation: comma list of outbound ports that bypass the proxy.
+pub const ANNOTATION_OUTBOUND_EXCLUDE: &str = "kagenti.io/outbound-ports-exclude";
+/// Pod annotation: comma list of inbound ports that bypass the proxy.
+pub const ANNOTATION_INBOUND_EXCLUDE: &str = "kagenti.io/inbound-ports-exclude";
+/// Pod annotation: name of the Secret with operator-managed client credentials.
+pub const ANNOTATION_CREDENTIALS: &str = "kagenti.io/keycloak-client-credentials-secret-name";
+/// Template annotation: hash of everything that would change the injected result.
+pub const ANNOTATION_CONFIG_HASH: &str = "kagenti.io/config-hash";
+/// Pod annotation: what we injected, part by part, with a digest each (JSON). Ours, protected.
+pub const ANNOTATION_STATUS: &str = "kagenti.io/authbridge-status";
+/// Pod annotation: the runtime configuration (YAML), delivered by a downwardAPI volume. Ours, protected.
+pub const ANNOTATION_RUNTIME_CONFIG: &str = "kagenti.io/authbridge-config";
+/// Pod annotation: `auto` or `disabled`; overrides the platform's `nativeSidecars`.
+pub const ANNOTATION_NATIVE_SIDECARS: &str = "kagenti.io/native-sidecars";
+/// Annotation the API server puts on static Pods' mirrors.
+pub const ANNOTATION_MIRROR: &str = "kubernetes.io/config.mirror";
+/// Scheduling gate that the MutatingAdmissionPolicy adds and every allowing answer removes.
+pub const SCHEDULING_GATE: &str = "drawbridge/injection";
+
+/// Container: Envoy with the ext_proc server.
+pub const CONTAINER_ENVOY: &str = "envoy-proxy";
+/// Init container: installs the redirection rules.
+pub const CONTAINER_PROXY_INIT: &str = "proxy-init";
+/// Container: fetches SVIDs.
+pub const CONTAINER_SPIFFE_HELPER: &str = "spiffe-helper";
+/// Container: registers the workload at Keycloak.
+pub const CONTAINER_REGISTRATION: &str = "kagenti-client-registration";
+/// Container: the reverse and forward proxy of mode proxy-sidecar.
+pub const CONTAINER_AUTHBRIDGE_PROXY: &str = "authbridge-proxy";
+/// Container: the combined sidecar behind gate `combinedSidecar`.
+pub const CONTAINER_AUTHBRIDGE: &str = "authbridge";
+/// All container names that are ours.
+pub const OUR_CONTAINERS: [&str; 6] = [
+    CONTAINER_ENVOY,
+    CONTAINER_PROXY_INIT,
+    CONTAINER_SPIFFE_HELPER,
+    CONTAINER_REGISTRATION,
+    CONTAINER_AUTHBRIDGE_PROXY,
+    CONTAINER_AUTHBRIDGE,
+];
+
+/// Volume: emptyDir shared by our containers.
+pub const VOLUME_SHARED: &str = "shared-data";
+/// Volume: the SPIRE CSI driver.
+pub const VOLUME_SPIRE_SOCKET: &str = "spire-agent-socket";
+/// Volume: helper.conf.
+pub const VOLUME_SPIFFE_HELPER: &str = "spiffe-helper-config";
+/// Volume: SVIDs.
+pub const VOLUME_SVID: &str = "svid-output";
+/// Volume: envoy.yaml.
+pub const VOLUME_ENVOY: &str = "envoy-config";
+/// Volume: routes.yaml.
+pub const VOLUME_ROUTES: &str = "authproxy-routes";
+/// Volume: downwardAPI copy of [`ANNOTATION_RUNTIME_CONFIG`].
+pub const VOLUME_RUNTIME_CONFIG: &str = "authbridge-runtime-config";
+/// Volume: projected credentials Secret, in place of [`VOLUME_SHARED`] in our containers.
+pub const VOLUME_CREDENTIALS: &str = "kagenti-credentials";
+
+/// ConfigMap of environment values (`KEYCLOAK_URL`, `ISSUER`, …).
+pub const CONFIG_MAP_AUTHBRIDGE: &str = "authbridge-config";
+/// ConfigMap whose `config.yaml` is the base of the runtime configuration.
+pub const CONFIG_MAP_RUNTIME: &str = "authbridge-runtime-config";
+/// ConfigMap with `helper.conf`.
+pub const CONFIG_MAP_SPIFFE_HELPER: &str = "spiffe-helper-config";
+/// ConfigMap with `envoy.yaml`.
+pub const CONFIG_MAP_ENVOY: &str = "envoy-config";
+/// ConfigMap with `routes.yaml`.
+pub const CONFIG_MAP_ROUTES: &str = "authproxy-routes";
+/// The ConfigMaps a controller makes in every namespace with an enrolled workload.
+pub const NAMESPACE_CONFIG_MAPS: [&str; 4] =
+    [CONFIG_MAP_AUTHBRIDGE, CONFIG_MAP_SPIFFE_HELPER, CONFIG_MAP_ENVOY, CONFIG_MAP_ROUTES];
+/// All fixed ConfigMap names that are watched by name.
+pub const WATCHED_CONFIG_MAPS: [&str; 5] =
+    [CONFIG_MAP_AUTHBRIDGE, CONFIG_MAP_RUNTIME, CONFIG_MAP_SPIFFE_HELPER, CONFIG_MAP_ENVOY, CONFIG_MAP_ROUTES];
+/// Secret with the Keycloak administrator's credentials, in the agent namespace.
+pub const SECRET_KEYCLOAK_ADMIN: &str = "keycloak-admin-secret";
+/// CSI driver of SPIRE.
+pub const CSI_DRIVER_SPIFFE: &str = "csi.spiffe.io";
+
+/// Namespace of the operator unless `POD_NAMESPACE` says otherwise.
+pub const OPERATOR_NAMESPACE: &str = "kagenti-system";
+/// Namespaces the webhooks never see, besides the operator's own.
+pub const SYSTEM_NAMESPACES: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
+/// ConfigMap that parametrises the gate policy; key `types`.
+pub const CONFIG_MAP_GATE: &str = "drawbridge-gate";
+/// ConfigMap with the platform file, key `config.yaml`.
+pub const CONFIG_MAP_PLATFORM: &str = "kagenti-platform-config";
+/// ConfigMap with the feature gates, key `feature-gates.yaml`.
+pub const CONFIG_MAP_GATES: &str = "kagenti-feature-gates";
+/// Secret with the self-managed certificate authority.
+pub const SECRET_AUTHORITY: &str = "drawbridge-webhook-ca";
+/// Service in front of the webhook port.
+pub const SERVICE_WEBHOOK: &str = "drawbridge-webhook";
+/// Name of the Lease that decides which replica's controllers write.
+pub const LEASE: &str = "drawbridge-controllers";
+/// MutatingWebhookConfiguration and ValidatingWebhookConfiguration name.
+pub const WEBHOOK_CONFIGURATION: &str = "drawbridge";
+/// Webhook entry that injects sidecars.
+pub const WEBHOOK_INJECT: &str = "inject.kagenti.io";
+/// Warn-only webhook entry on workloads.
+pub const WEBHOOK_EXPLAIN: &str = "explain.kagenti.io";
+/// Path of the injecting webhook (`spec/operator-runtime.md` Part 5).
+pub const PATH_INJECT: &str = "/mutate-workloads-authbridge";
+/// Path of the warn-only webhook.
+pub const PATH_EXPLAIN: &str = "/explain-workloads-authbridge";

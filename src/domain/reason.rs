@@ -1,0 +1,117 @@
+//! The closed set of reason codes (design, law 6).
+//!
+//! One word travels everywhere: metric label, admission warning, audit annotation, Event, condition, log field,
+//! command line output and the generated table of the README. A new reason is a row of the table below.
+
+/// What a reason stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// The object was allowed, with our parts in it.
+    Injected,
+    /// The object was allowed untouched.
+    Skipped,
+    /// The object was refused.
+    Denied,
+    /// The object was allowed, and something deserves a person's attention.
+    Warning,
+}
+
+impl Class {
+    /// The word used in tables and metric labels.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Class::Injected => "injected",
+            Class::Skipped => "skipped",
+            Class::Denied => "denied",
+            Class::Warning => "warning",
+        }
+    }
+}
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident, $class:ident, $sentence:literal;)*) => {
+        /// Why something was decided.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Reason { $($(#[$doc])* #[doc = $sentence] $name,)* }
+
+        impl Reason {
+            /// Every reason, in documentation order.
+            pub const ALL: &'static [Reason] = &[$(Reason::$name,)*];
+
+            /// The code, as written in metrics, conditions and Events.
+            #[must_use]
+            pub fn code(self) -> &'static str {
+                match self { $(Reason::$name => stringify!($name),)* }
+            }
+
+            /// What this reason stands for.
+            #[must_use]
+            pub fn class(self) -> Class {
+                match self { $(Reason::$name => Class::$class,)* }
+            }
+
+            /// One sentence for people, without the facts of the single case.
+            #[must_use]
+            pub fn sentence(self) -> &'static str {
+                match self { $(Reason::$name => $sentence,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    Injected, Injected, "the AuthBridge sidecars were added";
+    AlreadyInjected, Skipped, "everything we would add is already there, unchanged";
+    Removed, Injected, "parts we had added before were taken out, because they no longer apply";
+    NotRegistered, Skipped, "this kind, operation or subresource is not one we act on";
+    NotAPod, Skipped, "the object is not a Pod";
+    NoTypeLabel, Skipped, "label kagenti.io/type is neither agent nor tool";
+    GlobalDisabled, Skipped, "feature gate globalEnabled is false";
+    ToolsDisabled, Skipped, "the Pod is a tool and feature gate injectTools is false";
+    OptedOut, Skipped, "label kagenti.io/inject is disabled";
+    NamespaceOptedOut, Skipped, "the namespace carries kagenti-enabled=false";
+    NamespaceNotEnrolled, Skipped, "requireNamespaceLabel is on and the namespace does not carry kagenti-enabled=true";
+    SystemNamespace, Skipped, "the namespace belongs to Kubernetes or to Drawbridge itself";
+    MirrorPod, Skipped, "the Pod mirrors a static Pod, which admission cannot change";
+    NoContainers, Skipped, "the Pod has no containers; the API server will refuse it";
+    NothingToInject, Skipped, "every sidecar is switched off by a gate or a label";
+    ModeWaypoint, Skipped, "mode waypoint adds nothing to the Pod";
+    BadReview, Denied, "the admission review could not be read";
+    Undecodable, Denied, "the object could not be read";
+    HostNetwork, Denied, "the Pod uses the node's network, where redirection rules would change the node";
+    WindowsPod, Denied, "the sidecars exist for Linux only";
+    ContainerNameCollision, Denied, "a container of the Pod has the name of one of our sidecars";
+    VolumeCollision, Denied, "a volume of the Pod has the name of one of ours and another source";
+    NoFreePort, Denied, "no port is left for the proxy";
+    PortCollision, Denied, "a container of the Pod listens on a port that the sidecar needs";
+    ProxyUidInUse, Denied, "a container of the Pod runs as the proxy's user and would bypass it";
+    PodSecurityForbids, Denied, "the namespace's Pod Security level rejects what would be injected";
+    RuntimeConfigTooLarge, Denied, "the runtime configuration is larger than 64 KiB";
+    ImageMissing, Denied, "the platform file names no image for a sidecar that is needed";
+    ModeNotAvailable, Denied, "the AgentRuntime names a mode that does not exist";
+    ServiceAccountPending, Denied, "the workload's ServiceAccount is not there yet; the controller will try again";
+    ServiceAccountConflict, Denied, "a ServiceAccount of the workload's name exists and is not ours";
+    OwnerPending, Denied, "the Job that owns the Pod is not known yet; the controller will try again";
+    NotReady, Denied, "this replica has not read the cluster yet";
+    DeadlineExceeded, Denied, "the answer could not be given in the time the API server allows";
+    Overloaded, Denied, "too many reviews are waiting";
+    InternalError, Denied, "a defect in Drawbridge; the review was answered all the same";
+    UnknownMode, Warning, "the mode does not exist; the default mode is used";
+    UnknownValue, Warning, "a label or annotation has a value that means nothing";
+    PortDropped, Warning, "an entry of a port list is not a port and was left out";
+    SpireUnavailable, Warning, "CSI driver csi.spiffe.io is absent; the SPIRE parts were left out";
+    SpireDriverMissing, Warning, "SPIRE is required and CSI driver csi.spiffe.io is absent; the Pod will wait for it";
+    RegistrationSuperseded, Warning, "credentials are managed for the Pod; the registration sidecar was left out";
+    IssuerMissing, Warning, "ConfigMap authbridge-config has no key ISSUER; tokens cannot be validated";
+    ServiceAccountKept, Warning, "the Pod keeps its ServiceAccount, because nobody makes one for its owner";
+    ProxyEnvironmentKept, Warning, "a container sets a proxy variable of its own, which was kept";
+    SharedDataMounted, Warning, "a container of the Pod mounts shared-data and sees the credentials, without rotation";
+    NoDeclaredPort, Warning, "no container declares a port; the proxy has nothing to protect";
+    LabelIgnored, Warning, "a label or annotation has no effect in this mode";
+    ValueShadowed, Warning, "a value was set in one place and overridden in another";
+    NamespaceConfigUnreadable, Warning, "a ConfigMap of the namespace could not be read; its last good value is used";
+    CombinedIncomplete, Warning, "gate combinedSidecar is on and the envoy decision is no, so nothing intercepts traffic";
+    NotIntercepted, Warning, "traffic of this Pod is not intercepted, because the proxy is switched off";
+    OverrideNotAllowed, Warning, "a key of a namespace ConfigMap is not among namespaceOverrides and was ignored";
+}

@@ -1,0 +1,95 @@
+//! Which workload a Pod belongs to, and the names of objects derived from it.
+//!
+//! The webhook refers to these objects and the controllers make them: both call the functions here
+//! (design, law 2).
+
+/// The kinds that make Pods, and what their API group is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WorkloadKind {
+    /// `apps/v1` Deployment.
+    Deployment,
+    /// `apps/v1` ReplicaSet without a Deployment.
+    ReplicaSet,
+    /// `apps/v1` StatefulSet.
+    StatefulSet,
+    /// `apps/v1` DaemonSet.
+    DaemonSet,
+    /// `batch/v1` Job without a CronJob.
+    Job,
+    /// `batch/v1` CronJob.
+    CronJob,
+    /// `agents.x-k8s.io` Sandbox.
+    Sandbox,
+    /// A Pod nobody controls.
+    Pod,
+    /// A controller of another kind.
+    Unknown,
+}
+
+impl WorkloadKind {
+    /// The kinds whose Pods get a dedicated ServiceAccount made ahead by a controller.
+    pub const WITH_TEMPLATE: [WorkloadKind; 6] = [
+        WorkloadKind::Deployment,
+        WorkloadKind::ReplicaSet,
+        WorkloadKind::StatefulSet,
+        WorkloadKind::DaemonSet,
+        WorkloadKind::Job,
+        WorkloadKind::CronJob,
+    ];
+
+    /// The kind as manifests spell it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            WorkloadKind::Deployment => "Deployment",
+            WorkloadKind::ReplicaSet => "ReplicaSet",
+            WorkloadKind::StatefulSet => "StatefulSet",
+            WorkloadKind::DaemonSet => "DaemonSet",
+            WorkloadKind::Job => "Job",
+            WorkloadKind::CronJob => "CronJob",
+            WorkloadKind::Sandbox => "Sandbox",
+            WorkloadKind::Pod => "Pod",
+            WorkloadKind::Unknown => "Unknown",
+        }
+    }
+
+    /// The API group, empty for core.
+    #[must_use]
+    pub fn group(self) -> &'static str {
+        match self {
+            WorkloadKind::Deployment
+            | WorkloadKind::ReplicaSet
+            | WorkloadKind::StatefulSet
+            | WorkloadKind::DaemonSet => "apps",
+            WorkloadKind::Job | WorkloadKind::CronJob => "batch",
+            WorkloadKind::Sandbox => "agents.x-k8s.io",
+            WorkloadKind::Pod | WorkloadKind::Unknown => "",
+        }
+    }
+
+    /// The kind of that group and name, when it is one of ours.
+    #[must_use]
+    pub fn from_group_kind(group: &str, kind: &str) -> Option<Self> {
+        Self::WITH_TEMPLATE
+            .into_iter()
+            .chain([WorkloadKind::Sandbox, WorkloadKind::Pod])
+            .find(|known| known.group() == group && known.as_str() == kind)
+    }
+}
+
+/// The workload a Pod belongs to: what names its ServiceAccount and its OAuth client.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Workload {
+    /// What makes the Pods.
+    pub kind: WorkloadKind,
+    /// Its name; for a Pod without owner the Pod's own.
+    pub name: String,
+}
+
+impl Workload {
+    /// The dedicated ServiceAccount of this workload (`spec/authbridge-webhook.md` 3.5).
+    #[must_use]
+    pub fn service_account(&self) -> &str {
+        &self.name
+    }
+}

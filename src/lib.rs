@@ -1,0 +1,23 @@
+//! Drawbridge: admission webhook, controllers and command line in one crate.
+//!
+//! The layers, from the inside out; each may import only what stands to its left
+//! (the table is held by `tests/architecture.rs`):
+//!
+//! ```text
+//! domain ─► api ─► config ─► admission          pure: no I/O, no clock, no async
+//!                                │
+//!                 controllers, runtime           working: watches, writes, sockets
+//!                                │
+//!                               cli              wiring and people
+//! ```
+//!
+//! The promise everything else serves is one function:
+//! [`admission::evaluate`]`(&Request, &Snapshot) -> Verdict`.
+
+pub mod admission;
+pub mod api;
+pub mod cli;
+pub mod config;
+pub mod controllers;
+pub mod domain;
+pub mod runtime;

@@ -1,0 +1,1 @@
+//! Process machinery: sockets, certificates, watches, leadership, telemetry.
