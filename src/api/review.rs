@@ -1,15 +1,24 @@
 //! The AdmissionReview envelope, ours: the object stays raw, the patch goes out as base64.
 //!
 //! In: the body of a request, capped by the caller. Out: a borrowed [`Request`], and for the way back the bytes of
-//! an AdmissionReview. Promises: the uid is echoed whenever it can be read; nothing here copies the object.
+//! an AdmissionReview. Promises: the uid is echoed whenever it can be read; nothing here copies the object, and no
+//! depth of nesting costs stack, since what is not needed is skipped without recursion.
 //! kube's own types buffer the whole document and write the patch as a list of integers (anchors 1.4).
+
+mod parse;
+mod response;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-/// The only version answered.
+pub use parse::{BadReview, Fault, parse, uid};
+pub use response::{Response, Status, encode, status_reason};
+
+/// The version we ask for in our webhook configurations.
 pub const API_VERSION: &str = "admission.k8s.io/v1";
 
 /// What is done to the object.
@@ -64,13 +73,13 @@ pub struct Request<'a> {
     #[serde(borrow, default)]
     pub kind: GroupVersionKind<'a>,
     /// Subresource, when the request is for one.
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "text")]
     pub sub_resource: Option<Cow<'a, str>>,
     /// Name, empty while the API server has still to generate it.
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "text")]
     pub name: Option<Cow<'a, str>>,
     /// Namespace; the object's own may be empty.
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "text")]
     pub namespace: Option<Cow<'a, str>>,
     /// What is done.
     pub operation: Operation,
@@ -91,4 +100,11 @@ impl Request<'_> {
     pub fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or("")
     }
+}
+
+/// An optional string that stays borrowed where it has no escapes (serde's derive copies it inside an `Option`).
+fn text<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'a, str>>, D::Error> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    Ok(Option::<Text<'a>>::deserialize(deserializer)?.map(|text| text.0))
 }
