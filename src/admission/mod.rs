@@ -1,8 +1,11 @@
-//! The decision: one pure function for the server, the command line, the configuration hash and the tests.
+//! One review in, one verdict out: the pure function the server, the command line and the tests share.
 //!
-//! In: a request as received and a snapshot. Out: a verdict. Promises: no I/O, no clock, no panic on any input;
-//! equal inputs give equal verdicts; the patch, applied, gives an object on which the next patch is empty.
+//! `evaluate` looks the request up in a table (phase, operation, group, kind) and runs the row's handler. It performs
+//! no I/O, reads no clock and never awaits; a fact that the snapshot lacks is a reason, not a look-up.
+//! Promises: no panic for any JSON; equal inputs give equal answers; every operation of an answer applies to the
+//! object as received; and an answer's patch, applied, gives an object on which the next patch is empty.
 
+pub mod explanation;
 pub mod inject;
 pub mod patch;
 pub mod verdict;
@@ -10,33 +13,78 @@ pub mod verdict;
 use crate::api::review::{Operation, Phase, Request};
 use crate::config::snapshot::Snapshot;
 use crate::domain::reason::Reason;
+use explanation::Explanation;
 use verdict::Verdict;
 
 /// One row of the registration table: what we answer, and who answers it.
 struct Handler {
     phase: Phase,
-    operation: Operation,
+    operations: &'static [Operation],
     group: &'static str,
     kind: &'static str,
     run: fn(&Request<'_>, &Snapshot) -> Verdict,
+    explain: fn(&Request<'_>, &Snapshot, &Verdict) -> Explanation,
+}
+
+/// A row of the warn-only review of what makes Pods.
+const fn workload(group: &'static str, kind: &'static str) -> Handler {
+    Handler {
+        phase: Phase::Validate,
+        operations: &[Operation::Create, Operation::Update],
+        group,
+        kind,
+        run: inject::review_workload,
+        explain: inject::explain,
+    }
 }
 
 /// Everything we act on; what is not here is allowed with [`Reason::NotRegistered`].
-const HANDLERS: &[Handler] =
-    &[Handler { phase: Phase::Mutate, operation: Operation::Create, group: "", kind: "Pod", run: inject::review_pod }];
+const HANDLERS: &[Handler] = &[
+    Handler {
+        phase: Phase::Mutate,
+        operations: &[Operation::Create],
+        group: "",
+        kind: "Pod",
+        run: inject::review_pod,
+        explain: inject::explain,
+    },
+    workload("apps", "Deployment"),
+    workload("apps", "StatefulSet"),
+    workload("apps", "DaemonSet"),
+    workload("batch", "Job"),
+    workload("batch", "CronJob"),
+];
+
+fn handler(request: &Request<'_>) -> Option<&'static Handler> {
+    let is_subresource = request.sub_resource.as_deref().is_some_and(|name| !name.is_empty());
+    HANDLERS.iter().find(|row| {
+        !is_subresource
+            && row.phase == request.phase
+            && row.operations.contains(&request.operation)
+            && row.group == request.kind.group
+            && row.kind == request.kind.kind
+    })
+}
 
 /// Decides one admission request from the facts in the snapshot.
 #[must_use]
 pub fn evaluate(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
-    let is_subresource = request.sub_resource.as_deref().is_some_and(|name| !name.is_empty());
-    HANDLERS
-        .iter()
-        .find(|row| {
-            !is_subresource
-                && row.phase == request.phase
-                && row.operation == request.operation
-                && row.group == request.kind.group
-                && row.kind == request.kind.kind
-        })
-        .map_or_else(|| Verdict::skipped(Reason::NotRegistered), |row| (row.run)(request, snapshot))
+    handler(request).map_or_else(|| Verdict::skipped(Reason::NotRegistered), |row| (row.run)(request, snapshot))
+}
+
+/// The same decision, and the tree behind it.
+#[must_use]
+pub fn explain(request: &Request<'_>, snapshot: &Snapshot) -> (Verdict, Explanation) {
+    match handler(request) {
+        Some(row) => {
+            let verdict = (row.run)(request, snapshot);
+            let tree = (row.explain)(request, snapshot, &verdict);
+            (verdict, tree)
+        }
+        None => {
+            let verdict = Verdict::skipped(Reason::NotRegistered);
+            let tree = Explanation::of(&format!("{} {}", request.kind.kind, request.namespace()), &verdict);
+            (verdict, tree)
+        }
+    }
 }

@@ -1,21 +1,67 @@
 //! What was decided, as facts; the caller counts, logs and prints them.
 
+use std::fmt;
+
 use super::patch::PatchOperation;
 use crate::domain::reason::Reason;
 
 /// A refusal, written as a help text (design, law 10).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
+    /// The code that travels everywhere.
+    pub reason: Reason,
     /// HTTP status of the answer (400, 403, 409, 422, 500, 503).
     pub code: u16,
-    /// What happened, in one sentence with the facts of this object.
+    /// What happened, in one sentence with the facts of this object, without a full stop.
     pub sentence: String,
     /// Path of the field at fault, such as `spec.containers[1].ports[0].containerPort`.
     pub field: Option<String>,
     /// The value seen there.
     pub seen: Option<String>,
-    /// What to do about it.
+    /// What to do about it, without a full stop.
     pub remedy: String,
+    /// The exact command that shows more.
+    pub more: Option<String>,
+}
+
+impl Denial {
+    /// A refusal without a field at fault.
+    #[must_use]
+    pub fn new(reason: Reason, code: u16, sentence: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { reason, code, sentence: sentence.into(), field: None, seen: None, remedy: remedy.into(), more: None }
+    }
+
+    /// The same refusal, pointing at a field and the value seen there.
+    #[must_use]
+    pub fn at(mut self, field: impl Into<String>, seen: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self.seen = Some(seen.into());
+        self
+    }
+
+    /// The same refusal, naming the command that shows more.
+    #[must_use]
+    pub fn with_more(mut self, command: impl Into<String>) -> Self {
+        self.more = Some(command.into());
+        self
+    }
+}
+
+impl fmt::Display for Denial {
+    /// `Code: sentence (field: seen). What to do: remedy. More: command`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason.code(), self.sentence)?;
+        match (&self.field, &self.seen) {
+            (Some(field), Some(seen)) => write!(f, " ({field}: {seen})")?,
+            (Some(field), None) => write!(f, " ({field})")?,
+            _ => {}
+        }
+        write!(f, ". What to do: {}.", self.remedy)?;
+        match &self.more {
+            Some(command) => write!(f, " More: {command}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Something the person who applies the object should hear.
@@ -25,6 +71,21 @@ pub struct Warning {
     pub reason: Reason,
     /// One or two sentences: what, where, what to do.
     pub text: String,
+}
+
+impl Warning {
+    /// A warning of that reason.
+    #[must_use]
+    pub fn new(reason: Reason, text: impl Into<String>) -> Self {
+        Self { reason, text: text.into() }
+    }
+}
+
+impl fmt::Display for Warning {
+    /// `Code: text`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason.code(), self.text)
+    }
 }
 
 /// Allowed, allowed with a patch, or refused.
@@ -55,18 +116,40 @@ impl Verdict {
     /// Allowed untouched for `reason`.
     #[must_use]
     pub fn skipped(reason: Reason) -> Self {
-        Self { outcome: Outcome::Allow, reason, warnings: Vec::new(), audit: Vec::new() }
+        Self {
+            outcome: Outcome::Allow,
+            reason,
+            warnings: Vec::new(),
+            audit: vec![("reason", reason.code().to_owned())],
+        }
     }
 
-    /// Refused for `reason`.
+    /// Allowed for `reason` with these operations; untouched when there are none.
     #[must_use]
-    pub fn denied(reason: Reason, denial: Denial) -> Self {
-        Self { outcome: Outcome::Deny(denial), reason, warnings: Vec::new(), audit: Vec::new() }
+    pub fn allowed_with(reason: Reason, operations: Vec<PatchOperation>) -> Self {
+        let outcome = if operations.is_empty() { Outcome::Allow } else { Outcome::Patch(operations) };
+        Self { outcome, ..Self::skipped(reason) }
+    }
+
+    /// Refused.
+    #[must_use]
+    pub fn denied(denial: Denial) -> Self {
+        let reason = denial.reason;
+        Self { outcome: Outcome::Deny(denial), ..Self::skipped(reason) }
     }
 
     /// True unless the object is refused.
     #[must_use]
     pub fn allowed(&self) -> bool {
         !matches!(self.outcome, Outcome::Deny(_))
+    }
+
+    /// The operations of the answer, empty when there are none.
+    #[must_use]
+    pub fn operations(&self) -> &[PatchOperation] {
+        match &self.outcome {
+            Outcome::Patch(operations) => operations,
+            Outcome::Allow | Outcome::Deny(_) => &[],
+        }
     }
 }

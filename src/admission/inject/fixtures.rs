@@ -1,0 +1,170 @@
+//! What the tests of this folder start from: the Pod of `spec/authbridge-webhook.md` 5.6 and its namespace.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::admission::verdict::Verdict;
+use crate::api::review::{GroupVersionKind, Operation, Phase, Request};
+use crate::config::gates::Gates;
+use crate::config::layers::{Field, Layer};
+use crate::config::resolved::{Images, NativeSidecars, Proxy, Resolved, Resources, SpireSwitch, TokenExchange, Trace};
+use crate::config::snapshot::Snapshot;
+use crate::config::view::{ClusterView, NamespaceView, Ownership, PodSecurity};
+use crate::domain::mode::Mode;
+
+/// The configuration of the goldens: classic images, `nativeSidecars: disabled`, `spire: required`.
+pub(in crate::admission) fn resolved() -> Resolved {
+    let file = |value: &str| Field { value: Some(value.to_owned()), layer: Layer::PlatformFile, shadowed: vec![] };
+    let amounts = |cpu: &str, memory: &str, cpu_limit: &str, memory_limit: &str| {
+        Field::built_in(json!({
+            "requests": {"cpu": cpu, "memory": memory}, "limits": {"cpu": cpu_limit, "memory": memory_limit}}))
+    };
+    Resolved {
+        mode: Field::built_in(Mode::EnvoySidecar),
+        images: Images {
+            envoy_proxy: file("REG/authbridge-envoy:latest"),
+            authbridge_light: file("REG/authbridge-light:latest"),
+            proxy_init: file("REG/proxy-init:latest"),
+            spiffe_helper: file("REG/spiffe-helper:latest"),
+            client_registration: file("REG/client-registration:latest"),
+            authbridge: file("REG/authbridge:latest"),
+            pull_policy: Field::built_in("IfNotPresent".to_owned()),
+        },
+        proxy: Proxy {
+            port: Field::built_in(15123),
+            inbound_port: Field::built_in(15124),
+            admin_port: Field::built_in(9901),
+            uid: Field::built_in(1337),
+        },
+        resources: Resources {
+            envoy_proxy: amounts("50m", "64Mi", "200m", "256Mi"),
+            proxy_init: amounts("10m", "10Mi", "10m", "10Mi"),
+            spiffe_helper: amounts("50m", "64Mi", "100m", "128Mi"),
+            client_registration: amounts("50m", "64Mi", "100m", "128Mi"),
+            authbridge: amounts("100m", "128Mi", "300m", "384Mi"),
+        },
+        trust_domain: Field::built_in("cluster.local".to_owned()),
+        spire: Field { value: SpireSwitch::Required, layer: Layer::PlatformFile, shadowed: vec![] },
+        native_sidecars: Field { value: NativeSidecars::Disabled, layer: Layer::PlatformFile, shadowed: vec![] },
+        token_exchange: TokenExchange {
+            token_url: Field::built_in(String::new()),
+            default_audience: Field::built_in(String::new()),
+            default_scopes: Field::built_in(None),
+        },
+        trace: Trace {
+            endpoint: Field::built_in(None),
+            protocol: Field::built_in(None),
+            sampling_ratio: Field::built_in(None),
+        },
+        runtime_base: json!({}),
+        notices: vec![],
+    }
+}
+
+/// Namespace `team1`, with ServiceAccount `weather-agent` of ours and the chart's `authbridge-config`.
+pub(in crate::admission) fn namespace() -> NamespaceView {
+    let config = [
+        ("ISSUER", "https://kc.example/realms/kagenti"),
+        ("KEYCLOAK_URL", "http://keycloak-service.keycloak.svc:8080"),
+        ("KEYCLOAK_REALM", "kagenti"),
+        ("CLIENT_AUTH_TYPE", "client-secret"),
+    ];
+    NamespaceView {
+        enabled_label: None,
+        pod_security: PodSecurity::Privileged,
+        authbridge_config: Some(config.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
+        mounted: BTreeMap::new(),
+        service_accounts: [(Arc::from("weather-agent"), Ownership::Ours)].into(),
+        jobs: BTreeMap::new(),
+        resolved: Arc::new(resolved()),
+    }
+}
+
+/// A snapshot that knows [`namespace`] as `team1`.
+pub(in crate::admission) fn snapshot() -> Snapshot {
+    snapshot_with(|_| {}, |_| {})
+}
+
+/// A snapshot whose configuration and namespace were changed first.
+pub(in crate::admission) fn snapshot_with(
+    configure: impl FnOnce(&mut Resolved),
+    observe: impl FnOnce(&mut NamespaceView),
+) -> Snapshot {
+    let mut in_force = resolved();
+    configure(&mut in_force);
+    let in_force = Arc::new(in_force);
+    let mut view = namespace();
+    view.resolved = Arc::clone(&in_force);
+    observe(&mut view);
+    Snapshot {
+        gates: Gates::default(),
+        require_namespace_label: false,
+        cluster_default: in_force,
+        view: ClusterView {
+            operator_namespace: Arc::from("kagenti-system"),
+            server_version: (1, 33),
+            spiffe_driver: true,
+            namespaces: HashMap::from([(Arc::from("team1"), Arc::new(view))]),
+        },
+    }
+}
+
+/// The Pod of 5.6 without registration label and annotations (the default of section 13).
+pub(in crate::admission) fn pod() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "generateName": "weather-agent-7d4f8b9c5-", "namespace": "team1",
+            "labels": {
+                "app.kubernetes.io/name": "weather-agent", "kagenti.io/type": "agent", "pod-template-hash": "7d4f8b9c5"},
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "weather-agent-7d4f8b9c5", "uid": "1b2c",
+                "controller": true, "blockOwnerDeletion": true}],
+        },
+        "spec": {
+            "serviceAccountName": "default",
+            "containers": [{
+                "name": "agent", "image": "example/weather:v1",
+                "ports": [{"name": "http", "containerPort": 8000, "protocol": "TCP"}],
+                "env": [{"name": "PORT", "value": "8000"}]}],
+        },
+    })
+}
+
+/// The review of that object through the one entry.
+pub(in crate::admission) fn review(
+    phase: Phase,
+    operation: Operation,
+    (group, kind): (&str, &str),
+    object: &Value,
+    snapshot: &Snapshot,
+) -> Verdict {
+    let raw = serde_json::value::to_raw_value(object).unwrap();
+    let request = Request {
+        phase,
+        uid: "review".into(),
+        kind: GroupVersionKind { group: group.into(), version: "v1".into(), kind: kind.into() },
+        sub_resource: None,
+        name: None,
+        namespace: Some("team1".into()),
+        operation,
+        dry_run: None,
+        object: Some(&raw),
+        old_object: None,
+    };
+    crate::admission::evaluate(&request, snapshot)
+}
+
+/// The review of a Pod at CREATE in namespace `team1`.
+pub(in crate::admission) fn review_pod(pod: &Value, snapshot: &Snapshot) -> Verdict {
+    review(Phase::Mutate, Operation::Create, ("", "Pod"), pod, snapshot)
+}
+
+/// The Pod with the answer applied, as the API server would.
+pub(in crate::admission) fn applied(pod: &Value, verdict: &Verdict) -> Value {
+    let mut out = pod.clone();
+    json_patch::patch(&mut out, verdict.operations()).unwrap();
+    out
+}

@@ -1,0 +1,205 @@
+//! A lazy view over a raw Pod or Pod template: `{metadata, spec}` as JSON, never a typed Pod.
+//!
+//! In: any JSON value. Out: labels, annotations, containers, volumes. Promise: absent and null mean the same
+//! everywhere, and what [`PodView::new`] accepted has the expected type wherever a patch of ours may point.
+
+use serde_json::{Map, Value};
+
+/// A value of the wrong type in a position where a patch may point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Misshapen {
+    /// Where, such as `spec.containers[0].env`.
+    pub(super) field: String,
+    /// The type that belongs there.
+    pub(super) expected: &'static str,
+    /// The type seen.
+    pub(super) seen: &'static str,
+}
+
+/// A Pod or a Pod template, borrowed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PodView<'a> {
+    root: &'a Value,
+}
+
+/// The JSON type, for people.
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn object(value: Option<&Value>, field: impl Fn() -> String) -> Result<(), Misshapen> {
+    match value {
+        None | Some(Value::Null | Value::Object(_)) => Ok(()),
+        Some(other) => Err(Misshapen { field: field(), expected: "an object", seen: type_name(other) }),
+    }
+}
+
+fn objects(value: Option<&Value>, field: impl Fn() -> String) -> Result<&[Value], Misshapen> {
+    let items: &[Value] = match value {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(items)) => items,
+        Some(other) => return Err(Misshapen { field: field(), expected: "a list", seen: type_name(other) }),
+    };
+    match items.iter().position(|item| !item.is_object()) {
+        None => Ok(items),
+        Some(index) => Err(Misshapen {
+            field: format!("{}[{index}]", field()),
+            expected: "an object",
+            seen: type_name(&items[index]),
+        }),
+    }
+}
+
+fn texts(value: Option<&Value>, field: &str) -> Result<(), Misshapen> {
+    object(value, || field.to_owned())?;
+    let wrong = value.and_then(Value::as_object).into_iter().flatten().find(|(_, v)| !v.is_string() && !v.is_null());
+    match wrong {
+        None => Ok(()),
+        Some((key, value)) => {
+            Err(Misshapen { field: format!("{field}[{key}]"), expected: "a string", seen: type_name(value) })
+        }
+    }
+}
+
+/// The probes and lifecycle hooks of a container, by the keys that lead to a handler.
+pub(super) const HANDLERS: [&[&str]; 5] = [
+    &["livenessProbe"],
+    &["readinessProbe"],
+    &["startupProbe"],
+    &["lifecycle", "postStart"],
+    &["lifecycle", "preStop"],
+];
+
+/// Where containers stand in a Pod.
+pub(super) const CONTAINER_LISTS: [&str; 2] = ["initContainers", "containers"];
+
+impl<'a> PodView<'a> {
+    /// The view, or the first position whose type makes this no Pod.
+    pub(super) fn new(root: &'a Value) -> Result<Self, Misshapen> {
+        object(Some(root), || "the object".to_owned())?;
+        if root.is_null() {
+            return Err(Misshapen { field: "the object".to_owned(), expected: "an object", seen: "null" });
+        }
+        let view = Self { root };
+        object(root.get("metadata"), || "metadata".to_owned())?;
+        object(root.get("spec"), || "spec".to_owned())?;
+        texts(view.metadata("labels"), "metadata.labels")?;
+        texts(view.metadata("annotations"), "metadata.annotations")?;
+        objects(view.metadata("ownerReferences"), || "metadata.ownerReferences".to_owned())?;
+        object(view.spec("securityContext"), || "spec.securityContext".to_owned())?;
+        objects(view.spec("schedulingGates"), || "spec.schedulingGates".to_owned())?;
+        objects(view.spec("volumes"), || "spec.volumes".to_owned())?;
+        for list in CONTAINER_LISTS {
+            let containers = objects(view.spec(list), || format!("spec.{list}"))?;
+            for (index, container) in containers.iter().enumerate() {
+                for inner in ["ports", "env", "volumeMounts"] {
+                    objects(container.get(inner), || format!("spec.{list}[{index}].{inner}"))?;
+                }
+                object(container.get("securityContext"), || format!("spec.{list}[{index}].securityContext"))?;
+            }
+        }
+        Ok(view)
+    }
+
+    fn metadata(self, key: &str) -> Option<&'a Value> {
+        self.root.get("metadata")?.get(key)
+    }
+
+    /// A member of the Pod's spec.
+    pub(super) fn spec(self, key: &str) -> Option<&'a Value> {
+        self.root.get("spec")?.get(key)
+    }
+
+    /// A text of `metadata`, empty when absent.
+    fn metadata_text(self, key: &str) -> &'a str {
+        self.metadata(key).and_then(Value::as_str).unwrap_or("")
+    }
+
+    /// `metadata.name`, empty when absent.
+    pub(super) fn name(self) -> &'a str {
+        self.metadata_text("name")
+    }
+
+    /// `metadata.generateName`, empty when absent.
+    pub(super) fn generate_name(self) -> &'a str {
+        self.metadata_text("generateName")
+    }
+
+    /// `metadata.uid`, empty when absent.
+    pub(super) fn uid(self) -> &'a str {
+        self.metadata_text("uid")
+    }
+
+    /// The value of a label.
+    pub(super) fn label(self, key: &str) -> Option<&'a str> {
+        self.metadata("labels")?.get(key)?.as_str()
+    }
+
+    /// The value of an annotation.
+    pub(super) fn annotation(self, key: &str) -> Option<&'a str> {
+        self.metadata("annotations")?.get(key)?.as_str()
+    }
+
+    /// `metadata.annotations`, when it is a map.
+    pub(super) fn annotations(self) -> Option<&'a Map<String, Value>> {
+        self.metadata("annotations")?.as_object()
+    }
+
+    /// `metadata.ownerReferences`.
+    pub(super) fn owner_references(self) -> &'a [Value] {
+        self.metadata("ownerReferences").map_or(&[], list)
+    }
+
+    /// A list of the Pod's spec: `containers`, `initContainers`, `volumes`, `schedulingGates`.
+    pub(super) fn list(self, key: &str) -> &'a [Value] {
+        self.spec(key).map_or(&[], list)
+    }
+
+    /// The list exists as a list, so that elements can be added to it.
+    pub(super) fn has_list(self, key: &str) -> bool {
+        self.spec(key).is_some_and(Value::is_array)
+    }
+
+    /// Regular containers, then init containers, each with its list and index.
+    pub(super) fn all_containers(self) -> impl Iterator<Item = (&'static str, usize, &'a Value)> {
+        ["containers", "initContainers"]
+            .into_iter()
+            .flat_map(move |key| self.list(key).iter().enumerate().map(move |(index, value)| (key, index, value)))
+    }
+
+    /// The ServiceAccount the Pod names, through either spelling; empty when none.
+    pub(super) fn service_account(self) -> &'a str {
+        ["serviceAccountName", "serviceAccount"]
+            .into_iter()
+            .filter_map(|key| self.spec(key)?.as_str())
+            .find(|name| !name.is_empty())
+            .unwrap_or("")
+    }
+
+    /// A member of the Pod's security context.
+    pub(super) fn security_context(self, key: &str) -> Option<&'a Value> {
+        self.spec("securityContext")?.get(key).filter(|value| !value.is_null())
+    }
+}
+
+/// The elements of a list, none when it is not one.
+pub(super) fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The elements of a list member of an object.
+pub(super) fn items<'v>(object: &'v Value, key: &str) -> &'v [Value] {
+    object.get(key).map_or(&[], list)
+}
+
+/// A text member of an object, empty when absent.
+pub(super) fn text<'v>(object: &'v Value, key: &str) -> &'v str {
+    object.get(key).and_then(Value::as_str).unwrap_or("")
+}

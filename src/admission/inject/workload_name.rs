@@ -1,0 +1,82 @@
+//! Which workload a Pod belongs to (`spec/authbridge-webhook.md` 2.3, design: ServiceAccount row).
+//!
+//! In: a Pod and, for a Job's Pod, the Jobs of the namespace. Out: kind and name, or that the Job is not known yet.
+//! The controller's owner reference decides, by group and kind; without one the Pod's own names do.
+
+use serde_json::Value;
+
+use super::pod::{PodView, text};
+use crate::config::view::NamespaceView;
+use crate::domain::keys;
+use crate::domain::workload::{Workload, WorkloadKind};
+
+/// The Job that owns a Pod, unknown to the view: the Pod is asked for again when it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct UnknownJob {
+    /// Its name, from the owner reference.
+    pub(super) name: String,
+    /// Its uid, from the owner reference.
+    pub(super) uid: String,
+}
+
+/// The workload of a Pod.
+pub(super) fn workload(pod: PodView<'_>, known: Option<&NamespaceView>) -> Result<Workload, UnknownJob> {
+    let Some(owner) = pod.owner_references().iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)))
+    else {
+        return Ok(Workload { kind: WorkloadKind::Pod, name: from_names(pod) });
+    };
+    let group = text(owner, "apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
+    let name = text(owner, "name");
+    let named = |kind| Ok(Workload { kind, name: name.to_owned() });
+    match WorkloadKind::from_group_kind(group, text(owner, "kind")) {
+        Some(WorkloadKind::ReplicaSet) => Ok(replica_set(name, pod.label(keys::LABEL_POD_TEMPLATE_HASH))),
+        Some(WorkloadKind::Job) => job(name, text(owner, "uid"), known),
+        Some(
+            kind @ (WorkloadKind::StatefulSet
+            | WorkloadKind::DaemonSet
+            | WorkloadKind::Sandbox
+            | WorkloadKind::Deployment
+            | WorkloadKind::CronJob),
+        ) => named(kind),
+        Some(WorkloadKind::Pod | WorkloadKind::Unknown) | None => {
+            Ok(Workload { kind: WorkloadKind::Unknown, name: from_names(pod) })
+        }
+    }
+}
+
+/// A ReplicaSet's name ends in its Deployment's hash, or it stands alone.
+fn replica_set(name: &str, hash: Option<&str>) -> Workload {
+    let deployment = hash
+        .filter(|hash| !hash.is_empty())
+        .and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'))
+        .filter(|rest| !rest.is_empty());
+    match deployment {
+        Some(deployment) => Workload { kind: WorkloadKind::Deployment, name: deployment.to_owned() },
+        None => Workload { kind: WorkloadKind::ReplicaSet, name: name.to_owned() },
+    }
+}
+
+/// A Job answers for its CronJob; one that only shares the name with a known Job is another Job.
+fn job(name: &str, uid: &str, known: Option<&NamespaceView>) -> Result<Workload, UnknownJob> {
+    known
+        .and_then(|view| view.jobs.get(name))
+        .filter(|job| job.uid == uid)
+        .map(|job| job.workload.clone())
+        .ok_or_else(|| UnknownJob { name: name.to_owned(), uid: uid.to_owned() })
+}
+
+/// The classic rule: generateName without its hash, else the name, else the uid.
+fn from_names(pod: PodView<'_>) -> String {
+    let hash = pod.label(keys::LABEL_POD_TEMPLATE_HASH).unwrap_or("");
+    let generated = pod.generate_name();
+    let without_hash = generated
+        .strip_suffix('-')
+        .filter(|_| !hash.is_empty())
+        .and_then(|rest| rest.strip_suffix(hash)?.strip_suffix('-'))
+        .filter(|rest| !rest.is_empty());
+    let trimmed = without_hash.unwrap_or_else(|| generated.trim_end_matches('-'));
+    [trimmed, pod.name(), pod.uid()].into_iter().find(|name| !name.is_empty()).unwrap_or("").to_owned()
+}
+
+#[cfg(test)]
+mod tests;
