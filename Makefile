@@ -4,7 +4,7 @@ CARGO ?= cargo
 export CARGO_TERM_COLOR ?= never
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-peers lint unit
+.PHONY: help test test-peers lint unit controlplane
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,7 +16,11 @@ lint: ## formatting and lints
 unit: ## pure tests, no processes
 	$(CARGO) test --workspace --lib --bins --locked
 
-test: lint ## everything that must hold, but the heavy peers
+controlplane: ## build kube-apiserver, etcd, kube-controller-manager, kubectl and kwok once, into the cache folder
+	webhook-tests/controlplane/build
+
+test: lint controlplane ## everything that must hold, but the heavy peers
+	$(CARGO) build --workspace --bins --locked
 	$(CARGO) test --workspace --locked
 
 test-peers: ## the suites that need heavy peers

@@ -1,1 +1,59 @@
-//! placeholder
+//! Real control planes for tests and the demo.
+//!
+//! `make controlplane` builds the programs once; then a test is
+//!
+//! ```no_run
+//! use webhook_tests::{ControlPlane, wait_until};
+//! use k8s_openapi::api::core::v1::Pod;
+//! use kube::runtime::watcher;
+//! use serde_json::json;
+//!
+//! # async fn example() -> anyhow::Result<()> {
+//! // One control plane for the whole test binary; `ControlPlane::start(Options { .. })` for one of your own.
+//! let cp = ControlPlane::shared().await?;
+//! // A namespace per test; it reads and writes as admin.
+//! let ns = cp.namespace_with("weather", &[("kagenti-enabled", "true")]).await?;
+//! ns.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: b}").await?;
+//!
+//! // What was asked of the API server, and by whom?
+//! let before = cp.audit().mark()?;
+//! let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "generateName": "agent-" },
+//!     "spec": { "containers": [{ "name": "app", "image": "example.com/app:1" }] } });
+//! ns.accepts(&pod).await?;
+//! let asked = cp.audit().settled(before).await?.by("system:serviceaccount:kagenti-system:webhook");
+//! assert!(asked.writes().is_empty());
+//!
+//! // Wait for states on watches, with a deadline; the error shows the last state.
+//! let running = |pod: &Pod| pod.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Running");
+//! wait_until(&ns.api::<Pod>(), watcher::Config::default(), |pods| pods.len() == 1 && pods.values().all(running)).await?;
+//!
+//! // Somebody else.
+//! let alice = cp.user("alice", &["developers"])?;
+//! assert!(kube::Api::<Pod>::namespaced(alice.client().await?, ns.name()).list(&Default::default()).await.is_err());
+//!
+//! // A webhook on 127.0.0.1:8443 whose certificate says `hooks.kagenti-system.svc`.
+//! cp.publish_service("kagenti-system", "hooks", 8443).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Clients belong to the runtime of the test that made them: share [`Access`] and [`ControlPlane`], not clients.
+//! Nothing is left behind, however the process ends: see [`household`].
+
+pub mod access;
+pub mod audit;
+mod background;
+pub mod control_plane;
+pub mod household;
+pub mod namespace;
+pub mod objects;
+pub mod pki;
+pub mod port;
+pub mod programs;
+
+pub use access::Access;
+pub use audit::{Audit, Mark, Request, Requests};
+pub use control_plane::{AuditLevel, ControlPlane, Options, Process};
+pub use namespace::TestNamespace;
+pub use objects::{Answer, Objects, wait_for, wait_gone, wait_until};
+pub use port::Port;

@@ -1,0 +1,337 @@
+//! What the API server was asked, by whom: queries over its audit log.
+//!
+//! In: the log file (JSON lines, blocking mode, all stages) and two marks in it. Out: [`Requests`], one per request,
+//! in order of arrival, with filters.
+//! Promise: a request is in the log before the API server acts on it (its first line is written on arrival), so
+//! whatever was answered before [`Audit::mark`] or [`Audit::settled`] is there. Health probes are not logged.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::access::Access;
+
+/// A position in the audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark(u64);
+
+/// The audit log of one API server.
+#[derive(Clone)]
+pub struct Audit {
+    log: PathBuf,
+    admin: Access,
+}
+
+/// One request, as far as it went.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The user name.
+    pub user: String,
+    /// The user's groups.
+    pub groups: Vec<String>,
+    /// The `User-Agent` header.
+    pub user_agent: String,
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    pub verb: String,
+    /// Path and query.
+    pub uri: String,
+    /// API group; empty for core.
+    pub group: String,
+    /// Plural resource name; empty for non-resource requests.
+    pub resource: String,
+    /// Subresource, or empty.
+    pub subresource: String,
+    /// Namespace, or empty.
+    pub namespace: String,
+    /// Object name, or empty (list, watch, `generateName`).
+    pub name: String,
+    /// HTTP status; `None` while the request runs (an open watch has 200).
+    pub code: Option<u16>,
+    /// Arrival, RFC 3339 with microseconds.
+    pub received: String,
+    /// Audit annotations, those of webhooks included.
+    pub annotations: HashMap<String, String>,
+    /// The body sent; only with [`crate::AuditLevel::RequestResponse`].
+    pub request_object: Option<Value>,
+    /// The body answered; only with [`crate::AuditLevel::RequestResponse`].
+    pub response_object: Option<Value>,
+}
+
+/// Verbs that may change something.
+const WRITES: &[&str] = &["create", "update", "patch", "delete", "deletecollection"];
+
+impl Request {
+    /// Whether the verb may change something (`dryRun` included).
+    #[must_use]
+    pub fn is_write(&self) -> bool {
+        WRITES.contains(&self.verb.as_str())
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = self.code.map_or("running".to_owned(), |code| code.to_string());
+        write!(f, "{} {} {} -> {code} ({}, {})", self.received, self.verb, self.uri, self.user, self.user_agent)
+    }
+}
+
+/// Requests in order of arrival.
+#[derive(Debug, Clone, Default)]
+pub struct Requests(Vec<Request>);
+
+impl Requests {
+    /// Those for which `keep` holds.
+    #[must_use]
+    pub fn filter(mut self, keep: impl Fn(&Request) -> bool) -> Self {
+        self.0.retain(keep);
+        self
+    }
+
+    /// Those of a user (`system:serviceaccount:<namespace>:<name>` for a ServiceAccount).
+    #[must_use]
+    pub fn by(self, user: &str) -> Self {
+        self.filter(|request| request.user == user)
+    }
+
+    /// Those with a verb.
+    #[must_use]
+    pub fn verb(self, verb: &str) -> Self {
+        self.filter(|request| request.verb == verb)
+    }
+
+    /// Those for a resource (plural), subresources included.
+    #[must_use]
+    pub fn resource(self, resource: &str) -> Self {
+        self.filter(|request| request.resource == resource)
+    }
+
+    /// Those in a namespace.
+    #[must_use]
+    pub fn in_namespace(self, namespace: &str) -> Self {
+        self.filter(|request| request.namespace == namespace)
+    }
+
+    /// Those that may change something.
+    #[must_use]
+    pub fn writes(self) -> Self {
+        self.filter(Request::is_write)
+    }
+}
+
+impl Deref for Requests {
+    type Target = [Request];
+
+    fn deref(&self) -> &[Request] {
+        &self.0
+    }
+}
+
+impl IntoIterator for Requests {
+    type Item = Request;
+    type IntoIter = std::vec::IntoIter<Request>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+/// One line per request, for assertion messages.
+impl fmt::Display for Requests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} requests", self.0.len())?;
+        self.0.iter().try_for_each(|request| writeln!(f, "  {request}"))
+    }
+}
+
+impl Audit {
+    pub(crate) fn new(log: PathBuf, admin: Access) -> Self {
+        Self { log, admin }
+    }
+
+    /// Now: everything answered so far lies before it.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn mark(&self) -> Result<Mark> {
+        let length = std::fs::metadata(&self.log).with_context(|| self.log.display().to_string())?.len();
+        Ok(Mark(length))
+    }
+
+    /// The requests that arrived after `mark`, as the log says now; some may be running.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn since(&self, mark: Mark) -> Result<Requests> {
+        self.between(mark, Mark(u64::MAX))
+    }
+
+    /// The requests that arrived after `from` and before `to`.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn between(&self, from: Mark, to: Mark) -> Result<Requests> {
+        let mut file = std::fs::File::open(&self.log).with_context(|| self.log.display().to_string())?;
+        file.seek(SeekFrom::Start(from.0))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(Requests(collect(&bytes, to.0.saturating_sub(from.0))?))
+    }
+
+    /// The requests that arrived after `mark`, once each of them is answered (an open watch counts as answered).
+    ///
+    /// # Errors
+    /// When a request is still running after ten seconds; the message lists those.
+    pub async fn settled(&self, mark: Mark) -> Result<Requests> {
+        let now = self.mark()?;
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+        loop {
+            let requests = self.between(mark, now)?;
+            if requests.iter().all(|request| request.code.is_some()) {
+                return Ok(requests);
+            }
+            if tokio::time::Instant::now() > deadline {
+                bail!("still running: {}", requests.filter(|request| request.code.is_none()));
+            }
+            // The log is written by another process; there is nothing to wait on but the file.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// The identity that [`crate::ControlPlane::admin`] uses: what tests do themselves.
+    #[must_use]
+    pub fn admin(&self) -> &Access {
+        &self.admin
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    #[serde(rename = "auditID")]
+    id: String,
+    stage: String,
+    #[serde(rename = "requestURI")]
+    uri: String,
+    verb: String,
+    user: User,
+    #[serde(default)]
+    user_agent: String,
+    object_ref: Option<ObjectRef>,
+    response_status: Option<ResponseStatus>,
+    request_received_timestamp: String,
+    #[serde(default)]
+    annotations: HashMap<String, String>,
+    request_object: Option<Value>,
+    response_object: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    #[serde(default)]
+    username: String,
+    #[serde(default)]
+    groups: Vec<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct ObjectRef {
+    resource: String,
+    namespace: String,
+    name: String,
+    api_group: String,
+    subresource: String,
+}
+
+#[derive(Deserialize)]
+struct ResponseStatus {
+    code: Option<u16>,
+}
+
+/// Merges the lines of each request; only those whose first line begins before `end` and within `bytes`.
+fn collect(bytes: &[u8], end: u64) -> Result<Vec<Request>> {
+    let mut requests: Vec<Request> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut offset = 0_u64;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let begins = offset;
+        offset += line.len() as u64;
+        if line.last() != Some(&b'\n') {
+            break;
+        }
+        let line: Line = serde_json::from_slice(line).context("a line of the audit log is not an audit event")?;
+        let known = places.get(&line.id).copied();
+        if line.stage == "RequestReceived" && begins < end {
+            places.insert(line.id.clone(), requests.len());
+            requests.push(merge(None, line));
+        } else if let Some(place) = known {
+            let earlier = requests[place].clone();
+            requests[place] = merge(Some(earlier), line);
+        }
+    }
+    Ok(requests)
+}
+
+fn merge(earlier: Option<Request>, line: Line) -> Request {
+    let object = line.object_ref.unwrap_or_default();
+    Request {
+        user: line.user.username,
+        groups: line.user.groups,
+        user_agent: line.user_agent,
+        verb: line.verb,
+        uri: line.uri,
+        group: object.api_group,
+        resource: object.resource,
+        subresource: object.subresource,
+        namespace: object.namespace,
+        name: object.name,
+        code: line.response_status.and_then(|status| status.code).or(earlier.and_then(|request| request.code)),
+        received: line.request_received_timestamp,
+        annotations: line.annotations,
+        request_object: line.request_object,
+        response_object: line.response_object,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(id: &str, stage: &str, code: Option<u16>) -> String {
+        let status = code.map_or(String::new(), |code| format!(r#","responseStatus":{{"code":{code}}}"#));
+        format!(
+            r#"{{"auditID":"{id}","stage":"{stage}","requestURI":"/api/v1/pods","verb":"list","user":{{"username":"u"}},"objectRef":{{"resource":"pods"}},"requestReceivedTimestamp":"t"{status}}}"#
+        ) + "\n"
+    }
+
+    #[test]
+    fn lines_of_one_request_are_one_entry_in_order_of_arrival() {
+        let log = line("b", "RequestReceived", None)
+            + &line("a", "RequestReceived", None)
+            + &line("a", "ResponseComplete", Some(200))
+            + &line("b", "ResponseComplete", Some(409));
+        let codes: Vec<_> = collect(log.as_bytes(), u64::MAX).unwrap().into_iter().map(|r| r.code).collect();
+        assert_eq!(codes, [Some(409), Some(200)]);
+    }
+
+    #[test]
+    fn what_arrived_before_the_first_or_after_the_second_mark_does_not_count() {
+        let first = line("old", "ResponseComplete", Some(200)) + &line("in", "RequestReceived", None);
+        let rest = line("late", "RequestReceived", None) + &line("in", "ResponseComplete", Some(201));
+        let requests = collect((first.clone() + &rest).as_bytes(), first.len() as u64).unwrap();
+        assert_eq!(requests.iter().map(|r| r.code).collect::<Vec<_>>(), [Some(201)]);
+    }
+
+    #[test]
+    fn a_half_written_last_line_is_not_read_yet() {
+        let log = line("a", "RequestReceived", None) + "{\"auditID\":\"b\"";
+        assert_eq!(collect(log.as_bytes(), u64::MAX).unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,43 @@
+//! Free loopback ports from the kernel that stay ours until a server takes them, and across its restarts.
+//!
+//! A port that is only looked up can be taken by anyone before the server binds it; while a killed server is away, a
+//! client that keeps dialling may even be given the port as its own source port and connect to itself. So the port is
+//! held by a socket that is bound but does not listen. Servers set `SO_REUSEADDR` (Go and tokio do) and may bind it
+//! all the same; neither `bind(0)` nor `connect` of anybody else is given it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use anyhow::{Context as _, Result};
+use tokio::net::TcpSocket;
+
+/// A reserved port on 127.0.0.1.
+#[derive(Debug)]
+pub struct Port {
+    address: SocketAddr,
+    _held: TcpSocket,
+}
+
+impl Port {
+    /// Reserves a free port.
+    ///
+    /// # Errors
+    /// When the kernel has none.
+    pub fn reserve() -> Result<Self> {
+        let held = TcpSocket::new_v4().context("no socket for a port reservation")?;
+        held.set_reuseaddr(true)?;
+        held.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).context("no free port on 127.0.0.1")?;
+        Ok(Self { address: held.local_addr()?, _held: held })
+    }
+
+    /// The number.
+    #[must_use]
+    pub fn number(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// `127.0.0.1:<number>`.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
