@@ -5,6 +5,7 @@ export CARGO_TERM_COLOR ?= never
 
 .DEFAULT_GOAL := help
 .PHONY: help test test-peers lint unit controlplane
+.PHONY: manifests
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,3 +26,6 @@ test: lint controlplane ## everything that must hold, but the heavy peers
 
 test-peers: ## the suites that need heavy peers
 	@echo "no suite of this tree needs a heavy peer"
+
+manifests: ## write manifests/ from the code
+	$(CARGO) run -q --locked -- render --out-dir manifests

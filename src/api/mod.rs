@@ -1,3 +1,4 @@
 //! Wire types: the admission review envelope and the few foreign objects that our bindings lack.
 
+pub mod foreign;
 pub mod review;

@@ -1,9 +1,143 @@
 //! The command line: clap types and wiring, one file per subcommand.
+//!
+//! In: arguments, standard input, files, and for some commands a cluster. Out: text or JSON or YAML on standard output, reports on
+//! standard error, and one of four exit codes ([`Exit`]). Every command is a function of its arguments and an
+//! [`io::Io`], so that tests call what people call.
+
+pub mod completion;
+pub mod io;
+pub mod render;
+pub mod version;
+pub mod yaml;
 
 use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+
+use io::Io;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Nothing to complain about.
+    Ok = 0,
+    /// The command worked and found something a person should act on.
+    Findings = 1,
+    /// The arguments or the input could not be used.
+    Usage = 2,
+    /// The cluster did not answer.
+    Unreachable = 3,
+}
+
+/// The cluster could not be asked; ends the command with [`Exit::Unreachable`].
+#[derive(Debug, thiserror::Error)]
+#[error("cluster unreachable: {0}; check --context and --kubeconfig, or use -f to work without a cluster")]
+pub struct Unreachable(pub String);
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// For programs.
+    Json,
+    /// For both.
+    Yaml,
+}
+
+/// Turns Kubernetes workloads into governed AI agents: admission webhook, controllers, and the tools around them.
+#[derive(Debug, Parser)]
+#[command(
+    name = "drawbridge",
+    version,
+    max_term_width = 120,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands, in the order of the help text.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Print the install manifests.
+    Render(render::Args),
+    /// Print a completion script for a shell.
+    Completion(completion::Args),
+    /// Print the version.
+    Version(version::Args),
+}
+
+impl Command {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// When arguments, input or cluster cannot be used; [`Unreachable`] in the chain tells the cluster apart.
+    pub fn run(self, io: &mut Io<'_>) -> anyhow::Result<Exit> {
+        match self {
+            Command::Render(args) => render::run(args, io),
+            Command::Completion(args) => completion::run(&args, io),
+            Command::Version(args) => version::run(&args, io),
+        }
+    }
+}
 
 /// Parses the arguments and runs the subcommand.
 #[must_use]
 pub fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    let mut command = Cli::command();
+    if started_by_kubectl() {
+        command = command.bin_name("kubectl drawbridge");
+    }
+    let parsed = command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let exit = match parsed {
+        Ok(cli) => io::with_standard(|io| {
+            let result = cli.command.run(io);
+            conclude(result, io)
+        }),
+        Err(error) => {
+            let asked_for = !error.use_stderr();
+            // A closed pipe is the reader's decision; there is nobody left to tell.
+            let _ = error.print();
+            if asked_for { Exit::Ok } else { Exit::Usage }
+        }
+    };
+    ExitCode::from(exit as u8)
+}
+
+/// The exit code of a result; an error is printed with its whole chain.
+pub fn conclude(result: anyhow::Result<Exit>, io: &mut Io<'_>) -> Exit {
+    match result {
+        Ok(exit) => exit,
+        Err(error) if error.chain().any(is_closed_pipe) => Exit::Ok,
+        Err(error) => {
+            let _ = writeln!(io.err, "drawbridge: {error:#}");
+            if error.chain().any(|cause| cause.is::<Unreachable>()) { Exit::Unreachable } else { Exit::Usage }
+        }
+    }
+}
+
+fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// kubectl runs a plugin under the name `kubectl-drawbridge`.
+fn started_by_kubectl() -> bool {
+    std::env::args_os().next().is_some_and(|path| {
+        std::path::Path::new(&path).file_name().is_some_and(|name| name.to_string_lossy().starts_with("kubectl-"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_of_arguments_is_sound() {
+        Cli::command().debug_assert();
+    }
 }

@@ -1,0 +1,202 @@
+//! `drawbridge render`: everything a cluster needs, from typed code.
+//!
+//! In: the failure mode, the operator's namespace and image. Out: manifests in the order in which they can be applied. One value,
+//! [`selectors::Reach`], says which Pods are ours; webhooks and policies are given that value and nothing else.
+//! Never a `caBundle`: the running webhook publishes its own, and a manifest that owned the field would undo it.
+
+pub mod deploy;
+pub mod platform;
+pub mod policies;
+pub mod rbac;
+pub mod selectors;
+pub mod webhooks;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::ValueEnum;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::io::Io;
+use super::yaml::emit;
+use super::{Exit, Format};
+use crate::domain::keys;
+
+/// Oldest Kubernetes that the manifests and our bindings are for.
+pub const KUBERNETES_MINIMUM: &str = "1.33";
+/// Oldest Kubernetes with MutatingAdmissionPolicy v1.
+pub const KUBERNETES_MINIMUM_GATE: &str = "1.36";
+
+/// What happens to enrolled Pods while no replica answers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum FailureMode {
+    /// They are refused (Kubernetes 1.33 and later).
+    #[default]
+    Fail,
+    /// They are created behind a scheduling gate and wait (Kubernetes 1.36 and later).
+    Gate,
+}
+
+/// Arguments of `render`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What happens to enrolled Pods while no replica answers.
+    #[arg(long, value_enum, default_value_t)]
+    pub failure_mode: FailureMode,
+    /// Namespace of the operator.
+    #[arg(short, long, default_value = keys::OPERATOR_NAMESPACE)]
+    pub namespace: String,
+    /// Image of the operator.
+    #[arg(long, default_value = concat!("drawbridge:", env!("CARGO_PKG_VERSION")))]
+    pub image: String,
+    /// Write the tree of manifests into this folder instead of printing one stream; both failure modes are written.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["failure_mode", "output"])]
+    pub out_dir: Option<PathBuf>,
+    /// Output format; `table` lists the objects.
+    #[arg(short, long, value_enum, default_value = "yaml")]
+    pub output: Format,
+}
+
+/// What the manifests are made for.
+#[derive(Debug, Clone)]
+pub struct Install {
+    /// What happens while no replica answers.
+    pub failure_mode: FailureMode,
+    /// Namespace of the operator.
+    pub namespace: String,
+    /// Image of the operator.
+    pub image: String,
+}
+
+/// A file of the tree `manifests/`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manifest {
+    /// Path below `manifests/`.
+    pub path: &'static str,
+    /// Its objects.
+    pub objects: Vec<Value>,
+}
+
+/// The parts of an installation, in the order in which they are applied.
+#[must_use]
+pub fn parts(install: &Install) -> Vec<Manifest> {
+    let webhooks = match install.failure_mode {
+        FailureMode::Fail => "webhooks/fail.yaml",
+        FailureMode::Gate => "webhooks/gate.yaml",
+    };
+    let mut registered = webhooks::objects(install);
+    registered.extend(policies::objects(install));
+    vec![
+        Manifest { path: "deploy/namespace.yaml", objects: vec![deploy::namespace(install)] },
+        Manifest { path: "rbac/webhook.yaml", objects: rbac::objects(install, rbac::Role::Webhook) },
+        Manifest { path: "rbac/controllers.yaml", objects: rbac::objects(install, rbac::Role::Controllers) },
+        Manifest { path: "deploy/config.yaml", objects: platform::objects(install) },
+        Manifest { path: "deploy/webhook.yaml", objects: deploy::webhook(install) },
+        Manifest { path: "deploy/controllers.yaml", objects: deploy::controllers(install) },
+        Manifest { path: webhooks, objects: registered },
+    ]
+}
+
+/// The tree `manifests/`: the parts, and one file per failure mode that has all of them.
+#[must_use]
+pub fn tree(namespace: &str, image: &str) -> Vec<(&'static str, String)> {
+    let mut files: Vec<(&'static str, String)> = Vec::new();
+    for (failure_mode, whole) in [(FailureMode::Fail, "install.yaml"), (FailureMode::Gate, "install-gate.yaml")] {
+        let install = Install { failure_mode, namespace: namespace.to_owned(), image: image.to_owned() };
+        let parts = parts(&install);
+        let all: Vec<Value> = parts.iter().flat_map(|part| part.objects.clone()).collect();
+        files.push((whole, format!("{}{}", header(failure_mode), stream(&all))));
+        for part in parts {
+            if files.iter().all(|(path, _)| *path != part.path) {
+                files.push((part.path, format!("{GENERATED}{}", stream(&part.objects))));
+            }
+        }
+    }
+    files
+}
+
+const GENERATED: &str = "# Made by `drawbridge render`; change the code under src/cli/render, then `make manifests`.\n";
+
+fn header(mode: FailureMode) -> String {
+    let says = match mode {
+        FailureMode::Fail => format!(
+            "# Drawbridge for Kubernetes {KUBERNETES_MINIMUM} and later: while no webhook replica answers, enrolled Pods are refused,\n\
+             # and no other Pod is affected."
+        ),
+        FailureMode::Gate => format!(
+            "# Drawbridge for Kubernetes {KUBERNETES_MINIMUM_GATE} and later: while no webhook replica answers, enrolled Pods are created\n\
+             # behind a scheduling gate and replaced once a replica is back; no other Pod is affected."
+        ),
+    };
+    format!("{GENERATED}{says}\n")
+}
+
+/// Objects as a YAML stream.
+#[must_use]
+pub fn stream(objects: &[Value]) -> String {
+    objects.iter().map(|object| format!("---\n{}", emit::document(object, None))).collect()
+}
+
+/// Prints or writes the manifests.
+///
+/// # Errors
+/// When a file cannot be written, or standard output is closed.
+pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
+    let Args { failure_mode, namespace, image, out_dir, output } = args;
+    if let Some(folder) = out_dir {
+        for (path, text) in tree(&namespace, &image) {
+            write_file(&folder.join(path), &text)?;
+        }
+        return Ok(Exit::Ok);
+    }
+    let install = Install { failure_mode, namespace, image };
+    let objects: Vec<Value> = parts(&install).into_iter().flat_map(|part| part.objects).collect();
+    match output {
+        Format::Yaml => write!(io.out, "{}{}", header(failure_mode), stream(&objects))?,
+        Format::Json => {
+            let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
+            writeln!(io.out, "{}", serde_json::to_string_pretty(&list)?)?;
+        }
+        Format::Table => {
+            for object in &objects {
+                let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("");
+                writeln!(
+                    io.out,
+                    "{:<34} {:<18} {}",
+                    text("/kind"),
+                    text("/metadata/namespace"),
+                    text("/metadata/name")
+                )?;
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// A typed object as the value a manifest has.
+fn object<T: Serialize>(typed: &T) -> Value {
+    serde_json::to_value(typed).expect("the types of Kubernetes objects have string keys and finite numbers")
+}
+
+/// Metadata with the labels all our objects carry.
+fn metadata(name: &str, namespace: Option<&str>) -> ObjectMeta {
+    let labels = [(keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE), ("app.kubernetes.io/name", "drawbridge")];
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: namespace.map(str::to_owned),
+        labels: Some(labels.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()),
+        ..ObjectMeta::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

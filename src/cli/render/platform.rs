@@ -1,0 +1,92 @@
+//! The files the process reads, as the ConfigMaps that `render` ships.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::Value;
+
+use super::{FailureMode, Install, metadata, object};
+use crate::config::gates::Gates;
+use crate::domain::keys;
+
+/// Tag of upstream's public images; operator and images move together.
+pub const IMAGE_TAG: &str = "v0.5.0-alpha.14";
+/// Where upstream publishes them.
+pub const IMAGE_REPOSITORY: &str = "ghcr.io/kagenti/kagenti-extensions";
+/// Folder the platform file is mounted in.
+pub const FOLDER_PLATFORM: &str = "/etc/kagenti";
+/// Folder the feature gates are mounted in.
+pub const FOLDER_GATES: &str = "/etc/kagenti/feature-gates";
+/// Key, and so file name, of the platform file.
+pub const KEY_PLATFORM: &str = "config.yaml";
+/// Key, and so file name, of the feature gates.
+pub const KEY_GATES: &str = "feature-gates.yaml";
+/// Key of ConfigMap `drawbridge-gate`.
+pub const KEY_GATE_TYPES: &str = "types";
+
+/// Platform file, feature gates and, in mode `gate`, the parameters of the gate policy.
+#[must_use]
+pub fn objects(install: &Install) -> Vec<Value> {
+    let mut files = vec![
+        config_map(install, keys::CONFIG_MAP_PLATFORM, KEY_PLATFORM, platform_file()),
+        config_map(install, keys::CONFIG_MAP_GATES, KEY_GATES, gates_file(&Gates::default())),
+    ];
+    if install.failure_mode == FailureMode::Gate {
+        files.push(config_map(install, keys::CONFIG_MAP_GATE, KEY_GATE_TYPES, gate_types(&Gates::default())));
+    }
+    files
+}
+
+/// The platform file of a fresh installation: the images, which have no built-in value, and nothing else.
+#[must_use]
+pub fn platform_file() -> String {
+    let image = |key: &str, name: &str| format!("  {key}: {IMAGE_REPOSITORY}/{name}:{IMAGE_TAG}\n");
+    let images: String = [
+        image("envoyProxy", "authbridge-envoy"),
+        image("authbridgeLight", "authbridge-light"),
+        image("proxyInit", "proxy-init"),
+        image("spiffeHelper", "spiffe-helper"),
+        image("clientRegistration", "client-registration"),
+        image("authbridge", "authbridge"),
+    ]
+    .concat();
+    format!(
+        "# What is not set here has its built-in value; see the reference in the README.\nimages:\n{images}  pullPolicy: IfNotPresent\n"
+    )
+}
+
+/// The feature gates, spelt out.
+#[must_use]
+pub fn gates_file(gates: &Gates) -> String {
+    let Gates {
+        global_enabled,
+        envoy_proxy,
+        spiffe_helper,
+        client_registration,
+        inject_tools,
+        per_workload_config_resolution,
+        combined_sidecar,
+    } = *gates;
+    format!(
+        "globalEnabled: {global_enabled}\nenvoyProxy: {envoy_proxy}\nspiffeHelper: {spiffe_helper}\n\
+         clientRegistration: {client_registration}\ninjectTools: {inject_tools}\n\
+         perWorkloadConfigResolution: {per_workload_config_resolution}\ncombinedSidecar: {combined_sidecar}\n"
+    )
+}
+
+/// Which types the gate policy holds back: those the webhook would inject.
+fn gate_types(gates: &Gates) -> String {
+    match (gates.global_enabled, gates.inject_tools) {
+        (false, _) => String::new(),
+        (true, false) => "agent".to_owned(),
+        (true, true) => "agent,tool".to_owned(),
+    }
+}
+
+fn config_map(install: &Install, name: &str, key: &str, text: String) -> Value {
+    object(&ConfigMap {
+        metadata: metadata(name, Some(&install.namespace)),
+        data: Some(BTreeMap::from([(key.to_owned(), text)])),
+        ..ConfigMap::default()
+    })
+}

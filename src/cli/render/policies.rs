@@ -1,0 +1,183 @@
+//! What the API server holds by itself, also while no replica is there.
+//!
+//! | policy | what it does | when |
+//! | --- | --- | --- |
+//! | `drawbridge-gate` (mutating) | puts scheduling gate `drawbridge/injection` on enrolled Pods | mode `gate` |
+//! | `drawbridge-gate-removal` | refuses an update that takes the gate off | mode `gate` |
+//! | `drawbridge-runtime-config` | refuses a change of the runtime configuration of an existing Pod | always |
+//!
+//! The gate's expression was tried on a real 1.36 API server. Two things there are not as documented: a list of typed
+//! objects (`[Object.spec.schedulingGates{…}]`) as a patch value ends in a panic of the API server, so plain maps are
+//! used; and `ApplyConfiguration` refuses Pods that set an environment variable twice, so JSON patches are used.
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchResources, NamedRuleWithOperations, ParamKind, ParamRef, ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation,
+    Variable,
+};
+use serde_json::Value;
+
+use super::selectors::{self, Reach, condition};
+use super::{FailureMode, Install, metadata, object};
+use crate::api::foreign::mutating_policy::{
+    API_VERSION, BindingSpec, JsonPatchExpression, KIND_BINDING, KIND_POLICY, MatchConstraints,
+    MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, Mutation, PolicySpec,
+};
+use crate::domain::keys;
+
+/// Name of the policy that refuses to take the gate off.
+pub const POLICY_GATE_REMOVAL: &str = "drawbridge-gate-removal";
+/// Name of the policy that keeps a Pod's runtime configuration as it was admitted.
+pub const POLICY_RUNTIME_CONFIG: &str = "drawbridge-runtime-config";
+
+/// The policies of the mode, each followed by its binding.
+#[must_use]
+pub fn objects(install: &Install) -> Vec<Value> {
+    let mut objects = Vec::new();
+    if install.failure_mode == FailureMode::Gate {
+        objects.push(object(&gate(install)));
+        objects.push(object(&gate_binding(install)));
+        objects.extend(refusal(POLICY_GATE_REMOVAL, gate_removal()));
+    }
+    objects.extend(refusal(POLICY_RUNTIME_CONFIG, runtime_config()));
+    objects
+}
+
+fn gate(install: &Install) -> MutatingAdmissionPolicy {
+    let Reach { namespaces, objects, conditions } = selectors::enrolled_pods(&install.namespace);
+    let gate = keys::SCHEDULING_GATE;
+    let expression = format!(
+        "!variables.enrolled ? []\n\
+         : !has(object.spec.schedulingGates) ? [JSONPatch{{op: 'add', path: '/spec/schedulingGates', value: [{{'name': '{gate}'}}]}}]\n\
+         : object.spec.schedulingGates.exists(gate, gate.name == '{gate}') ? []\n\
+         : [JSONPatch{{op: 'add', path: '/spec/schedulingGates/-', value: {{'name': '{gate}'}}}}]"
+    );
+    MutatingAdmissionPolicy {
+        api_version: API_VERSION.to_owned(),
+        kind: KIND_POLICY.to_owned(),
+        metadata: metadata(keys::CONFIG_MAP_GATE, None),
+        spec: PolicySpec {
+            // Also when the parameters lack `types`: a Pod of which we do not know whether it is ours waits at the door.
+            failure_policy: "Fail".to_owned(),
+            // Policies run before webhooks: a second run would put back the gate that the webhook has just taken off.
+            reinvocation_policy: "Never".to_owned(),
+            param_kind: Some(ParamKind { api_version: Some("v1".to_owned()), kind: Some("ConfigMap".to_owned()) }),
+            match_constraints: MatchConstraints {
+                namespace_selector: namespaces,
+                object_selector: objects,
+                resource_rules: vec![pods("CREATE")],
+                match_policy: "Equivalent".to_owned(),
+            },
+            match_conditions: conditions,
+            variables: vec![Variable {
+                name: "enrolled".to_owned(),
+                expression: format!(
+                    "object.metadata.labels['{}'] in params.data['types'].split(',')",
+                    keys::LABEL_TYPE
+                ),
+            }],
+            mutations: vec![Mutation {
+                patch_type: "JSONPatch".to_owned(),
+                json_patch: JsonPatchExpression { expression },
+            }],
+        },
+    }
+}
+
+fn gate_binding(install: &Install) -> MutatingAdmissionPolicyBinding {
+    MutatingAdmissionPolicyBinding {
+        api_version: API_VERSION.to_owned(),
+        kind: KIND_BINDING.to_owned(),
+        metadata: metadata(keys::CONFIG_MAP_GATE, None),
+        spec: BindingSpec {
+            policy_name: keys::CONFIG_MAP_GATE.to_owned(),
+            param_ref: Some(ParamRef {
+                name: Some(keys::CONFIG_MAP_GATE.to_owned()),
+                namespace: Some(install.namespace.clone()),
+                parameter_not_found_action: Some("Deny".to_owned()),
+                selector: None,
+            }),
+        },
+    }
+}
+
+/// A rule on updates of Pods: when it applies, what must hold, and what a person is told otherwise.
+struct Refusal {
+    applies: Option<(&'static str, String)>,
+    holds: String,
+    message: String,
+}
+
+fn gate_removal() -> Refusal {
+    let gated = |object: &str| {
+        format!("{object}.spec.?schedulingGates.orValue([]).exists(gate, gate.name == '{}')", keys::SCHEDULING_GATE)
+    };
+    Refusal {
+        applies: Some(("was-gated", gated("oldObject"))),
+        holds: gated("object"),
+        message: format!(
+            "scheduling gate {} is taken off only by the Drawbridge webhook while it admits the Pod: this Pod was created while no webhook \
+             answered, and would run without its sidecars; delete it, and its controller makes another one",
+            keys::SCHEDULING_GATE
+        ),
+    }
+}
+
+fn runtime_config() -> Refusal {
+    let value =
+        |object: &str| format!("{object}.metadata.?annotations[?'{}'].orValue('')", keys::ANNOTATION_RUNTIME_CONFIG);
+    Refusal {
+        applies: None,
+        holds: format!("{} == {}", value("object"), value("oldObject")),
+        message: format!(
+            "annotation {} is the configuration the sidecars of this Pod run with, and is fixed when the Pod is created; change the \
+             namespace's ConfigMap {} or the workload, and restart the workload",
+            keys::ANNOTATION_RUNTIME_CONFIG,
+            keys::CONFIG_MAP_RUNTIME
+        ),
+    }
+}
+
+fn refusal(name: &str, rule: Refusal) -> [Value; 2] {
+    let policy = ValidatingAdmissionPolicy {
+        metadata: metadata(name, None),
+        spec: Some(ValidatingAdmissionPolicySpec {
+            failure_policy: Some("Fail".to_owned()),
+            match_constraints: Some(MatchResources {
+                resource_rules: Some(vec![pods("UPDATE")]),
+                match_policy: Some("Equivalent".to_owned()),
+                ..MatchResources::default()
+            }),
+            match_conditions: rule.applies.map(|(name, expression)| vec![condition(name, &expression)]),
+            validations: Some(vec![Validation {
+                expression: rule.holds,
+                message: Some(rule.message),
+                reason: Some("Forbidden".to_owned()),
+                ..Validation::default()
+            }]),
+            ..ValidatingAdmissionPolicySpec::default()
+        }),
+        status: None,
+    };
+    let binding = ValidatingAdmissionPolicyBinding {
+        metadata: metadata(name, None),
+        spec: Some(ValidatingAdmissionPolicyBindingSpec {
+            policy_name: Some(name.to_owned()),
+            validation_actions: Some(vec!["Deny".to_owned()]),
+            ..ValidatingAdmissionPolicyBindingSpec::default()
+        }),
+    };
+    [object(&policy), object(&binding)]
+}
+
+fn pods(operation: &str) -> NamedRuleWithOperations {
+    let one = |text: &str| Some(vec![text.to_owned()]);
+    NamedRuleWithOperations {
+        api_groups: one(""),
+        api_versions: one("v1"),
+        operations: one(operation),
+        resources: one("pods"),
+        resource_names: None,
+        scope: Some("Namespaced".to_owned()),
+    }
+}

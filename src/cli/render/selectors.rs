@@ -1,0 +1,91 @@
+//! Which Pods are ours: one value for webhook and policy, so that they cannot drift apart.
+
+use k8s_openapi::api::admissionregistration::v1::MatchCondition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+
+use crate::domain::keys;
+
+/// Selectors and conditions of an admission registration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reach {
+    /// Namespaces.
+    pub namespaces: LabelSelector,
+    /// Objects.
+    pub objects: LabelSelector,
+    /// CEL conditions; all must hold.
+    pub conditions: Vec<MatchCondition>,
+}
+
+/// Enrolled Pods: nothing else in the cluster depends on a replica being there.
+#[must_use]
+pub fn enrolled_pods(operator_namespace: &str) -> Reach {
+    Reach {
+        namespaces: LabelSelector {
+            match_expressions: Some(vec![
+                outside_system(operator_namespace),
+                requirement(keys::LABEL_NAMESPACE_ENABLED, "NotIn", ["false"]),
+            ]),
+            ..LabelSelector::default()
+        },
+        objects: LabelSelector {
+            match_expressions: Some(vec![
+                requirement(keys::LABEL_TYPE, "In", ["agent", "tool"]),
+                requirement(keys::LABEL_INJECT, "NotIn", [keys::INJECT_DISABLED]),
+            ]),
+            ..LabelSelector::default()
+        },
+        conditions: vec![condition(
+            "not-a-mirror-pod",
+            &format!("!('{}' in object.metadata.?annotations.orValue({{}}))", keys::ANNOTATION_MIRROR),
+        )],
+    }
+}
+
+/// Workloads whose author wants to hear what will happen to their Pods: those that carry the type label themselves or on
+/// their template, made by a person rather than by a controller, when the template is new.
+#[must_use]
+pub fn labelled_workloads(operator_namespace: &str) -> Reach {
+    let template = "(request.kind.kind == 'CronJob' ? OBJECT.spec.jobTemplate.spec.template : OBJECT.spec.template)";
+    let of = |object: &str| template.replace("OBJECT", object);
+    let label = format!(".metadata.?labels[?'{}'].hasValue()", keys::LABEL_TYPE);
+    Reach {
+        namespaces: LabelSelector {
+            match_expressions: Some(vec![outside_system(operator_namespace)]),
+            ..LabelSelector::default()
+        },
+        objects: LabelSelector::default(),
+        conditions: vec![
+            condition(
+                "labelled",
+                &format!("object{label} || {}.?metadata.?labels[?'{}'].hasValue()", of("object"), keys::LABEL_TYPE),
+            ),
+            condition(
+                "made-by-a-person",
+                "!object.metadata.?ownerReferences.orValue([]).exists(owner, owner.?controller.orValue(false))",
+            ),
+            condition(
+                "template-is-new",
+                &format!("request.operation == 'CREATE' || {} != {}", of("object"), of("oldObject")),
+            ),
+        ],
+    }
+}
+
+fn outside_system(operator_namespace: &str) -> LabelSelectorRequirement {
+    let names = keys::SYSTEM_NAMESPACES.into_iter().chain([operator_namespace]);
+    requirement("kubernetes.io/metadata.name", "NotIn", names)
+}
+
+fn requirement<'a>(key: &str, operator: &str, values: impl IntoIterator<Item = &'a str>) -> LabelSelectorRequirement {
+    LabelSelectorRequirement {
+        key: key.to_owned(),
+        operator: operator.to_owned(),
+        values: Some(values.into_iter().map(str::to_owned).collect()),
+    }
+}
+
+/// A named CEL expression.
+#[must_use]
+pub fn condition(name: &str, expression: &str) -> MatchCondition {
+    MatchCondition { name: name.to_owned(), expression: expression.to_owned() }
+}

@@ -1,0 +1,186 @@
+use serde_json::Value;
+
+use super::*;
+use crate::cli::yaml::tree;
+
+fn install(failure_mode: FailureMode) -> Install {
+    Install { failure_mode, namespace: keys::OPERATOR_NAMESPACE.to_owned(), image: "drawbridge:test".to_owned() }
+}
+
+fn objects(mode: FailureMode) -> Vec<Value> {
+    parts(&install(mode)).into_iter().flat_map(|part| part.objects).collect()
+}
+
+fn one<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
+    let found: Vec<_> = objects.iter().filter(|o| o["kind"] == kind && o["metadata"]["name"] == name).collect();
+    assert_eq!(found.len(), 1, "{kind} {name}");
+    found[0]
+}
+
+#[test]
+fn case_010_the_registered_webhook_is_as_in_section_1() {
+    for (mode, policy) in [(FailureMode::Fail, "Fail"), (FailureMode::Gate, "Ignore")] {
+        let objects = objects(mode);
+        let hook = &one(&objects, "MutatingWebhookConfiguration", "drawbridge")["webhooks"][0];
+        assert_eq!(hook["name"], "inject.kagenti.io");
+        assert_eq!(hook["clientConfig"]["service"]["path"], "/mutate-workloads-authbridge");
+        assert_eq!(hook["clientConfig"]["service"]["port"], 443);
+        assert_eq!(hook["clientConfig"].get("caBundle"), None, "a manifest never owns the bundle");
+        assert_eq!(hook["admissionReviewVersions"], serde_json::json!(["v1"]));
+        assert_eq!(
+            hook["rules"],
+            serde_json::json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"], "scope": "Namespaced"}])
+        );
+        // Design, deviations, "failure policy": Fail in mode `fail`, Ignore behind the gate.
+        assert_eq!(hook["failurePolicy"], policy);
+        assert_eq!(hook["reinvocationPolicy"], "IfNeeded");
+        assert_eq!(hook["timeoutSeconds"], 10);
+        assert_eq!(hook["sideEffects"], "None");
+        assert_eq!(
+            hook["objectSelector"]["matchExpressions"],
+            serde_json::json!([
+                {"key": "kagenti.io/type", "operator": "In", "values": ["agent", "tool"]},
+                {"key": "kagenti.io/inject", "operator": "NotIn", "values": ["disabled"]},
+            ])
+        );
+    }
+}
+
+#[test]
+fn case_011_system_and_own_namespaces_are_never_called_and_an_opted_out_one_is_not_either() {
+    // Design, deviations, "namespace label": the label is not required; `false` opts out.
+    for mode in [FailureMode::Fail, FailureMode::Gate] {
+        let objects = objects(mode);
+        let hook = &one(&objects, "MutatingWebhookConfiguration", "drawbridge")["webhooks"][0];
+        assert_eq!(
+            hook["namespaceSelector"]["matchExpressions"],
+            serde_json::json!([
+                {"key": "kubernetes.io/metadata.name", "operator": "NotIn",
+                 "values": ["kube-system", "kube-public", "kube-node-lease", "kagenti-system"]},
+                {"key": "kagenti-enabled", "operator": "NotIn", "values": ["false"]},
+            ])
+        );
+    }
+}
+
+#[test]
+fn the_gate_policy_reaches_exactly_the_pods_of_the_webhook() {
+    let objects = objects(FailureMode::Gate);
+    let hook = &one(&objects, "MutatingWebhookConfiguration", "drawbridge")["webhooks"][0];
+    let policy = &one(&objects, "MutatingAdmissionPolicy", "drawbridge-gate")["spec"];
+    let constraints = &policy["matchConstraints"];
+    assert_eq!(constraints["namespaceSelector"], hook["namespaceSelector"]);
+    assert_eq!(constraints["objectSelector"], hook["objectSelector"]);
+    assert_eq!(constraints["matchPolicy"], hook["matchPolicy"]);
+    assert_eq!(constraints["resourceRules"], hook["rules"]);
+    assert_eq!(policy["matchConditions"], hook["matchConditions"]);
+    assert_ne!(policy["matchConditions"], Value::Null);
+}
+
+#[test]
+fn a_missing_parameter_denies_and_a_second_run_never_puts_the_gate_back() {
+    let objects = objects(FailureMode::Gate);
+    let policy = &one(&objects, "MutatingAdmissionPolicy", "drawbridge-gate")["spec"];
+    assert_eq!(policy["failurePolicy"], "Fail");
+    assert_eq!(policy["reinvocationPolicy"], "Never");
+    let binding = &one(&objects, "MutatingAdmissionPolicyBinding", "drawbridge-gate")["spec"];
+    assert_eq!(binding["paramRef"]["parameterNotFoundAction"], "Deny");
+    let parameters = one(&objects, "ConfigMap", "drawbridge-gate");
+    assert_eq!(parameters["data"]["types"], "agent");
+}
+
+#[test]
+fn only_mode_gate_has_the_gate() {
+    for kind in ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"] {
+        assert!(objects(FailureMode::Fail).iter().all(|object| object["kind"] != kind));
+    }
+    let names = |mode| -> Vec<String> {
+        objects(mode)
+            .iter()
+            .filter(|object| object["kind"] == "ValidatingAdmissionPolicy")
+            .map(|object| object["metadata"]["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(names(FailureMode::Fail), ["drawbridge-runtime-config"]);
+    assert_eq!(names(FailureMode::Gate), ["drawbridge-gate-removal", "drawbridge-runtime-config"]);
+}
+
+#[test]
+fn the_warning_webhook_never_stands_in_the_way() {
+    let objects = objects(FailureMode::Fail);
+    let hook = &one(&objects, "ValidatingWebhookConfiguration", "drawbridge")["webhooks"][0];
+    assert_eq!(hook["failurePolicy"], "Ignore");
+    assert_eq!(hook["sideEffects"], "None");
+    let resources: Vec<_> = hook["rules"].as_array().unwrap().iter().map(|rule| rule["resources"].clone()).collect();
+    assert!(resources.iter().all(|names| names.as_array().unwrap().iter().all(|name| name != "pods")));
+}
+
+#[test]
+fn rights_have_no_wildcard_and_no_way_up() {
+    const NEVER: &[&str] = &["*", "escalate", "bind", "impersonate", "deletecollection"];
+    for right in rbac::RIGHTS {
+        assert!(right.verbs.iter().all(|verb| !NEVER.contains(verb)), "{right:?}");
+        assert!(!right.group.contains('*'), "{right:?}");
+        for resource in right.resources {
+            assert!(
+                !resource.contains('*') && *resource != "pods/exec" && *resource != "serviceaccounts/token",
+                "{right:?}"
+            );
+            assert!(*resource != "secrets" || right.scope == rbac::Scope::Own, "Secrets only at home: {right:?}");
+            let named = !right.names.is_empty() || right.verbs == ["create"];
+            assert!(*resource != "secrets" || named, "Secrets only by name: {right:?}");
+        }
+    }
+}
+
+#[test]
+fn the_webhook_writes_nothing_but_its_authority() {
+    for right in rbac::rights(rbac::Role::Webhook, rbac::Scope::Cluster) {
+        assert!(right.verbs.iter().all(|verb| ["get", "list", "watch"].contains(verb)), "{right:?}");
+    }
+    for right in rbac::rights(rbac::Role::Webhook, rbac::Scope::Own) {
+        assert_eq!(right.resources, ["secrets"], "{right:?}");
+    }
+}
+
+#[test]
+fn our_own_pods_pass_the_restricted_level_and_are_never_enrolled() {
+    for mode in [FailureMode::Fail, FailureMode::Gate] {
+        for object in objects(mode).iter().filter(|object| object["kind"] == "Deployment") {
+            let template = &object["spec"]["template"];
+            let labels = &template["metadata"]["labels"];
+            assert_eq!(labels.get("kagenti.io/type"), None);
+            assert_eq!(object["spec"]["selector"]["matchLabels"], *labels);
+            let pod = &template["spec"];
+            assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+            assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+            for container in pod["containers"].as_array().unwrap() {
+                let context = &container["securityContext"];
+                assert_eq!(context["allowPrivilegeEscalation"], false);
+                assert_eq!(context["readOnlyRootFilesystem"], true);
+                assert_eq!(context["capabilities"]["drop"], serde_json::json!(["ALL"]));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_printed_reads_back_as_the_same_objects() {
+    for mode in [FailureMode::Fail, FailureMode::Gate] {
+        for object in objects(mode) {
+            let text = emit::document(&object, None);
+            let read = tree::parse(&text).unwrap().unwrap().to_json();
+            assert_eq!(read, object, "{text}");
+        }
+    }
+}
+
+#[test]
+fn namespace_and_image_are_used_everywhere() {
+    let install =
+        Install { failure_mode: FailureMode::Gate, namespace: "elsewhere".to_owned(), image: "x/y:z".to_owned() };
+    let text = stream(&parts(&install).into_iter().flat_map(|part| part.objects).collect::<Vec<_>>());
+    assert!(!text.contains(keys::OPERATOR_NAMESPACE), "a name was left behind");
+    assert!(!text.contains("image: drawbridge"));
+    assert_eq!(text.matches("image: x/y:z").count(), 2);
+}

@@ -1,0 +1,96 @@
+//! The webhook configurations (`spec/authbridge-webhook.md` 1, `spec/operator-runtime.md` Part 5).
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference, ValidatingWebhook,
+    ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use serde_json::Value;
+
+use super::selectors::{self, Reach};
+use super::{FailureMode, Install, metadata, object};
+use crate::domain::keys;
+
+/// Seconds the API server waits for an answer.
+const TIMEOUT_SECONDS: i32 = 10;
+
+/// The two configurations. No `caBundle`: the running webhook publishes it.
+#[must_use]
+pub fn objects(install: &Install) -> Vec<Value> {
+    vec![object(&mutating(install)), object(&validating(install))]
+}
+
+fn mutating(install: &Install) -> MutatingWebhookConfiguration {
+    let Reach { namespaces, objects, conditions } = selectors::enrolled_pods(&install.namespace);
+    let failure_policy = match install.failure_mode {
+        FailureMode::Fail => "Fail",
+        // The policy's scheduling gate holds what the webhook did not see.
+        FailureMode::Gate => "Ignore",
+    };
+    let webhook = MutatingWebhook {
+        name: keys::WEBHOOK_INJECT.to_owned(),
+        admission_review_versions: vec!["v1".to_owned()],
+        client_config: client(install, keys::PATH_INJECT),
+        failure_policy: Some(failure_policy.to_owned()),
+        match_conditions: Some(conditions),
+        match_policy: Some("Equivalent".to_owned()),
+        namespace_selector: Some(namespaces),
+        object_selector: Some(objects),
+        reinvocation_policy: Some("IfNeeded".to_owned()),
+        rules: Some(vec![rule("", "v1", &["pods"], &["CREATE"])]),
+        side_effects: "None".to_owned(),
+        timeout_seconds: Some(TIMEOUT_SECONDS),
+    };
+    MutatingWebhookConfiguration {
+        metadata: metadata(keys::WEBHOOK_CONFIGURATION, None),
+        webhooks: Some(vec![webhook]),
+    }
+}
+
+fn validating(install: &Install) -> ValidatingWebhookConfiguration {
+    let Reach { namespaces, objects, conditions } = selectors::labelled_workloads(&install.namespace);
+    let webhook = ValidatingWebhook {
+        name: keys::WEBHOOK_EXPLAIN.to_owned(),
+        admission_review_versions: vec!["v1".to_owned()],
+        client_config: client(install, keys::PATH_EXPLAIN),
+        // It only warns; losing the warning must never cost the workload.
+        failure_policy: Some("Ignore".to_owned()),
+        match_conditions: Some(conditions),
+        match_policy: Some("Equivalent".to_owned()),
+        namespace_selector: Some(namespaces),
+        object_selector: Some(objects),
+        rules: Some(vec![
+            rule("apps", "v1", &["deployments", "statefulsets", "daemonsets", "replicasets"], &["CREATE", "UPDATE"]),
+            rule("batch", "v1", &["jobs", "cronjobs"], &["CREATE", "UPDATE"]),
+        ]),
+        side_effects: "None".to_owned(),
+        // A warning that is late is worth less than a quick `kubectl apply`.
+        timeout_seconds: Some(TIMEOUT_SECONDS / 2),
+    };
+    ValidatingWebhookConfiguration {
+        metadata: metadata(keys::WEBHOOK_CONFIGURATION, None),
+        webhooks: Some(vec![webhook]),
+    }
+}
+
+fn client(install: &Install, path: &str) -> WebhookClientConfig {
+    WebhookClientConfig {
+        service: Some(ServiceReference {
+            name: keys::SERVICE_WEBHOOK.to_owned(),
+            namespace: install.namespace.clone(),
+            path: Some(path.to_owned()),
+            port: Some(443),
+        }),
+        ..WebhookClientConfig::default()
+    }
+}
+
+fn rule(group: &str, version: &str, resources: &[&str], operations: &[&str]) -> RuleWithOperations {
+    let owned = |texts: &[&str]| Some(texts.iter().map(|text| (*text).to_owned()).collect());
+    RuleWithOperations {
+        api_groups: owned(&[group]),
+        api_versions: owned(&[version]),
+        operations: owned(operations),
+        resources: owned(resources),
+        scope: Some("Namespaced".to_owned()),
+    }
+}
