@@ -9,9 +9,14 @@
 //! Bytes and parsed objects go in; validated values with provenance come out. Nothing here reads a file, a clock or
 //! the network, and a value that fails to parse never replaces a good one: the caller keeps the last.
 
+pub mod defaults;
+pub mod envoy;
 pub mod gates;
 pub mod inputs;
 pub mod layers;
+pub mod namespace;
 pub mod resolved;
+pub mod schema;
 pub mod snapshot;
 pub mod view;
+pub mod yaml;

@@ -3,13 +3,16 @@
 //! Resolved once per change of the platform file or the namespace, not per review; the workload's own layers
 //! (Pod annotations, AgentRuntime) are laid over it in `admission`.
 
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::layers::Field;
+use super::schema::keys::{KEYS, Shown};
 use crate::domain::mode::Mode;
 
 /// When SPIRE parts are injected (design, deviations table, SPIRE).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum SpireSwitch {
     /// When CSIDriver `csi.spiffe.io` exists.
     Auto,
@@ -20,7 +23,8 @@ pub enum SpireSwitch {
 }
 
 /// Whether sidecars are init containers with `restartPolicy: Always`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum NativeSidecars {
     /// When the API server is 1.29 or later.
     Auto,
@@ -29,7 +33,8 @@ pub enum NativeSidecars {
 }
 
 /// `http` or `grpc`, as users write it (`spec/agentruntime.md`, `trace.protocol`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TraceProtocol {
     /// `grpc`.
     Grpc,
@@ -38,7 +43,8 @@ pub enum TraceProtocol {
 }
 
 /// Images; `None` where no layer names one (there are no built-in images).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[expect(missing_docs, reason = "each field is the platform file's key of the same name")]
 pub struct Images {
     pub envoy_proxy: Field<Option<String>>,
@@ -52,7 +58,8 @@ pub struct Images {
 }
 
 /// Ports and user of the proxy.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Proxy {
     /// Envoy's outbound listener (15123).
     pub port: Field<u16>,
@@ -65,7 +72,8 @@ pub struct Proxy {
 }
 
 /// ResourceRequirements as JSON, by the platform file's key.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[expect(missing_docs, reason = "each field is the platform file's key of the same name")]
 pub struct Resources {
     pub envoy_proxy: Field<Value>,
@@ -76,7 +84,8 @@ pub struct Resources {
 }
 
 /// Defaults of the token exchange, used where ConfigMap `authbridge-config` has no value.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct TokenExchange {
     /// `tokenUrl`: stands in for `TOKEN_URL`; empty when unset.
     pub token_url: Field<String>,
@@ -87,7 +96,8 @@ pub struct TokenExchange {
 }
 
 /// Tracing of the agent: becomes `OTEL_*` on user containers when an endpoint is set.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Trace {
     /// OTLP endpoint.
     pub endpoint: Field<Option<String>>,
@@ -98,7 +108,8 @@ pub struct Trace {
 }
 
 /// Everything a namespace's Pods are injected with, before the workload's own layers.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Resolved {
     /// Which plan is built.
     pub mode: Field<Mode>,
@@ -121,6 +132,7 @@ pub struct Resolved {
     /// Base of the runtime YAML: `authbridge-runtime-config`'s `config.yaml`, as parsed, `{}` when absent.
     pub runtime_base: Value,
     /// Facts the resolver noticed (unknown mode, key not allowed, unreadable ConfigMap), one per occurrence.
+    #[serde(skip)]
     pub notices: Vec<Notice>,
 }
 
@@ -131,4 +143,97 @@ pub struct Notice {
     pub reason: crate::domain::reason::Reason,
     /// The facts: what, where, what is used instead.
     pub text: String,
+}
+
+impl SpireSwitch {
+    /// The value users write.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SpireSwitch::Auto => "auto",
+            SpireSwitch::Required => "required",
+            SpireSwitch::Disabled => "disabled",
+        }
+    }
+}
+
+impl NativeSidecars {
+    /// The value users write.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NativeSidecars::Auto => "auto",
+            NativeSidecars::Disabled => "disabled",
+        }
+    }
+}
+
+impl TraceProtocol {
+    /// The value users write.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TraceProtocol::Grpc => "grpc",
+            TraceProtocol::Http => "http",
+        }
+    }
+}
+
+impl Resolved {
+    /// What is compiled in: upstream's classic defaults (`spec/authbridge-webhook.md` 4 and 7.1), without images.
+    #[must_use]
+    pub fn built_in() -> Self {
+        let image = || Field::built_in(None);
+        let resources = |requests: [&str; 2], limits: [&str; 2]| {
+            Field::built_in(json!({
+                "requests": {"cpu": requests[0], "memory": requests[1]},
+                "limits": {"cpu": limits[0], "memory": limits[1]},
+            }))
+        };
+        Self {
+            mode: Field::built_in(Mode::EnvoySidecar),
+            images: Images {
+                envoy_proxy: image(),
+                authbridge_light: image(),
+                proxy_init: image(),
+                spiffe_helper: image(),
+                client_registration: image(),
+                authbridge: image(),
+                pull_policy: Field::built_in("IfNotPresent".to_owned()),
+            },
+            proxy: Proxy {
+                port: Field::built_in(15123),
+                inbound_port: Field::built_in(15124),
+                admin_port: Field::built_in(9901),
+                uid: Field::built_in(1337),
+            },
+            resources: Resources {
+                envoy_proxy: resources(["50m", "64Mi"], ["200m", "256Mi"]),
+                proxy_init: resources(["10m", "10Mi"], ["10m", "10Mi"]),
+                spiffe_helper: resources(["50m", "64Mi"], ["100m", "128Mi"]),
+                client_registration: resources(["50m", "64Mi"], ["100m", "128Mi"]),
+                authbridge: resources(["100m", "128Mi"], ["300m", "384Mi"]),
+            },
+            trust_domain: Field::built_in("cluster.local".to_owned()),
+            spire: Field::built_in(SpireSwitch::Auto),
+            native_sidecars: Field::built_in(NativeSidecars::Auto),
+            token_exchange: TokenExchange {
+                token_url: Field::built_in(String::new()),
+                default_audience: Field::built_in(String::new()),
+                default_scopes: Field::built_in(None),
+            },
+            trace: Trace {
+                endpoint: Field::built_in(None),
+                protocol: Field::built_in(None),
+                sampling_ratio: Field::built_in(None),
+            },
+            runtime_base: json!({}),
+            notices: Vec::new(),
+        }
+    }
+
+    /// Every field with its provenance, in documentation order.
+    pub fn fields(&self) -> impl Iterator<Item = Shown<'_>> {
+        KEYS.iter().filter_map(|key| key.shown(self))
+    }
 }

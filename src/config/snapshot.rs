@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::gates::Gates;
 use super::resolved::Resolved;
+use super::schema::Platform;
 use super::view::{ClusterView, NamespaceView};
 
 /// Everything admission may know: immutable, swapped as a whole.
@@ -20,6 +21,17 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// What admission decides from; the namespaces of `view` were made with the same `platform`.
+    #[must_use]
+    pub fn new(platform: &Platform, gates: Gates, view: ClusterView) -> Self {
+        Self {
+            gates,
+            require_namespace_label: platform.require_namespace_label(),
+            cluster_default: Arc::clone(platform.resolved()),
+            view,
+        }
+    }
+
     /// What is known of that namespace.
     #[must_use]
     pub fn namespace(&self, name: &str) -> Option<&Arc<NamespaceView>> {

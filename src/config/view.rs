@@ -6,7 +6,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
+
+use super::inputs::NamespaceInputs;
+use super::namespace::{self, LastGood};
 use super::resolved::Resolved;
+use super::schema::Platform;
+use crate::domain::keys::{CONFIG_MAP_AUTHBRIDGE, LABEL_NAMESPACE_ENABLED, LABEL_POD_SECURITY, MOUNTED_CONFIG_MAPS};
 use crate::domain::workload::Workload;
 
 /// Pod Security level of a namespace (`pod-security.kubernetes.io/enforce`).
@@ -56,6 +62,8 @@ pub struct NamespaceView {
     pub jobs: BTreeMap<Arc<str>, JobOwner>,
     /// The configuration in force here.
     pub resolved: Arc<Resolved>,
+    /// What the namespace's ConfigMaps last said when they could be read.
+    pub last_good: LastGood,
 }
 
 /// The cluster, as far as admission needs it.
@@ -70,3 +78,61 @@ pub struct ClusterView {
     /// By name.
     pub namespaces: HashMap<Arc<str>, Arc<NamespaceView>>,
 }
+
+/// One namespace, resolved. `last` is its view before this change: what serves where a ConfigMap cannot be read.
+#[must_use]
+pub fn namespace_view(
+    platform: &Platform,
+    name: &str,
+    inputs: &NamespaceInputs,
+    last: Option<&NamespaceView>,
+) -> NamespaceView {
+    let nothing = LastGood::new();
+    let (resolved, last_good) =
+        namespace::resolve(platform, name, inputs, last.map_or(&nothing, |last| &last.last_good));
+    NamespaceView {
+        enabled_label: inputs.labels.get(LABEL_NAMESPACE_ENABLED).cloned(),
+        pod_security: PodSecurity::of_label(inputs.labels.get(LABEL_POD_SECURITY).map(String::as_str)),
+        authbridge_config: inputs.config_maps.get(CONFIG_MAP_AUTHBRIDGE).map(|config_map| config_map.data.clone()),
+        mounted: MOUNTED_CONFIG_MAPS
+            .into_iter()
+            .filter_map(|name| Some((name, digest(&inputs.config_maps.get(name)?.data))))
+            .collect(),
+        service_accounts: inputs.service_accounts.clone(),
+        jobs: inputs.jobs.clone(),
+        resolved,
+        last_good,
+    }
+}
+
+impl PodSecurity {
+    /// The level of a namespace whose label [`LABEL_POD_SECURITY`] is `label`; absent or unknown is privileged.
+    #[must_use]
+    pub fn of_label(label: Option<&str>) -> Self {
+        match label {
+            Some("baseline") => PodSecurity::Baseline,
+            Some("restricted") => PodSecurity::Restricted,
+            _ => PodSecurity::Privileged,
+        }
+    }
+}
+
+impl Default for NamespaceView {
+    /// A namespace of which nothing is known, under the built-in configuration.
+    fn default() -> Self {
+        namespace_view(&Platform::built_in(), "", &NamespaceInputs::default(), None)
+    }
+}
+
+/// SHA-256, in hex, of a ConfigMap's data; lengths are counted in, so that no two data sets read the same.
+fn digest(data: &BTreeMap<String, String>) -> String {
+    let mut hash = Sha256::new();
+    for part in data.iter().flat_map(|(key, value)| [key, value]) {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,8 @@ pub const LABEL_SPIFFE_HELPER: &str = "kagenti.io/spiffe-helper-inject";
 pub const LABEL_CLIENT_REGISTRATION: &str = "kagenti.io/client-registration-inject";
 /// Namespace label: `false` opts the namespace out; `true` is needed with `requireNamespaceLabel`.
 pub const LABEL_NAMESPACE_ENABLED: &str = "kagenti-enabled";
+/// Namespace label: the Pod Security level that is enforced.
+pub const LABEL_POD_SECURITY: &str = "pod-security.kubernetes.io/enforce";
 /// Label of ConfigMaps whose `config.yaml` is a namespace layer of the configuration.
 pub const LABEL_DEFAULTS: &str = "kagenti.io/defaults";
 /// Ownership marker that upstream's readers expect on what the webhook needs.
@@ -102,6 +104,22 @@ pub const CONFIG_MAP_SPIFFE_HELPER: &str = "spiffe-helper-config";
 pub const CONFIG_MAP_ENVOY: &str = "envoy-config";
 /// ConfigMap with `routes.yaml`.
 pub const CONFIG_MAP_ROUTES: &str = "authproxy-routes";
+/// Key of the platform ConfigMap, of [`CONFIG_MAP_RUNTIME`] and of namespace defaults: the YAML document.
+pub const KEY_CONFIG: &str = "config.yaml";
+/// Key of [`CONFIG_MAP_SPIFFE_HELPER`].
+pub const KEY_SPIFFE_HELPER: &str = "helper.conf";
+/// Key of [`CONFIG_MAP_ENVOY`].
+pub const KEY_ENVOY: &str = "envoy.yaml";
+/// Key of [`CONFIG_MAP_ROUTES`].
+pub const KEY_ROUTES: &str = "routes.yaml";
+/// The namespace ConfigMaps whose files are mounted into the Pod.
+pub const MOUNTED_CONFIG_MAPS: [&str; 3] = [CONFIG_MAP_SPIFFE_HELPER, CONFIG_MAP_ENVOY, CONFIG_MAP_ROUTES];
+/// Request header by which ext_proc learns the direction of a request; set by Envoy, never by a client.
+pub const HEADER_DIRECTION: &str = "x-authbridge-direction";
+/// Port of the ext_proc server in the Envoy container, on loopback.
+pub const PORT_EXT_PROC: u16 = 9090;
+/// Ports the AuthBridge binaries always listen on: ext_proc, health, stats, session API.
+pub const SIDECAR_FIXED_PORTS: [u16; 4] = [PORT_EXT_PROC, 9091, 9093, 9094];
 /// The ConfigMaps a controller makes in every namespace with an enrolled workload.
 pub const NAMESPACE_CONFIG_MAPS: [&str; 4] =
     [CONFIG_MAP_AUTHBRIDGE, CONFIG_MAP_SPIFFE_HELPER, CONFIG_MAP_ENVOY, CONFIG_MAP_ROUTES];

@@ -114,4 +114,5 @@ reasons! {
     CombinedIncomplete, Warning, "gate combinedSidecar is on and the envoy decision is no, so nothing intercepts traffic";
     NotIntercepted, Warning, "traffic of this Pod is not intercepted, because the proxy is switched off";
     OverrideNotAllowed, Warning, "a key of a namespace ConfigMap is not among namespaceOverrides and was ignored";
+    KeyWithoutEffect, Warning, "a configuration key that an earlier operator knew has no effect";
 }

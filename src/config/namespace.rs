@@ -1,0 +1,220 @@
+//! The layers that a namespace brings: its ConfigMaps, read tolerantly.
+//!
+//! In: [`NamespaceInputs`] and what was last read well. Out: the namespace's [`Resolved`]. Promises: a ConfigMap that
+//! cannot be read never changes anything: its last good content serves (nothing, when there was none), and a notice
+//! names ConfigMap, key, line and reason; a key that is not among `namespaceOverrides` is left out with a notice;
+//! values that would collide with others leave out their whole ConfigMap.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::inputs::{ConfigMapInput, NamespaceInputs};
+use super::layers::{self, Layer};
+use super::resolved::{Notice, Resolved};
+use super::schema::{Platform, Settings, keys, walk};
+use super::yaml::{self, Node};
+use crate::domain::keys::{CONFIG_MAP_RUNTIME, KEY_CONFIG};
+use crate::domain::mode::Mode;
+use crate::domain::reason::Reason;
+
+/// Content of ConfigMaps that could be read, by name: what serves while they cannot.
+pub type LastGood = BTreeMap<Arc<str>, Arc<Good>>;
+
+/// One ConfigMap, read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Good {
+    /// `authbridge-runtime-config`: a mapping without a schema.
+    Runtime(Value),
+    /// Labelled `kagenti.io/defaults=true`: the platform file's schema.
+    Defaults {
+        /// Values that passed their check.
+        settings: Settings,
+        /// Keys that were left out, and why; complete sentences without the ConfigMap's name.
+        left_out: Vec<Notice>,
+    },
+}
+
+/// What the namespace's ConfigMaps make of the platform's configuration.
+pub(super) fn resolve(
+    platform: &Platform,
+    namespace: &str,
+    inputs: &NamespaceInputs,
+    last: &LastGood,
+) -> (Arc<Resolved>, LastGood) {
+    let resolved = Arc::clone(platform.resolved());
+    let mut reading = Reading { platform, namespace, last, good: LastGood::new(), resolved };
+    if let Some(config_map) = inputs.config_maps.get(CONFIG_MAP_RUNTIME) {
+        reading.runtime(config_map);
+    }
+    for (name, config_map) in &inputs.config_maps {
+        if config_map.is_defaults && name != CONFIG_MAP_RUNTIME {
+            reading.defaults(name, config_map);
+        }
+    }
+    (reading.resolved, reading.good)
+}
+
+struct Reading<'a> {
+    platform: &'a Platform,
+    namespace: &'a str,
+    last: &'a LastGood,
+    good: LastGood,
+    resolved: Arc<Resolved>,
+}
+
+impl Reading<'_> {
+    fn runtime(&mut self, config_map: &ConfigMapInput) {
+        let Some(text) = config_map.data.get(KEY_CONFIG) else { return };
+        let read = |document: &Node| runtime(document).map(Good::Runtime);
+        let Some(good) = self.read(CONFIG_MAP_RUNTIME, text, read) else { return };
+        if let Good::Runtime(base) = good.as_ref() {
+            let place = self.place(CONFIG_MAP_RUNTIME);
+            lay_runtime(Arc::make_mut(&mut self.resolved), &Layer::NamespaceRuntimeConfig, base, &place);
+        }
+    }
+
+    fn defaults(&mut self, name: &str, config_map: &ConfigMapInput) {
+        let Some(text) = config_map.data.get(KEY_CONFIG) else { return };
+        let Some(good) = self.read(name, text, defaults) else { return };
+        let Good::Defaults { settings, left_out } = good.as_ref() else { return };
+        for notice in left_out {
+            self.notice(notice.reason, format!("{}, {}", self.place(name), notice.text));
+        }
+        let settings = self.allowed(name, settings);
+        if settings.is_empty() {
+            return;
+        }
+        let mut candidate = Resolved::clone(&self.resolved);
+        layers::lay(&mut candidate, &Layer::NamespaceDefaults(Arc::from(name)), &settings);
+        match layers::conflicts(&candidate).first() {
+            None => self.resolved = Arc::new(candidate),
+            Some(conflict) => {
+                let line = settings.line(conflict.path).unwrap_or(1);
+                let text = format!(
+                    "{}, line {line}: {}: {}; the whole ConfigMap is left out",
+                    self.place(name),
+                    conflict.path,
+                    conflict.message
+                );
+                self.notice(Reason::NamespaceConfigUnreadable, text);
+            }
+        }
+    }
+
+    /// What `namespaceOverrides` lets through; the rest is noticed.
+    fn allowed(&mut self, name: &str, settings: &Settings) -> Settings {
+        let mut allowed = Settings::default();
+        for (path, setting) in settings.iter() {
+            if self.platform.namespace_may_set(path) {
+                allowed.insert(path, setting.clone());
+            } else {
+                let text = format!("{}, line {}: {path} {}", self.place(name), setting.line, not_allowed(path));
+                self.notice(Reason::OverrideNotAllowed, text);
+            }
+        }
+        allowed
+    }
+
+    fn place(&self, name: &str) -> String {
+        format!("ConfigMap {}/{name}, key {KEY_CONFIG}", self.namespace)
+    }
+
+    /// Reads one ConfigMap; when that fails, what it last said.
+    fn read(
+        &mut self,
+        name: &str,
+        text: &str,
+        read: impl FnOnce(&Node) -> Result<Good, (usize, String)>,
+    ) -> Option<Arc<Good>> {
+        let parsed = yaml::parse(text).map_err(|error| (error.line, error.message)).and_then(|node| read(&node));
+        let good = match parsed {
+            Ok(good) => Arc::new(good),
+            Err((line, message)) => {
+                let last = self.last.get(name).cloned();
+                let instead = if last.is_some() { "its last good content is used" } else { "nothing of it is used" };
+                let text = format!("{}, line {line}: {message}; {instead}", self.place(name));
+                self.notice(Reason::NamespaceConfigUnreadable, text);
+                last?
+            }
+        };
+        self.good.insert(Arc::from(name), Arc::clone(&good));
+        Some(good)
+    }
+
+    fn notice(&mut self, reason: Reason, text: String) {
+        Arc::make_mut(&mut self.resolved).notices.push(Notice { reason, text });
+    }
+}
+
+/// The runtime configuration: any mapping.
+pub(super) fn runtime(document: &Node) -> Result<Value, (usize, String)> {
+    match document.to_json() {
+        Value::Null => Ok(json!({})),
+        base @ Value::Object(_) => Ok(base),
+        _ => Err((document.line, format!("a mapping is expected at the top, {} was found", document.kind()))),
+    }
+}
+
+/// Lays a runtime configuration over what is below: its `mode`, and the rest as base of the runtime YAML.
+/// `place` names it in notices.
+pub(super) fn lay_runtime(resolved: &mut Resolved, layer: &Layer, base: &Value, place: &str) {
+    match base.get("mode") {
+        None | Some(Value::Null) => {}
+        Some(value) => match value.as_str().and_then(Mode::parse) {
+            Some(mode) => {
+                resolved.mode = resolved.mode.clone().over(layer.clone(), mode, |mode| mode.as_str().to_owned());
+            }
+            None => {
+                let text = unknown_mode(value, place, resolved.mode.value);
+                resolved.notices.push(Notice { reason: Reason::UnknownMode, text });
+            }
+        },
+    }
+    merge(&mut resolved.runtime_base, base);
+}
+
+fn unknown_mode(value: &Value, place: &str, instead: Mode) -> String {
+    let modes = Mode::ALL.map(Mode::as_str).join(", ");
+    format!("{place}: mode {value} does not exist (there are {modes}); {} is used", instead.as_str())
+}
+
+/// Mappings merge by key, everything else replaces.
+fn merge(below: &mut Value, over: &Value) {
+    match (below, over) {
+        (Value::Object(below), Value::Object(over)) => {
+            for (key, value) in over {
+                merge(below.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (below, over) => *below = over.clone(),
+    }
+}
+
+/// Defaults of a namespace, in the platform file's schema.
+fn defaults(document: &Node) -> Result<Good, (usize, String)> {
+    let walked = walk(document);
+    let mut left_out = Vec::new();
+    for (key, line) in walked.retired {
+        let text = format!("line {line}: {} has no effect: {}", key.path, key.help);
+        left_out.push(Notice { reason: Reason::KeyWithoutEffect, text });
+    }
+    for fault in walked.faults {
+        if fault.field != "mode" {
+            let field = if fault.field.is_empty() { String::new() } else { format!("{}: ", fault.field) };
+            return Err((fault.line, format!("{field}{}", fault.message)));
+        }
+        let text = format!("line {}: mode: {}; the key is left out", fault.line, fault.message);
+        left_out.push(Notice { reason: Reason::UnknownMode, text });
+    }
+    Ok(Good::Defaults { settings: walked.settings, left_out })
+}
+
+fn not_allowed(path: &str) -> &'static str {
+    if keys::key(path).is_some_and(keys::Key::is_overridable) {
+        "may not be set by a namespace; the platform file allows it in namespaceOverrides"
+    } else {
+        "belongs to the platform file and is ignored here"
+    }
+}

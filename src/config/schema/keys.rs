@@ -1,0 +1,243 @@
+//! Every key of the platform file, one row each: where it stands, what it must be, what it changes.
+//!
+//! Sources: `spec/authbridge-webhook.md` 7.1 (both eras), design.md "Precedence" for the keys that are ours.
+
+use serde_json::Value;
+
+use super::platform::ProcessSettings;
+use super::{quantity, read, show::Show};
+use crate::config::layers::{Field, Layer, Shadowed};
+use crate::config::resolved::Resolved;
+
+/// One key.
+pub struct Key {
+    /// Path from the top, dots between names.
+    pub path: &'static str,
+    /// What it is for, for the generated reference.
+    pub help: &'static str,
+    pub(super) check: fn(&Value) -> Result<(), String>,
+    pub(super) effect: Effect,
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Key").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// What a key changes.
+pub(super) enum Effect {
+    /// A field of [`Resolved`]; a namespace may set it when `namespaceOverrides` allows.
+    Field { lay: fn(&mut Resolved, &Layer, &Value), show: fn(&Resolved) -> Shown<'_> },
+    /// The process as a whole; only the platform file sets it.
+    Process(fn(&mut ProcessSettings, &Value)),
+    /// Nothing: an upstream version knew it. Everything below it is accepted.
+    Retired,
+}
+
+/// A resolved field, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown<'a> {
+    /// Path of its key in the platform file.
+    pub path: &'static str,
+    /// The value in force.
+    pub value: String,
+    /// Who set it.
+    pub layer: &'a Layer,
+    /// Values it shadows, weakest first.
+    pub shadowed: &'a [Shadowed],
+}
+
+impl Key {
+    /// Whether an earlier operator knew this key and nothing consumes it.
+    #[must_use]
+    pub fn is_retired(&self) -> bool {
+        matches!(self.effect, Effect::Retired)
+    }
+
+    /// Whether a namespace may set it when the platform file allows.
+    #[must_use]
+    pub fn is_overridable(&self) -> bool {
+        matches!(self.effect, Effect::Field { .. })
+    }
+
+    /// Lays `value` over the field this key stands for; nothing happens for keys of the process.
+    pub(crate) fn lay(&self, resolved: &mut Resolved, layer: &Layer, value: &Value) {
+        if let Effect::Field { lay, .. } = self.effect {
+            lay(resolved, layer, value);
+        }
+    }
+
+    /// What the key stands for in `resolved`; `None` for keys of the process.
+    #[must_use]
+    pub fn shown<'a>(&self, resolved: &'a Resolved) -> Option<Shown<'a>> {
+        match self.effect {
+            Effect::Field { show, .. } => Some(show(resolved)),
+            _ => None,
+        }
+    }
+}
+
+/// The key at `path`.
+#[must_use]
+pub fn key(path: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.path == path)
+}
+
+fn replace<T: Clone + Show>(field: &mut Field<T>, layer: &Layer, value: T) {
+    *field = field.clone().over(layer.clone(), value, T::show);
+}
+
+fn shown<'a, T: Show>(path: &'static str, field: &'a Field<T>) -> Shown<'a> {
+    Shown { path, value: field.value.show(), layer: &field.layer, shadowed: &field.shadowed }
+}
+
+macro_rules! field {
+    ($path:literal, $($field:ident).+, $read:path, $help:literal) => {
+        Key {
+            path: $path,
+            help: $help,
+            check: |value| $read(value).map(drop),
+            effect: Effect::Field {
+                lay: |resolved, layer, value| {
+                    if let Ok(value) = $read(value) {
+                        replace(&mut resolved.$($field).+, layer, value);
+                    }
+                },
+                show: |resolved| shown($path, &resolved.$($field).+),
+            },
+        }
+    };
+}
+
+macro_rules! resources {
+    ($path:literal, $field:ident, $help:literal) => {
+        Key {
+            path: $path,
+            help: $help,
+            check: quantity::check_requirements,
+            effect: Effect::Field {
+                lay: |resolved, layer, value| {
+                    let merged = quantity::merged(&resolved.resources.$field.value, value);
+                    replace(&mut resolved.resources.$field, layer, merged);
+                },
+                show: |resolved| shown($path, &resolved.resources.$field),
+            },
+        }
+    };
+}
+
+macro_rules! process {
+    ($path:literal, $($field:ident).+, $read:path, $help:literal) => {
+        Key {
+            path: $path,
+            help: $help,
+            check: |value| $read(value).map(drop),
+            effect: Effect::Process(|process, value| {
+                if let Ok(value) = $read(value) {
+                    process.$($field).+ = value;
+                }
+            }),
+        }
+    };
+}
+
+macro_rules! retired {
+    ($path:literal, $help:literal) => {
+        Key { path: $path, help: $help, check: |_| Ok(()), effect: Effect::Retired }
+    };
+}
+
+/// Every key, in documentation order.
+pub const KEYS: &[Key] = &[
+    field!("mode", mode, read::mode, "which sidecars are injected: envoy-sidecar, proxy-sidecar or waypoint"),
+    field!("images.envoyProxy", images.envoy_proxy, read::some_word, "Envoy with the ext_proc server"),
+    field!("images.authbridgeLight", images.authbridge_light, read::some_word, "proxy of mode proxy-sidecar"),
+    field!("images.proxyInit", images.proxy_init, read::some_word, "installs the redirection rules"),
+    field!("images.spiffeHelper", images.spiffe_helper, read::some_word, "fetches SVIDs"),
+    field!("images.clientRegistration", images.client_registration, read::some_word, "registers the OAuth client"),
+    field!("images.authbridge", images.authbridge, read::some_word, "combined sidecar, gate combinedSidecar"),
+    field!("images.pullPolicy", images.pull_policy, read::pull_policy, "Always, IfNotPresent or Never"),
+    field!("proxy.port", proxy.port, read::port, "Envoy's outbound listener"),
+    field!("proxy.inboundProxyPort", proxy.inbound_port, read::port, "Envoy's inbound listener"),
+    field!("proxy.adminPort", proxy.admin_port, read::port, "Envoy's admin port, on loopback"),
+    field!("proxy.uid", proxy.uid, read::uid, "user and group of the proxy, exempt from redirection"),
+    resources!("resources.envoyProxy", envoy_proxy, "requests and limits of envoy-proxy and authbridge-proxy"),
+    resources!("resources.proxyInit", proxy_init, "requests and limits of proxy-init"),
+    resources!("resources.spiffeHelper", spiffe_helper, "requests and limits of spiffe-helper"),
+    resources!("resources.clientRegistration", client_registration, "requests and limits of the registration sidecar"),
+    resources!("resources.authbridge", authbridge, "requests and limits of the combined sidecar"),
+    field!("tokenExchange.tokenUrl", token_exchange.token_url, read::word_or_empty, "stands in for TOKEN_URL"),
+    field!(
+        "tokenExchange.defaultAudience",
+        token_exchange.default_audience,
+        read::word_or_empty,
+        "stands in for TARGET_AUDIENCE"
+    ),
+    field!(
+        "tokenExchange.defaultScopes",
+        token_exchange.default_scopes,
+        read::some_words,
+        "stands in for TARGET_SCOPES"
+    ),
+    field!("spiffe.trustDomain", trust_domain, read::trust_domain, "trust domain of SPIFFE ids, shown by explain"),
+    field!("spire", spire, read::spire, "SPIRE parts: auto (when the CSI driver exists), required or disabled"),
+    field!(
+        "nativeSidecars",
+        native_sidecars,
+        read::native_sidecars,
+        "auto: init containers that keep running, from API server 1.29; disabled: regular containers"
+    ),
+    field!("trace.endpoint", trace.endpoint, read::some_word, "OTEL_EXPORTER_OTLP_ENDPOINT of user containers"),
+    field!("trace.protocol", trace.protocol, read::trace_protocol, "grpc or http"),
+    field!("trace.samplingRatio", trace.sampling_ratio, read::ratio, "share of traces that are kept, 0 to 1"),
+    process!(
+        "requireNamespaceLabel",
+        require_namespace_label,
+        read::boolean,
+        "true: only namespaces labelled kagenti-enabled=true"
+    ),
+    process!(
+        "namespaceOverrides",
+        namespace_overrides,
+        super::overrides::read,
+        "keys (or their beginnings) that ConfigMaps labelled kagenti.io/defaults=true may set in their namespace"
+    ),
+    process!("keycloak.url", keycloak.url, read::url, "KEYCLOAK_URL of the ConfigMaps made for namespaces"),
+    process!("keycloak.realm", keycloak.realm, read::word, "KEYCLOAK_REALM of the ConfigMaps made for namespaces"),
+    process!(
+        "keycloak.publicUrl",
+        keycloak.public_url,
+        read::some_url,
+        "base of ISSUER and of the audiences; without it they stay unset"
+    ),
+    retired!("images.authbridgeLite", "mode lite does not exist in this profile"),
+    retired!("resources.authbridgeLite", "mode lite does not exist in this profile"),
+    retired!("proxy.transparentPort", "there is no transparent egress listener in this profile"),
+    retired!("proxy.transparentInboundPort", "there is no transparent inbound listener in this profile"),
+    retired!("proxy.iptablesCmd", "proxy-init chooses the tool itself"),
+    retired!("proxy.allowedEgressEnforcement", "there is no egress enforcement in this profile"),
+    retired!("proxy.allowedInboundInterception", "there is no choice of interception in this profile"),
+    retired!("spiffe.socketPath", "the path in the Pod is fixed: /spiffe-workload-api/spire-agent.sock"),
+    retired!("spiffe.helperConfig", "edit ConfigMap spiffe-helper-config of the operator's namespace instead"),
+    retired!("observability", "use trace, and the flags of the process"),
+    retired!("sidecars", "use the feature gates, or the labels of the Pod"),
+    retired!("ibac", "its plugins do not exist in this profile"),
+];
+
+/// The resource requirements of every sidecar, by the path of their key.
+pub(crate) fn requirements(resolved: &Resolved) -> [(&'static str, &Value); 5] {
+    let resources = &resolved.resources;
+    [
+        ("resources.envoyProxy", &resources.envoy_proxy.value),
+        ("resources.proxyInit", &resources.proxy_init.value),
+        ("resources.spiffeHelper", &resources.spiffe_helper.value),
+        ("resources.clientRegistration", &resources.client_registration.value),
+        ("resources.authbridge", &resources.authbridge.value),
+    ]
+}
+
+/// The first request above its limit.
+pub(crate) fn requirements_conflict(requirements: &Value) -> Option<String> {
+    quantity::conflict(requirements)
+}

@@ -1,0 +1,197 @@
+//! The platform file as one value: what it sets, and what follows for a namespace that sets nothing.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::keys::{Effect, key};
+use super::{Fault, SchemaError, Settings, Walked, overrides, walk};
+use crate::config::inputs::ConfigMapInput;
+use crate::config::layers::{self, Layer};
+use crate::config::namespace;
+use crate::config::resolved::{Notice, Resolved};
+use crate::config::yaml;
+use crate::domain::keys::{CONFIG_MAP_RUNTIME, KEY_CONFIG};
+use crate::domain::reason::Reason;
+
+/// Where Keycloak is, for the ConfigMaps that are made for namespaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keycloak {
+    /// Base URL inside the cluster, without a trailing slash.
+    pub url: String,
+    /// Realm.
+    pub realm: String,
+    /// Base URL that tokens carry as issuer; `None` when nobody said.
+    pub public_url: Option<String>,
+}
+
+impl Keycloak {
+    /// `<publicUrl>/realms/<realm>`: the issuer of every token, when the public URL is known.
+    #[must_use]
+    pub fn issuer(&self) -> Option<String> {
+        self.public_url.as_ref().map(|url| format!("{url}/realms/{}", self.realm))
+    }
+}
+
+/// What only the platform file sets.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ProcessSettings {
+    pub(super) require_namespace_label: bool,
+    pub(super) namespace_overrides: Vec<String>,
+    pub(super) keycloak: Keycloak,
+}
+
+impl Default for ProcessSettings {
+    fn default() -> Self {
+        Self {
+            require_namespace_label: false,
+            namespace_overrides: overrides::DEFAULT.map(str::to_owned).to_vec(),
+            keycloak: Keycloak {
+                url: "http://keycloak-service.keycloak.svc:8080".to_owned(),
+                realm: "kagenti".to_owned(),
+                public_url: None,
+            },
+        }
+    }
+}
+
+/// The platform file over the built-in values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Platform {
+    process: ProcessSettings,
+    warnings: Vec<Notice>,
+    resolved: Arc<Resolved>,
+    /// The last good runtime configuration of the operator's namespace.
+    template: Option<Value>,
+}
+
+impl Platform {
+    /// Without a file.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self {
+            process: ProcessSettings::default(),
+            warnings: Vec::new(),
+            resolved: Arc::new(Resolved::built_in()),
+            template: None,
+        }
+    }
+
+    /// Reads a platform file; `file` is its name in messages.
+    ///
+    /// # Errors
+    /// Every fault with its line and field: text that is not one YAML mapping, unknown keys, wrong types and ranges,
+    /// ports that collide, requests above limits.
+    pub fn parse(text: &str, file: &str) -> Result<Self, SchemaError> {
+        let document = yaml::parse(text).map_err(|error| SchemaError::yaml(file, &error))?;
+        let Walked { settings, mut faults, retired } = walk(&document);
+        let mut platform = Self::built_in();
+        let resolved = Arc::make_mut(&mut platform.resolved);
+        layers::lay(resolved, &Layer::PlatformFile, &settings);
+        faults.extend(layers::conflicts(resolved).into_iter().map(|conflict| Fault {
+            line: settings.line(conflict.path).unwrap_or(1),
+            field: conflict.path.to_owned(),
+            message: conflict.message,
+        }));
+        if !faults.is_empty() {
+            return Err(SchemaError::new(file, faults));
+        }
+        platform.process.take(&settings);
+        platform.warnings = retired
+            .into_iter()
+            .map(|(key, line)| Notice {
+                reason: Reason::KeyWithoutEffect,
+                text: format!("{file}:{line}: {} has no effect: {}", key.path, key.help),
+            })
+            .collect();
+        Ok(platform)
+    }
+
+    /// The configuration of a namespace that sets nothing itself.
+    #[must_use]
+    pub fn resolved(&self) -> &Arc<Resolved> {
+        &self.resolved
+    }
+
+    /// Keys that were accepted and have no effect.
+    #[must_use]
+    pub fn warnings(&self) -> &[Notice] {
+        &self.warnings
+    }
+
+    /// Keys of the images that every installation needs and no layer names. `serve` refuses to start while there is
+    /// one; offline tools say so and go on.
+    #[must_use]
+    pub fn missing_images(&self) -> Vec<&'static str> {
+        let images = &self.resolved.images;
+        [
+            ("images.envoyProxy", &images.envoy_proxy),
+            ("images.proxyInit", &images.proxy_init),
+            ("images.spiffeHelper", &images.spiffe_helper),
+            ("images.clientRegistration", &images.client_registration),
+        ]
+        .into_iter()
+        .filter(|(_, image)| image.value.is_none())
+        .map(|(path, _)| path)
+        .collect()
+    }
+
+    /// Whether only namespaces labelled `kagenti-enabled=true` are served.
+    #[must_use]
+    pub fn require_namespace_label(&self) -> bool {
+        self.process.require_namespace_label
+    }
+
+    /// Where Keycloak is.
+    #[must_use]
+    pub fn keycloak(&self) -> &Keycloak {
+        &self.process.keycloak
+    }
+
+    /// Whether a namespace may set the key at `path`.
+    #[must_use]
+    pub fn namespace_may_set(&self, path: &str) -> bool {
+        key(path).is_some_and(super::keys::Key::is_overridable)
+            && self.process.namespace_overrides.iter().any(|entry| overrides::covers(entry, path))
+    }
+
+    /// This configuration over ConfigMap `authbridge-runtime-config` of the operator's own namespace, the layer below
+    /// every namespace's own. Unreadable, the content that `last` had serves, with a notice in every namespace.
+    #[must_use]
+    pub fn with_runtime_template(mut self, template: Option<&ConfigMapInput>, last: Option<&Platform>) -> Self {
+        let Some(text) = template.and_then(|config_map| config_map.data.get(KEY_CONFIG)) else { return self };
+        let place = format!("ConfigMap {CONFIG_MAP_RUNTIME} of the operator's namespace, key {KEY_CONFIG}");
+        let resolved = Arc::make_mut(&mut self.resolved);
+        let parsed = yaml::parse(text).map_err(|error| (error.line, error.message));
+        self.template = match parsed.and_then(|document| namespace::runtime(&document)) {
+            Ok(base) => Some(base),
+            Err((line, message)) => {
+                let base = last.and_then(|last| last.template.clone());
+                let instead = if base.is_some() { "its last good content is used" } else { "nothing of it is used" };
+                let text = format!("{place}, line {line}: {message}; {instead}");
+                resolved.notices.push(Notice { reason: Reason::NamespaceConfigUnreadable, text });
+                base
+            }
+        };
+        if let Some(base) = &self.template {
+            namespace::lay_runtime(resolved, &Layer::RuntimeTemplate, base, &place);
+        }
+        self
+    }
+
+    /// What `namespaceOverrides` lists.
+    #[must_use]
+    pub fn namespace_overrides(&self) -> &[String] {
+        &self.process.namespace_overrides
+    }
+}
+
+impl ProcessSettings {
+    fn take(&mut self, settings: &Settings) {
+        for (path, setting) in settings.iter() {
+            if let Some(Effect::Process(take)) = key(path).map(|key| &key.effect) {
+                take(self, &setting.value);
+            }
+        }
+    }
+}
