@@ -79,6 +79,7 @@ pub(in crate::admission) fn namespace() -> NamespaceView {
         service_accounts: [(Arc::from("weather-agent"), Ownership::Ours)].into(),
         jobs: BTreeMap::new(),
         resolved: Arc::new(resolved()),
+        last_good: BTreeMap::new(),
     }
 }
 
