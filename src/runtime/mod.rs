@@ -1,5 +1,11 @@
 //! Process machinery: sockets, certificates, watches, leadership, telemetry.
 
+pub mod admin;
+pub mod clock;
 pub mod health;
+pub mod routes;
+pub mod server;
 pub mod shutdown;
 pub mod snapshots;
+pub mod tasks;
+pub mod telemetry;

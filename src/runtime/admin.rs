@@ -1,0 +1,77 @@
+//! Probes and metrics, on a port of their own, so that nothing of them is reachable through the webhook's Service
+//! (`spec/operator-runtime.md` 3.2 and 3.3).
+//!
+//! ```text
+//! /healthz  /healthz/ping          the process runs
+//! /readyz   /readyz/<check>        it may receive traffic; `?verbose=1` lists the checks
+//! /metrics                         OpenMetrics text
+//! ```
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, RawQuery};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+
+use super::health::Readiness;
+use super::snapshots::SnapshotCell;
+use super::telemetry::metrics::Metrics;
+
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The one liveness check: an answer at all.
+const PING: &str = "ping";
+
+/// The probes.
+pub fn probes(readiness: Readiness) -> Router {
+    let verbose = readiness.clone();
+    let single = readiness;
+    Router::new()
+        .route("/healthz", get(|query: RawQuery| async move { listed(&query, &[(PING, true)]) }))
+        .route("/healthz/{check}", get(|Path(check): Path<String>| async move { one(&check, &[(PING, true)]) }))
+        .route("/readyz", get(move |query: RawQuery| async move { listed(&query, &checks(&verbose)) }))
+        .route("/readyz/{check}", get(move |Path(check): Path<String>| async move { one(&check, &checks(&single)) }))
+}
+
+/// The metrics.
+pub fn metrics(metrics: Arc<Metrics>, snapshots: SnapshotCell) -> Router {
+    Router::new().route("/metrics", get(move || async move { scrape(&metrics, &snapshots) }))
+}
+
+fn scrape(metrics: &Metrics, snapshots: &SnapshotCell) -> Response {
+    metrics.snapshot_staleness.set(snapshots.staleness().map_or(-1.0, |age| age.as_secs_f64()));
+    match metrics.text() {
+        Ok(text) => ([(CONTENT_TYPE, OPENMETRICS)], text).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+fn checks(readiness: &Readiness) -> Vec<(&'static str, bool)> {
+    readiness.checks().into_iter().map(|check| (check.name, check.ok)).collect()
+}
+
+/// `ok`, or every check with a mark when asked or when one fails, as Kubernetes' own components answer.
+fn listed(RawQuery(query): &RawQuery, checks: &[(&'static str, bool)]) -> Response {
+    let ok = checks.iter().all(|(_, ok)| *ok);
+    let verbose =
+        query.as_deref().is_some_and(|query| query.split('&').any(|pair| pair.split('=').next() == Some("verbose")));
+    if ok && !verbose {
+        return "ok".into_response();
+    }
+    let mut text = String::new();
+    for (name, ok) in checks {
+        text.push_str(&format!("[{}]{name} {}\n", if *ok { '+' } else { '-' }, if *ok { "ok" } else { "failed" }));
+    }
+    text.push_str(if ok { "check passed\n" } else { "check failed\n" });
+    (if ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, text).into_response()
+}
+
+fn one(name: &str, checks: &[(&'static str, bool)]) -> Response {
+    match checks.iter().find(|(known, _)| *known == name) {
+        Some((_, true)) => "ok".into_response(),
+        Some((_, false)) => (StatusCode::SERVICE_UNAVAILABLE, "failed").into_response(),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}

@@ -1,0 +1,94 @@
+//! From a verdict to the bytes of an answer.
+
+use axum::body::Body;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Response, StatusCode};
+
+use crate::admission::patch::PatchOperation;
+use crate::admission::verdict::{Denial, Outcome, Verdict};
+use crate::api::review::{self, Status};
+use crate::domain::reason::Reason;
+
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
+/// The audit annotation that every answer carries; the API server puts the webhook's name before it.
+const AUDIT_REASON: &str = "reason";
+
+/// What goes out.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// Status of the envelope; that of the decision is inside.
+    pub(super) http: StatusCode,
+    content_type: &'static str,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    /// A status with one line of text, for requests whose uid is unknown.
+    pub(super) fn plain(http: StatusCode, reason: Reason, sentence: &str) -> Self {
+        Self { http, content_type: TEXT, body: format!("{}: {sentence}\n", reason.code()).into_bytes() }
+    }
+
+    /// An AdmissionReview of `version` with `verdict`.
+    ///
+    /// # Errors
+    /// When the patch cannot be serialised.
+    pub(super) fn review(version: &'static str, uid: &str, verdict: &Verdict) -> serde_json::Result<Self> {
+        let code = verdict.reason.code();
+        let refusal;
+        let (status, patch) = match &verdict.outcome {
+            Outcome::Allow => (Status { code: 200, message: code }, None),
+            Outcome::Patch(operations) => (Status { code: 200, message: code }, Some(operations.as_slice())),
+            Outcome::Deny(denial) => {
+                refusal = sentence(verdict.reason, denial);
+                (Status { code: denial.code, message: &refusal }, None)
+            }
+        };
+        let warnings: Vec<String> = verdict
+            .warnings
+            .iter()
+            .map(|warning| one_line(&format!("{}: {}", warning.reason.code(), warning.text)))
+            .collect();
+        let mut audit: Vec<(&str, &str)> = verdict.audit.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        if !audit.iter().any(|(key, _)| *key == AUDIT_REASON) {
+            audit.insert(0, (AUDIT_REASON, code));
+        }
+        let response: review::Response<'_, [PatchOperation]> = review::Response {
+            version,
+            uid,
+            allowed: verdict.allowed(),
+            status,
+            patch,
+            warnings: &warnings,
+            audit: &audit,
+        };
+        Ok(Self { http: StatusCode::OK, content_type: JSON, body: review::encode(&response)? })
+    }
+
+    pub(super) fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(Body::from(self.body));
+        *response.status_mut() = self.http;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        response
+    }
+}
+
+/// A refusal as one help text: code, sentence, place, value, remedy (design, law 10).
+pub(super) fn sentence(reason: Reason, denial: &Denial) -> String {
+    let mut text = format!("{}: {}", reason.code(), denial.sentence);
+    match (&denial.field, &denial.seen) {
+        (Some(field), Some(seen)) => text.push_str(&format!(" ({field}: {seen})")),
+        (Some(place), None) | (None, Some(place)) => text.push_str(&format!(" ({place})")),
+        (None, None) => {}
+    }
+    if !denial.remedy.is_empty() {
+        text.push_str("; ");
+        text.push_str(&denial.remedy);
+    }
+    text
+}
+
+/// The API server drops warnings with control characters.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

@@ -1,0 +1,155 @@
+//! One review: parse, decide, encode, count, log.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use http::StatusCode;
+use tokio::time::Instant;
+
+use super::answer::Answer;
+use super::body::Held;
+use super::{Reviews, Route};
+use crate::admission::verdict::{Denial, Outcome, Verdict};
+use crate::api::review::{self, API_VERSION, Request};
+use crate::config::snapshot::Snapshot;
+use crate::domain::reason::Reason;
+use crate::runtime::telemetry::metrics::{Decision, ReasonValue};
+
+/// Longest text from a request that goes into the log, in bytes; the longest names Kubernetes allows.
+const LOGGED: usize = 253;
+
+/// A review whose body is complete.
+pub(super) struct Review {
+    pub(super) shared: Arc<Reviews>,
+    pub(super) route: &'static Route,
+    pub(super) body: Held,
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) arrived: Instant,
+    pub(super) deadline: Instant,
+}
+
+impl Review {
+    /// Decides here and now. Never panics: a defect in the decision is an answer.
+    pub(super) fn decide(&self) -> Answer {
+        if Instant::now() >= self.deadline {
+            return self.refuse(Reason::DeadlineExceeded);
+        }
+        catch_unwind(AssertUnwindSafe(|| self.attempt())).unwrap_or_else(|_| {
+            self.shared.metrics.panics.inc();
+            self.refuse(Reason::InternalError)
+        })
+    }
+
+    /// Decides on a blocking thread; gives up waiting at the deadline.
+    pub(super) async fn decide_elsewhere(self) -> Answer {
+        let Ok(permit) = self.shared.large.clone().try_acquire_owned() else {
+            return self.refuse(Reason::Overloaded);
+        };
+        let review = Arc::new(self);
+        let work = tokio::task::spawn_blocking({
+            let review = review.clone();
+            move || {
+                let answer = review.decide();
+                drop(permit);
+                answer
+            }
+        });
+        match tokio::time::timeout_at(review.deadline, work).await {
+            Ok(Ok(answer)) => answer,
+            // The runtime is shutting down, or `decide` broke its promise.
+            Ok(Err(_)) => review.refuse(Reason::InternalError),
+            Err(_) => review.refuse(Reason::DeadlineExceeded),
+        }
+    }
+
+    fn attempt(&self) -> Answer {
+        let request = match review::parse(&self.body, self.route.phase) {
+            Ok(request) => request,
+            Err(bad) => {
+                let verdict = refusal(Reason::BadReview, bad.to_string());
+                return self.answered(bad.version, bad.uid.as_deref(), None, &verdict);
+            }
+        };
+        let verdict = (self.shared.evaluate)(&request, &self.snapshot);
+        self.answered(API_VERSION, Some(&request.uid), Some(&request), &verdict)
+    }
+
+    /// A refusal for a reason of our own, with the uid as far as the body gives it.
+    fn refuse(&self, reason: Reason) -> Answer {
+        if reason != Reason::InternalError {
+            self.shared.shed(if reason == Reason::Overloaded { "review_limit" } else { "deadline" });
+        }
+        let verdict = refusal(reason, reason.sentence().to_owned());
+        self.answered(API_VERSION, review::uid(&self.body).as_deref(), None, &verdict)
+    }
+
+    fn answered(
+        &self,
+        version: &'static str,
+        uid: Option<&str>,
+        request: Option<&Request<'_>>,
+        verdict: &Verdict,
+    ) -> Answer {
+        let encoded = uid.map(|uid| Answer::review(version, uid, verdict)).transpose();
+        let answer = match (encoded, &verdict.outcome) {
+            (Ok(Some(answer)), _) => answer,
+            (Ok(None), Outcome::Deny(denial)) => {
+                let http = StatusCode::from_u16(denial.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                Answer::plain(http, verdict.reason, &denial.sentence)
+            }
+            (Ok(None), _) | (Err(_), _) => {
+                let sentence = Reason::InternalError.sentence();
+                Answer::plain(StatusCode::INTERNAL_SERVER_ERROR, Reason::InternalError, sentence)
+            }
+        };
+        self.count(verdict);
+        self.log(uid, request, verdict);
+        answer
+    }
+
+    fn count(&self, verdict: &Verdict) {
+        let metrics = &self.shared.metrics;
+        metrics.decisions.get_or_create(&Decision { reason: ReasonValue(verdict.reason) }).inc();
+        for warning in &verdict.warnings {
+            metrics.warnings.get_or_create(&Decision { reason: ReasonValue(warning.reason) }).inc();
+        }
+    }
+
+    fn log(&self, uid: Option<&str>, request: Option<&Request<'_>>, verdict: &Verdict) {
+        let text = |text: Option<&str>| cut(text.unwrap_or("")).to_owned();
+        let operations = match &verdict.outcome {
+            Outcome::Patch(operations) => operations.len(),
+            _ => 0,
+        };
+        tracing::info!(
+            webhook = self.route.path,
+            uid = cut(uid.unwrap_or("")),
+            namespace = request.map_or("", |request| cut(request.namespace())),
+            name = text(request.and_then(|request| request.name.as_deref())),
+            kind = request.map_or("", |request| cut(&request.kind.kind)),
+            dry_run = request.and_then(|request| request.dry_run).unwrap_or(false),
+            allowed = verdict.allowed(),
+            reason = verdict.reason.code(),
+            warnings = verdict.warnings.len(),
+            operations,
+            micros = u64::try_from(self.arrived.elapsed().as_micros()).unwrap_or(u64::MAX),
+            "reviewed"
+        );
+    }
+}
+
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LOGGED)]
+}
+
+fn refusal(reason: Reason, sentence: String) -> Verdict {
+    let (code, remedy) = match reason {
+        Reason::DeadlineExceeded => (504, "create the object again; if it repeats, look at Drawbridge's CPU limit"),
+        Reason::Overloaded => (429, "create the object again in a moment"),
+        Reason::InternalError => {
+            (500, "create the object again; if it repeats, report it with the log line of this uid")
+        }
+        _ => (400, ""),
+    };
+    Verdict::denied(reason, Denial { code, sentence, field: None, seen: None, remedy: remedy.to_owned() })
+}

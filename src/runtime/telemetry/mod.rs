@@ -1,0 +1,4 @@
+//! What the process says of itself: log lines and metrics. Labels come from closed sets; names go to the log.
+
+pub mod log;
+pub mod metrics;
