@@ -25,7 +25,7 @@ const KIND: &str = "AdmissionReview";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// Nothing was sent.
-    #[error("the body is empty; send an AdmissionReview of {API_VERSION} as JSON")]
+    #[error("the body is empty, not an AdmissionReview")]
     Empty,
     /// Not JSON, cut short, or a field of the envelope has the wrong type or stands twice.
     #[error("the body is not a readable AdmissionReview: {0}")]
@@ -34,10 +34,7 @@ pub enum Fault {
     #[error("kind is {0}, not {KIND}")]
     Kind(String),
     /// `apiVersion` is missing or not ours.
-    #[error(
-        "apiVersion is {0}; only {API_VERSION} is answered: \
-         set admissionReviewVersions of the webhook configuration to [\"v1\"]"
-    )]
+    #[error("apiVersion is {0}; only {API_VERSION} is answered")]
     Version(String),
     /// There is no `request`.
     #[error("the AdmissionReview has no request")]

@@ -5,14 +5,12 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 
 use crate::admission::patch::PatchOperation;
-use crate::admission::verdict::{Denial, Outcome, Verdict};
+use crate::admission::verdict::{Outcome, Verdict};
 use crate::api::review::{self, Status};
 use crate::domain::reason::Reason;
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
-/// The audit annotation that every answer carries; the API server puts the webhook's name before it.
-const AUDIT_REASON: &str = "reason";
 
 /// What goes out.
 #[derive(Debug)]
@@ -40,19 +38,12 @@ impl Answer {
             Outcome::Allow => (Status { code: 200, message: code }, None),
             Outcome::Patch(operations) => (Status { code: 200, message: code }, Some(operations.as_slice())),
             Outcome::Deny(denial) => {
-                refusal = sentence(verdict.reason, denial);
+                refusal = denial.to_string();
                 (Status { code: denial.code, message: &refusal }, None)
             }
         };
-        let warnings: Vec<String> = verdict
-            .warnings
-            .iter()
-            .map(|warning| one_line(&format!("{}: {}", warning.reason.code(), warning.text)))
-            .collect();
-        let mut audit: Vec<(&str, &str)> = verdict.audit.iter().map(|(key, value)| (*key, value.as_str())).collect();
-        if !audit.iter().any(|(key, _)| *key == AUDIT_REASON) {
-            audit.insert(0, (AUDIT_REASON, code));
-        }
+        let warnings: Vec<String> = verdict.warnings.iter().map(|warning| one_line(&warning.to_string())).collect();
+        let audit: Vec<(&str, &str)> = verdict.audit.iter().map(|(key, value)| (*key, value.as_str())).collect();
         let response: review::Response<'_, [PatchOperation]> = review::Response {
             version,
             uid,
@@ -71,21 +62,6 @@ impl Answer {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
         response
     }
-}
-
-/// A refusal as one help text: code, sentence, place, value, remedy (design, law 10).
-pub(super) fn sentence(reason: Reason, denial: &Denial) -> String {
-    let mut text = format!("{}: {}", reason.code(), denial.sentence);
-    match (&denial.field, &denial.seen) {
-        (Some(field), Some(seen)) => text.push_str(&format!(" ({field}: {seen})")),
-        (Some(place), None) | (None, Some(place)) => text.push_str(&format!(" ({place})")),
-        (None, None) => {}
-    }
-    if !denial.remedy.is_empty() {
-        text.push_str("; ");
-        text.push_str(&denial.remedy);
-    }
-    text
 }
 
 /// The API server drops warnings with control characters.

@@ -149,7 +149,11 @@ fn refusal(reason: Reason, sentence: String) -> Verdict {
         Reason::InternalError => {
             (500, "create the object again; if it repeats, report it with the log line of this uid")
         }
-        _ => (400, ""),
+        _ => (
+            400,
+            "register the webhook with admissionReviewVersions [\"v1\"], and let nothing between the API server and \
+             Drawbridge change the body",
+        ),
     };
-    Verdict::denied(reason, Denial { code, sentence, field: None, seen: None, remedy: remedy.to_owned() })
+    Verdict::denied(Denial::new(reason, code, sentence, remedy))
 }
