@@ -131,3 +131,6 @@ pub(crate) fn conflicts(resolved: &Resolved) -> Vec<Conflict> {
     }));
     found
 }
+
+#[cfg(test)]
+mod tests;

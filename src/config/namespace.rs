@@ -69,10 +69,17 @@ impl Reading<'_> {
         let Some(text) = config_map.data.get(KEY_CONFIG) else { return };
         let read = |document: &Node| runtime(document).map(Good::Runtime);
         let Some(good) = self.read(CONFIG_MAP_RUNTIME, text, read) else { return };
-        if let Good::Runtime(base) = good.as_ref() {
-            let place = self.place(CONFIG_MAP_RUNTIME);
-            lay_runtime(Arc::make_mut(&mut self.resolved), &Layer::NamespaceRuntimeConfig, base, &place);
+        let Good::Runtime(base) = good.as_ref() else { return };
+        let place = self.place(CONFIG_MAP_RUNTIME);
+        let mode_allowed = self.platform.namespace_may_set("mode");
+        if !mode_allowed && base.get("mode").is_some_and(|mode| !mode.is_null()) {
+            self.notice(Reason::OverrideNotAllowed, format!("{place}: mode {}", not_allowed("mode")));
         }
+        let resolved = Arc::make_mut(&mut self.resolved);
+        if mode_allowed {
+            lay_mode(resolved, &Layer::NamespaceRuntimeConfig, base, &place);
+        }
+        merge(&mut resolved.runtime_base, base);
     }
 
     fn defaults(&mut self, name: &str, config_map: &ConfigMapInput) {
@@ -157,9 +164,14 @@ pub(super) fn runtime(document: &Node) -> Result<Value, (usize, String)> {
     }
 }
 
-/// Lays a runtime configuration over what is below: its `mode`, and the rest as base of the runtime YAML.
-/// `place` names it in notices.
-pub(super) fn lay_runtime(resolved: &mut Resolved, layer: &Layer, base: &Value, place: &str) {
+/// Lays the runtime configuration of the operator's namespace over the platform file: its `mode`, and the whole as
+/// base of the runtime YAML. `place` names it in notices.
+pub(super) fn lay_template(resolved: &mut Resolved, base: &Value, place: &str) {
+    lay_mode(resolved, &Layer::RuntimeTemplate, base, place);
+    merge(&mut resolved.runtime_base, base);
+}
+
+fn lay_mode(resolved: &mut Resolved, layer: &Layer, base: &Value, place: &str) {
     match base.get("mode") {
         None | Some(Value::Null) => {}
         Some(value) => match value.as_str().and_then(Mode::parse) {
@@ -172,7 +184,6 @@ pub(super) fn lay_runtime(resolved: &mut Resolved, layer: &Layer, base: &Value, 
             }
         },
     }
-    merge(&mut resolved.runtime_base, base);
 }
 
 fn unknown_mode(value: &Value, place: &str, instead: Mode) -> String {
@@ -218,3 +229,6 @@ fn not_allowed(path: &str) -> &'static str {
         "belongs to the platform file and is ignored here"
     }
 }
+
+#[cfg(test)]
+mod tests;

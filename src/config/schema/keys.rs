@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use super::platform::ProcessSettings;
+use super::walk::Problem;
 use super::{quantity, read, show::Show};
 use crate::config::layers::{Field, Layer, Shadowed};
 use crate::config::resolved::Resolved;
@@ -15,7 +16,7 @@ pub struct Key {
     pub path: &'static str,
     /// What it is for, for the generated reference.
     pub help: &'static str,
-    pub(super) check: fn(&Value) -> Result<(), String>,
+    pub(super) check: fn(&Value) -> Result<(), Problem>,
     pub(super) effect: Effect,
 }
 

@@ -4,16 +4,17 @@ use serde_json::Value;
 
 use super::keys::KEYS;
 use super::read;
+use super::walk::{Problem, Step};
 
 /// What a namespace may set unless the platform file says otherwise (design.md, "Precedence").
 pub(super) const DEFAULT: [&str; 5] = ["mode", "resources", "trace", "tokenExchange", "spiffe.trustDomain"];
 
 /// A list of key paths or of their beginnings, each naming at least one key a namespace can set.
-pub(super) fn read(value: &Value) -> Result<Vec<String>, String> {
+pub(super) fn read(value: &Value) -> Result<Vec<String>, Problem> {
     let entries = read::words(value)?;
-    for entry in &entries {
+    for (index, entry) in entries.iter().enumerate() {
         if !KEYS.iter().any(|key| key.is_overridable() && covers(entry, key.path)) {
-            return Err(refusal(entry));
+            return Err(Problem::new(vec![Step::Entry(index)], refusal(entry)));
         }
     }
     Ok(entries)

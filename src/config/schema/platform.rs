@@ -174,7 +174,7 @@ impl Platform {
             }
         };
         if let Some(base) = &self.template {
-            namespace::lay_runtime(resolved, &Layer::RuntimeTemplate, base, &place);
+            namespace::lay_template(resolved, base, &place);
         }
         self
     }

@@ -1,7 +1,8 @@
 //! Resource requirements: which texts are quantities, and how layers of requirements merge.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::walk::{Problem, Step};
 use crate::config::yaml::kind;
 
 /// What a suffix multiplies with.
@@ -47,54 +48,51 @@ fn exponent(suffix: &str) -> Option<f64> {
 }
 
 /// `limits` and `requests` of named quantities, none negative; a number counts as its spelling.
-pub(super) fn check_requirements(value: &Value) -> Result<(), String> {
+pub(super) fn check_requirements(value: &Value) -> Result<(), Problem> {
     let Some(parts) = value.as_object() else {
-        return Err(format!("a mapping with limits and requests is expected, {} was found", kind(value)));
+        return Err(format!("a mapping with limits and requests is expected, {} was found", kind(value)).into());
     };
     for (part, amounts) in parts {
+        let at = |message: String| Problem::new(vec![Step::Key(part.clone())], message);
         if part != "limits" && part != "requests" {
-            let hint = super::nearest(part, ["limits", "requests"]).unwrap_or("limits or requests");
-            return Err(format!("{part} is not part of resource requirements; did you mean {hint}?"));
+            let hint = super::nearest(part, ["limits", "requests"]).map_or("leave it out".to_owned(), did_you_mean);
+            return Err(at(format!("is not part of resource requirements; {hint}")));
         }
         match amounts {
             Value::Null => {}
-            Value::Object(amounts) => check_amounts(part, amounts)?,
-            other => return Err(format!("{part}: a mapping of quantities is expected, {} was found", kind(other))),
-        }
-    }
-    Ok(())
-}
-
-fn check_amounts(part: &str, amounts: &Map<String, Value>) -> Result<(), String> {
-    for (name, amount) in amounts {
-        check_name(part, name)?;
-        let text = match amount {
-            Value::String(text) => text.clone(),
-            Value::Number(number) => number.to_string(),
-            other => {
-                return Err(format!(
-                    "{part}.{name}: a quantity such as 100m or 64Mi is expected, {} was found",
-                    kind(other)
-                ));
+            Value::Object(amounts) => {
+                for (name, amount) in amounts {
+                    let steps = || vec![Step::Key(part.clone()), Step::Key(name.clone())];
+                    check_amount(name, amount).map_err(|message| Problem::new(steps(), message))?;
+                }
             }
-        };
-        match quantity(&text) {
-            None => return Err(format!("{part}.{name}: {text:?} is not a quantity such as 100m or 64Mi")),
-            Some(amount) if amount < 0.0 => return Err(format!("{part}.{name}: {text} is negative")),
-            Some(_) => {}
+            other => return Err(at(format!("a mapping of quantities is expected, {} was found", kind(other)))),
         }
     }
     Ok(())
 }
 
-/// Resources without a domain are a closed set; the API server refuses a container with any other.
-fn check_name(part: &str, name: &str) -> Result<(), String> {
+fn check_amount(name: &str, amount: &Value) -> Result<(), String> {
+    // Resources without a domain are a closed set; the API server refuses a container with any other.
     let standard = ["cpu", "memory", "ephemeral-storage"];
-    if standard.contains(&name) || name.starts_with("hugepages-") || name.contains('/') {
-        return Ok(());
+    if !standard.contains(&name) && !name.starts_with("hugepages-") && !name.contains('/') {
+        let hint = super::nearest(name, standard).map_or("leave it out".to_owned(), did_you_mean);
+        return Err(format!("is not a resource of a container; {hint}"));
     }
-    let hint = super::nearest(name, standard).map(|known| format!("; did you mean {known}?")).unwrap_or_default();
-    Err(format!("{part}.{name} is not a resource of a container{hint}"))
+    let text = match amount {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        other => return Err(format!("a quantity such as 100m or 64Mi is expected, {} was found", kind(other))),
+    };
+    match quantity(&text) {
+        None => Err(format!("{text:?} is not a quantity such as 100m or 64Mi")),
+        Some(amount) if amount < 0.0 => Err(format!("{text} is negative")),
+        Some(_) => Ok(()),
+    }
+}
+
+fn did_you_mean(name: &str) -> String {
+    format!("did you mean {name}?")
 }
 
 /// `over` laid on `base`: quantities by name, `null` and absent parts keep what is below.

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::walk::{Problem, Step};
 use crate::config::resolved::{NativeSidecars, SpireSwitch, TraceProtocol};
 use crate::config::yaml::kind;
 use crate::domain::mode::Mode;
@@ -11,10 +12,10 @@ const LOWEST_PORT: u64 = 1024;
 /// Largest user id Kubernetes accepts.
 const HIGHEST_UID: i64 = i32::MAX as i64;
 
-type Read<T> = Result<T, String>;
+type Read<T> = Result<T, Problem>;
 
 fn expected<T>(value: &Value, what: &str) -> Read<T> {
-    Err(format!("{what} is expected, {} was found", found(value)))
+    Err(format!("{what} is expected, {} was found", found(value)).into())
 }
 
 fn found(value: &Value) -> String {
@@ -49,10 +50,10 @@ pub(super) fn text(value: &Value) -> Read<String> {
 pub(super) fn word(value: &Value) -> Read<String> {
     let text = text(value)?;
     if text.is_empty() {
-        return Err("is empty; leave the key out or name a value".to_owned());
+        return Err("is empty; leave the key out or name a value".to_owned().into());
     }
     if text.chars().any(|letter| letter.is_whitespace() || letter.is_control()) {
-        return Err(format!("{text:?} contains white space"));
+        return Err(format!("{text:?} contains white space").into());
     }
     Ok(text)
 }
@@ -72,7 +73,7 @@ pub(super) fn url(value: &Value) -> Read<String> {
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     match rest {
         Some(rest) if !rest.is_empty() && !rest.starts_with('/') => Ok(text.trim_end_matches('/').to_owned()),
-        _ => Err(format!("{text:?} is not a URL that begins with http:// or https:// and names a host")),
+        _ => Err(format!("{text:?} is not a URL that begins with http:// or https:// and names a host").into()),
     }
 }
 
@@ -81,7 +82,7 @@ pub(super) fn words(value: &Value) -> Read<Vec<String>> {
     items
         .iter()
         .enumerate()
-        .map(|(index, item)| word(item).map_err(|message| format!("entry {}: {message}", index + 1)))
+        .map(|(index, item)| word(item).map_err(|problem| problem.below(Step::Entry(index))))
         .collect()
 }
 
@@ -101,7 +102,7 @@ fn choice<T: Copy>(value: &Value, choices: &[(&str, T)]) -> Read<T> {
     let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
     let near = value.as_str().and_then(|text| super::nearest(text, names.iter().copied()));
     let hint = near.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
-    Err(format!("one of {} is expected, {} was found{hint}", names.join(", "), found(value)))
+    Err(format!("one of {} is expected, {} was found{hint}", names.join(", "), found(value)).into())
 }
 
 pub(super) fn mode(value: &Value) -> Read<Mode> {
@@ -134,7 +135,8 @@ pub(super) fn trust_domain(value: &Value) -> Read<String> {
     if text.len() > 255 || !text.chars().all(allowed) {
         return Err(format!(
             "{text:?} is not a trust domain: lower case letters, digits, dots, dashes and underscores, without spiffe://"
-        ));
+        )
+        .into());
     }
     Ok(text)
 }

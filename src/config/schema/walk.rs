@@ -4,6 +4,62 @@ use super::keys::{KEYS, Key};
 use super::{Fault, Setting, Settings};
 use crate::config::yaml::{Content, Entry, Node};
 
+/// One step down into a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    /// To the value of a key.
+    Key(String),
+    /// To an entry of a list, from 0.
+    Entry(usize),
+}
+
+/// What is wrong with a value, and where in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Problem {
+    /// From the value's top; empty for the value as a whole.
+    at: Vec<Step>,
+    message: String,
+}
+
+impl From<String> for Problem {
+    fn from(message: String) -> Self {
+        Self { at: Vec::new(), message }
+    }
+}
+
+impl Problem {
+    pub(super) fn new(at: Vec<Step>, message: String) -> Self {
+        Self { at, message }
+    }
+
+    /// The same problem, seen from one step above.
+    pub(super) fn below(mut self, step: Step) -> Self {
+        self.at.insert(0, step);
+        self
+    }
+
+    /// Line and path of what is wrong, within the entry at `path`.
+    fn locate(&self, path: &str, entry: &Entry) -> (usize, String) {
+        let (mut line, mut field, mut node) = (entry.line, path.to_owned(), Some(&entry.value));
+        for step in &self.at {
+            let below = match (step, node.map(|node| &node.content)) {
+                (Step::Key(name), Some(Content::Map(entries))) => {
+                    entries.iter().find(|entry| entry.key == *name).map(|entry| (entry.line, &entry.value))
+                }
+                (Step::Entry(index), Some(Content::List(items))) => items.get(*index).map(|item| (item.line, item)),
+                _ => None,
+            };
+            line = below.map_or(line, |(line, _)| line);
+            node = below.map(|(_, node)| node);
+            match step {
+                Step::Key(name) => field.push_str(&format!(".{name}")),
+                Step::Entry(index) => field.push_str(&format!("[{index}]")),
+            }
+        }
+        (line, field)
+    }
+}
+
 /// What a document of the platform file's schema says.
 #[derive(Debug, Default)]
 pub(crate) struct Walked {
@@ -63,7 +119,10 @@ impl Walked {
         }
         match (key.check)(&value) {
             Ok(()) => self.settings.insert(key.path, Setting { line: entry.line, value }),
-            Err(message) => self.fault(entry.line, key.path, message),
+            Err(problem) => {
+                let (line, field) = problem.locate(key.path, entry);
+                self.fault(line, &field, problem.message);
+            }
         }
     }
 }

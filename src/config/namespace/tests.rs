@@ -1,0 +1,240 @@
+//! What a namespace may say, what it may not, and what serves when it says nonsense.
+
+#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+
+use serde_json::json;
+
+use crate::config::inputs::{ConfigMapInput, NamespaceInputs};
+use crate::config::layers::Layer;
+use crate::config::schema::Platform;
+use crate::config::view::{NamespaceView, namespace_view};
+use crate::domain::mode::Mode;
+use crate::domain::reason::Reason;
+
+const RUNTIME: &str = "authbridge-runtime-config";
+
+fn inputs(config_maps: &[(&str, &str)]) -> NamespaceInputs {
+    let mut inputs = NamespaceInputs::default();
+    for (name, text) in config_maps {
+        let data = [("config.yaml".to_owned(), (*text).to_owned())].into();
+        inputs.config_maps.insert((*name).to_owned(), ConfigMapInput { is_defaults: *name != RUNTIME, data });
+    }
+    inputs
+}
+
+fn view(config_maps: &[(&str, &str)]) -> NamespaceView {
+    namespace_view(&Platform::built_in(), "team1", &inputs(config_maps), None)
+}
+
+fn notices(view: &NamespaceView) -> Vec<(Reason, &str)> {
+    view.resolved.notices.iter().map(|notice| (notice.reason, notice.text.as_str())).collect()
+}
+
+#[test]
+fn defaults_lie_over_the_runtime_configuration_in_name_order() {
+    let view = view(&[("b", "mode: waypoint"), ("a", "mode: envoy-sidecar"), (RUNTIME, "mode: proxy-sidecar")]);
+    let mode = &view.resolved.mode;
+    assert_eq!((mode.value, &mode.layer), (Mode::Waypoint, &Layer::NamespaceDefaults("b".into())));
+    let shadowed: Vec<_> = mode.shadowed.iter().map(|s| (s.layer.clone(), s.value.as_str())).collect();
+    assert_eq!(
+        shadowed,
+        [(Layer::NamespaceRuntimeConfig, "proxy-sidecar"), (Layer::NamespaceDefaults("a".into()), "envoy-sidecar")]
+    );
+    assert!(notices(&view).is_empty());
+}
+
+#[test]
+fn only_the_mode_of_the_runtime_configuration_is_a_setting() {
+    let text =
+        "mode: proxy-sidecar\nproxy: {uid: 5}\nimages: {envoyProxy: evil}\nn: 1\nmask: 0755\nbig: 9007199254740993\n";
+    let view = view(&[(RUNTIME, text)]);
+    assert_eq!(view.resolved.proxy, Platform::built_in().resolved().proxy);
+    assert_eq!(view.resolved.images.envoy_proxy.value, None);
+    assert_eq!(
+        view.resolved.runtime_base,
+        json!({
+            "mode": "proxy-sidecar", "proxy": {"uid": 5}, "images": {"envoyProxy": "evil"},
+            "n": 1, "mask": 755, "big": 9_007_199_254_740_993_i64,
+        })
+    );
+    assert!(notices(&view).is_empty());
+}
+
+#[test]
+fn cases_081_to_084_the_base_is_kept_as_it_is() {
+    assert_eq!(view(&[]).resolved.runtime_base, json!({}));
+    for (text, base) in [
+        ("", json!({})),
+        ("{}", json!({})),
+        ("pipeline: {inbound: {plugins: []}}\nextra: 1", json!({"pipeline": {"inbound": {"plugins": []}}, "extra": 1})),
+        ("listener: {session_api_addr: ':9'}", json!({"listener": {"session_api_addr": ":9"}})),
+        ("inbound: {issuer: x}\nbypass: [/a]", json!({"inbound": {"issuer": "x"}, "bypass": ["/a"]})),
+        ("pipeline:", json!({"pipeline": null})),
+    ] {
+        assert_eq!(view(&[(RUNTIME, text)]).resolved.runtime_base, base, "{text}");
+    }
+}
+
+#[test]
+fn an_unknown_mode_is_the_default_mode_with_a_warning() {
+    for (name, text) in [(RUNTIME, "mode: proxy-sidecart"), ("d", "mode: proxy-sidecart"), (RUNTIME, "mode: 3")] {
+        let view = view(&[(name, text)]);
+        assert_eq!(view.resolved.mode.value, Mode::EnvoySidecar);
+        assert_eq!(view.resolved.mode.layer, Layer::BuiltIn);
+        let seen = notices(&view);
+        assert_eq!(seen.len(), 1, "{seen:?}");
+        assert_eq!(seen[0].0, Reason::UnknownMode);
+        assert!(seen[0].1.starts_with(&format!("ConfigMap team1/{name}, key config.yaml")), "{}", seen[0].1);
+    }
+    // The other keys of that ConfigMap count all the same.
+    let view = view(&[("d", "mode: lite\ntrace: {endpoint: 'http://otel'}")]);
+    assert_eq!(view.resolved.trace.endpoint.value.as_deref(), Some("http://otel"));
+}
+
+#[test]
+fn keys_that_are_not_allowed_are_left_out_and_named() {
+    let text =
+        "images: {envoyProxy: evil}\nmode: waypoint\nrequireNamespaceLabel: true\nobservability: {logLevel: x}\n";
+    let view = view(&[("d", text)]);
+    assert_eq!(view.resolved.images.envoy_proxy.value, None);
+    assert_eq!(view.resolved.mode.value, Mode::Waypoint);
+    let seen = notices(&view);
+    assert_eq!(
+        seen.iter().map(|(reason, _)| *reason).collect::<Vec<_>>(),
+        [Reason::KeyWithoutEffect, Reason::OverrideNotAllowed, Reason::OverrideNotAllowed]
+    );
+    assert!(
+        seen[1].1.starts_with("ConfigMap team1/d, key config.yaml, line 1: images.envoyProxy may not"),
+        "{}",
+        seen[1].1
+    );
+    assert!(seen[2].1.contains("line 3: requireNamespaceLabel belongs to the platform file"), "{}", seen[2].1);
+}
+
+#[test]
+fn the_platform_file_decides_what_is_allowed() {
+    let platform = Platform::parse("namespaceOverrides: [images.envoyProxy]", "f").unwrap();
+    let inputs = inputs(&[("d", "images: {envoyProxy: own, proxyInit: own}"), (RUNTIME, "mode: waypoint")]);
+    let view = namespace_view(&platform, "team1", &inputs, None);
+    assert_eq!(view.resolved.images.envoy_proxy.value.as_deref(), Some("own"));
+    assert_eq!(view.resolved.images.proxy_init.value, None);
+    assert_eq!(view.resolved.mode.value, Mode::EnvoySidecar);
+    assert_eq!(notices(&view).len(), 2);
+}
+
+#[test]
+fn case_065_unreadable_text_changes_nothing_and_is_named() {
+    for (text, line, part) in [
+        ("mode: waypoint\n- a", 2, ""),
+        ("- a", 1, "a list was found"),
+        ("hello", 1, "a string was found"),
+        ("mode: waypoint\nmode: waypoint", 2, "twice"),
+        ("mode: waypoint\n---\na: 1", 2, "second document"),
+        ("a: 123456789012345678901234567890", 1, "64 bits"),
+        ("a: \0", 1, "NUL"),
+    ] {
+        for name in [RUNTIME, "d"] {
+            let view = view(&[(name, text)]);
+            assert_eq!(view.resolved.mode.value, Mode::EnvoySidecar, "{text}");
+            assert_eq!(view.resolved.runtime_base, json!({}), "{text}");
+            let seen = notices(&view);
+            assert_eq!(seen.len(), 1, "{seen:?}");
+            assert_eq!(seen[0].0, Reason::NamespaceConfigUnreadable);
+            let start = format!("ConfigMap team1/{name}, key config.yaml, line {line}: ");
+            assert!(seen[0].1.starts_with(&start) && seen[0].1.contains(part), "{}", seen[0].1);
+        }
+    }
+}
+
+#[test]
+fn the_last_good_content_serves_until_the_config_map_is_gone() {
+    let platform = Platform::built_in();
+    let next = |last: &NamespaceView, config_maps: &[(&str, &str)]| {
+        namespace_view(&platform, "team1", &inputs(config_maps), Some(last))
+    };
+    let good = view(&[(RUNTIME, "mode: waypoint\nx: 1"), ("d", "trace: {endpoint: 'http://otel'}")]);
+    let broken = next(&good, &[(RUNTIME, "mode: ["), ("d", "trace: {endpoint: 3}")]);
+    let still = next(&broken, &[(RUNTIME, "mode: ["), ("d", "unknownKey: 3")]);
+    for view in [&broken, &still] {
+        assert_eq!(view.resolved.mode, good.resolved.mode);
+        assert_eq!(view.resolved.trace, good.resolved.trace);
+        assert_eq!(view.resolved.runtime_base, good.resolved.runtime_base);
+        let seen = notices(view);
+        assert_eq!(seen.len(), 2, "{seen:?}");
+        assert!(seen.iter().all(|(_, text)| text.ends_with("its last good content is used")), "{seen:?}");
+    }
+    let gone = next(&still, &[]);
+    assert_eq!(gone.resolved, view(&[]).resolved);
+    let back = next(&gone, &[(RUNTIME, "mode: [")]);
+    assert_eq!(back.resolved.mode.layer, Layer::BuiltIn);
+    let repaired = next(&still, &[(RUNTIME, "mode: proxy-sidecar")]);
+    assert_eq!(repaired.resolved.mode.value, Mode::ProxySidecar);
+    assert!(notices(&repaired).is_empty());
+}
+
+#[test]
+fn values_that_collide_with_others_leave_out_their_config_map() {
+    let view = view(&[
+        ("a", "trace: {endpoint: 'http://a'}\nresources:\n  envoyProxy: {limits: {cpu: 10m}}"),
+        ("b", "trace: {protocol: grpc}"),
+    ]);
+    assert_eq!(view.resolved.trace.endpoint.value, None);
+    assert!(view.resolved.trace.protocol.value.is_some());
+    let seen = notices(&view);
+    assert_eq!(seen.len(), 1);
+    assert!(
+        seen[0].1.starts_with("ConfigMap team1/a, key config.yaml, line 3: resources.envoyProxy: requests.cpu"),
+        "{}",
+        seen[0].1
+    );
+}
+
+#[test]
+fn resources_of_several_layers_merge_by_quantity() {
+    let view = view(&[
+        ("a", "resources: {envoyProxy: {limits: {cpu: 1, memory: 1Gi}}}"),
+        ("b", "resources: {envoyProxy: {limits: {cpu: 2}}}"),
+    ]);
+    let resources = &view.resolved.resources.envoy_proxy;
+    assert_eq!(
+        resources.value,
+        json!({"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "50m", "memory": "64Mi"}})
+    );
+    assert_eq!(resources.layer, Layer::NamespaceDefaults("b".into()));
+}
+
+#[test]
+fn config_maps_without_the_key_or_the_label_are_no_layer() {
+    let mut without = inputs(&[("d", "mode: waypoint"), ("authbridge-config", "mode: waypoint")]);
+    for config_map in without.config_maps.values_mut() {
+        config_map.is_defaults = false;
+    }
+    let mut other_key = ConfigMapInput { is_defaults: true, ..ConfigMapInput::default() };
+    other_key.data.insert("other.yaml".to_owned(), "mode: waypoint".to_owned());
+    without.config_maps.insert("e".to_owned(), other_key);
+    let view = namespace_view(&Platform::built_in(), "team1", &without, None);
+    assert_eq!(view.resolved, *Platform::built_in().resolved());
+}
+
+#[test]
+fn the_runtime_configuration_is_never_read_as_defaults() {
+    let mut labelled = inputs(&[(RUNTIME, "mode: waypoint\npipeline: {}")]);
+    for config_map in labelled.config_maps.values_mut() {
+        config_map.is_defaults = true;
+    }
+    let view = namespace_view(&Platform::built_in(), "team1", &labelled, None);
+    assert_eq!(view.resolved.mode.layer, Layer::NamespaceRuntimeConfig);
+    assert!(notices(&view).is_empty());
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_a_namespace_unservable(
+        runtime in "[-a-e0-9:&*!\\[\\]{},.'\" \n]{0,60}",
+        defaults in "(mode|trace|spiffe|resources)?:? ?[-a-z0-9:\\[\\]{},.'\" \n]{0,60}",
+    ) {
+        let view = view(&[(RUNTIME, &runtime), ("d", &defaults)]);
+        proptest::prop_assert!(view.resolved.runtime_base.is_object());
+        proptest::prop_assert!(crate::config::layers::conflicts(&view.resolved).is_empty());
+    }
+}
