@@ -52,6 +52,13 @@ pub const ANNOTATION_RUNTIME_CONFIG: &str = "kagenti.io/authbridge-config";
 pub const ANNOTATION_NATIVE_SIDECARS: &str = "kagenti.io/native-sidecars";
 /// Annotation the API server puts on static Pods' mirrors.
 pub const ANNOTATION_MIRROR: &str = "kubernetes.io/config.mirror";
+/// Annotation of a namespace ConfigMap: digest of the data that the controller wrote last; a different digest of the
+/// data in force means that a person edited it.
+pub const ANNOTATION_CONTENT_DIGEST: &str = "kagenti.io/content-digest";
+/// Annotation of a ReplicaSet, StatefulSet, DaemonSet or Job: the fact it was last told to try again for.
+pub const ANNOTATION_RETRY: &str = "kagenti.io/retry-for";
+/// Annotation of a Job that was suspended to replace Pods behind the scheduling gate; resumed and removed by us.
+pub const ANNOTATION_SUSPENDED: &str = "kagenti.io/suspended-for-gate";
 /// Scheduling gate that the MutatingAdmissionPolicy adds and every allowing answer removes.
 pub const SCHEDULING_GATE: &str = "drawbridge/injection";
 

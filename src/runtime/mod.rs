@@ -3,6 +3,8 @@
 pub mod admin;
 pub mod clock;
 pub mod health;
+pub mod kube;
+pub mod leader;
 pub mod routes;
 pub mod server;
 pub mod shutdown;

@@ -1,0 +1,266 @@
+//! Objects of the cluster as the watches keep them: projections of a few hundred bytes (design, law 9).
+//!
+//! In: the JSON of a watched object ([`wire`]). Out: an [`Observed`] with what admission and controllers read, and
+//! nothing else. Promise: a projection does not depend on fields that are not listed here, so an update elsewhere in
+//! the object compares equal. `runtime::stores` makes these values; the snapshot and `controllers` are built from them.
+
+mod project;
+pub mod wire;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::domain::workload::WorkloadKind;
+
+/// The kinds that are watched or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "each is the Kubernetes kind of that name")]
+pub enum Kind {
+    Namespace,
+    ConfigMap,
+    ServiceAccount,
+    Job,
+    CsiDriver,
+    Deployment,
+    ReplicaSet,
+    StatefulSet,
+    DaemonSet,
+    CronJob,
+    Pod,
+    Event,
+}
+
+impl Kind {
+    /// Group (empty for core), version, plural, kind, whether it lives in a namespace.
+    const fn row(self) -> (&'static str, &'static str, &'static str, &'static str, bool) {
+        match self {
+            Kind::Namespace => ("", "v1", "namespaces", "Namespace", false),
+            Kind::ConfigMap => ("", "v1", "configmaps", "ConfigMap", true),
+            Kind::ServiceAccount => ("", "v1", "serviceaccounts", "ServiceAccount", true),
+            Kind::Pod => ("", "v1", "pods", "Pod", true),
+            Kind::Event => ("", "v1", "events", "Event", true),
+            Kind::Job => ("batch", "v1", "jobs", "Job", true),
+            Kind::CronJob => ("batch", "v1", "cronjobs", "CronJob", true),
+            Kind::CsiDriver => ("storage.k8s.io", "v1", "csidrivers", "CSIDriver", false),
+            Kind::Deployment => ("apps", "v1", "deployments", "Deployment", true),
+            Kind::ReplicaSet => ("apps", "v1", "replicasets", "ReplicaSet", true),
+            Kind::StatefulSet => ("apps", "v1", "statefulsets", "StatefulSet", true),
+            Kind::DaemonSet => ("apps", "v1", "daemonsets", "DaemonSet", true),
+        }
+    }
+
+    /// API group, empty for core.
+    #[must_use]
+    pub const fn group(self) -> &'static str {
+        self.row().0
+    }
+
+    /// API version without the group.
+    #[must_use]
+    pub const fn version(self) -> &'static str {
+        self.row().1
+    }
+
+    /// Plural, as in paths and RBAC rules.
+    #[must_use]
+    pub const fn plural(self) -> &'static str {
+        self.row().2
+    }
+
+    /// The kind as manifests spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.row().3
+    }
+
+    /// `group/version`, or the version alone for core.
+    #[must_use]
+    pub fn api_version(self) -> String {
+        if self.group().is_empty() { self.version().to_owned() } else { format!("{}/{}", self.group(), self.version()) }
+    }
+
+    /// Path of the collection, in one namespace or (with an empty name) in all of them.
+    #[must_use]
+    pub fn path(self, namespace: &str) -> String {
+        let (group, version, plural, _, namespaced) = self.row();
+        let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
+        if namespaced && !namespace.is_empty() {
+            format!("{root}/{version}/namespaces/{namespace}/{plural}")
+        } else {
+            format!("{root}/{version}/{plural}")
+        }
+    }
+
+    /// The watched kind of a workload kind, where there is one.
+    #[must_use]
+    pub fn of_workload(kind: WorkloadKind) -> Option<Self> {
+        Some(match kind {
+            WorkloadKind::Deployment => Kind::Deployment,
+            WorkloadKind::ReplicaSet => Kind::ReplicaSet,
+            WorkloadKind::StatefulSet => Kind::StatefulSet,
+            WorkloadKind::DaemonSet => Kind::DaemonSet,
+            WorkloadKind::Job => Kind::Job,
+            WorkloadKind::CronJob => Kind::CronJob,
+            WorkloadKind::Sandbox | WorkloadKind::Pod | WorkloadKind::Unknown => return None,
+        })
+    }
+
+    /// The workload kind of a watched kind, where it is one.
+    #[must_use]
+    pub fn workload(self) -> Option<WorkloadKind> {
+        WorkloadKind::WITH_TEMPLATE.into_iter().find(|kind| Kind::of_workload(*kind) == Some(self))
+    }
+}
+
+/// Where an object lives. The namespace is empty for cluster-scoped kinds.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the fields are what their names say")]
+pub struct Key {
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+}
+
+impl Key {
+    /// A key from its parts.
+    #[must_use]
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+/// One entry of `metadata.ownerReferences`, as stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "the fields are those of the API")]
+pub struct OwnerReference {
+    pub api_version: String,
+    pub kind: String,
+    pub name: String,
+    pub uid: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_owner_deletion: Option<bool>,
+}
+
+impl OwnerReference {
+    /// The API group, empty for core.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+/// One object at one version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observed {
+    /// `metadata.uid`.
+    pub uid: Arc<str>,
+    /// `metadata.resourceVersion` as a number (0 when it is not one); later versions of an object are larger.
+    pub version: u64,
+    /// What is kept of it.
+    pub what: What,
+}
+
+/// What is kept of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// A namespace.
+    Namespace(NamespaceSeen),
+    /// A ConfigMap that is watched by name or by label.
+    ConfigMap(ConfigMapSeen),
+    /// Any ServiceAccount.
+    ServiceAccount(ServiceAccountSeen),
+    /// Something with a Pod template; Jobs always, the others only when the template is enrolled.
+    Workload(WorkloadSeen),
+    /// A Pod that waits behind our scheduling gate.
+    GatedPod(PodSeen),
+    /// CSIDriver `csi.spiffe.io`: only its existence counts.
+    CsiDriver,
+}
+
+/// A namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NamespaceSeen {
+    /// The labels that admission reads.
+    pub labels: BTreeMap<String, String>,
+    /// Being deleted: nothing can be created in it.
+    pub terminating: bool,
+}
+
+/// A ConfigMap.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ConfigMapSeen {
+    /// `data`; shared between ConfigMaps of equal content.
+    pub data: Arc<BTreeMap<String, String>>,
+    /// Carries `kagenti.io/defaults=true`.
+    pub is_defaults: bool,
+    /// Carries `app.kubernetes.io/managed-by: drawbridge`.
+    pub ours: bool,
+    /// Digest of the data that we wrote last.
+    pub written: Option<Arc<str>>,
+}
+
+/// A ServiceAccount.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServiceAccountSeen {
+    /// Carries `kagenti.io/managed-by: webhook`.
+    pub ours: bool,
+    /// `automountServiceAccountToken`.
+    pub automount: Option<bool>,
+    /// Owners; kept only of ours.
+    pub owners: Vec<OwnerReference>,
+}
+
+/// Something that makes Pods.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkloadSeen {
+    /// Which kind.
+    pub kind: WorkloadKind,
+    /// The owner that controls it.
+    pub controller: Option<OwnerReference>,
+    /// The part of the Pod template that decides whether and how it is injected; `None` when it is not enrolled.
+    pub template: Option<Arc<Value>>,
+    /// Pods are wanted and none, or fewer than wanted, could be created.
+    pub unmet: bool,
+    /// Fact that the object was last told to try again for.
+    pub retried: Option<Arc<str>>,
+    /// `spec.suspend` (Jobs).
+    pub suspended: bool,
+    /// Suspended by us, to replace Pods that wait behind the gate (Jobs).
+    pub suspended_by_us: bool,
+    /// `status.active` (Jobs).
+    pub active: i64,
+}
+
+/// A Pod behind our gate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodSeen {
+    /// The owner that controls it.
+    pub controller: Option<OwnerReference>,
+    /// `metadata.creationTimestamp`, RFC 3339: sorts by age.
+    pub created: String,
+    /// The value of `kagenti.io/type`.
+    pub agent_type: String,
+}
+
+/// One thing that happened to one object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Its kind.
+    pub kind: Kind,
+    /// Where it lives.
+    pub key: Key,
+    /// Its resourceVersion; 0 when it was found missing from a new list.
+    pub version: u64,
+    /// It comes from a new list, which is the truth whatever was known before.
+    pub listed: bool,
+    /// What it is now; `None`: gone, or no longer of interest.
+    pub now: Option<Arc<Observed>>,
+}

@@ -1,0 +1,125 @@
+//! What is kept of objects as the API server sends them.
+
+use serde_json::{Value, json};
+
+use super::wire::Raw;
+use super::*;
+
+fn change(kind: Kind, object: &Value) -> Change {
+    serde_json::from_value::<Raw>(object.clone()).unwrap().into_change(kind)
+}
+
+fn kept(kind: Kind, object: &Value) -> Option<What> {
+    change(kind, object).now.map(|observed| observed.what.clone())
+}
+
+fn workload(kind: Kind, object: &Value) -> Option<WorkloadSeen> {
+    kept(kind, object).map(|what| match what {
+        What::Workload(workload) => workload,
+        other => panic!("{other:?}"),
+    })
+}
+
+#[test]
+fn paths_follow_the_api() {
+    assert_eq!(Kind::Pod.path("a"), "/api/v1/namespaces/a/pods");
+    assert_eq!(Kind::Deployment.path(""), "/apis/apps/v1/deployments");
+    assert_eq!(Kind::CsiDriver.path("ignored"), "/apis/storage.k8s.io/v1/csidrivers");
+    for kind in WorkloadKind::WITH_TEMPLATE {
+        let watched = Kind::of_workload(kind).unwrap();
+        assert_eq!((watched.workload(), watched.as_str(), watched.group()), (Some(kind), kind.as_str(), kind.group()));
+    }
+}
+
+#[test]
+fn unknown_members_nulls_and_absences_do_no_harm() {
+    for object in [
+        json!({"metadata": {"name": "x"}}),
+        json!({"metadata": {"name": "x", "labels": null, "annotations": null, "ownerReferences": null, "new": 1},
+            "spec": null, "status": null, "data": null, "future": {"a": [1]}}),
+    ] {
+        for kind in [Kind::Namespace, Kind::ConfigMap, Kind::ServiceAccount, Kind::Job, Kind::CsiDriver] {
+            assert!(change(kind, &object).now.is_some(), "{kind:?}");
+        }
+        for kind in [Kind::Deployment, Kind::ReplicaSet, Kind::StatefulSet, Kind::DaemonSet, Kind::CronJob, Kind::Pod] {
+            assert!(change(kind, &object).now.is_none(), "{kind:?}: not enrolled, not gated");
+        }
+    }
+}
+
+#[test]
+fn service_accounts_are_ours_by_label() {
+    let object = json!({"metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "12",
+        "labels": {"kagenti.io/managed-by": "webhook"},
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "a", "uid": "d"}]},
+        "automountServiceAccountToken": false, "secrets": [{"name": "s"}]});
+    let seen = change(Kind::ServiceAccount, &object);
+    assert_eq!((seen.key.clone(), seen.version), (Key::new("n", "a"), 12));
+    let What::ServiceAccount(account) = &seen.now.unwrap().what.clone() else { panic!() };
+    assert!(account.ours && account.automount == Some(false) && account.owners.len() == 1);
+    assert_eq!(account.owners[0].group(), "apps");
+    let foreign = json!({"metadata": {"name": "a", "ownerReferences": object["metadata"]["ownerReferences"]}});
+    assert_eq!(kept(Kind::ServiceAccount, &foreign), Some(What::ServiceAccount(ServiceAccountSeen::default())));
+}
+
+#[test]
+fn templates_are_kept_of_enrolled_workloads_and_only_what_decides() {
+    let template = json!({
+        "metadata": {"labels": {"kagenti.io/type": "agent", "app": "x"},
+            "annotations": {"kagenti.io/authbridge-mode": "waypoint", "note": "long"}},
+        "spec": {"serviceAccountName": "own", "containers": [{"name": "a", "image": "i"}], "hostNetwork": true}});
+    let small = json!({
+        "metadata": {"labels": {"kagenti.io/type": "agent"}, "annotations": {"kagenti.io/authbridge-mode": "waypoint"}},
+        "spec": {"serviceAccountName": "own", "hostNetwork": true}});
+    let deployment = json!({"metadata": {"name": "a"}, "spec": {"template": template}});
+    let cron_job = json!({"metadata": {"name": "a"}, "status": {"active": [{"name": "x"}]},
+        "spec": {"jobTemplate": {"spec": {"template": template}}}});
+    for (kind, object) in [(Kind::Deployment, deployment), (Kind::CronJob, cron_job)] {
+        assert_eq!(*workload(kind, &object).unwrap().template.unwrap(), small, "{kind:?}");
+    }
+    let plain = json!({"metadata": {"name": "a", "labels": {"kagenti.io/type": "agent"}},
+        "spec": {"template": {"metadata": {"labels": {"app": "x"}}}}});
+    assert!(workload(Kind::Deployment, &plain).is_none(), "the template enrols, not the workload's own label");
+    assert!(workload(Kind::Job, &plain).unwrap().template.is_none(), "Jobs are kept for their Pods' sake");
+}
+
+#[test]
+fn unmet_means_that_pods_are_wanted_and_missing() {
+    let of = |spec: Value, status: Value| {
+        let mut spec = spec;
+        spec["template"] = json!({"metadata": {"labels": {"kagenti.io/type": "agent"}}});
+        json!({"metadata": {"name": "a"}, "spec": spec, "status": status})
+    };
+    let table = [
+        (Kind::ReplicaSet, json!({"replicas": 3}), json!({"replicas": 2}), true),
+        (Kind::ReplicaSet, json!({"replicas": 3}), json!({"replicas": 3}), false),
+        (Kind::ReplicaSet, json!({"replicas": 0}), json!({}), false),
+        (Kind::StatefulSet, json!({"replicas": 3}), json!({"replicas": 1}), false),
+        (Kind::StatefulSet, json!({"replicas": 3}), json!({}), true),
+        (Kind::DaemonSet, json!({}), json!({"desiredNumberScheduled": 2, "currentNumberScheduled": 1}), true),
+        (Kind::DaemonSet, json!({}), json!({"desiredNumberScheduled": 0}), false),
+        (Kind::Job, json!({}), json!({}), true),
+        (Kind::Job, json!({"suspend": true}), json!({}), false),
+        (Kind::Job, json!({}), json!({"active": 1}), false),
+        (Kind::Job, json!({}), json!({"failed": 1}), false),
+        (Kind::Job, json!({}), json!({"succeeded": 1, "completionTime": "2026-01-01T00:00:00Z"}), false),
+        (Kind::Deployment, json!({"replicas": 3}), json!({}), false),
+    ];
+    for (kind, spec, status, unmet) in table {
+        let object = of(spec, status);
+        assert_eq!(workload(kind, &object).unwrap().unmet, unmet, "{kind:?} {object}");
+    }
+}
+
+#[test]
+fn pods_are_kept_while_they_wait_behind_our_gate() {
+    let pod = |gate: &str, more: Value| {
+        let mut metadata = json!({"name": "p", "labels": {"kagenti.io/type": "tool"}});
+        metadata.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"metadata": metadata, "spec": {"schedulingGates": [{"name": "other"}, {"name": gate}]}})
+    };
+    assert!(kept(Kind::Pod, &pod("drawbridge/injection", json!({}))).is_some());
+    assert!(kept(Kind::Pod, &pod("another", json!({}))).is_none());
+    let ending = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
+    assert!(kept(Kind::Pod, &pod("drawbridge/injection", ending)).is_none());
+}

@@ -1,0 +1,172 @@
+//! The members of watched objects that are decoded at all; everything else is skipped without being built.
+//!
+//! One shape for every kind, because the members we read mean the same wherever they occur. Promise: `null`, absent and
+//! future members never fail the decoding of an object that an API server has accepted.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::{ApiResource, DynamicResourceScope, Resource};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::OwnerReference;
+
+/// `metadata` of an object or a template.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[expect(missing_docs, reason = "the fields are those of the API")]
+pub struct Metadata {
+    pub name: Option<String>,
+    pub namespace: Option<String>,
+    pub uid: Option<String>,
+    pub resource_version: Option<String>,
+    pub creation_timestamp: Option<String>,
+    pub deletion_timestamp: Option<String>,
+    pub labels: Option<BTreeMap<String, String>>,
+    pub annotations: Option<BTreeMap<String, String>>,
+    pub owner_references: Option<Vec<OwnerReference>>,
+}
+
+impl Metadata {
+    /// The value of a label.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels.as_ref()?.get(key).map(String::as_str)
+    }
+
+    /// The value of an annotation.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations.as_ref()?.get(key).map(String::as_str)
+    }
+
+    /// The owner that controls the object.
+    #[must_use]
+    pub fn controller(&self) -> Option<OwnerReference> {
+        self.owner_references.iter().flatten().find(|owner| owner.controller == Some(true)).cloned()
+    }
+}
+
+/// A Pod template; also the `jobTemplate` of a CronJob, one level deeper.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "the fields are those of the API")]
+pub struct Template {
+    pub metadata: Option<Metadata>,
+    pub spec: Option<Box<Spec>>,
+}
+
+/// `spec` of any watched kind, and of Pod templates.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[expect(missing_docs, reason = "the fields are those of the API")]
+pub struct Spec {
+    pub replicas: Option<i64>,
+    pub suspend: Option<bool>,
+    pub template: Option<Template>,
+    pub job_template: Option<Template>,
+    pub scheduling_gates: Option<Vec<Named>>,
+    pub service_account_name: Option<String>,
+    pub service_account: Option<String>,
+    pub host_network: Option<bool>,
+    pub os: Option<Named>,
+    pub node_selector: Option<BTreeMap<String, String>>,
+}
+
+/// Anything with a name.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "the field is that of the API")]
+pub struct Named {
+    pub name: String,
+}
+
+/// `status` of any watched kind.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[expect(missing_docs, reason = "the fields are those of the API")]
+pub struct Status {
+    pub replicas: Option<i64>,
+    pub desired_number_scheduled: Option<i64>,
+    pub current_number_scheduled: Option<i64>,
+    /// A number in Jobs, a list in CronJobs.
+    pub active: Option<Value>,
+    pub succeeded: Option<i64>,
+    pub failed: Option<i64>,
+    pub completion_time: Option<String>,
+}
+
+/// A watched object.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Wire {
+    metadata: Metadata,
+    data: Option<BTreeMap<String, String>>,
+    automount_service_account_token: Option<bool>,
+    spec: Option<Spec>,
+    status: Option<Status>,
+}
+
+/// A watched object as the client hands it over.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(from = "Wire")]
+#[expect(missing_docs, reason = "the fields are those of the API")]
+pub struct Raw {
+    /// Name, namespace and version only: what the client library asks for.
+    pub meta: ObjectMeta,
+    pub metadata: Metadata,
+    pub data: Option<BTreeMap<String, String>>,
+    pub automount_service_account_token: Option<bool>,
+    pub spec: Option<Spec>,
+    pub status: Option<Status>,
+}
+
+impl From<Wire> for Raw {
+    fn from(wire: Wire) -> Self {
+        let meta = ObjectMeta {
+            name: wire.metadata.name.clone(),
+            namespace: wire.metadata.namespace.clone(),
+            resource_version: wire.metadata.resource_version.clone(),
+            ..ObjectMeta::default()
+        };
+        Self {
+            meta,
+            metadata: wire.metadata,
+            data: wire.data,
+            automount_service_account_token: wire.automount_service_account_token,
+            spec: wire.spec,
+            status: wire.status,
+        }
+    }
+}
+
+impl Resource for Raw {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(resource: &ApiResource) -> Cow<'_, str> {
+        resource.kind.as_str().into()
+    }
+
+    fn group(resource: &ApiResource) -> Cow<'_, str> {
+        resource.group.as_str().into()
+    }
+
+    fn version(resource: &ApiResource) -> Cow<'_, str> {
+        resource.version.as_str().into()
+    }
+
+    fn plural(resource: &ApiResource) -> Cow<'_, str> {
+        resource.plural.as_str().into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}
