@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod clock;
+pub mod config_watch;
 pub mod health;
 pub mod kube;
 pub mod leader;
@@ -9,5 +10,6 @@ pub mod routes;
 pub mod server;
 pub mod shutdown;
 pub mod snapshots;
+pub mod stores;
 pub mod tasks;
 pub mod telemetry;

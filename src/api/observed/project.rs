@@ -50,12 +50,9 @@ fn project(kind: Kind, raw: Raw) -> Option<What> {
         Kind::CsiDriver => Some(What::CsiDriver),
         Kind::Pod => gated_pod(raw).map(What::GatedPod),
         Kind::Event => None,
-        Kind::Deployment
-        | Kind::ReplicaSet
-        | Kind::StatefulSet
-        | Kind::DaemonSet
-        | Kind::Job
-        | Kind::CronJob => workload(kind.workload()?, raw).map(What::Workload),
+        Kind::Deployment | Kind::ReplicaSet | Kind::StatefulSet | Kind::DaemonSet | Kind::Job | Kind::CronJob => {
+            workload(kind.workload()?, raw).map(What::Workload)
+        }
     }
 }
 
@@ -142,11 +139,11 @@ fn enrolled_template(template: &Template) -> Option<Arc<Value>> {
     Some(Arc::new(json!({"metadata": {"labels": labels, "annotations": annotations}, "spec": spec})))
 }
 
-/// The entries of a label or annotation map that carry our prefix.
+/// The entries of a label or annotation map that carry our prefix, and the hash that names a ReplicaSet's Deployment.
 fn ours(map: Option<&BTreeMap<String, String>>) -> Map<String, Value> {
     map.into_iter()
         .flatten()
-        .filter(|(key, _)| key.starts_with(OUR_PREFIX))
+        .filter(|(key, _)| key.starts_with(OUR_PREFIX) || *key == keys::LABEL_POD_TEMPLATE_HASH)
         .map(|(key, value)| (key.clone(), value.as_str().into()))
         .collect()
 }
@@ -163,6 +160,7 @@ fn pod_spec(spec: Option<&Spec>) -> Value {
     keep("serviceAccount", spec.service_account.as_deref().map(Value::from));
     keep("hostNetwork", spec.host_network.map(Value::from));
     keep("os", spec.os.as_ref().map(|os| json!({"name": os.name})));
+    keep("containers", spec.containers.as_ref().map(|list| list.iter().map(|one| json!({"name": one.name})).collect()));
     keep("nodeSelector", spec.node_selector.as_ref().map(|selector| json!(selector)));
     Value::Object(kept)
 }

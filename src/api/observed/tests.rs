@@ -70,7 +70,7 @@ fn templates_are_kept_of_enrolled_workloads_and_only_what_decides() {
         "spec": {"serviceAccountName": "own", "containers": [{"name": "a", "image": "i"}], "hostNetwork": true}});
     let small = json!({
         "metadata": {"labels": {"kagenti.io/type": "agent"}, "annotations": {"kagenti.io/authbridge-mode": "waypoint"}},
-        "spec": {"serviceAccountName": "own", "hostNetwork": true}});
+        "spec": {"serviceAccountName": "own", "containers": [{"name": "a"}], "hostNetwork": true}});
     let deployment = json!({"metadata": {"name": "a"}, "spec": {"template": template}});
     let cron_job = json!({"metadata": {"name": "a"}, "status": {"active": [{"name": "x"}]},
         "spec": {"jobTemplate": {"spec": {"template": template}}}});

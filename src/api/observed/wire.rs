@@ -73,6 +73,7 @@ pub struct Spec {
     pub host_network: Option<bool>,
     pub os: Option<Named>,
     pub node_selector: Option<BTreeMap<String, String>>,
+    pub containers: Option<Vec<Named>>,
 }
 
 /// Anything with a name.

@@ -136,12 +136,8 @@ impl Candidacy {
             () = &mut stop => return,
         }
         loop {
-            let situation = Situation {
-                lease: self.seen.as_ref(),
-                deleted: self.deleted.as_ref(),
-                me: &self.me,
-                held: self.held,
-            };
+            let situation =
+                Situation { lease: self.seen.as_ref(), deleted: self.deleted.as_ref(), me: &self.me, held: self.held };
             let now = self.now();
             let until = match step(situation, self.times, now) {
                 Step::Lose => {
@@ -181,7 +177,8 @@ impl Candidacy {
             self.object = None;
             return;
         };
-        let older = |now: &Lease, known: &Lease| version(now) < version(known) && now.metadata.uid == known.metadata.uid;
+        let older =
+            |now: &Lease, known: &Lease| version(now) < version(known) && now.metadata.uid == known.metadata.uid;
         if self.object.as_ref().is_some_and(|known| older(&lease, known)) {
             return;
         }

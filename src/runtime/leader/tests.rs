@@ -141,8 +141,7 @@ mod server {
             if parts.uri.query().is_some_and(|query| query.contains("watch=true")) {
                 return Response::new(self.watch());
             }
-            let sent: Value =
-                serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap_or(Value::Null);
+            let sent: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap_or(Value::Null);
             let (code, answer) = self.decide(&parts.method, parts.uri.path().ends_with("/leases"), sent);
             let bytes = Full::new(Bytes::from(answer.to_string()));
             Response::builder().status(code).body(bytes.boxed_unsync()).unwrap()
@@ -271,7 +270,7 @@ async fn requests_are_refused_and_ended_by_the_fence() {
 
     fence.open_until(Instant::now() + s(3));
     service.ready().await.unwrap().call(request("/a?fieldManager=x")).await.unwrap();
-    assert_eq!(uris.lock()[0], "/a?fieldManager=x&timeout=2s", "the server gives up no later than the lease ends");
+    assert_eq!(uris.lock()[0], "/a?fieldManager=x&timeout=3s", "the server gives up no later than the lease ends");
     let before = Instant::now();
     service.ready().await.unwrap().call(request("/slow")).await.unwrap_err();
     assert!(before.elapsed() <= s(3) + Duration::from_millis(10), "no request outlives the lease");

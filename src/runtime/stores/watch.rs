@@ -39,7 +39,7 @@ pub(super) trait Sink {
     /// Something happened to one object.
     fn change(&mut self, change: Change) -> impl Future<Output = ()> + Send;
     /// The first list is complete.
-    fn listed(&mut self);
+    fn listed(&mut self) -> impl Future<Output = ()> + Send;
     /// The server has spoken: what is known is current.
     fn alive(&mut self);
     /// A try failed; `relisted` when everything has to be read again.
@@ -108,7 +108,7 @@ pub(super) async fn run<S: Sink>(client: Client, source: &Source, sink: &mut S) 
                 }
                 failures = 0;
                 if std::mem::take(&mut first) {
-                    watch.sink.listed();
+                    watch.sink.listed().await;
                 }
             }
             Err(error) => {

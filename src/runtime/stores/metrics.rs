@@ -1,0 +1,82 @@
+//! Counters of the watches: which kind, what went wrong.
+
+use std::fmt::Error;
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+use crate::api::observed::Kind;
+
+/// Why a watch was interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Cause {
+    /// 401 or 403: permissions are missing.
+    Forbidden,
+    /// 410: everything is read again.
+    Gone,
+    /// 429 or a 5xx.
+    ServerError,
+    /// Another refusal.
+    Refused,
+    /// Transport.
+    Connection,
+    /// Nothing came in time.
+    Silent,
+    /// The server ended the watch at once.
+    TooShort,
+}
+
+impl Cause {
+    pub(super) fn of_code(code: u16) -> Self {
+        match code {
+            401 | 403 => Cause::Forbidden,
+            410 => Cause::Gone,
+            429 | 500..=599 => Cause::ServerError,
+            _ => Cause::Refused,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Cause::Forbidden => "forbidden",
+            Cause::Gone => "gone",
+            Cause::ServerError => "server_error",
+            Cause::Refused => "refused",
+            Cause::Connection => "connection",
+            Cause::Silent => "silent",
+            Cause::TooShort => "too_short",
+        }
+    }
+}
+
+impl EncodeLabelValue for Cause {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), Error> {
+        self.as_str().encode(encoder)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    kind: &'static str,
+    cause: Cause,
+}
+
+/// The counters. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct WatchMetrics {
+    failures: Family<Labels, Counter>,
+}
+
+impl WatchMetrics {
+    /// Puts the counters into a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        let help = "Interruptions of watches, by kind and cause";
+        registry.register("drawbridge_watch_failures", help, self.failures.clone());
+    }
+
+    pub(super) fn failed(&self, kind: Kind, cause: Cause) {
+        self.failures.get_or_create(&Labels { kind: kind.as_str(), cause }).inc();
+    }
+}

@@ -1,0 +1,236 @@
+//! What the cluster tells us: watches of projections, the snapshot built from them, and a feed for controllers.
+//!
+//! ```text
+//! sources (table) ─► watch (list, follow, resume) ─┬─► model ─► rebuild ─► SnapshotCell, Published
+//! GET /version at start and after each outage ─────┘     └────────────────► feed: Change by Change (bounded)
+//! ```
+//!
+//! In: a reading client and the settings. Out: [`Stores`]. Promises: nothing is read on behalf of a review; a read
+//! error changes nothing; a full feed slows the watches down instead of losing a change or growing.
+
+mod backoff;
+mod metrics;
+mod model;
+mod rebuild;
+mod sources;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use tokio::sync::{Notify, mpsc, watch as channel};
+use tokio::task::JoinSet;
+
+pub use metrics::WatchMetrics;
+pub use rebuild::Published;
+
+use super::config_watch::Settings;
+use super::health::Latch;
+use super::snapshots::SnapshotCell;
+use crate::api::observed::{Change, Kind};
+use rebuild::{Rebuild, Shared};
+use sources::{SOURCES, Source};
+use watch::{Sink, WatchError};
+
+/// Changes that may wait for the controllers.
+const FEED: usize = 1024;
+
+/// Who needs a source; later ones include the earlier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Needs {
+    /// The snapshot: every replica.
+    Admission,
+    /// Workloads: replicas with role controllers.
+    Controllers,
+    /// Gated Pods: the same, under failure mode gate.
+    Gate,
+}
+
+/// What to watch, and where to put it.
+pub struct Options {
+    /// A client for reading.
+    pub client: Client,
+    /// Our own namespace.
+    pub operator_namespace: Arc<str>,
+    /// Platform file and gates.
+    pub settings: channel::Receiver<Arc<Settings>>,
+    /// Where the snapshot goes.
+    pub cell: SnapshotCell,
+    /// Released when the first snapshot is in force.
+    pub latch: Latch,
+    /// How much is watched.
+    pub needs: Needs,
+    /// Counters of the watches.
+    pub metrics: WatchMetrics,
+}
+
+/// What comes from the watches.
+pub struct Stores {
+    /// Every snapshot with its configuration, as it is put in force; `None` before the first.
+    pub published: channel::Receiver<Option<Arc<Published>>>,
+    /// Every change, in order per object; `Feed::Listed` once all first lists are in. Must be drained when taken.
+    pub feed: Option<mpsc::Receiver<Feed>>,
+    /// The tasks: none of them ends while the process lives.
+    pub tasks: JoinSet<&'static str>,
+}
+
+/// One message of the feed.
+#[derive(Debug)]
+pub enum Feed {
+    /// Something happened to one object.
+    Change(Change),
+    /// One more source has delivered its first list; the number tells how many are missing.
+    Listed(usize),
+}
+
+/// Starts watching.
+#[must_use]
+pub fn spawn(options: Options) -> Stores {
+    let wanted: Vec<&'static Source> = SOURCES.iter().filter(|source| source.needs <= options.needs).collect();
+    let admission = wanted.iter().filter(|source| source.needs == Needs::Admission).count();
+    let shared = Arc::new(Shared::new(admission));
+    let (published, snapshots) = channel::channel(None);
+    let (feed, changes) = match options.needs {
+        Needs::Admission => (None, None),
+        Needs::Controllers | Needs::Gate => {
+            let (sender, receiver) = mpsc::channel(FEED);
+            (Some(sender), Some(receiver))
+        }
+    };
+    let reconnected = Arc::new(Notify::new());
+    let missing = Arc::new(std::sync::atomic::AtomicUsize::new(wanted.len()));
+    let mut tasks = JoinSet::new();
+    for source in wanted {
+        let mut outlet = Outlet {
+            source,
+            shared: shared.clone(),
+            cell: options.cell.clone(),
+            feed: feed.clone(),
+            missing: missing.clone(),
+            reconnected: reconnected.clone(),
+            metrics: options.metrics.clone(),
+        };
+        let client = options.client.clone();
+        tasks.spawn(async move {
+            watch::run(client, source, &mut outlet).await;
+            source.kind.as_str()
+        });
+    }
+    tasks.spawn(server_version(options.client, shared.clone(), reconnected));
+    let rebuild = Rebuild {
+        shared,
+        settings: options.settings,
+        operator_namespace: options.operator_namespace,
+        cell: options.cell,
+        published,
+        latch: Some(options.latch),
+    };
+    tasks.spawn(async move {
+        rebuild.run().await;
+        "snapshot"
+    });
+    Stores { published: snapshots, feed: changes, tasks }
+}
+
+/// Where one watch delivers: the model first, then the controllers.
+struct Outlet {
+    source: &'static Source,
+    shared: Arc<Shared>,
+    cell: SnapshotCell,
+    feed: Option<mpsc::Sender<Feed>>,
+    missing: Arc<std::sync::atomic::AtomicUsize>,
+    reconnected: Arc<Notify>,
+    metrics: WatchMetrics,
+}
+
+impl Outlet {
+    async fn send(&self, message: Feed) {
+        if let Some(feed) = &self.feed {
+            // The receiver is gone only while the process ends.
+            drop(feed.send(message).await);
+        }
+    }
+}
+
+impl Sink for Outlet {
+    async fn change(&mut self, change: Change) {
+        if self.source.needs == Needs::Admission {
+            self.shared.apply(&change);
+        }
+        self.send(Feed::Change(change)).await;
+    }
+
+    async fn listed(&mut self) {
+        if self.source.needs == Needs::Admission {
+            self.shared.listed();
+        }
+        let before = self.missing.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
+        self.send(Feed::Listed(before.saturating_sub(1))).await;
+    }
+
+    fn alive(&mut self) {
+        if self.source.needs == Needs::Admission {
+            self.cell.confirm();
+        }
+    }
+
+    fn failed(&mut self, error: &WatchError) {
+        self.metrics.failed(self.source.kind, error.into());
+    }
+
+    fn recovered(&mut self) {
+        self.reconnected.notify_one();
+    }
+}
+
+impl From<&WatchError> for metrics::Cause {
+    fn from(error: &WatchError) -> Self {
+        match error {
+            WatchError::Request(kube::Error::Api(status)) => metrics::Cause::of_code(status.code),
+            WatchError::Status { code, .. } => metrics::Cause::of_code(*code),
+            WatchError::Request(_) => metrics::Cause::Connection,
+            WatchError::Silent => metrics::Cause::Silent,
+            WatchError::TooShort => metrics::Cause::TooShort,
+        }
+    }
+}
+
+/// Asks for the API server's version at start and after every outage: an upgrade interrupts every watch.
+async fn server_version(client: Client, shared: Arc<Shared>, again: Arc<Notify>) -> &'static str {
+    let mut failures = 0;
+    loop {
+        match client.apiserver_version().await.map(|info| parse_version(&info.major, &info.minor)) {
+            Ok(Some(version)) => {
+                failures = 0;
+                shared.server_version(version);
+                again.notified().await;
+                // Watches come back one by one: one question for all of them.
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            other => {
+                failures += 1;
+                if failures == 1 {
+                    let error = other.err().map_or_else(|| "not a version".to_owned(), |error| error.to_string());
+                    tracing::warn!(error, "the API server's version cannot be read; trying again");
+                }
+                tokio::time::sleep(backoff::pause(failures, backoff::jitter())).await;
+            }
+        }
+    }
+}
+
+/// `1` and `36+` as numbers.
+fn parse_version(major: &str, minor: &str) -> Option<(u32, u32)> {
+    let number = |text: &str| text.trim_end_matches(|letter: char| !letter.is_ascii_digit()).parse().ok();
+    Some((number(major)?, number(minor)?))
+}
+
+/// The kinds that are watched, for the declaration of permissions.
+#[must_use]
+pub fn watched(needs: Needs) -> Vec<(Kind, Option<&'static str>)> {
+    SOURCES.iter().filter(|source| source.needs <= needs).map(|source| (source.kind, source.name)).collect()
+}

@@ -1,0 +1,172 @@
+//! From the model to the snapshot in force.
+//!
+//! In: which namespaces changed, and the settings. Out: a new snapshot in the cell, at most one per 5 ms. Promises:
+//! only changed namespaces are resolved anew, the others keep their view by pointer; the first snapshot appears when
+//! every first list is in; an error changes nothing.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+
+use super::model::{Model, Touched};
+use crate::config::schema::Platform;
+use crate::config::snapshot::Snapshot;
+use crate::config::view::{ClusterView, NamespaceView, namespace_view};
+use crate::domain::keys;
+use crate::runtime::config_watch::Settings;
+use crate::runtime::health::Latch;
+use crate::runtime::snapshots::SnapshotCell;
+
+/// Changes that arrive within this time share one snapshot.
+const DEBOUNCE: Duration = Duration::from_millis(5);
+
+/// The model and what has changed in it since the last snapshot; shared by all watches.
+#[derive(Debug)]
+pub(super) struct Shared {
+    state: Mutex<State>,
+    wake: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    model: Model,
+    dirty: BTreeSet<Arc<str>>,
+    version: Option<(u32, u32)>,
+    lists_missing: usize,
+}
+
+impl Shared {
+    /// An empty model that waits for that many first lists.
+    pub(super) fn new(lists: usize) -> Self {
+        let state = State { model: Model::default(), dirty: BTreeSet::new(), version: None, lists_missing: lists };
+        Self { state: Mutex::new(state), wake: Notify::new() }
+    }
+
+    /// Takes note of a change.
+    pub(super) fn apply(&self, change: &crate::api::observed::Change) {
+        let mut state = self.state.lock();
+        let wake = match state.model.apply(change) {
+            Touched::Nothing => false,
+            Touched::Namespace(name) => {
+                state.dirty.insert(name);
+                true
+            }
+            Touched::Cluster => true,
+        };
+        drop(state);
+        if wake {
+            self.wake.notify_one();
+        }
+    }
+
+    /// One more first list is in.
+    pub(super) fn listed(&self) {
+        let mut state = self.state.lock();
+        state.lists_missing = state.lists_missing.saturating_sub(1);
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// The API server says that it is of this version.
+    pub(super) fn server_version(&self, version: (u32, u32)) {
+        let changed = self.state.lock().version.replace(version) != Some(version);
+        if changed {
+            self.wake.notify_one();
+        }
+    }
+}
+
+/// Builds snapshots for ever.
+pub(super) struct Rebuild {
+    pub(super) shared: Arc<Shared>,
+    pub(super) settings: watch::Receiver<Arc<Settings>>,
+    pub(super) operator_namespace: Arc<str>,
+    pub(super) cell: SnapshotCell,
+    pub(super) published: watch::Sender<Option<Arc<Published>>>,
+    pub(super) latch: Option<Latch>,
+}
+
+/// A snapshot together with the configuration it was made from: what controllers plan with.
+#[derive(Debug, Clone)]
+pub struct Published {
+    /// The snapshot in force.
+    pub snapshot: Arc<Snapshot>,
+    /// The platform configuration, over the template of the operator's namespace.
+    pub platform: Arc<Platform>,
+}
+
+/// What is kept from one snapshot to the next.
+struct Last {
+    settings: Arc<Settings>,
+    platform: Arc<Platform>,
+    namespaces: HashMap<Arc<str>, Arc<NamespaceView>>,
+}
+
+impl Rebuild {
+    /// Runs until the settings' sender is gone.
+    pub(super) async fn run(mut self) {
+        let mut last = None;
+        loop {
+            tokio::select! {
+                () = self.shared.wake.notified() => {}
+                changed = self.settings.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+            }
+            tokio::time::sleep(DEBOUNCE).await;
+            last = self.rebuild(last);
+        }
+    }
+
+    /// One new snapshot, once everything needed for it is known.
+    fn rebuild(&mut self, last: Option<Last>) -> Option<Last> {
+        let settings = Arc::clone(&self.settings.borrow_and_update());
+        let mut state = self.shared.state.lock();
+        let State { model, dirty, version, lists_missing } = &mut *state;
+        let (Some(server_version), 0) = (*version, *lists_missing) else { return last };
+        let mut dirty = std::mem::take(dirty);
+        // The template of our own namespace lies below every other namespace's configuration.
+        let same = last
+            .as_ref()
+            .filter(|last| Arc::ptr_eq(&last.settings, &settings) && !dirty.contains(&self.operator_namespace));
+        let (platform, mut namespaces) = match same {
+            Some(last) => (last.platform.clone(), last.namespaces.clone()),
+            None => {
+                dirty.extend(model.existing());
+                let template = model.config_map(&self.operator_namespace, keys::CONFIG_MAP_RUNTIME);
+                let before = last.as_ref().map(|last| &*last.platform);
+                let platform = settings.platform.clone().with_runtime_template(template.as_ref(), before);
+                (Arc::new(platform), last.map(|last| last.namespaces).unwrap_or_default())
+            }
+        };
+        for name in dirty {
+            let before = namespaces.get(&name).cloned();
+            match model.resolve(&name, |inputs| namespace_view(&platform, &name, inputs, before.as_deref())) {
+                Some(view) if before.as_deref() == Some(&view) => {}
+                Some(view) => drop(namespaces.insert(name, Arc::new(view))),
+                None => drop(namespaces.remove(&name)),
+            }
+        }
+        let view = ClusterView {
+            operator_namespace: self.operator_namespace.clone(),
+            server_version,
+            spiffe_driver: model.spiffe_driver(),
+            namespaces: namespaces.clone(),
+        };
+        drop(state);
+        self.cell.store(Snapshot::new(&platform, settings.gates, view));
+        if let Some(snapshot) = self.cell.load() {
+            self.published.send_replace(Some(Arc::new(Published { snapshot, platform: platform.clone() })));
+        }
+        if let Some(latch) = self.latch.take() {
+            tracing::info!(namespaces = namespaces.len(), "the cluster has been read once: reviews can be answered");
+            latch.release();
+        }
+        Some(Last { settings, platform, namespaces })
+    }
+}
