@@ -88,8 +88,11 @@ struct Followed<T> {
     seen: Content,
     good: T,
     stale: bool,
-    parse: fn(&str, &str) -> Result<(T, Vec<Notice>), SchemaError>,
+    parse: Parse<T>,
 }
+
+/// From text and file name to a value, and what a person should hear about it.
+type Parse<T> = fn(&str, &str) -> Result<(T, Vec<Notice>), SchemaError>;
 
 /// A file as read; `Ok(None)` = not there, or not used.
 type Content = Result<Option<String>, Failure>;
@@ -162,11 +165,7 @@ enum Change {
 }
 
 impl<T> Followed<T> {
-    async fn start(
-        path: Option<PathBuf>,
-        default: T,
-        parse: fn(&str, &str) -> Result<(T, Vec<Notice>), SchemaError>,
-    ) -> Result<Self, ConfigError> {
+    async fn start(path: Option<PathBuf>, default: T, parse: Parse<T>) -> Result<Self, ConfigError> {
         let seen = content(path.as_deref()).await;
         let mut file = Self { path, seen, good: default, stale: false, parse };
         let Some(path) = file.path.clone() else { return Ok(file) };
