@@ -164,3 +164,7 @@ pub const WEBHOOK_EXPLAIN: &str = "explain.kagenti.io";
 pub const PATH_INJECT: &str = "/mutate-workloads-authbridge";
 /// Path of the warn-only webhook.
 pub const PATH_EXPLAIN: &str = "/explain-workloads-authbridge";
+/// Field manager of the certificate authority's Secret.
+pub const MANAGER_AUTHORITY: &str = "drawbridge/authority";
+/// Field manager of `caBundle` in webhook configurations.
+pub const MANAGER_BUNDLE: &str = "drawbridge/bundle";

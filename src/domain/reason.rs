@@ -115,4 +115,8 @@ reasons! {
     NotIntercepted, Warning, "traffic of this Pod is not intercepted, because the proxy is switched off";
     OverrideNotAllowed, Warning, "a key of a namespace ConfigMap is not among namespaceOverrides and was ignored";
     KeyWithoutEffect, Warning, "a configuration key that an earlier operator knew has no effect";
+    CertificateExpiring, Warning, "a certificate of the webhook is about to expire and was not renewed in time";
+    AuthorityRepaired, Warning, "the certificate authority's Secret was damaged and has been put back";
+    AuthorityRefused, Warning, "the certificate authority's Secret is somebody else's and cannot be used";
+    BundleOverwritten, Warning, "somebody else took our certificate authority out of a webhook configuration";
 }

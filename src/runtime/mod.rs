@@ -1,6 +1,7 @@
 //! Process machinery: sockets, certificates, watches, leadership, telemetry.
 
 pub mod admin;
+pub mod certs;
 pub mod clock;
 pub mod config_watch;
 pub mod health;

@@ -1,0 +1,416 @@
+//! The publisher at work: two watches in, patches out.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fmt::Debug;
+use std::hash::{BuildHasher as _, RandomState};
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use futures::{Future, Stream, StreamExt as _};
+use json_patch::Patch as Operations;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use kube::api::{Patch, PatchParams};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::watch_object;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::plan::{self, Configuration, Memory, Step};
+use super::read::{self, Hooks};
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::runtime::certs::context::Context;
+use crate::runtime::certs::root::Millis;
+use crate::runtime::certs::trust::Observed;
+use crate::runtime::certs::wanted::Wanted;
+use crate::runtime::certs::watched::newer;
+use crate::runtime::shutdown::{Phase, Shutdown};
+
+const DEADLINE: Duration = Duration::from_secs(10);
+const FIRST_RETRY: Duration = Duration::from_millis(200);
+const LAST_RETRY: Duration = Duration::from_secs(30);
+/// Replicas that did not make a change give the one that did this long, and up to three times as long again.
+const STAGGER: Duration = Duration::from_millis(100);
+
+/// Whether those who call us trust what we serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Publication {
+    /// The configurations or our own certificate are not known yet.
+    Unknown,
+    /// Neither configuration exists: nobody calls us.
+    NoConfiguration,
+    /// This entry does not trust the certificate that is being served.
+    Incomplete {
+        /// Kind of the configuration.
+        kind: &'static str,
+        /// Name of the entry.
+        entry: String,
+    },
+    /// Every entry of every configuration that exists does.
+    Published,
+}
+
+impl fmt::Display for Publication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = keys::WEBHOOK_CONFIGURATION;
+        match self {
+            Publication::Unknown => f.write_str("the webhook configurations have not been read yet"),
+            Publication::NoConfiguration => {
+                write!(f, "neither MutatingWebhookConfiguration nor ValidatingWebhookConfiguration {name} exists")
+            }
+            Publication::Incomplete { kind, entry } => {
+                write!(f, "entry {entry} of {kind} {name} does not trust the certificate being served")
+            }
+            Publication::Published => f.write_str("every webhook entry trusts the certificate being served"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Mutating,
+    Validating,
+}
+
+impl Kind {
+    const ALL: [Kind; 2] = [Kind::Mutating, Kind::Validating];
+
+    fn words(self) -> &'static str {
+        match self {
+            Kind::Mutating => "MutatingWebhookConfiguration",
+            Kind::Validating => "ValidatingWebhookConfiguration",
+        }
+    }
+}
+
+type Seen = (Kind, Result<Option<Configuration>, String>);
+type Write = Pin<Box<dyn Future<Output = (Kind, Result<Configuration, Failure>)> + Send>>;
+
+/// What is known of one kind.
+#[derive(Debug, Default)]
+struct State {
+    read: bool,
+    configuration: Option<Configuration>,
+    memory: Memory,
+}
+
+/// Why a patch came to nothing.
+#[derive(Debug)]
+enum Failure {
+    /// The configuration is not what it was when the patch was made.
+    Changed,
+    /// Anything else.
+    Failed(String),
+}
+
+/// Publishes what a source wants, and observes.
+pub struct Publisher {
+    client: Client,
+    service: (String, String),
+    context: Context,
+    by_agreement: bool,
+    wanted: watch::Sender<Wanted>,
+    observed: watch::Sender<Observed>,
+    publication: watch::Sender<Publication>,
+    states: [State; 2],
+    write: Option<Write>,
+    retry: Option<(Instant, Duration)>,
+    turn_at: Option<Instant>,
+}
+
+impl Debug for Publisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publisher")
+            .field("service", &self.service)
+            .field("states", &self.states)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Publisher {
+    /// For entries that call `service` (name, namespace).
+    pub(in crate::runtime::certs) fn new(client: Client, service: (String, String), context: Context) -> Publisher {
+        Publisher {
+            client,
+            service,
+            context,
+            by_agreement: false,
+            wanted: watch::Sender::new(Wanted::default()),
+            observed: watch::Sender::new(Observed::default()),
+            publication: watch::Sender::new(Publication::Unknown),
+            states: <[State; 2]>::default(),
+            write: None,
+            retry: None,
+            turn_at: None,
+        }
+    }
+
+    /// Leaves configurations to cert-manager's injector that ask for it by annotation.
+    #[must_use]
+    pub(in crate::runtime::certs) fn by_agreement(self) -> Publisher {
+        Publisher { by_agreement: true, ..self }
+    }
+
+    /// Where a source says what it wants.
+    pub(in crate::runtime::certs) fn wanted(&self) -> watch::Sender<Wanted> {
+        self.wanted.clone()
+    }
+
+    /// What the configurations hold.
+    pub(in crate::runtime::certs) fn observed(&self) -> watch::Receiver<Observed> {
+        self.observed.subscribe()
+    }
+
+    /// Whether those who call us trust what we serve, now and at every change. Readiness waits for the first
+    /// [`Publication::Published`].
+    #[must_use]
+    pub fn publication(&self) -> watch::Receiver<Publication> {
+        self.publication.subscribe()
+    }
+
+    /// Works until the process closes.
+    pub async fn run(mut self, shutdown: Shutdown) {
+        let mutating = seen::<MutatingWebhookConfiguration>(&self.client, Kind::Mutating, self.service.clone());
+        let validating = seen::<ValidatingWebhookConfiguration>(&self.client, Kind::Validating, self.service.clone());
+        let mut events = pin!(futures::stream::select(mutating, validating));
+        let mut wanted = self.wanted.subscribe();
+        let mut closing = pin!(shutdown.reached(Phase::Closing));
+        loop {
+            let wake = self.turn(&wanted.borrow_and_update().clone());
+            tokio::select! {
+                () = &mut closing => return,
+                Some(event) = events.next() => self.see(event),
+                (kind, answer) = finished(&mut self.write) => self.answered(kind, answer),
+                Ok(()) = wanted.changed() => {}
+                () = wake_at(wake) => {}
+            }
+        }
+    }
+
+    fn see(&mut self, (kind, event): Seen) {
+        match event {
+            Ok(configuration) => {
+                let state = &mut self.states[kind as usize];
+                if let (Some(known), Some(new)) = (&state.configuration, &configuration)
+                    && newer(Some(&known.resource_version), Some(&new.resource_version))
+                {
+                    return;
+                }
+                state.read = true;
+                state.configuration = configuration;
+            }
+            Err(error) => tracing::warn!(
+                error,
+                kind = kind.words(),
+                name = keys::WEBHOOK_CONFIGURATION,
+                "the webhook configuration cannot be watched (get, list and watch are needed); trying again"
+            ),
+        }
+    }
+
+    /// Observes, reports and, when it is time, sends one patch. Returns when to look again.
+    fn turn(&mut self, wanted: &Wanted) -> Option<Instant> {
+        let now = self.context.now();
+        self.report(wanted, now);
+        let mut wait: Option<Millis> = None;
+        let mut send: Option<(Kind, Operations)> = None;
+        for kind in Kind::ALL {
+            let state = &self.states[kind as usize];
+            let Some(configuration) = &state.configuration else { continue };
+            if configuration.published_by_other && self.by_agreement {
+                continue;
+            }
+            match plan::step(configuration, &wanted.roots, &state.memory, now) {
+                Step::Keep => {}
+                Step::Wait(moment) => wait = Some(wait.map_or(moment, |wait: Millis| wait.min(moment))),
+                Step::Send(patch) => send = send.or(Some((kind, patch))),
+            }
+        }
+        let Some((kind, patch)) = send else {
+            self.turn_at = None;
+            let pause = wait.map(|moment| Duration::from_millis(u64::try_from(moment - now).unwrap_or(0)));
+            return pause.map(|pause| Instant::now() + pause);
+        };
+        if self.write.is_some() {
+            return None;
+        }
+        let start = *self.turn_at.get_or_insert_with(|| Instant::now() + stagger(wanted.first));
+        let start = self.retry.map_or(start, |(moment, _)| start.max(moment));
+        if Instant::now() < start {
+            return Some(start);
+        }
+        self.turn_at = None;
+        self.states[kind as usize].memory.sent(now);
+        self.write = Some(Box::pin(send_patch(self.client.clone(), kind, patch, self.service.clone())));
+        None
+    }
+
+    /// Tells the source, readiness and people what is there.
+    fn report(&mut self, wanted: &Wanted, now: Millis) {
+        for kind in Kind::ALL {
+            let state = &mut self.states[kind as usize];
+            let Some(configuration) = &state.configuration else { continue };
+            for lost in state.memory.observe(configuration, &wanted.roots, now) {
+                self.context.metrics.bundle_overwritten();
+                self.context.notify(
+                    Reason::BundleOverwritten,
+                    format!(
+                        "{} took our authority out of caBundle in entry {} of {} {}; until it is back the API server \
+                         cannot call us. It is put back at once, and then at most once a minute: stop the other \
+                         writer, or give it the bundle to keep",
+                        lost.writer.as_deref().unwrap_or("somebody"),
+                        lost.entry,
+                        kind.words(),
+                        keys::WEBHOOK_CONFIGURATION,
+                    ),
+                );
+            }
+        }
+        let observed = self.observation();
+        self.observed.send_if_modified(|known| set(known, observed));
+        let publication = self.judge(wanted);
+        let contested = self.states.iter().filter(|state| state.memory.contested()).count();
+        self.context.metrics.bundle_state(publication == Publication::Published, contested);
+        self.publication.send_if_modified(|known| {
+            if *known != publication {
+                tracing::info!(state = %publication, "trust in our certificate");
+            }
+            set(known, publication)
+        });
+    }
+
+    fn observation(&self) -> Observed {
+        let entries = self.states.iter().filter_map(|state| state.configuration.as_ref());
+        let entries = entries.flat_map(|configuration| &configuration.entries);
+        Observed {
+            synced: self.states.iter().all(|state| state.read),
+            entries: entries
+                .map(|entry| entry.roots.iter().map(|certificate| certificate.root.fingerprint).collect())
+                .collect(),
+        }
+    }
+
+    fn judge(&self, wanted: &Wanted) -> Publication {
+        if !self.states.iter().all(|state| state.read) || wanted.serving.is_empty() {
+            return Publication::Unknown;
+        }
+        let serving: BTreeSet<_> = wanted.serving.iter().collect();
+        let mut exists = false;
+        for kind in Kind::ALL {
+            let Some(configuration) = &self.states[kind as usize].configuration else { continue };
+            exists = true;
+            for entry in &configuration.entries {
+                let held: BTreeSet<_> = entry.roots.iter().map(|certificate| &certificate.root.fingerprint).collect();
+                if !serving.is_subset(&held) {
+                    return Publication::Incomplete { kind: kind.words(), entry: entry.name.clone() };
+                }
+            }
+        }
+        if exists { Publication::Published } else { Publication::NoConfiguration }
+    }
+
+    fn answered(&mut self, kind: Kind, answer: Result<Configuration, Failure>) {
+        self.write = None;
+        match answer {
+            Ok(configuration) => {
+                self.retry = None;
+                self.context.metrics.bundle_written();
+                tracing::info!(kind = kind.words(), name = keys::WEBHOOK_CONFIGURATION, "caBundle published");
+                self.see((kind, Ok(Some(configuration))));
+            }
+            Err(Failure::Changed) => {
+                // The watch is about to say what changed; this pause only covers the case that it is late.
+                self.retry = Some((Instant::now() + FIRST_RETRY, FIRST_RETRY));
+            }
+            Err(Failure::Failed(error)) => {
+                self.context.metrics.bundle_failed();
+                let pause = self.retry.map_or(FIRST_RETRY, |(_, last)| (last * 2).min(LAST_RETRY));
+                self.retry = Some((Instant::now() + pause, pause));
+                tracing::warn!(
+                    error,
+                    kind = kind.words(),
+                    name = keys::WEBHOOK_CONFIGURATION,
+                    "caBundle could not be published (patch is needed); trying again"
+                );
+            }
+        }
+    }
+}
+
+/// Replaces the value; says whether it is another one.
+fn set<T: PartialEq>(known: &mut T, new: T) -> bool {
+    let changed = *known != new;
+    if changed {
+        *known = new;
+    }
+    changed
+}
+
+/// How long this replica gives the others: nothing when it made the change itself.
+fn stagger(first: bool) -> Duration {
+    if first {
+        return Duration::ZERO;
+    }
+    let random = RandomState::new().hash_one(0_u8);
+    STAGGER + Duration::from_millis(random % 300)
+}
+
+async fn wake_at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => futures::future::pending().await,
+    }
+}
+
+async fn finished(write: &mut Option<Write>) -> (Kind, Result<Configuration, Failure>) {
+    match write {
+        Some(write) => write.await,
+        None => futures::future::pending().await,
+    }
+}
+
+/// The configuration of one kind, at every change.
+fn seen<K>(client: &Client, kind: Kind, service: (String, String)) -> impl Stream<Item = Seen> + use<K>
+where
+    K: Hooks + Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    watch_object(Api::<K>::all(client.clone()), keys::WEBHOOK_CONFIGURATION).default_backoff().map(move |event| {
+        let event = event.map(|object| object.map(|object| read::configuration(&object, &service)));
+        (kind, event.map_err(|error| error.to_string()))
+    })
+}
+
+async fn send_patch(
+    client: Client,
+    kind: Kind,
+    patch: Operations,
+    service: (String, String),
+) -> (Kind, Result<Configuration, Failure>) {
+    let sent = async {
+        match kind {
+            Kind::Mutating => send_to::<MutatingWebhookConfiguration>(client, patch, &service).await,
+            Kind::Validating => send_to::<ValidatingWebhookConfiguration>(client, patch, &service).await,
+        }
+    };
+    let answer = match tokio::time::timeout(DEADLINE, sent).await {
+        Ok(Ok(configuration)) => Ok(configuration),
+        // 422: a test of the patch failed; 404: gone; 409: changed while the patch was applied.
+        Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409 | 422) => Err(Failure::Changed),
+        Ok(Err(error)) => Err(Failure::Failed(error.to_string())),
+        Err(_) => Err(Failure::Failed(format!("no answer within {} seconds", DEADLINE.as_secs()))),
+    };
+    (kind, answer)
+}
+
+async fn send_to<K>(client: Client, patch: Operations, service: &(String, String)) -> Result<Configuration, kube::Error>
+where
+    K: Hooks + Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let params = PatchParams { field_manager: Some(keys::MANAGER_BUNDLE.to_owned()), ..PatchParams::default() };
+    let api = Api::<K>::all(client);
+    let object = api.patch(keys::WEBHOOK_CONFIGURATION, &params, &Patch::<()>::Json(patch)).await?;
+    Ok(read::configuration(&object, service))
+}

@@ -1,0 +1,85 @@
+//! What every certificate source needs of its surroundings: the clock, metrics, and a way to tell people.
+//!
+//! In: a clock and a listener from whoever wires the process. Out: log lines, metrics and notices. The sources read
+//! the time nowhere else, so that tests hand in any day they like.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::expiry::Threshold;
+use super::metrics::{CertificateMetrics, Part};
+use super::root::{Millis, Root};
+use crate::domain::reason::Reason;
+
+/// Reads the wall clock.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Something a person should hear of. [`fmt::Display`] gives the whole sentence: what, where, why, what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// The reason code: `CertificateExpiring`, `AuthorityRepaired`, `AuthorityRefused` or `BundleOverwritten`.
+    pub reason: Reason,
+    /// What happened, where, and what to do.
+    pub message: String,
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason.code(), self.message)
+    }
+}
+
+/// Receives notices, for Events and conditions. Must not block.
+pub type Listener = Arc<dyn Fn(&Notice) + Send + Sync>;
+
+/// Clock, metrics and listener, shared by clones.
+#[derive(Clone)]
+pub struct Context {
+    clock: Clock,
+    listener: Listener,
+    /// What is counted.
+    pub metrics: CertificateMetrics,
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("metrics", &self.metrics).finish_non_exhaustive()
+    }
+}
+
+impl Context {
+    /// From a clock, metrics and a listener.
+    #[must_use]
+    pub fn new(clock: Clock, metrics: CertificateMetrics, listener: Listener) -> Context {
+        Context { clock, listener, metrics }
+    }
+
+    /// Now.
+    #[must_use]
+    pub fn now(&self) -> Millis {
+        (self.clock)().as_millisecond()
+    }
+
+    /// Logs the notice and hands it to the listener.
+    pub fn notify(&self, reason: Reason, message: String) {
+        tracing::warn!(reason = reason.code(), "{message}");
+        (self.listener)(&Notice { reason, message });
+    }
+
+    /// Tells of an approaching expiry: gauge, log and notice.
+    pub fn expiring(&self, part: Part, certificate: &Root, threshold: Threshold) {
+        self.notify(
+            Reason::CertificateExpiring,
+            format!(
+                "the webhook's {} {} {} ({}) and was not renewed in time: {}",
+                part.words(),
+                certificate.fingerprint,
+                threshold.words(),
+                Timestamp::from_millisecond(certificate.not_after).unwrap_or_default(),
+                part.remedy(),
+            ),
+        );
+    }
+}

@@ -1,0 +1,187 @@
+//! Certificates from mounted files (`--webhook-cert-path`, `-name`, `-key`; `spec/operator-runtime.md` 1.4, 3.1).
+//!
+//! In: two files, read again and again. Out: pairs in the resolver. Promises: a missing or bad pair at start is an
+//! error; afterwards the last good pair is served until a better one is there; the two halves always belong together;
+//! a new pair is in use within a quarter of a second.
+//!
+//! Polled, because the kubelet replaces a symlink above the files, which a watch on them does not see. New content
+//! counts once two readings in a row agree, so that a writer who is not atomic is not caught half-way, even between
+//! two certificates of a chain.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::MissedTickBehavior;
+
+use super::context::Context;
+use super::expiry::Announcements;
+use super::metrics::Part;
+use super::pair::{Pair, PairError};
+use super::resolver::Resolver;
+use super::root::{Millis, Root};
+use crate::runtime::shutdown::{Phase, Shutdown};
+
+/// How often the files are read.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Why the files cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FilesError {
+    /// A file cannot be read.
+    #[error("{path} cannot be read: {error}")]
+    Read {
+        /// Which one.
+        path: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// They can be read but not served.
+    #[error("{certificate} and {key}: {error}")]
+    Pair {
+        /// The certificate file.
+        certificate: String,
+        /// The key file.
+        key: String,
+        /// Why.
+        error: PairError,
+    },
+}
+
+/// The bytes of one reading.
+#[derive(Clone, PartialEq, Eq)]
+struct Reading {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+}
+
+/// A source that follows two files. Spawn [`Files::run`].
+pub struct Files {
+    certificate: PathBuf,
+    key: PathBuf,
+    resolver: Arc<Resolver>,
+    context: Context,
+    /// The reading that is being served.
+    served: Reading,
+    leaf: Root,
+    /// The last reading that differed, and whether it has been judged.
+    candidate: Option<(Result<Reading, String>, bool)>,
+    announcements: Announcements,
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Files").field("certificate", &self.certificate).field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+impl Files {
+    /// Reads the pair and serves it.
+    ///
+    /// # Errors
+    /// When a file is missing or the pair cannot be served: the process should not start.
+    pub fn open(
+        directory: &Path,
+        names: (&str, &str),
+        resolver: Arc<Resolver>,
+        context: Context,
+    ) -> Result<Files, FilesError> {
+        let (certificate, key) = (directory.join(names.0), directory.join(names.1));
+        let read = |path: &Path| {
+            std::fs::read(path).map_err(|error| FilesError::Read { path: path.display().to_string(), error })
+        };
+        context.metrics.read();
+        let served = Reading { certificate: read(&certificate)?, key: read(&key)? };
+        let pair = Pair::read(&served.certificate, &served.key).map_err(|error| FilesError::Pair {
+            certificate: certificate.display().to_string(),
+            key: key.display().to_string(),
+            error,
+        })?;
+        resolver.store(&pair, Vec::new());
+        context.metrics.in_use(Part::Provided, &pair.leaf);
+        Ok(Files {
+            certificate,
+            key,
+            resolver,
+            context,
+            served,
+            leaf: pair.leaf,
+            candidate: None,
+            announcements: Announcements::default(),
+        })
+    }
+
+    /// Follows the files until the process closes.
+    pub async fn run(mut self, shutdown: Shutdown) {
+        let mut poll = tokio::time::interval(POLL);
+        poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut closing = pin!(shutdown.reached(Phase::Closing));
+        loop {
+            tokio::select! {
+                () = &mut closing => return,
+                _ = poll.tick() => {}
+            }
+            let reading = read(&self.certificate, &self.key).await;
+            self.take(reading, self.context.now());
+        }
+    }
+
+    /// Judges one reading.
+    fn take(&mut self, reading: Result<Reading, String>, now: Millis) {
+        if let Some(threshold) = self.announcements.next(&self.leaf, now) {
+            self.context.expiring(Part::Provided, &self.leaf, threshold);
+        }
+        if reading.as_ref().is_ok_and(|reading| *reading == self.served) {
+            self.candidate = None;
+            return;
+        }
+        match &mut self.candidate {
+            Some((candidate, judged)) if *candidate == reading => {
+                if std::mem::replace(judged, true) {
+                    return;
+                }
+            }
+            candidate => {
+                *candidate = Some((reading, false));
+                return;
+            }
+        }
+        self.context.metrics.read();
+        if let Err(error) = reading.and_then(|reading| self.serve(reading, now).map_err(|error| error.to_string())) {
+            self.context.metrics.read_failed();
+            tracing::warn!(
+                error,
+                certificate = %self.certificate.display(),
+                key = %self.key.display(),
+                "the changed certificate files cannot be used; serving the last good pair"
+            );
+        }
+    }
+
+    fn serve(&mut self, reading: Reading, now: Millis) -> Result<(), PairError> {
+        let pair = Pair::read(&reading.certificate, &reading.key)?;
+        if pair.leaf.expired(now) && !self.leaf.expired(now) {
+            return Err(PairError::Expired);
+        }
+        self.resolver.store(&pair, Vec::new());
+        self.context.metrics.in_use(Part::Provided, &pair.leaf);
+        tracing::info!(certificate = %pair.leaf.fingerprint, "serving a new certificate from files");
+        self.leaf = pair.leaf;
+        self.served = reading;
+        self.candidate = None;
+        Ok(())
+    }
+}
+
+async fn read(certificate: &Path, key: &Path) -> Result<Reading, String> {
+    let one = async |path: &Path| {
+        tokio::fs::read(path).await.map_err(|error| format!("{} cannot be read: {error}", path.display()))
+    };
+    Ok(Reading { certificate: one(certificate).await?, key: one(key).await? })
+}
+
+#[cfg(test)]
+mod tests;

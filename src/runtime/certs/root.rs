@@ -1,0 +1,119 @@
+//! Certificates as facts: what a trust bundle is made of.
+//!
+//! In: PEM or DER bytes. Out: [`Root`] (fingerprint and validity, all that a decision needs) and [`RootCertificate`]
+//! (the same with its DER, all that a bundle needs). Pure; times are Unix milliseconds handed in by callers.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use sha2::{Digest as _, Sha256};
+
+/// A moment or a duration in milliseconds; moments count from the Unix epoch.
+pub type Millis = i64;
+
+/// SHA-256 of a certificate's DER.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fingerprint(pub [u8; 32]);
+
+impl Fingerprint {
+    /// The fingerprint of a certificate.
+    #[must_use]
+    pub fn of(der: &[u8]) -> Fingerprint {
+        Fingerprint(Sha256::digest(der).into())
+    }
+}
+
+/// The first eight bytes in hexadecimal: enough to tell certificates apart in a log line.
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().take(8).try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fingerprint({self})")
+    }
+}
+
+/// What a decision needs to know of one certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Root {
+    /// Identity.
+    pub fingerprint: Fingerprint,
+    /// First moment of validity.
+    pub not_before: Millis,
+    /// First moment after which nothing it signed is accepted.
+    pub not_after: Millis,
+}
+
+impl Root {
+    /// Reads the facts of a DER certificate; nothing when it is not one.
+    #[must_use]
+    pub fn read(der: &[u8]) -> Option<Root> {
+        let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
+        let validity = certificate.validity();
+        Some(Root {
+            fingerprint: Fingerprint::of(der),
+            not_before: validity.not_before.timestamp().saturating_mul(1000),
+            not_after: validity.not_after.timestamp().saturating_mul(1000),
+        })
+    }
+
+    /// Whether nothing signed by it is accepted any more.
+    #[must_use]
+    pub fn expired(&self, now: Millis) -> bool {
+        now >= self.not_after
+    }
+}
+
+/// A certificate of a trust bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootCertificate {
+    /// Its facts.
+    pub root: Root,
+    /// Its bytes.
+    pub der: CertificateDer<'static>,
+}
+
+impl RootCertificate {
+    /// Reads a DER certificate; nothing when it is not one.
+    #[must_use]
+    pub fn read(der: CertificateDer<'static>) -> Option<RootCertificate> {
+        Root::read(&der).map(|root| RootCertificate { root, der })
+    }
+}
+
+/// The certificates of a PEM bundle, in order, each once; what cannot be read is left out.
+#[must_use]
+pub fn read_bundle(pem: &[u8]) -> Vec<RootCertificate> {
+    let mut known = BTreeSet::new();
+    CertificateDer::pem_slice_iter(pem)
+        .map_while(Result::ok)
+        .filter_map(RootCertificate::read)
+        .filter(|certificate| known.insert(certificate.root.fingerprint))
+        .collect()
+}
+
+/// A PEM bundle of the certificates, in order.
+#[must_use]
+pub fn write_bundle<'a>(certificates: impl IntoIterator<Item = &'a RootCertificate>) -> String {
+    let mut pem = String::new();
+    for certificate in certificates {
+        let body = STANDARD.encode(&certificate.der);
+        pem.push_str("-----BEGIN CERTIFICATE-----\n");
+        let mut rest = body.as_str();
+        while !rest.is_empty() {
+            let (line, tail) = rest.split_at(rest.len().min(64));
+            pem.push_str(line);
+            pem.push('\n');
+            rest = tail;
+        }
+        pem.push_str("-----END CERTIFICATE-----\n");
+    }
+    pem
+}

@@ -1,0 +1,23 @@
+//! What a source asks the publisher for.
+
+use super::root::{Fingerprint, RootCertificate};
+
+/// The roots that callers must trust, as the source sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// All of them, in the order in which they are written.
+    pub(super) roots: Vec<RootCertificate>,
+    /// Those that what is being served depends on.
+    pub(super) serving: Vec<Fingerprint>,
+    /// Whether this replica made the change: it then writes at once, and the others give it a moment.
+    pub(super) first: bool,
+}
+
+impl Wanted {
+    /// Adds a root unless it is there.
+    pub(super) fn add(&mut self, certificate: &RootCertificate) {
+        if !self.roots.contains(certificate) {
+            self.roots.push(certificate.clone());
+        }
+    }
+}
