@@ -8,6 +8,8 @@
 mod answer;
 mod body;
 mod decide;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -16,6 +16,8 @@ mod connection;
 mod listener;
 mod pulse;
 mod scan;
+#[cfg(test)]
+mod tests;
 pub mod tls;
 mod wire;
 

@@ -4,6 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use std::task::Waker;
+
+use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 
 /// Why a connection was ended by us.
@@ -40,7 +43,7 @@ impl Ending {
     }
 }
 
-/// The state of one connection. One task works on it at a time, so relaxed order is enough.
+/// The state of one connection. The counters only steer deadlines, so relaxed order is enough.
 #[derive(Debug, Default)]
 pub(super) struct Pulse {
     started: AtomicU32,
@@ -49,6 +52,7 @@ pub(super) struct Pulse {
     retiring: AtomicBool,
     closing: AtomicBool,
     ending: Mutex<Option<Ending>>,
+    waiting: AtomicWaker,
 }
 
 impl Pulse {
@@ -65,6 +69,15 @@ impl Pulse {
     /// Requests that were given up before they were answered.
     pub(super) fn abandoned(&self) -> u32 {
         self.started().wrapping_sub(self.in_flight()).wrapping_sub(self.answered.load(Ordering::Relaxed))
+    }
+
+    /// Wakes the reading side after the next answer: hyper reads again by itself only when its last read got something,
+    /// and the time of silence has to begin.
+    pub(super) fn wake_when_answered(&self, waker: &Waker) {
+        self.waiting.register(waker);
+        if self.in_flight() == 0 {
+            waker.wake_by_ref();
+        }
     }
 
     /// From now on answers ask the client to reconnect.
@@ -120,5 +133,6 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.0.waiting.wake();
     }
 }

@@ -113,7 +113,10 @@ impl<S> Wire<S> {
             Stage::Idle(since) if self.pulse.closing() => (since + self.limits.quiet, Ending::Closing),
             Stage::Idle(since) => (since + self.limits.idle, Ending::Idle),
             Stage::Head(since) => (since + self.limits.head, Ending::Head),
-            Stage::Serving => return None,
+            Stage::Serving => {
+                self.pulse.wake_when_answered(cx.waker());
+                return None;
+            }
         };
         let timer = self.read_timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         if timer.deadline() > deadline {
