@@ -1,20 +1,20 @@
 //! From parser events to one [`Node`], within limits.
 //!
 //! Iterative, so that nesting costs heap and not stack. An anchor can be referred to once its node is complete, so
-//! no value contains itself; each reference is paid for in nodes before it is copied.
+//! no value contains itself; each copy is paid for before it is made.
 
 use std::collections::{HashMap, HashSet};
 
 use granit_parser::{Event, Parser, ScalarStyle, Tag};
 
-use super::{Content, Entry, MAX_DEPTH, MAX_NODES, Node, YamlError, scalar};
+use super::{Content, Entry, MAX_DEPTH, MAX_EXPANDED, Node, VALUE_COST, YamlError, scalar};
 
 /// A collection that is still open.
 struct Open {
     line: usize,
     anchor: usize,
-    /// Values in it so far, itself included.
-    nodes: usize,
+    /// What it takes so far, in bytes.
+    cost: usize,
     kind: Kind,
 }
 
@@ -23,10 +23,10 @@ enum Kind {
     Map { entries: Vec<Entry>, seen: HashSet<String>, key: Option<(String, usize)> },
 }
 
-/// A complete value and how many values it holds.
+/// A complete value and what it takes, in bytes.
 struct Done {
     node: Node,
-    nodes: usize,
+    cost: usize,
     anchor: usize,
     /// Its spelling and whether it can be a key.
     key: Option<String>,
@@ -44,7 +44,8 @@ struct Composer {
 pub(super) fn document(text: &str) -> Result<Node, YamlError> {
     let mut composer = Composer::default();
     let mut documents = 0_usize;
-    for next in Parser::new_from_str(text) {
+    let options = granit_parser::options! { emit_comments: false };
+    for next in Parser::new_from_str_with_options(text, options) {
         let (event, span) = next.map_err(|error| YamlError::at(error.marker().line(), error.info()))?;
         let line = span.start.line();
         match event {
@@ -126,27 +127,26 @@ impl Composer {
             return Err(YamlError::at(line, "merge keys (<<) do not belong to YAML 1.2; write the entries out"));
         }
         let content = if self.expects_key() { Content::Text(text.to_owned()) } else { typed(text, style, tag, line)? };
-        self.count(1, line)?;
-        self.add(Done { node: Node { line, content }, nodes: 1, anchor, key })
+        let cost = VALUE_COST + text.len();
+        self.pay(cost, line)?;
+        self.add(Done { node: Node { line, content }, cost, anchor, key })
     }
 
     fn alias(&mut self, anchor: usize, line: usize) -> Result<(), YamlError> {
-        let Some((_, nodes)) = self.anchors.get(&anchor) else {
+        let Some((node, cost)) = self.anchors.get(&anchor) else {
             return Err(YamlError::at(line, "an alias refers to a value that contains it"));
         };
-        let nodes = *nodes;
-        self.count(nodes, line)?;
-        let Some((node, _)) = self.anchors.get(&anchor) else { return Ok(()) };
-        let node = node.clone();
+        let (cost, depth) = (*cost, self.open.len() + depth(node));
+        self.pay(cost, line)?;
+        if depth > MAX_DEPTH {
+            return Err(too_deep(line));
+        }
+        let Some((node, _)) = self.anchors.get(&anchor).cloned() else { return Ok(()) };
         let key = match &node.content {
             Content::Text(text) => Some(text.clone()),
             _ => None,
         };
-        let depth = self.open.len() + depth(&node);
-        if depth > MAX_DEPTH {
-            return Err(too_deep(line));
-        }
-        self.add(Done { node, nodes, anchor: 0, key })
+        self.add(Done { node, cost, anchor: 0, key })
     }
 
     fn open(&mut self, kind: Kind, anchor: usize, line: usize) -> Result<(), YamlError> {
@@ -156,8 +156,8 @@ impl Composer {
         if self.open.len() >= MAX_DEPTH {
             return Err(too_deep(line));
         }
-        self.count(1, line)?;
-        self.open.push(Open { line, anchor, nodes: 1, kind });
+        self.pay(VALUE_COST, line)?;
+        self.open.push(Open { line, anchor, cost: VALUE_COST, kind });
         Ok(())
     }
 
@@ -168,33 +168,32 @@ impl Composer {
             Kind::Map { entries, .. } => Content::Map(entries),
         };
         let node = Node { line: open.line, content };
-        self.add(Done { node, nodes: open.nodes, anchor: open.anchor, key: None })
+        self.add(Done { node, cost: open.cost, anchor: open.anchor, key: None })
     }
 
     fn expects_key(&self) -> bool {
         matches!(self.open.last(), Some(Open { kind: Kind::Map { key: None, .. }, .. }))
     }
 
-    fn count(&mut self, nodes: usize, line: usize) -> Result<(), YamlError> {
-        self.total = self.total.saturating_add(nodes);
-        if self.total > MAX_NODES {
-            return Err(YamlError::at(
-                line,
-                format!("the document has more than {MAX_NODES} values, aliases expanded"),
-            ));
+    fn pay(&mut self, cost: usize, line: usize) -> Result<(), YamlError> {
+        self.total = self.total.saturating_add(cost);
+        if self.total > MAX_EXPANDED {
+            let message = format!("the document takes more than {MAX_EXPANDED} bytes once its aliases are expanded");
+            return Err(YamlError::at(line, message));
         }
         Ok(())
     }
 
     fn add(&mut self, done: Done) -> Result<(), YamlError> {
         if done.anchor != 0 {
-            self.anchors.insert(done.anchor, (done.node.clone(), done.nodes));
+            self.pay(done.cost, done.node.line)?;
+            self.anchors.insert(done.anchor, (done.node.clone(), done.cost));
         }
         let Some(parent) = self.open.last_mut() else {
             self.root = Some(done.node);
             return Ok(());
         };
-        parent.nodes += done.nodes;
+        parent.cost += done.cost;
         match &mut parent.kind {
             Kind::List(items) => items.push(done.node),
             Kind::Map { entries, seen, key } => match key.take() {

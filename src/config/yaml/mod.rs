@@ -19,8 +19,10 @@ pub use node::{Content, Entry, Node};
 pub const MAX_BYTES: usize = 1024 * 1024;
 /// Deepest nesting that is read.
 pub const MAX_DEPTH: usize = 64;
-/// Most values a document may have after its aliases are expanded.
-pub const MAX_NODES: usize = 100_000;
+/// Most bytes a document may take once its aliases are expanded: its text, and [`VALUE_COST`] for every value.
+pub const MAX_EXPANDED: usize = 4 * MAX_BYTES;
+/// What a value costs besides its text, in bytes.
+const VALUE_COST: usize = 32;
 
 /// Why a text is not one YAML document of the core schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

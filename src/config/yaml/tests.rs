@@ -117,7 +117,16 @@ fn bombs_are_refused_quickly() {
     assert!(parse(&format!("{}1{}", "[".repeat(64), "]".repeat(64))).is_ok());
     assert!(refused(&"a".repeat(MAX_BYTES + 1)).1.contains("bytes"));
     assert!(parse(&"a".repeat(MAX_BYTES)).is_ok());
-    assert!(refused(&"- a\n".repeat(100_001)).1.contains("more than"));
+    assert!(refused(&"- a\n".repeat(200_000)).1.contains("more than"));
+    let long = "x".repeat(MAX_BYTES / 2);
+    assert!(refused(&format!("a: &a {long}\nb: [{}]", "*a,".repeat(1000))).1.contains("more than"));
+    let anchors: String = (0..60).map(|level| format!("&a{level} [")).collect();
+    assert!(refused(&format!("{anchors}{long}{}", "]".repeat(60))).1.contains("more than"));
+}
+
+#[test]
+fn comments_cost_nothing() {
+    assert_eq!(read(&format!("{}a: 1\n{}", "# c\n".repeat(5_000), "  # d\n".repeat(5_000))), json!({"a": 1}));
 }
 
 #[test]
