@@ -10,13 +10,13 @@ use std::fmt;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::ops::Deref;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 use serde_json::Value;
-
-use crate::access::Access;
 
 /// A position in the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,7 +26,8 @@ pub struct Mark(u64);
 #[derive(Clone)]
 pub struct Audit {
     log: PathBuf,
-    admin: Access,
+    /// Where the log of the running API server begins: what an earlier one had not answered, it never will.
+    alive_since: Arc<AtomicU64>,
 }
 
 /// One request, as far as it went.
@@ -62,6 +63,8 @@ pub struct Request {
     pub request_object: Option<Value>,
     /// The body answered; only with [`crate::AuditLevel::RequestResponse`].
     pub response_object: Option<Value>,
+    /// Offset of its first line in the log.
+    position: u64,
 }
 
 /// Verbs that may change something.
@@ -151,8 +154,8 @@ impl fmt::Display for Requests {
 }
 
 impl Audit {
-    pub(crate) fn new(log: PathBuf, admin: Access) -> Self {
-        Self { log, admin }
+    pub(crate) fn new(log: PathBuf, alive_since: Arc<AtomicU64>) -> Self {
+        Self { log, alive_since }
     }
 
     /// Now: everything answered so far lies before it.
@@ -181,10 +184,11 @@ impl Audit {
         file.seek(SeekFrom::Start(from.0))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        Ok(Requests(collect(&bytes, to.0.saturating_sub(from.0))?))
+        Ok(Requests(collect(&bytes, from.0, to.0)?))
     }
 
-    /// The requests that arrived after `mark`, once each of them is answered (an open watch counts as answered).
+    /// The requests that arrived after `mark` and before this call, once each of them is answered (an open watch counts
+    /// as answered, and so does what was lost with an API server that was killed).
     ///
     /// # Errors
     /// When a request is still running after ten seconds; the message lists those.
@@ -193,21 +197,17 @@ impl Audit {
         let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
         loop {
             let requests = self.between(mark, now)?;
-            if requests.iter().all(|request| request.code.is_some()) {
+            let alive_since = self.alive_since.load(Ordering::Acquire);
+            let runs = |request: &Request| request.code.is_none() && request.position >= alive_since;
+            if !requests.iter().any(runs) {
                 return Ok(requests);
             }
             if tokio::time::Instant::now() > deadline {
-                bail!("still running: {}", requests.filter(|request| request.code.is_none()));
+                bail!("still running: {}", requests.filter(runs));
             }
             // The log is written by another process; there is nothing to wait on but the file.
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-    }
-
-    /// The identity that [`crate::ControlPlane::admin`] uses: what tests do themselves.
-    #[must_use]
-    pub fn admin(&self) -> &Access {
-        &self.admin
     }
 }
 
@@ -255,31 +255,41 @@ struct ResponseStatus {
     code: Option<u16>,
 }
 
-/// Merges the lines of each request; only those whose first line begins before `end` and within `bytes`.
-fn collect(bytes: &[u8], end: u64) -> Result<Vec<Request>> {
+/// Merges the lines of each request; `bytes` begin at offset `from` of the log. Requests whose first line is not in
+/// `bytes`, or begins at `to` or later, are left out.
+fn collect(bytes: &[u8], from: u64, to: u64) -> Result<Vec<Request>> {
     let mut requests: Vec<Request> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
-    let mut offset = 0_u64;
+    let mut next = from;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        let begins = offset;
-        offset += line.len() as u64;
+        let position = next;
+        next += line.len() as u64;
         if line.last() != Some(&b'\n') {
             break;
         }
-        let line: Line = serde_json::from_slice(line).context("a line of the audit log is not an audit event")?;
-        let known = places.get(&line.id).copied();
-        if line.stage == "RequestReceived" && begins < end {
+        let line = read(line)?;
+        if line.stage == "RequestReceived" && position < to {
             places.insert(line.id.clone(), requests.len());
-            requests.push(merge(None, line));
-        } else if let Some(place) = known {
-            let earlier = requests[place].clone();
-            requests[place] = merge(Some(earlier), line);
+            requests.push(request(line, position));
+        } else if let Some(place) = places.get(&line.id) {
+            let earlier = &mut requests[*place];
+            let code = earlier.code;
+            *earlier = request(line, earlier.position);
+            earlier.code = earlier.code.or(code);
         }
     }
     Ok(requests)
 }
 
-fn merge(earlier: Option<Request>, line: Line) -> Request {
+/// One event. An API server that was killed while it wrote leaves half a line, to which the next event is appended.
+fn read(line: &[u8]) -> Result<Line> {
+    const BEGINNING: &[u8] = br#"{"kind":"Event""#;
+    let last = line.windows(BEGINNING.len()).rposition(|window| window == BEGINNING).unwrap_or_default();
+    let whole = serde_json::from_slice(line);
+    whole.or_else(|_| serde_json::from_slice(&line[last..])).context("a line of the audit log is not an audit event")
+}
+
+fn request(line: Line, position: u64) -> Request {
     let object = line.object_ref.unwrap_or_default();
     Request {
         user: line.user.username,
@@ -292,11 +302,12 @@ fn merge(earlier: Option<Request>, line: Line) -> Request {
         subresource: object.subresource,
         namespace: object.namespace,
         name: object.name,
-        code: line.response_status.and_then(|status| status.code).or(earlier.and_then(|request| request.code)),
+        code: line.response_status.and_then(|status| status.code),
         received: line.request_received_timestamp,
         annotations: line.annotations,
         request_object: line.request_object,
         response_object: line.response_object,
+        position,
     }
 }
 
@@ -307,7 +318,7 @@ mod tests {
     fn line(id: &str, stage: &str, code: Option<u16>) -> String {
         let status = code.map_or(String::new(), |code| format!(r#","responseStatus":{{"code":{code}}}"#));
         format!(
-            r#"{{"auditID":"{id}","stage":"{stage}","requestURI":"/api/v1/pods","verb":"list","user":{{"username":"u"}},"objectRef":{{"resource":"pods"}},"requestReceivedTimestamp":"t"{status}}}"#
+            r#"{{"kind":"Event","auditID":"{id}","stage":"{stage}","requestURI":"/api/v1/pods","verb":"list","user":{{"username":"u"}},"objectRef":{{"resource":"pods"}},"requestReceivedTimestamp":"t"{status}}}"#
         ) + "\n"
     }
 
@@ -317,7 +328,7 @@ mod tests {
             + &line("a", "RequestReceived", None)
             + &line("a", "ResponseComplete", Some(200))
             + &line("b", "ResponseComplete", Some(409));
-        let codes: Vec<_> = collect(log.as_bytes(), u64::MAX).unwrap().into_iter().map(|r| r.code).collect();
+        let codes: Vec<_> = collect(log.as_bytes(), 0, u64::MAX).unwrap().into_iter().map(|r| r.code).collect();
         assert_eq!(codes, [Some(409), Some(200)]);
     }
 
@@ -325,13 +336,19 @@ mod tests {
     fn what_arrived_before_the_first_or_after_the_second_mark_does_not_count() {
         let first = line("old", "ResponseComplete", Some(200)) + &line("in", "RequestReceived", None);
         let rest = line("late", "RequestReceived", None) + &line("in", "ResponseComplete", Some(201));
-        let requests = collect((first.clone() + &rest).as_bytes(), first.len() as u64).unwrap();
+        let requests = collect((first.clone() + &rest).as_bytes(), 0, first.len() as u64).unwrap();
         assert_eq!(requests.iter().map(|r| r.code).collect::<Vec<_>>(), [Some(201)]);
     }
 
     #[test]
     fn a_half_written_last_line_is_not_read_yet() {
         let log = line("a", "RequestReceived", None) + "{\"auditID\":\"b\"";
-        assert_eq!(collect(log.as_bytes(), u64::MAX).unwrap().len(), 1);
+        assert_eq!(collect(log.as_bytes(), 0, u64::MAX).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn an_event_after_a_half_written_line_is_read() {
+        let log = "{\"kind\":\"Event\",\"audi".to_owned() + &line("a", "RequestReceived", None);
+        assert_eq!(collect(log.as_bytes(), 0, u64::MAX).unwrap().len(), 1);
     }
 }

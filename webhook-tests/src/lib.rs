@@ -43,8 +43,13 @@
 pub mod access;
 pub mod audit;
 mod background;
+pub mod balancer;
 pub mod control_plane;
+pub mod dial;
+pub mod drawbridge;
 pub mod household;
+pub mod kubectl;
+pub mod metrics;
 pub mod namespace;
 pub mod objects;
 pub mod pki;
@@ -53,7 +58,15 @@ pub mod programs;
 
 pub use access::Access;
 pub use audit::{Audit, Mark, Request, Requests};
+pub use balancer::{Balancer, BalancerOptions};
 pub use control_plane::{AuditLevel, ControlPlane, Options, Process};
+pub use drawbridge::Drawbridge;
+pub use metrics::Metrics;
 pub use namespace::TestNamespace;
 pub use objects::{Answer, Objects, wait_for, wait_gone, wait_until};
 pub use port::Port;
+
+/// Installs the process's TLS provider; an error would only say that one is installed already, which is all it takes.
+pub fn install_crypto() {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+}

@@ -184,6 +184,8 @@ impl Layout {
             "--requestheader-username-headers=X-Remote-User".into(),
             format!("--proxy-client-cert-file={}", self.path("front-proxy.crt")),
             format!("--proxy-client-key-file={}", self.path("front-proxy.key")),
+            // SIGTERM ends it within seconds; without, it waits a minute for open watches.
+            "--shutdown-send-retry-after=true".into(),
             "--profiling=false".into(),
             format!("--audit-policy-file={}", self.path("audit-policy.yaml")),
             format!("--audit-log-path={}", self.audit_log().display()),

@@ -10,6 +10,7 @@ mod layout;
 mod start;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ use crate::access::{Access, Credential};
 use crate::audit::Audit;
 use crate::background;
 use crate::household::{self, Child};
+use crate::kubectl::{self, Output};
 use crate::namespace::TestNamespace;
 use crate::objects::Objects;
 use layout::Layout;
@@ -115,6 +117,8 @@ pub struct ControlPlane {
     processes: Mutex<BTreeMap<Process, Child>>,
     options: Mutex<Options>,
     names: AtomicU64,
+    /// Length of the audit log when the running API server was started.
+    api_server_since: Arc<AtomicU64>,
     layout: Layout,
 }
 
@@ -203,7 +207,7 @@ impl ControlPlane {
     /// The audit log.
     #[must_use]
     pub fn audit(&self) -> Audit {
-        Audit::new(self.layout.audit_log(), self.admin().clone())
+        Audit::new(self.layout.audit_log(), Arc::clone(&self.api_server_since))
     }
 
     /// A new namespace `<prefix>-<number>` whose default ServiceAccount exists.
@@ -238,6 +242,14 @@ impl ControlPlane {
         let stored = self.objects().await?.apply(&service.to_string()).await?;
         let stored = stored.into_iter().next().context("one document, one object")?;
         Ok(stored.try_parse()?)
+    }
+
+    /// Runs kubectl (of the API server's version) as `access` and waits for its end; `input` is its standard input.
+    ///
+    /// # Errors
+    /// When it cannot be started; an exit status other than 0 is no error here.
+    pub async fn kubectl(&self, access: &Access, args: &[&str], input: &str) -> Result<Output> {
+        kubectl::run(access, args, input).await
     }
 
     /// The process id, while the process runs.
@@ -280,6 +292,12 @@ impl ControlPlane {
     /// When it ends again or does not answer in time; the message has the end of its log.
     pub async fn start_again(&self, process: Process) -> Result<()> {
         let extra = self.options.lock().args.get(&process).cloned().unwrap_or_default();
+        if process == Process::Kwok {
+            start::release_nodes(&self.layout).await?;
+        }
+        if process == Process::ApiServer {
+            self.api_server_since.store(std::fs::metadata(self.layout.audit_log())?.len(), Ordering::Release);
+        }
         let child =
             household::spawn(process.program(), self.layout.command(process, &extra)?, &self.layout.log(process))?;
         start::answering(&self.layout, process, &child).await?;

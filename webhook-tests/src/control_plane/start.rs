@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
-use kube::api::{Api, PostParams};
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
@@ -26,8 +28,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// Starts everything; ends when a Pod could be made and would run.
 pub(super) async fn start(options: Options) -> Result<ControlPlane> {
     ensure!(options.nodes > 0, "a control plane needs at least one node");
-    // An error only says that a provider is installed already, which is all that is needed.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    crate::install_crypto();
     let layout = Layout::new(&options)?;
     let mut processes = BTreeMap::new();
     // The others wait for the API server by themselves, which waits for etcd.
@@ -66,6 +67,7 @@ pub(super) async fn start(options: Options) -> Result<ControlPlane> {
         processes: Mutex::new(processes),
         options: Mutex::new(options),
         names: AtomicU64::new(0),
+        api_server_since: Arc::default(),
         layout,
     })
 }
@@ -126,6 +128,14 @@ async fn create_node(layout: &Layout, name: &str) -> Result<()> {
     }))?;
     let nodes: Api<Node> = Api::all(layout.admin.client().await?);
     nodes.create(&PostParams::default(), &node).await.with_context(|| format!("node {name}"))?;
+    Ok(())
+}
+
+/// Deletes the leases of the nodes: a new kwok would wait 40 s for those of its predecessor to run out.
+pub(super) async fn release_nodes(layout: &Layout) -> Result<()> {
+    let leases: Api<Lease> = Api::namespaced(layout.admin.client().await?, "kube-node-lease");
+    let deleted = leases.delete_collection(&DeleteParams::default(), &ListParams::default()).await;
+    deleted.context("kwok starts with the API server running")?;
     Ok(())
 }
 

@@ -1,0 +1,95 @@
+//! One HTTP/1.1 request over one new connection, plain or TLS: probes, scrapes, and reviews sent by hand.
+//!
+//! Nothing is pooled or retried, so that what a caller sees is what the server did with this connection.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow};
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+/// How long a whole exchange may take.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the server must prove.
+#[derive(Debug, Clone)]
+pub struct Trust {
+    name: ServerName<'static>,
+    config: Arc<ClientConfig>,
+}
+
+impl Trust {
+    /// The server must show a certificate for `name` that chains to one of the PEM certificates in `bundle`.
+    ///
+    /// # Errors
+    /// When the name is no host name or the bundle holds no certificate.
+    pub fn new(name: &str, bundle: &[u8]) -> Result<Self> {
+        crate::install_crypto();
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(bundle) {
+            roots.add(certificate.map_err(|error| anyhow!("not a PEM bundle: {error}"))?)?;
+        }
+        anyhow::ensure!(!roots.is_empty(), "the bundle holds no certificate");
+        let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        Ok(Self { name: ServerName::try_from(name.to_owned())?, config: Arc::new(config) })
+    }
+}
+
+/// `GET path` over a new plain connection; status and body.
+///
+/// # Errors
+/// When there is no connection or no HTTP answer within [`PATIENCE`].
+pub async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
+    let request = Request::get(path).header("host", address.to_string()).body(Full::default())?;
+    let exchange = async { exchange(TcpStream::connect(address).await?, request).await };
+    let (status, body) = tokio::time::timeout(PATIENCE, exchange).await.context("no answer in time")??;
+    Ok((status, String::from_utf8_lossy(&body).into_owned()))
+}
+
+/// `POST path` with a JSON body over a new TLS connection; status and body.
+///
+/// # Errors
+/// When the certificate does not satisfy `trust`, or there is no HTTP answer within [`PATIENCE`].
+pub async fn post(address: SocketAddr, trust: &Trust, path: &str, body: Vec<u8>) -> Result<(u16, Bytes)> {
+    let request = Request::post(path)
+        .header("host", trust.name.to_str().as_ref())
+        .header("content-type", "application/json")
+        .body(Full::from(body))?;
+    let exchange = async {
+        let stream = TcpStream::connect(address).await?;
+        let connector = tokio_rustls::TlsConnector::from(Arc::clone(&trust.config));
+        exchange(connector.connect(trust.name.clone(), stream).await.context("TLS handshake")?, request).await
+    };
+    tokio::time::timeout(PATIENCE, exchange).await.context("no answer in time")?
+}
+
+async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<(u16, Bytes)>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let talking = async {
+        let response = sender.send_request(request).await?;
+        let status = response.status().as_u16();
+        anyhow::Ok((status, response.into_body().collect().await?.to_bytes()))
+    };
+    // Driven side by side and dropped together: no task is left when the caller gives up.
+    let mut connection = std::pin::pin!(connection);
+    let mut talking = std::pin::pin!(talking);
+    tokio::select! {
+        answer = &mut talking => answer,
+        ended = &mut connection => {
+            ended?;
+            talking.await
+        }
+    }
+}
