@@ -45,6 +45,7 @@ pub mod audit;
 mod background;
 pub mod balancer;
 pub mod control_plane;
+pub mod corpus;
 pub mod dial;
 pub mod drawbridge;
 pub mod household;

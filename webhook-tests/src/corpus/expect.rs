@@ -1,0 +1,233 @@
+//! `expect.yaml` and `expected.yaml`: what must come out of a case, and the comparison.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::bail;
+use serde::Deserialize;
+use serde_json::Value;
+
+use drawbridge::domain::reason::{Class, Reason};
+
+use super::answer::Answer;
+use super::matching::{compare, compare_found, is_matcher};
+use super::path::follow;
+
+/// One `expect.yaml`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Expectation {
+    /// Page, section and number: what asks for this.
+    pub spec: String,
+    /// The row of `design.md` (or another ruling) that decides against the page.
+    #[serde(default)]
+    pub ruled: Option<String>,
+    /// One or two sentences for the reader.
+    #[serde(default)]
+    pub why: Option<String>,
+    /// Reason code; its class says whether the object is let in, and whether with a patch.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// Warnings that must be there, and no others.
+    #[serde(default)]
+    pub warnings: Vec<ExpectedWarning>,
+    /// Warnings that may be there besides.
+    #[serde(default)]
+    pub may_warn: Vec<String>,
+    /// The refusal.
+    #[serde(default)]
+    pub denial: Option<ExpectedDenial>,
+    /// What holds at a path of the object afterwards.
+    #[serde(default)]
+    pub holds: BTreeMap<String, Value>,
+    /// The platform or gates file is refused, with these words.
+    #[serde(default)]
+    pub config_refused: Option<Vec<String>>,
+    /// The bytes are no review; they are refused before `evaluate`.
+    #[serde(default)]
+    pub unreadable: bool,
+    /// Nothing like this can be sent to a real API server, and why.
+    #[serde(default)]
+    pub not_on_api_server: Option<String>,
+    /// The whole object afterwards (`expected.yaml`).
+    #[serde(skip)]
+    pub golden: Option<Value>,
+}
+
+/// A warning that must be there: its code, or code and parts of its text.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum ExpectedWarning {
+    /// Reason code.
+    Code(String),
+    /// Reason code and parts of the text.
+    Words {
+        /// Reason code.
+        reason: String,
+        /// Parts of the text.
+        says: Vec<String>,
+    },
+}
+
+/// A refusal.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpectedDenial {
+    /// HTTP status; absent where no page fixes it.
+    #[serde(default)]
+    pub code: Option<u16>,
+    /// Parts of the text: facts of this object and the way out.
+    pub says: Vec<String>,
+}
+
+impl ExpectedWarning {
+    fn code(&self) -> &str {
+        match self {
+            Self::Code(code) | Self::Words { reason: code, .. } => code,
+        }
+    }
+}
+
+impl Expectation {
+    /// The reason that is expected.
+    #[must_use]
+    pub fn expected_reason(&self) -> Option<Reason> {
+        let code = self.reason.as_deref()?;
+        Reason::ALL.iter().copied().find(|reason| reason.code() == code)
+    }
+
+    /// True when the object is let in with our parts.
+    #[must_use]
+    pub fn injects(&self) -> bool {
+        self.expected_reason().is_some_and(|reason| reason.class() == Class::Injected)
+    }
+
+    /// Refuses expectations that could not fail, or that contradict themselves.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let known = |code: &str| Reason::ALL.iter().any(|reason| reason.code() == code);
+        let codes = self.warnings.iter().map(ExpectedWarning::code).chain(self.may_warn.iter().map(String::as_str));
+        for code in codes.chain(self.reason.as_deref()) {
+            if !known(code) {
+                bail!("expect.yaml: {code} is no reason code");
+            }
+        }
+        if self.reason.is_none() && self.config_refused.is_none() && !self.unreadable {
+            bail!("expect.yaml: `reason`, `configRefused` or `unreadable` is needed");
+        }
+        let class = self.expected_reason().map(Reason::class);
+        if (class == Some(Class::Denied)) != self.denial.is_some() {
+            bail!("expect.yaml: `denial` belongs to a reason that denies, and to no other");
+        }
+        if class == Some(Class::Injected) && self.golden.is_none() && self.holds.is_empty() {
+            bail!("expect.yaml: an injected object needs `holds` or an expected.yaml");
+        }
+        Ok(())
+    }
+
+    /// Every way in which the answer differs, as sentences.
+    ///
+    /// # Errors
+    /// A path that cannot be read.
+    pub fn judge(&self, answer: &Answer, object: &Value) -> anyhow::Result<Vec<String>> {
+        let mut wrong = Vec::new();
+        let wanted = self.reason.as_deref().unwrap_or_default();
+        if answer.reason != wanted {
+            wrong.push(format!("reason: is {}, expected {wanted}", answer.reason));
+        }
+        if let Some((code, text)) = &answer.denial {
+            wrong.extend(self.judge_denial(*code, text));
+        } else if self.denial.is_some() {
+            wrong.push("allowed, expected a refusal".to_owned());
+        }
+        self.judge_warnings(answer, &mut wrong);
+        if self.denial.is_none() && answer.allowed {
+            let result = answer.applied(object)?;
+            match self.expected_reason().map(Reason::class) {
+                Some(Class::Injected) if answer.patch.is_none() => wrong.push("no patch, expected one".to_owned()),
+                Some(Class::Skipped) if self.holds.is_empty() && result != *object => {
+                    compare(object, &result, "", &mut wrong);
+                }
+                _ => {}
+            }
+            for (path, value) in &self.holds {
+                compare_found(value, &follow(&result, path)?, path, &mut wrong);
+            }
+            if let Some(golden) = &self.golden {
+                compare(golden, &result, "", &mut wrong);
+            }
+        }
+        Ok(wrong)
+    }
+
+    fn judge_denial(&self, code: u16, text: &str) -> Vec<String> {
+        let Some(wanted) = &self.denial else {
+            return vec![format!("refused with {code}, expected to be let in: {text}")];
+        };
+        let mut wrong = Vec::new();
+        if wanted.code.is_some_and(|wanted| wanted != code) {
+            wrong.push(format!("code of the refusal: is {code}, expected {:?}", wanted.code));
+        }
+        if !(400..600).contains(&code) {
+            wrong.push(format!("code of the refusal: {code} is no error"));
+        }
+        wrong.extend(missing_words(&wanted.says, text, "refusal"));
+        wrong
+    }
+
+    fn judge_warnings(&self, answer: &Answer, wrong: &mut Vec<String>) {
+        let seen: BTreeSet<&str> = answer.warnings.iter().map(|(code, _)| code.as_str()).collect();
+        let wanted: BTreeSet<&str> = self.warnings.iter().map(ExpectedWarning::code).collect();
+        for warning in &self.warnings {
+            let texts: Vec<&str> = answer
+                .warnings
+                .iter()
+                .filter(|(code, _)| code == warning.code())
+                .map(|(_, text)| text.as_str())
+                .collect();
+            if texts.is_empty() {
+                wrong.push(format!("warnings: {} is missing, there are {seen:?}", warning.code()));
+            } else if let ExpectedWarning::Words { reason, says } = warning {
+                wrong.extend(missing_words(says, &texts.join("\n"), reason));
+            }
+        }
+        for (code, text) in &answer.warnings {
+            if !wanted.contains(code.as_str()) && !self.may_warn.contains(code) {
+                wrong.push(format!("warnings: not expected: {code}: {text}"));
+            }
+        }
+    }
+}
+
+/// What `says` asks for and `text` does not say.
+#[must_use]
+pub fn missing_words(says: &[String], text: &str, what: &str) -> Vec<String> {
+    says.iter()
+        .filter(|part| !text.contains(*part))
+        .map(|part| format!("{what}: {part:?} is not in {text:?}"))
+        .collect()
+}
+
+/// The golden file that would hold: `actual`, with the matchers of `old` where they hold.
+#[must_use]
+pub fn refreshed(old: &Value, actual: &Value) -> Value {
+    if is_matcher(old) {
+        let mut wrong = Vec::new();
+        compare(old, actual, "", &mut wrong);
+        return if wrong.is_empty() { old.clone() } else { actual.clone() };
+    }
+    match (old, actual) {
+        (Value::Object(old), Value::Object(actual)) => Value::Object(
+            actual
+                .iter()
+                .map(|(key, value)| (key.clone(), old.get(key).map_or_else(|| value.clone(), |o| refreshed(o, value))))
+                .collect(),
+        ),
+        (Value::Array(old), Value::Array(actual)) => Value::Array(
+            actual
+                .iter()
+                .enumerate()
+                .map(|(index, value)| old.get(index).map_or_else(|| value.clone(), |o| refreshed(o, value)))
+                .collect(),
+        ),
+        _ => actual.clone(),
+    }
+}
