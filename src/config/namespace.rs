@@ -216,7 +216,7 @@ fn defaults(document: &Node) -> Result<Good, (usize, String)> {
             let field = if fault.field.is_empty() { String::new() } else { format!("{}: ", fault.field) };
             return Err((fault.line, format!("{field}{}", fault.message)));
         }
-        let text = format!("line {}: mode: {}; the key is left out", fault.line, fault.message);
+        let text = format!("line {}: mode: {}; the mode of the layers below is used", fault.line, fault.message);
         left_out.push(Notice { reason: Reason::UnknownMode, text });
     }
     Ok(Good::Defaults { settings: walked.settings, left_out })

@@ -37,7 +37,7 @@ pub(super) enum Effect {
 }
 
 /// A resolved field, for people.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Shown<'a> {
     /// Path of its key in the platform file.
     pub path: &'static str,
