@@ -5,7 +5,9 @@
 //! [`io::Io`], so that tests call what people call.
 
 pub mod completion;
+pub mod inject;
 pub mod io;
+pub mod offline;
 pub mod render;
 pub mod version;
 pub mod yaml;
@@ -64,6 +66,10 @@ pub struct Cli {
 /// The subcommands, in the order of the help text.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Add the sidecars to manifests, offline.
+    Inject(inject::Args),
+    /// Take the sidecars out of manifests again, offline.
+    Uninject(inject::UninjectArgs),
     /// Print the install manifests.
     Render(render::Args),
     /// Print a completion script for a shell.
@@ -79,6 +85,8 @@ impl Command {
     /// When arguments, input or cluster cannot be used; [`Unreachable`] in the chain tells the cluster apart.
     pub fn run(self, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         match self {
+            Command::Inject(args) => inject::run(args, io),
+            Command::Uninject(args) => inject::run_uninject(args, io),
             Command::Render(args) => render::run(args, io),
             Command::Completion(args) => completion::run(&args, io),
             Command::Version(args) => version::run(&args, io),

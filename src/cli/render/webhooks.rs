@@ -59,7 +59,7 @@ fn validating(install: &Install) -> ValidatingWebhookConfiguration {
         namespace_selector: Some(namespaces),
         object_selector: Some(objects),
         rules: Some(vec![
-            rule("apps", "v1", &["deployments", "statefulsets", "daemonsets", "replicasets"], &["CREATE", "UPDATE"]),
+            rule("apps", "v1", &["deployments", "statefulsets", "daemonsets"], &["CREATE", "UPDATE"]),
             rule("batch", "v1", &["jobs", "cronjobs"], &["CREATE", "UPDATE"]),
         ]),
         side_effects: "None".to_owned(),

@@ -68,6 +68,12 @@ fn an_error_names_the_line() {
 }
 
 #[test]
+fn scalars_are_read_as_kubectl_reads_them() {
+    let node = tree::parse("mode: 0644\non: yes\nquoted: \"0644\"\n").unwrap().unwrap();
+    assert_eq!(node.to_json(), json!({"mode": 420, "on": true, "quoted": "0644"}));
+}
+
+#[test]
 fn anchors_and_merges_are_resolved() {
     let node = tree::parse("a: &x {p: 1}\nb: *x\nc:\n  <<: *x\n  q: 2\n").unwrap().unwrap();
     assert_eq!(node.to_json(), json!({"a": {"p": 1}, "b": {"p": 1}, "c": {"p": 1, "q": 2}}));

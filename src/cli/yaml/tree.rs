@@ -48,12 +48,12 @@ pub struct ParseError {
     pub text: String,
 }
 
-/// Reads one document; `None` when there is nothing but comments.
+/// Reads one document as kubectl reads it (`0644` is octal, `yes` is true, merge keys are merged); `None` when there is nothing but comments.
 ///
 /// # Errors
 /// When the text is not YAML, repeats a key, or has more than one document.
 pub fn parse(text: &str) -> Result<Option<Node>, ParseError> {
-    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
+    let options = serde_saphyr::options! { with_snippet: false, legacy_octal_numbers: true };
     let parsed: Option<Spanned<Kind>> = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let line = error.location().map_or(0, |location| location.line());
         ParseError { line, text: error.to_string() }

@@ -1,0 +1,66 @@
+//! One workload put before the engine, as the webhook would.
+
+use anyhow::Context;
+use serde_json::Value;
+
+use super::workload::{OFFLINE_UID, Subject};
+use super::world::World;
+use crate::admission::explanation::Explanation;
+use crate::admission::inject;
+use crate::admission::verdict::Verdict;
+use crate::api::review::{GroupVersionKind, Operation, Phase, Request};
+use crate::config::snapshot::Snapshot;
+use crate::domain::workload::WorkloadKind;
+
+/// Gives the world what controllers would have made before this workload's Pods; says what that is.
+///
+/// # Errors
+/// When the platform file or the gates file has a fault.
+pub fn prepare(world: &mut World, subject: &Subject, object: &Value) -> anyhow::Result<Option<String>> {
+    world.know_namespace(&subject.namespace);
+    if let Some(job) = subject.job_name() {
+        let cron_job = (subject.workload.kind == WorkloadKind::CronJob).then_some(subject.workload.name.as_str());
+        world.observe_job(&subject.namespace, &job, OFFLINE_UID, cron_job);
+    }
+    if subject.workload.kind == WorkloadKind::Pod {
+        return Ok(None);
+    }
+    let template = subject.template(object).cloned().unwrap_or_default();
+    let needs = inject::needs(&subject.namespace, &subject.workload, &template, &world.snapshot()?);
+    Ok(needs
+        .service_account
+        .filter(|name| world.make_service_account(&subject.namespace, name) || world.is_made(&subject.namespace, name)))
+}
+
+/// What the webhook would answer for this Pod.
+///
+/// # Errors
+/// When the Pod cannot be written as JSON.
+pub fn evaluate(subject: &Subject, pod: &Value, snapshot: &Snapshot) -> anyhow::Result<Verdict> {
+    with_request(subject, pod, |request| crate::admission::evaluate(request, snapshot))
+}
+
+/// The same answer, with the tree behind it.
+///
+/// # Errors
+/// When the Pod cannot be written as JSON.
+pub fn explain(subject: &Subject, pod: &Value, snapshot: &Snapshot) -> anyhow::Result<(Verdict, Explanation)> {
+    with_request(subject, pod, |request| crate::admission::explain(request, snapshot))
+}
+
+fn with_request<T>(subject: &Subject, pod: &Value, call: impl FnOnce(&Request<'_>) -> T) -> anyhow::Result<T> {
+    let raw = serde_json::value::to_raw_value(pod).context("the Pod cannot be written as JSON")?;
+    let request = Request {
+        phase: Phase::Mutate,
+        uid: OFFLINE_UID.into(),
+        kind: GroupVersionKind { group: "".into(), version: "v1".into(), kind: "Pod".into() },
+        sub_resource: None,
+        name: pod.pointer("/metadata/name").and_then(Value::as_str).map(Into::into),
+        namespace: Some(subject.namespace.as_str().into()),
+        operation: Operation::Create,
+        dry_run: Some(true),
+        object: Some(&raw),
+        old_object: None,
+    };
+    Ok(call(&request))
+}

@@ -1,0 +1,52 @@
+use serde_json::json;
+
+use super::workload::Subject;
+use crate::domain::workload::WorkloadKind;
+
+#[test]
+fn every_kind_that_makes_pods_has_its_template_found_and_put_back() {
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": []}});
+    for (api, kind) in [
+        ("apps/v1", "Deployment"),
+        ("apps/v1", "StatefulSet"),
+        ("apps/v1", "DaemonSet"),
+        ("apps/v1", "ReplicaSet"),
+        ("batch/v1", "Job"),
+        ("batch/v1", "CronJob"),
+    ] {
+        let spec = match kind {
+            "CronJob" => json!({"jobTemplate": {"spec": {"template": template}}}),
+            _ => json!({"template": template}),
+        };
+        let object =
+            json!({"apiVersion": api, "kind": kind, "metadata": {"name": "x", "namespace": "team"}, "spec": spec});
+        let subject = Subject::of(&object, "default").unwrap();
+        assert_eq!(subject.title(), format!("{kind} team/x"));
+        let mut pod = subject.pod(&object);
+        assert_eq!(pod["metadata"]["labels"], json!({"a": "b"}));
+        assert_eq!(pod["metadata"]["ownerReferences"][0]["controller"], true);
+        assert_eq!(subject.with_pod(&object, &pod), object, "nothing synthesised comes back");
+        pod["metadata"]["annotations"] = json!({"k": "v"});
+        pod["spec"]["containers"] = json!([{"name": "new"}]);
+        let changed = subject.with_pod(&object, &pod);
+        let put_back = subject.template(&changed).unwrap();
+        assert_eq!(put_back["metadata"], json!({"labels": {"a": "b"}, "annotations": {"k": "v"}}));
+        assert_eq!(put_back["spec"]["containers"], json!([{"name": "new"}]));
+    }
+}
+
+#[test]
+fn other_kinds_and_other_groups_are_not_ours() {
+    for object in [
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}}),
+        json!({"apiVersion": "example.com/v1", "kind": "Deployment", "spec": {"template": {}}}),
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {}}),
+        json!({"kind": "Deployment"}),
+        json!([1]),
+        json!("text"),
+    ] {
+        assert_eq!(Subject::of(&object, "default"), None, "{object}");
+    }
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "x-"}, "spec": {}});
+    assert_eq!(Subject::of(&pod, "default").unwrap().workload.kind, WorkloadKind::Pod);
+}

@@ -1,0 +1,133 @@
+//! From a workload to the Pod its controller would send, and back.
+//!
+//! In: an object of a kind that makes Pods, or a Pod. Out: the Pod as it reaches admission, owner reference included; and, after it was
+//! changed, the same object with the change in its template. What was added only to make the Pod does not come back.
+
+use serde_json::{Map, Value, json};
+
+use crate::domain::workload::{Workload, WorkloadKind};
+
+/// uid of owners that exist only in manifests.
+pub const OFFLINE_UID: &str = "00000000-0000-0000-0000-000000000000";
+
+/// An object that is, or makes, Pods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// Kind and name.
+    pub workload: Workload,
+    /// Where it is applied.
+    pub namespace: String,
+}
+
+/// Path from a workload to its Pod template; empty for a Pod, which is its own.
+#[must_use]
+pub fn template_path(kind: WorkloadKind) -> &'static [&'static str] {
+    match kind {
+        WorkloadKind::Pod => &[],
+        WorkloadKind::CronJob => &["spec", "jobTemplate", "spec", "template"],
+        WorkloadKind::Sandbox => &["spec", "podTemplate"],
+        _ => &["spec", "template"],
+    }
+}
+
+impl Subject {
+    /// The subject an object is; `None` for other kinds and for workloads without a template.
+    #[must_use]
+    pub fn of(object: &Value, default_namespace: &str) -> Option<Self> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let (group, version) = match text("/apiVersion")?.split_once('/') {
+            Some((group, version)) => (group, version),
+            None => ("", text("/apiVersion")?),
+        };
+        let kind = WorkloadKind::from_group_kind(group, text("/kind")?)?;
+        if kind == WorkloadKind::Sandbox || version != "v1" {
+            return None;
+        }
+        let subject = Self {
+            workload: Workload { kind, name: text("/metadata/name").unwrap_or_default().to_owned() },
+            namespace: text("/metadata/namespace").unwrap_or(default_namespace).to_owned(),
+        };
+        subject.template(object).filter(|template| template.is_object()).map(|_| subject.clone())
+    }
+
+    /// How people and reports name it.
+    #[must_use]
+    pub fn title(&self) -> String {
+        format!("{} {}/{}", self.workload.kind.as_str(), self.namespace, self.workload.name)
+    }
+
+    /// The template of an object of this kind.
+    #[must_use]
+    pub fn template<'a>(&self, object: &'a Value) -> Option<&'a Value> {
+        template_path(self.workload.kind).iter().try_fold(object, |value, key| value.get(key))
+    }
+
+    /// The name of the Job that owns the Pods, for the kinds that have one.
+    #[must_use]
+    pub fn job_name(&self) -> Option<String> {
+        match self.workload.kind {
+            WorkloadKind::Job => Some(self.workload.name.clone()),
+            WorkloadKind::CronJob => Some(format!("{}-0", self.workload.name)),
+            _ => None,
+        }
+    }
+
+    /// The Pod as it reaches admission.
+    #[must_use]
+    pub fn pod(&self, object: &Value) -> Value {
+        if self.workload.kind == WorkloadKind::Pod {
+            return object.clone();
+        }
+        let template = self.template(object).cloned().unwrap_or_default();
+        let mut metadata = template.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+        let (kind, group, owner) = match self.job_name() {
+            Some(job) => ("Job", "batch/v1", job),
+            None => (self.workload.kind.as_str(), "apps/v1", self.workload.name.clone()),
+        };
+        metadata.insert("namespace".to_owned(), json!(self.namespace));
+        metadata.insert("generateName".to_owned(), json!(format!("{owner}-")));
+        metadata.insert(
+            "ownerReferences".to_owned(),
+            json!([{"apiVersion": group, "kind": kind, "name": owner, "uid": OFFLINE_UID, "controller": true}]),
+        );
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
+               "spec": template.get("spec").cloned().unwrap_or_default()})
+    }
+
+    /// The object with the template that makes this Pod.
+    #[must_use]
+    pub fn with_pod(&self, object: &Value, pod: &Value) -> Value {
+        if self.workload.kind == WorkloadKind::Pod {
+            return pod.clone();
+        }
+        let mut changed = object.clone();
+        let mut place = &mut changed;
+        for key in template_path(self.workload.kind) {
+            place = &mut place[*key];
+        }
+        let before = place.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+        let after = pod.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+        let metadata = template_metadata(before, after);
+        if place.get("metadata").is_some() || !metadata.is_empty() {
+            place["metadata"] = Value::Object(metadata);
+        }
+        place["spec"] = pod["spec"].clone();
+        changed
+    }
+}
+
+/// A template's metadata after the Pod made from it was changed.
+fn template_metadata(before: Map<String, Value>, mut after: Map<String, Value>) -> Map<String, Value> {
+    for synthesised in ["namespace", "generateName", "ownerReferences"] {
+        match before.get(synthesised) {
+            Some(own) => after.insert(synthesised.to_owned(), own.clone()),
+            None => after.remove(synthesised),
+        };
+    }
+    for map in ["annotations", "labels"] {
+        if after.get(map).and_then(Value::as_object).is_some_and(Map::is_empty) && before.get(map) != after.get(map) {
+            after.remove(map);
+        }
+    }
+    after
+}

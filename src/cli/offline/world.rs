@@ -1,0 +1,267 @@
+//! Facts for a snapshot, taken from objects instead of watches.
+//!
+//! In: flags, and any objects (from manifests, or read from a cluster). Out: the [`Snapshot`] a webhook replica would have that had
+//! seen those objects. Kinds that say nothing about admission are ignored.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use crate::cli::render::platform;
+use crate::config::defaults;
+use crate::config::gates::Gates;
+use crate::config::inputs::{ConfigMapInput, NamespaceInputs};
+use crate::config::schema::Platform;
+use crate::config::snapshot::Snapshot;
+use crate::config::view::{ClusterView, JobOwner, Ownership, namespace_view};
+use crate::domain::keys;
+use crate::domain::workload::{Workload, WorkloadKind};
+
+/// Facts that manifests do not have.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Facts {
+    /// Platform file; default is ConfigMap kagenti-platform-config of the input, else the one that `render` ships.
+    #[arg(long, value_name = "FILE")]
+    pub platform_file: Option<std::path::PathBuf>,
+    /// Feature gates file; default is ConfigMap kagenti-feature-gates of the input, else the built-in gates.
+    #[arg(long, value_name = "FILE")]
+    pub feature_gates_path: Option<std::path::PathBuf>,
+    /// Version of the API server, such as 1.34.
+    #[arg(long, value_name = "VERSION", value_parser = parse_version, default_value = "1.33")]
+    pub server_version: (u32, u32),
+    /// CSI driver csi.spiffe.io is there (also when the input has its CSIDriver).
+    #[arg(long)]
+    pub spire_driver: bool,
+    /// Namespace of the operator.
+    #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE)]
+    pub operator_namespace: String,
+}
+
+/// Reads `1.34`, `v1.34` or `1.34.2`.
+fn parse_version(text: &str) -> Result<(u32, u32), String> {
+    let mut numbers = text.trim_start_matches('v').split(['.', '+', '-']);
+    match (numbers.next().and_then(|n| n.parse().ok()), numbers.next().and_then(|n| n.parse().ok())) {
+        (Some(major), Some(minor)) => Ok((major, minor)),
+        _ => Err(format!("{text} is not a version such as 1.34")),
+    }
+}
+
+/// A configuration file and where it came from.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// Its name, for messages.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// What is known.
+#[derive(Debug, Clone)]
+pub struct World {
+    /// Platform file.
+    pub platform: File,
+    /// Feature gates file.
+    pub gates: File,
+    platform_given: bool,
+    gates_given: bool,
+    server_version: (u32, u32),
+    spiffe_driver: bool,
+    operator_namespace: String,
+    namespaces: BTreeMap<String, NamespaceInputs>,
+    made: BTreeSet<(String, String)>,
+}
+
+impl World {
+    /// A cluster of which only the flags are known.
+    ///
+    /// # Errors
+    /// When a file of the flags cannot be read.
+    pub fn new(facts: &Facts) -> anyhow::Result<Self> {
+        let read = |path: &Option<std::path::PathBuf>| -> anyhow::Result<Option<File>> {
+            let Some(path) = path else { return Ok(None) };
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(path).with_context(|| format!("{name} cannot be read"))?;
+            Ok(Some(File { name, text }))
+        };
+        let platform = read(&facts.platform_file)?;
+        let gates = read(&facts.feature_gates_path)?;
+        Ok(Self {
+            platform_given: platform.is_some(),
+            gates_given: gates.is_some(),
+            platform: platform.unwrap_or_else(|| File {
+                name: "the shipped platform file".to_owned(),
+                text: platform::platform_file(),
+            }),
+            gates: gates.unwrap_or_else(|| File { name: "the built-in gates".to_owned(), text: String::new() }),
+            server_version: facts.server_version,
+            spiffe_driver: facts.spire_driver,
+            operator_namespace: facts.operator_namespace.clone(),
+            namespaces: BTreeMap::new(),
+            made: BTreeSet::new(),
+        })
+    }
+
+    /// Sets the API server's version, when a cluster was asked.
+    pub fn set_server_version(&mut self, version: (u32, u32)) {
+        self.server_version = version;
+    }
+
+    /// Takes note of one object; `namespace` is where it is applied when it does not say.
+    pub fn observe(&mut self, object: &Value, namespace: &str) {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("");
+        let name = text("/metadata/name").to_owned();
+        let place = match text("/metadata/namespace") {
+            "" => namespace.to_owned(),
+            own => own.to_owned(),
+        };
+        match (text("/apiVersion"), text("/kind")) {
+            ("v1", "Namespace") => self.namespace(&name).labels = strings(object.pointer("/metadata/labels")),
+            ("v1", "ConfigMap") => self.config_map(object, &name, &place),
+            ("v1", "ServiceAccount") => {
+                let ours = text("/metadata/labels/kagenti.io~1managed-by") == keys::MANAGED_BY_WEBHOOK;
+                let owner = if ours { Ownership::Ours } else { Ownership::Foreign };
+                self.namespace(&place).service_accounts.insert(name.into(), owner);
+            }
+            ("storage.k8s.io/v1", "CSIDriver") if name == keys::CSI_DRIVER_SPIFFE => self.spiffe_driver = true,
+            _ => {}
+        }
+    }
+
+    fn config_map(&mut self, object: &Value, name: &str, place: &str) {
+        let data = strings(object.get("data"));
+        if place == self.operator_namespace {
+            let file = |key: &str| {
+                data.get(key).map(|text| File { name: format!("ConfigMap {name}, key {key}"), text: text.clone() })
+            };
+            match name {
+                keys::CONFIG_MAP_PLATFORM if !self.platform_given => {
+                    self.platform = file(platform::KEY_PLATFORM).unwrap_or_else(|| self.platform.clone());
+                }
+                keys::CONFIG_MAP_GATES if !self.gates_given => {
+                    self.gates = file(platform::KEY_GATES).unwrap_or_else(|| self.gates.clone());
+                }
+                _ => {}
+            }
+        }
+        let is_defaults =
+            object.pointer("/metadata/labels/kagenti.io~1defaults").and_then(Value::as_str) == Some("true");
+        if is_defaults || keys::WATCHED_CONFIG_MAPS.contains(&name) {
+            self.namespace(place).config_maps.insert(name.to_owned(), ConfigMapInput { is_defaults, data });
+        }
+    }
+
+    /// A Job as the cluster would know it.
+    pub fn observe_job(&mut self, namespace: &str, name: &str, uid: &str, cron_job: Option<&str>) {
+        let workload = match cron_job {
+            Some(owner) => Workload { kind: WorkloadKind::CronJob, name: owner.to_owned() },
+            None => Workload { kind: WorkloadKind::Job, name: name.to_owned() },
+        };
+        let job = JobOwner { uid: uid.to_owned(), workload };
+        self.namespace(namespace).jobs.insert(name.into(), job);
+    }
+
+    /// The ServiceAccount a controller would make ahead of the Pods; false when one of that name is there.
+    pub fn make_service_account(&mut self, namespace: &str, name: &str) -> bool {
+        let known = &mut self.namespace(namespace).service_accounts;
+        if known.contains_key(name) {
+            return false;
+        }
+        known.insert(name.into(), Ownership::Ours);
+        self.made.insert((namespace.to_owned(), name.to_owned()));
+        true
+    }
+
+    /// The ServiceAccounts that only [`World::make_service_account`] made: a cluster has them when a controller was there.
+    #[must_use]
+    pub fn is_made(&self, namespace: &str, name: &str) -> bool {
+        self.made.contains(&(namespace.to_owned(), name.to_owned()))
+    }
+
+    /// The operator's namespace.
+    #[must_use]
+    pub fn operator_namespace(&self) -> &str {
+        &self.operator_namespace
+    }
+
+    fn namespace(&mut self, name: &str) -> &mut NamespaceInputs {
+        self.namespaces.entry(name.to_owned()).or_default()
+    }
+
+    /// Makes sure that the namespace is known, also when no object said so.
+    pub fn know_namespace(&mut self, name: &str) {
+        self.namespace(name);
+    }
+
+    /// The platform file as read, and what the operator's own namespace adds to it.
+    ///
+    /// # Errors
+    /// When the platform file has a fault.
+    pub fn platform(&self) -> anyhow::Result<Platform> {
+        let parsed = Platform::parse(&self.platform.text, &self.platform.name)?;
+        let template =
+            self.namespaces.get(&self.operator_namespace).and_then(|own| own.config_maps.get(keys::CONFIG_MAP_RUNTIME));
+        Ok(parsed.with_runtime_template(template, None))
+    }
+
+    /// What a replica that had seen all this would decide from. ConfigMaps that controllers make in an agent namespace are
+    /// there, with the content they would have.
+    ///
+    /// # Errors
+    /// When the platform file or the gates file has a fault.
+    pub fn snapshot(&self) -> anyhow::Result<Snapshot> {
+        let platform = self.platform()?;
+        let (gates, _) = Gates::parse(&self.gates.text, &self.gates.name)?;
+        let templates = self.namespaces.get(&self.operator_namespace);
+        let namespaces = self.namespaces.iter().map(|(name, inputs)| {
+            let mut inputs = inputs.clone();
+            for config_map in keys::NAMESPACE_CONFIG_MAPS {
+                let made = templates.and_then(|own| own.config_maps.get(config_map).cloned()).or_else(|| {
+                    let data = defaults::config_map_data(config_map, &platform)?;
+                    Some(ConfigMapInput { is_defaults: false, data })
+                });
+                if let Some(made) = made {
+                    inputs.config_maps.entry(config_map.to_owned()).or_insert(made);
+                }
+            }
+            (Arc::from(name.as_str()), Arc::new(namespace_view(&platform, name, &inputs, None)))
+        });
+        let view = ClusterView {
+            operator_namespace: self.operator_namespace.as_str().into(),
+            server_version: self.server_version,
+            spiffe_driver: self.spiffe_driver,
+            namespaces: namespaces.collect(),
+        };
+        Ok(Snapshot::new(&platform, gates, view))
+    }
+
+    /// Sets a key of the platform file, or a gate, by its dotted path.
+    ///
+    /// # Errors
+    /// When the file cannot be read as a mapping, or a part of the path is not one.
+    pub fn set(file: &mut File, path: &str, value: Value) -> anyhow::Result<()> {
+        let parsed =
+            crate::config::yaml::parse(&file.text).map_err(|error| anyhow::anyhow!("{}: {error}", file.name))?;
+        let mut root = match parsed.to_json() {
+            Value::Null => Value::Object(serde_json::Map::new()),
+            other => other,
+        };
+        let mut place = &mut root;
+        for name in path.split('.') {
+            if place.is_null() {
+                *place = Value::Object(serde_json::Map::new());
+            }
+            let Some(map) = place.as_object_mut() else { bail!("{path}: what stands above {name} is not a mapping") };
+            place = map.entry(name.to_owned()).or_insert(Value::Null);
+        }
+        *place = value;
+        file.text = crate::cli::yaml::emit::document(&root, None);
+        Ok(())
+    }
+}
+
+fn strings(map: Option<&Value>) -> BTreeMap<String, String> {
+    let entries = map.and_then(Value::as_object).into_iter().flatten();
+    entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
