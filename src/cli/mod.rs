@@ -8,7 +8,9 @@ pub mod completion;
 pub mod inject;
 pub mod io;
 pub mod offline;
+pub mod reference;
 pub mod render;
+pub mod validate;
 pub mod version;
 pub mod yaml;
 
@@ -70,6 +72,8 @@ pub enum Command {
     Inject(inject::Args),
     /// Take the sidecars out of manifests again, offline.
     Uninject(inject::UninjectArgs),
+    /// Say what the webhook would say about manifests, offline, with file and line.
+    Validate(validate::Args),
     /// Print the install manifests.
     Render(render::Args),
     /// Print a completion script for a shell.
@@ -87,6 +91,7 @@ impl Command {
         match self {
             Command::Inject(args) => inject::run(args, io),
             Command::Uninject(args) => inject::run_uninject(args, io),
+            Command::Validate(args) => validate::run(args, io),
             Command::Render(args) => render::run(args, io),
             Command::Completion(args) => completion::run(&args, io),
             Command::Version(args) => version::run(&args, io),

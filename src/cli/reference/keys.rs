@@ -1,0 +1,261 @@
+//! Every label and annotation a person may set, with the values that mean something.
+//!
+//! Sources: `spec/authbridge-webhook.md` 3.1 and design §4. The generated reference and `validate` read this table.
+
+use crate::config::schema::nearest;
+use crate::domain::keys;
+
+/// What carries a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carrier {
+    /// Label of a Pod (template).
+    PodLabel,
+    /// Annotation of a Pod (template).
+    PodAnnotation,
+    /// Label of a Namespace.
+    NamespaceLabel,
+    /// Label of a ConfigMap.
+    ConfigMapLabel,
+    /// Written by Drawbridge; people read it.
+    Ours,
+}
+
+impl Carrier {
+    /// The column of the reference table.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Carrier::PodLabel => "Pod label",
+            Carrier::PodAnnotation => "Pod annotation",
+            Carrier::NamespaceLabel => "Namespace label",
+            Carrier::ConfigMapLabel => "ConfigMap label",
+            Carrier::Ours => "written by Drawbridge",
+        }
+    }
+}
+
+/// Which values mean something.
+#[derive(Debug, Clone, Copy)]
+pub enum Values {
+    /// One of these; another one means nothing.
+    OneOf(&'static [&'static str]),
+    /// A comma list of port numbers.
+    Ports,
+    /// Any text.
+    Any,
+}
+
+/// One key.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// The key.
+    pub key: &'static str,
+    /// What carries it.
+    pub carrier: Carrier,
+    /// Its values.
+    pub values: Values,
+    /// What it does.
+    pub help: &'static str,
+}
+
+const fn row(key: &'static str, carrier: Carrier, values: Values, help: &'static str) -> Row {
+    Row { key, carrier, values, help }
+}
+
+const SWITCH: Values = Values::OneOf(&["true", "false"]);
+
+/// The table, in documentation order.
+pub const ROWS: &[Row] = &[
+    row(
+        keys::LABEL_TYPE,
+        Carrier::PodLabel,
+        Values::OneOf(&["agent", "tool"]),
+        "enrols the Pod; must be on the Pod template, not only on the workload",
+    ),
+    row(
+        keys::LABEL_INJECT,
+        Carrier::PodLabel,
+        Values::OneOf(&["disabled", "enabled"]),
+        "`disabled` opts the Pod out; every other value is as if absent",
+    ),
+    row(
+        keys::LABEL_ENVOY_PROXY,
+        Carrier::PodLabel,
+        SWITCH,
+        "`false` leaves out envoy-proxy and proxy-init (mode envoy-sidecar)",
+    ),
+    row(keys::LABEL_SPIFFE_HELPER, Carrier::PodLabel, SWITCH, "`false` leaves out the SPIRE parts"),
+    row(keys::LABEL_CLIENT_REGISTRATION, Carrier::PodLabel, SWITCH, "`true` asks for the registration sidecar"),
+    row(
+        keys::ANNOTATION_MODE,
+        Carrier::PodAnnotation,
+        Values::OneOf(&["envoy-sidecar", "proxy-sidecar", "waypoint"]),
+        "which sidecars; an AgentRuntime wins over it, the namespace's ConfigMaps lose",
+    ),
+    row(
+        keys::ANNOTATION_OUTBOUND_EXCLUDE,
+        Carrier::PodAnnotation,
+        Values::Ports,
+        "outbound ports that bypass the proxy",
+    ),
+    row(keys::ANNOTATION_INBOUND_EXCLUDE, Carrier::PodAnnotation, Values::Ports, "inbound ports that bypass the proxy"),
+    row(
+        keys::ANNOTATION_CREDENTIALS,
+        Carrier::PodAnnotation,
+        Values::Any,
+        "Secret with the OAuth client's credentials, mounted into the sidecars",
+    ),
+    row(
+        keys::ANNOTATION_NATIVE_SIDECARS,
+        Carrier::PodAnnotation,
+        Values::OneOf(&["auto", "disabled"]),
+        "`disabled` makes the sidecars regular containers",
+    ),
+    row(
+        keys::LABEL_NAMESPACE_ENABLED,
+        Carrier::NamespaceLabel,
+        SWITCH,
+        "`false` opts the namespace out; `true` is needed only with `requireNamespaceLabel`",
+    ),
+    row(
+        keys::LABEL_DEFAULTS,
+        Carrier::ConfigMapLabel,
+        SWITCH,
+        "`true`: key `config.yaml` is a layer of the namespace's configuration",
+    ),
+    row(
+        keys::ANNOTATION_CONFIG_HASH,
+        Carrier::Ours,
+        Values::Any,
+        "hash of everything that would change the injected result",
+    ),
+    row(
+        keys::ANNOTATION_STATUS,
+        Carrier::Ours,
+        Values::Any,
+        "what was added, part by part; a second injection reads it",
+    ),
+    row(
+        keys::ANNOTATION_RUNTIME_CONFIG,
+        Carrier::Ours,
+        Values::Any,
+        "the sidecars' runtime configuration, mounted at `/etc/authbridge/config.yaml`",
+    ),
+    row(keys::LABEL_MANAGED_BY, Carrier::Ours, Values::Any, "`webhook` on ServiceAccounts made for injected Pods"),
+];
+
+/// Keys of other parts of the platform, or of earlier versions; nothing in this binary reads them.
+pub const ELSEWHERE: &[&str] = &[
+    "kagenti.io/spire",
+    "kagenti.io/mtls-mode",
+    "kagenti.io/skills",
+    "kagenti.io/restart-pending",
+    "kagenti.io/protocol",
+    "kagenti.io/agent-protocol",
+    "kagenti.io/port",
+    "kagenti.io/istio-mesh",
+    "kagenti.io/cleanup",
+    "kagenti.io/otel-config-hash",
+    "kagenti.io/framework",
+    "kagenti.io/workload-type",
+    "kagenti.io/transport",
+];
+
+/// Prefix of our keys.
+const PREFIX: &str = "kagenti.io";
+
+/// What is wrong with a key at that carrier, in words; `None` when nothing is.
+#[must_use]
+pub fn fault(key: &str, value: &str, carrier: Carrier) -> Option<String> {
+    if let Some(row) = ROWS.iter().find(|row| row.key == key) {
+        return misplaced(row, carrier).or_else(|| bad_value(row, value));
+    }
+    if ELSEWHERE.contains(&key) {
+        return None;
+    }
+    let known = ROWS.iter().map(|row| row.key);
+    let prefix = key.split_once('/').map_or("", |(prefix, _)| prefix);
+    let meant = nearest(key, known);
+    if prefix == PREFIX {
+        let hint = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+        return Some(format!("{key} is not a key that means anything{hint}"));
+    }
+    // Another prefix is somebody else's, unless both halves are nearly ours.
+    let near_prefix = prefix.is_empty() || nearest(prefix, [PREFIX]).is_some();
+    let meant = meant.filter(|meant| near_prefix && (!prefix.is_empty() || !meant.contains('/')))?;
+    Some(format!("{key} is not a key that means anything; did you mean {meant}?"))
+}
+
+fn misplaced(row: &Row, carrier: Carrier) -> Option<String> {
+    (row.carrier != carrier && row.carrier != Carrier::Ours)
+        .then(|| format!("{} is a {} and has no effect as a {}", row.key, row.carrier.as_str(), carrier.as_str()))
+}
+
+fn bad_value(row: &Row, value: &str) -> Option<String> {
+    match row.values {
+        Values::OneOf(known) if !known.contains(&value) => {
+            let hint = match nearest(value, known.iter().copied()) {
+                Some(near) => format!("did you mean {near}?"),
+                None => format!("values are {}", known.join(", ")),
+            };
+            Some(format!("{}: value {value:?} means nothing; {hint}", row.key))
+        }
+        Values::Ports => {
+            let wrong: Vec<_> = value
+                .split(',')
+                .map(str::trim)
+                .filter(|port| !port.is_empty() && !port.parse::<u16>().is_ok_and(|port| port > 0))
+                .collect();
+            (!wrong.is_empty()).then(|| format!("{}: {} is not a port", row.key, wrong.join(", ")))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misspelt_keys_and_values_are_told() {
+        for (key, value, carrier, says) in [
+            ("kagenti.io/typ", "agent", Carrier::PodLabel, Some("did you mean kagenti.io/type?")),
+            ("kagneti.io/type", "agent", Carrier::PodLabel, Some("did you mean kagenti.io/type?")),
+            ("kagenti.io/type", "Agent", Carrier::PodLabel, Some("did you mean agent?")),
+            ("kagenti.io/type", "agent", Carrier::PodLabel, None),
+            (
+                "kagenti.io/authbridge-mode",
+                "proxy-sidecart",
+                Carrier::PodAnnotation,
+                Some("did you mean proxy-sidecar?"),
+            ),
+            ("kagenti.io/authbridge-mode", "waypoint", Carrier::PodLabel, Some("has no effect as a Pod label")),
+            (
+                "kagenti.io/outbound-ports-exclude",
+                "80, x,70000",
+                Carrier::PodAnnotation,
+                Some("x, 70000 is not a port"),
+            ),
+            ("kagenti-enable", "true", Carrier::NamespaceLabel, Some("did you mean kagenti-enabled?")),
+            ("kagenti.io/whatever-else", "", Carrier::PodLabel, Some("not a key that means anything")),
+            ("kagenti.io/protocol", "a2a", Carrier::PodLabel, None),
+            ("app.kubernetes.io/name", "x", Carrier::PodLabel, None),
+            ("protocol.kagenti.io/a2a", "", Carrier::PodLabel, None),
+            ("sidecar.istio.io/inject", "false", Carrier::PodAnnotation, None),
+            ("app", "x", Carrier::PodLabel, None),
+            ("type", "x", Carrier::PodLabel, None),
+        ] {
+            let fault = fault(key, value, carrier);
+            match says {
+                None => assert_eq!(fault, None, "{key}"),
+                Some(says) => assert!(fault.as_deref().unwrap_or("").contains(says), "{key}: {fault:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn no_key_stands_twice() {
+        let mut seen = std::collections::BTreeSet::new();
+        assert!(ROWS.iter().map(|row| row.key).chain(ELSEWHERE.iter().copied()).all(|key| seen.insert(key)));
+    }
+}

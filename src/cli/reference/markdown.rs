@@ -1,0 +1,138 @@
+//! The tables as Markdown, and the place in a document where they stand.
+
+use clap::{Arg, ArgAction, Command, CommandFactory};
+
+use super::keys::{ROWS, Values};
+use crate::cli::Cli;
+use crate::config::gates::Gates;
+use crate::config::resolved::Resolved;
+use crate::config::schema::keys::KEYS;
+use crate::domain::reason::Reason;
+
+/// A generated section.
+#[derive(Debug, Clone, Copy)]
+pub struct Section {
+    /// Name in the markers `<!-- begin NAME -->` and `<!-- end NAME -->`.
+    pub name: &'static str,
+    /// Its text, without the markers.
+    pub text: fn() -> String,
+}
+
+/// Every generated section.
+pub const SECTIONS: &[Section] = &[
+    Section { name: "flags", text: flags },
+    Section { name: "keys", text: keys },
+    Section { name: "gates", text: gates },
+    Section { name: "platform", text: platform },
+    Section { name: "reasons", text: reasons },
+];
+
+/// `document` with every generated section in place; `None` names a section whose markers are missing.
+///
+/// # Errors
+/// The name of the first section without markers.
+pub fn refreshed(document: &str) -> Result<String, &'static str> {
+    let mut text = document.to_owned();
+    for section in SECTIONS {
+        let (begin, end) = (format!("<!-- begin {} -->\n", section.name), format!("<!-- end {} -->", section.name));
+        let start = text.find(&begin).ok_or(section.name)? + begin.len();
+        let stop = start + text[start..].find(&end).ok_or(section.name)?;
+        text.replace_range(start..stop, &(section.text)());
+    }
+    Ok(text)
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let mut out = line(&head.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
+    out.push_str(&line(&vec!["---".to_owned(); head.len()]));
+    for row in rows {
+        out.push_str(&line(&row.iter().map(|text| cell(text)).collect::<Vec<_>>()));
+    }
+    out
+}
+
+/// Every command with its flags.
+fn flags() -> String {
+    let root = Cli::command();
+    let mut out = String::new();
+    for command in root.get_subcommands().filter(|command| !command.is_hide_set()) {
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        out.push_str(&format!("\n#### `drawbridge {}`\n\n{about}.\n", command.get_name()));
+        let rows: Vec<_> = arguments(command).map(flag).collect();
+        if !rows.is_empty() {
+            out.push('\n');
+            out.push_str(&table(&["flag", "default", "meaning"], rows));
+        }
+    }
+    out.push('\n');
+    out
+}
+
+fn arguments(command: &Command) -> impl Iterator<Item = &Arg> {
+    command.get_arguments().filter(|arg| !arg.is_hide_set() && !["help", "version"].contains(&arg.get_id().as_str()))
+}
+
+fn flag(arg: &Arg) -> Vec<String> {
+    let value = arg.get_value_names().map(|names| names.join(" ")).unwrap_or_default();
+    let takes_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
+    let choices: Vec<_> = arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+    let value = match (takes_value, choices.is_empty()) {
+        (false, _) => String::new(),
+        (true, true) => value,
+        (true, false) => choices.join("|"),
+    };
+    let mut names: Vec<String> = arg.get_short().map(|short| format!("-{short}")).into_iter().collect();
+    names.extend(arg.get_long().map(|long| format!("--{long}")));
+    let name = if names.is_empty() { value.clone() } else { format!("{} {value}", names.join(", ")).trim().to_owned() };
+    let default: Vec<_> = if takes_value {
+        arg.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect()
+    } else {
+        Vec::new()
+    };
+    let default = if default.is_empty() { String::new() } else { format!("`{}`", default.join(",")) };
+    vec![format!("`{name}`"), default, arg.get_help().map(ToString::to_string).unwrap_or_default()]
+}
+
+/// Every label and annotation.
+fn keys() -> String {
+    let rows = ROWS.iter().map(|row| {
+        let values = match row.values {
+            Values::OneOf(values) => values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", "),
+            Values::Ports => "comma list of ports".to_owned(),
+            Values::Any => "text".to_owned(),
+        };
+        vec![format!("`{}`", row.key), row.carrier.as_str().to_owned(), values, row.help.to_owned()]
+    });
+    table(&["key", "where", "values", "meaning"], rows)
+}
+
+/// Every feature gate.
+fn gates() -> String {
+    let rows =
+        Gates::default().named().into_iter().map(|(name, default)| vec![format!("`{name}`"), default.to_string()]);
+    table(&["gate", "default"], rows)
+}
+
+/// Every key of the platform file.
+fn platform() -> String {
+    let built_in = Resolved::built_in();
+    let rows = KEYS.iter().filter(|key| !key.is_retired()).map(|key| {
+        let default = key.shown(&built_in).map(|shown| format!("`{}`", shown.value)).unwrap_or_default();
+        let namespace = if key.is_overridable() { "yes" } else { "" };
+        vec![format!("`{}`", key.path), default, namespace.to_owned(), key.help.to_owned()]
+    });
+    table(&["key", "built-in", "a namespace may be allowed to set it", "meaning"], rows)
+}
+
+/// Every reason code.
+fn reasons() -> String {
+    let rows = Reason::ALL.iter().map(|reason| {
+        vec![format!("`{}`", reason.code()), reason.class().as_str().to_owned(), reason.sentence().to_owned()]
+    });
+    table(&["code", "class", "meaning"], rows)
+}

@@ -1,0 +1,6 @@
+//! Reference tables, generated: what the README prints and `validate` checks comes from one place.
+//!
+//! In: the tables of the code itself (flags, reasons, keys, metrics, platform file). Out: Markdown.
+
+pub mod keys;
+pub mod markdown;

@@ -1,0 +1,290 @@
+//! `drawbridge validate`: what the webhook would say, before anything is applied.
+//!
+//! In: files and folders. Out: findings with file and line. The engine's own answers, the configuration files' own checks, and keys that
+//! are nearly ours; nothing is judged here by a second set of rules.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::io::{self, Io, Tone};
+use super::offline::documents::{self, Document, Piece, Source};
+use super::offline::review;
+use super::offline::workload::{Subject, template_path};
+use super::offline::world::{Facts, World};
+use super::reference::keys::{self as known, Carrier};
+use super::render::platform::{KEY_GATES, KEY_PLATFORM};
+use super::yaml::tree::{Key, Node};
+use super::{Exit, Format};
+use crate::admission::verdict::Outcome;
+use crate::config::gates::Gates;
+use crate::config::schema::{Fault, Platform, SchemaError};
+use crate::config::snapshot::Snapshot;
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::domain::workload::WorkloadKind;
+
+/// Arguments of `validate`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Manifests: files, folders, or - for standard input.
+    #[arg(short, long, required = true, value_name = "PATH")]
+    pub filename: Vec<String>,
+    /// Namespace of objects that do not name one.
+    #[arg(short, long, default_value = "default")]
+    pub namespace: String,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
+    /// Facts about the cluster.
+    #[command(flatten)]
+    pub facts: Facts,
+}
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// It would be refused.
+    Error,
+    /// It would be accepted, and probably not do what was meant.
+    Warning,
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// File as given.
+    pub file: String,
+    /// Line in it.
+    pub line: u64,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Reason code, or `Syntax`, `Key`, `Config`.
+    pub code: String,
+    /// What, and what to do.
+    pub text: String,
+}
+
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn add(&mut self, document: &Document<'_>, node_line: u64, severity: Severity, (code, text): (&str, String)) {
+        self.0.push(Finding {
+            file: document.file.to_owned(),
+            line: document.lines_before + node_line,
+            severity,
+            code: code.to_owned(),
+            text,
+        });
+    }
+}
+
+/// Validates.
+///
+/// # Errors
+/// When the input or a configuration file of the flags cannot be read.
+pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
+    let Args { filename, namespace, output, facts } = args;
+    let sources = documents::read(&filename, io)?;
+    let mut findings = Findings(Vec::new());
+    let documents = readable(&sources, &mut findings);
+    let mut world = World::new(&facts)?;
+    // A faulty configuration in the input is a finding of its own and must not hide the others.
+    let configured = check_configuration(&documents, &namespace, &facts, &mut findings);
+    for object in documents.iter().flat_map(|document| documents::objects(&document.node)) {
+        let value = object.to_json();
+        if configured || !is_configuration(&value) {
+            world.observe(&value, &namespace);
+        }
+    }
+    for document in &documents {
+        for node in documents::objects(&document.node) {
+            check_keys(document, node, &mut findings);
+            check_workload(document, node, &namespace, (&mut world, &mut findings))?;
+        }
+    }
+    let mut findings = findings.0;
+    findings.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+    findings.dedup();
+    print(output, &findings, documents.len(), io)?;
+    Ok(if findings.is_empty() { Exit::Ok } else { Exit::Findings })
+}
+
+fn print(output: Format, findings: &[Finding], read: usize, io: &mut Io<'_>) -> anyhow::Result<()> {
+    let error = io.paint(Tone::Bad, "error");
+    let warning = io.paint(Tone::Warn, "warning");
+    io::print(output, &findings, io.out, |out| {
+        for finding in findings {
+            let severity = if finding.severity == Severity::Error { &error } else { &warning };
+            writeln!(out, "{}:{}: {severity}: {}: {}", finding.file, finding.line, finding.code, finding.text)?;
+        }
+        writeln!(out, "{read} documents, {} findings", findings.len())
+    })
+}
+
+fn readable<'a>(sources: &'a [Source], findings: &mut Findings) -> Vec<Document<'a>> {
+    let mut documents = Vec::new();
+    for piece in sources.iter().flat_map(Source::pieces) {
+        match piece {
+            Ok(Piece::Document(document)) => documents.push(document),
+            Ok(Piece::Verbatim(_)) => {}
+            Err(error) => findings.0.push(Finding {
+                file: error.file,
+                line: error.line,
+                severity: Severity::Error,
+                code: "Syntax".to_owned(),
+                text: error.text,
+            }),
+        }
+    }
+    documents
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+}
+
+fn is_configuration(object: &Value) -> bool {
+    text(object, "/kind") == "ConfigMap"
+        && [keys::CONFIG_MAP_PLATFORM, keys::CONFIG_MAP_GATES].contains(&text(object, "/metadata/name"))
+}
+
+/// The platform file and the gates, where the input has them; false when one has a fault.
+fn check_configuration(documents: &[Document<'_>], namespace: &str, facts: &Facts, findings: &mut Findings) -> bool {
+    let mut sound = true;
+    for document in documents {
+        for node in documents::objects(&document.node) {
+            let object = node.to_json();
+            let place = Some(text(&object, "/metadata/namespace")).filter(|place| !place.is_empty());
+            if !is_configuration(&object) || place.unwrap_or(namespace) != facts.operator_namespace {
+                continue;
+            }
+            for (key, check) in [(KEY_PLATFORM, platform_faults as fn(&str) -> Faults), (KEY_GATES, gates_faults)] {
+                let Some(data) = node.at(&["data", key]) else { continue };
+                let Value::String(content) = data.to_json() else { continue };
+                for (line, severity, text) in check(&content) {
+                    sound &= severity != Severity::Error;
+                    findings.add(document, data.line + line, severity, ("Config", format!("{key}: {text}")));
+                }
+            }
+        }
+    }
+    sound
+}
+
+type Faults = Vec<(u64, Severity, String)>;
+
+fn schema_faults(error: &SchemaError) -> Faults {
+    let told = |fault: &Fault| match fault.field.as_str() {
+        "" => fault.message.clone(),
+        field => format!("{field}: {}", fault.message),
+    };
+    error.faults.iter().map(|fault| (fault.line as u64, Severity::Error, told(fault))).collect()
+}
+
+fn platform_faults(content: &str) -> Faults {
+    match Platform::parse(content, KEY_PLATFORM) {
+        Err(error) => schema_faults(&error),
+        Ok(platform) => platform.warnings().iter().map(|notice| (0, Severity::Warning, notice.text.clone())).collect(),
+    }
+}
+
+fn gates_faults(content: &str) -> Faults {
+    match Gates::parse(content, KEY_GATES) {
+        Err(error) => schema_faults(&error),
+        Ok((_, notices)) => notices.iter().map(|notice| (0, Severity::Warning, notice.text.clone())).collect(),
+    }
+}
+
+/// Labels and annotations that are nearly ours.
+fn check_keys(document: &Document<'_>, node: &Node, findings: &mut Findings) {
+    let object = node.to_json();
+    let mut places: Vec<(Option<&Node>, Carrier)> = Vec::new();
+    match (text(&object, "/kind"), Subject::of(&object, "")) {
+        (_, Some(subject)) => {
+            let path = template_path(subject.workload.kind);
+            let template = node.at(path);
+            places.push((template.and_then(|template| template.at(&["metadata", "labels"])), Carrier::PodLabel));
+            places.push((
+                template.and_then(|template| template.at(&["metadata", "annotations"])),
+                Carrier::PodAnnotation,
+            ));
+        }
+        ("Namespace", None) => places.push((node.at(&["metadata", "labels"]), Carrier::NamespaceLabel)),
+        ("ConfigMap", None) => places.push((node.at(&["metadata", "labels"]), Carrier::ConfigMapLabel)),
+        _ => {}
+    }
+    for (map, carrier) in places {
+        for (Key { line, text: key }, value) in map.map_or(&[][..], Node::entries) {
+            let value = value.to_json();
+            let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            if let Some(fault) = known::fault(key, &shown, carrier) {
+                findings.add(document, *line, Severity::Warning, ("Key", fault));
+            }
+        }
+    }
+}
+
+/// Warnings about what a cluster has; manifests cannot be wrong about that.
+const ABOUT_THE_CLUSTER: &[Reason] = &[Reason::SpireUnavailable, Reason::SpireDriverMissing, Reason::IssuerMissing];
+/// Warnings that the table of keys gives with a line and a better word.
+const ABOUT_VALUES: &[Reason] = &[Reason::UnknownMode, Reason::UnknownValue, Reason::PortDropped];
+
+/// What the webhook would say about the workload's Pods.
+fn check_workload(
+    document: &Document<'_>,
+    node: &Node,
+    namespace: &str,
+    (world, findings): (&mut World, &mut Findings),
+) -> anyhow::Result<()> {
+    let object = node.to_json();
+    let Some(subject) = Subject::of(&object, namespace) else { return Ok(()) };
+    let path = template_path(subject.workload.kind);
+    if subject.workload.kind != WorkloadKind::Pod {
+        let own = node.at(&["metadata", "labels", keys::LABEL_TYPE]);
+        let pods = node.at(path).and_then(|template| template.at(&["metadata", "labels", keys::LABEL_TYPE]));
+        if let (Some(label), None) = (own, pods) {
+            let text = format!(
+                "label {} is on the {} and not on its Pod template: its Pods are not enrolled; add it under {}.metadata.labels",
+                keys::LABEL_TYPE,
+                subject.workload.kind.as_str(),
+                path.join(".")
+            );
+            findings.add(document, label.line, Severity::Warning, ("NoTypeLabel", text));
+        }
+    }
+    review::prepare(world, &subject, &object)?;
+    let snapshot: Snapshot = world.snapshot()?;
+    let verdict = review::evaluate(&subject, &subject.pod(&object), &snapshot)?;
+    if let Outcome::Deny(denial) = &verdict.outcome {
+        let template = node.at(path).unwrap_or(node);
+        let line = denial.field.as_deref().and_then(|field| field_line(template, field)).unwrap_or(node.line);
+        findings.add(document, line, Severity::Error, (denial.reason.code(), format!("{}: {denial}", subject.title())));
+    }
+    let keys_told = findings.0.iter().any(|finding| finding.file == document.file && finding.code == "Key");
+    for warning in &verdict.warnings {
+        if ABOUT_THE_CLUSTER.contains(&warning.reason) || (keys_told && ABOUT_VALUES.contains(&warning.reason)) {
+            continue;
+        }
+        let text = format!("{}: {}", subject.title(), warning.text);
+        findings.add(document, node.line, Severity::Warning, (warning.reason.code(), text));
+    }
+    Ok(())
+}
+
+/// Line of a field path such as `spec.containers[1].ports[0].containerPort`; the nearest node that exists.
+fn field_line(template: &Node, field: &str) -> Option<u64> {
+    let mut node = template;
+    let mut line = None;
+    for step in field.split('.') {
+        let (name, indexes) = step.split_once('[').unwrap_or((step, ""));
+        let Some((key, value)) = node.entries().iter().find(|(key, _)| key.text == name) else { break };
+        (node, line) = (value, Some(key.line));
+        for index in indexes.split(['[', ']']).filter(|text| !text.is_empty()) {
+            let Some(item) = index.parse().ok().and_then(|index: usize| node.items().get(index)) else { return line };
+            (node, line) = (item, Some(item.line));
+        }
+    }
+    line
+}
