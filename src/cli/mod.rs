@@ -4,7 +4,9 @@
 //! standard error, and one of four exit codes ([`Exit`]). Every command is a function of its arguments and an
 //! [`io::Io`], so that tests call what people call.
 
+pub mod cluster;
 pub mod completion;
+pub mod explain;
 pub mod inject;
 pub mod io;
 pub mod offline;
@@ -72,6 +74,8 @@ pub enum Command {
     Inject(inject::Args),
     /// Take the sidecars out of manifests again, offline.
     Uninject(inject::UninjectArgs),
+    /// Show a decision as a tree, and what would change it.
+    Explain(explain::Args),
     /// Say what the webhook would say about manifests, offline, with file and line.
     Validate(validate::Args),
     /// Print the install manifests.
@@ -91,6 +95,7 @@ impl Command {
         match self {
             Command::Inject(args) => inject::run(args, io),
             Command::Uninject(args) => inject::run_uninject(args, io),
+            Command::Explain(args) => explain::run(args, io),
             Command::Validate(args) => validate::run(args, io),
             Command::Render(args) => render::run(args, io),
             Command::Completion(args) => completion::run(&args, io),

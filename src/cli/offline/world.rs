@@ -189,6 +189,16 @@ impl World {
         self.namespaces.entry(name.to_owned()).or_default()
     }
 
+    /// Sets a label of a namespace; an empty value removes it.
+    pub fn label_namespace(&mut self, name: &str, key: &str, value: &str) {
+        let labels = &mut self.namespace(name).labels;
+        if value.is_empty() {
+            labels.remove(key);
+        } else {
+            labels.insert(key.to_owned(), value.to_owned());
+        }
+    }
+
     /// Makes sure that the namespace is known, also when no object said so.
     pub fn know_namespace(&mut self, name: &str) {
         self.namespace(name);

@@ -1,0 +1,193 @@
+//! Reading from a cluster, for the tools.
+//!
+//! In: the kubeconfig a person uses with kubectl. Out: objects as JSON. Promises: nothing is written, except through [`Cluster::dry_run`], which the API
+//! server does not store; a cluster that does not answer is told apart ([`Unreachable`]) from one that refuses.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::Value;
+
+use super::Unreachable;
+
+/// Longest wait for a connection and for an answer.
+const DEADLINE: Duration = Duration::from_secs(15);
+
+/// Which cluster.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ClusterArgs {
+    /// Kubeconfig file; default is KUBECONFIG, then ~/.kube/config, then the Pod's ServiceAccount.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig.
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+}
+
+/// A cluster that was reached.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+    /// Namespace of the context.
+    pub namespace: String,
+}
+
+/// What a request gave.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// The object.
+    Object(Value),
+    /// There is none.
+    Absent,
+    /// The API server refuses: code and message.
+    Refused(u16, String),
+}
+
+impl Answer {
+    /// The object, when there is one.
+    #[must_use]
+    pub fn object(self) -> Option<Value> {
+        match self {
+            Answer::Object(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// Runs an async command to its end on this thread.
+///
+/// # Errors
+/// Those of the command.
+pub fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("no runtime for requests")?
+        .block_on(future)
+}
+
+impl ClusterArgs {
+    /// A client for that cluster; nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`Unreachable`] when there is no usable configuration.
+    pub async fn connect(&self) -> anyhow::Result<Cluster> {
+        let unusable = |error: &dyn std::fmt::Display| Unreachable(error.to_string());
+        let mut config = if self.kubeconfig.is_some() || self.context.is_some() {
+            let file = match &self.kubeconfig {
+                Some(path) => Kubeconfig::read_from(path),
+                None => Kubeconfig::read(),
+            };
+            let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+            Config::from_custom_kubeconfig(file.map_err(|error| unusable(&error))?, &options)
+                .await
+                .map_err(|error| unusable(&error))?
+        } else {
+            Config::infer().await.map_err(|error| unusable(&error))?
+        };
+        config.connect_timeout = Some(DEADLINE);
+        config.read_timeout = Some(DEADLINE);
+        config.default_retry = false;
+        let namespace = config.default_namespace.clone();
+        let client = Client::try_from(config).map_err(|error| unusable(&error))?;
+        Ok(Cluster { client, namespace })
+    }
+}
+
+impl Cluster {
+    /// Reads one path of the API, such as `/api/v1/namespaces/x`.
+    ///
+    /// # Errors
+    /// [`Unreachable`] when nobody answers.
+    pub async fn get(&self, path: &str) -> anyhow::Result<Answer> {
+        let request = http::Request::get(path).body(Vec::new()).context("request")?;
+        self.send(request).await
+    }
+
+    /// The items of a list; what may not be read is no item, and is noted.
+    ///
+    /// # Errors
+    /// [`Unreachable`] when nobody answers.
+    pub async fn list(&self, path: &str, notes: &mut Vec<String>) -> anyhow::Result<Vec<Value>> {
+        match self.get(path).await? {
+            Answer::Object(list) => {
+                let kind = list["kind"].as_str().unwrap_or("").trim_end_matches("List").to_owned();
+                let version = list["apiVersion"].clone();
+                let items = list["items"].as_array().cloned().unwrap_or_default();
+                // Items of a list do not say what they are.
+                Ok(items
+                    .into_iter()
+                    .map(|mut item| {
+                        item["kind"] = Value::String(kind.clone());
+                        item["apiVersion"] = version.clone();
+                        item
+                    })
+                    .collect())
+            }
+            Answer::Absent => Ok(Vec::new()),
+            Answer::Refused(code, message) => {
+                notes.push(format!("{path} could not be read ({code}: {message}); treated as empty"));
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// Sends an object with `dryRun=All`: admission runs, nothing is stored.
+    ///
+    /// # Errors
+    /// [`Unreachable`] when nobody answers.
+    pub async fn dry_run(&self, path: &str, object: &Value) -> anyhow::Result<Answer> {
+        self.post(&format!("{path}?dryRun=All"), object).await
+    }
+
+    /// Asks a question that is a POST, such as a SelfSubjectAccessReview.
+    ///
+    /// # Errors
+    /// [`Unreachable`] when nobody answers.
+    pub async fn post(&self, path: &str, object: &Value) -> anyhow::Result<Answer> {
+        let request = http::Request::post(path)
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(serde_json::to_vec(object)?)
+            .context("request")?;
+        self.send(request).await
+    }
+
+    async fn send(&self, request: http::Request<Vec<u8>>) -> anyhow::Result<Answer> {
+        match self.client.request::<Value>(request).await {
+            Ok(value) => Ok(Answer::Object(value)),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Answer::Absent),
+            Err(kube::Error::Api(status)) if status.code == 401 => Err(Unreachable(status.message).into()),
+            Err(kube::Error::Api(status)) => Ok(Answer::Refused(status.code, status.message)),
+            Err(error) => Err(Unreachable(chain(&error)).into()),
+        }
+    }
+
+    /// Major and minor version of the API server.
+    ///
+    /// # Errors
+    /// [`Unreachable`] when nobody answers.
+    pub async fn version(&self) -> anyhow::Result<(u32, u32)> {
+        let answer = self.get("/version").await?.object().unwrap_or_default();
+        let number = |key: &str| {
+            let digits: String = answer[key].as_str().unwrap_or("").chars().take_while(char::is_ascii_digit).collect();
+            digits.parse().unwrap_or(0)
+        };
+        Ok((number("major"), number("minor")))
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let words = cause.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,180 @@
+//! `drawbridge explain`: the decision about a workload as a tree, and what would change it.
+//!
+//! In: manifests, or the name of an object of a cluster, and any number of `--what-if`. Out: per workload each gate, each resolved field with
+//! the layer that set it and what it shadowed, the parts, and a summary of the patch. The engine answers; a live Pod is asked
+//! about as it was before us, because that is what its controller sends again.
+
+mod live;
+mod print;
+mod what_if;
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::cluster::{self, ClusterArgs};
+use super::io::{self, Io};
+use super::offline::documents::{self, Piece, Source};
+use super::offline::review;
+use super::offline::workload::Subject;
+use super::offline::world::{Facts, World};
+use super::{Exit, Format};
+use crate::admission::explanation::Explanation;
+use crate::admission::inject;
+use crate::admission::verdict::{Outcome, Verdict};
+use what_if::Change;
+
+/// Arguments of `explain`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// An object of the cluster, such as pod/weather-agent-7d4f8b9c5-x2x9k or deployment/weather-agent.
+    #[arg(value_name = "TYPE/NAME", required_unless_present = "filename", conflicts_with = "filename")]
+    pub object: Option<String>,
+    /// Manifests instead of a cluster: files, folders, or - for standard input.
+    #[arg(short, long, value_name = "PATH")]
+    pub filename: Vec<String>,
+    /// Namespace; default is that of the context, and `default` for manifests.
+    #[arg(short, long)]
+    pub namespace: Option<String>,
+    /// Show what would change with this label, annotation, gate or platform key; can be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub what_if: Vec<String>,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+    /// Facts about the cluster, for manifests.
+    #[command(flatten)]
+    pub facts: Facts,
+}
+
+/// The answer about one workload.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Told {
+    /// The tree.
+    #[serde(flatten)]
+    pub explanation: Explanation,
+    /// The patch: operations by kind, and the paths they touch.
+    pub patch: PatchSummary,
+    /// What was found on the live object, and what could not be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// What `--what-if` would change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub what_if: Option<what_if::Difference>,
+}
+
+/// A patch in a few words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PatchSummary {
+    /// How many operations of each kind.
+    pub operations: std::collections::BTreeMap<String, usize>,
+    /// The paths, in order.
+    pub paths: Vec<String>,
+}
+
+impl PatchSummary {
+    fn of(verdict: &Verdict) -> anyhow::Result<Self> {
+        let mut summary = Self::default();
+        let Outcome::Patch(operations) = &verdict.outcome else { return Ok(summary) };
+        for operation in operations {
+            let value = serde_json::to_value(operation).context("patch")?;
+            let text = |key: &str| value[key].as_str().unwrap_or("").to_owned();
+            *summary.operations.entry(text("op")).or_default() += 1;
+            summary.paths.push(text("path"));
+        }
+        Ok(summary)
+    }
+}
+
+/// One workload to explain, and the world it lives in.
+struct Question {
+    world: World,
+    object: Value,
+    namespace: String,
+    notes: Vec<String>,
+}
+
+/// Explains.
+///
+/// # Errors
+/// When input, cluster or a `--what-if` cannot be used.
+pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
+    let Args { object, filename, namespace, what_if, output, cluster, facts } = args;
+    let changes = what_if.iter().map(|text| Change::parse(text)).collect::<anyhow::Result<Vec<_>>>()?;
+    let questions = match object {
+        Some(object) => {
+            let reading = async {
+                let cluster = cluster.connect().await?;
+                let namespace = namespace.unwrap_or_else(|| cluster.namespace.clone());
+                live::question(&cluster, &object, &namespace, &facts).await
+            };
+            vec![cluster::block_on(reading)?]
+        }
+        None => offline(&filename, namespace.as_deref().unwrap_or("default"), &facts, io)?,
+    };
+    if questions.is_empty() {
+        bail!(
+            "no Pod and nothing that makes Pods in the input; explain reads Pods, Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs and CronJobs"
+        );
+    }
+    let told = questions.into_iter().map(|question| answer(question, &changes)).collect::<anyhow::Result<Vec<_>>>()?;
+    let denied = told.iter().any(|told| told.explanation.denial.is_some());
+    let painter = print::Painter { colour: io.colour };
+    io::print(output, &told, io.out, |out| told.iter().try_for_each(|told| painter.tree(out, told)))?;
+    Ok(if denied { Exit::Findings } else { Exit::Ok })
+}
+
+fn offline(paths: &[String], namespace: &str, facts: &Facts, io: &mut Io<'_>) -> anyhow::Result<Vec<Question>> {
+    let sources = documents::read(paths, io)?;
+    let mut world = World::new(facts)?;
+    let mut objects = Vec::new();
+    for piece in sources.iter().flat_map(Source::pieces) {
+        if let Piece::Document(document) = piece? {
+            objects.extend(documents::objects(&document.node).into_iter().map(|node| node.to_json()));
+        }
+    }
+    objects.iter().for_each(|object| world.observe(object, namespace));
+    let subjects = objects.into_iter().filter(|object| Subject::of(object, namespace).is_some());
+    Ok(subjects
+        .map(|object| Question { world: world.clone(), object, namespace: namespace.to_owned(), notes: Vec::new() })
+        .collect())
+}
+
+fn answer(question: Question, changes: &[Change]) -> anyhow::Result<Told> {
+    let Question { mut world, object, namespace, mut notes } = question;
+    let (verdict, explanation, made) = explained(&mut world, &object, &namespace)?;
+    notes.extend(made);
+    notes.push(format!("platform file: {}; feature gates: {}", world.platform.name, world.gates.name));
+    let what_if = if changes.is_empty() {
+        None
+    } else {
+        let mut object = object;
+        for change in changes {
+            change.apply(&mut world, &mut object, &namespace)?;
+        }
+        let (_, changed, _) = explained(&mut world, &object, &namespace)?;
+        Some(what_if::Difference::between(&explanation, &changed)?)
+    };
+    Ok(Told { patch: PatchSummary::of(&verdict)?, explanation, notes, what_if })
+}
+
+fn explained(
+    world: &mut World,
+    object: &Value,
+    namespace: &str,
+) -> anyhow::Result<(Verdict, Explanation, Option<String>)> {
+    let subject = Subject::of(object, namespace).context("not a Pod and nothing that makes Pods")?;
+    let made = review::prepare(world, &subject, object)?
+        .map(|name| format!("a controller makes ServiceAccount {}/{name} before the Pods", subject.namespace));
+    let mut pod = subject.pod(object);
+    let undo = inject::uninject(&pod);
+    json_patch::patch(&mut pod, &undo).context("what was injected cannot be taken out")?;
+    let snapshot = world.snapshot()?;
+    let (verdict, mut explanation) = review::explain(&subject, &pod, &snapshot)?;
+    explanation.subject = subject.title();
+    Ok((verdict, explanation, made))
+}

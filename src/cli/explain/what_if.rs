@@ -1,0 +1,186 @@
+//! `--what-if KEY=VALUE`: one change to the workload or the configuration, and the difference it makes.
+//!
+//! A key says by itself what it is: a known label or annotation, a feature gate, a key of the platform file. For anything else
+//! the prefixes `label:`, `annotation:`, `gate:`, `platform:` and `namespace:` (a label of the namespace) say it. An empty value removes a label or annotation.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::admission::explanation::Explanation;
+use crate::cli::offline::workload::{Subject, template_path};
+use crate::cli::offline::world::World;
+use crate::cli::reference::keys::{Carrier, ROWS};
+use crate::config::gates::Gates;
+use crate::config::schema::keys::{KEYS, key as platform_key};
+use crate::config::schema::nearest;
+
+/// What a change is made to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Label,
+    Annotation,
+    NamespaceLabel,
+    Gate,
+    Platform,
+}
+
+const PREFIXES: &[(&str, Target)] = &[
+    ("label:", Target::Label),
+    ("annotation:", Target::Annotation),
+    ("namespace:", Target::NamespaceLabel),
+    ("gate:", Target::Gate),
+    ("platform:", Target::Platform),
+];
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Change {
+    target: Target,
+    key: String,
+    value: String,
+}
+
+impl Change {
+    /// Reads `KEY=VALUE`.
+    pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
+        let (key, value) = text.split_once('=').with_context(|| format!("--what-if {text}: KEY=VALUE is expected"))?;
+        let prefixed = PREFIXES.iter().find_map(|(prefix, target)| Some((*target, key.strip_prefix(prefix)?)));
+        let (target, key) = match prefixed {
+            Some(found) => found,
+            None => (target(key)?, key),
+        };
+        Ok(Self { target, key: key.to_owned(), value: value.to_owned() })
+    }
+
+    /// Makes it.
+    pub(super) fn apply(&self, world: &mut World, object: &mut Value, namespace: &str) -> anyhow::Result<()> {
+        let scalar = || serde_json::from_str(&self.value).unwrap_or_else(|_| json!(self.value));
+        match self.target {
+            Target::Label => self.mark(object, "labels", namespace),
+            Target::Annotation => self.mark(object, "annotations", namespace),
+            Target::NamespaceLabel => {
+                let place = Subject::of(object, namespace).map_or_else(|| namespace.to_owned(), |s| s.namespace);
+                world.label_namespace(&place, &self.key, &self.value);
+                Ok(())
+            }
+            Target::Gate => World::set(&mut world.gates, &self.key, scalar()),
+            Target::Platform => World::set(&mut world.platform, &self.key, scalar()),
+        }
+    }
+
+    fn mark(&self, object: &mut Value, map: &str, namespace: &str) -> anyhow::Result<()> {
+        let subject = Subject::of(object, namespace).context("not a Pod and nothing that makes Pods")?;
+        let mut place = object;
+        for step in template_path(subject.workload.kind).iter().copied().chain(["metadata", map]) {
+            if place.get(step).is_none_or(Value::is_null) {
+                place[step] = Value::Object(Map::new());
+            }
+            place = &mut place[step];
+        }
+        let marks = place.as_object_mut().with_context(|| format!("{map} of the Pod are not a mapping"))?;
+        if self.value.is_empty() {
+            marks.remove(&self.key);
+        } else {
+            marks.insert(self.key.clone(), json!(self.value));
+        }
+        Ok(())
+    }
+}
+
+fn target(key: &str) -> anyhow::Result<Target> {
+    if let Some(row) = ROWS.iter().find(|row| row.key == key) {
+        return match row.carrier {
+            Carrier::PodLabel => Ok(Target::Label),
+            Carrier::NamespaceLabel => Ok(Target::NamespaceLabel),
+            Carrier::PodAnnotation | Carrier::Ours => Ok(Target::Annotation),
+            Carrier::ConfigMapLabel => {
+                bail!("--what-if {key}: labels of ConfigMaps cannot be tried; try the platform key it would set")
+            }
+        };
+    }
+    let gates = Gates::default().named().map(|(name, _)| name);
+    if gates.contains(&key) {
+        return Ok(Target::Gate);
+    }
+    if platform_key(key).is_some() {
+        return Ok(Target::Platform);
+    }
+    let known = ROWS.iter().map(|row| row.key).chain(gates).chain(KEYS.iter().map(|key| key.path));
+    let hint = nearest(key, known).map_or_else(
+        || "say what it is with label:, annotation:, namespace:, gate: or platform:".to_owned(),
+        |near| format!("did you mean {near}?"),
+    );
+    bail!("--what-if {key}: not a known label, annotation, gate or platform key; {hint}")
+}
+
+/// What a change would change.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Difference {
+    /// The outcome and reason after the change, such as `skipped (OptedOut)`.
+    pub outcome: String,
+    /// Every line of the tree that differs.
+    pub changes: Vec<Changed>,
+}
+
+/// One line of the tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Changed {
+    /// Where in the tree.
+    pub path: String,
+    /// Before; `None` when it was not there.
+    pub before: Option<String>,
+    /// After; `None` when it is gone.
+    pub after: Option<String>,
+}
+
+impl Difference {
+    /// The lines in which two trees differ.
+    pub(super) fn between(before: &Explanation, after: &Explanation) -> anyhow::Result<Self> {
+        let lines = |tree: &Explanation| -> anyhow::Result<BTreeMap<String, String>> {
+            let mut lines = BTreeMap::new();
+            flatten("", &serde_json::to_value(tree).context("tree")?, &mut lines);
+            Ok(lines)
+        };
+        let (old, new) = (lines(before)?, lines(after)?);
+        let mut paths: Vec<&String> = old.keys().chain(new.keys()).collect();
+        paths.sort();
+        paths.dedup();
+        let changes = paths
+            .into_iter()
+            .filter(|path| old.get(*path) != new.get(*path))
+            .map(|path| Changed { path: path.clone(), before: old.get(path).cloned(), after: new.get(path).cloned() })
+            .collect();
+        Ok(Self { outcome: format!("{} ({})", after.outcome, after.reason), changes })
+    }
+}
+
+/// Paths such as `parts.container.envoy-proxy`, so that an added item does not move all others.
+fn flatten(path: &str, value: &Value, lines: &mut BTreeMap<String, String>) {
+    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    match value {
+        Value::Object(map) => map.iter().for_each(|(name, value)| flatten(&below(name), value, lines)),
+        Value::Array(items) => {
+            for item in items {
+                let text = |key: &str| item[key].as_str();
+                match (text("kind"), text("name")) {
+                    (Some(kind), Some(name)) => flatten(&below(&format!("{kind}.{name}")), item, lines),
+                    (None, Some(name)) => flatten(&below(name), item, lines),
+                    _ => {
+                        let shown = item.as_str().map_or_else(|| item.to_string(), str::to_owned);
+                        lines.insert(below(&shown), "present".to_owned());
+                    }
+                }
+            }
+        }
+        Value::String(text) => {
+            lines.insert(path.to_owned(), text.clone());
+        }
+        other => {
+            lines.insert(path.to_owned(), other.to_string());
+        }
+    }
+}
