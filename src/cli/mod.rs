@@ -6,6 +6,7 @@
 
 pub mod cluster;
 pub mod completion;
+pub mod doctor;
 pub mod explain;
 pub mod inject;
 pub mod io;
@@ -78,6 +79,8 @@ pub enum Command {
     Explain(explain::Args),
     /// Say what the webhook would say about manifests, offline, with file and line.
     Validate(validate::Args),
+    /// Check an installation on a cluster.
+    Doctor(doctor::Args),
     /// Print the install manifests.
     Render(render::Args),
     /// Print a completion script for a shell.
@@ -97,6 +100,7 @@ impl Command {
             Command::Uninject(args) => inject::run_uninject(args, io),
             Command::Explain(args) => explain::run(args, io),
             Command::Validate(args) => validate::run(args, io),
+            Command::Doctor(args) => doctor::run(args, io),
             Command::Render(args) => render::run(args, io),
             Command::Completion(args) => completion::run(&args, io),
             Command::Version(args) => version::run(&args, io),

@@ -162,7 +162,12 @@ impl Difference {
 fn flatten(path: &str, value: &Value, lines: &mut BTreeMap<String, String>) {
     let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     match value {
-        Value::Object(map) => map.iter().for_each(|(name, value)| flatten(&below(name), value, lines)),
+        // What an item is called stands in its path already.
+        Value::Object(map) => {
+            let told = ["name", "kind"];
+            let members = map.iter().filter(|(name, _)| !told.contains(&name.as_str()));
+            members.for_each(|(name, value)| flatten(&below(name), value, lines));
+        }
         Value::Array(items) => {
             for item in items {
                 let text = |key: &str| item[key].as_str();

@@ -72,22 +72,23 @@ pub struct Right {
 
 const BOTH: &[Role] = &Role::ALL;
 const CONTROLLERS: &[Role] = &[Role::Controllers];
+const WATCH: &[&str] = &["list", "watch"];
 const READ: &[&str] = &["get", "list", "watch"];
 
 /// Everything the code asks for.
 pub const RIGHTS: &[Right] = &[
     // Facts of a review: labels and Pod Security level, layers of the configuration, identities, who owns a Job, SPIRE.
-    Right { roles: BOTH, scope: Scope::Cluster, group: "", resources: &["namespaces"], names: &[], verbs: READ },
-    Right { roles: BOTH, scope: Scope::Cluster, group: "", resources: &["configmaps"], names: &[], verbs: READ },
-    Right { roles: BOTH, scope: Scope::Cluster, group: "", resources: &["serviceaccounts"], names: &[], verbs: READ },
-    Right { roles: BOTH, scope: Scope::Cluster, group: "batch", resources: &["jobs"], names: &[], verbs: READ },
+    Right { roles: BOTH, scope: Scope::Cluster, group: "", resources: &["namespaces"], names: &[], verbs: WATCH },
+    Right { roles: BOTH, scope: Scope::Cluster, group: "", resources: &["configmaps"], names: &[], verbs: WATCH },
+    Right { roles: BOTH, scope: Scope::Cluster, group: "", resources: &["serviceaccounts"], names: &[], verbs: WATCH },
+    Right { roles: BOTH, scope: Scope::Cluster, group: "batch", resources: &["jobs"], names: &[], verbs: WATCH },
     Right {
         roles: BOTH,
         scope: Scope::Cluster,
         group: "storage.k8s.io",
         resources: &["csidrivers"],
         names: &[keys::CSI_DRIVER_SPIFFE],
-        verbs: READ,
+        verbs: WATCH,
     },
     // The certificate authority, and whether its bundle is published.
     Right {
@@ -96,7 +97,7 @@ pub const RIGHTS: &[Right] = &[
         group: "",
         resources: &["secrets"],
         names: &[keys::SECRET_AUTHORITY],
-        verbs: &["get", "list", "watch", "update", "delete"],
+        verbs: &["get", "list", "watch", "update"],
     },
     Right { roles: BOTH, scope: Scope::Own, group: "", resources: &["secrets"], names: &[], verbs: &["create"] },
     Right {
@@ -147,7 +148,7 @@ pub const RIGHTS: &[Right] = &[
         group: "apps",
         resources: &["deployments", "replicasets", "statefulsets", "daemonsets"],
         names: &[],
-        verbs: READ,
+        verbs: WATCH,
     },
     Right {
         roles: CONTROLLERS,
@@ -163,7 +164,7 @@ pub const RIGHTS: &[Right] = &[
         group: "batch",
         resources: &["cronjobs"],
         names: &[],
-        verbs: READ,
+        verbs: WATCH,
     },
     Right {
         roles: CONTROLLERS,
@@ -180,7 +181,7 @@ pub const RIGHTS: &[Right] = &[
         group: "",
         resources: &["pods"],
         names: &[],
-        verbs: &["get", "list", "watch", "delete", "create"],
+        verbs: &["list", "watch", "delete", "create"],
     },
     Right {
         roles: CONTROLLERS,

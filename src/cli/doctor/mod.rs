@@ -1,0 +1,166 @@
+//! `drawbridge doctor`: is this installation able to do what it promises?
+//!
+//! In: a cluster. Out: checks in groups, each finding with what to do about it; exit code 1 when there is one. A check is a row of
+//! [`GROUPS`]. Nothing is written: Pods are created with `dryRun=All`, rights are asked for with reviews.
+
+mod install;
+mod rights;
+mod selectors;
+mod surroundings;
+mod webhook;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::cluster::{self, Answer, Cluster, ClusterArgs};
+use super::io::{self, Io, Tone};
+use super::{Exit, Format};
+use crate::domain::keys;
+
+/// Arguments of `doctor`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Namespace in which an enrolled Pod is tried, without being stored.
+    #[arg(short, long)]
+    pub namespace: Option<String>,
+    /// Namespace of the operator.
+    #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE)]
+    pub operator_namespace: String,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// As it should be.
+    Ok,
+    /// Something to act on.
+    Finding,
+    /// Could not be asked.
+    Unknown,
+}
+
+/// One check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Check {
+    /// Such as `webhook`.
+    pub group: &'static str,
+    /// What was asked.
+    pub name: String,
+    /// How it ended.
+    pub status: Status,
+    /// What was seen.
+    pub seen: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+/// What the checks ask, and what they found.
+pub(super) struct Visit {
+    cluster: Cluster,
+    /// Namespace of the operator.
+    operator: String,
+    /// Namespace in which a Pod is tried.
+    namespace: String,
+    group: &'static str,
+    checks: Vec<Check>,
+}
+
+impl Visit {
+    fn ok(&mut self, name: &str, seen: impl Into<String>) {
+        self.add(name, Status::Ok, (seen.into(), None));
+    }
+
+    fn finding(&mut self, name: &str, seen: impl Into<String>, remedy: impl Into<String>) {
+        self.add(name, Status::Finding, (seen.into(), Some(remedy.into())));
+    }
+
+    fn unknown(&mut self, name: &str, seen: impl Into<String>, remedy: impl Into<String>) {
+        self.add(name, Status::Unknown, (seen.into(), Some(remedy.into())));
+    }
+
+    fn add(&mut self, name: &str, status: Status, (seen, remedy): (String, Option<String>)) {
+        self.checks.push(Check { group: self.group, name: name.to_owned(), status, seen, remedy });
+    }
+
+    /// Reads an object; a refusal becomes a check of that name that could not be asked.
+    async fn read(&mut self, name: &str, path: &str) -> anyhow::Result<Option<Value>> {
+        match self.cluster.get(path).await? {
+            Answer::Object(object) => Ok(Some(object)),
+            Answer::Absent => Ok(None),
+            Answer::Refused(code, message) => {
+                self.unknown(name, format!("{code}: {message}"), "run doctor as somebody who may read it");
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Visits a cluster.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
+    let Args { namespace, operator_namespace, output, cluster } = args;
+    let checks = cluster::block_on(async {
+        let cluster = cluster.connect().await?;
+        let namespace = namespace.unwrap_or_else(|| cluster.namespace.clone());
+        let mut visit = Visit { cluster, operator: operator_namespace, namespace, group: "", checks: Vec::new() };
+        visit.group = "cluster";
+        surroundings::versions(&mut visit).await?;
+        visit.group = "installation";
+        install::check(&mut visit).await?;
+        visit.group = "webhook";
+        webhook::check(&mut visit).await?;
+        visit.group = "rights";
+        rights::check(&mut visit).await?;
+        visit.group = "surroundings";
+        surroundings::check(&mut visit).await?;
+        Ok(visit.checks)
+    })?;
+    print(output, &checks, io)?;
+    Ok(if checks.iter().any(|check| check.status == Status::Finding) { Exit::Findings } else { Exit::Ok })
+}
+
+fn print(output: Format, checks: &[Check], io: &mut Io<'_>) -> anyhow::Result<()> {
+    let marks = [io.paint(Tone::Good, "ok     "), io.paint(Tone::Bad, "finding"), io.paint(Tone::Warn, "unknown")];
+    io::print(output, &checks, io.out, |out| {
+        let mut group = "";
+        for check in checks {
+            if check.group != group {
+                writeln!(out, "{}", check.group)?;
+                group = check.group;
+            }
+            let mark = match check.status {
+                Status::Ok => &marks[0],
+                Status::Finding => &marks[1],
+                Status::Unknown => &marks[2],
+            };
+            writeln!(out, "  {mark}  {}: {}", check.name, check.seen)?;
+            if let Some(remedy) = &check.remedy {
+                writeln!(out, "           do: {remedy}")?;
+            }
+        }
+        let count = |status| checks.iter().filter(|check| check.status == status).count();
+        writeln!(
+            out,
+            "{} checks, {} findings, {} unknown",
+            checks.len(),
+            count(Status::Finding),
+            count(Status::Unknown)
+        )
+    })
+}
+
+/// The text at a pointer, empty when there is none.
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+}

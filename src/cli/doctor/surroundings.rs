@@ -1,0 +1,110 @@
+//! What the cluster has to offer: versions, SPIRE, Pod Security of enrolled namespaces, Pods left behind the gate.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{Visit, text};
+use crate::cli::render::platform::KEY_PLATFORM;
+use crate::config::resolved::SpireSwitch;
+use crate::config::schema::Platform;
+use crate::config::view::PodSecurity;
+use crate::domain::keys;
+
+pub(super) async fn versions(visit: &mut Visit) -> anyhow::Result<()> {
+    let name = "API server";
+    let (major, minor) = visit.cluster.version().await?;
+    let gate = format!("/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/{}", keys::CONFIG_MAP_GATE);
+    let gated = visit.read(name, &gate).await?.is_some();
+    let (needed, why) = if gated { ((1, 36), "mode gate") } else { ((1, 33), "Drawbridge") };
+    let seen = format!("version {major}.{minor}");
+    if (major, minor) < needed {
+        visit.finding(name, seen, format!("{why} needs {}.{} or later: upgrade the cluster", needed.0, needed.1));
+    } else {
+        visit.ok(name, seen);
+    }
+    Ok(())
+}
+
+pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
+    spire(visit).await?;
+    let mut notes = Vec::new();
+    let pods = visit.cluster.list(&format!("/api/v1/pods?labelSelector={}", keys::LABEL_TYPE), &mut notes).await?;
+    let namespaces = visit.cluster.list("/api/v1/namespaces", &mut notes).await?;
+    if !notes.is_empty() {
+        visit.unknown(
+            "enrolled namespaces",
+            notes.join("; "),
+            "run doctor as somebody who may list Pods and Namespaces",
+        );
+        return Ok(());
+    }
+    let enrolled: BTreeSet<&str> = pods.iter().map(|pod| text(pod, "/metadata/namespace")).collect();
+    let of_interest = namespaces.iter().filter(|namespace| {
+        let labels = namespace.pointer("/metadata/labels").cloned().unwrap_or_default();
+        let switch = labels[keys::LABEL_NAMESPACE_ENABLED].as_str();
+        switch != Some("false") && (switch == Some("true") || enrolled.contains(text(namespace, "/metadata/name")))
+    });
+    for namespace in of_interest {
+        pod_security(visit, namespace);
+    }
+    waiting(visit, &pods);
+    Ok(())
+}
+
+async fn spire(visit: &mut Visit) -> anyhow::Result<()> {
+    let name = format!("CSIDriver {}", keys::CSI_DRIVER_SPIFFE);
+    let driver = format!("/apis/storage.k8s.io/v1/csidrivers/{}", keys::CSI_DRIVER_SPIFFE);
+    let there = visit.read(&name, &driver).await?.is_some();
+    let path = format!("/api/v1/namespaces/{}/configmaps/{}", visit.operator, keys::CONFIG_MAP_PLATFORM);
+    let file = visit.read(&name, &path).await?.unwrap_or_default();
+    let platform = Platform::parse(text(&file, &format!("/data/{KEY_PLATFORM}")), KEY_PLATFORM)
+        .unwrap_or_else(|_| Platform::built_in());
+    match (platform.resolved().spire.value, there) {
+        (SpireSwitch::Required, false) => {
+            visit.finding(
+                &name,
+                "is absent and SPIRE is required: injected Pods wait for it",
+                "install the SPIFFE CSI driver, or set spire to auto",
+            );
+        }
+        (SpireSwitch::Disabled, _) => visit.ok(&name, "SPIRE is switched off"),
+        (SpireSwitch::Auto, false) => visit.ok(&name, "is absent: Pods are injected without SPIRE parts"),
+        (_, true) => visit.ok(&name, "is there"),
+    }
+    Ok(())
+}
+
+fn pod_security(visit: &mut Visit, namespace: &Value) {
+    let name = format!("Pod Security of namespace {}", text(namespace, "/metadata/name"));
+    let level = namespace
+        .pointer("/metadata/labels")
+        .and_then(|labels| labels.get(keys::LABEL_POD_SECURITY))
+        .and_then(Value::as_str);
+    match PodSecurity::of_label(level) {
+        PodSecurity::Privileged => visit.ok(&name, format!("{}: every mode can be injected", level.unwrap_or("not set"))),
+        PodSecurity::Baseline | PodSecurity::Restricted => visit.finding(
+            &name,
+            format!("{}: proxy-init of mode envoy-sidecar is rejected", level.unwrap_or_default()),
+            "set pod-security.kubernetes.io/enforce=privileged, or annotate the Pods with kagenti.io/authbridge-mode: proxy-sidecar",
+        ),
+    }
+}
+
+fn waiting(visit: &mut Visit, pods: &[Value]) {
+    let name = "Pods behind the gate";
+    let gated: Vec<String> = pods
+        .iter()
+        .filter(|pod| {
+            let gates = pod.pointer("/spec/schedulingGates").and_then(Value::as_array).into_iter().flatten();
+            gates.into_iter().any(|gate| gate["name"] == keys::SCHEDULING_GATE)
+        })
+        .map(|pod| format!("{}/{}", text(pod, "/metadata/namespace"), text(pod, "/metadata/name")))
+        .collect();
+    if gated.is_empty() {
+        visit.ok(name, "none");
+    } else {
+        let remedy = "those with a controller are replaced once the webhook answers; delete the others";
+        visit.finding(name, gated.join(", "), remedy);
+    }
+}

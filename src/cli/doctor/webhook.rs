@@ -1,0 +1,197 @@
+//! Does the API server reach the webhook, trust it, and send it the right Pods only?
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::selectors::matches;
+use super::{Visit, text};
+use crate::cli::cluster::Answer;
+use crate::domain::keys;
+use crate::runtime::certs::{RootCertificate, read_bundle};
+
+/// A review that takes longer than this delays Pods noticeably.
+const SLOW: Duration = Duration::from_millis(500);
+const APPLY: &str = "kubectl apply -f manifests/install.yaml (or install-gate.yaml)";
+const CONFIGURATIONS: &[(&str, &str, &str)] = &[
+    ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", keys::WEBHOOK_INJECT),
+    ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", keys::WEBHOOK_EXPLAIN),
+];
+
+pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
+    let roots = authority(visit).await?;
+    for (kind, resource, entry) in CONFIGURATIONS {
+        let name = format!("{kind} {}", keys::WEBHOOK_CONFIGURATION);
+        let path = format!("/apis/admissionregistration.k8s.io/v1/{resource}/{}", keys::WEBHOOK_CONFIGURATION);
+        let Some(configuration) = visit.read(&name, &path).await? else {
+            if visit.checks.last().is_none_or(|check| check.name != name) {
+                visit.finding(&name, "does not exist", APPLY);
+            }
+            continue;
+        };
+        let hooks = configuration["webhooks"].as_array().cloned().unwrap_or_default();
+        match hooks.iter().find(|hook| hook["name"] == *entry) {
+            None => visit.finding(&name, format!("has no entry {entry}"), APPLY),
+            Some(hook) => {
+                bundle(visit, entry, hook, &roots);
+                reach(visit, entry, hook);
+                if *entry == keys::WEBHOOK_INJECT {
+                    while_away(visit, hook).await?;
+                }
+            }
+        }
+    }
+    try_a_pod(visit).await
+}
+
+/// The roots of our own authority; empty when certificates come from elsewhere.
+async fn authority(visit: &mut Visit) -> anyhow::Result<Vec<RootCertificate>> {
+    let name = format!("Secret {}", keys::SECRET_AUTHORITY);
+    let path = format!("/api/v1/namespaces/{}/secrets/{}", visit.operator, keys::SECRET_AUTHORITY);
+    let Some(secret) = visit.read(&name, &path).await? else { return Ok(Vec::new()) };
+    let pem = STANDARD.decode(text(&secret, "/data/ca.crt")).unwrap_or_default();
+    let roots = read_bundle(&pem);
+    if roots.is_empty() {
+        let remedy =
+            format!("kubectl -n {} delete secret {}; a new authority is made", visit.operator, keys::SECRET_AUTHORITY);
+        visit.finding(&name, "key ca.crt holds no certificate", remedy);
+    }
+    Ok(roots)
+}
+
+fn bundle(visit: &mut Visit, entry: &str, hook: &Value, roots: &[RootCertificate]) {
+    let name = format!("caBundle of {entry}");
+    let pem = STANDARD.decode(text(hook, "/clientConfig/caBundle")).unwrap_or_default();
+    let published: BTreeSet<_> = read_bundle(&pem).iter().map(|certificate| certificate.root.fingerprint).collect();
+    let missing = roots.iter().filter(|certificate| !published.contains(&certificate.root.fingerprint)).count();
+    let remedy = format!("look at the logs of the controllers in {}: they publish it", visit.operator);
+    if published.is_empty() {
+        visit.finding(&name, "is empty: the API server cannot trust the webhook", remedy);
+    } else if missing > 0 {
+        visit.finding(&name, format!("lacks {missing} root of Secret {}", keys::SECRET_AUTHORITY), remedy);
+    } else {
+        visit.ok(&name, format!("{} roots, all that sign are among them", published.len()));
+    }
+}
+
+/// Selectors that match our own or Kubernetes' namespaces could keep the cluster from ever starting us again.
+fn reach(visit: &mut Visit, entry: &str, hook: &Value) {
+    let name = format!("selectors of {entry}");
+    let guarded: Vec<String> =
+        keys::SYSTEM_NAMESPACES.iter().map(|name| (*name).to_owned()).chain([visit.operator.clone()]).collect();
+    let hit: Vec<_> = guarded
+        .iter()
+        .filter(|namespace| {
+            let labels = BTreeMap::from([
+                ("kubernetes.io/metadata.name", namespace.as_str()),
+                (keys::LABEL_NAMESPACE_ENABLED, "true"),
+            ]);
+            matches(&hook["namespaceSelector"], &labels)
+        })
+        .cloned()
+        .collect();
+    if !hit.is_empty() {
+        let remedy = format!("exclude them by kubernetes.io/metadata.name NotIn; {APPLY}");
+        visit.finding(&name, format!("match {}", hit.join(", ")), remedy);
+    } else if entry == keys::WEBHOOK_INJECT && matches(&hook["objectSelector"], &BTreeMap::new()) {
+        visit.finding(&name, format!("match Pods without label {}", keys::LABEL_TYPE), APPLY);
+    } else {
+        visit.ok(&name, "match neither our own namespace nor those of Kubernetes");
+    }
+}
+
+/// What happens to enrolled Pods while no replica answers.
+async fn while_away(visit: &mut Visit, hook: &Value) -> anyhow::Result<()> {
+    let name = "while no replica answers";
+    if text(hook, "/failurePolicy") == "Fail" {
+        visit.ok(name, "enrolled Pods are refused");
+        return Ok(());
+    }
+    let root = "/apis/admissionregistration.k8s.io/v1";
+    let policy = visit.read(name, &format!("{root}/mutatingadmissionpolicies/{}", keys::CONFIG_MAP_GATE)).await?;
+    let binding =
+        visit.read(name, &format!("{root}/mutatingadmissionpolicybindings/{}", keys::CONFIG_MAP_GATE)).await?;
+    let (Some(policy), Some(_)) = (policy, binding) else {
+        let remedy = "kubectl apply -f manifests/install-gate.yaml (1.36 and later), or install.yaml";
+        visit.finding(
+            name,
+            "failurePolicy is Ignore and the gate policy is not in force: Pods would start unprotected",
+            remedy,
+        );
+        return Ok(());
+    };
+    let constraints = &policy["spec"]["matchConstraints"];
+    let same = constraints["namespaceSelector"] == hook["namespaceSelector"]
+        && constraints["objectSelector"] == hook["objectSelector"]
+        && policy["spec"]["matchConditions"] == hook["matchConditions"];
+    if same {
+        visit.ok(name, format!("enrolled Pods wait behind {}", keys::SCHEDULING_GATE));
+    } else {
+        let remedy = "kubectl apply -f manifests/install-gate.yaml, which renders both from one value";
+        visit.finding(name, "gate policy and webhook do not select the same Pods", remedy);
+    }
+    Ok(())
+}
+
+/// A real create of an enrolled Pod, not stored.
+async fn try_a_pod(visit: &mut Visit) -> anyhow::Result<()> {
+    let name = format!("an enrolled Pod in {}", visit.namespace);
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"generateName": "drawbridge-doctor-", "labels": {keys::LABEL_TYPE: "agent"}},
+        "spec": {"containers": [{
+            "name": "agent", "image": "drawbridge.invalid/doctor", "ports": [{"containerPort": 8000}],
+            "securityContext": {"allowPrivilegeEscalation": false, "runAsNonRoot": true, "runAsUser": 1000,
+                "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}},
+        }]},
+    });
+    let began = Instant::now();
+    let answer = visit.cluster.dry_run(&format!("/api/v1/namespaces/{}/pods", visit.namespace), &pod).await?;
+    let took = began.elapsed();
+    match answer {
+        Answer::Object(pod) => injected(visit, &name, &pod, took),
+        Answer::Absent => visit.finding(&name, "the namespace does not exist", "name one that does with -n"),
+        Answer::Refused(_, message) => {
+            let remedy = if message.contains("x509") || message.contains("certificate") {
+                "the API server does not trust the certificate that is served: compare caBundle and the webhook's logs"
+            } else if message.contains("failed calling webhook") {
+                "no replica answers: see the Deployment's check above, its Service and its NetworkPolicy"
+            } else {
+                "the message says why; `drawbridge explain -f` shows the whole decision"
+            };
+            visit.finding(&name, format!("refused: {message}"), remedy);
+        }
+    }
+    Ok(())
+}
+
+fn injected(visit: &mut Visit, name: &str, pod: &Value, took: Duration) {
+    let milliseconds = took.as_millis();
+    let gates = pod.pointer("/spec/schedulingGates").and_then(Value::as_array).into_iter().flatten();
+    let gated = gates.into_iter().any(|gate| gate["name"] == keys::SCHEDULING_GATE);
+    let annotation = pod.pointer("/metadata/annotations").and_then(|map| map.get(keys::ANNOTATION_STATUS));
+    if gated {
+        visit.finding(
+            name,
+            format!("came back gated after {milliseconds} ms: no replica answered"),
+            "see the Deployment's check above",
+        );
+    } else if annotation.is_none() {
+        let remedy = format!(
+            "kubectl label namespace {} without kagenti-enabled=false, check the gates; `drawbridge explain -f` shows why",
+            visit.namespace
+        );
+        visit.finding(name, format!("came back without our parts after {milliseconds} ms"), remedy);
+    } else if took > SLOW {
+        visit.finding(
+            name,
+            format!("came back injected, but took {milliseconds} ms"),
+            "look at the webhook's CPU limit and at other webhooks",
+        );
+    } else {
+        visit.ok(name, format!("came back injected after {milliseconds} ms; nothing was stored"));
+    }
+}
