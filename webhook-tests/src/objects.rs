@@ -54,6 +54,12 @@ impl Objects {
         self.client.clone()
     }
 
+    /// The namespace for objects that name none.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     /// A typed view of the namespace.
     #[must_use]
     pub fn api<K>(&self) -> Api<K>

@@ -14,7 +14,9 @@ use kube::Api;
 use kube::api::ListParams;
 use kube::runtime::watcher;
 use serde_json::{Value, json};
-use webhook_tests::{ControlPlane, Metrics, Options, Process, TestNamespace, wait_for, wait_gone, wait_until};
+use webhook_tests::{
+    ControlPlane, Hook, Metrics, Options, Process, TestNamespace, hook, wait_for, wait_gone, wait_until,
+};
 
 const WORKLOADS: &str = r#"
 apiVersion: apps/v1
@@ -164,6 +166,38 @@ async fn warnings_of_the_api_server_arrive() -> Result<()> {
     assert!(ns.get("v1", "Pod", "warned").await.is_err());
     let counted = Metrics::of_api_server(&cp.client().await?).await?;
     assert!(counted.sum("apiserver_request_total", &[("dry_run", "All"), ("resource", "pods")]) >= 1.0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn webhooks_are_called_by_service_in_the_order_of_their_names() -> Result<()> {
+    let cp = ControlPlane::shared().await?;
+    let ns = cp.namespace("hooks").await?;
+    let add = |value: &'static str| {
+        move |request: &Value| {
+            let seen = request["object"]["metadata"]["annotations"]["seen"].as_str().unwrap_or_default();
+            let seen = format!("{seen}{value}");
+            hook::patch(&json!([
+                { "op": "add", "path": "/metadata/annotations", "value": { "seen": seen } },
+            ]))
+        }
+    };
+    let late = Hook::start(cp, ns.name(), "late", add("b")).await?;
+    let early = Hook::start(cp, ns.name(), "early", add("a")).await?;
+    let judge = Hook::start(cp, ns.name(), "judge", |request| {
+        if request["name"] == "bad" { hook::deny("not this one") } else { hook::allow() }
+    });
+    let judge = judge.await?;
+    late.register_for_pods(&ns, &format!("{}-2", ns.name()), hook::Kind::Mutating).await?;
+    early.register_for_pods(&ns, &format!("{}-1", ns.name()), hook::Kind::MutatingAgain).await?;
+    judge.register_for_pods(&ns, ns.name(), hook::Kind::Validating).await?;
+
+    let before = (late.calls(), early.calls(), judge.calls());
+    let stored = ns.accepts(&pod("good")).await?;
+    assert_eq!(stored.metadata.annotations.unwrap_or_default()["seen"], "aba");
+    assert_eq!((late.calls(), early.calls(), judge.calls()), (before.0 + 1, before.1 + 2, before.2 + 1));
+    let refusal = ns.rejects(&pod("bad")).await?;
+    assert!(refusal.message.ends_with("not this one"), "{refusal:?}");
     Ok(())
 }
 

@@ -31,6 +31,7 @@ use crate::household::{self, Child};
 use crate::kubectl::{self, Output};
 use crate::namespace::TestNamespace;
 use crate::objects::Objects;
+use crate::pki::Pair;
 use layout::Layout;
 
 /// The processes of a control plane.
@@ -151,6 +152,14 @@ impl ControlPlane {
     #[must_use]
     pub fn authority(&self) -> String {
         self.layout.authority.certificate()
+    }
+
+    /// A serving certificate for a host name, signed by [`ControlPlane::authority`].
+    ///
+    /// # Errors
+    /// When the name is not valid.
+    pub fn serving_certificate(&self, host: &str) -> Result<Pair> {
+        self.layout.authority.server(host, &[host])
     }
 
     /// User `admin` of group `system:masters`.
