@@ -1,6 +1,8 @@
 //! One answer, from whichever road it came: `evaluate`, the router, or the API server.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use drawbridge::admission::evaluate;
@@ -48,15 +50,7 @@ pub fn ask(case: &Case, review: &str, snapshot: &Snapshot) -> anyhow::Result<Ans
     let (denial, patch) = match &verdict.outcome {
         Outcome::Allow => (None, None),
         Outcome::Patch(operations) => (None, Some(json_patch::Patch(operations.clone()))),
-        Outcome::Deny(denial) => {
-            let parts = [
-                Some(denial.sentence.as_str()),
-                denial.field.as_deref(),
-                denial.seen.as_deref(),
-                Some(denial.remedy.as_str()),
-            ];
-            (Some((denial.code, parts.into_iter().flatten().collect::<Vec<_>>().join("\n"))), None)
-        }
+        Outcome::Deny(denial) => (Some((denial.code, denial.to_string())), None),
     };
     let warnings = verdict.warnings.iter().map(|warning| (warning.reason.code().to_owned(), warning.text.clone()));
     Ok(Answer {
@@ -66,4 +60,43 @@ pub fn ask(case: &Case, review: &str, snapshot: &Snapshot) -> anyhow::Result<Ans
         denial,
         patch,
     })
+}
+
+/// Reads the AdmissionReview that answers the review `uid`.
+///
+/// # Errors
+/// Bytes that the API server would not take for an answer to that review.
+pub fn from_wire(bytes: &[u8], uid: &str) -> anyhow::Result<Answer> {
+    let review: Value = serde_json::from_slice(bytes).context("the answer is not JSON")?;
+    if review["apiVersion"] != "admission.k8s.io/v1" || review["kind"] != "AdmissionReview" {
+        bail!("the answer is no AdmissionReview of v1: {review}");
+    }
+    let response = &review["response"];
+    if response["uid"] != uid {
+        bail!("the answer is for {}, asked was {uid}", response["uid"]);
+    }
+    let allowed = response["allowed"].as_bool().context("allowed is missing")?;
+    let message = response["status"]["message"].as_str().context("status.message is missing")?;
+    let code = response["status"]["code"].as_u64().context("status.code is missing")?;
+    let patch = match (response.get("patchType"), response.get("patch")) {
+        (None, None) => None,
+        (Some(kind), Some(patch)) if kind == "JSONPatch" => {
+            let bytes = STANDARD.decode(patch.as_str().context("patch is not text")?)?;
+            Some(serde_json::from_slice(&bytes).context("the patch is not a list of operations")?)
+        }
+        _ => bail!("patch and patchType do not belong together: {response}"),
+    };
+    let sentences = response["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    Ok(Answer {
+        allowed,
+        reason: message.split(':').next().unwrap_or_default().to_owned(),
+        warnings: sentences.map(split_code).collect(),
+        denial: if allowed { None } else { Some((u16::try_from(code)?, message.to_owned())) },
+        patch,
+    })
+}
+
+fn split_code(sentence: &str) -> (String, String) {
+    let (code, text) = sentence.split_once(": ").unwrap_or((sentence, ""));
+    (code.to_owned(), text.to_owned())
 }
