@@ -53,12 +53,16 @@ struct Running {
 }
 
 fn start(limits: Limits) -> Running {
-    let (offers, queue) = mpsc::unbounded_channel();
-    let (shutdown, metrics, calls) = (Shutdown::new(), Metrics::new(), Arc::default());
     let router = Router::new()
         .route("/echo", post(|body: Bytes| async move { body }))
         .route("/slow", post(|| async { sleep(Duration::from_secs(5)).await }))
         .route("/large", post(|| async { vec![b'x'; 1 << 20] }));
+    start_with(limits, router, Metrics::new())
+}
+
+fn start_with(limits: Limits, router: Router, metrics: Arc<Metrics>) -> Running {
+    let (offers, queue) = mpsc::unbounded_channel();
+    let (shutdown, calls) = (Shutdown::new(), Arc::default());
     let server =
         Server { name: "test", router, tls: None, limits, shutdown: shutdown.clone(), metrics: metrics.clone() };
     let queue = Queue { offers: queue, calls: Arc::clone(&calls) };
@@ -295,4 +299,43 @@ async fn d1_what_outlasts_the_grace_is_cut_off_and_counted() {
     assert_eq!(running.ended.await.unwrap(), 1);
     assert!(answer(&mut slow, 0).await.is_none());
     assert_eq!(running.metrics.connections_ended.get_or_create(&PortCause { port: "test", cause: "grace" }).get(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a2_reading_stops_within_64_kib_of_the_cap() {
+    const CHUNK: &str = "10000";
+    let (metrics, limits) = (Metrics::new(), Limits::default());
+    let router = crate::runtime::routes::Reviews::new(Default::default(), metrics.clone()).router();
+    let running = start_with(limits, router, metrics);
+    let (mut reader, mut writer) = tokio::io::split(running.connect());
+    let sent = Arc::new(AtomicUsize::new(0));
+    let sending = tokio::spawn({
+        let sent = sent.clone();
+        async move {
+            let path = crate::domain::keys::PATH_INJECT;
+            let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n");
+            writer.write_all(format!("{head}Transfer-Encoding: chunked\r\n\r\n").as_bytes()).await?;
+            loop {
+                writer.write_all(format!("{CHUNK}\r\n").as_bytes()).await?;
+                for _ in 0..64 {
+                    writer.write_all(&[b' '; 1024]).await?;
+                    sent.fetch_add(1024, Ordering::Relaxed);
+                }
+                writer.write_all(b"\r\n").await?;
+            }
+            #[expect(unreachable_code, reason = "names the error type")]
+            Ok::<(), io::Error>(())
+        }
+    });
+    let mut back = Vec::new();
+    let _ = reader.read_to_end(&mut back).await;
+    assert!(back.starts_with(b"HTTP/1.1 413 "), "{}", String::from_utf8_lossy(&back));
+    assert!(sending.await.unwrap().is_err());
+    // What was written and not read is in the pipe between client and server, which holds 64 KiB.
+    let read_at_most = sent.load(Ordering::Relaxed);
+    assert!(
+        read_at_most <= limits.body_size + 64 * 1024 + 64 * 1024,
+        "{} KiB beyond",
+        (read_at_most - limits.body_size) / 1024
+    );
 }

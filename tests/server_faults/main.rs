@@ -1,0 +1,11 @@
+//! Rows A, B, C7 and D1 of the fault list over real sockets and real TLS: the router and the listener as `serve` uses
+//! them, each test with its own port on loopback.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
+
+mod http2;
+mod lifecycle;
+mod requests;
+mod slow;
+mod support;
+mod tls;

@@ -1,0 +1,202 @@
+//! A server on a port of its own, and a client that shows every byte.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use drawbridge::admission::verdict::Verdict;
+use drawbridge::api::review::Request;
+use drawbridge::config::gates::Gates;
+use drawbridge::config::schema::Platform;
+use drawbridge::config::snapshot::Snapshot;
+use drawbridge::config::view::ClusterView;
+use drawbridge::domain::reason::Reason;
+use drawbridge::runtime::routes::Reviews;
+use drawbridge::runtime::server::{Limits, Server, bind, tls};
+use drawbridge::runtime::shutdown::Shutdown;
+use drawbridge::runtime::snapshots::SnapshotCell;
+use drawbridge::runtime::telemetry::metrics::{Metrics, PortCause};
+use rustls::client::ClientConfig;
+use rustls::pki_types::{PrivateKeyDer, ServerName};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{RootCertStore, SupportedProtocolVersion};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// Longer than any deadline in these tests: reaching it is a failure.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATH: &str = "/mutate-workloads-authbridge?timeout=10s";
+
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) ended: JoinHandle<usize>,
+    roots: Arc<RootCertStore>,
+}
+
+pub(crate) fn allow(_: &Request<'_>, _: &Snapshot) -> Verdict {
+    Verdict::skipped(Reason::NothingToInject)
+}
+
+pub(crate) fn snapshots() -> SnapshotCell {
+    let cell = SnapshotCell::new();
+    let view = ClusterView {
+        operator_namespace: "kagenti-system".into(),
+        server_version: (1, 33),
+        spiffe_driver: false,
+        namespaces: HashMap::new(),
+    };
+    cell.store(Snapshot::new(&Platform::built_in(), Gates::default(), view));
+    cell
+}
+
+/// Heavy tests take turns, or they would measure each other.
+pub(crate) async fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::const_new(());
+    TURN.lock().await
+}
+
+pub(crate) fn start(limits: Limits) -> Running {
+    let names = ["localhost", "127.0.0.1", "other.example"].map(str::to_owned).to_vec();
+    let pair = rcgen::generate_simple_self_signed(names).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(pair.cert.der().clone()).unwrap();
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let key = PrivateKeyDer::try_from(pair.signing_key.serialize_der()).unwrap();
+    let certified = CertifiedKey::from_der(vec![pair.cert.der().clone()], key, &provider).unwrap();
+    let config = tls::server_config(Arc::new(SingleCertAndKey::from(certified))).unwrap();
+
+    let socket = bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let address = socket.local_addr().unwrap();
+    let (metrics, shutdown) = (Metrics::new(), Shutdown::new());
+    let router = Reviews::new(snapshots(), metrics.clone()).decided_by(allow).router();
+    let (for_server, until) = (metrics.clone(), shutdown.clone());
+    let server = Server { name: "webhook", router, tls: Some(config), limits, shutdown: until, metrics: for_server };
+    let ended = tokio::spawn(server.serve(socket));
+    Running { address, metrics, shutdown, ended, roots: Arc::new(roots) }
+}
+
+impl Running {
+    pub(crate) fn client_config(&self, versions: &[&'static SupportedProtocolVersion], alpn: &[&str]) -> ClientConfig {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(versions)
+            .unwrap()
+            .with_root_certificates(self.roots.clone())
+            .with_no_client_auth();
+        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        config
+    }
+
+    pub(crate) async fn connect_as(
+        &self,
+        config: Arc<ClientConfig>,
+        name: &str,
+    ) -> std::io::Result<TlsStream<TcpStream>> {
+        let stream = TcpStream::connect(self.address).await?;
+        stream.set_nodelay(true)?;
+        TlsConnector::from(config).connect(ServerName::try_from(name.to_owned()).unwrap(), stream).await
+    }
+
+    pub(crate) async fn connect(&self, alpn: &str) -> TlsStream<TcpStream> {
+        let config = self.client_config(rustls::ALL_VERSIONS, &[alpn]);
+        self.connect_as(Arc::new(config), "localhost").await.unwrap()
+    }
+
+    /// Sends `bytes` on a connection of its own and returns all that comes back until its end.
+    pub(crate) async fn exchange(&self, bytes: &[u8]) -> String {
+        let (mut reader, mut writer) = tokio::io::split(self.connect("http/1.1").await);
+        let send = async {
+            // The server may stop reading before everything is sent.
+            let _ = writer.write_all(bytes).await;
+            let _ = writer.flush().await;
+        };
+        let mut all = Vec::new();
+        let receive = async {
+            // A connection that is reset ends as well.
+            let _ = reader.read_to_end(&mut all).await;
+        };
+        timeout(PATIENCE, futures::future::join(send, receive)).await.expect("the connection is closed");
+        String::from_utf8_lossy(&all).into_owned()
+    }
+
+    pub(crate) async fn healthy(&self) {
+        let mut client = Client::new(self).await;
+        assert_eq!(client.review("healthy").await.unwrap().0, 200);
+    }
+
+    pub(crate) fn handshakes_failed(&self, cause: &'static str) -> u64 {
+        self.metrics.handshake_failures.get_or_create(&PortCause { port: "webhook", cause }).get()
+    }
+
+    pub(crate) fn connections_ended(&self, cause: &'static str) -> u64 {
+        self.metrics.connections_ended.get_or_create(&PortCause { port: "webhook", cause }).get()
+    }
+}
+
+/// Waits until `holds`.
+pub(crate) async fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let wait = async {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("never came: {what}"));
+}
+
+pub(crate) fn review(uid: &str) -> String {
+    format!(
+        r#"{{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{{"uid":"{uid}",
+        "kind":{{"group":"","version":"v1","kind":"Pod"}},"operation":"CREATE","object":{{"metadata":{{}}}}}}}}"#
+    )
+}
+
+pub(crate) fn post(body: &str) -> Vec<u8> {
+    format!(
+        "POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// A keep-alive connection that never pretends: an answer or the error.
+pub(crate) struct Client {
+    stream: TlsStream<TcpStream>,
+}
+
+impl Client {
+    pub(crate) async fn new(running: &Running) -> Self {
+        Self { stream: running.connect("http/1.1").await }
+    }
+
+    pub(crate) fn over(stream: TlsStream<TcpStream>) -> Self {
+        Self { stream }
+    }
+
+    /// One review: status, and whether the server asked to reconnect.
+    pub(crate) async fn review(&mut self, uid: &str) -> std::io::Result<(u16, bool)> {
+        self.stream.write_all(&post(&review(uid))).await?;
+        self.stream.flush().await?;
+        let mut all = Vec::with_capacity(1024);
+        loop {
+            if self.stream.read_buf(&mut all).await? == 0 {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+            let text = String::from_utf8_lossy(&all).to_ascii_lowercase();
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+            if body.len() == length.parse::<usize>().unwrap() {
+                assert!(body.contains(&format!("\"uid\":\"{uid}\"")), "{body}");
+                let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+                return Ok((status, head.contains("connection: close")));
+            }
+        }
+    }
+}
