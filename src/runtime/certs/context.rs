@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 
@@ -13,8 +14,8 @@ use super::metrics::{CertificateMetrics, Part};
 use super::root::{Millis, Root};
 use crate::domain::reason::Reason;
 
-/// Reads the wall clock.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+/// Reads the wall clock: [`crate::runtime::clock::now`], or any day a test likes.
+pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// Something a person should hear of. [`fmt::Display`] gives the whole sentence: what, where, why, what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +60,8 @@ impl Context {
     /// Now.
     #[must_use]
     pub fn now(&self) -> Millis {
-        (self.clock)().as_millisecond()
+        let since = (self.clock)().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Millis::try_from(since.as_millis()).unwrap_or(Millis::MAX)
     }
 
     /// Logs the notice and hands it to the listener.

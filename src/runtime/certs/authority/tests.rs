@@ -2,6 +2,7 @@
 
 mod plans;
 mod real;
+mod simulation;
 
 use super::plan::{Authority, Lifetimes};
 use crate::runtime::certs::root::{Fingerprint, Millis, Root};
