@@ -231,8 +231,9 @@ impl Publisher {
         }
         let Some((kind, patch)) = send else {
             self.turn_at = None;
+            // The moment is one of the wall clock, which may be set meanwhile: it is looked at once a second.
             let pause = wait.map(|moment| Duration::from_millis(u64::try_from(moment - now).unwrap_or(0)));
-            return pause.map(|pause| Instant::now() + pause);
+            return pause.map(|pause| Instant::now() + pause.min(Duration::from_secs(1)));
         };
         if self.write.is_some() {
             return None;

@@ -121,7 +121,7 @@ fn c6_a_fight_is_answered_at_once_and_then_once_a_minute() {
     let mut memory = Memory::default();
     assert_eq!(memory.observe(&ours, &wanted, NOW), []);
     let lost = Overwritten { entry: "a".to_owned(), writer: Some("kubectl".to_owned()) };
-    assert_eq!(memory.observe(&theirs, &wanted, NOW), [lost.clone()]);
+    assert_eq!(memory.observe(&theirs, &wanted, NOW), [lost]);
     assert!(memory.contested());
     assert_eq!(memory.observe(&theirs, &wanted, NOW), [], "reported once");
     assert_eq!(writes(&step(&theirs, &wanted, &memory, NOW)).len(), 1, "the first time at once");
