@@ -190,11 +190,14 @@ impl Drawbridge {
         all[all.len().saturating_sub(lines)..].join("\n")
     }
 
-    /// What it counts now, from the metrics port over plain HTTP.
+    /// What it counts now, over plain HTTP: from the metrics port, or the health port when nothing listens there.
     ///
     /// # Errors
     /// When it does not answer.
     pub async fn metrics(&self) -> Result<Metrics> {
-        Metrics::scrape(self.ports.metrics.address()).await
+        match Metrics::scrape(self.ports.metrics.address()).await {
+            Ok(metrics) => Ok(metrics),
+            Err(_) => Metrics::scrape(self.ports.health.address()).await,
+        }
     }
 }

@@ -37,6 +37,41 @@
 //! # }
 //! ```
 //!
+//! Instances of the product, behind what plays kube-proxy, with a neighbour's webhook in front:
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use serde_json::json;
+//! use webhook_tests::{Balancer, BalancerOptions, ControlPlane, Drawbridge, Hook, Process, hook};
+//!
+//! # async fn example() -> anyhow::Result<()> {
+//! let cp = ControlPlane::shared().await?;
+//! let ns = cp.namespace("rolling").await?;
+//! let access = cp.service_account(ns.name(), "default").await?;
+//! let replica = Drawbridge::launch(&access, &[("RUST_LOG", "info")], |ports| {
+//!     vec!["serve".into(), format!("--some-port={}", ports.webhook.number())]
+//! })?;
+//! replica.ready().await?;
+//! let balancer = Balancer::start(BalancerOptions::default()).await?;
+//! balancer.add(replica.webhook(), replica.health());
+//! balancer.wait_for_endpoints(1).await?;
+//! cp.publish_service(ns.name(), "drawbridge", balancer.address().port()).await?;
+//!
+//! let mirror = Hook::start(cp, ns.name(), "mirror", |request| {
+//!     let image = request["object"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
+//!     let image = image.replace("docker.io", "mirror.example.com");
+//!     hook::patch(&json!([{ "op": "replace", "path": "/spec/containers/0/image", "value": image }]))
+//! });
+//! mirror.await?.register_for_pods(&ns, "a-name-before-ours", hook::Kind::MutatingAgain).await?;
+//!
+//! replica.stop(Duration::from_secs(30)).await?; // or terminate, kill, pause, resume, start_again
+//! println!("{}", replica.log());
+//! // On a control plane of one's own, also:
+//! cp.restart_with(Process::ApiServer, &["--enable-admission-plugins=AlwaysPullImages"]).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Clients belong to the runtime of the test that made them: share [`Access`] and [`ControlPlane`], not clients.
 //! Nothing is left behind, however the process ends: see [`household`].
 

@@ -87,6 +87,37 @@ async fn pods_of_deployments_and_daemon_sets_become_ready_and_a_job_with_a_nativ
 }
 
 #[tokio::test]
+async fn a_regular_sidecar_keeps_its_job_running_and_a_native_one_does_not() -> Result<()> {
+    let cp = ControlPlane::shared().await?;
+    let ns = cp.namespace("sidecars").await?;
+    let app = json!({ "name": "app", "image": "example.com/app:1" });
+    let sidecar = json!({ "name": "envoy-proxy", "image": "example.com/proxy:1" });
+    let native = json!({ "name": "envoy-proxy", "image": "example.com/proxy:1", "restartPolicy": "Always" });
+    for (name, init, containers) in
+        [("regular", json!([]), json!([app, sidecar])), ("native", json!([native]), json!([app]))]
+    {
+        let pod = json!({ "metadata": { "labels": { "job": name } }, "spec": {
+            "restartPolicy": "Never", "initContainers": init, "containers": containers } });
+        let job = json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": name }, "spec": { "template": pod } });
+        ns.accepts(&job).await?;
+        if name == "regular" {
+            let its = watcher::Config::default().labels("job=regular");
+            wait_until(&ns.api::<Pod>(), its, |pods| pods.len() == 1 && pods.values().all(is_ready)).await?;
+        }
+    }
+    // Begun after the other one's Pod ran, so that the other one has had its time.
+    let complete = |job: &Job| job.status.as_ref().and_then(|status| status.completion_time.as_ref()).is_some();
+    wait_for(&ns.api::<Job>(), "native", complete).await?;
+    assert!(!complete(&ns.api::<Job>().get("regular").await?));
+    let pods = ns.api::<Pod>().list(&ListParams::default().labels("job=native")).await?;
+    let status = pods.items[0].status.clone().unwrap_or_default();
+    assert_eq!(status.phase.as_deref(), Some("Succeeded"));
+    let ended = status.init_container_statuses.unwrap_or_default();
+    assert!(ended[0].state.as_ref().is_some_and(|state| state.terminated.is_some()), "{ended:?}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_gated_pod_waits_until_the_gate_is_gone() -> Result<()> {
     let cp = ControlPlane::shared().await?;
     let ns = cp.namespace("gated").await?;

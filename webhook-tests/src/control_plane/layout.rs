@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{AuditLevel, Options, Process};
+use super::{AuditLevel, Options, Process, stages};
 use crate::access::{Access, Credential};
 use crate::pki::{self, Authority};
 use crate::port::Port;
@@ -121,7 +121,8 @@ impl Layout {
         let policy = json!({ "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules });
         self.write("audit-policy.yaml", &policy.to_string())?;
         self.write("audit.log", "")?;
-        self.write("kwok.yaml", options.kwok_stages.as_deref().unwrap_or_default())
+        let stages = options.kwok_stages.clone().unwrap_or_else(|| stages::configuration(&options.endless));
+        self.write("kwok.yaml", &stages)
     }
 
     /// The command that starts `process`; `extra` arguments come last and so win.

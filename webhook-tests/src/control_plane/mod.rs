@@ -7,6 +7,7 @@
 
 mod binder;
 mod layout;
+mod stages;
 mod start;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use drawbridge::domain::keys;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Service, ServiceAccount};
 use kube::api::{Api, PostParams};
@@ -84,7 +86,10 @@ pub struct Options {
     pub audit_omit_users: Vec<String>,
     /// More arguments per process; they come last and so win.
     pub args: BTreeMap<Process, Vec<String>>,
-    /// kwok configuration with `Stage` documents; they replace kwok's default stages for the kinds they name.
+    /// Names of containers that never end by themselves: a Job's Pod with one of them among its regular containers
+    /// stays Running (as a kubelet would have it); the product's own by default.
+    pub endless: Vec<String>,
+    /// kwok configuration (`Stage` documents) in place of ours, `endless` included.
     pub kwok_stages: Option<String>,
     /// Whether Pods are bound to nodes.
     pub scheduling: bool,
@@ -97,6 +102,11 @@ impl Default for Options {
             audit: AuditLevel::default(),
             audit_omit_users: Vec::new(),
             args: BTreeMap::new(),
+            endless: keys::OUR_CONTAINERS
+                .iter()
+                .filter(|name| **name != keys::CONTAINER_PROXY_INIT)
+                .map(|name| (*name).to_owned())
+                .collect(),
             kwok_stages: None,
             scheduling: true,
         }
