@@ -4,6 +4,7 @@ pub mod admin;
 pub mod certs;
 pub mod clock;
 pub mod config_watch;
+pub mod descriptors;
 pub mod health;
 pub mod kube;
 pub mod leader;

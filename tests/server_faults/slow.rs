@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use drawbridge::runtime::descriptors;
 use drawbridge::runtime::server::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -79,25 +80,12 @@ async fn p99(running: &Running) -> Duration {
     spent[395]
 }
 
-/// Room for both ends of every socket, taken through `prlimit`, because the house forbids unsafe code.
-fn raise_descriptors(needed: u64) {
-    let soft = || {
-        let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
-        let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
-        line.split_whitespace().next().unwrap().parse::<u64>().unwrap_or(u64::MAX)
-    };
-    if soft() < needed {
-        let pid = std::process::id().to_string();
-        let _ = std::process::Command::new("prlimit").args(["--pid", &pid, &format!("--nofile={needed}:")]).status();
-    }
-    assert!(soft() >= needed, "this test needs {needed} open files, there are {}: run `ulimit -n {needed}`", soft());
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b1_five_thousand_idle_sockets_do_not_slow_a_healthy_client() {
     const SOCKETS: usize = 5_000;
     let _turn = turn().await;
-    raise_descriptors(2 * SOCKETS as u64 + 500);
+    let (have, needed) = (descriptors::raise(), 2 * SOCKETS as u64 + 500);
+    assert!(have >= needed, "this test opens {needed} files, {have} are allowed: raise the hard limit (ulimit -Hn)");
     let limits = Limits { handshake: Duration::from_secs(5), ..Limits::default() };
     let running = start(limits);
     let alone = p99(&running).await;

@@ -116,7 +116,6 @@ impl Review {
     }
 
     fn log(&self, uid: Option<&str>, request: Option<&Request<'_>>, verdict: &Verdict) {
-        let text = |text: Option<&str>| cut(text.unwrap_or("")).to_owned();
         let operations = match &verdict.outcome {
             Outcome::Patch(operations) => operations.len(),
             _ => 0,
@@ -125,7 +124,7 @@ impl Review {
             webhook = self.route.path,
             uid = cut(uid.unwrap_or("")),
             namespace = request.map_or("", |request| cut(request.namespace())),
-            name = text(request.and_then(|request| request.name.as_deref())),
+            name = request.and_then(|request| request.name.as_deref()).map_or("", cut),
             kind = request.map_or("", |request| cut(&request.kind.kind)),
             dry_run = request.and_then(|request| request.dry_run).unwrap_or(false),
             allowed = verdict.allowed(),

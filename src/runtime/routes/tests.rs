@@ -374,3 +374,52 @@ async fn verdicts_reach_the_answer_and_the_metrics() {
         assert!(text.lines().any(|found| found == line), "{line} is missing in:\n{text}");
     }
 }
+
+/// Collects log lines.
+#[derive(Clone, Default)]
+struct Lines(Arc<parking_lot::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a1_every_review_is_one_log_line_that_holds_nothing_of_the_object() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    let guard = tracing::subscriber::set_default(subscriber);
+    let real = fixture(crate::admission::evaluate);
+    let canary = "canary-4711";
+    let pod = json!({"metadata":{"labels":{"kagenti.io/type":"agent"},"annotations":{"a":canary}},
+        "spec":{"containers":[{"name":"a","image":"x","env":[{"name":"TOKEN","value":canary}]}]}});
+    let whole = body_of("u-1", &pod);
+    let long = body_of(&"u".repeat(500), &json!({}));
+    let bodies =
+        [whole.clone(), whole[..whole.len() - 3].to_vec(), format!("[\"{canary}\"]").into_bytes(), vec![], long];
+    let count = bodies.len();
+    for body in bodies {
+        real.post(body).await;
+    }
+    drop(guard);
+    let text = String::from_utf8(lines.0.lock().clone()).unwrap();
+    assert_eq!(text.lines().count(), count, "{text}");
+    assert!(!text.contains(canary), "{text}");
+    for line in text.lines() {
+        assert!(line.len() < 1024, "{line}");
+        let line: Value = serde_json::from_str(line).unwrap();
+        for field in ["webhook", "uid", "namespace", "kind", "allowed", "reason", "operations", "micros"] {
+            assert!(!line["fields"][field].is_null(), "{field} is missing in {line}");
+        }
+    }
+}

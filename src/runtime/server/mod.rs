@@ -87,6 +87,17 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// These limits in a process that may open `descriptors` files: connections take no more than half of them, so that
+    /// watches, files and the admin port are never out of descriptors.
+    #[must_use]
+    pub fn within(mut self, descriptors: u64) -> Self {
+        let half = usize::try_from(descriptors / 2).unwrap_or(usize::MAX);
+        self.connections = self.connections.min(half.max(1));
+        self
+    }
+}
+
 /// One listener and what it serves.
 #[derive(Debug)]
 pub struct Server {

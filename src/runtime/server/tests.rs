@@ -206,6 +206,13 @@ async fn b1_the_cap_on_connections_makes_others_wait_and_not_fail() {
     assert!(answer(&mut third, 2).await.is_some());
 }
 
+#[test]
+fn b1_connections_leave_half_of_the_descriptors_to_others() {
+    assert_eq!(Limits::default().within(1024).connections, 512);
+    assert_eq!(Limits::default().within(1 << 20).connections, Limits::default().connections);
+    assert_eq!(Limits::default().within(0).connections, 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn b6_accepting_backs_off_when_descriptors_run_out_and_recovers() {
     let running = start(Limits::default());
