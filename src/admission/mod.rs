@@ -34,7 +34,7 @@ const fn workload(group: &'static str, kind: &'static str) -> Handler {
         group,
         kind,
         run: inject::review_workload,
-        explain: inject::explain,
+        explain: inject::explain_workload,
     }
 }
 
@@ -46,7 +46,7 @@ const HANDLERS: &[Handler] = &[
         group: "",
         kind: "Pod",
         run: inject::review_pod,
-        explain: inject::explain,
+        explain: inject::explain_pod,
     },
     workload("apps", "Deployment"),
     workload("apps", "StatefulSet"),

@@ -101,6 +101,50 @@ pub const VOLUME_RUNTIME_CONFIG: &str = "authbridge-runtime-config";
 /// Volume: projected credentials Secret, in place of [`VOLUME_SHARED`] in our containers.
 pub const VOLUME_CREDENTIALS: &str = "kagenti-credentials";
 
+/// All volume names that are ours.
+pub const OUR_VOLUMES: [&str; 8] = [
+    VOLUME_SHARED,
+    VOLUME_SPIRE_SOCKET,
+    VOLUME_SPIFFE_HELPER,
+    VOLUME_SVID,
+    VOLUME_ENVOY,
+    VOLUME_ROUTES,
+    VOLUME_RUNTIME_CONFIG,
+    VOLUME_CREDENTIALS,
+];
+
+/// Where containers of ours see the client credentials.
+pub const PATH_SHARED: &str = "/shared";
+/// File of the client's id under [`PATH_SHARED`], and key of the credentials Secret.
+pub const FILE_CLIENT_ID: &str = "client-id.txt";
+/// File of the client's secret under [`PATH_SHARED`], and key of the credentials Secret.
+pub const FILE_CLIENT_SECRET: &str = "client-secret.txt";
+/// [`FILE_CLIENT_ID`] in full.
+pub const PATH_CLIENT_ID: &str = "/shared/client-id.txt";
+/// [`FILE_CLIENT_SECRET`] in full.
+pub const PATH_CLIENT_SECRET: &str = "/shared/client-secret.txt";
+/// Where containers of ours see SVIDs.
+pub const PATH_SVID: &str = "/opt";
+
+/// Port name: Envoy's outbound listener.
+pub const PORT_ENVOY_OUTBOUND: &str = "envoy-outbound";
+/// Port name: Envoy's inbound listener.
+pub const PORT_ENVOY_INBOUND: &str = "envoy-inbound";
+/// Port name: Envoy's admin interface.
+pub const PORT_ENVOY_ADMIN: &str = "envoy-admin";
+/// Port name: the ext_proc server.
+pub const PORT_EXT_PROC: &str = "ext-proc";
+/// Port name: where the proxy of mode proxy-sidecar receives.
+pub const PORT_REVERSE_PROXY: &str = "reverse-proxy";
+/// Port name: where the proxy of mode proxy-sidecar takes the agent's own calls.
+pub const PORT_FORWARD_PROXY: &str = "forward-proxy";
+/// The ext_proc server's port, fixed in the image.
+pub const EXT_PROC_PORT: u16 = 9090;
+/// Health, statistics and session ports, fixed in every AuthBridge image.
+pub const AUTHBRIDGE_PORTS: [u16; 3] = [9091, 9093, 9094];
+/// The transparent listener of some AuthBridge images.
+pub const TRANSPARENT_PORT: u16 = 8082;
+
 /// ConfigMap of environment values (`KEYCLOAK_URL`, `ISSUER`, …).
 pub const CONFIG_MAP_AUTHBRIDGE: &str = "authbridge-config";
 /// ConfigMap whose `config.yaml` is the base of the runtime configuration.

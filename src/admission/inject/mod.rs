@@ -2,32 +2,65 @@
 //!
 //! ```text
 //! raw Pod ─► pod (view) ─► decide (filters, sidecars) ─► effective (layers) ─► modes (plan) ─► render (operations)
-//!                │                                                                  │
-//!                └── status annotation ─► reinvoke (the Pod as it was before us) ───┘
+//!                │                                                                               │
+//!                └── status annotation ─► strip (the Pod as it was before us) ── repair ─────────┘
 //! ```
 //!
 //! Promise: the patch applies, a second call gives an empty patch, and what we do not know survives byte for byte.
 
-#![allow(dead_code, reason = "the plan builders that use the tables land next")]
-
+mod agent_env;
+mod assess;
+mod containers;
+mod context;
+mod credentials;
 mod decide;
+mod digest;
+mod edit;
+mod effective;
 #[cfg(test)]
 pub(in crate::admission) mod fixtures;
+mod modes;
+mod narrate;
+mod native;
+mod plan;
 mod pod;
+pub mod port_list;
+mod ports;
+mod probes;
+mod refuse;
+mod render;
+mod repair;
+mod runtime_config;
+mod service_account;
+mod status;
+mod strip;
+mod template;
+mod volumes;
 mod workload_name;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::explanation::{Explanation, FilterLine};
+use super::explanation::Explanation;
 use super::patch::PatchOperation;
-use super::verdict::{Denial, Verdict};
+use super::verdict::{Denial, Verdict, Warning};
 use crate::api::review::Request;
 use crate::config::snapshot::Snapshot;
 use crate::domain::reason::Reason;
-use crate::domain::workload::Workload;
+use crate::domain::workload::{Workload, WorkloadKind};
+use assess::{Decided, Source, assess};
+use context::Context;
 use decide::Subject;
-use pod::PodView;
+use plan::InjectionPlan;
+use pod::{Misshapen, PodView};
+use status::Status;
+
+pub(super) use template::review_workload;
 
 /// What a workload's Pods will ask for, so that controllers make it ahead of them (design, law 2).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,16 +73,57 @@ pub struct Needs {
 
 /// What Pods of that template will need in that namespace; `template` is `{metadata, spec}`.
 #[must_use]
-pub fn needs(namespace: &str, _workload: &Workload, template: &Value, snapshot: &Snapshot) -> Needs {
-    let Ok(pod) = PodView::new(template) else { return Needs::default() };
-    let subject = Subject { pod, namespace, snapshot };
-    Needs { enrolled: decide::stopped(&subject).is_none(), service_account: None }
+pub fn needs(namespace: &str, workload: &Workload, template: &Value, snapshot: &Snapshot) -> Needs {
+    let Ok(received) = Received::new(template) else { return Needs::default() };
+    let Ok(pod) = PodView::new(&received.before) else { return Needs::default() };
+    match assess(Subject { pod, namespace, snapshot }, Source::Template(workload)) {
+        Decided::Skip(..) => Needs::default(),
+        Decided::Inject(decided) => Needs { enrolled: true, service_account: decided.1.service_account },
+        Decided::Deny(refused) => Needs {
+            enrolled: true,
+            service_account: (refused.denial.reason == Reason::ServiceAccountConflict)
+                .then(|| workload.service_account().to_owned()),
+        },
+    }
 }
 
 /// The operations that take out everything the status annotation says we added; empty when it says nothing.
 #[must_use]
-pub fn uninject(_pod: &Value) -> Vec<PatchOperation> {
-    Vec::new()
+pub fn uninject(pod: &Value) -> Vec<PatchOperation> {
+    match PodView::new(pod) {
+        Ok(view) => Status::read(view).map_or_else(Vec::new, |status| strip::operations(view, &status)),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// An object as received, what its status annotation records, and as it was before us.
+struct Received<'v> {
+    view: PodView<'v>,
+    status: Option<Status>,
+    before: Cow<'v, Value>,
+}
+
+impl<'v> Received<'v> {
+    fn new(value: &'v Value) -> Result<Self, Box<Denial>> {
+        let view = PodView::new(value).map_err(not_a_pod)?;
+        let status = Status::read(view);
+        let before = match &status {
+            None => Cow::Borrowed(value),
+            Some(status) => {
+                let mut before = value.clone();
+                json_patch::patch(&mut before, &strip::operations(view, status)).map_err(|error| {
+                    Box::new(Denial::new(
+                        Reason::InternalError,
+                        500,
+                        format!("our own parts could not be told from the Pod's: {error}"),
+                        "report this as a defect of Drawbridge, with the Pod's manifest",
+                    ))
+                })?;
+                Cow::Owned(before)
+            }
+        };
+        Ok(Self { view, status, before })
+    }
 }
 
 /// The object of a request as JSON.
@@ -62,36 +136,108 @@ fn undecodable(sentence: &str) -> Box<Denial> {
     Box::new(Denial::new(Reason::Undecodable, 400, sentence, "send the object as `kubectl apply` would"))
 }
 
-/// The review of one Pod.
-pub(super) fn review_pod(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
-    let value = match object(request.object) {
-        Ok(value) => value,
-        Err(denial) => return Verdict::denied(*denial),
-    };
-    let Ok(pod) = PodView::new(&value) else { return Verdict::denied(*undecodable("the object is not a Pod")) };
-    let subject = Subject { pod, namespace: request.namespace(), snapshot };
-    Verdict::skipped(decide::stopped(&subject).map_or(Reason::NothingToInject, |filter| filter.reason))
+fn not_a_pod(wrong: Misshapen) -> Box<Denial> {
+    let sentence = format!("the object is no Pod: {} must be {}", wrong.field, wrong.expected);
+    Box::new(undecodable(&sentence).at(wrong.field, wrong.seen))
 }
 
-/// The warn-only review of a workload: never refuses, never changes.
-pub(super) fn review_workload(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
-    let mut verdict = review_pod(request, snapshot);
-    verdict.outcome = super::verdict::Outcome::Allow;
+/// The review of one Pod.
+pub(super) fn review_pod(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
+    try_review_pod(request, snapshot).unwrap_or_else(|denial| Verdict::denied(*denial))
+}
+
+fn try_review_pod(request: &Request<'_>, snapshot: &Snapshot) -> Result<Verdict, Box<Denial>> {
+    let value = object(request.object)?;
+    let kind = pod::text(&value, "kind");
+    if !matches!(kind, "" | "Pod") {
+        return Err(Box::new(undecodable("the object is no Pod").at("kind", kind)));
+    }
+    let received = Received::new(&value)?;
+    let before = PodView::new(&received.before).map_err(not_a_pod)?;
+    let subject = Subject { pod: before, namespace: request.namespace(), snapshot };
+    Ok(match assess(subject, Source::Pod) {
+        Decided::Skip(reason, effective, warnings) => {
+            let found = effective.map(|effective| effective.warnings).unwrap_or_default();
+            Verdict { warnings: once(found, warnings), ..skip(reason, &received) }
+        }
+        Decided::Deny(refused) => {
+            let more = command(request.namespace(), refused.workload.as_ref());
+            let found = refused.effective.map(|effective| effective.warnings).unwrap_or_default();
+            Verdict { warnings: once(found, Vec::new()), ..Verdict::denied(refused.denial.with_more(more)) }
+        }
+        Decided::Inject(decided) => {
+            let (cx, plan) = *decided;
+            inject(&received, before, cx, plan)
+        }
+    })
+}
+
+/// Nothing is added: what an earlier call of ours added goes, and our scheduling gate.
+fn skip(reason: Reason, received: &Received<'_>) -> Verdict {
+    let hands_off = matches!(reason, Reason::SystemNamespace | Reason::MirrorPod);
+    let (mut operations, reason) = match &received.status {
+        Some(status) if !hands_off => (strip::operations(received.view, status), Reason::Removed),
+        _ => (Vec::new(), reason),
+    };
+    render::scheduling_gate(received.view, &mut operations);
+    Verdict::allowed_with(reason, operations)
+}
+
+/// The plan as an answer.
+fn inject(received: &Received<'_>, before: PodView<'_>, cx: Context<'_>, plan: InjectionPlan<'_>) -> Verdict {
+    let status = Status::of(&plan, cx.effective.mode.value, before);
+    let nothing = Status::default();
+    let recorded = received.status.as_ref().unwrap_or(&nothing);
+    let operations = render::operations(received.view, recorded, &plan, &status);
+    let reason = if operations.is_empty() { Reason::AlreadyInjected } else { Reason::Injected };
+    let parts: Vec<&str> = plan.all_containers().map(|container| container.name).collect();
+    let mut verdict = Verdict::allowed_with(reason, operations);
+    verdict.audit.extend([
+        ("mode", cx.effective.mode.value.as_str().to_owned()),
+        ("mode-layer", cx.effective.mode.layer.to_string()),
+        ("workload", format!("{}/{}", cx.workload.kind.as_str(), cx.workload.name)),
+        ("parts", parts.join(",")),
+        ("config-hash", plan.config_hash),
+    ]);
+    verdict.warnings = once(cx.effective.warnings, plan.warnings);
     verdict
 }
 
-/// The tree behind a review.
-pub(super) fn explain(request: &Request<'_>, snapshot: &Snapshot, verdict: &Verdict) -> Explanation {
-    let mut tree = Explanation::of(&format!("{} {}", request.kind.kind, request.namespace()), verdict);
-    let Ok(value) = object(request.object) else { return tree };
-    let Ok(pod) = PodView::new(&value) else { return tree };
-    let subject = Subject { pod, namespace: request.namespace(), snapshot };
-    for filter in decide::PRE_FILTERS {
-        let passed = !(filter.stops)(&subject);
-        tree.filters.push(FilterLine { name: filter.name.to_owned(), seen: (filter.seen)(&subject), passed });
-        if !passed {
-            break;
+/// Both lists, each sentence once.
+fn once(first: Vec<Warning>, second: Vec<Warning>) -> Vec<Warning> {
+    let mut all: Vec<Warning> = Vec::with_capacity(first.len() + second.len());
+    for warning in first.into_iter().chain(second) {
+        if !all.contains(&warning) {
+            all.push(warning);
         }
     }
-    tree
+    all
 }
+
+/// The command that shows the decision in full.
+fn command(namespace: &str, workload: Option<&Workload>) -> String {
+    match workload {
+        Some(Workload { kind, name }) if WorkloadKind::WITH_TEMPLATE.contains(kind) => {
+            let kind = kind.as_str().to_lowercase();
+            format!("kubectl get {kind} {name} -n {namespace} -o yaml | drawbridge explain -n {namespace} -f -")
+        }
+        _ => format!("drawbridge explain -n {namespace} -f <the manifest>"),
+    }
+}
+
+/// The tree behind the review of a Pod.
+pub(super) fn explain_pod(request: &Request<'_>, snapshot: &Snapshot, verdict: &Verdict) -> Explanation {
+    let name = request.name.as_deref().filter(|name| !name.is_empty());
+    let Ok(value) = object(request.object) else {
+        return Explanation::of(&format!("Pod {}/{}", request.namespace(), name.unwrap_or("?")), verdict);
+    };
+    let metadata = |key| value.get("metadata").map_or("", |metadata| pod::text(metadata, key));
+    let name = [name.unwrap_or(""), metadata("name"), metadata("generateName")]
+        .into_iter()
+        .find(|name| !name.is_empty())
+        .unwrap_or("?");
+    let tree = Explanation::of(&format!("Pod {}/{name}", request.namespace()), verdict);
+    narrate::tree(tree, &value, request.namespace(), snapshot, Source::Pod)
+}
+
+pub(super) use template::explain_workload;

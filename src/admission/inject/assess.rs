@@ -1,0 +1,163 @@
+//! From a Pod as it was before us to a decision: skip, refuse, or a finished plan.
+//!
+//! The one sequence behind the webhook, the warn-only review of templates, `needs` and `explain`.
+
+use super::agent_env;
+use super::context::Context;
+use super::credentials;
+use super::decide::{self, Subject};
+use super::digest;
+use super::effective::Effective;
+use super::modes::{self, Shape};
+use super::native;
+use super::plan::InjectionPlan;
+use super::refuse;
+use super::runtime_config;
+use super::service_account::{self, Demand};
+use super::volumes;
+use super::workload_name::{self, UnknownJob};
+use crate::admission::verdict::{Denial, Warning};
+use crate::domain::keys;
+use crate::domain::mode::Mode;
+use crate::domain::reason::Reason;
+use crate::domain::workload::Workload;
+
+/// What is looked at.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Source<'w> {
+    /// A Pod that is being created.
+    Pod,
+    /// The template of a workload; its Pods come later, and what they need is being made.
+    Template(&'w Workload),
+}
+
+/// A refusal with what was known by then.
+#[derive(Debug)]
+pub(super) struct Refused<'a> {
+    /// Why.
+    pub(super) denial: Box<Denial>,
+    /// What was in force.
+    pub(super) effective: Option<Effective<'a>>,
+    /// The workload, when it was known.
+    pub(super) workload: Option<Workload>,
+}
+
+/// The decision about one Pod.
+#[derive(Debug)]
+pub(super) enum Decided<'a> {
+    /// Nothing is added.
+    Skip(Reason, Option<Effective<'a>>, Vec<Warning>),
+    /// The Pod is refused.
+    Deny(Box<Refused<'a>>),
+    /// These parts are added.
+    Inject(Box<(Context<'a>, InjectionPlan<'a>)>),
+}
+
+/// Decides.
+pub(super) fn assess<'a>(subject: Subject<'a>, source: Source<'_>) -> Decided<'a> {
+    if let Some(filter) = decide::stopped(&subject) {
+        return Decided::Skip(filter.reason, None, Vec::new());
+    }
+    let effective = Effective::of(&subject);
+    let sidecars = &effective.sidecars;
+    let wanted = sidecars.envoy.inject || sidecars.spiffe.inject || sidecars.registration.inject;
+    if !wanted && effective.mode.value != Mode::ProxySidecar {
+        return Decided::Skip(Reason::NothingToInject, Some(effective), Vec::new());
+    }
+    let build = match modes::shape(effective.mode.value, &subject.snapshot.gates) {
+        Shape::Untouched(reason) => return Decided::Skip(reason, Some(effective), Vec::new()),
+        Shape::Build(build) => build,
+    };
+    let deny =
+        |denial, effective, workload| Decided::Deny(Box::new(Refused { denial, effective: Some(effective), workload }));
+    if let Err(denial) = refuse::before(&subject) {
+        return deny(denial, effective, None);
+    }
+    let workload = match source {
+        Source::Template(workload) => workload.clone(),
+        Source::Pod => match workload_name::workload(subject.pod, subject.known()) {
+            Ok(workload) => workload,
+            Err(job) => return deny(owner_pending(&subject, &job), effective, None),
+        },
+    };
+    let cx = Context { subject, effective, workload };
+    let mut plan = InjectionPlan::default();
+    match build(&cx, &mut plan).and_then(|()| complete(&cx, &mut plan, source)) {
+        Err(denial) => deny(denial, cx.effective, Some(cx.workload)),
+        Ok(()) if plan.is_empty() => Decided::Skip(Reason::NothingToInject, Some(cx.effective), plan.warnings),
+        Ok(()) => Decided::Inject(Box::new((cx, plan))),
+    }
+}
+
+fn owner_pending(subject: &Subject<'_>, job: &UnknownJob) -> Box<Denial> {
+    Box::new(
+        Denial::new(
+            Reason::OwnerPending,
+            409,
+            format!("Job {}/{} (uid {}) owns the Pod and is not known yet", subject.namespace, job.name, job.uid),
+            "nothing, the Job's controller tries again by itself",
+        )
+        .at("metadata.ownerReferences", format!("Job {}", job.name)),
+    )
+}
+
+/// What every mode has in common.
+fn complete<'a>(cx: &Context<'a>, plan: &mut InjectionPlan<'a>, source: Source<'_>) -> Result<(), Box<Denial>> {
+    if plan.is_empty() {
+        return Ok(());
+    }
+    let pod = cx.subject.pod;
+    agent_env::trace(pod, &cx.effective.resolved.trace, plan);
+    if cx.effective.credentials.is_some() {
+        credentials::mount_in_user_containers(pod, plan);
+    }
+    let spire = cx.effective.spire();
+    plan.fs_group = spire && pod.security_context("fsGroup").is_none();
+    if cx.effective.native {
+        native::arrange(plan);
+    }
+    volumes::fill(cx, plan);
+    notice(cx, plan);
+    refuse::after(cx, plan)?;
+    plan.volumes.retain(|ours| !pod.list("volumes").iter().any(|theirs| super::pod::text(theirs, "name") == ours.name));
+    match service_account::demand(pod.service_account(), spire, &cx.workload) {
+        Demand::None => {}
+        Demand::Kept => plan.warnings.push(service_account::kept(&cx.workload)),
+        Demand::Dedicated(name) => {
+            service_account::check(cx, &name).or_else(|denial| match source {
+                Source::Template(_) if denial.reason == Reason::ServiceAccountPending => Ok(()),
+                _ => Err(denial),
+            })?;
+            plan.service_account = Some(name);
+        }
+    }
+    plan.config_hash = digest::of_configuration(cx, plan);
+    Ok(())
+}
+
+/// Warnings about the finished plan.
+fn notice(cx: &Context<'_>, plan: &mut InjectionPlan<'_>) {
+    let reads_issuer = plan.all_containers().flat_map(|c| &c.env).any(|variable| variable.name == "ISSUER")
+        || (plan.runtime_config.is_some() && !runtime_config::has_pipeline(&cx.effective.resolved.runtime_base));
+    if reads_issuer && cx.config("ISSUER").is_none_or(str::is_empty) {
+        plan.warnings.push(Warning::new(
+            Reason::IssuerMissing,
+            format!(
+                "ConfigMap {}/{} has no key ISSUER, so tokens cannot be validated; set it to the public URL of the realm",
+                cx.subject.namespace,
+                keys::CONFIG_MAP_AUTHBRIDGE
+            ),
+        ));
+    }
+    let brought = cx.subject.pod.annotation(keys::ANNOTATION_RUNTIME_CONFIG);
+    if brought.is_some() && brought != plan.runtime_config.as_deref() {
+        plan.warnings.push(Warning::new(
+            Reason::LabelIgnored,
+            format!(
+                "annotation {} is written by Drawbridge and was replaced; change ConfigMap {} instead",
+                keys::ANNOTATION_RUNTIME_CONFIG,
+                keys::CONFIG_MAP_RUNTIME
+            ),
+        ));
+    }
+}

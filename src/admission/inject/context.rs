@@ -1,0 +1,33 @@
+//! What every part builder reads: the subject, what is in force for it, and its workload.
+
+use super::decide::Subject;
+use super::effective::Effective;
+use super::plan::Mount;
+use crate::domain::keys;
+use crate::domain::workload::Workload;
+
+/// The inputs of a plan.
+#[derive(Debug)]
+pub(super) struct Context<'a> {
+    /// The Pod, its namespace and the snapshot.
+    pub(super) subject: Subject<'a>,
+    /// What is in force.
+    pub(super) effective: Effective<'a>,
+    /// The workload the Pod belongs to.
+    pub(super) workload: Workload,
+}
+
+impl Context<'_> {
+    /// A value of ConfigMap `authbridge-config`, when the namespace has it.
+    pub(super) fn config(&self, key: &str) -> Option<&str> {
+        self.subject.known()?.authbridge_config.as_ref()?.get(key).map(String::as_str)
+    }
+
+    /// The mount at `/shared`: the managed credentials where there are any, else the shared emptyDir.
+    pub(super) fn shared_mount(&self, without_credentials: fn(&'static str, &'static str) -> Mount) -> Mount {
+        match self.effective.credentials {
+            Some(_) => Mount::read_only(keys::VOLUME_CREDENTIALS, keys::PATH_SHARED),
+            None => without_credentials(keys::VOLUME_SHARED, keys::PATH_SHARED),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Changes to a user's container: environment, a moved port, a probe that follows it, credential mounts.
+//!
+//! Each edit knows how to tell that it is in place, how to put itself there and how to take itself back, so that
+//! the first call, a repair and `uninject` are the same code. The status annotation keeps edits in this form.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::pod::{items, text};
+use crate::admission::patch::{self, PatchOperation, PointerBuf};
+
+/// One change to one container, addressed by the container's name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "edit", rename_all = "camelCase")]
+pub(super) enum Edit {
+    /// A variable that we set; `was` is the user's entry of that name.
+    #[serde(rename_all = "camelCase")]
+    Env {
+        container: String,
+        name: String,
+        value: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        was: Option<Value>,
+    },
+    /// A port that moved; `moved` are the members that went to the proxy's container.
+    #[serde(rename_all = "camelCase")]
+    Port { container: String, index: usize, from: u16, to: u16, moved: Map<String, Value> },
+    /// A probe or lifecycle hook that follows a moved port; `at` such as `livenessProbe.httpGet`.
+    #[serde(rename_all = "camelCase")]
+    Handler { container: String, at: String, was: Value, to: u16 },
+    /// A read-only mount of one file.
+    #[serde(rename_all = "camelCase")]
+    Mount { container: String, volume: String, path: String, sub_path: String },
+}
+
+impl Edit {
+    /// Name of the container it changes.
+    pub(super) fn container(&self) -> &str {
+        match self {
+            Edit::Env { container, .. }
+            | Edit::Port { container, .. }
+            | Edit::Handler { container, .. }
+            | Edit::Mount { container, .. } => container,
+        }
+    }
+
+    /// Whether both change the same place.
+    fn same_place(&self, other: &Edit) -> bool {
+        self.container() == other.container()
+            && match (self, other) {
+                (Edit::Env { name: a, .. }, Edit::Env { name: b, .. })
+                | (Edit::Handler { at: a, .. }, Edit::Handler { at: b, .. })
+                | (Edit::Mount { path: a, .. }, Edit::Mount { path: b, .. }) => a == b,
+                (Edit::Port { index: a, .. }, Edit::Port { index: b, .. }) => a == b,
+                _ => false,
+            }
+    }
+
+    /// The change in words.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Edit::Env { container, name, value, was: None } => format!("{container}: env {name}={value} added"),
+            Edit::Env { container, name, value, was: Some(_) } => format!("{container}: env {name} set to {value}"),
+            Edit::Port { container, from, to, .. } => format!("{container}: port {from} moved to {to}"),
+            Edit::Handler { container, at, to, .. } => format!("{container}: {at} follows to port {to}"),
+            Edit::Mount { container, path, .. } => format!("{container}: {path} mounted"),
+        }
+    }
+}
+
+/// What is done to one list of a container: in this order, so that indices stay true.
+#[derive(Default)]
+struct ListOperations {
+    replaced: Vec<PatchOperation>,
+    removed: Vec<usize>,
+    appended: Vec<Value>,
+}
+
+impl ListOperations {
+    fn finish(mut self, container: &Value, at: &PointerBuf, key: &str, out: &mut Vec<PatchOperation>) {
+        let list = at.with_trailing_token(key);
+        let existing = items(container, key).len();
+        out.append(&mut self.replaced);
+        self.removed.sort_unstable();
+        self.removed.dedup();
+        if existing > 0 && self.removed.len() == existing {
+            out.push(if self.appended.is_empty() {
+                patch::remove(list)
+            } else {
+                patch::replace(list, Value::Array(self.appended))
+            });
+            return;
+        }
+        out.extend(self.removed.iter().rev().map(|index| patch::remove(list.with_trailing_token(*index))));
+        if self.appended.is_empty() {
+            return;
+        }
+        if container.get(key).is_some_and(Value::is_array) {
+            out.extend(self.appended.into_iter().map(|value| patch::add(list.with_trailing_token("-"), value)));
+        } else {
+            out.push(patch::add(list, Value::Array(self.appended)));
+        }
+    }
+}
+
+/// The last entry of that name, which is the one that counts.
+pub(super) fn env_entry<'v>(container: &'v Value, name: &str) -> Option<(usize, &'v Value)> {
+    items(container, "env").iter().enumerate().rev().find(|(_, entry)| text(entry, "name") == name)
+}
+
+/// The entry has that literal value; an absent value is an empty one.
+pub(super) fn has_value(entry: &Value, value: &str) -> bool {
+    text(entry, "value") == value && entry.get("valueFrom").is_none_or(Value::is_null)
+}
+
+/// Whether a handler may be addressed: `livenessProbe.httpGet`, never anything a forged annotation names.
+fn handler_path(at: &str) -> Option<Vec<&str>> {
+    let tokens: Vec<&str> = at.split('.').collect();
+    let (action, handler) = tokens.split_last()?;
+    (super::probes::ACTIONS.contains(action) && super::pod::HANDLERS.contains(&handler)).then_some(tokens)
+}
+
+fn handler_port<'v>(container: &'v Value, at: &str) -> Option<&'v Value> {
+    handler_path(at)?.into_iter().try_fold(container, |value, token| value.get(token))?.get("port")
+}
+
+fn port_entry(container: &Value, index: usize) -> Option<&Value> {
+    items(container, "ports").get(index)
+}
+
+fn is_port(value: Option<&Value>, port: u16) -> bool {
+    value.and_then(Value::as_u64) == Some(u64::from(port))
+}
+
+fn put_back(
+    edit: &Edit,
+    container: &Value,
+    at: &PointerBuf,
+    lists: &mut [ListOperations; 2],
+    out: &mut Vec<PatchOperation>,
+) {
+    match edit {
+        Edit::Env { name, value, was, .. } => {
+            let Some((index, entry)) = env_entry(container, name) else { return };
+            if !has_value(entry, value) {
+                return;
+            }
+            match was {
+                Some(was) if was.is_object() => {
+                    let entry = at.with_trailing_token("env").with_trailing_token(index);
+                    lists[0].replaced.push(patch::replace(entry, was.clone()));
+                }
+                _ => lists[0].removed.push(index),
+            }
+        }
+        Edit::Mount { volume, path, .. } => {
+            let found = items(container, "volumeMounts")
+                .iter()
+                .position(|mount| text(mount, "mountPath") == path && text(mount, "name") == volume);
+            lists[1].removed.extend(found);
+        }
+        Edit::Port { index, from, to, moved, .. } => {
+            let Some(entry) = port_entry(container, *index).filter(|entry| is_port(entry.get("containerPort"), *to))
+            else {
+                return;
+            };
+            let place = at.with_trailing_token("ports").with_trailing_token(*index);
+            out.push(patch::replace(place.with_trailing_token("containerPort"), *from));
+            for (key, value) in moved.iter().filter(|(key, _)| entry.get(key.as_str()).is_none()) {
+                out.push(patch::add(place.with_trailing_token(key), value.clone()));
+            }
+        }
+        Edit::Handler { at: handler, was, to, .. } => {
+            if is_port(handler_port(container, handler), *to) {
+                out.push(patch::replace(handler_pointer(at, handler), was.clone()));
+            }
+        }
+    }
+}
+
+fn handler_pointer(at: &PointerBuf, handler: &str) -> PointerBuf {
+    let mut pointer = at.clone();
+    handler.split('.').chain(["port"]).for_each(|token| pointer.push_back(token));
+    pointer
+}
+
+fn put_in_place(
+    edit: &Edit,
+    container: &Value,
+    at: &PointerBuf,
+    lists: &mut [ListOperations; 2],
+    out: &mut Vec<PatchOperation>,
+) {
+    match edit {
+        Edit::Env { name, value, .. } => {
+            let wanted = json!({"name": name, "value": value});
+            match env_entry(container, name) {
+                None => lists[0].appended.push(wanted),
+                Some((_, entry)) if has_value(entry, value) => {}
+                Some((index, _)) => {
+                    let entry = at.with_trailing_token("env").with_trailing_token(index);
+                    lists[0].replaced.push(patch::replace(entry, wanted));
+                }
+            }
+        }
+        Edit::Mount { volume, path, sub_path, .. } => {
+            let mounts = items(container, "volumeMounts");
+            if !mounts.iter().any(|mount| text(mount, "mountPath") == path) {
+                lists[1]
+                    .appended
+                    .push(json!({"name": volume, "mountPath": path, "subPath": sub_path, "readOnly": true}));
+            }
+        }
+        Edit::Port { index, to, moved, .. } => {
+            let Some(entry) = port_entry(container, *index) else { return };
+            let place = at.with_trailing_token("ports").with_trailing_token(*index);
+            if !is_port(entry.get("containerPort"), *to) {
+                out.push(patch::replace(place.with_trailing_token("containerPort"), *to));
+            }
+            for key in moved.keys().filter(|key| entry.get(key.as_str()).is_some()) {
+                out.push(patch::remove(place.with_trailing_token(key)));
+            }
+        }
+        Edit::Handler { at: handler, to, .. } => {
+            if handler_port(container, handler).is_some_and(|port| !is_port(Some(port), *to)) {
+                out.push(patch::replace(handler_pointer(at, handler), *to));
+            }
+        }
+    }
+}
+
+/// The operations that put `wanted` in place in one container and take `recorded` edits back that are not wanted.
+pub(super) fn operations(
+    container: &Value,
+    at: &PointerBuf,
+    wanted: &[&Edit],
+    recorded: &[&Edit],
+    out: &mut Vec<PatchOperation>,
+) {
+    let mut lists = [ListOperations::default(), ListOperations::default()];
+    for edit in recorded.iter().filter(|old| !wanted.iter().any(|new| new.same_place(old))) {
+        put_back(edit, container, at, &mut lists, out);
+    }
+    for edit in wanted {
+        put_in_place(edit, container, at, &mut lists, out);
+    }
+    let [env, mounts] = lists;
+    env.finish(container, at, "env", out);
+    mounts.finish(container, at, "volumeMounts", out);
+}

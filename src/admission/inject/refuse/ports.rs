@@ -1,0 +1,54 @@
+//! Ports that the proxy's image takes and cannot share.
+
+use std::collections::BTreeSet;
+
+use crate::admission::inject::context::Context;
+use crate::admission::inject::plan::InjectionPlan;
+use crate::admission::inject::pod::items;
+use crate::admission::inject::ports::tcp_port;
+use crate::admission::verdict::Denial;
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+
+/// Envoy's listeners, and what every AuthBridge image listens on.
+fn taken(plan: &InjectionPlan<'_>) -> BTreeSet<u16> {
+    let fixed = plan
+        .all_containers()
+        .filter(|container| [keys::CONTAINER_ENVOY, keys::CONTAINER_AUTHBRIDGE].contains(&container.name))
+        .flat_map(|container| container.ports.iter().map(|port| port.container_port));
+    let images = plan.all_containers().filter(|c| c.listens_on.is_some()).flat_map(|_| keys::AUTHBRIDGE_PORTS);
+    fixed.chain(images).collect()
+}
+
+/// All containers of a Pod share one network: two cannot listen on one port.
+pub(super) fn collision(cx: &Context<'_>, plan: &InjectionPlan<'_>) -> Option<Denial> {
+    let taken = taken(plan);
+    cx.subject.pod.all_containers().find_map(|(list, index, container)| {
+        let (entry, port) = items(container, "ports")
+            .iter()
+            .enumerate()
+            .find_map(|(entry, value)| tcp_port(value).filter(|port| taken.contains(port)).map(|port| (entry, port)))?;
+        let denial = Denial::new(
+            Reason::PortCollision,
+            422,
+            format!("port {port} is one the proxy listens on, and containers of a Pod share their ports"),
+            "let the application listen on another port, for instance 8000",
+        );
+        Some(denial.at(format!("spec.{list}[{index}].ports[{entry}].containerPort"), port.to_string()))
+    })
+}
+
+/// A port name that moves to the proxy must not be one the proxy has.
+pub(super) fn port_names(_: &Context<'_>, plan: &InjectionPlan<'_>) -> Option<Denial> {
+    plan.all_containers().find_map(|container| {
+        let mut seen = BTreeSet::new();
+        let name = container.ports.iter().filter_map(|port| port.name.as_deref()).find(|name| !seen.insert(*name))?;
+        let denial = Denial::new(
+            Reason::PortCollision,
+            422,
+            format!("the agent's port is named {name}, which is the name of a port of the proxy"),
+            "give the port another name, for instance http",
+        );
+        Some(denial.at("spec.containers[].ports[].name", name))
+    })
+}

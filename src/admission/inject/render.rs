@@ -1,0 +1,251 @@
+//! The plan as operations against the Pod as received.
+//!
+//! In: the raw Pod, what its status annotation records, the plan. Out: operations; none when everything is in place.
+//! Our elements are added where they belong, surviving ones repaired in place and moved as they are, and recorded
+//! ones that the plan does not want removed. Nothing else is touched.
+
+use serde_json::{Map, Value, json};
+
+use super::edit::{self, Edit};
+use super::plan::InjectionPlan;
+use super::pod::{PodView, text};
+use super::refuse::volumes::same_source;
+use super::repair;
+use super::status::{Record, Status};
+use crate::admission::patch::{self, PatchOperation, pointer};
+use crate::domain::keys;
+
+/// A part of the plan as JSON, with what is recorded about it.
+pub(super) struct Rendered {
+    /// The part.
+    pub(super) value: Value,
+    /// Its record in the new status.
+    pub(super) record: Record,
+}
+
+/// Where our elements stand in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Placement {
+    /// Ahead of everybody's.
+    First,
+    /// Behind everybody's.
+    Last,
+    /// Behind the first of the user's, in our own order.
+    Behind,
+}
+
+fn rendered<T: serde::Serialize>(parts: &[T], records: &[Record]) -> Vec<Rendered> {
+    parts
+        .iter()
+        .zip(records)
+        .map(|(part, record)| Rendered {
+            value: serde_json::to_value(part).expect("parts have text keys and no failing serialiser"),
+            record: record.clone(),
+        })
+        .collect()
+}
+
+/// The operations that make the Pod what the plan says.
+pub(super) fn operations(
+    pod: PodView<'_>,
+    recorded: &Status,
+    plan: &InjectionPlan<'_>,
+    status: &Status,
+) -> Vec<PatchOperation> {
+    let mut out = Vec::new();
+    user_containers(pod, recorded, plan, &mut out);
+    let init = rendered(&plan.init, &status.init);
+    let placement = if plan.init_first { Placement::First } else { Placement::Last };
+    list(pod, ("initContainers", placement), &init, recorded, &mut out);
+    list(pod, ("containers", Placement::Behind), &rendered(&plan.containers, &status.containers), recorded, &mut out);
+    volumes(pod, recorded, plan, &mut out);
+    identity(pod, recorded, plan, &mut out);
+    annotations(pod, plan, status, &mut out);
+    scheduling_gate(pod, &mut out);
+    out
+}
+
+/// Changes to the user's containers, ahead of anything that shifts an index.
+fn user_containers(pod: PodView<'_>, recorded: &Status, plan: &InjectionPlan<'_>, out: &mut Vec<PatchOperation>) {
+    if plan.edits.is_empty() && recorded.edits.is_empty() {
+        return;
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    for (index, container) in pod.list("containers").iter().enumerate() {
+        let name = text(container, "name");
+        if !seen.insert(name) {
+            continue;
+        }
+        let wanted: Vec<&Edit> = plan.edits.iter().filter(|edit| edit.container() == name).collect();
+        let at = pointer(["spec", "containers"]).with_trailing_token(index);
+        edit::operations(container, &at, &wanted, &recorded.edits_of(name), out);
+    }
+}
+
+/// An element of a list: one of ours by its place in the plan, or somebody's by its old index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slot {
+    Ours(usize),
+    Other(usize),
+}
+
+fn list(
+    pod: PodView<'_>,
+    (key, placement): (&str, Placement),
+    wanted: &[Rendered],
+    recorded: &Status,
+    out: &mut Vec<PatchOperation>,
+) {
+    let at = pointer(["spec", key]);
+    if !pod.has_list(key) {
+        if !wanted.is_empty() {
+            out.push(patch::add(at, wanted.iter().map(|part| part.value.clone()).collect::<Vec<_>>()));
+        }
+        return;
+    }
+    let mut current = Vec::new();
+    let mut gone = Vec::new();
+    for (index, element) in pod.list(key).iter().enumerate() {
+        let Some(record) = recorded.record(key, text(element, "name")) else {
+            current.push(Slot::Other(index));
+            continue;
+        };
+        match wanted.iter().position(|part| part.record.name == record.name) {
+            Some(which) if !current.contains(&Slot::Ours(which)) => {
+                repair::operations(element, &wanted[which], record, &at.with_trailing_token(index), out);
+                current.push(Slot::Ours(which));
+            }
+            _ => gone.push(index),
+        }
+    }
+    if current.is_empty() && wanted.is_empty() {
+        if !gone.is_empty() {
+            out.push(patch::remove(at));
+        }
+        return;
+    }
+    out.extend(gone.into_iter().rev().map(|index| patch::remove(at.with_trailing_token(index))));
+    for (place, slot) in target(&current, wanted.len(), placement).into_iter().enumerate() {
+        if current.get(place) == Some(&slot) {
+            continue;
+        }
+        if let Some(from) = current.iter().position(|here| *here == slot) {
+            out.push(patch::relocate(at.with_trailing_token(from), at.with_trailing_token(place)));
+            current.remove(from);
+        } else if let Slot::Ours(which) = slot {
+            let to = if place == current.len() { at.with_trailing_token("-") } else { at.with_trailing_token(place) };
+            out.push(patch::add(to, wanted[which].value.clone()));
+        }
+        current.insert(place, slot);
+    }
+}
+
+/// The order we want, moving as little as possible.
+fn target(current: &[Slot], wanted: usize, placement: Placement) -> Vec<Slot> {
+    let ours = (0..wanted).map(Slot::Ours);
+    let others = || current.iter().copied().filter(|slot| matches!(slot, Slot::Other(_)));
+    match placement {
+        Placement::First => ours.chain(others()).collect(),
+        Placement::Last => others().chain(ours).collect(),
+        Placement::Behind => {
+            let missing = ours.clone().filter(|slot| !current.contains(slot));
+            let as_is: Vec<Slot> = current.iter().copied().chain(missing).collect();
+            let in_order = as_is.iter().filter(|slot| matches!(slot, Slot::Ours(_))).copied().eq(ours.clone());
+            if in_order && matches!(as_is.first(), Some(Slot::Other(_))) {
+                as_is
+            } else {
+                others().chain(ours).collect()
+            }
+        }
+    }
+}
+
+fn volumes(pod: PodView<'_>, recorded: &Status, plan: &InjectionPlan<'_>, out: &mut Vec<PatchOperation>) {
+    let at = pointer(["spec", "volumes"]);
+    if !pod.has_list("volumes") {
+        if !plan.volumes.is_empty() {
+            out.push(patch::add(at, plan.volumes.iter().map(|volume| volume.value.clone()).collect::<Vec<_>>()));
+        }
+        return;
+    }
+    let present = pod.list("volumes");
+    let mut gone = Vec::new();
+    for (index, volume) in present.iter().enumerate() {
+        let Some(record) = recorded.record("volumes", text(volume, "name")) else { continue };
+        match plan.volumes.iter().find(|ours| ours.name == record.name) {
+            Some(ours) if same_source(volume, &ours.value) => {}
+            Some(ours) => out.push(patch::replace(at.with_trailing_token(index), ours.value.clone())),
+            None => gone.push(index),
+        }
+    }
+    let missing: Vec<_> =
+        plan.volumes.iter().filter(|ours| !present.iter().any(|volume| text(volume, "name") == ours.name)).collect();
+    if gone.len() == present.len() && !gone.is_empty() && missing.is_empty() {
+        out.push(patch::remove(at));
+        return;
+    }
+    out.extend(gone.into_iter().rev().map(|index| patch::remove(at.with_trailing_token(index))));
+    out.extend(missing.into_iter().map(|ours| patch::add(at.with_trailing_token("-"), ours.value.clone())));
+}
+
+/// ServiceAccount and fsGroup.
+fn identity(pod: PodView<'_>, recorded: &Status, plan: &InjectionPlan<'_>, out: &mut Vec<PatchOperation>) {
+    let now = pod.spec("serviceAccountName").and_then(Value::as_str);
+    let at = pointer(["spec", "serviceAccountName"]);
+    match (&plan.service_account, &recorded.service_account) {
+        (Some(name), _) if now != Some(name.as_str()) => out.push(patch::add(at, name.as_str())),
+        (None, Some(account)) if now == Some(account.now.as_str()) => out.push(
+            account
+                .was
+                .as_ref()
+                .map_or_else(|| patch::remove(at.clone()), |was| patch::replace(at.clone(), was.as_str())),
+        ),
+        _ => {}
+    }
+    let group = pod.security_context("fsGroup");
+    let context = pointer(["spec", "securityContext"]);
+    if plan.fs_group && group.is_none() {
+        out.push(match pod.spec("securityContext") {
+            Some(Value::Object(_)) => patch::add(context.with_trailing_token("fsGroup"), 0),
+            _ => patch::add(context, json!({"fsGroup": 0})),
+        });
+    } else if !plan.fs_group && recorded.fs_group && group.and_then(Value::as_i64) == Some(0) {
+        out.push(patch::remove(context.with_trailing_token("fsGroup")));
+    }
+}
+
+fn annotations(pod: PodView<'_>, plan: &InjectionPlan<'_>, status: &Status, out: &mut Vec<PatchOperation>) {
+    let status = serde_json::to_string(status).expect("the status has text keys and no failing serialiser");
+    let wanted = [
+        (keys::ANNOTATION_STATUS, Some(status.as_str())),
+        (keys::ANNOTATION_RUNTIME_CONFIG, plan.runtime_config.as_deref()),
+        (keys::ANNOTATION_CONFIG_HASH, Some(plan.config_hash.as_str())),
+    ];
+    if pod.annotations().is_none() {
+        let all: Map<String, Value> =
+            wanted.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?.into()))).collect();
+        out.push(patch::add(pointer(["metadata", "annotations"]), all));
+        return;
+    }
+    for (key, value) in wanted {
+        let at = || pointer(["metadata", "annotations", key]);
+        match (pod.annotation(key), value) {
+            (seen, Some(value)) if seen != Some(value) => out.push(patch::add(at(), value)),
+            (Some(_), None) => out.push(patch::remove(at())),
+            _ => {}
+        }
+    }
+}
+
+/// Every allowing answer takes our scheduling gate away (design, failure policy).
+pub(super) fn scheduling_gate(pod: PodView<'_>, out: &mut Vec<PatchOperation>) {
+    let gates = pod.list("schedulingGates");
+    let ours: Vec<usize> =
+        (0..gates.len()).filter(|index| text(&gates[*index], "name") == keys::SCHEDULING_GATE).collect();
+    let at = pointer(["spec", "schedulingGates"]);
+    if !ours.is_empty() && ours.len() == gates.len() {
+        out.push(patch::remove(at));
+    } else {
+        out.extend(ours.into_iter().rev().map(|index| patch::remove(at.with_trailing_token(index))));
+    }
+}

@@ -1,0 +1,161 @@
+//! A surviving container of ours: others may have been here (design, law 5).
+//!
+//! In: the container as it is, and as we would render it. Out: operations that put the protected fields back
+//! (command, args, restart policy, our ports, environment and mounts, user, group, capabilities). Image, resources,
+//! pull policy and whatever was added stay, unless we ourselves would now render another image or other resources.
+
+use serde_json::{Map, Value};
+
+use super::containers::env;
+use super::pod::{items, text};
+use super::render::Rendered;
+use super::status::Record;
+use crate::admission::patch::{self, PatchOperation, PointerBuf};
+use crate::domain::keys;
+
+/// `present` says everything that `ours` says; what defaulting added does not matter, empty texts may be dropped.
+fn covers(present: Option<&Value>, ours: &Value) -> bool {
+    match (present, ours) {
+        (None | Some(Value::Null), Value::String(text)) => text.is_empty(),
+        (Some(Value::Object(present)), Value::Object(ours)) => {
+            ours.iter().all(|(key, value)| covers(present.get(key), value))
+        }
+        (Some(Value::Array(present)), Value::Array(ours)) => {
+            present.len() == ours.len() && present.iter().zip(ours).all(|(present, ours)| covers(Some(present), ours))
+        }
+        (Some(present), ours) => present == ours,
+        (None, _) => false,
+    }
+}
+
+/// The operations on the container at `at`.
+pub(super) fn operations(
+    present: &Value,
+    ours: &Rendered,
+    recorded: &Record,
+    at: &PointerBuf,
+    out: &mut Vec<PatchOperation>,
+) {
+    for key in ["command", "args", "restartPolicy"] {
+        match (present.get(key).filter(|value| !value.is_null()), ours.value.get(key)) {
+            (Some(seen), Some(wanted)) if seen == wanted => {}
+            (_, Some(wanted)) => out.push(patch::add(at.with_trailing_token(key), wanted.clone())),
+            (Some(_), None) => out.push(patch::remove(at.with_trailing_token(key))),
+            (None, None) => {}
+        }
+    }
+    replaceable(present, ours, recorded, at, out);
+    security_context(present, ours, at, out);
+    entries(present, &ours.value, at, &PORTS, out);
+    entries(present, &ours.value, at, &ENV, out);
+    entries(present, &ours.value, at, &MOUNTS, out);
+}
+
+/// Image and resources: somebody else's wish stays while ours has not changed.
+fn replaceable(present: &Value, ours: &Rendered, recorded: &Record, at: &PointerBuf, out: &mut Vec<PatchOperation>) {
+    let unchanged = [recorded.image == ours.record.image, recorded.resources == ours.record.resources];
+    for (key, unchanged) in ["image", "resources"].into_iter().zip(unchanged) {
+        let seen = present.get(key).filter(|value| !value.is_null());
+        let wanted = ours.value.get(key);
+        if let Some(wanted) = wanted
+            && (seen.is_none() || !unchanged)
+            && seen != Some(wanted)
+        {
+            out.push(patch::add(at.with_trailing_token(key), wanted.clone()));
+        }
+    }
+}
+
+fn security_context(present: &Value, ours: &Rendered, at: &PointerBuf, out: &mut Vec<PatchOperation>) {
+    let at = at.with_trailing_token("securityContext");
+    let Some(wanted) = ours.value.get("securityContext") else { return };
+    let Some(seen) = present.get("securityContext").and_then(Value::as_object) else {
+        out.push(patch::add(at, wanted.clone()));
+        return;
+    };
+    for key in ["runAsUser", "runAsGroup"] {
+        if let Some(wanted) = wanted.get(key).filter(|wanted| seen.get(key) != Some(*wanted)) {
+            out.push(patch::add(at.with_trailing_token(key), wanted.clone()));
+        }
+    }
+    if let Some(wanted) = wanted.get("capabilities").filter(|wanted| !same_capabilities(seen, wanted)) {
+        out.push(patch::add(at.with_trailing_token("capabilities"), wanted.clone()));
+    }
+}
+
+/// The same are added, and at least ours are dropped.
+fn same_capabilities(context: &Map<String, Value>, wanted: &Value) -> bool {
+    let Some(seen) = context.get("capabilities") else { return false };
+    let all_in = |these: &[Value], those: &[Value]| these.iter().all(|value| those.contains(value));
+    all_in(items(seen, "add"), items(wanted, "add"))
+        && all_in(items(wanted, "add"), items(seen, "add"))
+        && all_in(items(wanted, "drop"), items(seen, "drop"))
+}
+
+/// How entries of a list are told apart, and which of those we did not render are ours all the same.
+struct EntryList {
+    key: &'static str,
+    same: fn(&Value, &Value) -> bool,
+    stale: fn(&Value) -> bool,
+}
+
+const PORTS: EntryList = EntryList {
+    key: "ports",
+    same: |seen, ours| {
+        text(seen, "name") == text(ours, "name") && (!text(ours, "name").is_empty() || covers(Some(seen), ours))
+    },
+    stale: |_| false,
+};
+const ENV: EntryList = EntryList {
+    key: "env",
+    same: |seen, ours| text(seen, "name") == text(ours, "name"),
+    stale: |seen| {
+        let name = text(seen, "name");
+        env::FROM_CONFIG.contains(&name) || env::FIXED.contains(&name)
+    },
+};
+const MOUNTS: EntryList = EntryList {
+    key: "volumeMounts",
+    same: |seen, ours| text(seen, "mountPath") == text(ours, "mountPath"),
+    stale: |seen| keys::OUR_VOLUMES.contains(&text(seen, "name")),
+};
+
+/// A literal must not come with a reference, nor a reference with a literal.
+fn matches(seen: &Value, ours: &Value) -> bool {
+    covers(Some(seen), ours)
+        && ["value", "valueFrom"].iter().all(|key| {
+            ours.get(key).is_some() || seen.get(key).is_none_or(|value| value.is_null() || value.as_str() == Some(""))
+        })
+}
+
+/// Puts our entries back, once each; entries that others added stay.
+fn entries(present: &Value, ours: &Value, at: &PointerBuf, list: &EntryList, out: &mut Vec<PatchOperation>) {
+    let (seen, wanted) = (items(present, list.key), items(ours, list.key));
+    let at = at.with_trailing_token(list.key);
+    let mut placed = vec![false; wanted.len()];
+    let mut extra = Vec::new();
+    for (index, entry) in seen.iter().enumerate() {
+        match wanted.iter().position(|wanted| (list.same)(entry, wanted)) {
+            Some(which) if placed[which] => extra.push(index),
+            Some(which) => {
+                placed[which] = true;
+                if !matches(entry, &wanted[which]) {
+                    out.push(patch::replace(at.with_trailing_token(index), wanted[which].clone()));
+                }
+            }
+            None if (list.stale)(entry) => extra.push(index),
+            None => {}
+        }
+    }
+    out.extend(extra.into_iter().rev().map(|index| patch::remove(at.with_trailing_token(index))));
+    let missing: Vec<Value> =
+        wanted.iter().zip(&placed).filter(|(_, placed)| !**placed).map(|(entry, _)| entry.clone()).collect();
+    if missing.is_empty() {
+        return;
+    }
+    if present.get(list.key).is_some_and(Value::is_array) {
+        out.extend(missing.into_iter().map(|entry| patch::add(at.with_trailing_token("-"), entry)));
+    } else {
+        out.push(patch::add(at, Value::Array(missing)));
+    }
+}

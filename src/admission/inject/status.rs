@@ -1,0 +1,136 @@
+//! The status annotation `kagenti.io/authbridge-status`: what we added, part by part (design, law 5).
+//!
+//! JSON. Users can write it, too; so it is read as a hint about what may be taken out or repaired, never as a proof
+//! that something is there: only names of ours count, and the plan is made all the same.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::digest;
+use super::edit::Edit;
+use super::plan::{Container, InjectionPlan, Volume};
+use super::pod::PodView;
+use crate::domain::keys;
+use crate::domain::mode::Mode;
+
+/// The format's version.
+const VERSION: u8 = 1;
+
+/// One part as we rendered it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// Its name.
+    pub(super) name: String,
+    /// Digest of the whole part.
+    #[serde(default)]
+    pub(super) digest: String,
+    /// The image of a container: when it is still what we would render, another one in the Pod is somebody's wish.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) image: String,
+    /// Digest of a container's resources, for the same reason.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) resources: String,
+}
+
+/// The ServiceAccount we set, and what was there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Account {
+    /// What we set.
+    pub(super) now: String,
+    /// What the Pod had; absent when it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) was: Option<String>,
+}
+
+/// Everything we added to one Pod.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Status {
+    /// Format version.
+    pub(super) version: u8,
+    /// The mode that was built.
+    pub(super) mode: String,
+    /// Init containers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) init: Vec<Record>,
+    /// Regular containers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) containers: Vec<Record>,
+    /// Volumes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) volumes: Vec<Record>,
+    /// Changes to the user's containers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) edits: Vec<Edit>,
+    /// The ServiceAccount.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) service_account: Option<Account>,
+    /// The Pod's fsGroup is ours.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) fs_group: bool,
+    /// The configuration hash that the template carried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) template_hash: Option<String>,
+}
+
+fn container(container: &Container<'_>) -> Record {
+    Record {
+        name: container.name.to_owned(),
+        digest: digest::of_part(container),
+        image: container.image.clone().into_owned(),
+        resources: digest::of_part(container.resources),
+    }
+}
+
+fn volume(volume: &Volume) -> Record {
+    Record { name: volume.name.to_owned(), digest: digest::of_part(&volume.value), ..Record::default() }
+}
+
+impl Status {
+    /// What the Pod's annotation says, as far as it can be read and names parts of ours.
+    pub(super) fn read(pod: PodView<'_>) -> Option<Self> {
+        let mut status: Status = serde_json::from_str(pod.annotation(keys::ANNOTATION_STATUS)?).ok()?;
+        for list in [&mut status.init, &mut status.containers] {
+            list.retain(|part| keys::OUR_CONTAINERS.contains(&part.name.as_str()));
+        }
+        status.volumes.retain(|part| keys::OUR_VOLUMES.contains(&part.name.as_str()));
+        Some(status)
+    }
+
+    /// The status of a plan for the Pod as it was before us.
+    pub(super) fn of(plan: &InjectionPlan<'_>, mode: Mode, before: PodView<'_>) -> Self {
+        let was = Some(before.spec("serviceAccountName").and_then(Value::as_str).unwrap_or(""))
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned);
+        Self {
+            version: VERSION,
+            mode: mode.as_str().to_owned(),
+            init: plan.init.iter().map(container).collect(),
+            containers: plan.containers.iter().map(container).collect(),
+            volumes: plan.volumes.iter().map(volume).collect(),
+            edits: plan.edits.clone(),
+            service_account: plan.service_account.clone().map(|now| Account { now, was }),
+            fs_group: plan.fs_group,
+            template_hash: before.annotation(keys::ANNOTATION_CONFIG_HASH).map(str::to_owned),
+        }
+    }
+
+    /// The recorded containers of a list.
+    pub(super) fn records(&self, list: &str) -> &[Record] {
+        match list {
+            "initContainers" => &self.init,
+            "containers" => &self.containers,
+            _ => &self.volumes,
+        }
+    }
+
+    /// The record of that name in a list.
+    pub(super) fn record(&self, list: &str, name: &str) -> Option<&Record> {
+        self.records(list).iter().find(|record| record.name == name)
+    }
+
+    /// The changes to the container of that name.
+    pub(super) fn edits_of(&self, container: &str) -> Vec<&Edit> {
+        self.edits.iter().filter(|edit| edit.container() == container).collect()
+    }
+}

@@ -1,0 +1,79 @@
+//! Taking out what the status annotation says we added: for `uninject`, for Pods that are no longer injected, and to
+//! see the Pod as it was before us when we are called again.
+//!
+//! What somebody changed since is left as it is; only what is still ours goes.
+
+use serde_json::Value;
+
+use super::edit;
+use super::pod::{PodView, text};
+use super::status::Status;
+use crate::admission::patch::{self, PatchOperation, pointer};
+use crate::domain::keys;
+
+/// The operations, in an order in which every path is true when its turn comes.
+pub(super) fn operations(pod: PodView<'_>, status: &Status) -> Vec<PatchOperation> {
+    let mut out = Vec::new();
+    for (index, container) in pod.list("containers").iter().enumerate() {
+        let name = text(container, "name");
+        let recorded = status.edits_of(name);
+        if !recorded.is_empty() {
+            let at = pointer(["spec", "containers"]).with_trailing_token(index);
+            edit::operations(container, &at, &[], &recorded, &mut out);
+        }
+    }
+    for list in ["initContainers", "containers", "volumes"] {
+        elements(pod, list, status, &mut out);
+    }
+    account(pod, status, &mut out);
+    annotations(pod, status, &mut out);
+    out
+}
+
+/// Removes our elements of a list, from the back; a list that would be empty goes as a whole.
+fn elements(pod: PodView<'_>, list: &str, status: &Status, out: &mut Vec<PatchOperation>) {
+    let items = pod.list(list);
+    let ours: Vec<usize> =
+        (0..items.len()).filter(|i| status.record(list, text(&items[*i], "name")).is_some()).collect();
+    let at = pointer(["spec", list]);
+    if !ours.is_empty() && ours.len() == items.len() {
+        out.push(patch::remove(at));
+    } else {
+        out.extend(ours.into_iter().rev().map(|index| patch::remove(at.with_trailing_token(index))));
+    }
+}
+
+fn account(pod: PodView<'_>, status: &Status, out: &mut Vec<PatchOperation>) {
+    let at = || pointer(["spec", "serviceAccountName"]);
+    if let Some(account) = &status.service_account
+        && pod.spec("serviceAccountName").and_then(Value::as_str) == Some(account.now.as_str())
+    {
+        out.push(account.was.as_ref().map_or_else(|| patch::remove(at()), |was| patch::replace(at(), was.as_str())));
+    }
+    if status.fs_group && pod.security_context("fsGroup").and_then(Value::as_i64) == Some(0) {
+        let alone = pod.spec("securityContext").and_then(Value::as_object).is_some_and(|context| context.len() == 1);
+        let context = pointer(["spec", "securityContext"]);
+        out.push(patch::remove(if alone { context } else { context.with_trailing_token("fsGroup") }));
+    }
+}
+
+fn annotations(pod: PodView<'_>, status: &Status, out: &mut Vec<PatchOperation>) {
+    let Some(present) = pod.annotations() else { return };
+    let mut gone: Vec<&str> = [keys::ANNOTATION_STATUS, keys::ANNOTATION_RUNTIME_CONFIG]
+        .into_iter()
+        .filter(|key| present.contains_key(*key))
+        .collect();
+    let hash = keys::ANNOTATION_CONFIG_HASH;
+    match (&status.template_hash, pod.annotation(hash)) {
+        (Some(was), Some(now)) if was != now => {
+            out.push(patch::replace(pointer(["metadata", "annotations", hash]), was.as_str()));
+        }
+        (None, Some(_)) => gone.push(hash),
+        _ => {}
+    }
+    if gone.len() == present.len() {
+        out.push(patch::remove(pointer(["metadata", "annotations"])));
+    } else {
+        out.extend(gone.into_iter().map(|key| patch::remove(pointer(["metadata", "annotations", key]))));
+    }
+}

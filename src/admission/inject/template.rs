@@ -1,0 +1,124 @@
+//! The warn-only review of what makes Pods: the same decision, taken about its template (design, section 1).
+//!
+//! Never refuses, never changes: the decision becomes warnings, because what a Pod's review says never reaches the
+//! person who applies a Deployment.
+
+use serde_json::Value;
+
+use super::assess::{Decided, Source, assess};
+use super::decide::Subject;
+use super::pod::{PodView, text};
+use super::{Received, narrate, object, once};
+use crate::admission::explanation::Explanation;
+use crate::admission::verdict::{Verdict, Warning};
+use crate::api::review::Request;
+use crate::config::snapshot::Snapshot;
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::domain::workload::{Workload, WorkloadKind};
+
+/// Where each kind keeps its template.
+const TEMPLATES: [(&str, &[&str]); 5] = [
+    ("Deployment", &["spec", "template"]),
+    ("StatefulSet", &["spec", "template"]),
+    ("DaemonSet", &["spec", "template"]),
+    ("Job", &["spec", "template"]),
+    ("CronJob", &["spec", "jobTemplate", "spec", "template"]),
+];
+
+/// The template inside an object of that kind.
+fn template<'v>(object: &'v Value, kind: &str) -> Option<&'v Value> {
+    let (_, path) = TEMPLATES.iter().find(|(known, _)| *known == kind)?;
+    path.iter().try_fold(object, |value, key| value.get(*key))
+}
+
+/// The workload its Pods will belong to: a Job that a CronJob made answers for the CronJob.
+fn workload(request: &Request<'_>, object: &Value) -> Workload {
+    let metadata = object.get("metadata").unwrap_or(&Value::Null);
+    let name = [text(metadata, "name"), text(metadata, "generateName").trim_end_matches('-')]
+        .into_iter()
+        .find(|name| !name.is_empty())
+        .or(request.name.as_deref())
+        .unwrap_or("");
+    let kind = WorkloadKind::from_group_kind(&request.kind.group, &request.kind.kind).unwrap_or(WorkloadKind::Unknown);
+    let own = Workload { kind, name: name.to_owned() };
+    if kind != WorkloadKind::Job {
+        return own;
+    }
+    super::pod::items(metadata, "ownerReferences")
+        .iter()
+        .find(|owner| owner.get("controller") == Some(&Value::Bool(true)) && text(owner, "kind") == "CronJob")
+        .filter(|owner| text(owner, "apiVersion").starts_with("batch/"))
+        .map_or(own, |owner| Workload { kind: WorkloadKind::CronJob, name: text(owner, "name").to_owned() })
+}
+
+/// The review of one workload.
+pub(in crate::admission) fn review_workload(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
+    let Ok(value) = object(request.object) else { return Verdict::skipped(Reason::Undecodable) };
+    let is_going = value.get("metadata").is_some_and(|metadata| metadata.get("deletionTimestamp").is_some());
+    let Some(template) = template(&value, &request.kind.kind).filter(|_| !is_going) else {
+        return Verdict::skipped(Reason::NothingToInject);
+    };
+    let Ok(received) = Received::new(template) else { return Verdict::skipped(Reason::Undecodable) };
+    let Ok(pod) = PodView::new(&received.before) else { return Verdict::skipped(Reason::Undecodable) };
+    let workload = workload(request, &value);
+    let whose = format!("Pods of {} {}/{}", workload.kind.as_str(), request.namespace(), workload.name);
+    let subject = Subject { pod, namespace: request.namespace(), snapshot };
+    let (reason, sentence, found, more) = match assess(subject, Source::Template(&workload)) {
+        Decided::Skip(reason, effective, more) => {
+            let sentence = untouched(&whose, reason, &value);
+            (reason, sentence, effective.map(|effective| effective.warnings).unwrap_or_default(), more)
+        }
+        Decided::Deny(refused) => {
+            let found = refused.effective.map(|effective| effective.warnings).unwrap_or_default();
+            let sentence =
+                format!("{whose} will be refused: {}. What to do: {}", refused.denial.sentence, refused.denial.remedy);
+            (refused.denial.reason, Some(sentence), found, Vec::new())
+        }
+        Decided::Inject(decided) => {
+            let (cx, plan) = *decided;
+            let parts: Vec<&str> = plan.all_containers().map(|container| container.name).collect();
+            let account = plan.service_account.map_or_else(String::new, |name| format!("; ServiceAccount {name}"));
+            let mode = &cx.effective.mode;
+            let sentence =
+                format!("{whose} get {} (mode {}, {}{account})", parts.join(", "), mode.value.as_str(), mode.layer);
+            (Reason::Injected, Some(sentence), cx.effective.warnings, plan.warnings)
+        }
+    };
+    let decision = sentence.map(|sentence| Warning::new(reason, sentence)).into_iter().collect();
+    let warnings = if found.is_empty() && more.is_empty() { decision } else { once(decision, once(found, more)) };
+    Verdict { warnings, ..Verdict::skipped(reason) }
+}
+
+/// Silence for what was never meant for us; a word where somebody may have expected injection.
+fn untouched(whose: &str, reason: Reason, object: &Value) -> Option<String> {
+    match reason {
+        Reason::SystemNamespace | Reason::NoContainers => None,
+        Reason::NoTypeLabel => {
+            let labels = object.get("metadata").and_then(|metadata| metadata.get("labels"))?;
+            labels.get(keys::LABEL_TYPE)?;
+            Some(format!(
+                "{whose} stay as they are: label {} stands on the workload and not on its Pod template, \
+                 spec.template.metadata.labels",
+                keys::LABEL_TYPE
+            ))
+        }
+        _ => Some(format!("{whose} stay as they are: {}", reason.sentence())),
+    }
+}
+
+/// The tree behind the review of a workload.
+pub(in crate::admission) fn explain_workload(
+    request: &Request<'_>,
+    snapshot: &Snapshot,
+    verdict: &Verdict,
+) -> Explanation {
+    let value = object(request.object).unwrap_or(Value::Null);
+    let workload = workload(request, &value);
+    let subject = format!("{} {}/{}", request.kind.kind, request.namespace(), workload.name);
+    let tree = Explanation::of(&subject, verdict);
+    match template(&value, &request.kind.kind) {
+        Some(template) => narrate::tree(tree, template, request.namespace(), snapshot, Source::Template(&workload)),
+        None => tree,
+    }
+}

@@ -1,0 +1,45 @@
+//! The engine as a whole, through `evaluate`: goldens, the numbered cases of the spec, laws for any Pod.
+
+mod golden;
+
+use serde_json::{Value, json};
+
+use super::fixtures;
+use super::pod::text;
+use super::*;
+
+/// Names of the elements of a list, in order; none when it is absent.
+fn names(list: &Value) -> Vec<&str> {
+    list.as_array().map(|list| list.iter().map(|element| text(element, "name")).collect()).unwrap_or_default()
+}
+
+/// The Pod after the review; it must be allowed.
+fn injected(pod: &Value, snapshot: &Snapshot) -> Value {
+    let verdict = fixtures::review_pod(pod, snapshot);
+    assert!(verdict.allowed(), "{:?}", verdict.outcome);
+    fixtures::applied(pod, &verdict)
+}
+
+/// The Pod of the fixtures with labels set.
+fn labelled(labels: &[(&str, &str)]) -> Value {
+    let mut pod = fixtures::pod();
+    for (key, value) in labels {
+        pod["metadata"]["labels"][*key] = json!(value);
+    }
+    pod
+}
+
+/// The Pod of the fixtures with annotations.
+fn annotated(annotations: &[(&str, &str)]) -> Value {
+    let mut pod = fixtures::pod();
+    for (key, value) in annotations {
+        pod["metadata"]["annotations"][*key] = json!(value);
+    }
+    pod
+}
+
+/// The runtime configuration inside the Pod.
+fn runtime_config(pod: &Value) -> Value {
+    let text = pod["metadata"]["annotations"][crate::domain::keys::ANNOTATION_RUNTIME_CONFIG].as_str().unwrap();
+    serde_saphyr::from_str(text).unwrap()
+}
