@@ -127,19 +127,17 @@ pub const PATH_CLIENT_SECRET: &str = "/shared/client-secret.txt";
 pub const PATH_SVID: &str = "/opt";
 
 /// Port name: Envoy's outbound listener.
-pub const PORT_ENVOY_OUTBOUND: &str = "envoy-outbound";
+pub const PORT_NAME_ENVOY_OUTBOUND: &str = "envoy-outbound";
 /// Port name: Envoy's inbound listener.
-pub const PORT_ENVOY_INBOUND: &str = "envoy-inbound";
+pub const PORT_NAME_ENVOY_INBOUND: &str = "envoy-inbound";
 /// Port name: Envoy's admin interface.
-pub const PORT_ENVOY_ADMIN: &str = "envoy-admin";
+pub const PORT_NAME_ENVOY_ADMIN: &str = "envoy-admin";
 /// Port name: the ext_proc server.
-pub const PORT_EXT_PROC: &str = "ext-proc";
+pub const PORT_NAME_EXT_PROC: &str = "ext-proc";
 /// Port name: where the proxy of mode proxy-sidecar receives.
-pub const PORT_REVERSE_PROXY: &str = "reverse-proxy";
+pub const PORT_NAME_REVERSE_PROXY: &str = "reverse-proxy";
 /// Port name: where the proxy of mode proxy-sidecar takes the agent's own calls.
-pub const PORT_FORWARD_PROXY: &str = "forward-proxy";
-/// The ext_proc server's port, fixed in the image.
-pub const EXT_PROC_PORT: u16 = 9090;
+pub const PORT_NAME_FORWARD_PROXY: &str = "forward-proxy";
 /// Health, statistics and session ports, fixed in every AuthBridge image.
 pub const AUTHBRIDGE_PORTS: [u16; 3] = [9091, 9093, 9094];
 /// The transparent listener of some AuthBridge images.

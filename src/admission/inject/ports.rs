@@ -47,7 +47,7 @@ pub(super) fn tcp_port(entry: &Value) -> Option<u16> {
 }
 
 fn is_reserved(port: u16) -> bool {
-    port == keys::EXT_PROC_PORT || port == keys::TRANSPARENT_PORT || keys::AUTHBRIDGE_PORTS.contains(&port)
+    port == keys::PORT_EXT_PROC || port == keys::TRANSPARENT_PORT || keys::AUTHBRIDGE_PORTS.contains(&port)
 }
 
 fn free(from: u32, used: &mut BTreeSet<u16>) -> Option<u16> {
@@ -96,7 +96,7 @@ pub(super) fn takeover(pod: PodView<'_>) -> Result<Takeover, Box<Denial>> {
     };
     let backend = free(u32::from(reverse) + 1, &mut used).ok_or_else(|| no_port(reverse))?;
     let forward = free(u32::from(FIRST_FORWARD_PORT), &mut used).ok_or_else(|| no_port(FIRST_FORWARD_PORT))?;
-    let mut ports = vec![Port::tcp(keys::PORT_REVERSE_PROXY, reverse)];
+    let mut ports = vec![Port::tcp(keys::PORT_NAME_REVERSE_PROXY, reverse)];
     let mut edits = Vec::new();
     if let Some((container_index, port_index, _)) = app {
         let container = &pod.list("containers")[container_index];
@@ -104,7 +104,7 @@ pub(super) fn takeover(pod: PodView<'_>) -> Result<Takeover, Box<Denial>> {
         lead_to_proxy(entry, reverse, &mut ports);
         edits = move_agent(container, port_index, (reverse, backend));
     }
-    ports.push(Port::tcp(keys::PORT_FORWARD_PROXY, forward));
+    ports.push(Port::tcp(keys::PORT_NAME_FORWARD_PROXY, forward));
     Ok(Takeover { reverse, backend, forward, ports, edits, declared: app.is_some() })
 }
 
@@ -121,7 +121,7 @@ fn lead_to_proxy(entry: &Value, reverse: u16, ports: &mut Vec<Port>) {
     let leads = leads(entry);
     let name = Some(text(entry, "name")).filter(|name| !name.is_empty());
     let (host_port, host_ip) = (leads.get("hostPort").cloned(), leads.get("hostIP").cloned());
-    if name == Some(keys::PORT_REVERSE_PROXY) {
+    if name == Some(keys::PORT_NAME_REVERSE_PROXY) {
         ports[0].host_port = host_port;
         ports[0].host_ip = host_ip;
     } else if !leads.is_empty() {

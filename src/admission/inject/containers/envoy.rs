@@ -12,10 +12,10 @@ use crate::domain::keys;
 pub(super) fn ports(cx: &Context<'_>) -> Vec<Port> {
     let proxy = &cx.effective.resolved.proxy;
     vec![
-        Port::tcp(keys::PORT_ENVOY_OUTBOUND, proxy.port.value),
-        Port::tcp(keys::PORT_ENVOY_INBOUND, proxy.inbound_port.value),
-        Port::tcp(keys::PORT_ENVOY_ADMIN, proxy.admin_port.value),
-        Port::tcp(keys::PORT_EXT_PROC, keys::EXT_PROC_PORT),
+        Port::tcp(keys::PORT_NAME_ENVOY_OUTBOUND, proxy.port.value),
+        Port::tcp(keys::PORT_NAME_ENVOY_INBOUND, proxy.inbound_port.value),
+        Port::tcp(keys::PORT_NAME_ENVOY_ADMIN, proxy.admin_port.value),
+        Port::tcp(keys::PORT_NAME_EXT_PROC, keys::PORT_EXT_PROC),
     ]
 }
 
