@@ -27,7 +27,7 @@ fn image<'a>(field: &'a Field<Option<String>>, key: &str) -> Result<Cow<'a, str>
         _ => Err(Box::new(
             Denial::new(
                 Reason::ImageMissing,
-                500,
+                503,
                 format!("the platform file names no image under images.{key}, and a sidecar needs it"),
                 format!(
                     "set images.{key} in key config.yaml of ConfigMap {} in Drawbridge's namespace",
