@@ -5,7 +5,7 @@ export CARGO_TERM_COLOR ?= never
 
 .DEFAULT_GOAL := help
 .PHONY: help test test-peers lint unit controlplane
-.PHONY: manifests
+.PHONY: manifests docs
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,3 +29,6 @@ test-peers: ## the suites that need heavy peers
 
 manifests: ## write manifests/ from the code
 	$(CARGO) run -q --locked -- render --out-dir manifests
+
+docs: ## write the generated reference of the README
+	DRAWBRIDGE_REFRESH=1 $(CARGO) test -q --locked --test readme the_reference

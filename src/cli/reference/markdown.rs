@@ -25,6 +25,7 @@ pub const SECTIONS: &[Section] = &[
     Section { name: "gates", text: gates },
     Section { name: "platform", text: platform },
     Section { name: "reasons", text: reasons },
+    Section { name: "metrics", text: metrics },
 ];
 
 /// `document` with every generated section in place; `None` names a section whose markers are missing.
@@ -135,4 +136,10 @@ fn reasons() -> String {
         vec![format!("`{}`", reason.code()), reason.class().as_str().to_owned(), reason.sentence().to_owned()]
     });
     table(&["code", "class", "meaning"], rows)
+}
+
+/// Every metric.
+fn metrics() -> String {
+    let rows = super::metrics::metrics().into_iter().map(|(name, help)| vec![format!("`{name}`"), help]);
+    table(&["metric", "meaning"], rows)
 }

@@ -4,3 +4,4 @@
 
 pub mod keys;
 pub mod markdown;
+pub mod metrics;
