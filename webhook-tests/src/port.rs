@@ -41,3 +41,26 @@ impl Port {
         self.address
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind;
+    use tokio::net::{TcpListener, TcpStream};
+
+    #[tokio::test]
+    async fn a_server_may_take_a_held_port_again_and_again_and_nobody_else_is_given_it() {
+        let port = Port::reserve().unwrap();
+        for _ in 0..2 {
+            let server = TcpListener::bind(port.address()).await.unwrap();
+            let client = TcpStream::connect(port.address()).await.unwrap();
+            drop((server, client));
+        }
+        // What `bind(0)` and `connect` go by when they look for a port.
+        let other = TcpSocket::new_v4().unwrap();
+        assert_eq!(other.bind(port.address()).map_err(|error| error.kind()), Err(ErrorKind::AddrInUse));
+        let address = port.address();
+        drop(port);
+        TcpSocket::new_v4().unwrap().bind(address).unwrap();
+    }
+}
