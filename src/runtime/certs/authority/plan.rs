@@ -63,9 +63,11 @@ impl Lifetimes {
         (self.leaf.min(self.authority) / 60).clamp(20, 10_000)
     }
 
-    /// When a certificate that was issued for `root`'s validity is due for renewal: two thirds of its life.
+    /// When an authority is due for renewal: two thirds of its life, counted from its issue. One that is valid for no
+    /// longer than our back-dating was not made here, and is taken as not back-dated.
     fn due(&self, root: &Root) -> Millis {
-        let issued = (root.not_before + self.backdate).min(root.not_after);
+        let back_dated = root.not_after - root.not_before > self.backdate;
+        let issued = root.not_before + if back_dated { self.backdate } else { 0 };
         issued + (root.not_after - issued) / 3 * 2
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{DAY, Fake};
 use crate::runtime::certs::authority::plan::*;
-use crate::runtime::certs::root::Millis;
+use crate::runtime::certs::root::{Millis, Root};
 use crate::runtime::certs::trust::{Observed, Trust};
 
 /// What a row starts from: an authority of day 0 that is published, served, and in the Secret; the row changes it.
@@ -112,6 +112,18 @@ fn the_authority_rotates_at_two_thirds_with_overlap() {
     assert_eq!(promoted.plan(), (KEEP, None, None), "this replica has not seen the new root everywhere");
     promoted.trusted.push((new, 245 * DAY - 10_000));
     assert_eq!(promoted.plan(), (KEEP, Some(new), None));
+}
+
+#[test]
+fn somebody_s_short_lived_authority_is_renewed_in_time_too() {
+    let root = Root { not_before: 10 * DAY, not_after: 11 * DAY, ..authority(9, 0).root() };
+    let at = |now: Millis| {
+        let mut world = World::steady(now);
+        world.secret = Secret::Present(content(Ok(Fake(root))));
+        world.plan().0
+    };
+    assert_eq!(at(10 * DAY + DAY / 2), KEEP);
+    assert_eq!(at(10 * DAY + DAY / 3 * 2), SecretStep::Replace(Change::Introduce));
 }
 
 #[test]
