@@ -38,3 +38,12 @@ impl Snapshot {
         self.view.namespaces.get(name)
     }
 }
+
+/// A snapshot together with the configuration it was made from: what controllers plan with.
+#[derive(Debug, Clone)]
+pub struct Published {
+    /// The snapshot in force.
+    pub snapshot: Arc<Snapshot>,
+    /// The platform configuration, over the template of the operator's namespace.
+    pub platform: Arc<Platform>,
+}

@@ -1,1 +1,35 @@
 //! What an injected Pod needs, made ahead of it: one folder per concern, plans pure, writes fenced.
+//!
+//! In: the feed of the watches, the configuration in force, the term of leadership. Out: writes, through a client that
+//! refuses them without the Lease. Every controller is a row: which items a change concerns, and what to do about one.
+
+pub mod gate;
+pub mod namespace_config;
+pub mod rbac;
+pub mod scaffold;
+pub mod service_account;
+pub mod waiting;
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+pub use scaffold::metrics::ControllerMetrics;
+use scaffold::plan::Row;
+pub use scaffold::run::Deps;
+
+/// Every controller; what comes first is planned first.
+const ALWAYS: [Row; 3] = [service_account::plan::ROW, namespace_config::plan::ROW, waiting::plan::ROW];
+
+/// Runs the controllers until the watches end; `gate` adds the one of failure mode gate.
+pub async fn run(deps: Deps, gate: bool) {
+    let mut rows = ALWAYS.to_vec();
+    if gate {
+        rows.push(gate::plan::ROW);
+    }
+    scaffold::run::run(rows, deps, jitter).await;
+}
+
+/// A number in 0..1.
+fn jitter() -> f64 {
+    let bits = RandomState::new().build_hasher().finish() >> 40;
+    f64::from(u32::try_from(bits).unwrap_or_default()) / f64::from(1u32 << 24)
+}

@@ -186,6 +186,8 @@ pub const OPERATOR_NAMESPACE: &str = "kagenti-system";
 pub const SYSTEM_NAMESPACES: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
 /// ConfigMap that parametrises the gate policy; key `types`.
 pub const CONFIG_MAP_GATE: &str = "drawbridge-gate";
+/// Key of [`CONFIG_MAP_GATE`]: the types of Pods that are gated, separated by commas.
+pub const KEY_GATE_TYPES: &str = "types";
 /// ConfigMap with the platform file, key `config.yaml`.
 pub const CONFIG_MAP_PLATFORM: &str = "kagenti-platform-config";
 /// ConfigMap with the feature gates, key `feature-gates.yaml`.

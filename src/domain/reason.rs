@@ -114,6 +114,7 @@ reasons! {
     CombinedIncomplete, Warning, "gate combinedSidecar is on and the envoy decision is no, so nothing intercepts traffic";
     NotIntercepted, Warning, "traffic of this Pod is not intercepted, because the proxy is switched off";
     OverrideNotAllowed, Warning, "a key of a namespace ConfigMap is not among namespaceOverrides and was ignored";
+    GatedWithoutController, Warning, "the Pod was created while no webhook answered and nobody makes it again; it waits behind the gate";
     KeyWithoutEffect, Warning, "a configuration key that an earlier operator knew has no effect";
     CertificateExpiring, Warning, "a certificate of the webhook is about to expire and was not renewed in time";
     AuthorityRepaired, Warning, "the certificate authority's Secret was damaged and has been put back";

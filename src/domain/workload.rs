@@ -87,6 +87,32 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// The workload of a ReplicaSet: the Deployment whose hash its name ends in, or itself. `hash` is label
+    /// `pod-template-hash` of its template.
+    #[must_use]
+    pub fn of_replica_set(name: &str, hash: Option<&str>) -> Self {
+        let deployment = hash
+            .filter(|hash| !hash.is_empty())
+            .and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'))
+            .filter(|rest| !rest.is_empty());
+        match deployment {
+            Some(deployment) => Self { kind: WorkloadKind::Deployment, name: deployment.to_owned() },
+            None => Self { kind: WorkloadKind::ReplicaSet, name: name.to_owned() },
+        }
+    }
+
+    /// The workload of a Job whose controller is `controller` (group, kind, name): its CronJob, also for
+    /// `kubectl create job --from=cronjob/…`, or itself.
+    #[must_use]
+    pub fn of_job(name: &str, controller: Option<(&str, &str, &str)>) -> Self {
+        match controller {
+            Some((group, kind, owner)) if WorkloadKind::from_group_kind(group, kind) == Some(WorkloadKind::CronJob) => {
+                Self { kind: WorkloadKind::CronJob, name: owner.to_owned() }
+            }
+            _ => Self { kind: WorkloadKind::Job, name: name.to_owned() },
+        }
+    }
+
     /// The dedicated ServiceAccount of this workload (`spec/authbridge-webhook.md` 3.5).
     #[must_use]
     pub fn service_account(&self) -> &str {

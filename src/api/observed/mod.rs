@@ -264,3 +264,12 @@ pub struct Change {
     /// What it is now; `None`: gone, or no longer of interest.
     pub now: Option<Arc<Observed>>,
 }
+
+/// One message from the watches to the controllers.
+#[derive(Debug)]
+pub enum Feed {
+    /// Something happened to one object.
+    Change(Change),
+    /// One more source has delivered its first list; the number tells how many are missing.
+    Listed(usize),
+}

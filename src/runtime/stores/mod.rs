@@ -26,12 +26,12 @@ use tokio::sync::{Notify, mpsc, watch as channel};
 use tokio::task::JoinSet;
 
 pub use metrics::WatchMetrics;
-pub use rebuild::Published;
 
 use super::config_watch::Settings;
 use super::health::Latch;
 use super::snapshots::SnapshotCell;
-use crate::api::observed::{Change, Kind};
+use crate::api::observed::{Change, Feed, Kind};
+use crate::config::snapshot::Published;
 use rebuild::{Rebuild, Shared};
 use sources::{SOURCES, Source};
 use watch::{Sink, WatchError};
@@ -76,15 +76,6 @@ pub struct Stores {
     pub feed: Option<mpsc::Receiver<Feed>>,
     /// The tasks: none of them ends while the process lives.
     pub tasks: JoinSet<&'static str>,
-}
-
-/// One message of the feed.
-#[derive(Debug)]
-pub enum Feed {
-    /// Something happened to one object.
-    Change(Change),
-    /// One more source has delivered its first list; the number tells how many are missing.
-    Listed(usize),
 }
 
 /// Starts watching.

@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 
-use crate::api::observed::{Change, ConfigMapSeen, Key, Kind, Observed, OwnerReference, What};
+use crate::api::observed::{Change, ConfigMapSeen, Key, Kind, Observed, What};
 use crate::config::inputs::{ConfigMapInput, NamespaceInputs};
 use crate::config::view::{JobOwner, Ownership};
-use crate::domain::workload::{Workload, WorkloadKind};
+use crate::domain::workload::Workload;
 
 /// Everything that configuration and admission read of the cluster.
 #[derive(Debug, Default)]
@@ -68,7 +68,8 @@ impl Model {
                 put(&mut facts.inputs.service_accounts, name, whose)
             }
             Some((uid, What::Workload(seen))) => {
-                let job = JobOwner { uid: uid.to_string(), workload: owner_of_job(seen.controller.as_ref(), name) };
+                let controller = seen.controller.as_ref().map(|owner| (owner.group(), &*owner.kind, &*owner.name));
+                let job = JobOwner { uid: uid.to_string(), workload: Workload::of_job(name, controller) };
                 put(&mut facts.inputs.jobs, name, job)
             }
             Some(_) => false,
@@ -161,16 +162,4 @@ fn put<T: PartialEq>(map: &mut BTreeMap<Arc<str>, T>, name: &Arc<str>, value: T)
 
 fn input(seen: &ConfigMapSeen) -> ConfigMapInput {
     ConfigMapInput { is_defaults: seen.is_defaults, data: (*seen.data).clone() }
-}
-
-/// The workload whose identity a Job's Pods carry: its CronJob, also for `kubectl create job --from=cronjob/…`.
-fn owner_of_job(controller: Option<&OwnerReference>, name: &str) -> Workload {
-    match controller {
-        Some(owner)
-            if owner.kind == WorkloadKind::CronJob.as_str() && owner.group() == WorkloadKind::CronJob.group() =>
-        {
-            Workload { kind: WorkloadKind::CronJob, name: owner.name.clone() }
-        }
-        _ => Workload { kind: WorkloadKind::Job, name: name.to_owned() },
-    }
 }

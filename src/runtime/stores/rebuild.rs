@@ -13,7 +13,7 @@ use tokio::sync::{Notify, watch};
 
 use super::model::{Model, Touched};
 use crate::config::schema::Platform;
-use crate::config::snapshot::Snapshot;
+use crate::config::snapshot::{Published, Snapshot};
 use crate::config::view::{ClusterView, NamespaceView, namespace_view};
 use crate::domain::keys;
 use crate::runtime::config_watch::Settings;
@@ -87,15 +87,6 @@ pub(super) struct Rebuild {
     pub(super) cell: SnapshotCell,
     pub(super) published: watch::Sender<Option<Arc<Published>>>,
     pub(super) latch: Option<Latch>,
-}
-
-/// A snapshot together with the configuration it was made from: what controllers plan with.
-#[derive(Debug, Clone)]
-pub struct Published {
-    /// The snapshot in force.
-    pub snapshot: Arc<Snapshot>,
-    /// The platform configuration, over the template of the operator's namespace.
-    pub platform: Arc<Platform>,
 }
 
 /// What is kept from one snapshot to the next.

@@ -1,0 +1,6 @@
+//! Failure mode gate: which types the policy gates, and what becomes of Pods that waited behind the gate.
+
+pub mod plan;
+
+#[cfg(test)]
+mod tests;

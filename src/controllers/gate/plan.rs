@@ -1,0 +1,176 @@
+//! Pods that were created while no replica answered, and how they come to run injected (design, failure policy row).
+//!
+//! ```text
+//! gated Pods? ─► probe (dry-run create) ─► comes back ungated? ─► Pod with a controller: delete, it is made again
+//!                       ▲                                        Pod of a Job: suspend, then resume (costs no try)
+//!                       └─ every 2 s while there are any         ownerless: report, a person has to make it again
+//! ```
+//!
+//! Promises: nothing is deleted before a probe of the last 10 s came back ungated; at most 10 replacements per 2 s; a
+//! Job that a person suspended is not resumed. The ConfigMap that parametrises the policy follows the gates.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::api::observed::{Key, Kind, PodSeen};
+use crate::config::gates::Gates;
+use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row};
+use crate::controllers::scaffold::world::World;
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::domain::workload::WorkloadKind;
+
+/// How long a probe proves anything.
+const PROOF: Duration = Duration::from_secs(10);
+/// Pause between two passes.
+const PASS: Duration = Duration::from_secs(2);
+/// Replacements per pass.
+const BATCH: usize = 10;
+
+/// The controller's row. Its only item is the operator's namespace.
+pub const ROW: Row = Row { controller: Controller::Gate, touched, of_namespace, plan };
+
+fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+    let concerns = match kind {
+        Kind::Pod => true,
+        Kind::Job => world.suspended().any(|(known, _)| known == key),
+        Kind::ConfigMap => *key.namespace == *world.operator_namespace() && &*key.name == keys::CONFIG_MAP_GATE,
+        _ => false,
+    };
+    if concerns { vec![Key::new(world.operator_namespace(), "")] } else { Vec::new() }
+}
+
+fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
+    if namespace == world.operator_namespace() { vec![Key::new(namespace, "")] } else { Vec::new() }
+}
+
+/// The types of Pods that are gated, as the policy reads them: separated by commas, empty for none.
+#[must_use]
+pub fn types(gates: &Gates) -> String {
+    let types = [("agent", gates.global_enabled), ("tool", gates.global_enabled && gates.inject_tools)];
+    types.into_iter().filter(|(_, on)| *on).map(|(name, _)| name).collect::<Vec<_>>().join(",")
+}
+
+fn plan(cx: Context<'_>) -> Plan {
+    let mut plan = Plan::of(parameters(&cx).into_iter().collect());
+    let (owned, ownerless): (Vec<_>, Vec<_>) = cx.world.gated().partition(|(_, pod, _)| pod.controller.is_some());
+    plan.ops.extend(ownerless.into_iter().map(|(key, _, uid)| orphan(key, uid)));
+    let suspended: Vec<_> = cx.world.suspended().collect();
+    if owned.is_empty() && suspended.is_empty() {
+        return plan;
+    }
+    plan.again = Some(PASS);
+    if cx.world.proved.is_none_or(|at| cx.now.saturating_sub(at) > PROOF) {
+        let pods = owned.iter().map(|(key, pod, _)| (&*key.namespace, &*pod.agent_type));
+        let jobs = suspended.iter().map(|(key, _)| (&*key.namespace, "agent"));
+        let places: BTreeMap<&str, &str> = jobs.chain(pods).collect();
+        let place = places.iter().nth(cx.world.probes % places.len().max(1));
+        plan.ops.extend(place.map(|(namespace, agent_type)| probe(namespace, agent_type)));
+        return plan;
+    }
+    for (key, job) in suspended {
+        if !job.seen.suspended || job.seen.active == 0 {
+            plan.ops.push(resume(key, job.uid));
+        }
+    }
+    plan.ops.extend(replacements(&cx, owned));
+    plan
+}
+
+/// The ConfigMap of the policy, where it says something else than the gates.
+fn parameters(cx: &Context<'_>) -> Option<Op> {
+    let types = types(&cx.facts.snapshot.gates);
+    let namespace = cx.world.operator_namespace();
+    match cx.world.config_map(namespace, keys::CONFIG_MAP_GATE) {
+        None => {
+            let body = json!({
+                "metadata": {
+                    "name": keys::CONFIG_MAP_GATE,
+                    "namespace": namespace,
+                    "labels": {keys::LABEL_APP_MANAGED_BY: keys::MANAGED_BY_DRAWBRIDGE},
+                },
+                "data": {keys::KEY_GATE_TYPES: types},
+            });
+            Some(Op::Create { kind: Kind::ConfigMap, namespace: namespace.to_owned(), body })
+        }
+        Some((seen, _)) if seen.data.get(keys::KEY_GATE_TYPES) == Some(&types) => None,
+        Some((_, observed)) => {
+            let patch = json!({"metadata": {"uid": &*observed.uid}, "data": {keys::KEY_GATE_TYPES: types}});
+            Some(Op::Merge { kind: Kind::ConfigMap, key: Key::new(namespace, keys::CONFIG_MAP_GATE), patch })
+        }
+    }
+}
+
+/// The oldest first.
+fn replacements(cx: &Context<'_>, mut owned: Vec<(&Key, &PodSeen, &str)>) -> Vec<Op> {
+    owned.sort_by(|(a, one, _), (b, other, _)| (&one.created, a).cmp(&(&other.created, b)));
+    let (mut ops, mut jobs) = (Vec::new(), BTreeSet::new());
+    for (key, pod, uid) in owned {
+        if ops.len() >= BATCH {
+            break;
+        }
+        let owner = pod.controller.as_ref();
+        let job =
+            owner.filter(|owner| WorkloadKind::from_group_kind(owner.group(), &owner.kind) == Some(WorkloadKind::Job));
+        match job {
+            None => ops.push(Op::Delete { kind: Kind::Pod, key: key.clone(), uid: uid.to_owned() }),
+            Some(owner) if jobs.insert((&key.namespace, &owner.uid)) => {
+                let job = cx.world.workload(Kind::Job, &key.namespace, &owner.name);
+                let running = job.filter(|job| job.uid == owner.uid && !job.seen.suspended);
+                ops.extend(running.map(|job| suspend(&Key::new(&key.namespace, &owner.name), job.uid, uid)));
+            }
+            Some(_) => {}
+        }
+    }
+    ops
+}
+
+fn suspend(key: &Key, uid: &str, pod: &str) -> Op {
+    let patch = json!({
+        "metadata": {"uid": uid, "annotations": {keys::ANNOTATION_SUSPENDED: pod}},
+        "spec": {"suspend": true},
+    });
+    Op::Merge { kind: Kind::Job, key: key.clone(), patch }
+}
+
+fn resume(key: &Key, uid: &str) -> Op {
+    let patch = json!({
+        "metadata": {"uid": uid, "annotations": {keys::ANNOTATION_SUSPENDED: Value::Null}},
+        "spec": {"suspend": false},
+    });
+    Op::Merge { kind: Kind::Job, key: key.clone(), patch }
+}
+
+/// A Pod like those that wait, as harmless as Pod Security can ask for; it is never stored.
+fn probe(namespace: &str, agent_type: &str) -> Op {
+    let body = json!({
+        "metadata": {"generateName": "drawbridge-probe-", "labels": {keys::LABEL_TYPE: agent_type}},
+        "spec": {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": false,
+            "securityContext": {"runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [{
+                "name": "probe",
+                "image": "drawbridge.invalid/probe",
+                "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}},
+                "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}, "limits": {"cpu": "1m", "memory": "1Mi"}},
+            }],
+        },
+    });
+    Op::Probe { namespace: namespace.to_owned(), body }
+}
+
+fn orphan(key: &Key, uid: &str) -> Op {
+    let message = format!(
+        "The Pod was created while no replica of Drawbridge answered, so it waits behind scheduling gate {} and nobody \
+         makes it again. Delete it and create it again: kubectl -n {} get pod {} -o yaml > pod.yaml; kubectl replace \
+         --force -f pod.yaml",
+        keys::SCHEDULING_GATE,
+        key.namespace,
+        key.name,
+    );
+    let reason = Reason::GatedWithoutController;
+    Op::Report(Report { kind: Kind::Pod, about: key.clone(), uid: uid.to_owned(), reason, message })
+}

@@ -1,0 +1,114 @@
+//! Which ConfigMaps a namespace lacks, and which of ours are out of date.
+//!
+//! In: the namespace's workloads and ConfigMaps, the templates of our own namespace, the configuration. Out: create or
+//! refresh. Promises: a ConfigMap that is not ours, or that a person has edited since we wrote it, is left alone;
+//! nothing is deleted. What we wrote is remembered in the object itself, as a digest.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::admission::inject::needs;
+use crate::api::observed::{ConfigMapSeen, Key, Kind, Observed};
+use crate::config::defaults::config_map_data_in;
+use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row};
+use crate::controllers::scaffold::world::World;
+use crate::domain::keys;
+
+/// The controller's row. Its items are namespaces.
+pub const ROW: Row = Row { controller: Controller::NamespaceConfig, touched, of_namespace, plan };
+
+fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+    match kind {
+        // A template of our own namespace concerns everybody.
+        Kind::ConfigMap if *key.namespace == *world.operator_namespace() => {
+            world.namespaces().map(|name| Key::new(name, "")).collect()
+        }
+        Kind::ConfigMap => vec![Key::new(&key.namespace, "")],
+        Kind::Namespace => vec![Key::new(&key.name, "")],
+        kind if kind.workload().is_some() => vec![Key::new(&key.namespace, "")],
+        _ => Vec::new(),
+    }
+}
+
+fn of_namespace(_: &World, namespace: &str) -> Vec<Key> {
+    vec![Key::new(namespace, "")]
+}
+
+fn plan(cx: Context<'_>) -> Plan {
+    let namespace = &*cx.key.namespace;
+    let own = namespace == cx.world.operator_namespace();
+    let Some(view) = cx.facts.snapshot.namespace(namespace).filter(|_| !own) else { return Plan::nothing() };
+    if cx.world.namespace(namespace).is_none() || !enrolled(&cx, namespace) {
+        return Plan::nothing();
+    }
+    let desired = |name: &str| {
+        let template = cx.world.config_map(cx.world.operator_namespace(), name);
+        let built_in = || config_map_data_in(name, &cx.facts.platform, &view.resolved);
+        template.map(|(seen, _)| (*seen.data).clone()).or_else(built_in)
+    };
+    let ops = keys::NAMESPACE_CONFIG_MAPS.into_iter().filter_map(|name| {
+        let data = desired(name)?;
+        match cx.world.config_map(namespace, name) {
+            None => Some(create(namespace, name, &data)),
+            Some((seen, observed)) => refresh(namespace, name, (seen, observed), &data),
+        }
+    });
+    Plan::of(ops.collect())
+}
+
+fn enrolled(cx: &Context<'_>, namespace: &str) -> bool {
+    cx.world.workloads(namespace).any(|workload| {
+        let template = workload.seen.template.as_ref();
+        template.is_some_and(|template| needs(namespace, &workload.identity(), template, &cx.facts.snapshot).enrolled)
+    })
+}
+
+fn create(namespace: &str, name: &str, data: &BTreeMap<String, String>) -> Op {
+    let body = json!({
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": {keys::LABEL_APP_MANAGED_BY: keys::MANAGED_BY_DRAWBRIDGE},
+            "annotations": {keys::ANNOTATION_CONTENT_DIGEST: digest(data)},
+        },
+        "data": data,
+    });
+    Op::Create { kind: Kind::ConfigMap, namespace: namespace.to_owned(), body }
+}
+
+/// A patch that brings ours up to date, unless a person has edited it.
+fn refresh(
+    namespace: &str,
+    name: &str,
+    (seen, observed): (&ConfigMapSeen, &Observed),
+    data: &BTreeMap<String, String>,
+) -> Option<Op> {
+    let unmodified = seen.ours && seen.written.as_deref() == Some(&*digest(&seen.data));
+    if !unmodified || *seen.data == *data {
+        return None;
+    }
+    let dropped = seen.data.keys().filter(|key| !data.contains_key(*key)).map(|key| (key.clone(), Value::Null));
+    let kept = data.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str())));
+    let patch = json!({
+        "metadata": {
+            "uid": &*observed.uid,
+            "resourceVersion": observed.version.to_string(),
+            "annotations": {keys::ANNOTATION_CONTENT_DIGEST: digest(data)},
+        },
+        "data": dropped.chain(kept).collect::<Map<_, _>>(),
+    });
+    Some(Op::Merge { kind: Kind::ConfigMap, key: Key::new(namespace, name), patch })
+}
+
+/// SHA-256, in hex, of a ConfigMap's data; lengths are counted in, so that no two data sets read the same.
+#[must_use]
+pub fn digest(data: &BTreeMap<String, String>) -> String {
+    let mut hash = Sha256::new();
+    for part in data.iter().flat_map(|(key, value)| [key, value]) {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}

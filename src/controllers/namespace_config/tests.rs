@@ -1,0 +1,113 @@
+//! Created where missing, refreshed while unmodified, left alone otherwise.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::plan::{ROW, digest};
+use crate::api::observed::{Key, Kind};
+use crate::controllers::scaffold::fixtures::{Cluster, OWN, workload};
+use crate::controllers::scaffold::plan::Op;
+use crate::domain::keys;
+
+fn config_map(namespace: &str, name: &str, data: &[(&str, &str)], ours: bool, digest: Option<String>) -> Value {
+    let labels = if ours { json!({"app.kubernetes.io/managed-by": "drawbridge"}) } else { json!({}) };
+    let annotations = digest.map(|digest| json!({keys::ANNOTATION_CONTENT_DIGEST: digest}));
+    let data: BTreeMap<_, _> = data.iter().copied().collect();
+    json!({"metadata": {"name": name, "namespace": namespace, "uid": format!("cm-{name}"), "resourceVersion": "7",
+        "labels": labels, "annotations": annotations}, "data": data})
+}
+
+fn of(data: &[(&str, &str)]) -> String {
+    digest(&data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
+}
+
+fn enrolled() -> Cluster {
+    let mut cluster = Cluster::new();
+    cluster.see(Kind::Deployment, workload(Kind::Deployment, "a", json!({})));
+    cluster
+}
+
+/// Everything the controller creates is put into the cluster.
+fn settle(cluster: &mut Cluster) -> usize {
+    let ops = cluster.plan(ROW);
+    for op in &ops {
+        let Op::Create { kind: Kind::ConfigMap, body, .. } = op else { panic!("{op:?}") };
+        let mut body = body.clone();
+        body["metadata"]["resourceVersion"] = json!("7");
+        body["metadata"]["uid"] = json!(format!("cm-{}", body["metadata"]["name"].as_str().unwrap()));
+        cluster.see(Kind::ConfigMap, body);
+    }
+    ops.len()
+}
+
+#[test]
+fn made_in_namespaces_with_an_enrolled_workload_only_and_then_nothing_more() {
+    assert_eq!(Cluster::new().plan(ROW), [], "nobody is enrolled");
+    let mut cluster = enrolled();
+    assert_eq!(settle(&mut cluster), keys::NAMESPACE_CONFIG_MAPS.len());
+    assert_eq!(cluster.plan(ROW), [], "steady state writes nothing");
+    for name in keys::NAMESPACE_CONFIG_MAPS {
+        let (seen, _) = cluster.world.config_map("team", name).unwrap();
+        assert!(seen.ours && seen.written.as_deref() == Some(&*digest(&seen.data)), "{name}");
+    }
+    let mut own = Cluster::new();
+    own.see(Kind::Deployment, workload(Kind::Deployment, "a", json!({"metadata": {"namespace": OWN}})));
+    assert_eq!(own.plan(ROW), [], "our own namespace holds the templates");
+    let mut out = Cluster::new();
+    let label = json!({"spec": {"template": {"metadata": {"labels": {"kagenti.io/inject": "disabled"}}}}});
+    out.see(Kind::Deployment, workload(Kind::Deployment, "a", label));
+    assert_eq!(out.plan(ROW), [], "opted out");
+}
+
+#[test]
+fn templates_of_our_own_namespace_win_and_are_followed_while_nobody_edits() {
+    let mut cluster = enrolled();
+    let template = |value| config_map(OWN, "authproxy-routes", &[("routes.yaml", value)], false, None);
+    cluster.see(Kind::ConfigMap, template("one"));
+    settle(&mut cluster);
+    assert_eq!(cluster.world.config_map("team", "authproxy-routes").unwrap().0.data["routes.yaml"], "one");
+
+    let mut next = template("two");
+    next["metadata"]["resourceVersion"] = json!("8");
+    cluster.see(Kind::ConfigMap, next);
+    let patch = json!({
+        "metadata": {"uid": "cm-authproxy-routes", "resourceVersion": "7",
+            "annotations": {"kagenti.io/content-digest": of(&[("routes.yaml", "two")])}},
+        "data": {"routes.yaml": "two"},
+    });
+    let expected = Op::Merge { kind: Kind::ConfigMap, key: Key::new("team", "authproxy-routes"), patch };
+    assert_eq!(cluster.plan(ROW), [expected]);
+}
+
+#[test]
+fn only_what_is_ours_and_unmodified_is_refreshed() {
+    let old: &[(&str, &str)] = &[("routes.yaml", "old"), ("extra", "x")];
+    let table: [(&str, bool, Option<String>, bool); 5] = [
+        ("ours, as we wrote it", true, Some(of(old)), true),
+        ("ours, edited by a person", true, Some(of(&[("routes.yaml", "older")])), false),
+        ("ours by label, written by an older tool that left no digest", true, None, false),
+        ("foreign", false, None, false),
+        ("foreign, with a digest that somebody copied", false, Some(of(old)), false),
+    ];
+    for (what, ours, digest, refreshed) in table {
+        let mut cluster = enrolled();
+        settle(&mut cluster);
+        let mut object = config_map("team", "authproxy-routes", old, ours, digest);
+        object["metadata"]["resourceVersion"] = json!("8");
+        cluster.see(Kind::ConfigMap, object);
+        let ops = cluster.plan(ROW);
+        assert_eq!(ops.len(), usize::from(refreshed), "{what}: {ops:?}");
+        if let [Op::Merge { patch, .. }] = &ops[..] {
+            assert_eq!(patch["data"]["extra"], Value::Null, "keys that are no longer wanted go");
+        }
+    }
+}
+
+#[test]
+fn one_that_a_person_deleted_is_made_again() {
+    let mut cluster = enrolled();
+    settle(&mut cluster);
+    cluster.lose(Kind::ConfigMap, config_map("team", "envoy-config", &[], true, None));
+    assert_eq!(cluster.plan(ROW).len(), 1);
+}

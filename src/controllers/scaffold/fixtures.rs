@@ -1,0 +1,121 @@
+//! A small cluster for tests: objects as the API server sends them, and what the controllers plan about it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::plan::{Context, Op, Plan, Row};
+use super::world::World;
+use crate::api::observed::wire::Raw;
+use crate::api::observed::{Change, Key, Kind};
+use crate::config::gates::Gates;
+use crate::config::inputs::NamespaceInputs;
+use crate::config::schema::Platform;
+use crate::config::snapshot::{Published, Snapshot};
+use crate::config::view::{ClusterView, namespace_view};
+use crate::controllers::rbac;
+
+pub(in crate::controllers) const OWN: &str = "kagenti-system";
+
+/// What every installation's platform file has.
+const IMAGES: &str = "images:\n  envoyProxy: e\n  proxyInit: i\n  spiffeHelper: s\n  clientRegistration: r\n";
+
+/// Seconds.
+pub(in crate::controllers) const fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// An object of that kind, as a change.
+pub(in crate::controllers) fn change(kind: Kind, object: Value) -> Change {
+    serde_json::from_value::<Raw>(object).unwrap().into_change(kind)
+}
+
+/// A workload in namespace `team` with an enrolled template; `more` is merged into the object.
+pub(in crate::controllers) fn workload(kind: Kind, name: &str, more: Value) -> Value {
+    let template = json!({
+        "metadata": {"labels": {"kagenti.io/type": "agent"}},
+        "spec": {"containers": [{"name": "app", "image": "i"}]},
+    });
+    let spec = match kind {
+        Kind::CronJob => json!({"jobTemplate": {"spec": {"template": template}}}),
+        _ => json!({"template": template}),
+    };
+    let mut object = json!({
+        "metadata": {"name": name, "namespace": "team", "uid": format!("{}-{name}", kind.plural()), "resourceVersion": "10"},
+        "spec": spec,
+    });
+    json_patch::merge(&mut object, &more);
+    object
+}
+
+/// A ServiceAccount in namespace `team`.
+pub(in crate::controllers) fn account(name: &str, ours: bool, owners: Value) -> Value {
+    let labels = if ours { json!({"kagenti.io/managed-by": "webhook"}) } else { json!({}) };
+    json!({"metadata": {"name": name, "namespace": "team", "uid": format!("sa-{name}"), "resourceVersion": "20",
+        "labels": labels, "ownerReferences": owners}})
+}
+
+/// A cluster with namespaces `team` and our own, SPIRE's driver, and the given settings.
+pub(in crate::controllers) struct Cluster {
+    pub(in crate::controllers) world: World,
+    pub(in crate::controllers) facts: Published,
+}
+
+impl Cluster {
+    pub(in crate::controllers) fn new() -> Self {
+        Self::with("", Gates::default())
+    }
+
+    pub(in crate::controllers) fn with(platform: &str, gates: Gates) -> Self {
+        let platform = Platform::parse(&format!("{IMAGES}{platform}"), "config.yaml").unwrap();
+        let view = |name: &str| {
+            let view = namespace_view(&platform, name, &NamespaceInputs::default(), None);
+            (Arc::from(name), Arc::new(view))
+        };
+        let view = ClusterView {
+            operator_namespace: OWN.into(),
+            server_version: (1, 36),
+            spiffe_driver: true,
+            namespaces: [view("team"), view(OWN)].into(),
+        };
+        let snapshot = Arc::new(Snapshot::new(&platform, gates, view));
+        let mut world = World::new(OWN);
+        for name in ["team", OWN] {
+            world.apply(&change(Kind::Namespace, json!({"metadata": {"name": name, "uid": name}})), s(0));
+        }
+        Self { world, facts: Published { snapshot, platform: Arc::new(platform) } }
+    }
+
+    /// Something appears or changes.
+    pub(in crate::controllers) fn see(&mut self, kind: Kind, object: Value) {
+        self.world.apply(&change(kind, object), s(0));
+    }
+
+    /// Something goes away.
+    pub(in crate::controllers) fn lose(&mut self, kind: Kind, object: Value) {
+        let mut change = change(kind, object);
+        change.now = None;
+        change.listed = true;
+        self.world.apply(&change, s(0));
+    }
+
+    /// The plan about one item; every operation in it must be declared.
+    pub(in crate::controllers) fn plan_at(&self, row: Row, key: &Key, now: Duration) -> Plan {
+        let plan = (row.plan)(Context { world: &self.world, facts: &self.facts, key, now });
+        for op in &plan.ops {
+            let (verb, kind, _) = op.asks();
+            assert!(rbac::declared(verb, kind), "{verb} {kind:?} is planned and not declared");
+        }
+        plan
+    }
+
+    /// The operations about every item of `row` in all namespaces, once each.
+    pub(in crate::controllers) fn plan(&self, row: Row) -> Vec<Op> {
+        let names: Vec<_> = self.world.namespaces().cloned().collect();
+        let mut keys: Vec<_> = names.iter().flat_map(|name| (row.of_namespace)(&self.world, name)).collect();
+        keys.sort();
+        keys.dedup();
+        keys.iter().flat_map(|key| self.plan_at(row, key, s(100)).ops).collect()
+    }
+}

@@ -1,0 +1,11 @@
+//! The generic part of every controller: world, queue, plan, executor, loop.
+
+pub mod apply;
+pub mod metrics;
+pub mod plan;
+pub mod queue;
+pub mod run;
+pub mod world;
+
+#[cfg(test)]
+pub(super) mod fixtures;

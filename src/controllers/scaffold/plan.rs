@@ -1,0 +1,177 @@
+//! Plans as data: what a controller wants done, decided without I/O and carried out by one executor.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::world::World;
+use crate::api::observed::{Key, Kind};
+use crate::config::snapshot::Published;
+use crate::domain::reason::Reason;
+
+/// The controllers of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Controller {
+    /// Dedicated ServiceAccounts, ahead of the Pods.
+    ServiceAccount,
+    /// The ConfigMaps an injected Pod refers to.
+    NamespaceConfig,
+    /// Workloads whose Pods waited for a ServiceAccount.
+    Waiting,
+    /// Pods behind the scheduling gate.
+    Gate,
+}
+
+impl Controller {
+    /// Label value, and the last part of the field manager.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Controller::ServiceAccount => "service-account",
+            Controller::NamespaceConfig => "namespace-config",
+            Controller::Waiting => "waiting",
+            Controller::Gate => "gate",
+        }
+    }
+
+    /// Field manager of its writes.
+    #[must_use]
+    pub fn manager(self) -> String {
+        format!("drawbridge/{}", self.as_str())
+    }
+}
+
+/// One piece of work: what a controller looks at and may write to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Item {
+    /// Who.
+    pub controller: Controller,
+    /// What; its meaning is the controller's.
+    pub key: Key,
+}
+
+/// One write, or one question that only a write can ask.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Op {
+    /// Creates an object; one of that name that exists already is a conflict, never adopted.
+    Create {
+        /// Its kind.
+        kind: Kind,
+        /// Its namespace.
+        namespace: String,
+        /// The object, without apiVersion and kind.
+        body: Value,
+    },
+    /// Merges into an object. `metadata.uid` in the patch makes sure that it is the one that was planned for,
+    /// `metadata.resourceVersion` that nobody has changed it since.
+    Merge {
+        /// Its kind.
+        kind: Kind,
+        /// Where it is.
+        key: Key,
+        /// The merge patch.
+        patch: Value,
+    },
+    /// Deletes that very object.
+    Delete {
+        /// Its kind.
+        kind: Kind,
+        /// Where it is.
+        key: Key,
+        /// `metadata.uid`.
+        uid: String,
+    },
+    /// Asks, by a dry-run create, whether a Pod comes back without our scheduling gate.
+    Probe {
+        /// Where.
+        namespace: String,
+        /// The Pod.
+        body: Value,
+    },
+    /// Tells people, once.
+    Report(Report),
+}
+
+impl Op {
+    /// RBAC verb, kind, namespace.
+    #[must_use]
+    pub fn asks(&self) -> (&'static str, Kind, &str) {
+        match self {
+            Op::Create { kind, namespace, .. } => ("create", *kind, namespace),
+            Op::Merge { kind, key, .. } => ("patch", *kind, &key.namespace),
+            Op::Delete { kind, key, .. } => ("delete", *kind, &key.namespace),
+            Op::Probe { namespace, .. } => ("create", Kind::Pod, namespace),
+            Op::Report(report) => ("create", Kind::Event, &report.about.namespace),
+        }
+    }
+}
+
+/// An Event about one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Kind of the object.
+    pub kind: Kind,
+    /// The object.
+    pub about: Key,
+    /// Its uid.
+    pub uid: String,
+    /// Which reason; the Event's `reason`.
+    pub reason: Reason,
+    /// The facts and the way out; cut to 1,024 bytes.
+    pub message: String,
+}
+
+/// What to do about one item.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Plan {
+    /// In this order; the first failure ends the plan.
+    pub ops: Vec<Op>,
+    /// Look again after this time, changed or not.
+    pub again: Option<Duration>,
+}
+
+impl Plan {
+    /// Nothing to do.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self::default()
+    }
+
+    /// These writes.
+    #[must_use]
+    pub fn of(ops: Vec<Op>) -> Self {
+        Self { ops, again: None }
+    }
+
+    /// Nothing yet.
+    #[must_use]
+    pub fn later(after: Duration) -> Self {
+        Self { ops: Vec::new(), again: Some(after) }
+    }
+}
+
+/// What a plan is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The cluster.
+    pub world: &'a World,
+    /// The configuration.
+    pub facts: &'a Published,
+    /// The item's key.
+    pub key: &'a Key,
+    /// Monotonic time, comparable with the arrival times in `world`.
+    pub now: Duration,
+}
+
+/// A controller, as a row of the table.
+#[derive(Clone, Copy)]
+pub struct Row {
+    /// Which.
+    pub controller: Controller,
+    /// The items that a change of an object may concern.
+    pub touched: fn(&World, Kind, &Key) -> Vec<Key>,
+    /// The items of one namespace.
+    pub of_namespace: fn(&World, &str) -> Vec<Key>,
+    /// What to do about one item.
+    pub plan: fn(Context<'_>) -> Plan,
+}

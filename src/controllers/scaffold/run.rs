@@ -1,0 +1,300 @@
+//! The loop: changes in, plans made, writes out.
+//!
+//! ```text
+//! feed ────► world ─┐                        ┌─ term of leadership: without one, nothing is planned
+//! snapshot ─► facts ─┴─► queue ─► plan (pure) ─► apply (16 at a time) ─► answers back into world
+//! ```
+//!
+//! Promises: every replica keeps the world current, only the leader plans; a lost term ends what is under way and
+//! forgets the queue, a new one looks at everything again; plans are made from the world of that moment.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{Id, JoinSet};
+use tokio::time::Instant;
+
+use super::apply::{ApplyError, Learned, apply};
+use super::metrics::ControllerMetrics;
+use super::plan::{Context, Item, Op, Plan, Row};
+use super::queue::{Ending, Priority, Queue};
+use super::world::World;
+use crate::api::observed::{Change, Feed, Key};
+use crate::config::snapshot::Published;
+use crate::config::view::NamespaceView;
+
+/// Plans carried out at once.
+const WORKERS: usize = 16;
+/// Messages of the feed taken at once.
+const BATCH: usize = 256;
+/// Events that are remembered as told.
+const TOLD: usize = 10_000;
+
+/// What the controllers work with.
+pub struct Deps {
+    /// The writing client, fenced by the Lease.
+    pub writer: Client,
+    /// Changes from the watches.
+    pub feed: mpsc::Receiver<Feed>,
+    /// The configuration in force.
+    pub published: watch::Receiver<Option<Arc<Published>>>,
+    /// The term of our leadership.
+    pub terms: watch::Receiver<Option<u64>>,
+    /// Our own namespace.
+    pub operator_namespace: Arc<str>,
+    /// Counters.
+    pub metrics: ControllerMetrics,
+}
+
+struct Loop {
+    rows: Vec<Row>,
+    writer: Client,
+    metrics: ControllerMetrics,
+    world: World,
+    queue: Queue,
+    facts: Option<Arc<Published>>,
+    synced: bool,
+    term: Option<u64>,
+    workers: JoinSet<(Item, Outcome)>,
+    under_way: Vec<(Id, Item)>,
+    told: HashSet<(String, &'static str, String)>,
+    base: Instant,
+    jitter: fn() -> f64,
+}
+
+/// How a plan went: what was learned on the way, and the end.
+type Outcome = (Vec<Learned>, Result<Option<Duration>, ApplyError>);
+
+/// Runs the controllers `rows` until the watches end.
+pub async fn run(rows: Vec<Row>, deps: Deps, jitter: fn() -> f64) {
+    let Deps { writer, mut feed, mut published, mut terms, operator_namespace, metrics } = deps;
+    let mut work = Loop {
+        rows,
+        writer,
+        metrics,
+        world: World::new(&operator_namespace),
+        queue: Queue::default(),
+        facts: None,
+        synced: false,
+        term: None,
+        workers: JoinSet::new(),
+        under_way: Vec::new(),
+        told: HashSet::new(),
+        base: Instant::now(),
+        jitter,
+    };
+    let mut batch = Vec::with_capacity(BATCH);
+    published.mark_changed();
+    terms.mark_changed();
+    loop {
+        let due = work.queue.due().map_or(Duration::from_secs(3600), |due| due.saturating_sub(work.base.elapsed()));
+        tokio::select! {
+            biased;
+            Ok(()) = terms.changed() => work.lead(*terms.borrow_and_update()),
+            Some(ended) = work.workers.join_next_with_id() => work.ended(ended),
+            Ok(()) = published.changed() => {
+                let facts = published.borrow_and_update().clone();
+                work.configure(facts);
+            }
+            count = feed.recv_many(&mut batch, BATCH) => {
+                if count == 0 {
+                    return;
+                }
+                for message in batch.drain(..) {
+                    match message {
+                        Feed::Change(change) => work.change(&change),
+                        Feed::Listed(missing) => work.listed(missing),
+                    }
+                }
+            }
+            () = tokio::time::sleep(due), if work.term.is_some() => {}
+        }
+        work.dispatch();
+    }
+}
+
+impl Loop {
+    fn lead(&mut self, term: Option<u64>) {
+        if self.term == term {
+            return;
+        }
+        self.workers.abort_all();
+        self.queue.clear();
+        self.term = term;
+        self.metrics.leads(term.is_some());
+        self.world.proved = None;
+        if term.is_some() {
+            self.enqueue_all();
+        }
+    }
+
+    fn listed(&mut self, missing: usize) {
+        if missing == 0 && !self.synced {
+            self.synced = true;
+            self.enqueue_all();
+        }
+    }
+
+    fn enqueue_all(&mut self) {
+        let names: Vec<_> = self.world.namespaces().cloned().collect();
+        for name in names {
+            self.enqueue_namespace(&name, Priority::Backlog);
+        }
+    }
+
+    fn enqueue_namespace(&mut self, name: &str, priority: Priority) {
+        for row in &self.rows {
+            for key in (row.of_namespace)(&self.world, name) {
+                self.queue.add(Item { controller: row.controller, key }, priority);
+            }
+        }
+    }
+
+    fn change(&mut self, change: &Change) {
+        // Both before and after: what an object was may matter to others as much as what it is.
+        let before = self.touched(change);
+        if !self.world.apply(change, self.base.elapsed()) {
+            return;
+        }
+        let after = self.touched(change);
+        if self.term.is_some() {
+            let priority = if self.synced { Priority::Fresh } else { Priority::Backlog };
+            for item in before.into_iter().chain(after) {
+                self.queue.add(item, priority);
+            }
+        }
+    }
+
+    fn touched(&self, change: &Change) -> Vec<Item> {
+        if self.term.is_none() {
+            return Vec::new();
+        }
+        let item = |row: &Row, key: Key| Item { controller: row.controller, key };
+        let keys = |row: &Row| (row.touched)(&self.world, change.kind, &change.key);
+        self.rows.iter().flat_map(|row| keys(row).into_iter().map(|key| item(row, key))).collect()
+    }
+
+    /// New facts concern the namespaces in which needs may have changed; new settings concern all.
+    fn configure(&mut self, facts: Option<Arc<Published>>) {
+        let Some(now) = facts else { return };
+        let before = self.facts.replace(now.clone());
+        if self.term.is_none() {
+            return;
+        }
+        let same = before.as_ref().filter(|before| {
+            Arc::ptr_eq(&before.platform, &now.platform)
+                && before.snapshot.gates == now.snapshot.gates
+                && before.snapshot.view.spiffe_driver == now.snapshot.view.spiffe_driver
+        });
+        let Some(same) = same else { return self.enqueue_all() };
+        let views = &same.snapshot.view.namespaces;
+        let changed = now.snapshot.view.namespaces.iter().filter(|(name, view)| {
+            views.get(*name).is_none_or(|before| !Arc::ptr_eq(before, view) && !same_needs(before, view))
+        });
+        for (name, _) in changed {
+            self.enqueue_namespace(name, Priority::Fresh);
+        }
+    }
+
+    /// Starts as many plans as there are workers.
+    fn dispatch(&mut self) {
+        let Some(facts) = self.facts.clone().filter(|_| self.term.is_some() && self.synced) else { return };
+        while self.workers.len() < WORKERS {
+            let now = self.base.elapsed();
+            let Some(item) = self.queue.pop(now) else { break };
+            let Some(row) = self.rows.iter().find(|row| row.controller == item.controller) else { continue };
+            let plan = (row.plan)(Context { world: &self.world, facts: &facts, key: &item.key, now });
+            let plan = self.untold(plan);
+            if plan.ops.is_empty() {
+                self.queue.done(&item, Ending::Done(plan.again), now, (self.jitter)());
+                continue;
+            }
+            let (writer, metrics, worked) = (self.writer.clone(), self.metrics.clone(), item.clone());
+            let handle = self.workers.spawn(async move {
+                let outcome = carry_out(&writer, &metrics, &worked, &plan).await;
+                (worked, outcome)
+            });
+            self.under_way.push((handle.id(), item));
+        }
+        self.metrics.queue(self.queue.ready());
+    }
+
+    /// `plan` without what people have been told already.
+    fn untold(&mut self, mut plan: Plan) -> Plan {
+        if self.told.len() > TOLD {
+            self.told.clear();
+        }
+        plan.ops.retain(|op| match op {
+            Op::Report(report) => self.told.insert((report.uid.clone(), report.reason.code(), report.message.clone())),
+            _ => true,
+        });
+        plan
+    }
+
+    fn ended(&mut self, ended: Result<(Id, (Item, Outcome)), tokio::task::JoinError>) {
+        let now = self.base.elapsed();
+        let id = match &ended {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        let at = self.under_way.iter().position(|(known, _)| *known == id);
+        let Some((_, item)) = at.map(|at| self.under_way.swap_remove(at)) else { return };
+        let (item, (learned, result)) = match ended {
+            Ok((_, ended)) => ended,
+            Err(error) if error.is_cancelled() => return,
+            Err(_) => {
+                tracing::error!(
+                    controller = item.controller.as_str(),
+                    "a defect in Drawbridge: carrying out a plan panicked"
+                );
+                self.queue.done(&item, Ending::Failed, now, (self.jitter)());
+                return;
+            }
+        };
+        for learned in learned {
+            match learned {
+                Learned::Change(change) => self.change(&change),
+                Learned::Back(back) => {
+                    self.world.proved = back.then_some(now);
+                    self.world.probes = self.world.probes.wrapping_add(1);
+                }
+                Learned::Nothing => {}
+            }
+        }
+        let ending = match result {
+            Ok(again) => Ending::Done(again),
+            Err(error) => {
+                let source = std::error::Error::source(&error).map(ToString::to_string);
+                tracing::warn!(controller = item.controller.as_str(), %error, cause = source, "will be tried again");
+                // A report that did not get out is still to be told.
+                self.told.clear();
+                if matches!(error, ApplyError::Conflict { .. }) { Ending::Conflict } else { Ending::Failed }
+            }
+        };
+        self.queue.done(&item, ending, now, (self.jitter)());
+    }
+}
+
+/// Whether workloads need the same under both views: ServiceAccounts and Jobs are followed object by object.
+fn same_needs(before: &NamespaceView, now: &NamespaceView) -> bool {
+    before.enabled_label == now.enabled_label
+        && before.pod_security == now.pod_security
+        && before.authbridge_config == now.authbridge_config
+        && before.resolved == now.resolved
+}
+
+async fn carry_out(writer: &Client, metrics: &ControllerMetrics, item: &Item, plan: &Plan) -> Outcome {
+    let mut learned = Vec::new();
+    for op in &plan.ops {
+        let result = apply(writer, item.controller, op).await;
+        metrics.wrote(item.controller, op, &result);
+        match result {
+            Ok(one) => learned.push(one),
+            Err(error) => return (learned, Err(error)),
+        }
+    }
+    (learned, Ok(plan.again))
+}

@@ -1,0 +1,135 @@
+//! Which ServiceAccount a workload needs, and what to do about the one of that name.
+//!
+//! In: the workloads of one identity, their needs, the ServiceAccount of that name. Out: create it, add or take away
+//! owners, or say that it is somebody else's. Promises: a foreign one is never touched; the last owner is never taken
+//! away, because an ownerless object would stay for ever.
+
+use serde_json::{Value, json};
+
+use crate::admission::inject::needs;
+use crate::api::observed::{Key, Kind, Observed, OwnerReference, ServiceAccountSeen};
+use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row};
+use crate::controllers::scaffold::world::{WorkloadRef, World};
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+
+/// The controller's row. Its items are ServiceAccount names.
+pub const ROW: Row = Row { controller: Controller::ServiceAccount, touched, of_namespace, plan };
+
+fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+    if kind == Kind::ServiceAccount {
+        return vec![key.clone()];
+    }
+    let workload = kind.workload().and_then(|_| world.workload(kind, &key.namespace, &key.name));
+    workload.map(|workload| account(&key.namespace, &workload)).into_iter().collect()
+}
+
+fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
+    world.workloads(namespace).filter(is_user).map(|workload| account(namespace, &workload)).collect()
+}
+
+fn account(namespace: &str, workload: &WorkloadRef<'_>) -> Key {
+    Key::new(namespace, workload.identity().service_account())
+}
+
+fn is_user(workload: &WorkloadRef<'_>) -> bool {
+    workload.is_root() && workload.seen.template.is_some()
+}
+
+fn plan(cx: Context<'_>) -> Plan {
+    let Key { namespace, name } = cx.key;
+    // A namespace that the snapshot does not know yet may turn out to be opted out: the snapshot brings us back here.
+    if cx.world.namespace(namespace).is_none() || cx.facts.snapshot.namespace(namespace).is_none() {
+        return Plan::nothing();
+    }
+    let users: Vec<_> = cx.world.users(namespace, name).filter(|user| is_user(user) && wants(&cx, user)).collect();
+    if users.is_empty() {
+        return Plan::nothing();
+    }
+    match cx.world.service_account(namespace, name) {
+        None => Plan::of(vec![create(&cx, &users)]),
+        Some((seen, observed, _)) if seen.ours => {
+            Plan::of(owners(&cx, seen, &users).map(|owners| merge(cx.key, observed, &owners)).into_iter().collect())
+        }
+        Some(_) => Plan::of(users.iter().map(|user| conflict(cx.key, user)).collect()),
+    }
+}
+
+/// Whether Pods of `user` will ask for the account.
+fn wants(cx: &Context<'_>, user: &WorkloadRef<'_>) -> bool {
+    user.seen.template.as_ref().is_some_and(|template| {
+        let needs = needs(&cx.key.namespace, &user.identity(), template, &cx.facts.snapshot);
+        needs.service_account.as_deref() == Some(&*cx.key.name)
+    })
+}
+
+fn reference(user: &WorkloadRef<'_>) -> OwnerReference {
+    OwnerReference {
+        api_version: user.kind.api_version(),
+        kind: user.kind.as_str().to_owned(),
+        name: user.name.to_string(),
+        uid: user.uid.to_owned(),
+        controller: None,
+        block_owner_deletion: None,
+    }
+}
+
+fn create(cx: &Context<'_>, users: &[WorkloadRef<'_>]) -> Op {
+    let Key { namespace, name } = cx.key;
+    let owners: Vec<_> = users.iter().map(reference).collect();
+    let mut body = json!({"metadata": {
+        "name": &**name,
+        "namespace": &**namespace,
+        "labels": {
+            keys::LABEL_MANAGED_BY: keys::MANAGED_BY_WEBHOOK,
+            keys::LABEL_APP_MANAGED_BY: keys::MANAGED_BY_DRAWBRIDGE,
+        },
+        "ownerReferences": owners,
+    }});
+    let default = cx.world.service_account(namespace, "default");
+    if let Some(automount) = default.and_then(|(seen, _, _)| seen.automount) {
+        body["automountServiceAccountToken"] = Value::Bool(automount);
+    }
+    Op::Create { kind: Kind::ServiceAccount, namespace: namespace.to_string(), body }
+}
+
+/// The owners as they should be; `None` when they are so. Owners that are not workloads of ours to judge stay.
+fn owners(cx: &Context<'_>, seen: &ServiceAccountSeen, users: &[WorkloadRef<'_>]) -> Option<Vec<OwnerReference>> {
+    let used = |uid: &str| users.iter().any(|user| user.uid == uid);
+    let idle = |uid: &str| cx.world.users(&cx.key.namespace, &cx.key.name).any(|known| known.uid == uid) && !used(uid);
+    let mut wanted: Vec<_> = seen.owners.iter().filter(|owner| !idle(&owner.uid)).cloned().collect();
+    let missing = users.iter().filter(|user| seen.owners.iter().all(|owner| owner.uid != user.uid));
+    wanted.extend(missing.map(reference));
+    (wanted != seen.owners).then_some(wanted)
+}
+
+fn merge(key: &Key, observed: &Observed, owners: &[OwnerReference]) -> Op {
+    let patch = json!({"metadata": {
+        "uid": &*observed.uid,
+        "resourceVersion": observed.version.to_string(),
+        "ownerReferences": owners,
+    }});
+    Op::Merge { kind: Kind::ServiceAccount, key: key.clone(), patch }
+}
+
+fn conflict(key: &Key, user: &WorkloadRef<'_>) -> Op {
+    let message = format!(
+        "ServiceAccount {} of this namespace is not managed by Drawbridge, so Pods of {} {} are refused. Either name a \
+         ServiceAccount in the Pod template (spec.serviceAccountName), or hand this one over: kubectl -n {} label \
+         serviceaccount {} {}={}",
+        key.name,
+        user.kind.as_str(),
+        user.name,
+        key.namespace,
+        key.name,
+        keys::LABEL_MANAGED_BY,
+        keys::MANAGED_BY_WEBHOOK,
+    );
+    Op::Report(Report {
+        kind: user.kind,
+        about: Key::new(&key.namespace, user.name),
+        uid: user.uid.to_owned(),
+        reason: Reason::ServiceAccountConflict,
+        message,
+    })
+}
