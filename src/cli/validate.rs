@@ -165,7 +165,9 @@ fn check_configuration(documents: &[Document<'_>], namespace: &str, facts: &Fact
                 let Value::String(content) = data.to_json() else { continue };
                 for (line, severity, text) in check(&content) {
                     sound &= severity != Severity::Error;
-                    findings.add(document, data.line + line, severity, ("Config", format!("{key}: {text}")));
+                    // The text begins on the line of its node.
+                    let line = data.line + line.saturating_sub(1);
+                    findings.add(document, line, severity, ("Config", format!("{key}: {text}")));
                 }
             }
         }

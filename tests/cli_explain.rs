@@ -1,0 +1,169 @@
+//! `explain` and `validate`: the engine's answer, for people and for programs.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+
+use clap::Parser;
+use drawbridge::cli::io::Io;
+use drawbridge::cli::{Cli, Exit, conclude};
+use serde_json::Value;
+
+fn run(arguments: &[&str], input: &str) -> (Exit, String, String) {
+    let words = std::iter::once("drawbridge").chain(arguments.iter().copied());
+    let cli = Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{error}"));
+    let (mut stdin, mut out, mut err) = (input.as_bytes(), Vec::new(), Vec::new());
+    let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+    let result = cli.command.run(&mut io);
+    let exit = conclude(result, &mut io);
+    (exit, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+}
+
+const AGENT: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: weather
+  namespace: team1
+spec:
+  template:
+    metadata:
+      labels:
+        kagenti.io/type: agent
+    spec:
+      containers:
+      - name: agent
+        image: agent:1
+        ports:
+        - containerPort: 8000
+";
+
+fn explained(more: &[&str], input: &str) -> Value {
+    let (exit, out, err) = run(&[&["explain", "-o", "json", "-f", "-"], more].concat(), input);
+    assert_eq!(exit, Exit::Ok, "{err}");
+    serde_json::from_str::<Value>(&out).unwrap()[0].clone()
+}
+
+#[test]
+fn the_tree_names_outcome_fields_layers_and_parts() {
+    let told = explained(&[], AGENT);
+    assert_eq!(told["subject"], "Deployment team1/weather");
+    assert_eq!((&told["outcome"], &told["reason"]), (&"injected".into(), &"Injected".into()));
+    let fields = told["fields"].as_array().unwrap();
+    let image = fields.iter().find(|field| field["name"] == "images.envoyProxy").unwrap();
+    assert_eq!(image["layer"], "platform file");
+    let parts = told["parts"].as_array().unwrap();
+    assert!(parts.iter().any(|part| part["name"] == "envoy-proxy"), "{parts:?}");
+    assert!(!told["patch"]["paths"].as_array().unwrap().is_empty());
+    assert!(told["filters"].as_array().unwrap().iter().all(|filter| filter["passed"] == true));
+}
+
+#[test]
+fn a_shadowed_value_is_shown_with_the_layer_that_lost() {
+    let defaults = "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: d\n  namespace: team1\n  labels: {kagenti.io/defaults: \"true\"}\ndata:\n  config.yaml: |\n    mode: proxy-sidecar\n---\n";
+    let pod =
+        AGENT.replace("      labels:\n", "      annotations: {kagenti.io/authbridge-mode: waypoint}\n      labels:\n");
+    let told = explained(&[], &format!("{defaults}{pod}"));
+    let fields = told["fields"].as_array().unwrap();
+    let mode = fields.iter().find(|field| field["name"] == "mode").unwrap_or_else(|| panic!("{told:#}"));
+    assert_eq!((&mode["value"], &mode["layer"]), (&"waypoint".into(), &"Pod annotation".into()));
+    assert_eq!(mode["shadowed"][0]["value"], "proxy-sidecar");
+}
+
+#[test]
+fn what_if_shows_what_would_change_and_nothing_else() {
+    for (change, outcome) in [
+        ("kagenti.io/inject=disabled", "skipped (OptedOut)"),
+        ("kagenti.io/type=", "skipped (NoTypeLabel)"),
+        ("globalEnabled=false", "skipped (GlobalDisabled)"),
+        ("kagenti-enabled=false", "skipped (NamespaceOptedOut)"),
+        ("kagenti.io/authbridge-mode=waypoint", "skipped (ModeWaypoint)"),
+        ("images.pullPolicy=Always", "injected (Injected)"),
+        ("label:app=x", "injected (Injected)"),
+    ] {
+        let told = explained(&["--what-if", change], AGENT);
+        assert_eq!(told["whatIf"]["outcome"], outcome, "{change}");
+        let changes = told["whatIf"]["changes"].as_array().unwrap();
+        assert_eq!(changes.is_empty(), change == "label:app=x", "{change}: {changes:?}");
+    }
+    let told = explained(&["--what-if", "kagenti.io/inject=disabled", "--what-if", "kagenti.io/inject=enabled"], AGENT);
+    assert_eq!(told["whatIf"]["outcome"], "injected (Injected)");
+}
+
+#[test]
+fn an_unknown_what_if_is_refused_with_a_suggestion() {
+    let (exit, _, err) = run(&["explain", "-f", "-", "--what-if", "injectTool=true"], AGENT);
+    assert_eq!(exit, Exit::Usage);
+    assert!(err.contains("did you mean injectTools?"), "{err}");
+}
+
+#[test]
+fn an_injected_workload_is_explained_as_its_controller_would_send_it() {
+    let (_, injected, _) = run(&["inject", "-f", "-"], AGENT);
+    let (fresh, again) = (explained(&[], AGENT), explained(&[], &injected));
+    assert_eq!(fresh["parts"], again["parts"]);
+    assert_eq!(again["reason"], "Injected");
+}
+
+#[test]
+fn nothing_to_explain_is_said() {
+    let (exit, _, err) = run(&["explain", "-f", "-"], "kind: Service\n");
+    assert_eq!(exit, Exit::Usage);
+    assert!(err.contains("nothing that makes Pods"), "{err}");
+}
+
+fn findings(input: &str) -> Vec<(u64, String, String)> {
+    let (exit, out, err) = run(&["validate", "-o", "json", "-f", "-"], input);
+    let list: Vec<Value> = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}"));
+    assert_eq!(exit == Exit::Findings, !list.is_empty());
+    let text = |finding: &Value, key: &str| finding[key].as_str().unwrap().to_owned();
+    list.iter().map(|f| (f["line"].as_u64().unwrap(), text(f, "code"), text(f, "text"))).collect()
+}
+
+#[test]
+fn a_sound_manifest_has_no_findings() {
+    assert_eq!(findings(AGENT), []);
+}
+
+#[test]
+fn findings_have_the_line_of_what_is_wrong() {
+    let two = format!("# c\n---\n{}", AGENT.replace("kagenti.io/type: agent", "kagenti.io/typ: agent"));
+    let found = findings(&two);
+    assert_eq!((found[0].0, found[0].1.as_str()), (12, "Key"), "{found:?}");
+    assert!(found[0].2.contains("did you mean kagenti.io/type?"));
+
+    let host = AGENT.replace("    spec:\n      containers", "    spec:\n      hostNetwork: true\n      containers");
+    let found = findings(&host);
+    assert_eq!((found[0].0, found[0].1.as_str()), (12, "HostNetwork"), "{found:?}");
+
+    let label = AGENT
+        .replace("  name: weather\n", "  name: weather\n  labels: {kagenti.io/type: agent}\n")
+        .replace("kagenti.io/type: agent\n    spec", "app: x\n    spec");
+    let found = findings(&label);
+    assert_eq!((found[0].0, found[0].1.as_str()), (5, "NoTypeLabel"), "{found:?}");
+
+    let found = findings("a: 1\n---\nb: {\n");
+    assert_eq!(found[0].1, "Syntax");
+}
+
+#[test]
+fn configuration_in_the_input_is_checked_with_its_own_lines() {
+    let platform = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kagenti-platform-config, namespace: kagenti-system}\ndata:\n  config.yaml: |\n    proxy:\n      prot: 1\n";
+    let found = findings(platform);
+    assert_eq!((found[0].0, found[0].1.as_str()), (7, "Config"), "{found:?}");
+    assert!(found[0].2.contains("port"), "{found:?}");
+    let gates = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kagenti-feature-gates, namespace: kagenti-system}\ndata:\n  feature-gates.yaml: |\n    globalEnabled: true\n    injectTool: true\n";
+    let found = findings(gates);
+    assert_eq!((found[0].0, found[0].1.as_str()), (7, "Config"), "{found:?}");
+}
+
+#[test]
+fn a_cluster_that_is_not_there_is_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config");
+    let text = "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"https://127.0.0.1:1\"}}]\nusers: [{name: u, user: {token: x}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n";
+    std::fs::write(&config, text).unwrap();
+    let config = config.display().to_string();
+    for arguments in [&["doctor", "--kubeconfig", &config][..], &["explain", "pod/x", "--kubeconfig", &config]] {
+        let (exit, _, err) = run(arguments, "");
+        assert_eq!(exit, Exit::Unreachable, "{err}");
+        assert!(err.contains("cluster unreachable"), "{err}");
+    }
+}
