@@ -9,7 +9,7 @@ use serde_json::Value;
 use drawbridge::domain::reason::{Class, Reason};
 
 use super::answer::Answer;
-use super::matching::{compare, compare_found, is_matcher};
+use super::matching::{Tolerance, compare_found, differences, is_matcher, strict};
 use super::path::follow;
 
 /// One `expect.yaml`.
@@ -138,27 +138,37 @@ impl Expectation {
         } else if self.denial.is_some() {
             wrong.push("allowed, expected a refusal".to_owned());
         }
-        self.judge_warnings(answer, &mut wrong);
+        self.judge_warnings(&answer.warnings, &mut wrong);
         if self.denial.is_none() && answer.allowed {
             let result = answer.applied(object)?;
             match self.expected_reason().map(Reason::class) {
                 Some(Class::Injected) if answer.patch.is_none() => wrong.push("no patch, expected one".to_owned()),
                 Some(Class::Skipped) if self.holds.is_empty() && result != *object => {
-                    compare(object, &result, "", &mut wrong);
+                    wrong.extend(differences(object, &result, "", strict));
                 }
                 _ => {}
             }
-            for (path, value) in &self.holds {
-                compare_found(value, &follow(&result, path)?, path, &mut wrong);
-            }
-            if let Some(golden) = &self.golden {
-                compare(golden, &result, "", &mut wrong);
-            }
+            wrong.extend(self.judge_object(&result, strict)?);
         }
         Ok(wrong)
     }
 
-    fn judge_denial(&self, code: u16, text: &str) -> Vec<String> {
+    /// The part of the judgement that is about the object afterwards.
+    ///
+    /// # Errors
+    /// A path that cannot be read.
+    pub fn judge_object(&self, result: &Value, tolerated: Tolerance) -> anyhow::Result<Vec<String>> {
+        let mut wrong = Vec::new();
+        for (path, value) in &self.holds {
+            wrong.extend(compare_found(value, &follow(result, path)?, path, tolerated));
+        }
+        if let Some(golden) = &self.golden {
+            wrong.extend(differences(golden, result, "", tolerated));
+        }
+        Ok(wrong)
+    }
+
+    pub(super) fn judge_denial(&self, code: u16, text: &str) -> Vec<String> {
         let Some(wanted) = &self.denial else {
             return vec![format!("refused with {code}, expected to be let in: {text}")];
         };
@@ -173,23 +183,19 @@ impl Expectation {
         wrong
     }
 
-    fn judge_warnings(&self, answer: &Answer, wrong: &mut Vec<String>) {
-        let seen: BTreeSet<&str> = answer.warnings.iter().map(|(code, _)| code.as_str()).collect();
+    pub(super) fn judge_warnings(&self, warnings: &[(String, String)], wrong: &mut Vec<String>) {
+        let seen: BTreeSet<&str> = warnings.iter().map(|(code, _)| code.as_str()).collect();
         let wanted: BTreeSet<&str> = self.warnings.iter().map(ExpectedWarning::code).collect();
         for warning in &self.warnings {
-            let texts: Vec<&str> = answer
-                .warnings
-                .iter()
-                .filter(|(code, _)| code == warning.code())
-                .map(|(_, text)| text.as_str())
-                .collect();
+            let texts: Vec<&str> =
+                warnings.iter().filter(|(code, _)| code == warning.code()).map(|(_, text)| text.as_str()).collect();
             if texts.is_empty() {
                 wrong.push(format!("warnings: {} is missing, there are {seen:?}", warning.code()));
             } else if let ExpectedWarning::Words { reason, says } = warning {
                 wrong.extend(missing_words(says, &texts.join("\n"), reason));
             }
         }
-        for (code, text) in &answer.warnings {
+        for (code, text) in warnings {
             if !wanted.contains(code.as_str()) && !self.may_warn.contains(code) {
                 wrong.push(format!("warnings: not expected: {code}: {text}"));
             }
@@ -210,9 +216,7 @@ pub fn missing_words(says: &[String], text: &str, what: &str) -> Vec<String> {
 #[must_use]
 pub fn refreshed(old: &Value, actual: &Value) -> Value {
     if is_matcher(old) {
-        let mut wrong = Vec::new();
-        compare(old, actual, "", &mut wrong);
-        return if wrong.is_empty() { old.clone() } else { actual.clone() };
+        return if differences(old, actual, "", strict).is_empty() { old.clone() } else { actual.clone() };
     }
     match (old, actual) {
         (Value::Object(old), Value::Object(actual)) => Value::Object(

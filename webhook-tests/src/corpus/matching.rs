@@ -17,52 +17,37 @@ use serde_json::Value;
 
 use super::path::Found;
 
+/// Members that may be there although nobody asked for them: key and value.
+pub type Tolerance = fn(&str, &Value) -> bool;
+
+/// Nothing may be there that nobody asked for.
+#[must_use]
+pub fn strict(_: &str, _: &Value) -> bool {
+    false
+}
+
 /// Differences between a path's target and what is wanted, as sentences.
-pub fn compare_found(wanted: &Value, found: &Found, at: &str, out: &mut Vec<String>) {
+pub fn compare_found(wanted: &Value, found: &Found, at: &str, tolerated: Tolerance) -> Vec<String> {
     match (wanted.as_str(), found) {
-        (Some("$absent"), Found::Absent) => {}
-        (Some("$absent"), Found::All(items)) if items.is_empty() => {}
-        (_, Found::One(value)) => compare(wanted, value, at, out),
-        (_, Found::All(items)) => compare(wanted, &Value::Array(items.clone()), at, out),
-        (_, Found::Absent) if wanted.get("$lacks").is_some() => {}
-        (_, Found::Absent) => out.push(format!("{at}: nothing there, expected {wanted}")),
+        (Some("$absent"), Found::Absent) => Vec::new(),
+        (Some("$absent"), Found::All(items)) if items.is_empty() => Vec::new(),
+        (_, Found::One(value)) => differences(wanted, value, at, tolerated),
+        (_, Found::All(items)) => differences(wanted, &Value::Array(items.clone()), at, tolerated),
+        (_, Found::Absent) if wanted.get("$lacks").is_some() => Vec::new(),
+        (_, Found::Absent) => vec![format!("{at}: nothing there, expected {wanted}")],
     }
 }
 
 /// Differences between two values, as sentences.
-pub fn compare(wanted: &Value, actual: &Value, at: &str, out: &mut Vec<String>) {
-    if let Some(matched) = special(wanted, actual, at) {
-        out.extend(matched);
-        return;
-    }
-    match (wanted, actual) {
-        (Value::Object(wanted), Value::Object(actual)) => {
-            for (key, value) in wanted {
-                match actual.get(key) {
-                    Some(found) => compare(value, found, &format!("{at}.{key}"), out),
-                    None if value == "$absent" => {}
-                    None => out.push(format!("{at}.{key}: missing, expected {value}")),
-                }
-            }
-            for (key, value) in actual.iter().filter(|(key, _)| !wanted.contains_key(*key)) {
-                out.push(format!("{at}.{key}: not expected, is {value}"));
-            }
-        }
-        (Value::Array(wanted), Value::Array(actual)) => {
-            for (index, value) in wanted.iter().enumerate() {
-                let label = label(value, index);
-                match actual.get(index) {
-                    Some(found) => compare(value, found, &format!("{at}[{label}]"), out),
-                    None => out.push(format!("{at}[{label}]: missing, expected {value}")),
-                }
-            }
-            for (index, value) in actual.iter().enumerate().skip(wanted.len()) {
-                out.push(format!("{at}[{}]: not expected, is {value}", label(value, index)));
-            }
-        }
-        _ if wanted == actual => {}
-        _ => out.push(format!("{at}: is {actual}, expected {wanted}")),
-    }
+#[must_use]
+pub fn differences(wanted: &Value, actual: &Value, at: &str, tolerated: Tolerance) -> Vec<String> {
+    Comparison { tolerated }.of(wanted, actual, at)
+}
+
+/// How strictly two values are compared.
+#[derive(Clone, Copy)]
+struct Comparison {
+    tolerated: Tolerance,
 }
 
 /// True when the value asks for less than equality; refreshing a golden file keeps it where it holds.
@@ -75,137 +60,156 @@ pub fn is_matcher(value: &Value) -> bool {
     }
 }
 
-fn matches(wanted: &Value, actual: &Value) -> bool {
-    let mut out = Vec::new();
-    compare(wanted, actual, "", &mut out);
-    out.is_empty()
-}
-
 fn label(value: &Value, index: usize) -> String {
     value.get("name").and_then(Value::as_str).map_or_else(|| index.to_string(), |name| format!("{index} {name}"))
-}
-
-fn special(wanted: &Value, actual: &Value, at: &str) -> Option<Vec<String>> {
-    if !is_matcher(wanted) {
-        return None;
-    }
-    let mut out = Vec::new();
-    if let Value::String(text) = wanted {
-        if text == "$absent" {
-            out.push(format!("{at}: is {actual}, expected nothing"));
-        }
-        return Some(out);
-    }
-    let (operator, operand) = wanted.as_object()?.iter().next()?;
-    match operator.as_str() {
-        "$any" => any(operand, actual, at, &mut out),
-        "$set" => set(operand, actual, at, &mut out),
-        "$includes" => includes(operand, actual, at, &mut out),
-        "$lacks" => lacks(operand, actual, at, &mut out),
-        "$subset" => subset(operand, actual, at, &mut out),
-        "$yaml" => {
-            parsed(operand, actual, at, &mut out, |text| serde_saphyr::from_str(text).map_err(|e| e.to_string()))
-        }
-        "$json" => parsed(operand, actual, at, &mut out, |text| serde_json::from_str(text).map_err(|e| e.to_string())),
-        "$text" => text(operand, actual, at, &mut out),
-        "$hex" => {
-            let digits = actual.as_str().unwrap_or_default();
-            let hexadecimal = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-            if !hexadecimal || Some(digits.len()) != operand.as_u64().and_then(|length| usize::try_from(length).ok()) {
-                out.push(format!("{at}: is {actual}, expected {operand} hexadecimal digits"));
-            }
-        }
-        unknown => out.push(format!("{at}: the expectation uses {unknown}, which is no matcher")),
-    }
-    Some(out)
 }
 
 fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn any(wanted: &Value, actual: &Value, at: &str, out: &mut Vec<String>) {
-    if !items(wanted).iter().any(|candidate| matches(candidate, actual)) {
-        out.push(format!("{at}: is {actual}, expected one of {wanted}"));
-    }
-}
-
-fn set(wanted: &Value, actual: &Value, at: &str, out: &mut Vec<String>) {
-    let mut rest: Vec<&Value> = items(actual).iter().collect();
-    for value in items(wanted) {
-        match rest.iter().position(|found| matches(value, found)) {
-            Some(index) => {
-                rest.remove(index);
+impl Comparison {
+    fn of(self, wanted: &Value, actual: &Value, at: &str) -> Vec<String> {
+        if is_matcher(wanted) {
+            return self.special(wanted, actual, at);
+        }
+        match (wanted, actual) {
+            (Value::Object(_), Value::Object(members)) => {
+                let mut out = self.subset(wanted, actual, at);
+                for (key, value) in members.iter().filter(|(key, _)| wanted.get(key.as_str()).is_none()) {
+                    if !(self.tolerated)(key, value) {
+                        out.push(format!("{at}.{key}: not expected, is {value}"));
+                    }
+                }
+                out
             }
-            None => out.push(format!("{at}: no element {value} in {actual}")),
+            (Value::Array(wanted), Value::Array(actual)) => self.list(wanted, actual, at),
+            _ if wanted == actual => Vec::new(),
+            _ => vec![format!("{at}: is {actual}, expected {wanted}")],
         }
     }
-    out.extend(rest.into_iter().map(|value| format!("{at}: not expected, is {value}")));
-}
 
-fn includes(wanted: &Value, actual: &Value, at: &str, out: &mut Vec<String>) {
-    for value in items(wanted) {
-        if !items(actual).iter().any(|found| matches(value, found)) {
-            out.push(format!("{at}: no element {value} in {actual}"));
+    fn list(self, wanted: &[Value], actual: &[Value], at: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        for (index, value) in wanted.iter().enumerate() {
+            let label = label(value, index);
+            match actual.get(index) {
+                Some(found) => out.extend(self.of(value, found, &format!("{at}[{label}]"))),
+                None => out.push(format!("{at}[{label}]: missing, expected {value}")),
+            }
+        }
+        for (index, value) in actual.iter().enumerate().skip(wanted.len()) {
+            out.push(format!("{at}[{}]: not expected, is {value}", label(value, index)));
+        }
+        out
+    }
+
+    fn matches(self, wanted: &Value, actual: &Value) -> bool {
+        self.of(wanted, actual, "").is_empty()
+    }
+
+    fn special(self, wanted: &Value, actual: &Value, at: &str) -> Vec<String> {
+        let Some((operator, operand)) = wanted.as_object().and_then(|map| map.iter().next()) else {
+            return match wanted.as_str() {
+                Some("$absent") => vec![format!("{at}: is {actual}, expected nothing")],
+                _ => Vec::new(),
+            };
+        };
+        match operator.as_str() {
+            "$any" if items(operand).iter().any(|candidate| self.matches(candidate, actual)) => Vec::new(),
+            "$any" => vec![format!("{at}: is {actual}, expected one of {operand}")],
+            "$set" => self.set(operand, actual, at),
+            "$includes" => self.includes(operand, actual, at),
+            "$lacks" => self.lacks(operand, actual, at),
+            "$subset" => self.subset(operand, actual, at),
+            "$yaml" => self.parsed(operand, yaml_of(actual), at),
+            "$json" => self.parsed(operand, json_of(actual), at),
+            "$text" => text(operand, actual, at),
+            "$hex" => hexadecimal(operand, actual, at),
+            unknown => vec![format!("{at}: the expectation uses {unknown}, which is no matcher")],
+        }
+    }
+
+    fn set(self, wanted: &Value, actual: &Value, at: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        let mut rest: Vec<&Value> = items(actual).iter().collect();
+        for value in items(wanted) {
+            match rest.iter().position(|found| self.matches(value, found)) {
+                Some(index) => {
+                    rest.remove(index);
+                }
+                None => out.push(format!("{at}: no element {value} in {actual}")),
+            }
+        }
+        out.extend(rest.into_iter().map(|value| format!("{at}: not expected, is {value}")));
+        out
+    }
+
+    fn includes(self, wanted: &Value, actual: &Value, at: &str) -> Vec<String> {
+        let missing =
+            items(wanted).iter().filter(|value| !items(actual).iter().any(|found| self.matches(value, found)));
+        missing.map(|value| format!("{at}: no element {value} in {actual}")).collect()
+    }
+
+    fn lacks(self, unwanted: &Value, actual: &Value, at: &str) -> Vec<String> {
+        let there = items(unwanted).iter().filter(|value| items(actual).iter().any(|found| self.matches(value, found)));
+        there.map(|value| format!("{at}: {value} is in {actual}")).collect()
+    }
+
+    fn subset(self, wanted: &Value, actual: &Value, at: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        for (key, value) in wanted.as_object().into_iter().flatten() {
+            match actual.get(key) {
+                Some(found) => out.extend(self.of(value, found, &format!("{at}.{key}"))),
+                None if value == "$absent" => {}
+                None => out.push(format!("{at}.{key}: missing, expected {value}")),
+            }
+        }
+        out
+    }
+
+    fn parsed(self, wanted: &Value, actual: Result<Value, String>, at: &str) -> Vec<String> {
+        match actual {
+            Ok(value) => self.of(wanted, &value, at),
+            Err(error) => vec![format!("{at}: cannot be parsed: {error}")],
         }
     }
 }
 
-fn lacks(unwanted: &Value, actual: &Value, at: &str, out: &mut Vec<String>) {
-    for value in items(unwanted) {
-        if items(actual).iter().any(|found| matches(value, found)) {
-            out.push(format!("{at}: {value} is in {actual}"));
-        }
-    }
+fn yaml_of(actual: &Value) -> Result<Value, String> {
+    serde_saphyr::from_str(actual.as_str().ok_or("no text")?).map_err(|error| error.to_string())
 }
 
-fn subset(wanted: &Value, actual: &Value, at: &str, out: &mut Vec<String>) {
-    for (key, value) in wanted.as_object().into_iter().flatten() {
-        match actual.get(key) {
-            Some(found) => compare(value, found, &format!("{at}.{key}"), out),
-            None if value == "$absent" => {}
-            None => out.push(format!("{at}.{key}: missing, expected {value}")),
-        }
-    }
+fn json_of(actual: &Value) -> Result<Value, String> {
+    serde_json::from_str(actual.as_str().ok_or("no text")?).map_err(|error| error.to_string())
 }
 
-fn parsed(
-    wanted: &Value,
-    actual: &Value,
-    at: &str,
-    out: &mut Vec<String>,
-    parse: impl Fn(&str) -> Result<Value, String>,
-) {
-    match actual.as_str().map(parse) {
-        Some(Ok(value)) => compare(wanted, &value, at, out),
-        Some(Err(error)) => out.push(format!("{at}: cannot be parsed: {error}")),
-        None => out.push(format!("{at}: is {actual}, expected text")),
-    }
-}
-
-fn text(wanted: &Value, actual: &Value, at: &str, out: &mut Vec<String>) {
+fn text(wanted: &Value, actual: &Value, at: &str) -> Vec<String> {
     let text = actual.as_str().unwrap_or_default();
-    for part in items(&wanted["contains"]).iter().filter_map(Value::as_str) {
-        if !text.contains(part) {
-            out.push(format!("{at}: {part:?} is not in {actual}"));
-        }
+    let parts =
+        |list: &str| items(&wanted[list]).iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>();
+    let missing = parts("contains").into_iter().filter(|part| !text.contains(part));
+    let there = parts("lacks").into_iter().filter(|part| text.contains(part));
+    let missing = missing.map(|part| format!("{at}: {part:?} is not in {actual}"));
+    missing.chain(there.map(|part| format!("{at}: {part:?} is in {actual}"))).collect()
+}
+
+fn hexadecimal(length: &Value, actual: &Value, at: &str) -> Vec<String> {
+    let digits = actual.as_str().unwrap_or_default();
+    let hexadecimal = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if hexadecimal && Some(digits.len()) == length.as_u64().and_then(|length| usize::try_from(length).ok()) {
+        return Vec::new();
     }
-    for part in items(&wanted["lacks"]).iter().filter_map(Value::as_str) {
-        if text.contains(part) {
-            out.push(format!("{at}: {part:?} is in {actual}"));
-        }
-    }
+    vec![format!("{at}: is {actual}, expected {length} hexadecimal digits")]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::compare;
+    use super::{differences, strict};
     use serde_json::{Value, json};
 
-    fn differences(wanted: &Value, actual: &Value) -> usize {
-        let mut out = Vec::new();
-        compare(wanted, actual, "x", &mut out);
-        out.len()
+    fn count(wanted: &Value, actual: &Value) -> usize {
+        differences(wanted, actual, "x", strict).len()
     }
 
     #[test]
@@ -225,8 +229,8 @@ mod tests {
             (json!([1, {"name": "n"}]), json!([1, {"name": "n"}]), json!([1]), false),
         ];
         for (wanted, good, bad, bad_holds) in rows {
-            assert_eq!(differences(&wanted, &good), 0, "{wanted} {good}");
-            assert_eq!(differences(&wanted, &bad) == 0, bad_holds, "{wanted} {bad}");
+            assert_eq!(count(&wanted, &good), 0, "{wanted} {good}");
+            assert_eq!(count(&wanted, &bad) == 0, bad_holds, "{wanted} {bad}");
         }
     }
 }

@@ -17,6 +17,7 @@ pub mod expect;
 pub mod fixture;
 pub mod matching;
 pub mod path;
+pub mod place;
 pub mod reinvoke;
 
 use std::collections::BTreeSet;

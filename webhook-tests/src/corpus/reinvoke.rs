@@ -96,6 +96,10 @@ pub fn with_future_fields(object: &Value) -> (Value, usize) {
             }
             for member in ["ports", "env", "volumeMounts"] {
                 for item in container.get_mut(member).and_then(Value::as_array_mut).into_iter().flatten() {
+                    // The one variable that is overwritten.
+                    if item.get("name").is_some_and(|name| name == "PORT") {
+                        continue;
+                    }
                     mark(Some(item), &mut count);
                 }
             }
