@@ -131,7 +131,7 @@ pub const RIGHTS: &[Right] = &[
         group: "coordination.k8s.io",
         resources: &["leases"],
         names: &[keys::LEASE],
-        verbs: &["get", "update", "patch"],
+        verbs: &["get", "list", "watch", "update"],
     },
     // What injected Pods need, ahead of them.
     Right {
@@ -154,7 +154,7 @@ pub const RIGHTS: &[Right] = &[
         roles: CONTROLLERS,
         scope: Scope::Cluster,
         group: "apps",
-        resources: &["replicasets", "statefulsets"],
+        resources: &["replicasets", "statefulsets", "daemonsets"],
         names: &[],
         verbs: &["patch"],
     },
@@ -186,10 +186,10 @@ pub const RIGHTS: &[Right] = &[
     Right {
         roles: CONTROLLERS,
         scope: Scope::Cluster,
-        group: "events.k8s.io",
+        group: "",
         resources: &["events"],
         names: &[],
-        verbs: &["create", "patch"],
+        verbs: &["get", "create"],
     },
 ];
 

@@ -184,3 +184,27 @@ fn namespace_and_image_are_used_everywhere() {
     assert!(!text.contains("image: drawbridge"));
     assert_eq!(text.matches("image: x/y:z").count(), 2);
 }
+
+#[test]
+fn whatever_the_watches_and_controllers_ask_for_is_granted() {
+    use crate::cli::render::rbac::{Role, Scope, rights};
+    use crate::controllers::rbac::{ASKS, Asker};
+    for ask in ASKS {
+        let roles = match ask.asker {
+            Asker::All => &Role::ALL[..],
+            Asker::Controllers | Asker::Gate => &[Role::Controllers],
+        };
+        let scope = if ask.own_namespace { Scope::Own } else { Scope::Cluster };
+        for role in roles {
+            for verb in ask.verbs {
+                let granted = rights(*role, scope).any(|right| {
+                    right.group == ask.group
+                        && right.resources.contains(&ask.resource)
+                        && right.verbs.contains(verb)
+                        && (right.names.is_empty() || ask.name.is_some_and(|name| right.names.contains(&name)))
+                });
+                assert!(granted, "{} may not {verb} {}", role.name(), ask.resource);
+            }
+        }
+    }
+}

@@ -9,3 +9,5 @@ pub mod world;
 
 #[cfg(test)]
 pub(super) mod fixtures;
+#[cfg(test)]
+mod tests;

@@ -110,7 +110,8 @@ pub async fn run(rows: Vec<Row>, deps: Deps, jitter: fn() -> f64) {
                     }
                 }
             }
-            () = tokio::time::sleep(due), if work.term.is_some() => {}
+            // While every worker is busy, the end of one of them is what is waited for.
+            () = tokio::time::sleep(due), if work.term.is_some() && work.workers.len() < WORKERS => {}
         }
         work.dispatch();
     }

@@ -30,7 +30,7 @@ pub use metrics::WatchMetrics;
 use super::config_watch::Settings;
 use super::health::Latch;
 use super::snapshots::SnapshotCell;
-use crate::api::observed::{Change, Feed, Kind};
+use crate::api::observed::{Change, Feed};
 use crate::config::snapshot::Published;
 use rebuild::{Rebuild, Shared};
 use sources::{SOURCES, Source};
@@ -218,10 +218,4 @@ async fn server_version(client: Client, shared: Arc<Shared>, again: Arc<Notify>)
 fn parse_version(major: &str, minor: &str) -> Option<(u32, u32)> {
     let number = |text: &str| text.trim_end_matches(|letter: char| !letter.is_ascii_digit()).parse().ok();
     Some((number(major)?, number(minor)?))
-}
-
-/// The kinds that are watched, for the declaration of permissions.
-#[must_use]
-pub fn watched(needs: Needs) -> Vec<(Kind, Option<&'static str>)> {
-    SOURCES.iter().filter(|source| source.needs <= needs).map(|source| (source.kind, source.name)).collect()
 }

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use super::model::{Model, Touched};
+use crate::config::inputs::ConfigMapInput;
 use crate::config::schema::Platform;
 use crate::config::snapshot::{Published, Snapshot};
 use crate::config::view::{ClusterView, NamespaceView, namespace_view};
@@ -92,6 +93,7 @@ pub(super) struct Rebuild {
 /// What is kept from one snapshot to the next.
 struct Last {
     settings: Arc<Settings>,
+    template: Option<ConfigMapInput>,
     platform: Arc<Platform>,
     namespaces: HashMap<Arc<str>, Arc<NamespaceView>>,
 }
@@ -122,14 +124,12 @@ impl Rebuild {
         let (Some(server_version), 0) = (*version, *lists_missing) else { return last };
         let mut dirty = std::mem::take(dirty);
         // The template of our own namespace lies below every other namespace's configuration.
-        let same = last
-            .as_ref()
-            .filter(|last| Arc::ptr_eq(&last.settings, &settings) && !dirty.contains(&self.operator_namespace));
+        let template = model.config_map(&self.operator_namespace, keys::CONFIG_MAP_RUNTIME);
+        let same = last.as_ref().filter(|last| Arc::ptr_eq(&last.settings, &settings) && last.template == template);
         let (platform, mut namespaces) = match same {
             Some(last) => (last.platform.clone(), last.namespaces.clone()),
             None => {
                 dirty.extend(model.existing());
-                let template = model.config_map(&self.operator_namespace, keys::CONFIG_MAP_RUNTIME);
                 let before = last.as_ref().map(|last| &*last.platform);
                 let platform = settings.platform.clone().with_runtime_template(template.as_ref(), before);
                 (Arc::new(platform), last.map(|last| last.namespaces).unwrap_or_default())
@@ -158,6 +158,6 @@ impl Rebuild {
             tracing::info!(namespaces = namespaces.len(), "the cluster has been read once: reviews can be answered");
             latch.release();
         }
-        Some(Last { settings, platform, namespaces })
+        Some(Last { settings, template, platform, namespaces })
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::model::{Model, Touched};
 use super::*;
 use crate::api::observed::wire::Raw;
+use crate::api::observed::{Key, Kind};
 use crate::config::inputs::NamespaceInputs;
 use crate::config::view::Ownership;
 use crate::domain::workload::WorkloadKind;
@@ -123,7 +124,6 @@ proptest! {
         prop_assert_eq!(inputs(&mut straight), inputs(&mut other));
     }
 }
-use crate::api::observed::Key;
 
 #[test]
 fn versions_are_read_as_clouds_write_them() {
@@ -134,3 +134,4 @@ fn versions_are_read_as_clouds_write_them() {
 }
 
 mod protocol;
+mod snapshot;

@@ -1,0 +1,203 @@
+//! The whole loop against an API server in memory: who writes when, and how often.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Method, Request, Response};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+
+use super::fixtures::{Cluster, OWN, account, change, workload};
+use super::metrics::ControllerMetrics;
+use super::run::{Deps, run};
+use crate::api::observed::{Change, Feed, Kind};
+use crate::controllers::ALWAYS;
+
+/// Objects by path; every request is written down; the next answers may be ordered to fail.
+#[derive(Clone, Default)]
+struct Server {
+    objects: Arc<Mutex<BTreeMap<String, Value>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+    failures: Arc<Mutex<VecDeque<u16>>>,
+}
+
+impl Server {
+    fn client(&self) -> kube::Client {
+        let server = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let server = server.clone();
+            async move {
+                let (parts, body) = request.into_parts();
+                let sent = body.collect().await.unwrap().to_bytes();
+                let sent = serde_json::from_slice(&sent).unwrap_or(Value::Null);
+                let (code, answer) = server.answer(&parts.method, parts.uri.path(), sent);
+                let bytes = Body::from(answer.to_string().into_bytes());
+                Ok::<_, Infallible>(Response::builder().status(code).body(bytes).unwrap())
+            }
+        });
+        kube::Client::new(service, "default")
+    }
+
+    fn answer(&self, method: &Method, path: &str, mut sent: Value) -> (u16, Value) {
+        let status = |code: u16| {
+            (code, json!({"kind": "Status", "status": "Failure", "code": code, "message": "m", "reason": "r"}))
+        };
+        let mut objects = self.objects.lock();
+        let name = sent.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let at = if *method == Method::POST { format!("{path}/{name}") } else { path.to_owned() };
+        let short = at.rsplit('/').take(2).collect::<Vec<_>>();
+        self.asked.lock().push(format!("{method} {}/{}", short[1], short[0].split('.').next().unwrap_or_default()));
+        if let Some(code) = self.failures.lock().pop_front() {
+            return status(code);
+        }
+        match (method, objects.get(&at)) {
+            (&Method::POST, Some(_)) => status(409),
+            (&Method::POST, None) => {
+                sent["metadata"]["uid"] = json!(format!("uid-{name}"));
+                sent["metadata"]["resourceVersion"] = json!((100 + objects.len()).to_string());
+                objects.insert(at, sent.clone());
+                (201, sent)
+            }
+            (&Method::GET, Some(object)) => (200, object.clone()),
+            (&Method::PATCH, Some(object)) => {
+                let mut object = object.clone();
+                json_patch::merge(&mut object, &sent);
+                object["metadata"]["resourceVersion"] = json!("900");
+                objects.insert(at, object.clone());
+                (200, object)
+            }
+            _ => status(404),
+        }
+    }
+
+    /// What was asked since the last call, without the ConfigMaps.
+    fn asked(&self) -> Vec<String> {
+        let asked = std::mem::take(&mut *self.asked.lock());
+        asked.into_iter().filter(|line| !line.contains("configmaps")).collect()
+    }
+}
+
+/// A running loop.
+struct Bench {
+    server: Server,
+    feed: mpsc::Sender<Feed>,
+    terms: watch::Sender<Option<u64>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Bench {
+    async fn start(server: Server, first: Vec<Change>) -> Self {
+        let cluster = Cluster::new();
+        let (feed, receiver) = mpsc::channel(16);
+        let (terms, held) = watch::channel(None);
+        let (sender, published) = watch::channel(Some(Arc::new(cluster.facts)));
+        let deps = Deps {
+            writer: server.client(),
+            feed: receiver,
+            published,
+            terms: held,
+            operator_namespace: OWN.into(),
+            metrics: ControllerMetrics::default(),
+        };
+        let task = tokio::spawn(async move {
+            run(ALWAYS.to_vec(), deps, || 0.5).await;
+            drop(sender);
+        });
+        let bench = Self { server, feed, terms, task };
+        for name in ["team", OWN] {
+            bench.see(change(Kind::Namespace, json!({"metadata": {"name": name, "uid": name}}))).await;
+        }
+        for one in first {
+            bench.see(one).await;
+        }
+        bench.feed.send(Feed::Listed(0)).await.unwrap();
+        bench.settle().await;
+        bench
+    }
+
+    async fn see(&self, change: Change) {
+        self.feed.send(Feed::Change(change)).await.unwrap();
+    }
+
+    /// Time is paused, so this passes when every task waits.
+    async fn settle(&self) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+
+    async fn lead(&self, term: Option<u64>) {
+        self.terms.send_replace(term);
+        self.settle().await;
+    }
+}
+
+fn deployment(version: u64) -> Change {
+    let version = json!({"metadata": {"resourceVersion": version.to_string()}});
+    change(Kind::Deployment, workload(Kind::Deployment, "a", version))
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_leader_writes_and_a_settled_world_is_never_written() {
+    let bench = Bench::start(Server::default(), vec![deployment(10)]).await;
+    assert!(bench.server.asked.lock().is_empty(), "not the leader");
+    bench.lead(Some(1)).await;
+    assert_eq!(bench.server.asked(), ["POST serviceaccounts/a"]);
+    assert_eq!(bench.server.objects.lock().len(), 5, "the account and four ConfigMaps");
+
+    // Events before the watch has delivered what we made, a new term, and an hour: nothing.
+    bench.see(deployment(11)).await;
+    bench.lead(None).await;
+    bench.lead(Some(2)).await;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert!(bench.server.asked.lock().is_empty(), "{:?}", bench.server.asked.lock());
+
+    bench.lead(None).await;
+    let other = change(Kind::Job, workload(Kind::Job, "b", json!({})));
+    bench.see(other).await;
+    bench.settle().await;
+    assert!(bench.server.asked.lock().is_empty(), "no longer the leader");
+    bench.lead(Some(3)).await;
+    assert_eq!(bench.server.asked(), ["POST serviceaccounts/b"]);
+    bench.task.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_tried_again_with_growing_pauses_and_do_not_hold_others_up() {
+    let bench = Bench::start(Server::default(), Vec::new()).await;
+    bench.lead(Some(1)).await;
+    bench.server.failures.lock().extend([500, 500]);
+    bench.see(deployment(10)).await;
+    bench.settle().await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let asked = bench.server.asked();
+    assert!(asked.len() <= 3 && asked.iter().any(|line| line == "POST serviceaccounts/a"), "{asked:?}");
+    assert!(bench.server.objects.lock().contains_key("/api/v1/namespaces/team/serviceaccounts/a"));
+    bench.task.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_somebody_else_made_first_is_not_adopted_and_told_about_once() {
+    let server = Server::default();
+    let path = "/api/v1/namespaces/team/serviceaccounts/a".to_owned();
+    server.objects.lock().insert(path.clone(), account("a", false, json!([])));
+    let bench = Bench::start(server.clone(), vec![deployment(10)]).await;
+    bench.lead(Some(1)).await;
+    assert_eq!(bench.server.asked(), ["POST serviceaccounts/a"], "409: looked at again when the watch has told");
+    bench.see(change(Kind::ServiceAccount, account("a", false, json!([])))).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(bench.server.asked(), ["GET events/a", "POST events/a"]);
+    assert_eq!(bench.server.objects.lock()[&path], account("a", false, json!([])));
+    bench.task.abort();
+
+    // Another process, or this one after a restart.
+    let first = vec![deployment(10), change(Kind::ServiceAccount, account("a", false, json!([])))];
+    let again = Bench::start(server, first).await;
+    again.lead(Some(2)).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(again.server.asked(), ["GET events/a"], "the Event exists: nothing is written");
+    again.task.abort();
+}

@@ -1,0 +1,115 @@
+//! The snapshot: when it first appears, and what a change costs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::{change, config_map, namespace, service_account};
+use crate::api::observed::Kind;
+use crate::config::gates::Gates;
+use crate::config::schema::Platform;
+use crate::config::snapshot::Snapshot;
+use crate::config::view::Ownership;
+use crate::runtime::config_watch::Settings;
+use crate::runtime::health::Readiness;
+use crate::runtime::snapshots::SnapshotCell;
+use crate::runtime::stores::rebuild::{Rebuild, Shared};
+
+struct Bench {
+    shared: Arc<Shared>,
+    cell: SnapshotCell,
+    settings: watch::Sender<Arc<Settings>>,
+    readiness: Readiness,
+    task: tokio::task::JoinHandle<()>,
+}
+
+fn settings(platform: &str) -> Arc<Settings> {
+    Arc::new(Settings { platform: Platform::parse(platform, "config.yaml").unwrap(), gates: Gates::default() })
+}
+
+impl Bench {
+    fn start(lists: usize) -> Self {
+        let (shared, cell, readiness) = (Arc::new(Shared::new(lists)), SnapshotCell::new(), Readiness::new());
+        let (sender, receiver) = watch::channel(settings("spire: auto\n"));
+        let rebuild = Rebuild {
+            shared: shared.clone(),
+            settings: receiver,
+            operator_namespace: "own".into(),
+            cell: cell.clone(),
+            published: watch::channel(None).0,
+            latch: Some(readiness.latch("caches")),
+        };
+        Self { shared, cell, settings: sender, readiness, task: tokio::spawn(rebuild.run()) }
+    }
+
+    /// The snapshot 10 ms later: nobody waits longer for a change.
+    async fn soon(&self) -> Option<Arc<Snapshot>> {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        self.cell.load()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_snapshot_waits_for_every_list_and_the_version() {
+    let bench = Bench::start(2);
+    bench.shared.apply(&namespace("a", "true"));
+    bench.shared.listed();
+    assert!(bench.soon().await.is_none());
+    bench.shared.listed();
+    assert!(bench.soon().await.is_none() && !bench.readiness.ready());
+    bench.shared.server_version((1, 36));
+    let snapshot = bench.soon().await.unwrap();
+    assert!(bench.readiness.ready());
+    assert_eq!((snapshot.view.server_version, snapshot.view.namespaces.len()), ((1, 36), 1));
+    bench.task.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_changed_is_resolved_anew() {
+    let bench = Bench::start(0);
+    bench.shared.server_version((1, 36));
+    for name in ["a", "b", "own"] {
+        bench.shared.apply(&namespace(name, "true"));
+    }
+    let before = bench.soon().await.unwrap();
+    bench.shared.apply(&service_account("a", "x", true));
+    bench.shared.apply(&service_account("own", "y", false));
+    let after = bench.soon().await.unwrap();
+    assert_eq!(after.namespace("a").unwrap().service_accounts["x"], Ownership::Ours);
+    assert!(Arc::ptr_eq(after.namespace("b").unwrap(), before.namespace("b").unwrap()));
+
+    bench.shared.apply(&change(Kind::CsiDriver, serde_json::json!({"metadata": {"name": "csi.spiffe.io"}})));
+    let driven = bench.soon().await.unwrap();
+    assert!(driven.view.spiffe_driver && !after.view.spiffe_driver);
+    assert!(Arc::ptr_eq(driven.namespace("a").unwrap(), after.namespace("a").unwrap()));
+    bench.task.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_and_the_template_of_our_namespace_reach_every_namespace() {
+    let bench = Bench::start(0);
+    bench.shared.server_version((1, 36));
+    for name in ["a", "own"] {
+        bench.shared.apply(&namespace(name, "true"));
+    }
+    let mode = |snapshot: &Snapshot| snapshot.namespace("a").unwrap().resolved.mode.value.as_str();
+    assert_eq!(mode(&bench.soon().await.unwrap()), "envoy-sidecar");
+    let template = |text: &str| {
+        let mut map = config_map("own", "authbridge-runtime-config", "i");
+        let crate::api::observed::What::ConfigMap(seen) = &mut Arc::get_mut(map.now.as_mut().unwrap()).unwrap().what
+        else {
+            panic!("a ConfigMap")
+        };
+        seen.data = Arc::new([("config.yaml".to_owned(), text.to_owned())].into());
+        map
+    };
+    bench.shared.apply(&template("mode: proxy-sidecar\n"));
+    assert_eq!(mode(&bench.soon().await.unwrap()), "proxy-sidecar");
+    bench.shared.apply(&template("mode: [\n"));
+    assert_eq!(mode(&bench.soon().await.unwrap()), "proxy-sidecar", "unreadable: the last good content");
+    bench.settings.send_replace(settings("requireNamespaceLabel: true\n"));
+    let snapshot = bench.soon().await.unwrap();
+    assert!(snapshot.require_namespace_label && mode(&snapshot) == "proxy-sidecar");
+    bench.task.abort();
+}
