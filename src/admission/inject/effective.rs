@@ -140,7 +140,7 @@ fn native(subject: &Subject<'_>, resolved: &Resolved, warnings: &mut Vec<Warning
             return below;
         }
     };
-    below.over(Layer::PodAnnotation, value, |value| format!("{value:?}").to_lowercase())
+    below.over(Layer::PodAnnotation, value, |value| value.as_str().to_owned())
 }
 
 /// Mode proxy-sidecar brings its own proxy, which neither gate nor label of Envoy switches off (spec 11, B8).

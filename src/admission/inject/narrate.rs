@@ -9,8 +9,7 @@ use super::effective::Effective;
 use super::plan::InjectionPlan;
 use super::pod::PodView;
 use crate::admission::explanation::{Explanation, FieldLine, FilterLine, PartLine, ShadowedLine, SidecarLine};
-use crate::config::layers::Field;
-use crate::config::resolved::Resolved;
+use crate::config::layers::{Field, Shadowed};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::mode::Mode;
@@ -66,11 +65,20 @@ fn in_force(tree: &mut Explanation, effective: Option<&Effective<'_>>, workload:
         line(keys::CONTAINER_SPIFFE_HELPER, sidecars.spiffe),
         line(keys::CONTAINER_REGISTRATION, sidecars.registration),
     ]);
+    // The workload's own layers replace the lines of the namespace.
+    let above = ["mode", "nativeSidecars"];
     tree.fields.push(field("mode", &effective.mode, |mode| mode.as_str().to_owned()));
-    tree.fields.push(field("nativeSidecars", &effective.native_switch, |value| {
-        format!("{} (in force: {})", format!("{value:?}").to_lowercase(), effective.native)
+    let in_force = if effective.native { "in force" } else { "not in force" };
+    tree.fields
+        .push(field("nativeSidecars", &effective.native_switch, |value| format!("{} ({in_force})", value.as_str())));
+    tree.fields.extend(effective.resolved.fields().filter(|shown| !above.contains(&shown.path)).map(|shown| {
+        FieldLine {
+            name: shown.path.to_owned(),
+            value: shown.value,
+            layer: shown.layer.to_string(),
+            shadowed: lost(shown.shadowed),
+        }
     }));
-    resolved(&mut tree.fields, effective.resolved);
 }
 
 fn field<T>(name: &str, field: &Field<T>, show: impl Fn(&T) -> String) -> FieldLine {
@@ -78,49 +86,12 @@ fn field<T>(name: &str, field: &Field<T>, show: impl Fn(&T) -> String) -> FieldL
         name: name.to_owned(),
         value: show(&field.value),
         layer: field.layer.to_string(),
-        shadowed: field
-            .shadowed
-            .iter()
-            .map(|lost| ShadowedLine { layer: lost.layer.to_string(), value: lost.value.clone() })
-            .collect(),
+        shadowed: lost(&field.shadowed),
     }
 }
 
-fn resolved(lines: &mut Vec<FieldLine>, from: &Resolved) {
-    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
-    let debug = |value: &dyn std::fmt::Debug| format!("{value:?}").to_lowercase();
-    let (images, resources, proxy, trace) = (&from.images, &from.resources, &from.proxy, &from.trace);
-    let tokens = &from.token_exchange;
-    lines.extend([
-        field("spire", &from.spire, |value| debug(value)),
-        field("spiffe.trustDomain", &from.trust_domain, Clone::clone),
-        field("images.envoyProxy", &images.envoy_proxy, text),
-        field("images.proxyInit", &images.proxy_init, text),
-        field("images.spiffeHelper", &images.spiffe_helper, text),
-        field("images.clientRegistration", &images.client_registration, text),
-        field("images.authbridge", &images.authbridge, text),
-        field("images.authbridgeLight", &images.authbridge_light, text),
-        field("images.pullPolicy", &images.pull_policy, Clone::clone),
-        field("proxy.port", &proxy.port, ToString::to_string),
-        field("proxy.inboundProxyPort", &proxy.inbound_port, ToString::to_string),
-        field("proxy.adminPort", &proxy.admin_port, ToString::to_string),
-        field("proxy.uid", &proxy.uid, ToString::to_string),
-        field("resources.envoyProxy", &resources.envoy_proxy, ToString::to_string),
-        field("resources.proxyInit", &resources.proxy_init, ToString::to_string),
-        field("resources.spiffeHelper", &resources.spiffe_helper, ToString::to_string),
-        field("resources.clientRegistration", &resources.client_registration, ToString::to_string),
-        field("resources.authbridge", &resources.authbridge, ToString::to_string),
-        field("tokenExchange.tokenUrl", &tokens.token_url, Clone::clone),
-        field("tokenExchange.defaultAudience", &tokens.default_audience, Clone::clone),
-        field("tokenExchange.defaultScopes", &tokens.default_scopes, |scopes| {
-            scopes.as_ref().map_or_else(|| "not set".to_owned(), |scopes| scopes.join(" "))
-        }),
-        field("trace.endpoint", &trace.endpoint, text),
-        field("trace.protocol", &trace.protocol, |value| value.map_or_else(|| "not set".to_owned(), |v| debug(&v))),
-        field("trace.sampling.rate", &trace.sampling_ratio, |value| {
-            value.map_or_else(|| "not set".to_owned(), |ratio| ratio.to_string())
-        }),
-    ]);
+fn lost(values: &[Shadowed]) -> Vec<ShadowedLine> {
+    values.iter().map(|lost| ShadowedLine { layer: lost.layer.to_string(), value: lost.value.clone() }).collect()
 }
 
 fn parts(tree: &mut Explanation, cx: &Context<'_>, plan: &InjectionPlan<'_>) {

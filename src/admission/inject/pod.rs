@@ -157,6 +157,11 @@ impl<'a> PodView<'a> {
         self.metadata("ownerReferences").map_or(&[], list)
     }
 
+    /// `metadata.managedFields`: who set which field.
+    pub(super) fn managed_fields(self) -> &'a [Value] {
+        self.metadata("managedFields").map_or(&[], list)
+    }
+
     /// A list of the Pod's spec: `containers`, `initContainers`, `volumes`, `schedulingGates`.
     pub(super) fn list(self, key: &str) -> &'a [Value] {
         self.spec(key).map_or(&[], list)

@@ -112,7 +112,12 @@ fn list(
         };
         match wanted.iter().position(|part| part.record.name == record.name) {
             Some(which) if !current.contains(&Slot::Ours(which)) => {
-                repair::operations(element, &wanted[which], record, &at.with_trailing_token(index), out);
+                let at = at.with_trailing_token(index);
+                if !recorded.brought {
+                    repair::operations(element, &wanted[which], record, &at, out);
+                } else if !repair::is_as_rendered(element, &wanted[which].value) {
+                    out.push(patch::replace(at, wanted[which].value.clone()));
+                }
                 current.push(Slot::Ours(which));
             }
             _ => gone.push(index),

@@ -3,11 +3,13 @@
 //! In: the container as it is, and as we would render it. Out: operations that put the protected fields back
 //! (command, args, restart policy, our ports, environment and mounts, user, group, capabilities). Image, resources,
 //! pull policy and whatever was added stay, unless we ourselves would now render another image or other resources.
+//! A container that came with the object (a manifest injected beforehand, or a forged marker) gets no such credit:
+//! nobody but the requester was there, so it is as we render it or it is rendered anew.
 
 use serde_json::{Map, Value};
 
 use super::containers::env;
-use super::pod::{items, text};
+use super::pod::{items, list, text};
 use super::render::Rendered;
 use super::status::Record;
 use crate::admission::patch::{self, PatchOperation, PointerBuf};
@@ -26,6 +28,67 @@ fn covers(present: Option<&Value>, ours: &Value) -> bool {
         (Some(present), ours) => present == ours,
         (None, _) => false,
     }
+}
+
+/// What defaulting and the ServiceAccount plugin add to a container of ours, or what decides nothing.
+const INCIDENTAL: [&str; 4] = ["terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "resources"];
+/// What OpenShift's admission adds to a security context.
+const ASSIGNED: [&str; 2] = ["runAsUser", "seLinuxOptions"];
+/// Where the ServiceAccount plugin mounts its token.
+const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::String(text) => text.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// The container is what we would render, give or take what the API server itself adds.
+pub(super) fn is_as_rendered(present: &Value, ours: &Value) -> bool {
+    let (Some(seen), Some(wanted)) = (present.as_object(), ours.as_object()) else { return false };
+    let all = seen.keys().chain(wanted.keys()).filter(|key| !INCIDENTAL.contains(&key.as_str()));
+    all.into_iter().all(|key| match (seen.get(key), wanted.get(key)) {
+        (Some(extra), None) => is_nothing(extra),
+        (Some(seen), Some(wanted)) => match key.as_str() {
+            "env" => same_entries(list(seen).iter(), list(wanted)),
+            "volumeMounts" => {
+                same_entries(list(seen).iter().filter(|mount| text(mount, "mountPath") != TOKEN_PATH), list(wanted))
+            }
+            "securityContext" => same_context(seen, wanted),
+            _ => covers(Some(seen), wanted),
+        },
+        (None, _) => false,
+    })
+}
+
+fn same_entries<'v>(seen: impl Iterator<Item = &'v Value>, wanted: &[Value]) -> bool {
+    let seen: Vec<&Value> = seen.collect();
+    seen.len() == wanted.len()
+        && seen.into_iter().zip(wanted).all(|(seen, wanted)| {
+            matches(seen, wanted)
+                && seen
+                    .as_object()
+                    .into_iter()
+                    .flatten()
+                    .all(|(key, value)| wanted.get(key).is_some() || is_nothing(value) || key == "recursiveReadOnly")
+        })
+}
+
+fn same_context(seen: &Value, wanted: &Value) -> bool {
+    let Some(context) = seen.as_object() else { return false };
+    same_capabilities(context, &wanted["capabilities"])
+        && wanted
+            .as_object()
+            .into_iter()
+            .flatten()
+            .all(|(key, value)| key == "capabilities" || covers(context.get(key), value))
+        && context
+            .iter()
+            .all(|(key, value)| wanted.get(key).is_some() || ASSIGNED.contains(&key.as_str()) || is_nothing(value))
 }
 
 /// The operations on the container at `at`.
@@ -129,13 +192,13 @@ fn matches(seen: &Value, ours: &Value) -> bool {
 }
 
 /// Puts our entries back, once each; entries that others added stay.
-fn entries(present: &Value, ours: &Value, at: &PointerBuf, list: &EntryList, out: &mut Vec<PatchOperation>) {
-    let (seen, wanted) = (items(present, list.key), items(ours, list.key));
-    let at = at.with_trailing_token(list.key);
+fn entries(present: &Value, ours: &Value, at: &PointerBuf, kind: &EntryList, out: &mut Vec<PatchOperation>) {
+    let (seen, wanted) = (items(present, kind.key), items(ours, kind.key));
+    let at = at.with_trailing_token(kind.key);
     let mut placed = vec![false; wanted.len()];
     let mut extra = Vec::new();
     for (index, entry) in seen.iter().enumerate() {
-        match wanted.iter().position(|wanted| (list.same)(entry, wanted)) {
+        match wanted.iter().position(|wanted| (kind.same)(entry, wanted)) {
             Some(which) if placed[which] => extra.push(index),
             Some(which) => {
                 placed[which] = true;
@@ -143,7 +206,7 @@ fn entries(present: &Value, ours: &Value, at: &PointerBuf, list: &EntryList, out
                     out.push(patch::replace(at.with_trailing_token(index), wanted[which].clone()));
                 }
             }
-            None if (list.stale)(entry) => extra.push(index),
+            None if (kind.stale)(entry) => extra.push(index),
             None => {}
         }
     }
@@ -153,7 +216,7 @@ fn entries(present: &Value, ours: &Value, at: &PointerBuf, list: &EntryList, out
     if missing.is_empty() {
         return;
     }
-    if present.get(list.key).is_some_and(Value::is_array) {
+    if present.get(kind.key).is_some_and(Value::is_array) {
         out.extend(missing.into_iter().map(|entry| patch::add(at.with_trailing_token("-"), entry)));
     } else {
         out.push(patch::add(at, Value::Array(missing)));

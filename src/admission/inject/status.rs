@@ -68,6 +68,9 @@ pub(super) struct Status {
     /// The Pod's fsGroup is ours.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) fs_group: bool,
+    /// The annotation came with the object instead of from an earlier call of ours: the requester owns the field.
+    #[serde(skip)]
+    pub(super) brought: bool,
     /// The configuration hash that the template carried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) template_hash: Option<String>,
@@ -86,6 +89,18 @@ fn volume(volume: &Volume) -> Record {
     Record { name: volume.name.to_owned(), digest: digest::of_part(&volume.value), ..Record::default() }
 }
 
+/// The API server notes who set which field before it asks the webhooks, and not again between them: an annotation
+/// that is noted was in the object that the requester sent.
+fn brought(pod: PodView<'_>) -> bool {
+    let field = format!("f:{}", keys::ANNOTATION_STATUS);
+    pod.managed_fields().iter().any(|entry| {
+        ["fieldsV1", "f:metadata", "f:annotations", &field]
+            .into_iter()
+            .try_fold(entry, |value, key| value.get(key))
+            .is_some()
+    })
+}
+
 impl Status {
     /// What the Pod's annotation says, as far as it can be read and names parts of ours.
     pub(super) fn read(pod: PodView<'_>) -> Option<Self> {
@@ -94,14 +109,13 @@ impl Status {
             list.retain(|part| keys::OUR_CONTAINERS.contains(&part.name.as_str()));
         }
         status.volumes.retain(|part| keys::OUR_VOLUMES.contains(&part.name.as_str()));
+        status.brought = brought(pod);
         Some(status)
     }
 
     /// The status of a plan for the Pod as it was before us.
     pub(super) fn of(plan: &InjectionPlan<'_>, mode: Mode, before: PodView<'_>) -> Self {
-        let was = Some(before.spec("serviceAccountName").and_then(Value::as_str).unwrap_or(""))
-            .filter(|name| !name.is_empty())
-            .map(str::to_owned);
+        let was = before.spec("serviceAccountName").and_then(Value::as_str).map(str::to_owned);
         Self {
             version: VERSION,
             mode: mode.as_str().to_owned(),
@@ -111,6 +125,7 @@ impl Status {
             edits: plan.edits.clone(),
             service_account: plan.service_account.clone().map(|now| Account { now, was }),
             fs_group: plan.fs_group,
+            brought: false,
             template_hash: before.annotation(keys::ANNOTATION_CONFIG_HASH).map(str::to_owned),
         }
     }

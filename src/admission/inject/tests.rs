@@ -1,12 +1,28 @@
 //! The engine as a whole, through `evaluate`: goldens, the numbered cases of the spec, laws for any Pod.
 
+mod cases;
+mod cases_proxy;
 mod golden;
+mod laws;
+mod reinvocation;
+mod rulings;
 
 use serde_json::{Value, json};
 
 use super::fixtures;
-use super::pod::text;
+use super::pod::{items, text};
 use super::*;
+use crate::admission::verdict::Outcome;
+
+/// The element of that name in a list.
+fn named<'v>(list: &'v Value, name: &str) -> &'v Value {
+    list.as_array().unwrap().iter().find(|element| element["name"] == name).unwrap_or(&Value::Null)
+}
+
+/// The same, to change it.
+fn named_mut<'v>(list: &'v mut Value, name: &str) -> &'v mut Value {
+    list.as_array_mut().unwrap().iter_mut().find(|element| element["name"] == name).unwrap()
+}
 
 /// Names of the elements of a list, in order; none when it is absent.
 fn names(list: &Value) -> Vec<&str> {
@@ -18,6 +34,19 @@ fn injected(pod: &Value, snapshot: &Snapshot) -> Value {
     let verdict = fixtures::review_pod(pod, snapshot);
     assert!(verdict.allowed(), "{:?}", verdict.outcome);
     fixtures::applied(pod, &verdict)
+}
+
+/// The refusal of the review.
+fn refusal(pod: &Value, snapshot: &Snapshot) -> Denial {
+    match fixtures::review_pod(pod, snapshot).outcome {
+        Outcome::Deny(denial) => denial,
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+}
+
+/// The reasons of the warnings of a review.
+fn warned(pod: &Value, snapshot: &Snapshot) -> Vec<Reason> {
+    fixtures::review_pod(pod, snapshot).warnings.iter().map(|warning| warning.reason).collect()
 }
 
 /// The Pod of the fixtures with labels set.

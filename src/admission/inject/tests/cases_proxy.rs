@@ -1,0 +1,201 @@
+//! The numbered cases from 56 on: proxy mode, runtime configuration, managed credentials.
+//! A case that a row of design.md overrides asserts that row's outcome and names it.
+
+use super::cases::{env, observing, proxy_mode, skipped, with};
+use super::*;
+use crate::domain::keys;
+
+fn layout(pod: &Value) -> (u64, u64, u64) {
+    let seen = injected(pod, &fixtures::snapshot());
+    let listener = runtime_config(&seen)["listener"].clone();
+    let port = |key: &str| listener[key].as_str().unwrap().rsplit(':').next().unwrap().parse().unwrap();
+    let layout = (port("reverse_proxy_addr"), port("reverse_proxy_backend"), port("forward_proxy_addr"));
+    let proxy = named(&seen["spec"]["containers"], "authbridge-proxy");
+    assert_eq!(named(&proxy["ports"], "reverse-proxy")["containerPort"], layout.0);
+    assert_eq!(named(&proxy["ports"], "forward-proxy")["containerPort"], layout.2);
+    layout
+}
+
+#[test]
+fn case_056_and_060_the_port_table() {
+    // design.md, proxy-sidecar ports: 8082 and 9090–9094 are reserved, so rows 3 and 4 get 8083.
+    let with_ports = |containers: &[&[u64]]| {
+        let mut pod = proxy_mode();
+        pod["spec"]["containers"] = containers
+            .iter()
+            .enumerate()
+            .map(|(index, ports)| {
+                let ports: Vec<_> = ports.iter().map(|port| json!({"containerPort": port})).collect();
+                json!({"name": format!("c{index}"), "image": "x", "ports": ports})
+            })
+            .collect();
+        pod
+    };
+    assert_eq!(layout(&with_ports(&[&[8000]])), (8000, 8001, 8081));
+    assert_eq!(layout(&with_ports(&[&[8000], &[8001]])), (8000, 8002, 8081));
+    assert_eq!(layout(&with_ports(&[&[8000], &[8081]])), (8000, 8001, 8083));
+    assert_eq!(layout(&with_ports(&[&[8080, 9000]])), (8080, 8081, 8083));
+    assert_eq!(layout(&with_ports(&[&[]])), (8000, 8001, 8081));
+    assert_eq!(layout(&with_ports(&[&[9089]])), (9089, 9092, 8081));
+    let denial = refusal(&with_ports(&[&[65535]]), &fixtures::snapshot());
+    assert_eq!((denial.code, denial.reason), (500, Reason::NoFreePort));
+    assert_eq!(denial.field.as_deref(), Some("spec.containers[0].ports[0].containerPort"));
+}
+
+#[test]
+fn case_057_port_variable() {
+    let mut pod = proxy_mode();
+    let field = json!({"name": "PORT", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}});
+    pod["spec"]["containers"][0]["env"] = json!([{"name": "A", "value": "1"}, field, {"name": "B", "value": "2"}]);
+    let seen = injected(&pod, &fixtures::snapshot());
+    assert_eq!(seen["spec"]["containers"][0]["env"][1], json!({"name": "PORT", "value": "8001"}));
+    pod["spec"]["containers"][0].as_object_mut().unwrap().remove("env");
+    let seen = injected(&pod, &fixtures::snapshot());
+    assert_eq!(seen["spec"]["containers"][0]["env"][0], json!({"name": "PORT", "value": "8001"}));
+}
+
+#[test]
+fn case_058_a_proxy_variable_of_the_users_own_stays() {
+    let mut pod = proxy_mode();
+    pod["spec"]["containers"][0]["env"] = json!([{"name": "HTTP_PROXY", "value": "http://corp:3128"}]);
+    let seen = injected(&pod, &fixtures::snapshot());
+    let agent = &seen["spec"]["containers"][0];
+    assert_eq!(
+        names(&agent["env"]),
+        ["HTTP_PROXY", "PORT", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"]
+    );
+    assert_eq!(agent["env"][0]["value"], "http://corp:3128");
+    assert_eq!(named(&seen["spec"]["containers"], "authbridge-proxy").get("env"), None);
+    assert_eq!(warned(&pod, &fixtures::snapshot()), [Reason::ProxyEnvironmentKept]);
+}
+
+#[test]
+fn case_059_the_first_container_with_a_port_is_moved() {
+    let mut pod = proxy_mode();
+    let agent = pod["spec"]["containers"][0].clone();
+    pod["spec"]["containers"] = json!([{"name": "logger", "image": "x"}, agent]);
+    let seen = injected(&pod, &fixtures::snapshot());
+    assert_eq!(named(&seen["spec"]["containers"], "agent")["ports"][0]["containerPort"], 8001);
+    for container in ["logger", "agent"] {
+        assert_eq!(env(&seen, "containers", container, "HTTP_PROXY")["value"], "http://127.0.0.1:8081");
+    }
+    assert_eq!(env(&seen, "containers", "logger", "PORT"), &Value::Null);
+}
+
+fn with_base(base: Value) -> Value {
+    runtime_config(&injected(&proxy_mode(), &with(|resolved| resolved.runtime_base = base)))
+}
+
+#[test]
+fn case_081_a_pipeline_is_made_where_there_is_none() {
+    let snapshot = observing(|view| {
+        view.authbridge_config =
+            Some([("ISSUER".to_owned(), "i".to_owned()), ("KEYCLOAK_URL".to_owned(), String::new())].into());
+    });
+    assert_eq!(
+        runtime_config(&injected(&fixtures::pod(), &snapshot))["pipeline"],
+        json!({"inbound": {"plugins": [{"name": "jwt-validation", "config": {"issuer": "i"}}]},
+               "outbound": {"plugins": [{"name": "token-exchange", "config": {}}]}})
+    );
+}
+
+#[test]
+fn case_082_a_pipeline_of_the_namespace_stays() {
+    let base = json!({"mode": "waypoint", "pipeline": {"inbound": 1}, "egressEnforcement": "none", "stats": {"address": ":1"}});
+    let seen = with_base(base);
+    assert_eq!((&seen["pipeline"], &seen["mode"]), (&json!({"inbound": 1}), &json!("proxy-sidecar")));
+    assert_eq!((&seen["egressEnforcement"], &seen["stats"]), (&json!("none"), &json!({"address": ":1"})));
+}
+
+#[test]
+fn case_083_other_listener_keys_survive() {
+    let seen = with_base(json!({"listener": {"session_api_addr": ":1", "forward_proxy_addr": ":2"}}));
+    assert_eq!(
+        seen["listener"],
+        json!({"session_api_addr": ":1", "reverse_proxy_addr": ":8000",
+               "reverse_proxy_backend": "http://127.0.0.1:8001", "forward_proxy_addr": ":8081"})
+    );
+    assert_eq!(with_base(json!({"listener": "text"}))["listener"]["forward_proxy_addr"], ":8081");
+}
+
+#[test]
+fn case_084_the_old_schema_keeps_its_keys() {
+    let seen = with_base(json!({"inbound": {"issuer": "old"}, "pipeline": null}));
+    assert_eq!(seen["inbound"], json!({"issuer": "old"}));
+    assert!(seen["pipeline"]["inbound"].is_object());
+}
+
+#[test]
+fn case_085_identity_by_client_auth_type() {
+    for (kind, expected) in [
+        ("federated-jwt", json!({"type": "spiffe"})),
+        ("client-secret", json!({"type": "client-secret"})),
+        ("other", json!({"type": "other"})),
+        ("", Value::Null),
+    ] {
+        let snapshot = observing(|view| {
+            view.authbridge_config.as_mut().unwrap().insert("CLIENT_AUTH_TYPE".to_owned(), kind.to_owned());
+        });
+        let seen = runtime_config(&injected(&fixtures::pod(), &snapshot));
+        assert_eq!(seen["pipeline"]["outbound"]["plugins"][0]["config"]["identity"], expected, "{kind}");
+    }
+}
+
+#[test]
+fn case_092_and_093_managed_credentials() {
+    // design.md, credentials: our containers mount a projected volume, user containers keep two subPath mounts.
+    let mut pod = annotated(&[(keys::ANNOTATION_CREDENTIALS, " my.secret ")]);
+    pod["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "shared-data", "mountPath": "/creds"}]);
+    for mode in ["envoy-sidecar", "proxy-sidecar"] {
+        pod["metadata"]["annotations"][keys::ANNOTATION_MODE] = json!(mode);
+        let seen = injected(&pod, &fixtures::snapshot());
+        assert_eq!(seen["metadata"]["annotations"][keys::ANNOTATION_CREDENTIALS], " my.secret ");
+        for container in seen["spec"]["containers"].as_array().unwrap().iter().filter(|c| c["name"] != "agent") {
+            let shared: Vec<_> =
+                items(container, "volumeMounts").iter().filter(|m| m["mountPath"] == "/shared").collect();
+            assert_eq!(shared, [&json!({"name": "kagenti-credentials", "mountPath": "/shared", "readOnly": true})]);
+        }
+        let source = &named(&seen["spec"]["volumes"], "kagenti-credentials")["projected"]["sources"][0]["secret"];
+        assert_eq!((&source["name"], &source["optional"]), (&json!("my.secret"), &json!(false)));
+        assert_eq!(names_of(&source["items"], "path"), ["client-id.txt", "client-secret.txt"]);
+        let file = |name: &str| json!({"name": "kagenti-credentials", "mountPath": format!("/shared/{name}"), "subPath": name, "readOnly": true});
+        assert_eq!(
+            seen["spec"]["containers"][0]["volumeMounts"],
+            json!([{"name": "shared-data", "mountPath": "/creds"}, file("client-secret.txt"), file("client-id.txt")])
+        );
+        assert!(warned(&pod, &fixtures::snapshot()).contains(&Reason::SharedDataMounted));
+    }
+    pod["metadata"]["labels"][keys::LABEL_CLIENT_REGISTRATION] = json!("true");
+    let seen = injected(&pod, &fixtures::snapshot());
+    assert!(!names(&seen["spec"]["containers"]).contains(&"kagenti-client-registration"));
+    assert!(warned(&pod, &fixtures::snapshot()).contains(&Reason::RegistrationSuperseded));
+}
+
+fn names_of<'v>(list: &'v Value, key: &str) -> Vec<&'v str> {
+    list.as_array().unwrap().iter().map(|item| text(item, key)).collect()
+}
+
+#[test]
+fn case_094_missing_credential_parts_are_put_back() {
+    let mut pod = annotated(&[(keys::ANNOTATION_CREDENTIALS, "s")]);
+    pod["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "shared-data", "mountPath": "/creds"}]);
+    let whole = injected(&pod, &fixtures::snapshot());
+    assert_eq!(skipped(&whole, &fixtures::snapshot()), Reason::AlreadyInjected);
+    let mut damaged = whole.clone();
+    damaged["spec"]["volumes"].as_array_mut().unwrap().retain(|volume| volume["name"] != "kagenti-credentials");
+    damaged["spec"]["containers"][0]["volumeMounts"].as_array_mut().unwrap().truncate(1);
+    named_mut(&mut damaged["spec"]["containers"], "envoy-proxy")["volumeMounts"]
+        .as_array_mut()
+        .unwrap()
+        .retain(|mount| mount["mountPath"] != "/shared");
+    let repaired = injected(&damaged, &fixtures::snapshot());
+    assert_eq!(sorted(&repaired["spec"]["volumes"]), sorted(&whole["spec"]["volumes"]));
+    assert_eq!(repaired["spec"]["containers"][0], whole["spec"]["containers"][0]);
+    assert_eq!(skipped(&repaired, &fixtures::snapshot()), Reason::AlreadyInjected);
+}
+
+fn sorted(list: &Value) -> Vec<String> {
+    let mut texts: Vec<_> = list.as_array().unwrap().iter().map(Value::to_string).collect();
+    texts.sort();
+    texts
+}

@@ -1,0 +1,265 @@
+//! Called again after others were here (design, law 5), and taking everything out again.
+
+use super::*;
+use crate::domain::keys;
+
+fn native() -> Snapshot {
+    fixtures::snapshot_with(
+        |resolved| {
+            resolved.native_sidecars =
+                crate::config::layers::Field::built_in(crate::config::resolved::NativeSidecars::Auto)
+        },
+        |_| {},
+    )
+}
+
+fn proxy_mode() -> Value {
+    let mut pod = annotated(&[(keys::ANNOTATION_MODE, "proxy-sidecar")]);
+    pod["spec"]["containers"][0]["livenessProbe"] = json!({"httpGet": {"port": "http", "path": "/"}});
+    pod["spec"]["containers"][0]["lifecycle"] = json!({"preStop": {"tcpSocket": {"port": 8000}}});
+    pod["spec"]["containers"][0]["ports"][0]["hostPort"] = json!(80);
+    pod
+}
+
+/// What the API server's defaulting adds between two calls.
+fn defaulted(mut pod: Value) -> Value {
+    for list in ["containers", "initContainers"] {
+        for container in pod["spec"][list].as_array_mut().into_iter().flatten() {
+            container["terminationMessagePath"] = json!("/dev/termination-log");
+            for variable in container["env"].as_array_mut().into_iter().flatten() {
+                if variable["value"] == "" {
+                    variable.as_object_mut().unwrap().remove("value");
+                }
+                if let Some(field) = variable.pointer_mut("/valueFrom/fieldRef") {
+                    field["apiVersion"] = json!("v1");
+                }
+            }
+            let mounts = container["volumeMounts"].as_array_mut();
+            if let Some(mounts) = mounts {
+                mounts.push(
+                    json!({"name": "kube-api-access-x", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}),
+                );
+            }
+        }
+    }
+    for volume in pod["spec"]["volumes"].as_array_mut().into_iter().flatten() {
+        for source in ["configMap", "downwardAPI", "projected"] {
+            if volume.get(source).is_some() {
+                volume[source]["defaultMode"] = json!(420);
+            }
+        }
+        if let Some(field) = volume.pointer_mut("/downwardAPI/items/0/fieldRef") {
+            field["apiVersion"] = json!("v1");
+        }
+    }
+    pod["spec"]["volumes"].as_array_mut().unwrap().insert(0, json!({"name": "kube-api-access-x"}));
+    pod
+}
+
+fn unchanged(pod: &Value, snapshot: &Snapshot) {
+    let verdict = fixtures::review_pod(pod, snapshot);
+    assert_eq!((verdict.operations(), verdict.reason), (&[][..], Reason::AlreadyInjected));
+}
+
+#[test]
+fn defaulting_between_two_calls_changes_nothing() {
+    let mut literals = native();
+    literals.gates.per_workload_config_resolution = true;
+    let credentials = annotated(&[(keys::ANNOTATION_CREDENTIALS, "s")]);
+    for (pod, snapshot) in [
+        (fixtures::pod(), native()),
+        (fixtures::pod(), fixtures::snapshot()),
+        (proxy_mode(), native()),
+        (fixtures::pod(), literals),
+        (credentials, native()),
+    ] {
+        unchanged(&defaulted(injected(&pod, &snapshot)), &snapshot);
+    }
+}
+
+#[test]
+fn what_others_may_change_stays_and_what_protects_comes_back() {
+    let snapshot = native();
+    let mut pod = injected(&fixtures::pod(), &snapshot);
+    let envoy = named_mut(&mut pod["spec"]["initContainers"], "envoy-proxy");
+    envoy["image"] = json!("mirror.local/REG/authbridge-envoy:latest");
+    envoy["imagePullPolicy"] = json!("Always");
+    envoy["resources"]["limits"]["cpu"] = json!("1");
+    envoy["env"].as_array_mut().unwrap().push(json!({"name": "ADDED", "value": "1"}));
+    envoy["volumeMounts"].as_array_mut().unwrap().push(json!({"name": "ca", "mountPath": "/ca"}));
+    unchanged(&pod, &snapshot);
+    let kept = pod.clone();
+
+    let envoy = named_mut(&mut pod["spec"]["initContainers"], "envoy-proxy");
+    envoy["command"] = json!(["/bin/sleep"]);
+    envoy["args"] = json!([]);
+    envoy["restartPolicy"] = Value::Null;
+    envoy["env"].as_array_mut().unwrap().retain(|variable| variable["name"] != "ISSUER");
+    envoy["env"].as_array_mut().unwrap().push(json!({"name": "CLIENT_ID_FILE", "value": "/evil"}));
+    envoy["volumeMounts"][0]["name"] = json!("evil");
+    envoy["ports"] = json!([]);
+    envoy["securityContext"]["runAsUser"] = json!(0);
+    envoy["securityContext"]["capabilities"] = json!({"add": ["SYS_ADMIN"]});
+    let repaired = injected(&pod, &snapshot);
+    let (mut seen, mut wanted) = (repaired.clone(), kept);
+    for pod in [&mut seen, &mut wanted] {
+        let env = named_mut(&mut pod["spec"]["initContainers"], "envoy-proxy")["env"].as_array_mut().unwrap();
+        env.sort_by_key(|variable| text(variable, "name").to_owned());
+    }
+    assert_eq!(seen, wanted);
+    unchanged(&repaired, &snapshot);
+}
+
+#[test]
+fn slots_are_repaired_by_moving_what_is_there() {
+    let snapshot = native();
+    let mut pod = fixtures::pod();
+    pod["spec"]["initContainers"] = json!([{"name": "migrate"}]);
+    let mut pod = injected(&pod, &snapshot);
+    assert_eq!(names(&pod["spec"]["initContainers"]), ["proxy-init", "envoy-proxy", "spiffe-helper", "migrate"]);
+    let list = pod["spec"]["initContainers"].as_array_mut().unwrap();
+    list[1]["fromTheFuture"] = json!(1);
+    list.reverse();
+    list.insert(0, json!({"name": "mesh-init"}));
+    let repaired = injected(&pod, &snapshot);
+    assert_eq!(
+        names(&repaired["spec"]["initContainers"]),
+        ["proxy-init", "envoy-proxy", "spiffe-helper", "mesh-init", "migrate"]
+    );
+    assert_eq!(repaired["spec"]["initContainers"][1]["fromTheFuture"], 1);
+    unchanged(&repaired, &snapshot);
+
+    let mut pod = injected(&fixtures::pod(), &fixtures::snapshot());
+    pod["spec"]["initContainers"].as_array_mut().unwrap().push(json!({"name": "late"}));
+    pod["spec"]["containers"].as_array_mut().unwrap().push(json!({"name": "mesh"}));
+    pod["spec"]["containers"].as_array_mut().unwrap().swap(1, 2);
+    let repaired = injected(&pod, &fixtures::snapshot());
+    assert_eq!(names(&repaired["spec"]["initContainers"]), ["late", "proxy-init"]);
+    assert_eq!(names(&repaired["spec"]["containers"]), ["agent", "mesh", "envoy-proxy", "spiffe-helper"]);
+    unchanged(&repaired, &fixtures::snapshot());
+}
+
+#[test]
+fn parts_that_no_longer_apply_are_removed() {
+    let snapshot = native();
+    let pod = injected(&labelled(&[(keys::LABEL_CLIENT_REGISTRATION, "true")]), &snapshot);
+    let mut without = pod.clone();
+    without["metadata"]["labels"][keys::LABEL_CLIENT_REGISTRATION] = json!("false");
+    without["metadata"]["labels"][keys::LABEL_SPIFFE_HELPER] = json!("false");
+    let seen = injected(&without, &snapshot);
+    assert_eq!(names(&seen["spec"]["initContainers"]), ["proxy-init", "envoy-proxy"]);
+    assert_eq!(
+        names(&seen["spec"]["volumes"]),
+        ["shared-data", "envoy-config", "authproxy-routes", "authbridge-runtime-config"]
+    );
+    assert_eq!(
+        (&seen["spec"]["serviceAccountName"], &seen["spec"]["securityContext"]),
+        (&json!("default"), &json!({}))
+    );
+    assert_eq!(names(&named(&seen["spec"]["initContainers"], "envoy-proxy")["volumeMounts"]).len(), 4);
+    unchanged(&seen, &snapshot);
+
+    let mut opted_out = pod;
+    opted_out["metadata"]["labels"][keys::LABEL_INJECT] = json!("disabled");
+    let verdict = fixtures::review_pod(&opted_out, &snapshot);
+    assert_eq!(verdict.reason, Reason::Removed);
+    let seen = fixtures::applied(&opted_out, &verdict);
+    assert_eq!(seen["spec"], fixtures::pod()["spec"]);
+    assert_eq!(fixtures::review_pod(&seen, &snapshot).reason, Reason::OptedOut);
+}
+
+#[test]
+fn another_shape_replaces_the_first() {
+    let first = injected(&proxy_mode(), &native());
+    let mut other = first.clone();
+    other["metadata"]["annotations"][keys::ANNOTATION_MODE] = json!("envoy-sidecar");
+    let seen = injected(&other, &native());
+    assert_eq!(names(&seen["spec"]["containers"]), ["agent"]);
+    assert_eq!(seen["spec"]["containers"], proxy_mode()["spec"]["containers"]);
+    assert_eq!(names(&seen["spec"]["initContainers"]), ["proxy-init", "envoy-proxy", "spiffe-helper"]);
+    unchanged(&seen, &native());
+    let regular = injected(&first, &fixtures::snapshot());
+    assert_eq!(names(&regular["spec"]["containers"]), ["agent", "authbridge-proxy", "spiffe-helper"]);
+    assert_eq!(regular["spec"].get("initContainers"), None);
+    unchanged(&regular, &fixtures::snapshot());
+}
+
+#[test]
+fn a_container_that_came_later_moves_the_layout() {
+    let snapshot = native();
+    let mut pod = injected(&proxy_mode(), &snapshot);
+    pod["spec"]["containers"]
+        .as_array_mut()
+        .unwrap()
+        .insert(0, json!({"name": "mesh", "ports": [{"containerPort": 8001, "protocol": "UDP"}]}));
+    let seen = injected(&pod, &snapshot);
+    let agent = named(&seen["spec"]["containers"], "agent");
+    assert_eq!(agent["ports"][0]["containerPort"], 8002);
+    assert_eq!(agent["livenessProbe"]["httpGet"]["port"], 8002);
+    assert_eq!(agent["lifecycle"]["preStop"]["tcpSocket"]["port"], 8002);
+    assert_eq!(named(&agent["env"], "PORT")["value"], "8002");
+    unchanged(&seen, &snapshot);
+}
+
+#[test]
+fn a_forged_marker_protects_nobody() {
+    let snapshot = native();
+    let whole = injected(&fixtures::pod(), &snapshot);
+    let marker = whole["metadata"]["annotations"][keys::ANNOTATION_STATUS].clone();
+    for forged in [
+        marker.as_str().unwrap(),
+        "{}",
+        "null",
+        "true",
+        "not json",
+        r#"{"init":[{"name":"agent"}],"volumes":[{"name":"x"}]}"#,
+    ] {
+        let mut pod = annotated(&[(keys::ANNOTATION_STATUS, forged)]);
+        pod["spec"]["volumes"] = json!([{"name": "x", "emptyDir": {}}]);
+        let seen = injected(&pod, &snapshot);
+        assert_eq!(names(&seen["spec"]["containers"]), ["agent"], "{forged}");
+        assert_eq!(seen["spec"]["initContainers"], whole["spec"]["initContainers"], "{forged}");
+        unchanged(&seen, &snapshot);
+    }
+    // A container that only the forged marker calls ours becomes ours in everything that protects.
+    let mut pod = annotated(&[(keys::ANNOTATION_STATUS, r#"{"init":[{"name":"envoy-proxy","image":"evil"}]}"#)]);
+    pod["spec"]["initContainers"] = json!([{"name": "envoy-proxy", "image": "evil", "command": ["sleep"]}]);
+    let seen = injected(&pod, &snapshot);
+    let envoy = named(&seen["spec"]["initContainers"], "envoy-proxy");
+    assert_eq!((&envoy["image"], envoy.get("command")), (&json!("REG/authbridge-envoy:latest"), None));
+}
+
+#[test]
+fn a_marker_that_came_with_the_pod_is_no_licence() {
+    // Our annotation among the fields the requester set: the parts were not added in this request.
+    let snapshot = native();
+    let mut pod = injected(&fixtures::pod(), &snapshot);
+    pod["metadata"]["managedFields"] = json!([{"manager": "kubectl", "operation": "Update", "fieldsV1": {
+        "f:metadata": {"f:annotations": {format!("f:{}", keys::ANNOTATION_STATUS): {}}}}}]);
+    unchanged(&defaulted(pod.clone()), &snapshot);
+    let envoy = named_mut(&mut pod["spec"]["initContainers"], "envoy-proxy");
+    envoy["image"] = json!("evil");
+    envoy["lifecycle"] = json!({"postStart": {"exec": {"command": ["kill"]}}});
+    envoy["volumeMounts"].as_array_mut().unwrap().push(json!({"name": "evil", "mountPath": "/usr/bin"}));
+    let seen = injected(&pod, &snapshot);
+    assert_eq!(seen["spec"]["initContainers"], injected(&fixtures::pod(), &snapshot)["spec"]["initContainers"]);
+    unchanged(&seen, &snapshot);
+}
+
+#[test]
+fn uninject_gives_the_pod_back() {
+    let mut rich = proxy_mode();
+    rich["metadata"]["annotations"][keys::ANNOTATION_CONFIG_HASH] = json!("template");
+    rich["metadata"]["annotations"][keys::ANNOTATION_CREDENTIALS] = json!("s");
+    rich["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "shared-data", "mountPath": "/s"}]);
+    rich["spec"]["initContainers"] = json!([{"name": "migrate"}]);
+    for pod in [fixtures::pod(), proxy_mode(), rich] {
+        for snapshot in [native(), fixtures::snapshot()] {
+            let mut seen = injected(&pod, &snapshot);
+            let operations = uninject(&seen);
+            json_patch::patch(&mut seen, &operations).unwrap();
+            assert_eq!(seen, pod);
+        }
+    }
+    assert_eq!(uninject(&fixtures::pod()), []);
+}
