@@ -13,14 +13,14 @@ use crate::admission::patch::{self, PatchOperation, PointerBuf};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "edit", rename_all = "camelCase")]
 pub(super) enum Edit {
-    /// A variable that we set; `was` is the user's entry of that name.
+    /// A variable that we set; `was` is what the user's entry of that name gave: `value`, `valueFrom`, or neither.
     #[serde(rename_all = "camelCase")]
     Env {
         container: String,
         name: String,
         value: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        was: Option<Value>,
+        was: Option<Map<String, Value>>,
     },
     /// A port that moved; `moved` are the members that went to the proxy's container.
     #[serde(rename_all = "camelCase")]
@@ -113,6 +113,26 @@ pub(super) fn has_value(entry: &Value, value: &str) -> bool {
     text(entry, "value") == value && entry.get("valueFrom").is_none_or(Value::is_null)
 }
 
+/// Where a variable's value comes from; what else stands in an entry is not ours.
+const SOURCES: [&str; 2] = ["value", "valueFrom"];
+
+/// What an entry gives.
+pub(super) fn given(entry: &Value) -> Map<String, Value> {
+    SOURCES.into_iter().filter_map(|key| Some((key.to_owned(), entry.get(key)?.clone()))).collect()
+}
+
+/// Lets an entry give `wanted` and nothing else.
+fn set_members(entry: &Value, place: &PointerBuf, wanted: &Map<String, Value>, out: &mut Vec<PatchOperation>) {
+    for key in SOURCES {
+        let at = place.with_trailing_token(key);
+        match (entry.get(key), wanted.get(key)) {
+            (seen, Some(value)) if seen != Some(value) => out.push(patch::add(at, value.clone())),
+            (Some(_), None) => out.push(patch::remove(at)),
+            _ => {}
+        }
+    }
+}
+
 /// Whether a handler may be addressed: `livenessProbe.httpGet`, never anything a forged annotation names.
 fn handler_path(at: &str) -> Option<Vec<&str>> {
     let tokens: Vec<&str> = at.split('.').collect();
@@ -146,11 +166,11 @@ fn put_back(
                 return;
             }
             match was {
-                Some(was) if was.is_object() => {
-                    let entry = at.with_trailing_token("env").with_trailing_token(index);
-                    lists[0].replaced.push(patch::replace(entry, was.clone()));
+                Some(was) => {
+                    let place = at.with_trailing_token("env").with_trailing_token(index);
+                    set_members(entry, &place, was, &mut lists[0].replaced);
                 }
-                _ => lists[0].removed.push(index),
+                None => lists[0].removed.push(index),
             }
         }
         Edit::Mount { volume, path, .. } => {
@@ -192,17 +212,15 @@ fn put_in_place(
     out: &mut Vec<PatchOperation>,
 ) {
     match edit {
-        Edit::Env { name, value, .. } => {
-            let wanted = json!({"name": name, "value": value});
-            match env_entry(container, name) {
-                None => lists[0].appended.push(wanted),
-                Some((_, entry)) if has_value(entry, value) => {}
-                Some((index, _)) => {
-                    let entry = at.with_trailing_token("env").with_trailing_token(index);
-                    lists[0].replaced.push(patch::replace(entry, wanted));
-                }
+        Edit::Env { name, value, .. } => match env_entry(container, name) {
+            None => lists[0].appended.push(json!({"name": name, "value": value})),
+            Some((_, entry)) if has_value(entry, value) => {}
+            Some((index, entry)) => {
+                let place = at.with_trailing_token("env").with_trailing_token(index);
+                let wanted = Map::from_iter([("value".to_owned(), value.as_str().into())]);
+                set_members(entry, &place, &wanted, &mut lists[0].replaced);
             }
-        }
+        },
         Edit::Mount { volume, path, sub_path, .. } => {
             let mounts = items(container, "volumeMounts");
             if !mounts.iter().any(|mount| text(mount, "mountPath") == path) {

@@ -143,7 +143,7 @@ fn move_agent(container: &Value, port_index: usize, (from, to): (u16, u16)) -> V
             container: name.to_owned(),
             name: "PORT".to_owned(),
             value: to.to_string(),
-            was: was.cloned(),
+            was: was.map(edit::given),
         });
     }
     edits

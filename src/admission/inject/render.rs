@@ -12,6 +12,7 @@ use super::pod::{PodView, text};
 use super::refuse::volumes::same_source;
 use super::repair;
 use super::status::{Record, Status};
+use super::strip;
 use crate::admission::patch::{self, PatchOperation, pointer};
 use crate::domain::keys;
 
@@ -196,15 +197,11 @@ fn volumes(pod: PodView<'_>, recorded: &Status, plan: &InjectionPlan<'_>, out: &
 /// ServiceAccount and fsGroup.
 fn identity(pod: PodView<'_>, recorded: &Status, plan: &InjectionPlan<'_>, out: &mut Vec<PatchOperation>) {
     let now = pod.spec("serviceAccountName").and_then(Value::as_str);
-    let at = pointer(["spec", "serviceAccountName"]);
     match (&plan.service_account, &recorded.service_account) {
-        (Some(name), _) if now != Some(name.as_str()) => out.push(patch::add(at, name.as_str())),
-        (None, Some(account)) if now == Some(account.now.as_str()) => out.push(
-            account
-                .was
-                .as_ref()
-                .map_or_else(|| patch::remove(at.clone()), |was| patch::replace(at.clone(), was.as_str())),
-        ),
+        (Some(name), _) if now != Some(name.as_str()) => {
+            out.push(patch::add(pointer(["spec", "serviceAccountName"]), name.as_str()));
+        }
+        (None, Some(account)) => strip::service_account(pod, account, out),
         _ => {}
     }
     let group = pod.security_context("fsGroup");

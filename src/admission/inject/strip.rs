@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::edit;
 use super::pod::{PodView, text};
-use super::status::Status;
+use super::status::{Account, Status};
 use crate::admission::patch::{self, PatchOperation, pointer};
 use crate::domain::keys;
 
@@ -43,12 +43,22 @@ fn elements(pod: PodView<'_>, list: &str, status: &Status, out: &mut Vec<PatchOp
     }
 }
 
+/// Gives the Pod its ServiceAccount back, in both spellings: the API server fills in the second.
+pub(super) fn service_account(pod: PodView<'_>, account: &Account, out: &mut Vec<PatchOperation>) {
+    for key in ["serviceAccountName", "serviceAccount"] {
+        let at = pointer(["spec", key]);
+        if pod.spec(key).and_then(Value::as_str) == Some(account.now.as_str()) {
+            out.push(match &account.was {
+                Some(was) => patch::replace(at, was.as_str()),
+                None => patch::remove(at),
+            });
+        }
+    }
+}
+
 fn account(pod: PodView<'_>, status: &Status, out: &mut Vec<PatchOperation>) {
-    let at = || pointer(["spec", "serviceAccountName"]);
-    if let Some(account) = &status.service_account
-        && pod.spec("serviceAccountName").and_then(Value::as_str) == Some(account.now.as_str())
-    {
-        out.push(account.was.as_ref().map_or_else(|| patch::remove(at()), |was| patch::replace(at(), was.as_str())));
+    if let Some(account) = &status.service_account {
+        service_account(pod, account, out);
     }
     if status.fs_group && pod.security_context("fsGroup").and_then(Value::as_i64) == Some(0) {
         let alone = pod.spec("securityContext").and_then(Value::as_object).is_some_and(|context| context.len() == 1);

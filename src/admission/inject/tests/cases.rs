@@ -150,9 +150,11 @@ fn case_013_an_unknown_field_stays() {
     let mut pod = proxy_mode();
     pod["spec"]["containers"][0]["ports"][0]["fromTheFuture"] = json!({"deep": [1.0, {"er": null}]});
     pod["spec"]["fromTheFuture"] = json!([0.1]);
+    pod["spec"]["containers"][0]["env"][0]["fromTheFuture"] = json!(1);
     let seen = injected(&pod, &fixtures::snapshot());
     assert_eq!(seen["spec"]["containers"][0]["ports"][0]["fromTheFuture"], json!({"deep": [1.0, {"er": null}]}));
     assert_eq!(seen["spec"]["fromTheFuture"], json!([0.1]));
+    assert_eq!(seen["spec"]["containers"][0]["env"][0], json!({"name": "PORT", "value": "8001", "fromTheFuture": 1}));
 }
 
 /// One row of the truth table 3.4.

@@ -52,6 +52,7 @@ fn defaulted(mut pod: Value) -> Value {
             field["apiVersion"] = json!("v1");
         }
     }
+    pod["spec"]["serviceAccount"] = pod["spec"]["serviceAccountName"].clone();
     pod["spec"]["volumes"].as_array_mut().unwrap().insert(0, json!({"name": "kube-api-access-x"}));
     pod
 }
@@ -65,6 +66,8 @@ fn unchanged(pod: &Value, snapshot: &Snapshot) {
 fn defaulting_between_two_calls_changes_nothing() {
     let mut literals = native();
     literals.gates.per_workload_config_resolution = true;
+    let mut nameless = fixtures::pod();
+    nameless["spec"].as_object_mut().unwrap().remove("serviceAccountName");
     let credentials = annotated(&[(keys::ANNOTATION_CREDENTIALS, "s")]);
     for (pod, snapshot) in [
         (fixtures::pod(), native()),
@@ -72,6 +75,7 @@ fn defaulting_between_two_calls_changes_nothing() {
         (proxy_mode(), native()),
         (fixtures::pod(), literals),
         (credentials, native()),
+        (nameless, native()),
     ] {
         unchanged(&defaulted(injected(&pod, &snapshot)), &snapshot);
     }
