@@ -87,7 +87,13 @@ impl Painter {
         }
         writeln!(out, "├─ added to the Pod")?;
         for part in &tree.parts {
-            let detail = if part.detail.is_empty() { String::new() } else { format!(" ({})", part.detail) };
+            // A text of several lines is shown by its first; `-o yaml` has all of it.
+            let mut lines = part.detail.lines();
+            let detail = match (lines.next(), lines.count()) {
+                (None, _) => String::new(),
+                (Some(first), 0) => format!(" ({first})"),
+                (Some(first), more) => format!(" ({first} … {more} more lines)"),
+            };
             writeln!(out, "│  ├─ {} {}{detail}", part.kind, part.name)?;
         }
         for edit in &tree.edits {

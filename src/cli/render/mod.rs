@@ -82,16 +82,17 @@ pub struct Manifest {
 /// The parts of an installation, in the order in which they are applied.
 #[must_use]
 pub fn parts(install: &Install) -> Vec<Manifest> {
-    let webhooks = match install.failure_mode {
-        FailureMode::Fail => "webhooks/fail.yaml",
-        FailureMode::Gate => "webhooks/gate.yaml",
+    let (webhooks, controllers) = match install.failure_mode {
+        FailureMode::Fail => ("webhooks/fail.yaml", "rbac/controllers.yaml"),
+        FailureMode::Gate => ("webhooks/gate.yaml", "rbac/controllers-gate.yaml"),
     };
     let mut registered = webhooks::objects(install);
+    registered.extend(platform::gate_parameters(install));
     registered.extend(policies::objects(install));
     vec![
         Manifest { path: "deploy/namespace.yaml", objects: vec![deploy::namespace(install)] },
         Manifest { path: "rbac/webhook.yaml", objects: rbac::objects(install, rbac::Role::Webhook) },
-        Manifest { path: "rbac/controllers.yaml", objects: rbac::objects(install, rbac::Role::Controllers) },
+        Manifest { path: controllers, objects: rbac::objects(install, rbac::Role::Controllers) },
         Manifest { path: "deploy/config.yaml", objects: platform::objects(install) },
         Manifest { path: "deploy/webhook.yaml", objects: deploy::webhook(install) },
         Manifest { path: "deploy/controllers.yaml", objects: deploy::controllers(install) },

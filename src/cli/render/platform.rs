@@ -24,17 +24,21 @@ pub const KEY_GATES: &str = "feature-gates.yaml";
 /// Key of ConfigMap `drawbridge-gate`.
 pub const KEY_GATE_TYPES: &str = "types";
 
-/// Platform file, feature gates and, in mode `gate`, the parameters of the gate policy.
+/// Platform file and feature gates.
 #[must_use]
 pub fn objects(install: &Install) -> Vec<Value> {
-    let mut files = vec![
+    vec![
         config_map(install, keys::CONFIG_MAP_PLATFORM, KEY_PLATFORM, platform_file()),
         config_map(install, keys::CONFIG_MAP_GATES, KEY_GATES, gates_file(&Gates::default())),
-    ];
-    if install.failure_mode == FailureMode::Gate {
-        files.push(config_map(install, keys::CONFIG_MAP_GATE, KEY_GATE_TYPES, gate_types(&Gates::default())));
-    }
-    files
+    ]
+}
+
+/// Parameters of the gate policy, in mode `gate`; the leader keeps them equal to the feature gates.
+#[must_use]
+pub fn gate_parameters(install: &Install) -> Option<Value> {
+    let types = gate_types(&Gates::default());
+    (install.failure_mode == FailureMode::Gate)
+        .then(|| config_map(install, keys::CONFIG_MAP_GATE, KEY_GATE_TYPES, types))
 }
 
 /// The platform file of a fresh installation: the images, which have no built-in value, and nothing else.

@@ -1,6 +1,6 @@
-//! Rights, least first: one table, split by role.
+//! Rights, least first: what the code says it asks for, split by role.
 //!
-//! In: the rows below. Out: ServiceAccounts, Roles and bindings. A row is what one piece of code asks for, with its reason;
+//! In: `controllers::rbac` and the certificate's needs. Out: ServiceAccounts, Roles and bindings. Promise:
 //! no wildcard, no Secret of another namespace, nothing that could raise rights (`faults.md` G9, held by a test).
 
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -9,7 +9,8 @@ use k8s_openapi::api::rbac::v1::{
 };
 use serde_json::Value;
 
-use super::{Install, metadata, object};
+use super::{FailureMode, Install, metadata, object};
+use crate::controllers::rbac::{ASKS, Asker};
 use crate::domain::keys;
 
 /// Which process asks.
@@ -54,144 +55,72 @@ pub enum Scope {
 }
 
 /// One right.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Right {
     /// Who has it.
-    pub roles: &'static [Role],
+    pub role: Role,
     /// Where.
     pub scope: Scope,
     /// API group, empty for core.
     pub group: &'static str,
-    /// Resources of that group.
-    pub resources: &'static [&'static str],
-    /// Object names it is limited to; empty for any.
-    pub names: &'static [&'static str],
+    /// Resource of that group.
+    pub resource: &'static str,
+    /// The only object name it is for; none for any.
+    pub name: Option<&'static str>,
     /// What may be done.
     pub verbs: &'static [&'static str],
 }
 
-const BOTH: &[Role] = &Role::ALL;
-const CONTROLLERS: &[Role] = &[Role::Controllers];
-const WATCH: &[&str] = &["list", "watch"];
-const READ: &[&str] = &["get", "list", "watch"];
+/// A right to keep the certificate of the webhook and to publish who signs it (`runtime::certs`).
+const fn certificate(role: Role, scope: Scope, (group, resource): (&'static str, &'static str)) -> Right {
+    Right { role, scope, group, resource, name: None, verbs: &["get", "list", "watch"] }
+}
 
-/// Everything the code asks for.
-pub const RIGHTS: &[Right] = &[
-    // Facts of a review: labels and Pod Security level, layers of the configuration, identities, who owns a Job, SPIRE.
-    Right { roles: BOTH, scope: Scope::Cluster, group: "", resources: &["namespaces"], names: &[], verbs: WATCH },
-    Right { roles: BOTH, scope: Scope::Cluster, group: "", resources: &["configmaps"], names: &[], verbs: WATCH },
-    Right { roles: BOTH, scope: Scope::Cluster, group: "", resources: &["serviceaccounts"], names: &[], verbs: WATCH },
-    Right { roles: BOTH, scope: Scope::Cluster, group: "batch", resources: &["jobs"], names: &[], verbs: WATCH },
-    Right {
-        roles: BOTH,
-        scope: Scope::Cluster,
-        group: "storage.k8s.io",
-        resources: &["csidrivers"],
-        names: &[keys::CSI_DRIVER_SPIFFE],
-        verbs: WATCH,
-    },
-    // The certificate authority, and whether its bundle is published.
-    Right {
-        roles: BOTH,
-        scope: Scope::Own,
-        group: "",
-        resources: &["secrets"],
-        names: &[keys::SECRET_AUTHORITY],
-        verbs: &["get", "list", "watch", "update"],
-    },
-    Right { roles: BOTH, scope: Scope::Own, group: "", resources: &["secrets"], names: &[], verbs: &["create"] },
-    Right {
-        roles: BOTH,
-        scope: Scope::Cluster,
-        group: "admissionregistration.k8s.io",
-        resources: &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
-        names: &[keys::WEBHOOK_CONFIGURATION],
-        verbs: READ,
-    },
-    Right {
-        roles: CONTROLLERS,
-        scope: Scope::Cluster,
-        group: "admissionregistration.k8s.io",
-        resources: &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
-        names: &[keys::WEBHOOK_CONFIGURATION],
-        verbs: &["patch"],
-    },
-    // One writer at a time.
-    Right {
-        roles: CONTROLLERS,
-        scope: Scope::Own,
-        group: "coordination.k8s.io",
-        resources: &["leases"],
-        names: &[],
-        verbs: &["create"],
-    },
-    Right {
-        roles: CONTROLLERS,
-        scope: Scope::Own,
-        group: "coordination.k8s.io",
-        resources: &["leases"],
-        names: &[keys::LEASE],
-        verbs: &["get", "list", "watch", "update"],
-    },
-    // What injected Pods need, ahead of them.
-    Right {
-        roles: CONTROLLERS,
-        scope: Scope::Cluster,
-        group: "",
-        resources: &["configmaps", "serviceaccounts"],
-        names: &[],
-        verbs: &["create", "patch"],
-    },
-    Right {
-        roles: CONTROLLERS,
-        scope: Scope::Cluster,
-        group: "apps",
-        resources: &["deployments", "replicasets", "statefulsets", "daemonsets"],
-        names: &[],
-        verbs: WATCH,
-    },
-    Right {
-        roles: CONTROLLERS,
-        scope: Scope::Cluster,
-        group: "apps",
-        resources: &["replicasets", "statefulsets", "daemonsets"],
-        names: &[],
-        verbs: &["patch"],
-    },
-    Right {
-        roles: CONTROLLERS,
-        scope: Scope::Cluster,
-        group: "batch",
-        resources: &["cronjobs"],
-        names: &[],
-        verbs: WATCH,
-    },
-    Right {
-        roles: CONTROLLERS,
-        scope: Scope::Cluster,
-        group: "batch",
-        resources: &["jobs"],
-        names: &[],
-        verbs: &["patch"],
-    },
-    // Gated Pods: found, replaced, and the probe that says whether the webhook is back.
-    Right {
-        roles: CONTROLLERS,
-        scope: Scope::Cluster,
-        group: "",
-        resources: &["pods"],
-        names: &[],
-        verbs: &["list", "watch", "delete", "create"],
-    },
-    Right {
-        roles: CONTROLLERS,
-        scope: Scope::Cluster,
-        group: "",
-        resources: &["events"],
-        names: &[],
-        verbs: &["get", "create"],
-    },
-];
+const SECRETS: (&str, &str) = ("", "secrets");
+const MUTATING: (&str, &str) = ("admissionregistration.k8s.io", "mutatingwebhookconfigurations");
+const VALIDATING: (&str, &str) = ("admissionregistration.k8s.io", "validatingwebhookconfigurations");
+
+/// What certificates need: whichever replica is first makes the authority, controllers publish it.
+fn certificates() -> Vec<Right> {
+    let mut rights = Vec::new();
+    for role in Role::ALL {
+        let authority = certificate(role, Scope::Own, SECRETS);
+        let keep: &[&str] = &["get", "list", "watch", "update"];
+        rights.push(Right { name: Some(keys::SECRET_AUTHORITY), verbs: keep, ..authority.clone() });
+        rights.push(Right { verbs: &["create"], ..authority });
+        for resource in [MUTATING, VALIDATING] {
+            let read = certificate(role, Scope::Cluster, resource);
+            let read = Right { name: Some(keys::WEBHOOK_CONFIGURATION), ..read };
+            rights.push(match role {
+                Role::Webhook => read,
+                Role::Controllers => Right { verbs: &["get", "list", "watch", "patch"], ..read },
+            });
+        }
+    }
+    rights
+}
+
+/// Everything the code asks for in that failure mode.
+#[must_use]
+pub fn rights(mode: FailureMode) -> Vec<Right> {
+    let asked = ASKS.iter().flat_map(|ask| {
+        let roles: &[Role] = match ask.asker {
+            Asker::All => &Role::ALL,
+            Asker::Controllers => &[Role::Controllers],
+            Asker::Gate if mode == FailureMode::Gate => &[Role::Controllers],
+            Asker::Gate => &[],
+        };
+        roles.iter().map(|role| Right {
+            role: *role,
+            scope: if ask.own_namespace { Scope::Own } else { Scope::Cluster },
+            group: ask.group,
+            resource: ask.resource,
+            name: ask.name,
+            verbs: ask.verbs,
+        })
+    });
+    asked.chain(certificates()).collect()
+}
 
 /// ServiceAccount, roles and bindings of one process.
 #[must_use]
@@ -213,7 +142,7 @@ pub fn objects(install: &Install, role: Role) -> Vec<Value> {
         object(&ServiceAccount { metadata: metadata(name, own), ..ServiceAccount::default() }),
         object(&ClusterRole {
             metadata: metadata(name, None),
-            rules: Some(rules(role, Scope::Cluster)),
+            rules: Some(rules(install, role, Scope::Cluster)),
             ..ClusterRole::default()
         }),
         object(&ClusterRoleBinding {
@@ -221,7 +150,7 @@ pub fn objects(install: &Install, role: Role) -> Vec<Value> {
             role_ref: reference("ClusterRole"),
             subjects: Some(vec![subject.clone()]),
         }),
-        object(&NamespacedRole { metadata: metadata(name, own), rules: Some(rules(role, Scope::Own)) }),
+        object(&NamespacedRole { metadata: metadata(name, own), rules: Some(rules(install, role, Scope::Own)) }),
         object(&RoleBinding {
             metadata: metadata(name, own),
             role_ref: reference("Role"),
@@ -230,18 +159,15 @@ pub fn objects(install: &Install, role: Role) -> Vec<Value> {
     ]
 }
 
-/// The rights of one process in one scope.
-pub fn rights(role: Role, scope: Scope) -> impl Iterator<Item = &'static Right> {
-    RIGHTS.iter().filter(move |right| right.scope == scope && right.roles.contains(&role))
-}
-
-fn rules(role: Role, scope: Scope) -> Vec<PolicyRule> {
+fn rules(install: &Install, role: Role, scope: Scope) -> Vec<PolicyRule> {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-    rights(role, scope)
+    rights(install.failure_mode)
+        .into_iter()
+        .filter(|right| right.role == role && right.scope == scope)
         .map(|right| PolicyRule {
             api_groups: Some(vec![right.group.to_owned()]),
-            resources: Some(owned(right.resources)),
-            resource_names: Some(owned(right.names)).filter(|names| !names.is_empty()),
+            resources: Some(vec![right.resource.to_owned()]),
+            resource_names: right.name.map(|name| vec![name.to_owned()]),
             verbs: owned(right.verbs),
             ..PolicyRule::default()
         })

@@ -118,28 +118,33 @@ fn the_warning_webhook_never_stands_in_the_way() {
 #[test]
 fn rights_have_no_wildcard_and_no_way_up() {
     const NEVER: &[&str] = &["*", "escalate", "bind", "impersonate", "deletecollection"];
-    for right in rbac::RIGHTS {
+    for right in [FailureMode::Fail, FailureMode::Gate].into_iter().flat_map(rbac::rights) {
         assert!(right.verbs.iter().all(|verb| !NEVER.contains(verb)), "{right:?}");
-        assert!(!right.group.contains('*'), "{right:?}");
-        for resource in right.resources {
-            assert!(
-                !resource.contains('*') && *resource != "pods/exec" && *resource != "serviceaccounts/token",
-                "{right:?}"
-            );
-            assert!(*resource != "secrets" || right.scope == rbac::Scope::Own, "Secrets only at home: {right:?}");
-            let named = !right.names.is_empty() || right.verbs == ["create"];
-            assert!(*resource != "secrets" || named, "Secrets only by name: {right:?}");
+        assert!(!right.group.contains('*') && !right.resource.contains('*'), "{right:?}");
+        assert!(!["pods/exec", "serviceaccounts/token"].contains(&right.resource), "{right:?}");
+        if right.resource == "secrets" {
+            assert_eq!(right.scope, rbac::Scope::Own, "Secrets only at home: {right:?}");
+            assert!(right.name.is_some() || right.verbs == ["create"], "Secrets only by name: {right:?}");
         }
     }
 }
 
 #[test]
+fn only_mode_gate_may_touch_pods() {
+    let on_pods = |mode| rbac::rights(mode).into_iter().filter(|right| right.resource == "pods").count();
+    assert_eq!(on_pods(FailureMode::Fail), 0);
+    assert_eq!(on_pods(FailureMode::Gate), 1);
+}
+
+#[test]
 fn the_webhook_writes_nothing_but_its_authority() {
-    for right in rbac::rights(rbac::Role::Webhook, rbac::Scope::Cluster) {
-        assert!(right.verbs.iter().all(|verb| ["get", "list", "watch"].contains(verb)), "{right:?}");
-    }
-    for right in rbac::rights(rbac::Role::Webhook, rbac::Scope::Own) {
-        assert_eq!(right.resources, ["secrets"], "{right:?}");
+    for right in rbac::rights(FailureMode::Gate).into_iter().filter(|right| right.role == rbac::Role::Webhook) {
+        match right.scope {
+            rbac::Scope::Cluster => {
+                assert!(right.verbs.iter().all(|verb| ["get", "list", "watch"].contains(verb)), "{right:?}");
+            }
+            rbac::Scope::Own => assert_eq!(right.resource, "secrets", "{right:?}"),
+        }
     }
 }
 
@@ -187,23 +192,28 @@ fn namespace_and_image_are_used_everywhere() {
 
 #[test]
 fn whatever_the_watches_and_controllers_ask_for_is_granted() {
-    use crate::cli::render::rbac::{Role, Scope, rights};
     use crate::controllers::rbac::{ASKS, Asker};
+    let objects = objects(FailureMode::Gate);
     for ask in ASKS {
-        let roles = match ask.asker {
-            Asker::All => &Role::ALL[..],
-            Asker::Controllers | Asker::Gate => &[Role::Controllers],
+        let roles: &[&str] = match ask.asker {
+            Asker::All => &["drawbridge-webhook", "drawbridge-controllers"],
+            Asker::Controllers | Asker::Gate => &["drawbridge-controllers"],
         };
-        let scope = if ask.own_namespace { Scope::Own } else { Scope::Cluster };
+        let kind = if ask.own_namespace { "Role" } else { "ClusterRole" };
         for role in roles {
+            let rules = one(&objects, kind, role)["rules"].as_array().unwrap();
             for verb in ask.verbs {
-                let granted = rights(*role, scope).any(|right| {
-                    right.group == ask.group
-                        && right.resources.contains(&ask.resource)
-                        && right.verbs.contains(verb)
-                        && (right.names.is_empty() || ask.name.is_some_and(|name| right.names.contains(&name)))
+                let has = |rule: &Value, key: &str, word: &str| {
+                    rule[key].as_array().is_some_and(|words| words.iter().any(|seen| seen == word))
+                };
+                let granted = rules.iter().any(|rule| {
+                    has(rule, "apiGroups", ask.group)
+                        && has(rule, "resources", ask.resource)
+                        && has(rule, "verbs", verb)
+                        && (rule.get("resourceNames").is_none()
+                            || ask.name.is_some_and(|name| has(rule, "resourceNames", name)))
                 });
-                assert!(granted, "{} may not {verb} {}", role.name(), ask.resource);
+                assert!(granted, "{role} may not {verb} {}", ask.resource);
             }
         }
     }
