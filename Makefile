@@ -36,3 +36,6 @@ manifests: ## write manifests/ from the code
 
 docs: ## write the generated reference of the README
 	DRAWBRIDGE_REFRESH=1 $(CARGO) test -q --locked --test readme the_reference
+
+fuzz: ## every fuzz target for SECONDS (default 60) seconds; needs a nightly toolchain, and is no part of `make test`
+	fuzz/run $(if $(filter environment default undefined,$(origin SECONDS)),60,$(SECONDS))
