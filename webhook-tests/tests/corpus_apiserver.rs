@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use drawbridge::domain::keys;
 use libtest_mimic::{Arguments, Failed, Trial};
 use parking_lot::Mutex;
@@ -48,7 +48,8 @@ impl Group {
 /// The installation under test; started by the first case.
 struct World {
     runtime: Runtime,
-    installed: Mutex<Option<Installed>>,
+    /// `None` before the first case; a start that failed is not tried again.
+    installed: Mutex<Option<Result<Installed, String>>>,
 }
 
 struct Installed {
@@ -95,14 +96,18 @@ fn trial(world: &Arc<World>, case: Case) -> Trial {
     })
 }
 
-async fn run(installed: &mut Option<Installed>, case: &Case) -> Result<Vec<String>> {
+async fn run(installed: &mut Option<Result<Installed, String>>, case: &Case) -> Result<Vec<String>> {
     let group = Group::of(case);
-    match installed {
-        Some(installed) => installed.enter(group).await?,
-        None => *installed = Some(Installed::start(group).await?),
+    if installed.is_none() {
+        *installed = Some(Installed::start(group.clone()).await.map_err(|error| format!("{error:#}")));
     }
-    let cp = &installed.as_ref().context("it was started above")?.cp;
-    let place = Place::prepare(cp, case).await?;
+    let installed = match installed.as_mut() {
+        Some(Ok(installed)) => installed,
+        Some(Err(error)) => bail!("{error}"),
+        None => bail!("nothing was started"),
+    };
+    installed.enter(group).await?;
+    let place = Place::prepare(&installed.cp, case).await?;
     // The webhook learns of the objects by watches of its own; nothing but its decision tells that it has.
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -126,7 +131,7 @@ impl Installed {
         let webhook = serve(&cp, folder.path(), "webhook").await?;
         cp.publish_service(keys::OPERATOR_NAMESPACE, keys::SERVICE_WEBHOOK, webhook.webhook().port()).await?;
         for mut document in documents(&manifest("webhooks/fail.yaml")?)? {
-            for entry in document["webhooks"].as_array_mut().into_iter().flatten() {
+            for entry in document.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
                 entry["clientConfig"]["service"]["port"] = webhook.webhook().port().into();
             }
             objects.apply(&document.to_string()).await?;

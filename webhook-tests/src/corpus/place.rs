@@ -195,6 +195,12 @@ fn without_additions(stored: &Value, sent: &Value) -> Value {
     for list in ["containers", "initContainers"] {
         for container in result["spec"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
             without(container, "volumeMounts", token);
+            for variable in container.get_mut("env").and_then(Value::as_array_mut).into_iter().flatten() {
+                // An empty value is not stored.
+                if variable.get("value").is_none() && variable.get("valueFrom").is_none() {
+                    variable["value"] = json!("");
+                }
+            }
             let own = super::path::container(sent, container["name"].as_str().unwrap_or_default());
             if let (Some(own), Some(map)) = (own, container.as_object_mut()) {
                 map.retain(|key, value| own.get(key).is_some() || !added_by_server(key, value));

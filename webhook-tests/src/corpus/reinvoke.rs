@@ -55,6 +55,10 @@ fn default_container(container: &mut Value) {
         if let Some(source) = variable.get_mut("valueFrom") {
             default_field_ref(source);
         }
+        // Empty texts do not come back.
+        if let Some(map) = variable.as_object_mut() {
+            map.retain(|key, value| key != "value" || value != "");
+        }
     }
     for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
         if let Some(probe) = container.get_mut(probe) {
@@ -96,10 +100,6 @@ pub fn with_future_fields(object: &Value) -> (Value, usize) {
             }
             for member in ["ports", "env", "volumeMounts"] {
                 for item in container.get_mut(member).and_then(Value::as_array_mut).into_iter().flatten() {
-                    // The one variable that is overwritten.
-                    if item.get("name").is_some_and(|name| name == "PORT") {
-                        continue;
-                    }
                     mark(Some(item), &mut count);
                 }
             }
