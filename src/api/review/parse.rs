@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 use super::{API_VERSION, Phase, Request};
 
@@ -170,7 +171,9 @@ impl<'de> Visitor<'de> for Glance<'_> {
             match (self.inside, key.as_ref()) {
                 (false, "request") => map.next_value_seed(Glance { seen: self.seen, inside: true })?,
                 (false, "apiVersion") => {
-                    if map.next_value::<Cow<'de, str>>()? == API_VERSION_BEFORE {
+                    // Raw: one of another type must not hide a uid that stands behind it.
+                    let raw = map.next_value::<&'de RawValue>()?;
+                    if serde_json::from_str::<Cow<'_, str>>(raw.get()).is_ok_and(|text| text == API_VERSION_BEFORE) {
                         self.seen.version = Some(API_VERSION_BEFORE);
                     }
                 }

@@ -86,6 +86,16 @@ fn a3_a_million_levels_are_passed_over_in_every_position() {
 }
 
 #[test]
+fn an_api_version_of_another_type_does_not_hide_the_uid() {
+    for version in ["null", "5", "[]", "{}", "true"] {
+        let body = review(MINIMAL).replace(r#""admission.k8s.io/v1""#, version);
+        assert!(body.contains(&format!("{version},")), "{body}");
+        assert_eq!(super::uid(body.as_bytes()).as_deref(), Some("u-1"), "{version}");
+        assert_eq!(fault(body.as_bytes()).uid.as_deref(), Some("u-1"), "{version}");
+    }
+}
+
+#[test]
 fn a_field_that_stands_twice_is_refused() {
     for twice in [
         r#"{"uid":"u-1","uid":"u-2","operation":"CREATE"}"#,
