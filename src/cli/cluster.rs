@@ -70,29 +70,35 @@ pub fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::R
 }
 
 impl ClusterArgs {
+    /// The configuration of that cluster, as kube reads it; nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`Unreachable`] when there is no usable configuration.
+    pub async fn configuration(&self) -> anyhow::Result<Config> {
+        let unusable = |error: &dyn std::fmt::Display| Unreachable(error.to_string());
+        if self.kubeconfig.is_none() && self.context.is_none() {
+            return Ok(Config::infer().await.map_err(|error| unusable(&error))?);
+        }
+        let file = match &self.kubeconfig {
+            Some(path) => Kubeconfig::read_from(path),
+            None => Kubeconfig::read(),
+        };
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        let config = Config::from_custom_kubeconfig(file.map_err(|error| unusable(&error))?, &options).await;
+        Ok(config.map_err(|error| unusable(&error))?)
+    }
+
     /// A client for that cluster; nothing is sent yet.
     ///
     /// # Errors
     /// [`Unreachable`] when there is no usable configuration.
     pub async fn connect(&self) -> anyhow::Result<Cluster> {
-        let unusable = |error: &dyn std::fmt::Display| Unreachable(error.to_string());
-        let mut config = if self.kubeconfig.is_some() || self.context.is_some() {
-            let file = match &self.kubeconfig {
-                Some(path) => Kubeconfig::read_from(path),
-                None => Kubeconfig::read(),
-            };
-            let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-            Config::from_custom_kubeconfig(file.map_err(|error| unusable(&error))?, &options)
-                .await
-                .map_err(|error| unusable(&error))?
-        } else {
-            Config::infer().await.map_err(|error| unusable(&error))?
-        };
+        let mut config = self.configuration().await?;
         config.connect_timeout = Some(DEADLINE);
         config.read_timeout = Some(DEADLINE);
         config.default_retry = false;
         let namespace = config.default_namespace.clone();
-        let client = Client::try_from(config).map_err(|error| unusable(&error))?;
+        let client = Client::try_from(config).map_err(|error| Unreachable(error.to_string()))?;
         Ok(Cluster { client, namespace })
     }
 }

@@ -13,6 +13,7 @@ pub mod io;
 pub mod offline;
 pub mod reference;
 pub mod render;
+pub mod serve;
 pub mod validate;
 pub mod version;
 pub mod yaml;
@@ -71,6 +72,8 @@ pub struct Cli {
 /// The subcommands, in the order of the help text.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run the operator: answer admission reviews, and make what injected Pods need.
+    Serve(Box<serve::Args>),
     /// Add the sidecars to manifests, offline.
     Inject(inject::Args),
     /// Take the sidecars out of manifests again, offline.
@@ -96,6 +99,7 @@ impl Command {
     /// When arguments, input or cluster cannot be used; [`Unreachable`] in the chain tells the cluster apart.
     pub fn run(self, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         match self {
+            Command::Serve(args) => serve::run(*args, io),
             Command::Inject(args) => inject::run(args, io),
             Command::Uninject(args) => inject::run_uninject(args, io),
             Command::Explain(args) => explain::run(args, io),
@@ -125,6 +129,9 @@ pub fn main() -> ExitCode {
             let asked_for = !error.use_stderr();
             // A closed pipe is the reader's decision; there is nobody left to tell.
             let _ = error.print();
+            if let Some(sentence) = refused_flag(&error) {
+                io::with_standard(|io| drop(writeln!(io.err, "\n{sentence}")));
+            }
             if asked_for { Exit::Ok } else { Exit::Usage }
         }
     };
@@ -145,6 +152,14 @@ pub fn conclude(result: anyhow::Result<Exit>, io: &mut Io<'_>) -> Exit {
 
 fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// What stands in for a flag of the Go operators that this version does not have.
+fn refused_flag(error: &clap::Error) -> Option<String> {
+    let Some(clap::error::ContextValue::String(argument)) = error.get(clap::error::ContextKind::InvalidArg) else {
+        return None;
+    };
+    serve::refused::sentence(argument).map(|sentence| format!("{argument}: {sentence}"))
 }
 
 /// kubectl runs a plugin under the name `kubectl-drawbridge`.

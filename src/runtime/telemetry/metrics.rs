@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
@@ -115,12 +115,6 @@ pub struct Metrics {
     pub accept_errors: Family<Port, Counter>,
     /// How long ago the snapshot was known to agree with the cluster; -1 before the first.
     pub snapshot_staleness: Seconds,
-    /// Reads of certificate files, for `runtime::certs`.
-    pub certificate_reads: Counter,
-    /// Failed reads of certificate files.
-    pub certificate_read_errors: Counter,
-    /// When the certificate in use ends, in seconds since 1970.
-    pub certificate_expiry: Gauge<i64, AtomicI64>,
     /// 1 while this process holds the Lease of that name.
     pub leader: Family<Name, Gauge>,
 }
@@ -144,9 +138,6 @@ impl Metrics {
             handshake_failures: Family::default(),
             accept_errors: Family::default(),
             snapshot_staleness: Seconds::default(),
-            certificate_reads: Counter::default(),
-            certificate_read_errors: Counter::default(),
-            certificate_expiry: Gauge::default(),
             leader: Family::default(),
         };
         metrics.register_all();
@@ -159,9 +150,6 @@ impl Metrics {
             runtime.register("requests", "Answers by HTTP status of the envelope", self.webhook_requests.clone());
             runtime.register("latency_seconds", "Head of the request to answer", self.webhook_latency.clone());
             runtime.register("requests_in_flight", "Reviews being answered", self.webhook_in_flight.clone());
-            let (reads, errors) = (self.certificate_reads.clone(), self.certificate_read_errors.clone());
-            r.register("certwatcher_read_certificate", "Reads of certificate files", reads);
-            r.register("certwatcher_read_certificate_errors", "Failed reads of certificate files", errors);
             r.register("leader_election_master_status", "1 while the Lease is held", self.leader.clone());
             let ours = r.sub_registry_with_prefix("drawbridge");
             ours.register("decisions", "Verdicts by reason", self.decisions.clone());
@@ -177,11 +165,6 @@ impl Metrics {
                 "snapshot_staleness_seconds",
                 "Time since the snapshot agreed with the cluster; -1 before the first",
                 self.snapshot_staleness.clone(),
-            );
-            ours.register(
-                "certificate_expiry_timestamp_seconds",
-                "End of the serving certificate",
-                self.certificate_expiry.clone(),
             );
         });
     }
@@ -213,13 +196,10 @@ mod tests {
         metrics.webhook_latency.get_or_create(&Webhook { webhook: "/a" }).observe(0.0002);
         metrics.decisions.get_or_create(&Decision { reason: ReasonValue(Reason::HostNetwork) }).inc();
         metrics.leader.get_or_create(&Name { name: "lease" }).set(1);
-        metrics.certificate_reads.inc();
         let text = metrics.text().unwrap();
         for line in [
             r#"controller_runtime_webhook_requests_total{webhook="/a",code="200"} 1"#,
             r#"controller_runtime_webhook_latency_seconds_bucket{le="0.00025",webhook="/a"} 1"#,
-            "certwatcher_read_certificate_total 1",
-            "certwatcher_read_certificate_errors_total 0",
             r#"leader_election_master_status{name="lease"} 1"#,
             r#"drawbridge_decisions_total{reason="HostNetwork"} 1"#,
             "drawbridge_panics_total 0",

@@ -112,6 +112,7 @@ pub struct Publisher {
     service: (String, String),
     context: Context,
     by_agreement: bool,
+    observing: bool,
     wanted: watch::Sender<Wanted>,
     observed: watch::Sender<Observed>,
     publication: watch::Sender<Publication>,
@@ -138,6 +139,7 @@ impl Publisher {
             service,
             context,
             by_agreement: false,
+            observing: false,
             wanted: watch::Sender::new(Wanted::default()),
             observed: watch::Sender::new(Observed::default()),
             publication: watch::Sender::new(Publication::Unknown),
@@ -152,6 +154,12 @@ impl Publisher {
     #[must_use]
     pub(in crate::runtime::certs) fn by_agreement(self) -> Publisher {
         Publisher { by_agreement: true, ..self }
+    }
+
+    /// Writes nothing: another process, with the rights for it, publishes what this one waits for.
+    #[must_use]
+    pub fn observing(self) -> Publisher {
+        Publisher { observing: true, ..self }
     }
 
     /// Where a source says what it wants.
@@ -220,7 +228,7 @@ impl Publisher {
         for kind in Kind::ALL {
             let state = &self.states[kind as usize];
             let Some(configuration) = &state.configuration else { continue };
-            if configuration.published_by_other && self.by_agreement {
+            if self.observing || (configuration.published_by_other && self.by_agreement) {
                 continue;
             }
             match plan::step(configuration, &wanted.roots, &state.memory, now) {

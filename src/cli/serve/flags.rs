@@ -1,0 +1,245 @@
+//! The flags of `serve`, by concern; each is parsed into a type at the edge.
+//!
+//! Names are upstream's where the meaning is (`spec/operator-runtime.md` 1.4); what upstream had and this version does
+//! not is refused by name in [`super::refused`].
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::cli::cluster::ClusterArgs;
+use crate::cli::render::FailureMode;
+use crate::domain::keys;
+use crate::runtime::telemetry::log;
+
+/// A socket address as Go writes it: `:8081` means every address of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Address(pub SocketAddr);
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+        full.parse().map(Address).map_err(|_| format!("{text} is not an address; use HOST:PORT or :PORT"))
+    }
+}
+
+/// Where metrics are served: on the port of the probes, on one of their own, or not at all (`0`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricsAddress {
+    /// `0`.
+    Off,
+    /// `probes`.
+    WithProbes,
+    /// An address.
+    Own(SocketAddr),
+}
+
+impl FromStr for MetricsAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "0" => Ok(MetricsAddress::Off),
+            "probes" => Ok(MetricsAddress::WithProbes),
+            other => Address::from_str(other).map(|address| MetricsAddress::Own(address.0)),
+        }
+    }
+}
+
+/// A length of time: `250ms`, `10s`, `168h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span(pub Duration);
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse::<jiff::SignedDuration>()
+            .ok()
+            .and_then(|span| Duration::try_from(span).ok())
+            .map(Span)
+            .ok_or_else(|| format!("{text} is not a length of time; use for example 250ms, 10s or 168h"))
+    }
+}
+
+impl Span {
+    /// In milliseconds.
+    #[must_use]
+    pub fn millis(self) -> i64 {
+        i64::try_from(self.0.as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
+/// What this process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Role {
+    /// Answers admission reviews.
+    Webhook,
+    /// Makes ahead what injected Pods need, while it holds the Lease.
+    Controllers,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// One JSON object per line.
+    Json,
+    /// For people.
+    Text,
+}
+
+impl From<LogFormat> for log::Format {
+    fn from(format: LogFormat) -> Self {
+        match format {
+            LogFormat::Json => log::Format::Json,
+            LogFormat::Text => log::Format::Text,
+        }
+    }
+}
+
+/// Arguments of `serve`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// What this process does; ENABLE_WEBHOOKS=false takes webhook away.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "webhook,controllers")]
+    pub roles: Vec<Role>,
+    /// The operator's own namespace.
+    #[arg(long, env = "POD_NAMESPACE", default_value = keys::OPERATOR_NAMESPACE, value_name = "NAME")]
+    pub namespace: String,
+    /// What happens to enrolled Pods while no replica answers, as installed: decides whether the controllers free Pods
+    /// that wait behind the scheduling gate.
+    #[arg(long, value_enum, default_value_t)]
+    pub failure_mode: FailureMode,
+    /// Sockets.
+    #[command(flatten)]
+    pub sockets: SocketArgs,
+    /// Certificates.
+    #[command(flatten)]
+    pub certificates: CertificateArgs,
+    /// Settings files.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+    /// Time between SIGTERM and the end of accepting connections, while endpoints are being taken away.
+    #[arg(long, default_value = "5s", value_name = "TIME")]
+    pub drain_delay: Span,
+    /// error, warn, info, debug, trace, or a list like drawbridge=debug,info.
+    #[arg(long, env = "RUST_LOG", default_value = "info", value_name = "LEVEL")]
+    pub log_level: String,
+    /// How log lines look.
+    #[arg(long, value_enum, default_value = "json")]
+    pub log_format: LogFormat,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// Where the process listens.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct SocketArgs {
+    /// Where admission reviews are answered (HTTPS).
+    #[arg(long, default_value = ":9443", value_name = "ADDRESS")]
+    pub webhook_bind_address: Address,
+    /// Where /healthz and /readyz are answered (plain HTTP).
+    #[arg(long, default_value = ":8081", value_name = "ADDRESS")]
+    pub health_probe_bind_address: Address,
+    /// Where /metrics is answered (plain HTTP): an address, `probes` for the port of the probes, or 0 for nowhere.
+    #[arg(long, default_value = "probes", value_name = "ADDRESS")]
+    pub metrics_bind_address: MetricsAddress,
+}
+
+/// Where the serving certificate comes from: by default an authority of our own.
+#[derive(Debug, Clone, clap::Args)]
+pub struct CertificateArgs {
+    /// Folder of mounted certificate files; whoever provides them also provides caBundle.
+    #[arg(long, value_name = "DIR", conflicts_with = "webhook_cert_secret")]
+    pub webhook_cert_path: Option<PathBuf>,
+    /// File name of the certificate chain in that folder.
+    #[arg(long, default_value = "tls.crt", value_name = "NAME", requires = "webhook_cert_path")]
+    pub webhook_cert_name: String,
+    /// File name of the private key in that folder.
+    #[arg(long, default_value = "tls.key", value_name = "NAME", requires = "webhook_cert_path")]
+    pub webhook_cert_key: String,
+    /// Secret of cert-manager (tls.crt, tls.key, ca.crt) in the operator's namespace.
+    #[arg(long, value_name = "NAME")]
+    pub webhook_cert_secret: Option<String>,
+    /// Life of a leaf of our own authority; renewed at two thirds.
+    #[arg(long, default_value = "168h", value_name = "TIME")]
+    pub cert_lifetime: Span,
+    /// Life of our own authority; replaced, with overlap, at two thirds.
+    #[arg(long, default_value = "8760h", value_name = "TIME")]
+    pub ca_lifetime: Span,
+}
+
+/// Files that shape every decision.
+#[derive(Debug, Clone, clap::Args)]
+pub struct SettingsArgs {
+    /// Platform file; missing means the built-in values, which name no images.
+    #[arg(long, default_value = "/etc/kagenti/config.yaml", value_name = "FILE")]
+    pub config_path: PathBuf,
+    /// Feature gates file; missing means the defaults.
+    #[arg(long, default_value = "/etc/kagenti/feature-gates/feature-gates.yaml", value_name = "FILE")]
+    pub feature_gates_path: PathBuf,
+}
+
+impl Args {
+    /// The roles in force; upstream's environment variable still takes the webhooks away.
+    #[must_use]
+    pub fn roles_in_force(&self, enable_webhooks: Option<&str>) -> Vec<Role> {
+        let off = enable_webhooks == Some("false");
+        self.roles.iter().copied().filter(|role| !(off && *role == Role::Webhook)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parsed(flags: &[&str]) -> Result<Args, clap::Error> {
+        Only::try_parse_from([&["serve"], flags].concat()).map(|only| only.args)
+    }
+
+    #[test]
+    fn addresses_are_read_as_go_writes_them() {
+        let args = parsed(&["--health-probe-bind-address=:18081", "--metrics-bind-address", "127.0.0.1:9"]).unwrap();
+        assert_eq!(args.sockets.health_probe_bind_address.0.to_string(), "0.0.0.0:18081");
+        assert_eq!(args.sockets.metrics_bind_address, MetricsAddress::Own(([127, 0, 0, 1], 9).into()));
+        assert_eq!(parsed(&["--metrics-bind-address=0"]).unwrap().sockets.metrics_bind_address, MetricsAddress::Off);
+        assert!(parsed(&["--health-probe-bind-address=8081"]).is_err());
+    }
+
+    #[test]
+    fn roles_are_a_list_and_the_environment_takes_the_webhooks_away() {
+        let args = parsed(&[]).unwrap();
+        assert_eq!(args.roles_in_force(None), [Role::Webhook, Role::Controllers]);
+        assert_eq!(args.roles_in_force(Some("true")), [Role::Webhook, Role::Controllers]);
+        assert_eq!(args.roles_in_force(Some("false")), [Role::Controllers]);
+        assert_eq!(parsed(&["--roles=webhook"]).unwrap().roles_in_force(None), [Role::Webhook]);
+        assert!(parsed(&["--roles=scheduler"]).is_err());
+    }
+
+    #[test]
+    fn one_source_of_certificates() {
+        assert!(parsed(&["--webhook-cert-path=a", "--webhook-cert-secret=b"]).is_err());
+        assert!(parsed(&["--webhook-cert-name=other.crt"]).is_err(), "a name without its folder does nothing");
+    }
+
+    #[test]
+    fn lengths_of_time_have_a_unit() {
+        assert_eq!(parsed(&["--drain-delay=250ms"]).unwrap().drain_delay.0, Duration::from_millis(250));
+        assert!(parsed(&["--drain-delay=5"]).is_err());
+        assert!(parsed(&["--drain-delay=-5s"]).is_err());
+    }
+}

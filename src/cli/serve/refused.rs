@@ -1,0 +1,64 @@
+//! Flags of the Go operators that this version refuses by name, with what stands in for them or will bring them
+//! (`spec/operator-runtime.md` 1.4 and 1.5). A flag that did nothing would be worse than one that is missing.
+
+/// Flag without dashes (a trailing `*` stands for the rest), and the sentence.
+pub const REFUSED: &[(&str, &str)] = &[
+    ("leader-elect", "controllers always hold the Lease before they write; leave the flag out"),
+    ("metrics-secure", "metrics are plain HTTP on the port of the probes; restrict who reaches it by NetworkPolicy"),
+    ("metrics-cert-*", "metrics are plain HTTP on the port of the probes; restrict who reaches it by NetworkPolicy"),
+    ("enable-http2", "HTTP/2 is always offered, with limits on streams, resets and control frames"),
+    ("zap-*", "use --log-level and --log-format"),
+    ("enable-client-registration", "client registration comes with the identity release; until then leave the flag out"),
+    ("client-auth-type", "client registration comes with the identity release"),
+    ("spiffe-idp-alias", "client registration comes with the identity release"),
+    ("credential-wait-timeout", "client registration comes with the identity release"),
+    ("keycloak-*", "client registration comes with the identity release"),
+    ("enable-authbridge-config", "the ConfigMaps of agent namespaces are always made; leave the flag out"),
+    ("require-a2a-signature", "signatures of agent cards come with the AgentCard release"),
+    ("signature-audit-mode", "signatures of agent cards come with the AgentCard release"),
+    ("enforce-network-policies", "network policies come with the AgentCard release"),
+    ("spire-*", "trust bundles come with the AgentCard release"),
+    ("svid-expiry-grace-period", "signatures of agent cards come with the AgentCard release"),
+    ("enable-card-discovery", "agent cards come with the AgentCard release"),
+    ("enable-verified-fetch", "agent cards come with the AgentCard release"),
+    ("verified-fetch-*", "agent cards come with the AgentCard release"),
+    ("enable-mlflow", "tracing with MLflow comes with the observability release"),
+    ("mlflow-*", "tracing with MLflow comes with the observability release"),
+    ("enable-otel-bootstrap", "tracing with MLflow comes with the observability release"),
+    ("enable-kuadrant", "Kuadrant is not supported"),
+    ("enable-sigstore-verification", "image signatures are the work of an image policy engine"),
+    ("sigstore-*", "image signatures are the work of an image policy engine"),
+];
+
+/// What to say about a flag of upstream's, written as on the command line.
+#[must_use]
+pub fn sentence(argument: &str) -> Option<&'static str> {
+    let name = argument.trim_start_matches('-').split('=').next().unwrap_or_default();
+    REFUSED
+        .iter()
+        .find(|(known, _)| match known.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == *known,
+        })
+        .map(|(_, sentence)| *sentence)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    #[test]
+    fn every_refused_flag_is_named_and_none_exists() {
+        let command = Cli::command();
+        let serve = command.get_subcommands().find(|sub| sub.get_name() == "serve").unwrap();
+        for argument in serve.get_arguments().filter_map(|argument| argument.get_long()) {
+            assert_eq!(sentence(&format!("--{argument}")), None, "--{argument} exists and is refused");
+        }
+        assert_eq!(sentence("--zap-log-level=debug"), Some("use --log-level and --log-format"));
+        assert!(sentence("-leader-elect").is_some());
+        assert_eq!(sentence("--leader-elects"), None);
+    }
+}

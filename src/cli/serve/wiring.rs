@@ -1,0 +1,341 @@
+//! Who is given what: sockets, clients, certificates, watches, leadership and controllers of one process.
+//!
+//! Preparing can fail and starts nothing; starting spawns. Tasks that end with the process by themselves (servers,
+//! certificates, the candidacy) are told apart from those that never do (watches, files, controllers).
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use kube::{Client, Config};
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::flags::{Args, MetricsAddress, Role};
+use crate::cli::render::FailureMode;
+use crate::controllers::{self, ControllerMetrics, Deps};
+use crate::domain::keys;
+use crate::runtime::certs::{
+    CertManagerSecret, CertManagerSecretConfig, CertificateMetrics, Context, Files, Lifetimes, Publication, Publisher,
+    Resolver, SelfManaged, SelfManagedConfig,
+};
+use crate::runtime::config_watch::{self, ConfigMetrics, ConfigWatch, Settings};
+use crate::runtime::health::{Latch, Readiness};
+use crate::runtime::leader::{self, Times};
+use crate::runtime::routes::Reviews;
+use crate::runtime::server::{self, Limits, Server, tls};
+use crate::runtime::shutdown::{Phase, Shutdown};
+use crate::runtime::snapshots::SnapshotCell;
+use crate::runtime::stores::{self, Needs, WatchMetrics};
+use crate::runtime::tasks::Tasks;
+use crate::runtime::telemetry::metrics::{Metrics, Name};
+use crate::runtime::{admin, clock, descriptors, kube as clients};
+
+/// How long a root must have been in every bundle before a pair of cert-manager's depends on it, in milliseconds.
+const SETTLE: i64 = 10_000;
+
+/// What a process that runs consists of.
+pub(super) struct Running {
+    /// Tasks that end by themselves once the process closes.
+    pub(super) finishing: Tasks,
+    /// Tasks that never end while the process lives.
+    pub(super) endless: Tasks,
+}
+
+/// A process that could start.
+pub(super) struct Wiring {
+    args: Args,
+    roles: Vec<Role>,
+    shutdown: Shutdown,
+    readiness: Readiness,
+    metrics: Arc<Metrics>,
+    cell: SnapshotCell,
+    settings: watch::Receiver<Arc<Settings>>,
+    config_watch: ConfigWatch,
+    config: Config,
+    client: Client,
+    sockets: Sockets,
+}
+
+struct Sockets {
+    webhook: Option<TcpListener>,
+    probes: TcpListener,
+    metrics: Option<TcpListener>,
+}
+
+/// Where the certificate comes from, ready to run.
+enum Source {
+    Own(SelfManaged),
+    CertManager(CertManagerSecret),
+    Files(Files),
+}
+
+impl Wiring {
+    /// Reads the files, makes the clients, binds the sockets.
+    pub(super) async fn prepare(args: Args, shutdown: Shutdown) -> anyhow::Result<Wiring> {
+        let roles = args.roles_in_force(std::env::var("ENABLE_WEBHOOKS").ok().as_deref());
+        if roles.is_empty() {
+            bail!("no role is left for this process: give --roles, or take ENABLE_WEBHOOKS=false away");
+        }
+        if std::env::var("NAMESPACES2WATCH").is_ok_and(|list| list.split(',').any(|name| !name.trim().is_empty())) {
+            bail!("NAMESPACES2WATCH is set, and this version always works on all namespaces; unset it");
+        }
+        let metrics = Metrics::new();
+        let (settings, config_watch) = settings(&args, &metrics).await?;
+        let config = cluster(&args).await?;
+        let client = clients::client(&config).context("the client of the API server")?;
+        let sockets = Sockets::bind(&args, &roles)?;
+        let readiness = Readiness::new();
+        let cell = SnapshotCell::new();
+        Ok(Wiring { args, roles, shutdown, readiness, metrics, cell, settings, config_watch, config, client, sockets })
+    }
+
+    /// Whether this process may receive traffic.
+    pub(super) fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
+    fn has(&self, role: Role) -> bool {
+        self.roles.contains(&role)
+    }
+
+    /// Spawns everything.
+    pub(super) fn start(self) -> anyhow::Result<Running> {
+        let mut running = Running { finishing: Tasks::new(), endless: Tasks::new() };
+        let resolver = Resolver::new();
+        let (source, publisher) = self.certificates(&resolver)?;
+        self.start_certificates(&mut running, source, publisher, &resolver);
+        self.start_cluster(&mut running)?;
+        self.start_servers(running, resolver)
+    }
+
+    /// The source and its publisher, in every role: the webhook serves the certificate and may not write webhook
+    /// configurations, the controllers may and publish what the webhook waits for.
+    fn certificates(&self, resolver: &Arc<Resolver>) -> anyhow::Result<(Source, Option<Publisher>)> {
+        let mut counters = None;
+        self.metrics.register(|registry: &mut Registry| counters = Some(CertificateMetrics::register(registry)));
+        let counters = counters.context("metrics of certificates")?;
+        let clock = Arc::new(clock::now);
+        // Notices are logged and counted where they arise; nobody else listens.
+        let context = Context::new(clock, counters, Arc::new(|_| {}));
+        let flags = &self.args.certificates;
+        let (namespace, service) = (self.args.namespace.clone(), keys::SERVICE_WEBHOOK.to_owned());
+        if let Some(folder) = &flags.webhook_cert_path {
+            let names = (flags.webhook_cert_name.as_str(), flags.webhook_cert_key.as_str());
+            let files = Files::open(folder, names, resolver.clone(), context)?;
+            return Ok((Source::Files(files), None));
+        }
+        if let Some(name) = flags.webhook_cert_secret.clone() {
+            let config = CertManagerSecretConfig { namespace, name, service, settle: SETTLE };
+            let (source, publisher) = CertManagerSecret::new(&self.client, config, resolver.clone(), context);
+            return Ok((Source::CertManager(source), Some(publisher)));
+        }
+        let lifetimes = Lifetimes::new(flags.cert_lifetime.millis(), flags.ca_lifetime.millis());
+        let config = SelfManagedConfig { namespace, service, extra_names: Vec::new(), lifetimes };
+        let (source, publisher) = SelfManaged::new(&self.client, config, resolver.clone(), context);
+        Ok((Source::Own(source), Some(publisher)))
+    }
+
+    fn start_certificates(
+        &self,
+        running: &mut Running,
+        source: Source,
+        publisher: Option<Publisher>,
+        resolver: &Arc<Resolver>,
+    ) {
+        let shutdown = self.shutdown.clone();
+        let serves = self.has(Role::Webhook);
+        if serves {
+            let latch = self.readiness.latch("certificate");
+            release_when(&mut running.finishing, &self.shutdown, resolver.served(), Option::is_some, latch);
+        }
+        let finishing = &mut running.finishing;
+        match source {
+            Source::Own(source) => finishing.spawn("certificates", never_fails(source.run(shutdown.clone()))),
+            Source::CertManager(source) => finishing.spawn("certificates", never_fails(source.run(shutdown.clone()))),
+            Source::Files(source) => finishing.spawn("certificates", never_fails(source.run(shutdown.clone()))),
+        }
+        let Some(publisher) = publisher else { return };
+        if serves {
+            let published = |publication: &Publication| *publication == Publication::Published;
+            let latch = self.readiness.latch("bundle");
+            release_when(finishing, &self.shutdown, publisher.publication(), published, latch);
+        }
+        let publisher = if self.has(Role::Controllers) { publisher } else { publisher.observing() };
+        finishing.spawn("bundle", never_fails(publisher.run(shutdown)));
+    }
+
+    fn start_cluster(&self, running: &mut Running) -> anyhow::Result<()> {
+        let gate = self.args.failure_mode == FailureMode::Gate;
+        let needs = match (self.has(Role::Controllers), gate) {
+            (false, _) => Needs::Admission,
+            (true, false) => Needs::Controllers,
+            (true, true) => Needs::Gate,
+        };
+        let watches = WatchMetrics::default();
+        self.metrics.register(|registry| watches.register(registry));
+        let operator_namespace: Arc<str> = self.args.namespace.as_str().into();
+        let mut stores = stores::spawn(stores::Options {
+            client: self.client.clone(),
+            operator_namespace: operator_namespace.clone(),
+            settings: self.settings.clone(),
+            cell: self.cell.clone(),
+            latch: self.readiness.latch("caches"),
+            needs,
+            metrics: watches,
+        });
+        if let Some(feed) = stores.feed.take() {
+            let metrics = ControllerMetrics::default();
+            self.metrics.register(|registry| metrics.register(registry));
+            let (leadership, candidacy) =
+                leader::candidacy(self.client.clone(), &self.args.namespace, &identity(), Times::default());
+            let writer = leadership.writer(&self.config)?;
+            let terms = leadership.terms();
+            running.endless.spawn("leadership-metric", never_fails(count_terms(self.metrics.clone(), terms.clone())));
+            let stop = self.shutdown.clone();
+            let candidacy = candidacy.run(async move { stop.reached(Phase::Draining).await });
+            running.finishing.spawn("leader", never_fails(candidacy));
+            let published = stores.published.clone();
+            let deps = Deps { writer, feed, published, terms, operator_namespace, metrics };
+            running.endless.spawn("controllers", never_fails(controllers::run(deps, gate)));
+        }
+        let mut watching = stores.tasks;
+        running.endless.spawn("watches", async move {
+            match watching.join_next().await {
+                Some(Ok(name)) => Err(format!("{name} is no longer watched")),
+                Some(Err(error)) => Err(error.to_string()),
+                None => Err("nothing is watched".to_owned()),
+            }
+        });
+        Ok(())
+    }
+
+    fn start_servers(self, mut running: Running, resolver: Arc<Resolver>) -> anyhow::Result<Running> {
+        let descriptors = descriptors::raise();
+        running.endless.spawn("settings", never_fails(self.config_watch.run()));
+        let server = |name, router, tls| Server {
+            name,
+            router,
+            tls,
+            limits: Limits::default().within(descriptors),
+            shutdown: self.shutdown.clone(),
+            metrics: self.metrics.clone(),
+        };
+        if let Some(socket) = self.sockets.webhook {
+            let router = Reviews::new(self.cell.clone(), self.metrics.clone()).router();
+            let webhook = server("webhook", router, Some(tls::server_config(resolver)?));
+            running.finishing.spawn("webhook", served(webhook, socket));
+        }
+        let mut probes = admin::probes(self.readiness.clone());
+        let metrics = admin::metrics(self.metrics.clone(), self.cell.clone());
+        match (self.args.sockets.metrics_bind_address, self.sockets.metrics) {
+            (MetricsAddress::WithProbes, _) => probes = probes.merge(metrics),
+            (_, Some(socket)) => running.finishing.spawn("metrics", served(server("metrics", metrics, None), socket)),
+            (_, None) => {}
+        }
+        running.finishing.spawn("probes", served(server("probes", probes, None), self.sockets.probes));
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), roles = ?self.roles, "started");
+        Ok(running)
+    }
+}
+
+impl Sockets {
+    fn bind(args: &Args, roles: &[Role]) -> anyhow::Result<Sockets> {
+        let webhook = roles
+            .contains(&Role::Webhook)
+            .then(|| server::bind(args.sockets.webhook_bind_address.0))
+            .transpose()
+            .context("--webhook-bind-address")?;
+        let probes =
+            server::bind(args.sockets.health_probe_bind_address.0).context("--health-probe-bind-address")?;
+        let metrics = match args.sockets.metrics_bind_address {
+            MetricsAddress::Own(address) => Some(server::bind(address).context("--metrics-bind-address")?),
+            MetricsAddress::Off | MetricsAddress::WithProbes => None,
+        };
+        Ok(Sockets { webhook, probes, metrics })
+    }
+}
+
+/// The settings files, refused when they have faults or name no image for a sidecar.
+async fn settings(
+    args: &Args,
+    metrics: &Metrics,
+) -> anyhow::Result<(watch::Receiver<Arc<Settings>>, ConfigWatch)> {
+    let counters = ConfigMetrics::default();
+    metrics.register(|registry| counters.register(registry));
+    let files = config_watch::Files {
+        platform: Some(args.settings.config_path.clone()),
+        gates: Some(args.settings.feature_gates_path.clone()),
+    };
+    let (settings, watch) = config_watch::load(files, counters).await?;
+    let missing = settings.borrow().platform.missing_images();
+    if !missing.is_empty() {
+        bail!(
+            "{}: no image for {}; there are no built-in images: name each one, or mount the ConfigMap {} that \
+             install.yaml ships",
+            args.settings.config_path.display(),
+            missing.join(", "),
+            keys::CONFIG_MAP_PLATFORM,
+        );
+    }
+    Ok((settings, watch))
+}
+
+async fn cluster(args: &Args) -> anyhow::Result<Config> {
+    let mut config = args.cluster.configuration().await?;
+    clients::harden(&mut config);
+    Ok(config)
+}
+
+/// Who this process is to people: the Pod's name.
+fn identity() -> String {
+    ["POD_NAME", "HOSTNAME"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+        .unwrap_or_else(|| "drawbridge".to_owned())
+}
+
+async fn never_fails(task: impl Future<Output = ()>) -> Result<(), std::convert::Infallible> {
+    task.await;
+    Ok(())
+}
+
+async fn served(server: Server, socket: TcpListener) -> Result<(), std::convert::Infallible> {
+    let name = server.name;
+    let cut_off = server.serve(socket).await;
+    if cut_off > 0 {
+        tracing::warn!(server = name, cut_off, "connections were cut off at the end of the grace period");
+    }
+    Ok(())
+}
+
+/// Releases `latch` once `reached` holds of the value; ends with the process.
+fn release_when<T: Send + Sync + 'static>(
+    tasks: &mut Tasks,
+    shutdown: &Shutdown,
+    mut value: watch::Receiver<T>,
+    reached: impl Fn(&T) -> bool + Send + Sync + 'static,
+    latch: Latch,
+) {
+    let shutdown = shutdown.clone();
+    tasks.spawn("latch", async move {
+        tokio::select! {
+            Ok(_) = value.wait_for(|value| reached(value)) => latch.release(),
+            () = shutdown.reached(Phase::Draining) => {}
+        }
+        shutdown.reached(Phase::Draining).await;
+        Ok::<(), std::convert::Infallible>(())
+    });
+}
+
+/// Keeps the gauge of leadership in step with the term.
+async fn count_terms(metrics: Arc<Metrics>, mut terms: watch::Receiver<Option<u64>>) {
+    loop {
+        let leads = terms.borrow_and_update().is_some();
+        metrics.leader.get_or_create(&Name { name: keys::LEASE }).set(i64::from(leads));
+        if terms.changed().await.is_err() {
+            // The candidacy has ended, which is an event of its own.
+            std::future::pending::<()>().await;
+        }
+    }
+}
