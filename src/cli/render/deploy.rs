@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::platform::{FOLDER_GATES, FOLDER_PLATFORM};
 use super::rbac::Role;
-use super::{Install, metadata, object};
+use super::{FailureMode, Install, metadata, object};
 use crate::domain::keys;
 
 /// Name of the container port that reviews arrive at (`spec/operator-runtime.md` Part 5).
@@ -169,7 +169,7 @@ fn container(install: &Install, role: Role) -> Container {
     Container {
         name: "drawbridge".to_owned(),
         image: Some(install.image.clone()),
-        args: Some(vec!["serve".to_owned(), format!("--roles={}", role.argument())]),
+        args: Some(arguments(install, role)),
         env: Some(vec![EnvVar {
             name: "POD_NAMESPACE".to_owned(),
             value_from: Some(EnvVarSource {
@@ -199,6 +199,15 @@ fn container(install: &Install, role: Role) -> Container {
         volume_mounts: Some(vec![mount("platform-config", FOLDER_PLATFORM), mount("feature-gates", FOLDER_GATES)]),
         ..Container::default()
     }
+}
+
+/// The controllers have to know whether Pods may wait behind the scheduling gate.
+fn arguments(install: &Install, role: Role) -> Vec<String> {
+    let mut arguments = vec!["serve".to_owned(), format!("--roles={}", role.argument())];
+    if role == Role::Controllers && install.failure_mode == FailureMode::Gate {
+        arguments.push("--failure-mode=gate".to_owned());
+    }
+    arguments
 }
 
 fn port(name: &str, number: i32) -> ContainerPort {

@@ -82,9 +82,9 @@ pub struct Manifest {
 /// The parts of an installation, in the order in which they are applied.
 #[must_use]
 pub fn parts(install: &Install) -> Vec<Manifest> {
-    let (webhooks, controllers) = match install.failure_mode {
-        FailureMode::Fail => ("webhooks/fail.yaml", "rbac/controllers.yaml"),
-        FailureMode::Gate => ("webhooks/gate.yaml", "rbac/controllers-gate.yaml"),
+    let [rights, controllers, webhooks] = match install.failure_mode {
+        FailureMode::Fail => ["rbac/controllers.yaml", "deploy/controllers.yaml", "webhooks/fail.yaml"],
+        FailureMode::Gate => ["rbac/controllers-gate.yaml", "deploy/controllers-gate.yaml", "webhooks/gate.yaml"],
     };
     let mut registered = webhooks::objects(install);
     registered.extend(platform::gate_parameters(install));
@@ -92,10 +92,10 @@ pub fn parts(install: &Install) -> Vec<Manifest> {
     vec![
         Manifest { path: "deploy/namespace.yaml", objects: vec![deploy::namespace(install)] },
         Manifest { path: "rbac/webhook.yaml", objects: rbac::objects(install, rbac::Role::Webhook) },
-        Manifest { path: controllers, objects: rbac::objects(install, rbac::Role::Controllers) },
+        Manifest { path: rights, objects: rbac::objects(install, rbac::Role::Controllers) },
         Manifest { path: "deploy/config.yaml", objects: platform::objects(install) },
         Manifest { path: "deploy/webhook.yaml", objects: deploy::webhook(install) },
-        Manifest { path: "deploy/controllers.yaml", objects: deploy::controllers(install) },
+        Manifest { path: controllers, objects: deploy::controllers(install) },
         Manifest { path: webhooks, objects: registered },
     ]
 }

@@ -8,7 +8,10 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("metrics-cert-*", "metrics are plain HTTP on the port of the probes; restrict who reaches it by NetworkPolicy"),
     ("enable-http2", "HTTP/2 is always offered, with limits on streams, resets and control frames"),
     ("zap-*", "use --log-level and --log-format"),
-    ("enable-client-registration", "client registration comes with the identity release; until then leave the flag out"),
+    (
+        "enable-client-registration",
+        "client registration comes with the identity release; until then leave the flag out",
+    ),
     ("client-auth-type", "client registration comes with the identity release"),
     ("spiffe-idp-alias", "client registration comes with the identity release"),
     ("credential-wait-timeout", "client registration comes with the identity release"),

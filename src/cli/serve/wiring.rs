@@ -246,8 +246,7 @@ impl Sockets {
             .then(|| server::bind(args.sockets.webhook_bind_address.0))
             .transpose()
             .context("--webhook-bind-address")?;
-        let probes =
-            server::bind(args.sockets.health_probe_bind_address.0).context("--health-probe-bind-address")?;
+        let probes = server::bind(args.sockets.health_probe_bind_address.0).context("--health-probe-bind-address")?;
         let metrics = match args.sockets.metrics_bind_address {
             MetricsAddress::Own(address) => Some(server::bind(address).context("--metrics-bind-address")?),
             MetricsAddress::Off | MetricsAddress::WithProbes => None,
@@ -257,10 +256,7 @@ impl Sockets {
 }
 
 /// The settings files, refused when they have faults or name no image for a sidecar.
-async fn settings(
-    args: &Args,
-    metrics: &Metrics,
-) -> anyhow::Result<(watch::Receiver<Arc<Settings>>, ConfigWatch)> {
+async fn settings(args: &Args, metrics: &Metrics) -> anyhow::Result<(watch::Receiver<Arc<Settings>>, ConfigWatch)> {
     let counters = ConfigMetrics::default();
     metrics.register(|registry| counters.register(registry));
     let files = config_watch::Files {
