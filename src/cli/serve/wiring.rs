@@ -65,9 +65,9 @@ struct Sockets {
 
 /// Where the certificate comes from, ready to run.
 enum Source {
-    Own(SelfManaged),
-    CertManager(CertManagerSecret),
-    Files(Files),
+    Own(Box<SelfManaged>),
+    CertManager(Box<CertManagerSecret>),
+    Files(Box<Files>),
 }
 
 impl Wiring {
@@ -123,17 +123,17 @@ impl Wiring {
         if let Some(folder) = &flags.webhook_cert_path {
             let names = (flags.webhook_cert_name.as_str(), flags.webhook_cert_key.as_str());
             let files = Files::open(folder, names, resolver.clone(), context)?;
-            return Ok((Source::Files(files), None));
+            return Ok((Source::Files(Box::new(files)), None));
         }
         if let Some(name) = flags.webhook_cert_secret.clone() {
             let config = CertManagerSecretConfig { namespace, name, service, settle: SETTLE };
             let (source, publisher) = CertManagerSecret::new(&self.client, config, resolver.clone(), context);
-            return Ok((Source::CertManager(source), Some(publisher)));
+            return Ok((Source::CertManager(Box::new(source)), Some(publisher)));
         }
         let lifetimes = Lifetimes::new(flags.cert_lifetime.millis(), flags.ca_lifetime.millis());
         let config = SelfManagedConfig { namespace, service, extra_names: Vec::new(), lifetimes };
         let (source, publisher) = SelfManaged::new(&self.client, config, resolver.clone(), context);
-        Ok((Source::Own(source), Some(publisher)))
+        Ok((Source::Own(Box::new(source)), Some(publisher)))
     }
 
     fn start_certificates(
