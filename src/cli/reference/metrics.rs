@@ -69,7 +69,7 @@ mod tests {
         let found = metrics();
         let text = Metrics::new().text().unwrap();
         let helps: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# HELP ")).collect();
-        assert!(helps.len() > 3, "{text}");
+        assert!(!helps.is_empty(), "{text}");
         for line in helps {
             let (name, help) = line.split_once(' ').unwrap();
             assert_eq!(found.get(name).map(String::as_str), Some(help.trim_end_matches('.')), "{name}");
