@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use drawbridge::domain::keys::ANNOTATION_STATUS;
+use drawbridge::domain::keys::{ANNOTATION_STATUS, SCHEDULING_GATE};
+use drawbridge::domain::reason::Reason;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::{Value, json};
 use webhook_tests::corpus::answer::{Answer, ask};
@@ -37,6 +38,9 @@ fn trials(case: Case) -> Vec<Trial> {
     if case.expect.config_refused.is_none() && !case.expect.unreadable && case.expect.denial.is_none() {
         add("::again", again);
         add("::future_fields", future_fields);
+        if !case.expect.warn_only && case.expect.reason.as_deref() != Some(Reason::NotRegistered.code()) {
+            add("::gated", gated);
+        }
     }
     trials
 }
@@ -104,6 +108,28 @@ fn again(case: &Case) -> anyhow::Result<Vec<String>> {
         }
     }
     Ok(wrong)
+}
+
+/// Every answer that lets a Pod in takes our scheduling gate away, and nothing else changes by it.
+fn gated(case: &Case) -> anyhow::Result<Vec<String>> {
+    let snapshot = case.fixture.snapshot()?;
+    let object = case.object.clone().unwrap_or_default();
+    let mut gated = object.clone();
+    let gate = json!({"name": SCHEDULING_GATE});
+    match gated["spec"].get_mut("schedulingGates").and_then(Value::as_array_mut) {
+        Some(gates) if gates.contains(&gate) => return Ok(Vec::new()),
+        Some(gates) => gates.push(gate),
+        None => gated["spec"]["schedulingGates"] = json!([gate]),
+    }
+    let answer = ask(case, &case.fixture.request.review(&case.name, &gated), &snapshot)?;
+    let mut result = answer.applied(&gated)?;
+    if result.pointer("/spec/schedulingGates") == Some(&json!([]))
+        && let Some(spec) = result["spec"].as_object_mut()
+    {
+        spec.remove("schedulingGates");
+    }
+    let plain = ask(case, &case.review, &snapshot)?.applied(&object)?;
+    Ok(differences(&plain, &result, "", strict))
 }
 
 /// Fields that nobody knows change nothing, and are still there.

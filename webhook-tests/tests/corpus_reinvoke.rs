@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use drawbridge::admission::inject::uninject;
 use drawbridge::config::snapshot::Snapshot;
-use drawbridge::domain::keys::OUR_CONTAINERS;
+use drawbridge::domain::keys::{self, OUR_CONTAINERS};
 use libtest_mimic::{Arguments, Failed, Trial};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use webhook_tests::corpus::answer::ask;
 use webhook_tests::corpus::matching::{differences, strict};
 use webhook_tests::corpus::reinvoke::defaulted;
@@ -23,13 +24,14 @@ struct Injected {
 
 type Property = fn(&Injected) -> anyhow::Result<Vec<String>>;
 
-const PROPERTIES: [(&str, Property); 6] = [
+const PROPERTIES: [(&str, Property); 7] = [
     ("containers_come_back", containers_come_back),
     ("volumes_come_back", volumes_come_back),
     ("rewritten_fields_stay", rewritten_fields_stay),
     ("protected_fields_are_put_back", protected_fields_are_put_back),
     ("second_injector", second_injector),
     ("status_alone_protects_nothing", status_alone_protects_nothing),
+    ("taken_out_again", taken_out_again),
 ];
 
 fn main() {
@@ -204,7 +206,7 @@ fn protected_fields_are_put_back(injected: &Injected) -> anyhow::Result<Vec<Stri
             }
             let again = injected.again(&tampered)?;
             let mut found = Vec::new();
-            protected(&part, again.pointer(&pointer).unwrap_or(&Value::Null), field, &mut found);
+            protected(&part, defaulted(&again).pointer(&pointer).unwrap_or(&Value::Null), field, &mut found);
             wrong.extend(found.into_iter().map(|text| format!("{} {field}: {text}", part["name"])));
             let third = injected.again(&again)?;
             same(&format!("{} {field}, third call: ", part["name"]), &again, &third, &mut wrong);
@@ -284,4 +286,44 @@ fn status_alone_protects_nothing(injected: &Injected) -> anyhow::Result<Vec<Stri
     let mut wrong = Vec::new();
     same("forged: ", &injected.result, &injected.again(&forged)?, &mut wrong);
     Ok(wrong)
+}
+
+/// `uninject` gives back what came in.
+fn taken_out_again(injected: &Injected) -> anyhow::Result<Vec<String>> {
+    let mut back = injected.result.clone();
+    json_patch::patch(&mut back, &uninject(&injected.result))?;
+    let mut wrong = Vec::new();
+    same("uninjected: ", &without_ours(&injected.object), &without_ours(&back), &mut wrong);
+    Ok(wrong)
+}
+
+/// The object without what was ours before it came (forged annotations, our gate), and without nulls.
+fn without_ours(object: &Value) -> Value {
+    let mut object = without_nulls(object);
+    let mut drop_from = |parent: &str, key: &str, members: &[&str]| {
+        let Some(holder) = object[parent].get_mut(key) else { return };
+        match holder {
+            Value::Object(map) => map.retain(|key, _| !members.contains(&key.as_str())),
+            Value::Array(items) => items.retain(|item| !members.iter().any(|name| item["name"] == *name)),
+            _ => {}
+        }
+        let empty = holder.as_object().is_some_and(Map::is_empty) || holder.as_array().is_some_and(Vec::is_empty);
+        if empty && let Some(map) = object[parent].as_object_mut() {
+            map.remove(key);
+        }
+    };
+    drop_from("metadata", "annotations", &[keys::ANNOTATION_STATUS, keys::ANNOTATION_RUNTIME_CONFIG]);
+    drop_from("spec", "schedulingGates", &[keys::SCHEDULING_GATE]);
+    object
+}
+
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let members = map.iter().filter(|(_, member)| !member.is_null());
+            Value::Object(members.map(|(key, member)| (key.clone(), without_nulls(member))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
+        other => other.clone(),
+    }
 }

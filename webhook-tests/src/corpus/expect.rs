@@ -39,6 +39,9 @@ pub struct Expectation {
     /// What holds at a path of the object afterwards.
     #[serde(default)]
     pub holds: BTreeMap<String, Value>,
+    /// A review that only says what would happen: the object stays as it is, whatever the reason.
+    #[serde(default)]
+    pub warn_only: bool,
     /// The platform or gates file is refused, with these words.
     #[serde(default)]
     pub config_refused: Option<Vec<String>>,
@@ -98,7 +101,7 @@ impl Expectation {
     /// True when the object is let in with our parts.
     #[must_use]
     pub fn injects(&self) -> bool {
-        self.expected_reason().is_some_and(|reason| reason.class() == Class::Injected)
+        !self.warn_only && self.expected_reason().is_some_and(|reason| reason.class() == Class::Injected)
     }
 
     /// Refuses expectations that could not fail, or that contradict themselves.
@@ -112,6 +115,9 @@ impl Expectation {
         }
         if self.reason.is_none() && self.config_refused.is_none() && !self.unreadable {
             bail!("expect.yaml: `reason`, `configRefused` or `unreadable` is needed");
+        }
+        if self.warn_only {
+            return Ok(());
         }
         let class = self.expected_reason().map(Reason::class);
         if (class == Some(Class::Denied)) != self.denial.is_some() {
@@ -139,6 +145,12 @@ impl Expectation {
             wrong.push("allowed, expected a refusal".to_owned());
         }
         self.judge_warnings(&answer.warnings, &mut wrong);
+        if self.warn_only {
+            if !answer.allowed || answer.patch.is_some() {
+                wrong.push("a review that only warns refuses or changes".to_owned());
+            }
+            return Ok(wrong);
+        }
         if self.denial.is_none() && answer.allowed {
             let result = answer.applied(object)?;
             match self.expected_reason().map(Reason::class) {

@@ -148,8 +148,12 @@ impl Fixture {
         }
         let (gates, _) = Gates::parse(&self.gates, "feature-gates.yaml")?;
         let cluster: Cluster = serde_json::from_value(self.cluster.clone()).context("cluster")?;
+        let inputs = self.namespaces()?;
+        let own = inputs.get(&cluster.operator_namespace);
+        let template = own.and_then(|inputs| inputs.config_maps.get(keys::CONFIG_MAP_RUNTIME));
+        let platform = platform.with_runtime_template(template, None);
         let mut namespaces = std::collections::HashMap::new();
-        for (name, inputs) in self.namespaces()? {
+        for (name, inputs) in inputs {
             let view = namespace_view(&platform, &name, &inputs, None);
             namespaces.insert(Arc::from(name), Arc::new(view));
         }

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use drawbridge::domain::keys;
-use drawbridge::domain::reason::{Class, Reason};
+use drawbridge::domain::reason::Reason;
 
 use super::Case;
 use super::expect::{Expectation, ExpectedWarning};
@@ -148,7 +148,7 @@ fn judge(expect: &Expectation, answer: &Answer, sent: &Value) -> Result<Vec<Stri
             let result = without_additions(&serde_json::to_value(stored)?, sent);
             let record =
                 ["metadata", "annotations", keys::ANNOTATION_STATUS].iter().try_fold(&result, |at, key| at.get(key));
-            let injected = expect.expected_reason().is_some_and(|reason| reason.class() == Class::Injected);
+            let injected = expect.injects();
             if injected != record.is_some() {
                 wrong.push(format!("injected: {}, expected {injected} ({wanted})", record.is_some()));
             }
