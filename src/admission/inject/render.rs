@@ -55,10 +55,9 @@ pub(super) fn operations(
 ) -> Vec<PatchOperation> {
     let mut out = Vec::new();
     user_containers(pod, recorded, plan, &mut out);
-    let init = rendered(&plan.init, &status.init);
     let placement = if plan.init_first { Placement::First } else { Placement::Last };
-    list(pod, ("initContainers", placement), &init, recorded, &mut out);
-    list(pod, ("containers", Placement::Behind), &rendered(&plan.containers, &status.containers), recorded, &mut out);
+    list(pod, ("initContainers", placement), rendered(&plan.init, &status.init), recorded, &mut out);
+    list(pod, ("containers", Placement::Behind), rendered(&plan.containers, &status.containers), recorded, &mut out);
     volumes(pod, recorded, plan, &mut out);
     identity(pod, recorded, plan, &mut out);
     annotations(pod, plan, status, &mut out);
@@ -93,14 +92,14 @@ enum Slot {
 fn list(
     pod: PodView<'_>,
     (key, placement): (&str, Placement),
-    wanted: &[Rendered],
+    mut wanted: Vec<Rendered>,
     recorded: &Status,
     out: &mut Vec<PatchOperation>,
 ) {
     let at = pointer(["spec", key]);
     if !pod.has_list(key) {
         if !wanted.is_empty() {
-            out.push(patch::add(at, wanted.iter().map(|part| part.value.clone()).collect::<Vec<_>>()));
+            out.push(patch::add(at, wanted.into_iter().map(|part| part.value).collect::<Vec<_>>()));
         }
         return;
     }
@@ -140,7 +139,7 @@ fn list(
             current.remove(from);
         } else if let Slot::Ours(which) = slot {
             let to = if place == current.len() { at.with_trailing_token("-") } else { at.with_trailing_token(place) };
-            out.push(patch::add(to, wanted[which].value.clone()));
+            out.push(patch::add(to, wanted[which].value.take()));
         }
         current.insert(place, slot);
     }
