@@ -5,7 +5,7 @@ export CARGO_TERM_COLOR ?= never
 
 .DEFAULT_GOAL := help
 .PHONY: help test test-peers lint unit controlplane
-.PHONY: manifests docs
+.PHONY: manifests docs demo
 .PHONY: envoy fuzz
 
 help: ## this list
@@ -30,6 +30,10 @@ test: lint controlplane envoy ## everything that must hold, but the heavy peers
 
 test-peers: ## the suites that need heavy peers
 	@echo "no suite of this tree needs a heavy peer"
+
+demo: controlplane ## an agent is applied and comes up with its sidecars; stays up until interrupted (ONCE=1: does not)
+	$(CARGO) build -q --workspace --bins --locked
+	$(CARGO) run -q --locked -p webhook-tests --bin demo -- $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) $(if $(ONCE),--once)
 
 manifests: ## write manifests/ from the code
 	$(CARGO) run -q --locked -- render --out-dir manifests

@@ -62,6 +62,12 @@ impl Access {
         Ok(Self { user: user.to_owned(), kubeconfig })
     }
 
+    /// Whoever a kubeconfig that exists already makes its bearer; what the API server calls them is not known here.
+    #[must_use]
+    pub fn existing(kubeconfig: PathBuf) -> Self {
+        Self { user: "kubeconfig".to_owned(), kubeconfig }
+    }
+
     /// The user name as the API server (and its audit log) spells it.
     #[must_use]
     pub fn user(&self) -> &str {

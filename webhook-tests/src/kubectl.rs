@@ -21,7 +21,10 @@ pub struct Output {
 }
 
 /// Runs kubectl as `access`, with `input` on its standard input.
-pub(crate) async fn run(access: &Access, args: &[&str], input: &str) -> Result<Output> {
+///
+/// # Errors
+/// When it cannot be started; an exit status other than 0 is no error here.
+pub async fn run(access: &Access, args: &[&str], input: &str) -> Result<Output> {
     let program = programs::control_plane("kubectl")?;
     let home = access.kubeconfig().parent().context("a kubeconfig lies in a folder")?;
     let mut child = Command::new(&program)

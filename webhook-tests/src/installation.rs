@@ -1,0 +1,165 @@
+//! An installation of the product on a control plane, as `manifests/` describes it, with processes in place of Pods.
+//!
+//! In: a control plane and what to vary. Out: running processes under the ServiceAccounts and the very RBAC, webhook
+//! configurations and policies that `drawbridge render` prints; only the Deployments are left out, and the Service is
+//! an ExternalName in front of a balancer that plays kube-proxy. One per control plane: the names are the product's.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use drawbridge::cli::render::{self, FailureMode, Install, platform};
+use drawbridge::config::gates::Gates;
+use drawbridge::domain::keys;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::control_plane::ControlPlane;
+use crate::{Balancer, BalancerOptions, Drawbridge, Objects};
+
+/// What varies between installations.
+#[derive(Debug, Clone)]
+pub struct Installing {
+    /// What happens to enrolled Pods while no replica answers.
+    pub failure_mode: FailureMode,
+    /// Replicas with role webhook.
+    pub webhooks: usize,
+    /// Replicas with role controllers.
+    pub controllers: usize,
+    /// More flags for every process.
+    pub flags: Vec<String>,
+    /// Lines behind the platform file that `render` ships.
+    pub platform: String,
+    /// The gates file.
+    pub gates: String,
+    /// Whether CSIDriver `csi.spiffe.io` exists.
+    pub spiffe_driver: bool,
+    /// How the balancer behaves.
+    pub balancer: BalancerOptions,
+}
+
+impl Default for Installing {
+    fn default() -> Self {
+        Self {
+            failure_mode: FailureMode::Fail,
+            webhooks: 1,
+            controllers: 1,
+            flags: vec!["--drain-delay=500ms".to_owned()],
+            platform: String::new(),
+            gates: platform::gates_file(&Gates::default()),
+            spiffe_driver: true,
+            balancer: BalancerOptions::default(),
+        }
+    }
+}
+
+/// A running installation; dropping it ends its processes.
+pub struct Installation {
+    /// Replicas with role webhook.
+    pub webhooks: Vec<Drawbridge>,
+    /// Replicas with role controllers.
+    pub controllers: Vec<Drawbridge>,
+    /// What the Service leads to.
+    pub balancer: Balancer,
+    folder: TempDir,
+}
+
+impl Installation {
+    /// Applies the manifests, starts the processes and waits until all are ready and the balancer serves them.
+    ///
+    /// # Errors
+    /// When an object is refused or a process does not become ready; the message has the end of its log.
+    pub async fn start(cp: &ControlPlane, installing: &Installing) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        write(folder.path(), "config.yaml", &format!("{}{}", platform::platform_file(), installing.platform))?;
+        write(folder.path(), "feature-gates.yaml", &installing.gates)?;
+        let objects = cp.objects().await?;
+        let balancer = Balancer::start(installing.balancer.clone()).await?;
+        if installing.spiffe_driver {
+            objects.apply(&spiffe_driver().to_string()).await?;
+        }
+        apply(&objects, installing.failure_mode, balancer.address().port()).await?;
+        cp.publish_service(keys::OPERATOR_NAMESPACE, keys::SERVICE_WEBHOOK, balancer.address().port()).await?;
+        let mut this = Self { webhooks: Vec::new(), controllers: Vec::new(), balancer, folder };
+        for _ in 0..installing.controllers {
+            this.controllers.push(this.launch(cp, installing, "controllers").await?);
+        }
+        for _ in 0..installing.webhooks {
+            this.webhooks.push(this.launch(cp, installing, "webhook").await?);
+        }
+        for process in this.controllers.iter().chain(&this.webhooks) {
+            process.ready().await?;
+        }
+        for webhook in &this.webhooks {
+            this.balancer.add(webhook.webhook(), webhook.health());
+        }
+        this.balancer.wait_for_endpoints(installing.webhooks).await?;
+        Ok(this)
+    }
+
+    /// The folder with `config.yaml` and `feature-gates.yaml`.
+    #[must_use]
+    pub fn settings(&self) -> &Path {
+        self.folder.path()
+    }
+
+    async fn launch(&self, cp: &ControlPlane, installing: &Installing, role: &str) -> Result<Drawbridge> {
+        let access = cp.service_account(keys::OPERATOR_NAMESPACE, &format!("drawbridge-{role}")).await?;
+        let file = |name: &str| self.folder.path().join(name).display().to_string();
+        let mode = match installing.failure_mode {
+            FailureMode::Fail => "fail",
+            FailureMode::Gate => "gate",
+        };
+        Drawbridge::launch(&access, &[("POD_NAMESPACE", keys::OPERATOR_NAMESPACE)], |ports| {
+            let mut arguments = vec![
+                "serve".to_owned(),
+                format!("--roles={role}"),
+                format!("--failure-mode={mode}"),
+                format!("--webhook-bind-address={}", ports.webhook.address()),
+                format!("--health-probe-bind-address={}", ports.health.address()),
+                format!("--metrics-bind-address={}", ports.metrics.address()),
+                format!("--config-path={}", file("config.yaml")),
+                format!("--feature-gates-path={}", file("feature-gates.yaml")),
+            ];
+            arguments.extend(installing.flags.iter().cloned());
+            arguments
+        })
+    }
+}
+
+/// The manifests, but the Deployments and what belongs to their Pods; the Service comes with the balancer's port.
+async fn apply(objects: &Objects, failure_mode: FailureMode, port: u16) -> Result<()> {
+    let install = Install {
+        failure_mode,
+        namespace: keys::OPERATOR_NAMESPACE.to_owned(),
+        image: "drawbridge.invalid/drawbridge:test".to_owned(),
+    };
+    for part in render::parts(&install) {
+        for mut object in part.objects {
+            if matches!(object["kind"].as_str(), Some("Deployment" | "Service" | "PodDisruptionBudget")) {
+                continue;
+            }
+            for entry in object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
+                entry["clientConfig"]["service"]["port"] = port.into();
+            }
+            objects.apply(&object.to_string()).await.with_context(|| format!("{}: {}", part.path, object["kind"]))?;
+        }
+    }
+    Ok(())
+}
+
+fn spiffe_driver() -> Value {
+    serde_json::json!({
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": { "name": keys::CSI_DRIVER_SPIFFE },
+        "spec": { "attachRequired": false, "podInfoOnMount": true, "volumeLifecycleModes": ["Ephemeral"] },
+    })
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
+    std::fs::write(folder.join(name), text).with_context(|| name.to_owned())
+}
+
+/// How long a process may take to end by SIGTERM.
+pub const FAREWELL: Duration = Duration::from_secs(30);
