@@ -29,7 +29,7 @@ pub(super) fn workload(pod: PodView<'_>, known: Option<&NamespaceView>) -> Resul
     let name = text(owner, "name");
     let named = |kind| Ok(Workload { kind, name: name.to_owned() });
     match WorkloadKind::from_group_kind(group, text(owner, "kind")) {
-        Some(WorkloadKind::ReplicaSet) => Ok(replica_set(name, pod.label(keys::LABEL_POD_TEMPLATE_HASH))),
+        Some(WorkloadKind::ReplicaSet) => Ok(Workload::of_replica_set(name, pod.label(keys::LABEL_POD_TEMPLATE_HASH))),
         Some(WorkloadKind::Job) => job(name, text(owner, "uid"), known),
         Some(
             kind @ (WorkloadKind::StatefulSet
@@ -41,18 +41,6 @@ pub(super) fn workload(pod: PodView<'_>, known: Option<&NamespaceView>) -> Resul
         Some(WorkloadKind::Pod | WorkloadKind::Unknown) | None => {
             Ok(Workload { kind: WorkloadKind::Unknown, name: from_names(pod) })
         }
-    }
-}
-
-/// A ReplicaSet's name ends in its Deployment's hash, or it stands alone.
-fn replica_set(name: &str, hash: Option<&str>) -> Workload {
-    let deployment = hash
-        .filter(|hash| !hash.is_empty())
-        .and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'))
-        .filter(|rest| !rest.is_empty());
-    match deployment {
-        Some(deployment) => Workload { kind: WorkloadKind::Deployment, name: deployment.to_owned() },
-        None => Workload { kind: WorkloadKind::ReplicaSet, name: name.to_owned() },
     }
 }
 
