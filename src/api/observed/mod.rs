@@ -227,7 +227,7 @@ pub struct WorkloadSeen {
     pub controller: Option<OwnerReference>,
     /// The part of the Pod template that decides whether and how it is injected; `None` when it is not enrolled.
     pub template: Option<Arc<Value>>,
-    /// Pods are wanted and none, or fewer than wanted, could be created.
+    /// Pods are wanted and (as far as the kind tells) could not be created.
     pub unmet: bool,
     /// Fact that the object was last told to try again for.
     pub retried: Option<Arc<str>>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::wire::{Metadata, Raw, Spec, Template};
+use super::wire::{Condition, Metadata, Raw, Spec, Template};
 use super::{
     Change, ConfigMapSeen, Key, Kind, NamespaceSeen, Observed, PodSeen, ServiceAccountSeen, What, WorkloadSeen,
 };
@@ -106,7 +106,12 @@ fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
     let suspended = spec.suspend == Some(true);
     let active = status.active.as_ref().and_then(Value::as_i64).unwrap_or_default();
     let unmet = match kind {
-        WorkloadKind::ReplicaSet => status.replicas.unwrap_or_default() < spec.replicas.unwrap_or(1),
+        // The only kind that says it: fewer Pods than wanted is also what a busy controller looks like.
+        WorkloadKind::ReplicaSet => {
+            let refused = |one: &Condition| one.type_ == "ReplicaFailure" && one.status == "True";
+            status.replicas.unwrap_or_default() < spec.replicas.unwrap_or(1)
+                && status.conditions.iter().flatten().any(refused)
+        }
         // Ordered StatefulSets have fewer Pods than wanted in the ordinary course; none at all is another matter.
         WorkloadKind::StatefulSet => status.replicas.unwrap_or_default() == 0 && spec.replicas.unwrap_or(1) > 0,
         WorkloadKind::DaemonSet => {

@@ -90,9 +90,12 @@ fn unmet_means_that_pods_are_wanted_and_missing() {
         spec["template"] = json!({"metadata": {"labels": {"kagenti.io/type": "agent"}}});
         json!({"metadata": {"name": "a"}, "spec": spec, "status": status})
     };
+    let refused = |status: &str| json!([{"type": "ReplicaFailure", "status": status, "reason": "FailedCreate"}]);
     let table = [
-        (Kind::ReplicaSet, json!({"replicas": 3}), json!({"replicas": 2}), true),
-        (Kind::ReplicaSet, json!({"replicas": 3}), json!({"replicas": 3}), false),
+        (Kind::ReplicaSet, json!({"replicas": 3}), json!({"replicas": 2, "conditions": refused("True")}), true),
+        (Kind::ReplicaSet, json!({"replicas": 3}), json!({"replicas": 2, "conditions": refused("False")}), false),
+        (Kind::ReplicaSet, json!({"replicas": 3}), json!({"replicas": 2}), false),
+        (Kind::ReplicaSet, json!({"replicas": 3}), json!({"replicas": 3, "conditions": refused("True")}), false),
         (Kind::ReplicaSet, json!({"replicas": 0}), json!({}), false),
         (Kind::StatefulSet, json!({"replicas": 3}), json!({"replicas": 1}), false),
         (Kind::StatefulSet, json!({"replicas": 3}), json!({}), true),

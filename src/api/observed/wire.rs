@@ -97,6 +97,17 @@ pub struct Status {
     pub succeeded: Option<i64>,
     pub failed: Option<i64>,
     pub completion_time: Option<String>,
+    pub conditions: Option<Vec<Condition>>,
+}
+
+/// One condition, by its type.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[expect(missing_docs, reason = "the fields are those of the API")]
+pub struct Condition {
+    #[serde(rename = "type")]
+    pub type_: String,
+    pub status: String,
 }
 
 /// A watched object.

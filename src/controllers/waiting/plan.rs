@@ -2,8 +2,8 @@
 //!
 //! In: workloads with unmet Pods, their ServiceAccount. Out: one annotation per workload and ServiceAccount, which makes
 //! its controller look again at once instead of after its own back-off (measured: 0.13 s instead of 74 s). Promises:
-//! once per ServiceAccount, remembered in the workload itself; never in the first half second, in which the ordinary
-//! retries come.
+//! once per ServiceAccount, remembered in the workload itself; never in the first moments, in which the ordinary retries
+//! come (measured: after 0.05 s five times, then 0.4, 0.7 and 1.3 s).
 
 use std::time::Duration;
 
@@ -15,8 +15,10 @@ use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row};
 use crate::controllers::scaffold::world::World;
 use crate::domain::keys;
 
-/// How long the ordinary retries have first.
-const GRACE: Duration = Duration::from_millis(500);
+/// How long the ordinary retries have first, where the workload says that its Pods are refused.
+const REFUSED: Duration = Duration::from_millis(500);
+/// The same for kinds that do not say so: all ordinary retries that follow quickly.
+const MISSING: Duration = Duration::from_secs(3);
 /// The kinds whose controllers make Pods themselves.
 const KINDS: [Kind; 4] = [Kind::ReplicaSet, Kind::StatefulSet, Kind::DaemonSet, Kind::Job];
 
@@ -56,9 +58,9 @@ fn waiting(cx: &Context<'_>) -> Option<Plan> {
     if workload.seen.retried.as_deref() == Some(&*account.uid) {
         return None;
     }
-    let waited = cx.now.saturating_sub(arrived);
-    if waited < GRACE {
-        return Some(Plan::later(GRACE.saturating_sub(waited)));
+    let (waited, grace) = (cx.now.saturating_sub(arrived), if kind == Kind::ReplicaSet { REFUSED } else { MISSING });
+    if waited < grace {
+        return Some(Plan::later(grace.saturating_sub(waited)));
     }
     let patch = json!({"metadata": {"uid": workload.uid, "annotations": {keys::ANNOTATION_RETRY: &*account.uid}}});
     Some(Plan::of(vec![Op::Merge { kind, key: Key::new(namespace, name), patch }]))

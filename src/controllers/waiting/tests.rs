@@ -14,6 +14,7 @@ fn item(kind: Kind) -> Key {
 fn unmet(kind: Kind) -> serde_json::Value {
     let status = match kind {
         Kind::DaemonSet => json!({"desiredNumberScheduled": 1, "currentNumberScheduled": 0}),
+        Kind::ReplicaSet => json!({"conditions": [{"type": "ReplicaFailure", "status": "True"}]}),
         _ => json!({}),
     };
     workload(kind, "a", json!({"spec": {"replicas": 1}, "status": status}))
@@ -76,7 +77,8 @@ fn a_replica_set_waits_for_the_account_of_its_deployment() {
     let mut cluster = Cluster::new();
     let owner = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": true});
     let more = json!({"metadata": {"ownerReferences": [owner]},
-        "spec": {"replicas": 1, "template": {"metadata": {"labels": {"pod-template-hash": "abc"}}}}});
+        "spec": {"replicas": 1, "template": {"metadata": {"labels": {"pod-template-hash": "abc"}}}},
+        "status": {"conditions": [{"type": "ReplicaFailure", "status": "True"}]}});
     cluster.see(Kind::ReplicaSet, workload(Kind::ReplicaSet, "web-abc", more));
     cluster.see(Kind::ServiceAccount, account("web", true, json!([])));
     let touched = (ROW.touched)(&cluster.world, Kind::ServiceAccount, &Key::new("team", "web"));
