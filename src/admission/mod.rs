@@ -3,7 +3,8 @@
 //! `evaluate` looks the request up in a table (phase, operation, group, kind) and runs the row's handler. It performs
 //! no I/O, reads no clock and never awaits; a fact that the snapshot lacks is a reason, not a look-up.
 //! Promises: no panic for any JSON; equal inputs give equal answers; every operation of an answer applies to the
-//! object as received; and an answer's patch, applied, gives an object on which the next patch is empty.
+//! object as received; and an answer's patch, applied, gives an object on which the next patch is empty (for objects
+//! that can be stored: containers of one name twice, which the API server refuses after us, may get a further patch).
 
 pub mod explanation;
 pub mod inject;

@@ -3,6 +3,8 @@
 //! Each edit knows how to tell that it is in place, how to put itself there and how to take itself back, so that
 //! the first call, a repair and `uninject` are the same code. The status annotation keeps edits in this form.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -66,6 +68,18 @@ impl Edit {
             Edit::Mount { container, path, .. } => format!("{container}: {path} mounted"),
         }
     }
+}
+
+/// Edits by container, one per place: so that a Pod with thousands of containers costs no more than its size.
+pub(super) fn by_container(edits: &[Edit]) -> BTreeMap<&str, Vec<&Edit>> {
+    let mut groups: BTreeMap<&str, Vec<&Edit>> = BTreeMap::new();
+    for edit in edits {
+        let group = groups.entry(edit.container()).or_default();
+        if !group.iter().any(|other| other.same_place(edit)) {
+            group.push(edit);
+        }
+    }
+    groups
 }
 
 /// What is done to one list of a container: in this order, so that indices stay true.

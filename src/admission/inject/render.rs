@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::edit::{self, Edit};
+use super::edit;
 use super::plan::InjectionPlan;
 use super::pod::{PodView, text};
 use super::refuse::volumes::same_source;
@@ -70,15 +70,14 @@ fn user_containers(pod: PodView<'_>, recorded: &Status, plan: &InjectionPlan<'_>
     if plan.edits.is_empty() && recorded.edits.is_empty() {
         return;
     }
-    let mut seen = std::collections::BTreeSet::new();
+    let (mut wanted, mut before) = (edit::by_container(&plan.edits), edit::by_container(&recorded.edits));
     for (index, container) in pod.list("containers").iter().enumerate() {
         let name = text(container, "name");
-        if !seen.insert(name) {
-            continue;
+        let (wanted, before) = (wanted.remove(name), before.remove(name));
+        if wanted.is_some() || before.is_some() {
+            let at = pointer(["spec", "containers"]).with_trailing_token(index);
+            edit::operations(container, &at, &wanted.unwrap_or_default(), &before.unwrap_or_default(), out);
         }
-        let wanted: Vec<&Edit> = plan.edits.iter().filter(|edit| edit.container() == name).collect();
-        let at = pointer(["spec", "containers"]).with_trailing_token(index);
-        edit::operations(container, &at, &wanted, &recorded.edits_of(name), out);
     }
 }
 

@@ -143,9 +143,4 @@ impl Status {
     pub(super) fn record(&self, list: &str, name: &str) -> Option<&Record> {
         self.records(list).iter().find(|record| record.name == name)
     }
-
-    /// The changes to the container of that name.
-    pub(super) fn edits_of(&self, container: &str) -> Vec<&Edit> {
-        self.edits.iter().filter(|edit| edit.container() == container).collect()
-    }
 }

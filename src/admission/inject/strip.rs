@@ -14,12 +14,11 @@ use crate::domain::keys;
 /// The operations, in an order in which every path is true when its turn comes.
 pub(super) fn operations(pod: PodView<'_>, status: &Status) -> Vec<PatchOperation> {
     let mut out = Vec::new();
+    let mut recorded = edit::by_container(&status.edits);
     for (index, container) in pod.list("containers").iter().enumerate() {
-        let name = text(container, "name");
-        let recorded = status.edits_of(name);
-        if !recorded.is_empty() {
+        if let Some(edits) = recorded.remove(text(container, "name")) {
             let at = pointer(["spec", "containers"]).with_trailing_token(index);
-            edit::operations(container, &at, &[], &recorded, &mut out);
+            edit::operations(container, &at, &[], &edits, &mut out);
         }
     }
     for list in ["initContainers", "containers", "volumes"] {
