@@ -70,7 +70,7 @@ fn decided(case: &Case) -> anyhow::Result<Vec<String>> {
     };
     let object = case.object.clone().unwrap_or_default();
     let wrong = case.expect.judge(&answer, &object)?;
-    if !wrong.is_empty() && std::env::var_os(REFRESH).is_some() {
+    if std::env::var_os(REFRESH).is_some() {
         refresh(case, &answer, &object)?;
     }
     Ok(wrong)

@@ -116,6 +116,10 @@ impl Expectation {
         if self.reason.is_none() && self.config_refused.is_none() && !self.unreadable {
             bail!("expect.yaml: `reason`, `configRefused` or `unreadable` is needed");
         }
+        let refused = self.denial.is_some() || self.config_refused.is_some() || self.unreadable;
+        if (refused || self.warn_only) && (self.golden.is_some() || !self.holds.is_empty()) {
+            bail!("expect.yaml: nothing is changed here, so `holds` and expected.yaml are read by nobody");
+        }
         if self.warn_only {
             return Ok(());
         }

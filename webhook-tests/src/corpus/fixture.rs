@@ -97,8 +97,10 @@ pub struct Fixture {
 
 impl Fixture {
     /// Each of the inputs lies over the ones before it.
-    #[must_use]
-    pub fn overlaid(chain: impl Iterator<Item = Inputs>) -> Self {
+    ///
+    /// # Errors
+    /// A member of `request` that nobody reads.
+    pub fn overlaid(chain: impl Iterator<Item = Inputs>) -> anyhow::Result<Self> {
         let (mut platform, mut gates, mut cluster, mut request) = (json!({}), json!({}), json!({}), json!({}));
         let (mut platform_text, mut gates_text) = (None, None);
         let mut objects = BTreeMap::new();
@@ -118,13 +120,13 @@ impl Fixture {
             objects.retain(|_, object: &mut Value| !inputs.without.contains(&kind_and_name(object)));
             objects.extend(inputs.objects.into_iter().map(|object| (identity(&object), object)));
         }
-        Self {
+        Ok(Self {
             platform: platform_text.unwrap_or_else(|| platform.to_string()),
             gates: gates_text.unwrap_or_else(|| gates.to_string()),
             cluster,
             objects,
-            request: serde_json::from_value(request).unwrap_or_default(),
-        }
+            request: serde_json::from_value(request).context("request")?,
+        })
     }
 
     /// Which of our webhooks is called.

@@ -177,7 +177,7 @@ fn read_fixture(folder: &Path, base: &mut Base) -> anyhow::Result<Fixture> {
         next = inputs.base.clone();
         chain.push(inputs);
     }
-    Ok(Fixture::overlaid(chain.into_iter().rev()))
+    Fixture::overlaid(chain.into_iter().rev())
 }
 
 /// `pod.yaml` is a whole object, or `{base: <file>, merge: <RFC 7396 patch>}`; without it the base Pod is reviewed.
