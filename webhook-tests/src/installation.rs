@@ -15,7 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::control_plane::ControlPlane;
-use crate::{Balancer, BalancerOptions, Drawbridge, Objects};
+use crate::{Balancer, BalancerOptions, Drawbridge, Objects, household};
 
 /// What varies between installations.
 #[derive(Debug, Clone)]
@@ -70,7 +70,7 @@ impl Installation {
     /// # Errors
     /// When an object is refused or a process does not become ready; the message has the end of its log.
     pub async fn start(cp: &ControlPlane, installing: &Installing) -> Result<Self> {
-        let folder = tempfile::tempdir()?;
+        let folder = tempfile::tempdir_in(&household::folders()?.disk)?;
         write(folder.path(), "config.yaml", &format!("{}{}", platform::platform_file(), installing.platform))?;
         write(folder.path(), "feature-gates.yaml", &installing.gates)?;
         let objects = cp.objects().await?;
