@@ -1,6 +1,6 @@
 //! Injection on a real API server, by the product as `manifests/` installs it: what people apply, what runs in the end.
 //!
-//! One installation serves all tests; each test has namespaces of its own.
+//! One installation serves all tests but the one that restarts it; each test has namespaces of its own.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
@@ -21,8 +21,9 @@ use kube::{Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
+use webhook_tests::installation::FAREWELL;
 use webhook_tests::objects::PATIENCE;
-use webhook_tests::{ControlPlane, Hook, Installation, Installing, TestNamespace, hook, wait_for, wait_until};
+use webhook_tests::{ControlPlane, Hook, Installation, Installing, Options, TestNamespace, hook, wait_for, wait_until};
 
 /// What mode envoy-sidecar adds, in the order of the contract (`spec/authbridge-webhook.md` 5.6), as native sidecars.
 const PARTS: [&str; 4] =
@@ -272,12 +273,37 @@ async fn a_deployment_is_told_what_its_pods_will_get_in_a_dry_run_and_when_appli
     Ok(())
 }
 
+/// Waits until the controllers have done all there is to do so far: a workload that comes last is served last.
+async fn caught_up(cp: &ControlPlane) -> Result<TestNamespace> {
+    let ns = cp.namespace("last").await?;
+    ns.apply(&deployment("last", true, 1).to_string()).await?;
+    is_furnished(&ns).await?;
+    comes_up(&ns, "last", "Running").await?;
+    Ok(ns)
+}
+
+async fn leads(installation: &Installation) -> Result<()> {
+    let patience = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let metrics = installation.controllers[0].metrics().await?;
+        if metrics.sum("leader_election_master_status", &[]) == 1.0 {
+            return Ok(());
+        }
+        ensure!(tokio::time::Instant::now() < patience, "nobody leads:\n{}", installation.controllers[0].log());
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
 #[tokio::test]
-async fn the_webhook_only_watches_while_pods_are_created() -> Result<()> {
+async fn the_webhook_only_watches_and_a_restart_writes_nothing_but_leases() -> Result<()> {
     const CREATIONS: usize = 200;
-    let cp = control_plane().await?;
+    let cp = ControlPlane::start(Options::default()).await?;
+    let installation = Installation::start(&cp, &Installing::default()).await?;
     let ns = cp.namespace("watched").await?;
-    let account = format!("system:serviceaccount:{}:drawbridge-webhook", keys::OPERATOR_NAMESPACE);
+    ns.apply(&deployment("served", false, 1).to_string()).await?;
+    ns.apply(&job("once", false).to_string()).await?;
+    comes_up(&ns, "served", "Running").await?;
+    let account = |role: &str| format!("system:serviceaccount:{}:drawbridge-{role}", keys::OPERATOR_NAMESPACE);
 
     let from = cp.audit().mark()?;
     let creations = futures::stream::iter(0..CREATIONS).map(|number| {
@@ -287,10 +313,33 @@ async fn the_webhook_only_watches_while_pods_are_created() -> Result<()> {
     });
     let stored: Vec<Result<Pod>> = creations.buffer_unordered(8).collect().await;
     stored.into_iter().try_for_each(|pod| pod.map(|pod| assert_injected(&pod)))?;
-    let asked = cp.audit().settled(from).await?.by(&account);
+    let asked = cp.audit().settled(from).await?.by(&account("webhook"));
     let beyond = asked.clone().filter(|request| !["get", "list", "watch"].contains(&request.verb.as_str()));
     assert!(beyond.is_empty(), "{beyond}");
     assert!(asked.len() < CREATIONS / 10, "the webhook asks the API server per Pod: {asked}");
+
+    caught_up(&cp).await?;
+    let processes = || installation.webhooks.iter().chain(&installation.controllers);
+    for process in processes() {
+        process.stop(FAREWELL).await?;
+    }
+    let from = cp.audit().mark()?;
+    for process in processes() {
+        process.start_again()?;
+    }
+    for process in processes() {
+        process.ready().await?;
+    }
+    installation.balancer.wait_for_endpoints(1).await?;
+    leads(&installation).await?;
+    let last = caught_up(&cp).await?;
+    let asked = cp.audit().settled(from).await?;
+    for role in ["webhook", "controllers"] {
+        let asked = asked.clone().by(&account(role));
+        assert!(!asked.is_empty(), "{role} asked for nothing after its restart");
+        let written = asked.writes().filter(|request| request.resource != "leases" && request.namespace != last.name());
+        assert!(written.is_empty(), "{role}: {written}");
+    }
     Ok(())
 }
 

@@ -22,7 +22,6 @@ struct Write {
 pub struct ControllerMetrics {
     writes: Family<Write, Counter>,
     ready: Gauge,
-    leading: Gauge,
 }
 
 impl ControllerMetrics {
@@ -30,8 +29,6 @@ impl ControllerMetrics {
     pub fn register(&self, registry: &mut Registry) {
         registry.register("drawbridge_controller_writes", "Writes of the controllers", self.writes.clone());
         registry.register("drawbridge_controller_ready_items", "Items waiting for a worker", self.ready.clone());
-        let help = "1 while the controllers of this process write";
-        registry.register("leader_election_master_status", help, self.leading.clone());
     }
 
     pub(super) fn wrote(&self, controller: Controller, op: &Op, result: &Result<Learned, ApplyError>) {
@@ -47,9 +44,5 @@ impl ControllerMetrics {
 
     pub(super) fn queue(&self, ready: usize) {
         self.ready.set(i64::try_from(ready).unwrap_or(i64::MAX));
-    }
-
-    pub(super) fn leads(&self, leads: bool) {
-        self.leading.set(i64::from(leads));
     }
 }

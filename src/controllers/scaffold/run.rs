@@ -125,7 +125,6 @@ impl Loop {
         self.workers.abort_all();
         self.queue.clear();
         self.term = term;
-        self.metrics.leads(term.is_some());
         self.world.proved = None;
         if term.is_some() {
             self.enqueue_all();
