@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::io::{self, Io};
-use super::offline::documents::{self, Document, Piece, Source};
+use super::offline::documents::{self, Document, Input, Piece, Source};
 use super::offline::review;
 use super::offline::workload::Subject;
 use super::offline::world::{Facts, World};
@@ -21,12 +21,9 @@ use crate::config::snapshot::Snapshot;
 /// Arguments of `inject` and `uninject`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Manifests: files, folders, or - for standard input.
-    #[arg(short, long, required = true, value_name = "PATH")]
-    pub filename: Vec<String>,
-    /// Namespace of objects that do not name one.
-    #[arg(short, long, default_value = "default")]
-    pub namespace: String,
+    /// What to read.
+    #[command(flatten)]
+    pub input: Input,
     /// Format of the report on standard error.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
@@ -38,12 +35,9 @@ pub struct Args {
 /// Arguments of `uninject`.
 #[derive(Debug, clap::Args)]
 pub struct UninjectArgs {
-    /// Manifests: files, folders, or - for standard input.
-    #[arg(short, long, required = true, value_name = "PATH")]
-    pub filename: Vec<String>,
-    /// Namespace of objects that do not name one.
-    #[arg(short, long, default_value = "default")]
-    pub namespace: String,
+    /// What to read.
+    #[command(flatten)]
+    pub input: Input,
     /// Format of the report on standard error.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
@@ -76,7 +70,7 @@ pub struct Line {
 /// # Errors
 /// When the input or a configuration file cannot be read.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
-    let Args { filename, namespace, output, facts } = args;
+    let Args { input: Input { filename, namespace }, output, facts } = args;
     let sources = documents::read(&filename, io)?;
     let mut world = World::new(&facts)?;
     for object in objects(&sources)? {
@@ -115,7 +109,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
 /// # Errors
 /// When the input cannot be read.
 pub fn run_uninject(args: UninjectArgs, io: &mut Io<'_>) -> anyhow::Result<Exit> {
-    let UninjectArgs { filename, namespace, output } = args;
+    let UninjectArgs { input: Input { filename, namespace }, output } = args;
     let sources = documents::read(&filename, io)?;
     let mut lines = Vec::new();
     rewrite(&sources, io, |document, object| {

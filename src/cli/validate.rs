@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::io::{self, Io, Tone};
-use super::offline::documents::{self, Document, Piece, Source};
+use super::offline::documents::{self, Document, Input, Piece, Source};
 use super::offline::review;
 use super::offline::workload::{Subject, template_path};
 use super::offline::world::{Facts, World};
@@ -26,12 +26,9 @@ use crate::domain::workload::WorkloadKind;
 /// Arguments of `validate`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Manifests: files, folders, or - for standard input.
-    #[arg(short, long, required = true, value_name = "PATH")]
-    pub filename: Vec<String>,
-    /// Namespace of objects that do not name one.
-    #[arg(short, long, default_value = "default")]
-    pub namespace: String,
+    /// What to read.
+    #[command(flatten)]
+    pub input: Input,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
@@ -85,7 +82,7 @@ impl Findings {
 /// # Errors
 /// When the input or a configuration file of the flags cannot be read.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
-    let Args { filename, namespace, output, facts } = args;
+    let Args { input: Input { filename, namespace }, output, facts } = args;
     let sources = documents::read(&filename, io)?;
     let mut findings = Findings(Vec::new());
     let documents = readable(&sources, &mut findings);

@@ -15,6 +15,17 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// Endings of files that are read from a folder.
 const ENDINGS: &[&str] = &["yaml", "yml", "json"];
 
+/// The manifests a command works on.
+#[derive(Debug, clap::Args)]
+pub struct Input {
+    /// Manifests: files, folders, or - for standard input.
+    #[arg(short, long, required = true, value_name = "PATH")]
+    pub filename: Vec<String>,
+    /// Namespace of objects that do not name one.
+    #[arg(short, long, default_value = "default")]
+    pub namespace: String,
+}
+
 /// One file, or standard input.
 #[derive(Debug)]
 pub struct Source {
