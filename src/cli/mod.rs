@@ -4,6 +4,7 @@
 //! standard error, and one of four exit codes ([`Exit`]). Every command is a function of its arguments and an
 //! [`io::Io`], so that tests call what people call.
 
+pub mod alerts;
 pub mod cluster;
 pub mod completion;
 pub mod doctor;
@@ -86,6 +87,8 @@ pub enum Command {
     Doctor(doctor::Args),
     /// Print the install manifests.
     Render(render::Args),
+    /// Print the alert rules.
+    Alerts(alerts::Args),
     /// Print a completion script for a shell.
     Completion(completion::Args),
     /// Print the version.
@@ -106,6 +109,7 @@ impl Command {
             Command::Validate(args) => validate::run(args, io),
             Command::Doctor(args) => doctor::run(args, io),
             Command::Render(args) => render::run(args, io),
+            Command::Alerts(args) => alerts::run(&args, io),
             Command::Completion(args) => completion::run(&args, io),
             Command::Version(args) => version::run(&args, io),
         }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::controllers::ControllerMetrics;
 use crate::runtime::certs::CertificateMetrics;
 use crate::runtime::config_watch::ConfigMetrics;
 use crate::runtime::stores::WatchMetrics;
@@ -19,6 +20,7 @@ pub fn metrics() -> BTreeMap<String, String> {
         let _ = CertificateMetrics::register(registry);
         WatchMetrics::default().register(registry);
         ConfigMetrics::default().register(registry);
+        ControllerMetrics::default().register(registry);
         found = scan(&format!("{registry:?}"));
     });
     found

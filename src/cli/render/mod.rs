@@ -115,6 +115,8 @@ pub fn tree(namespace: &str, image: &str) -> Vec<(&'static str, String)> {
             }
         }
     }
+    let alerts = emit::document(&super::alerts::rule_file(), None);
+    files.push(("monitoring/alerts.yaml", format!("{}{alerts}", super::alerts::GENERATED)));
     files
 }
 

@@ -22,6 +22,8 @@ struct Write {
 pub struct ControllerMetrics {
     writes: Family<Write, Counter>,
     ready: Gauge,
+    gated: Gauge,
+    gated_since: Gauge,
 }
 
 impl ControllerMetrics {
@@ -29,6 +31,12 @@ impl ControllerMetrics {
     pub fn register(&self, registry: &mut Registry) {
         registry.register("drawbridge_controller_writes", "Writes of the controllers", self.writes.clone());
         registry.register("drawbridge_controller_ready_items", "Items waiting for a worker", self.ready.clone());
+        registry.register("drawbridge_gated_pods", "Pods that wait behind the scheduling gate", self.gated.clone());
+        registry.register(
+            "drawbridge_gated_pods_oldest_seconds",
+            "When the oldest Pod behind the scheduling gate was created, in seconds since the epoch; 0 when there is none",
+            self.gated_since.clone(),
+        );
     }
 
     pub(super) fn wrote(&self, controller: Controller, op: &Op, result: &Result<Learned, ApplyError>) {
@@ -44,5 +52,30 @@ impl ControllerMetrics {
 
     pub(super) fn queue(&self, ready: usize) {
         self.ready.set(i64::try_from(ready).unwrap_or(i64::MAX));
+    }
+
+    /// The Pods behind the gate, by the RFC 3339 times at which they were created.
+    pub(super) fn gated<'a>(&self, created: impl Iterator<Item = &'a str>) {
+        let (mut count, mut oldest) = (0, 0);
+        for since in created.filter_map(|time| time.parse::<jiff::Timestamp>().ok()).map(jiff::Timestamp::as_second) {
+            oldest = if count == 0 { since } else { oldest.min(since) };
+            count += 1;
+        }
+        self.gated.set(count);
+        self.gated_since.set(oldest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_gated_pod_is_told_and_none_is_zero() {
+        let metrics = ControllerMetrics::default();
+        metrics.gated(["1970-01-01T00:10:00Z", "1970-01-01T00:05:00Z", "nonsense"].into_iter());
+        assert_eq!((metrics.gated.get(), metrics.gated_since.get()), (2, 300));
+        metrics.gated(std::iter::empty());
+        assert_eq!((metrics.gated.get(), metrics.gated_since.get()), (0, 0));
     }
 }

@@ -1,0 +1,133 @@
+//! The alerts as data: what is worth waking somebody for, and what that person does then.
+//!
+//! Metrics of ours stand here by the names the process registers (held by a test); `apiserver_*` is the API server's own. A counter that
+//! is not there before its first event has no increase at that event, so that such rules look at the appearance, too.
+
+use crate::domain::keys;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// Somebody's agent runs unprotected, or cannot run.
+    Critical,
+    /// It will be bad, or somebody is told too little.
+    Warning,
+}
+
+impl Severity {
+    /// Value of label `severity`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Critical => "critical",
+            Severity::Warning => "warning",
+        }
+    }
+}
+
+/// One alert.
+#[derive(Clone, Copy)]
+pub struct Alert {
+    /// Its name.
+    pub name: &'static str,
+    /// PromQL; every result is an alert.
+    pub expression: fn() -> String,
+    /// How long it must hold.
+    pub lasting: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is the matter, with Prometheus' templates.
+    pub summary: &'static str,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+/// Every alert.
+pub const ALERTS: &[Alert] = &[
+    Alert {
+        name: "DrawbridgeFailedOpen",
+        expression: || happened(&fail_open(keys::WEBHOOK_INJECT)),
+        lasting: "0s",
+        severity: Severity::Critical,
+        summary: "The API server admitted enrolled Pods without asking Drawbridge",
+        remedy: "No replica answered in time and the webhook's failure policy is Ignore. With install-gate.yaml these Pods wait behind the \
+                 scheduling gate and are replaced; without the gate policy they run unprotected: drawbridge doctor tells which, \
+                 drawbridge status -A names the Pods.",
+    },
+    Alert {
+        name: "DrawbridgeAdviceLost",
+        expression: || happened(&fail_open(keys::WEBHOOK_EXPLAIN)),
+        lasting: "0s",
+        severity: Severity::Warning,
+        summary: "The API server went on without the advice of Drawbridge's webhook {{ $labels.name }}",
+        remedy: "Nothing ran unprotected; people who applied workloads were not told what becomes of them. Look at the webhook's \
+                 replicas and at drawbridge doctor.",
+    },
+    Alert {
+        name: "DrawbridgePodsGated",
+        expression: || "time() - min(drawbridge_gated_pods_oldest_seconds > 0) > 60".to_owned(),
+        lasting: "0s",
+        severity: Severity::Critical,
+        summary: "An enrolled Pod has waited behind the scheduling gate for more than a minute",
+        remedy: "It was created while no webhook replica answered. Pods with a controller are replaced once one answers; Pods without one \
+                 have to be made again: drawbridge status -A names them.",
+    },
+    Alert {
+        name: "DrawbridgeNoReplicaAnswers",
+        expression: || "absent(drawbridge_snapshot_staleness_seconds)".to_owned(),
+        lasting: "5m",
+        severity: Severity::Critical,
+        summary: "No replica of Drawbridge is scraped",
+        remedy: "Enrolled Pods are refused or gated, and configuration reaches nobody. Look at the Deployments drawbridge-webhook and \
+                 drawbridge-controllers, and at the scrape configuration of port 8081, path /metrics.",
+    },
+    Alert {
+        name: "DrawbridgeNobodyLeads",
+        expression: || "sum(leader_election_master_status) < 1".to_owned(),
+        lasting: "2m",
+        severity: Severity::Critical,
+        summary: "No replica of the controllers holds the Lease",
+        remedy: "Nothing is enrolled, re-hashed or made ahead of Pods. Look at the logs of drawbridge-controllers and at Lease \
+                 drawbridge-controllers.",
+    },
+    Alert {
+        name: "DrawbridgeCertificateExpiring",
+        expression: || {
+            "drawbridge_certificate_not_after_seconds{part=~\"Leaf|Provided\"} - time() < 86400\n\
+             or drawbridge_certificate_not_after_seconds{part=\"Authority\"} - time() < 2592000"
+                .to_owned()
+        },
+        lasting: "10m",
+        severity: Severity::Critical,
+        summary: "A certificate of the webhook ({{ $labels.part }}) is close to its end and was not renewed",
+        remedy: "Our own are renewed at two thirds of their life, so this one cannot be: the log of that replica says why. Files and \
+                 foreign Secrets are renewed by whoever provides them.",
+    },
+    Alert {
+        name: "DrawbridgeCertificateNotTrusted",
+        expression: || "max(drawbridge_bundle_published) == 0".to_owned(),
+        lasting: "5m",
+        severity: Severity::Critical,
+        summary: "The webhook configurations do not trust the certificate that is served",
+        remedy: "Every review fails. The controllers publish caBundle: look at their log and at drawbridge doctor; somebody else may be \
+                 overwriting it.",
+    },
+    Alert {
+        name: "DrawbridgeConfigurationStale",
+        expression: || "drawbridge_config_stale == 1".to_owned(),
+        lasting: "10m",
+        severity: Severity::Warning,
+        summary: "A settings file cannot be used; its last good content is in force",
+        remedy: "The log of that replica names file, line and key; drawbridge validate -f on the ConfigMap says the same.",
+    },
+];
+
+/// The API server's count of calls of that webhook that it let pass unanswered.
+fn fail_open(webhook: &str) -> String {
+    format!("apiserver_admission_webhook_fail_open_count{{name=\"{webhook}\"}}")
+}
+
+/// A counter went up, or appeared, within ten minutes.
+fn happened(counter: &str) -> String {
+    format!("increase({counter}[10m]) > 0\nor ({counter} > 0 unless {counter} offset 10m)")
+}
