@@ -25,7 +25,7 @@ fn the_committed_manifests_are_what_the_code_renders() {
 #[test]
 fn nothing_else_lies_in_the_generated_folders() {
     let known: BTreeSet<String> = generated().into_iter().map(|(path, _)| path.to_owned()).collect();
-    for room in ["rbac", "webhooks", "deploy", "monitoring"] {
+    for room in ["crds", "rbac", "webhooks", "deploy", "monitoring"] {
         for entry in std::fs::read_dir(folder().join(room)).unwrap() {
             let path = format!("{room}/{}", entry.unwrap().file_name().to_string_lossy());
             assert!(known.contains(&path), "{path} is no longer rendered: delete it");

@@ -1,5 +1,6 @@
-//! Wire types: the admission review envelope and the few foreign objects that our bindings lack.
+//! Wire types: our custom resources, the admission review envelope and the few foreign objects that our bindings lack.
 
+pub mod agent_kagenti_dev;
 pub mod foreign;
 pub mod observed;
 pub mod review;

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use super::agent_runtime::{AgentRuntimeInput, AgentType, Fault, ModeInput, Target, TraceInput};
 use super::view::{JobOwner, Ownership};
 
 /// One ConfigMap of an agent namespace that configuration may depend on.
@@ -17,7 +18,7 @@ pub struct ConfigMapInput {
 }
 
 /// One namespace, as observed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct NamespaceInputs {
     /// The labels admission reads: `kagenti-enabled` and `pod-security.kubernetes.io/enforce`.
     pub labels: BTreeMap<String, String>,
@@ -27,4 +28,6 @@ pub struct NamespaceInputs {
     pub service_accounts: BTreeMap<Arc<str>, Ownership>,
     /// Jobs by name.
     pub jobs: BTreeMap<Arc<str>, JobOwner>,
+    /// AgentRuntimes by name, those being deleted included.
+    pub agent_runtimes: BTreeMap<Arc<str>, Arc<AgentRuntimeInput>>,
 }

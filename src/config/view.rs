@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use super::agent_runtime::Governors;
 use super::inputs::NamespaceInputs;
 use super::namespace::{self, LastGood};
 use super::resolved::Resolved;
@@ -60,6 +61,8 @@ pub struct NamespaceView {
     pub service_accounts: BTreeMap<Arc<str>, Ownership>,
     /// Jobs by name.
     pub jobs: BTreeMap<Arc<str>, JobOwner>,
+    /// Which AgentRuntime governs which workload.
+    pub governors: Governors,
     /// The configuration in force here.
     pub resolved: Arc<Resolved>,
     /// What the namespace's ConfigMaps last said when they could be read.
@@ -100,6 +103,7 @@ pub fn namespace_view(
             .collect(),
         service_accounts: inputs.service_accounts.clone(),
         jobs: inputs.jobs.clone(),
+        governors: Governors::of(&inputs.agent_runtimes),
         resolved,
         last_good,
     }

@@ -177,6 +177,8 @@ pub const WATCHED_CONFIG_MAPS: [&str; 5] =
     [CONFIG_MAP_AUTHBRIDGE, CONFIG_MAP_RUNTIME, CONFIG_MAP_SPIFFE_HELPER, CONFIG_MAP_ENVOY, CONFIG_MAP_ROUTES];
 /// Secret with the Keycloak administrator's credentials, in the agent namespace.
 pub const SECRET_KEYCLOAK_ADMIN: &str = "keycloak-admin-secret";
+/// Longest trust domain name (SPIFFE ID, 2.1).
+pub const TRUST_DOMAIN_MAX: usize = 255;
 /// CSI driver of SPIRE.
 pub const CSI_DRIVER_SPIFFE: &str = "csi.spiffe.io";
 

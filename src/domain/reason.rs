@@ -90,6 +90,9 @@ reasons! {
     RuntimeConfigTooLarge, Denied, "the runtime configuration is larger than 64 KiB";
     ImageMissing, Denied, "the platform file names no image for a sidecar that is needed";
     ModeNotAvailable, Denied, "the AgentRuntime names a mode that does not exist";
+    DuplicateTarget, Denied, "another AgentRuntime governs the workload; the oldest one does";
+    UnsupportedTarget, Denied, "the AgentRuntime points at a kind that cannot be enrolled";
+    InvalidSpec, Denied, "a field of the AgentRuntime has a value that means nothing";
     ServiceAccountPending, Denied, "the workload's ServiceAccount is not there yet; the controller will try again";
     ServiceAccountConflict, Denied, "a ServiceAccount of the workload's name exists and is not ours";
     OwnerPending, Denied, "the Job that owns the Pod is not known yet; the controller will try again";
@@ -115,6 +118,9 @@ reasons! {
     NotIntercepted, Warning, "traffic of this Pod is not intercepted, because the proxy is switched off";
     OverrideNotAllowed, Warning, "a key of a namespace ConfigMap is not among namespaceOverrides and was ignored";
     GatedWithoutController, Warning, "the Pod was created while no webhook answered and nobody makes it again; it waits behind the gate";
+    TargetNotFound, Warning, "the workload that an AgentRuntime points at does not exist";
+    UnknownField, Warning, "a field that nobody knows was left out by the API server";
+    TypeMismatch, Warning, "the Pod's label kagenti.io/type differs from the AgentRuntime's type; the label decides";
     KeyWithoutEffect, Warning, "a configuration key that an earlier operator knew has no effect";
     CertificateExpiring, Warning, "a certificate of the webhook is about to expire and was not renewed in time";
     AuthorityRepaired, Warning, "the certificate authority's Secret was damaged and has been put back";

@@ -37,6 +37,15 @@ impl WorkloadKind {
         WorkloadKind::CronJob,
     ];
 
+    /// The kinds an AgentRuntime can point at.
+    pub const TARGETS: [WorkloadKind; 5] = [
+        WorkloadKind::Deployment,
+        WorkloadKind::StatefulSet,
+        WorkloadKind::DaemonSet,
+        WorkloadKind::CronJob,
+        WorkloadKind::Sandbox,
+    ];
+
     /// The kind as manifests spell it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -65,6 +74,26 @@ impl WorkloadKind {
             WorkloadKind::Sandbox => "agents.x-k8s.io",
             WorkloadKind::Pod | WorkloadKind::Unknown => "",
         }
+    }
+
+    /// Group and version, as an AgentRuntime's `targetRef` names them.
+    #[must_use]
+    pub fn api_version(self) -> &'static str {
+        match self {
+            WorkloadKind::Deployment
+            | WorkloadKind::ReplicaSet
+            | WorkloadKind::StatefulSet
+            | WorkloadKind::DaemonSet => "apps/v1",
+            WorkloadKind::Job | WorkloadKind::CronJob => "batch/v1",
+            WorkloadKind::Sandbox => "agents.x-k8s.io/v1alpha1",
+            WorkloadKind::Pod | WorkloadKind::Unknown => "v1",
+        }
+    }
+
+    /// The kind that an AgentRuntime's `targetRef` names, when its Pods can be enrolled (`spec/agentruntime.md` S4).
+    #[must_use]
+    pub fn of_target(api_version: &str, kind: &str) -> Option<Self> {
+        Self::TARGETS.into_iter().find(|known| known.api_version() == api_version && known.as_str() == kind)
     }
 
     /// The kind of that group and name, when it is one of ours.

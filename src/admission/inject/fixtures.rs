@@ -78,6 +78,7 @@ pub(in crate::admission) fn namespace() -> NamespaceView {
         mounted: BTreeMap::new(),
         service_accounts: [(Arc::from("weather-agent"), Ownership::Ours)].into(),
         jobs: BTreeMap::new(),
+        governors: crate::config::agent_runtime::Governors::default(),
         resolved: Arc::new(resolved()),
         last_good: BTreeMap::new(),
     }

@@ -4,6 +4,7 @@
 //! [`selectors::Reach`], says which Pods are ours; webhooks and policies are given that value and nothing else.
 //! Never a `caBundle`: the running webhook publishes its own, and a manifest that owned the field would undo it.
 
+pub mod crds;
 pub mod deploy;
 pub mod platform;
 pub mod policies;
@@ -89,7 +90,8 @@ pub fn parts(install: &Install) -> Vec<Manifest> {
     let mut registered = webhooks::objects(install);
     registered.extend(platform::gate_parameters(install));
     registered.extend(policies::objects(install));
-    vec![
+    let mut parts = crds::parts();
+    parts.extend([
         Manifest { path: "deploy/namespace.yaml", objects: vec![deploy::namespace(install)] },
         Manifest { path: "rbac/webhook.yaml", objects: rbac::objects(install, rbac::Role::Webhook) },
         Manifest { path: rights, objects: rbac::objects(install, rbac::Role::Controllers) },
@@ -97,7 +99,8 @@ pub fn parts(install: &Install) -> Vec<Manifest> {
         Manifest { path: "deploy/webhook.yaml", objects: deploy::webhook(install) },
         Manifest { path: controllers, objects: deploy::controllers(install) },
         Manifest { path: webhooks, objects: registered },
-    ]
+    ]);
+    parts
 }
 
 /// The tree `manifests/`: the parts, and one file per failure mode that has all of them.
