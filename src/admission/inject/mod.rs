@@ -43,14 +43,15 @@ mod tests;
 
 use std::borrow::Cow;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::explanation::Explanation;
 use super::patch::PatchOperation;
 use super::verdict::{Denial, Verdict, Warning};
 use crate::api::review::Request;
 use crate::config::snapshot::Snapshot;
+use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::{Workload, WorkloadKind};
 use assess::{Decided, Source, assess};
@@ -62,29 +63,85 @@ use status::Status;
 
 pub(super) use template::review_workload;
 
-/// What a workload's Pods will ask for, so that controllers make it ahead of them (design, law 2).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What a workload's Pods will ask for, so that controllers make it ahead of them (design, law 2), and what they will
+/// be injected with, so that a change of it can roll them.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Needs {
-    /// Its Pods will be injected: the namespace needs its ConfigMaps.
+    /// Its Pods will be injected (or refused while something is wrong): the namespace needs its ConfigMaps.
     pub enrolled: bool,
     /// The dedicated ServiceAccount that must exist; `None` when the Pods keep theirs.
     pub service_account: Option<String>,
+    /// The stamp the webhook puts on the Pods, 64 hexadecimal digits; `None` when they get none, because they stay as they are
+    /// or would be refused.
+    pub config_hash: Option<String>,
+    /// Why: [`Reason::Injected`], the reason for which nothing is added, or the reason of the refusal.
+    pub reason: Reason,
+    /// Why its Pods would be refused.
+    pub refused: Option<Box<Denial>>,
 }
 
-/// What Pods of that template will need in that namespace; `template` is `{metadata, spec}`.
+impl Needs {
+    fn nothing(reason: Reason) -> Self {
+        Self { enrolled: false, service_account: None, config_hash: None, reason, refused: None }
+    }
+}
+
+/// What Pods of that template will need in that namespace; `template` is `{metadata, spec}`, with the labels its Pods will have.
 #[must_use]
 pub fn needs(namespace: &str, workload: &Workload, template: &Value, snapshot: &Snapshot) -> Needs {
-    let Ok(received) = Received::new(template) else { return Needs::default() };
-    let Ok(pod) = PodView::new(&received.before) else { return Needs::default() };
+    let Ok(received) = Received::new(template) else { return Needs::nothing(Reason::Undecodable) };
+    let Ok(pod) = PodView::new(&received.before) else { return Needs::nothing(Reason::Undecodable) };
     match assess(Subject { pod, namespace, snapshot }, Source::Template(workload)) {
-        Decided::Skip(..) => Needs::default(),
-        Decided::Inject(decided) => Needs { enrolled: true, service_account: decided.1.service_account },
+        Decided::Skip(reason, ..) => Needs::nothing(reason),
+        Decided::Inject(decided) => {
+            let (_, plan) = *decided;
+            Needs {
+                enrolled: true,
+                service_account: plan.service_account,
+                config_hash: Some(plan.config_hash),
+                ..Needs::nothing(Reason::Injected)
+            }
+        }
         Decided::Deny(refused) => Needs {
             enrolled: true,
             service_account: (refused.denial.reason == Reason::ServiceAccountConflict)
                 .then(|| workload.service_account().to_owned()),
+            refused: Some(refused.denial.clone()),
+            ..Needs::nothing(refused.denial.reason)
         },
     }
+}
+
+/// The template with the label its Pods will carry once they are enrolled: the type of the AgentRuntime that governs the workload,
+/// unless the template says its own (design, un-enrolment: never over a user's).
+#[must_use]
+pub fn governed_template<'t>(
+    namespace: &str,
+    workload: &Workload,
+    template: &'t Value,
+    snapshot: &Snapshot,
+) -> Cow<'t, Value> {
+    let governor = snapshot.namespace(namespace).and_then(|view| view.governors.winner(workload.kind, &workload.name));
+    let Some(agent_type) = governor.and_then(|governor| governor.says.agent_type) else {
+        return Cow::Borrowed(template);
+    };
+    let says_its_own = template
+        .pointer("/metadata/labels")
+        .and_then(|labels| labels.get(keys::LABEL_TYPE))
+        .is_some_and(|label| !label.is_null());
+    let mut governed = template.clone();
+    let Some(object) = governed.as_object_mut().filter(|_| !says_its_own) else { return Cow::Borrowed(template) };
+    let mut place = object;
+    for key in ["metadata", "labels"] {
+        let below = place.entry(key).or_insert(Value::Null);
+        if below.is_null() {
+            *below = Value::Object(Map::new());
+        }
+        let Some(below) = below.as_object_mut() else { return Cow::Borrowed(template) };
+        place = below;
+    }
+    place.insert(keys::LABEL_TYPE.to_owned(), agent_type.as_str().into());
+    Cow::Owned(governed)
 }
 
 /// The operations that take out everything the status annotation says we added; empty when it says nothing.

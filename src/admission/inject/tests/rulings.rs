@@ -384,12 +384,19 @@ fn workloads_hear_the_decision_and_are_never_refused() {
 #[test]
 fn needs_of_a_workload() {
     let snapshot = fixtures::snapshot_with(|_| {}, |view| view.service_accounts.clear());
-    let asked = |kind, pod: &Value| needs("team1", &Workload { kind, name: "w".to_owned() }, pod, &snapshot);
-    let dedicated = Needs { enrolled: true, service_account: Some("w".to_owned()) };
+    let asked = |kind, pod: &Value| {
+        let needs = needs("team1", &Workload { kind, name: "w".to_owned() }, pod, &snapshot);
+        (needs.enrolled, needs.service_account, needs.config_hash.is_some(), needs.reason)
+    };
+    let dedicated = (true, Some("w".to_owned()), true, Reason::Injected);
     assert_eq!(asked(WorkloadKind::CronJob, &fixtures::pod()), dedicated);
-    assert_eq!(asked(WorkloadKind::Unknown, &fixtures::pod()), Needs { enrolled: true, service_account: None });
-    assert_eq!(asked(WorkloadKind::Deployment, &labelled(&[(keys::LABEL_INJECT, "disabled")])), Needs::default());
-    assert_eq!(asked(WorkloadKind::Deployment, &json!([])), Needs::default());
+    assert_eq!(asked(WorkloadKind::Unknown, &fixtures::pod()), (true, None, true, Reason::Injected));
+    let opted_out = labelled(&[(keys::LABEL_INJECT, "disabled")]);
+    assert_eq!(asked(WorkloadKind::Deployment, &opted_out), (false, None, false, Reason::OptedOut));
+    assert_eq!(asked(WorkloadKind::Deployment, &json!([])), (false, None, false, Reason::Undecodable));
+    let mut refused = fixtures::pod();
+    refused["spec"]["hostNetwork"] = json!(true);
+    assert_eq!(asked(WorkloadKind::Deployment, &refused), (true, None, false, Reason::HostNetwork));
 }
 
 #[test]
