@@ -6,7 +6,7 @@ export CARGO_TERM_COLOR ?= never
 .DEFAULT_GOAL := help
 .PHONY: help test test-peers lint unit controlplane
 .PHONY: manifests docs demo
-.PHONY: envoy promtool fuzz
+.PHONY: envoy promtool fuzz chaos soak
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,3 +46,11 @@ docs: ## write the generated reference of the README
 
 fuzz: ## every fuzz target for SECONDS (default 60) seconds; needs a nightly toolchain, and is no part of `make test`
 	fuzz/run $(if $(filter environment default undefined,$(origin SECONDS)),60,$(SECONDS))
+
+chaos: controlplane ## instances killed every 20 s under rotation and 50 Pods a second, MINUTES (default 10) per failure mode (MODE=fail or gate: that one only)
+	$(CARGO) build -q --workspace --bins --locked
+	$(CARGO) run -q --locked -p webhook-tests --bin endurance -- chaos --minutes $(or $(MINUTES),10) $(if $(MODE),--failure-mode $(MODE))
+
+soak: controlplane ## MINUTES (default 1440) of everyday work in which memory, open files and tasks must not grow
+	$(CARGO) build -q --workspace --bins --locked
+	$(CARGO) run -q --locked -p webhook-tests --bin endurance -- soak --minutes $(or $(MINUTES),1440)

@@ -42,6 +42,8 @@ pub fn metrics(metrics: Arc<Metrics>, snapshots: SnapshotCell) -> Router {
 
 fn scrape(metrics: &Metrics, snapshots: &SnapshotCell) -> Response {
     metrics.snapshot_staleness.set(snapshots.staleness().map_or(-1.0, |age| age.as_secs_f64()));
+    let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    metrics.tasks.set(i64::try_from(tasks).unwrap_or(i64::MAX));
     match metrics.text() {
         Ok(text) => ([(CONTENT_TYPE, OPENMETRICS)], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

@@ -1,8 +1,11 @@
 //! A TCP balancer that plays kube-proxy: new connections go only to instances whose `/readyz` answers 200.
 //!
 //! In: backends with the address of their probes, and how long an endpoint update takes to arrive. Out: one address to
-//! put behind [`crate::ControlPlane::publish_service`]. Promises: established connections are never touched by a change
-//! of readiness (as with kube-proxy); with no endpoint, or an endpoint that refuses, the connection is closed.
+//! put behind [`crate::ControlPlane::publish_service`], and a record of the connections that were lost with an
+//! instance ([`Loss`]). Promises: established connections are never touched by a change of readiness (as with
+//! kube-proxy); with no endpoint, or an endpoint that refuses, the connection is closed and given to nobody else.
+
+mod relay;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -25,15 +28,32 @@ pub struct BalancerOptions {
     pub probe_every: Duration,
     /// From a probe with another result until new connections follow it: kubelet, endpoint controller and proxy.
     pub endpoint_delay: Duration,
-    /// Whether a connection that an endpoint refuses is given to the next one; kube-proxy does not do that, but with it
-    /// a dead instance is out of the rotation at once and not only after the next probe.
-    pub next_when_refused: bool,
 }
 
 impl Default for BalancerOptions {
     fn default() -> Self {
-        Self { probe_every: Duration::from_millis(50), endpoint_delay: Duration::ZERO, next_when_refused: false }
+        Self { probe_every: Duration::from_millis(50), endpoint_delay: Duration::ZERO }
     }
+}
+
+/// How an instance lost a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// It refused it: it had died while it was still an endpoint, because no probe had told yet.
+    Refused,
+    /// It ended it while it owed an answer to what the client had sent, or before it had said anything at all.
+    Unanswered,
+}
+
+/// A connection that an instance cannot have served to the end. Over HTTP/1.1 it had at most one call in flight.
+#[derive(Debug, Clone, Copy)]
+pub struct Loss {
+    /// The instance.
+    pub backend: SocketAddr,
+    /// When its end was seen.
+    pub at: Instant,
+    /// What happened.
+    pub how: How,
 }
 
 /// A running balancer on 127.0.0.1; ends when dropped, with all connections.
@@ -48,6 +68,7 @@ struct State {
     backends: Mutex<Vec<Arc<Backend>>>,
     turn: AtomicU64,
     unserved: AtomicU64,
+    losses: Mutex<Vec<Loss>>,
     /// Number of endpoints, sent at every change.
     endpoints: watch::Sender<usize>,
     connections: Mutex<tokio::task::JoinSet<()>>,
@@ -82,6 +103,7 @@ impl Balancer {
                 backends: Mutex::default(),
                 turn: AtomicU64::new(0),
                 unserved: AtomicU64::new(0),
+                losses: Mutex::default(),
                 endpoints: watch::Sender::new(0),
                 connections: Mutex::default(),
             });
@@ -143,10 +165,16 @@ impl Balancer {
         backends.iter().filter(|b| b.address == address).map(|b| b.served.load(Ordering::Relaxed)).sum()
     }
 
-    /// Connections closed because no instance took them.
+    /// Connections closed because there was no endpoint.
     #[must_use]
     pub fn unserved(&self) -> u64 {
         self.state.unserved.load(Ordering::Relaxed)
+    }
+
+    /// Connections that were lost with an instance, in the order in which that was seen.
+    #[must_use]
+    pub fn losses(&self) -> Vec<Loss> {
+        self.state.losses.lock().clone()
     }
 }
 
@@ -167,19 +195,15 @@ impl State {
         self.endpoints.send_replace(self.endpoints().len());
     }
 
-    /// A connection to one of the endpoints, in turn.
-    async fn dial(&self) -> Option<TcpStream> {
+    /// The endpoint whose turn it is.
+    fn next(&self) -> Option<Arc<Backend>> {
         let endpoints = self.endpoints();
-        let first = usize::try_from(self.turn.fetch_add(1, Ordering::Relaxed)).unwrap_or_default();
-        let tries = if self.options.next_when_refused { endpoints.len() } else { endpoints.len().min(1) };
-        for offset in 0..tries {
-            let backend = &endpoints[first.wrapping_add(offset) % endpoints.len()];
-            if let Ok(stream) = TcpStream::connect(backend.address).await {
-                backend.served.fetch_add(1, Ordering::Relaxed);
-                return Some(stream);
-            }
-        }
-        None
+        let turn = usize::try_from(self.turn.fetch_add(1, Ordering::Relaxed)).unwrap_or_default();
+        endpoints.get(turn % endpoints.len().max(1)).cloned()
+    }
+
+    fn lost(&self, backend: &Backend, how: How, at: Instant) {
+        self.losses.lock().push(Loss { backend: backend.address, at, how });
     }
 }
 
@@ -197,15 +221,21 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
     }
 }
 
-async fn serve(mut client: TcpStream, state: Arc<State>) {
-    let Some(mut server) = state.dial().await else {
+async fn serve(client: TcpStream, state: Arc<State>) {
+    let Some(backend) = state.next() else {
         state.unserved.fetch_add(1, Ordering::Relaxed);
         return;
     };
+    let Ok(server) = TcpStream::connect(backend.address).await else {
+        state.lost(&backend, How::Refused, Instant::now());
+        return;
+    };
+    backend.served.fetch_add(1, Ordering::Relaxed);
     // Small writes must not wait for each other: latency is measured through here.
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
-    // An error is the end of the connection on one side, which closes the other side too.
-    let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+    if let relay::Ending::Unanswered(at) = relay::relay(client, server).await {
+        state.lost(&backend, How::Unanswered, at);
+    }
 }
 
 /// Probes one backend and applies each change after the endpoint delay.

@@ -83,6 +83,7 @@ pub mod control_plane;
 pub mod corpus;
 pub mod dial;
 pub mod drawbridge;
+pub mod endurance;
 pub mod envoy;
 pub mod hook;
 pub mod household;

@@ -115,6 +115,8 @@ pub struct Metrics {
     pub accept_errors: Family<Port, Counter>,
     /// How long ago the snapshot was known to agree with the cluster; -1 before the first.
     pub snapshot_staleness: Seconds,
+    /// Tasks of the runtime that have not ended, at the time of the scrape.
+    pub tasks: Gauge,
     /// 1 while this process holds the Lease of that name.
     pub leader: Family<Name, Gauge>,
 }
@@ -138,6 +140,7 @@ impl Metrics {
             handshake_failures: Family::default(),
             accept_errors: Family::default(),
             snapshot_staleness: Seconds::default(),
+            tasks: Gauge::default(),
             leader: Family::default(),
         };
         metrics.register_all();
@@ -161,6 +164,7 @@ impl Metrics {
             ours.register("connections_ended", "Connections ended by us, by cause", self.connections_ended.clone());
             ours.register("handshake_failures", "Failed TLS handshakes, by cause", self.handshake_failures.clone());
             ours.register("accept_errors", "Errors of accept", self.accept_errors.clone());
+            ours.register("tasks", "Tasks that have not ended", self.tasks.clone());
             ours.register(
                 "snapshot_staleness_seconds",
                 "Time since the snapshot agreed with the cluster; -1 before the first",

@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
+mod neighbours;
+
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
@@ -23,13 +25,11 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use webhook_tests::installation::FAREWELL;
 use webhook_tests::objects::PATIENCE;
-use webhook_tests::{ControlPlane, Hook, Installation, Installing, Options, TestNamespace, hook, wait_for, wait_until};
+use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespace, wait_for, wait_until};
 
 /// What mode envoy-sidecar adds, in the order of the contract (`spec/authbridge-webhook.md` 5.6), as native sidecars.
 const PARTS: [&str; 4] =
     [keys::CONTAINER_PROXY_INIT, keys::CONTAINER_ENVOY, keys::CONTAINER_SPIFFE_HELPER, keys::CONTAINER_REGISTRATION];
-/// Where the foreign webhook takes images from.
-const MIRROR: &str = "mirror.example.com/";
 
 async fn control_plane() -> Result<&'static ControlPlane> {
     static INSTALLATION: OnceCell<Installation> = OnceCell::const_new();
@@ -296,7 +296,7 @@ async fn leads(installation: &Installation) -> Result<()> {
 
 #[tokio::test]
 async fn the_webhook_only_watches_and_a_restart_writes_nothing_but_leases() -> Result<()> {
-    const CREATIONS: usize = 200;
+    const CREATIONS: usize = 500;
     let cp = ControlPlane::start(Options::default()).await?;
     let installation = Installation::start(&cp, &Installing::default()).await?;
     let ns = cp.namespace("watched").await?;
@@ -341,71 +341,6 @@ async fn the_webhook_only_watches_and_a_restart_writes_nothing_but_leases() -> R
         assert!(written.is_empty(), "{role}: {written}");
     }
     Ok(())
-}
-
-/// Rewrites the image of every container that it has not rewritten yet.
-fn rewrite(request: &Value) -> Value {
-    let mut operations = Vec::new();
-    for list in ["initContainers", "containers"] {
-        let all = request["object"]["spec"][list].as_array().into_iter().flatten().enumerate();
-        for (index, image) in all.filter_map(|(index, container)| Some((index, container["image"].as_str()?))) {
-            if !image.starts_with(MIRROR) {
-                let path = format!("/spec/{list}/{index}/image");
-                operations.push(json!({ "op": "replace", "path": path, "value": format!("{MIRROR}{image}") }));
-            }
-        }
-    }
-    hook::patch(&json!(operations))
-}
-
-/// Adds a sidecar of its own behind the containers, unless it is there.
-fn accompany(request: &Value) -> Value {
-    let all = request["object"]["spec"]["containers"].as_array();
-    if all.into_iter().flatten().any(|container| container["name"] == "neighbour") {
-        return hook::allow();
-    }
-    let neighbour = json!({ "name": "neighbour", "image": "example.com/neighbour:1" });
-    hook::patch(&json!([{ "op": "add", "path": "/spec/containers/-", "value": neighbour }]))
-}
-
-/// When a foreign webhook is called.
-type Turn = (&'static str, hook::Kind);
-
-const TURNS: [Turn; 4] = [
-    ("a", hook::Kind::Mutating),
-    ("a", hook::Kind::MutatingAgain),
-    ("z", hook::Kind::Mutating),
-    ("z", hook::Kind::MutatingAgain),
-];
-
-async fn among_neighbours(cp: &ControlPlane, rewriting: Turn, accompanying: Turn) -> Result<()> {
-    let ns = cp.namespace("neighbours").await?;
-    let mirror = Hook::start(cp, ns.name(), "mirror", rewrite).await?;
-    let mesh = Hook::start(cp, ns.name(), "mesh", accompany).await?;
-    // Names before and after `drawbridge`.
-    mirror.register_for_pods(&ns, &format!("{}-mirror-{}", rewriting.0, ns.name()), rewriting.1).await?;
-    mesh.register_for_pods(&ns, &format!("{}-mesh-{}", accompanying.0, ns.name()), accompanying.1).await?;
-    let stored: Pod = typed(&ns.accepts(&pod("agent", &labels("agent", true))).await?)?;
-    let order = format!("mirror {rewriting:?}, mesh {accompanying:?}: {stored:?}");
-    let expected: Vec<&str> = PARTS.into_iter().chain(["setup"]).collect();
-    assert_eq!(init_containers(&stored), expected, "{order}");
-    assert_eq!(containers(&stored), ["agent", "neighbour"], "{order}");
-    // Called before ours and never again, it has not seen our containers.
-    let saw_ours = rewriting != ("a", hook::Kind::Mutating);
-    for container in stored.spec.context("a stored Pod has a spec")?.init_containers.unwrap_or_default() {
-        let rewritten = container.image.as_deref().unwrap_or_default().starts_with(MIRROR);
-        assert_eq!(rewritten, saw_ours || container.name == "setup", "{}: {order}", container.name);
-    }
-    Ok(())
-}
-
-#[tokio::test]
-async fn our_parts_are_there_once_and_images_stay_rewritten_among_foreign_webhooks_in_every_order() -> Result<()> {
-    let cp = control_plane().await?;
-    let orders = TURNS.into_iter().flat_map(|first| TURNS.into_iter().map(move |second| (first, second)));
-    let trials = futures::stream::iter(orders).map(|(first, second)| Box::pin(among_neighbours(cp, first, second)));
-    let ended: Vec<Result<()>> = trials.buffer_unordered(4).collect().await;
-    ended.into_iter().collect()
 }
 
 #[tokio::test]

@@ -1,0 +1,124 @@
+//! One of two instances is killed again and again, while leaves live for 3 s (renewed every 2) and authorities for 15
+//! (replaced every 10), under 50 Pods a second and a second client that trusts nothing it has not just read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use drawbridge::cli::render::FailureMode;
+use drawbridge::domain::keys;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::dialler::Dialler;
+use super::judge::{Evidence, Kill, Report};
+use super::load::{Load, injected};
+use super::{counted, until_created};
+use crate::{Balancer, ControlPlane, Installation, Installing, Options, Requests};
+
+/// Pods a second that are aimed at.
+pub const RATE: u32 = 50;
+/// Audit annotations about webhook calls that failed and were let pass (`mutating/dispatcher.go` of k8s.io/apiserver):
+/// behind the prefix come `<round>_index_<place>`, the value is the webhook's name.
+const FAILED_OPEN: &str = "failed-open.mutation.webhook.admission.k8s.io/round_";
+
+/// One trial.
+#[derive(Debug, Clone)]
+pub struct Chaos {
+    /// What happens to enrolled Pods while no replica answers.
+    pub failure_mode: FailureMode,
+    /// How long Pods are created.
+    pub duration: Duration,
+    /// Between two kills.
+    pub kill_every: Duration,
+}
+
+impl Chaos {
+    /// Runs the trial on a control plane of its own.
+    ///
+    /// # Errors
+    /// When something failed that was not in flight on a killed instance; the message has all numbers.
+    pub async fn run(&self) -> Result<Report> {
+        // Pods need not be bound to be admitted; what nobody judges would only take the machine's time.
+        let cp = ControlPlane::start(Options { scheduling: false, ..Options::default() }).await?;
+        let installing = Installing {
+            failure_mode: self.failure_mode,
+            webhooks: 2,
+            flags: ["--drain-delay=500ms", "--cert-lifetime=3s", "--ca-lifetime=15s"].map(str::to_owned).to_vec(),
+            ..Installing::default()
+        };
+        let installation = Installation::start(&cp, &installing).await?;
+        // The second client comes from elsewhere: what its connections meet is on a record of its own.
+        let elsewhere = Balancer::start(installing.balancer.clone()).await?;
+        for webhook in &installation.webhooks {
+            elsewhere.add(webhook.webhook(), webhook.health());
+        }
+        elsewhere.wait_for_endpoints(2).await?;
+        let ns = cp.namespace("chaos").await?;
+        let client = ns.client();
+        until_created(&ns, injected).await?;
+
+        let (before, mark) = (counted(&client).await?, cp.audit().mark()?);
+        let (losses, dial_losses) = (installation.balancer.losses().len(), elsewhere.losses().len());
+        let dialler = Dialler::start(client.clone(), elsewhere.address());
+        let load = Load::start(&ns, RATE);
+        let begun = Instant::now();
+        let kills = self.kill(&installation, begun).await?;
+        let took = begun.elapsed();
+        let tally = load.end().await?;
+        let dialled = dialler.end().await?;
+        let after = counted(&client).await?;
+
+        let asked = cp.audit().settled(mark).await?.in_namespace(ns.name()).resource("pods").verb("create");
+        Evidence {
+            failure_mode: self.failure_mode,
+            took,
+            kills,
+            losses: installation.balancer.losses().split_off(losses),
+            unserved: installation.balancer.unserved(),
+            rejected: after.0 - before.0,
+            open: after.1 - before.1,
+            open_rounds: open_rounds(asked),
+            tally,
+            dialled,
+            dial_losses: elsewhere.losses().split_off(dial_losses),
+            dial_unserved: elsewhere.unserved(),
+        }
+        .judge()
+    }
+
+    /// Kills one instance after the other until the time is over; both are back at the end.
+    async fn kill(&self, installation: &Installation, begun: Instant) -> Result<Vec<Kill>> {
+        let mut kills = Vec::new();
+        let mut tick = tokio::time::interval_at(begun + self.kill_every, self.kill_every);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while begun.elapsed() + self.kill_every <= self.duration {
+            tick.tick().await;
+            let victim = &installation.webhooks[kills.len() % installation.webhooks.len()];
+            let from = Instant::now();
+            victim.kill().await;
+            installation.balancer.wait_for_endpoints(1).await?;
+            let known = from.elapsed();
+            victim.start_again()?;
+            victim.ready().await?;
+            installation.balancer.wait_for_endpoints(2).await?;
+            kills.push(Kill { backend: victim.webhook(), from, until: Instant::now(), known });
+        }
+        tokio::time::sleep_until(begun + self.duration).await;
+        ensure!(!kills.is_empty(), "no instance was killed in {:?}", self.duration);
+        Ok(kills)
+    }
+}
+
+/// Names of the created Pods for which calls of our webhook failed and were let pass, and in which rounds.
+fn open_rounds(creations: Requests) -> BTreeMap<String, BTreeSet<u32>> {
+    let mut all: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for creation in creations {
+        for (key, webhook) in &creation.annotations {
+            let round = key.strip_prefix(FAILED_OPEN).and_then(|rest| rest.split('_').next()?.parse().ok());
+            if let Some(round) = round.filter(|_| webhook == keys::WEBHOOK_INJECT) {
+                all.entry(creation.name.clone()).or_default().insert(round);
+            }
+        }
+    }
+    all
+}
