@@ -54,6 +54,7 @@ pub const ASKS: &[Ask] = &[
     // Workloads of every kind: which ServiceAccounts and namespaces' ConfigMaps are needed, and who still waits.
     ask(Asker::Controllers, Kind::Deployment, FOLLOW),
     ask(Asker::Controllers, Kind::CronJob, FOLLOW),
+    ask(Asker::Controllers, Kind::Pod, FOLLOW),
     ask(Asker::Controllers, Kind::ReplicaSet, &["list", "watch", "patch"]),
     ask(Asker::Controllers, Kind::StatefulSet, &["list", "watch", "patch"]),
     ask(Asker::Controllers, Kind::DaemonSet, &["list", "watch", "patch"]),
@@ -64,8 +65,8 @@ pub const ASKS: &[Ask] = &[
     // Owners of ServiceAccounts are set without blockOwnerDeletion, so no right on finalizers is needed.
     lease(None, &["create"]),
     lease(Some(keys::LEASE), &["get", "list", "watch", "update"]),
-    // Pods behind the gate: found, replaced, and asked for by dry run.
-    ask(Asker::Gate, Kind::Pod, &["list", "watch", "create", "delete"]),
+    // Pods behind the gate: replaced, and asked for by dry run.
+    ask(Asker::Gate, Kind::Pod, &["create", "delete"]),
 ];
 
 /// Whether `verb` on `kind` is declared for a process with role controllers.

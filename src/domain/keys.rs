@@ -3,6 +3,8 @@
 //! Contract names come from `spec/authbridge-webhook.md` 3.1, 5, 7.4 and 9. The prefix `kagenti.io` stands only
 //! here, because upstream has since been renamed and both will be spoken.
 
+/// Prefix of the labels and annotations that users write.
+pub const PREFIX: &str = "kagenti.io/";
 /// Pod label: `agent` or `tool`; what enrols a Pod.
 pub const LABEL_TYPE: &str = "kagenti.io/type";
 /// Pod label: `disabled` opts the Pod out.
@@ -59,6 +61,14 @@ pub const ANNOTATION_CONTENT_DIGEST: &str = "kagenti.io/content-digest";
 pub const ANNOTATION_RETRY: &str = "kagenti.io/retry-for";
 /// Annotation of a Job that was suspended to replace Pods behind the scheduling gate; resumed and removed by us.
 pub const ANNOTATION_SUSPENDED: &str = "kagenti.io/suspended-for-gate";
+/// Annotation of a Sandbox: the Pod its controller has made for it; taken away so that it makes another one.
+pub const ANNOTATION_SANDBOX_POD: &str = "agents.x-k8s.io/pod-name";
+/// Finalizer of AgentRuntimes.
+pub const FINALIZER: &str = "kagenti.io/cleanup";
+/// Field manager of what enrolment applies to workloads.
+pub const MANAGER_ENROLMENT: &str = "drawbridge/enrolment";
+/// Field manager under which the Go operator updated workloads.
+pub const MANAGER_UPSTREAM: &str = "manager";
 /// Scheduling gate that the MutatingAdmissionPolicy adds and every allowing answer removes.
 pub const SCHEDULING_GATE: &str = "drawbridge/injection";
 
@@ -214,3 +224,9 @@ pub const PATH_EXPLAIN: &str = "/explain-workloads-authbridge";
 pub const MANAGER_AUTHORITY: &str = "drawbridge/authority";
 /// Field manager of `caBundle` in webhook configurations.
 pub const MANAGER_BUNDLE: &str = "drawbridge/bundle";
+
+/// Whether a label or annotation of a workload is one that enrolment reads or writes.
+#[must_use]
+pub fn is_ours(key: &str) -> bool {
+    key.starts_with(PREFIX) || matches!(key, LABEL_APP_MANAGED_BY | ANNOTATION_SANDBOX_POD)
+}

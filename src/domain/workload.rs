@@ -28,13 +28,14 @@ pub enum WorkloadKind {
 
 impl WorkloadKind {
     /// The kinds whose Pods get a dedicated ServiceAccount made ahead by a controller.
-    pub const WITH_TEMPLATE: [WorkloadKind; 6] = [
+    pub const WITH_TEMPLATE: [WorkloadKind; 7] = [
         WorkloadKind::Deployment,
         WorkloadKind::ReplicaSet,
         WorkloadKind::StatefulSet,
         WorkloadKind::DaemonSet,
         WorkloadKind::Job,
         WorkloadKind::CronJob,
+        WorkloadKind::Sandbox,
     ];
 
     /// The kinds an AgentRuntime can point at.
@@ -101,7 +102,7 @@ impl WorkloadKind {
     pub fn from_group_kind(group: &str, kind: &str) -> Option<Self> {
         Self::WITH_TEMPLATE
             .into_iter()
-            .chain([WorkloadKind::Sandbox, WorkloadKind::Pod])
+            .chain([WorkloadKind::Pod])
             .find(|known| known.group() == group && known.as_str() == kind)
     }
 }

@@ -4,8 +4,11 @@
 //! nothing else. Promise: a projection does not depend on fields that are not listed here, so an update elsewhere in
 //! the object compares equal. `runtime::stores` makes these values; the snapshot and `controllers` are built from them.
 
+mod fields;
 mod project;
+mod runtime;
 pub mod wire;
+mod workload;
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +17,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+
+pub use fields::{Owned, Place};
+use project::owner;
+pub use runtime::{AgentRuntimeSeen, Target};
+pub use workload::{Pairs, PodPhase, PodSeen, Rollout, TemplateSeen, WorkloadSeen};
 
 use crate::domain::workload::WorkloadKind;
 
@@ -32,6 +39,8 @@ pub enum Kind {
     StatefulSet,
     DaemonSet,
     CronJob,
+    Sandbox,
+    AgentRuntime,
     Pod,
     Event,
 }
@@ -52,6 +61,8 @@ impl Kind {
             Kind::ReplicaSet => ("apps", "v1", "replicasets", "ReplicaSet", true),
             Kind::StatefulSet => ("apps", "v1", "statefulsets", "StatefulSet", true),
             Kind::DaemonSet => ("apps", "v1", "daemonsets", "DaemonSet", true),
+            Kind::Sandbox => ("agents.x-k8s.io", "v1alpha1", "sandboxes", "Sandbox", true),
+            Kind::AgentRuntime => ("agent.kagenti.dev", "v1alpha1", "agentruntimes", "AgentRuntime", true),
         }
     }
 
@@ -107,7 +118,8 @@ impl Kind {
             WorkloadKind::DaemonSet => Kind::DaemonSet,
             WorkloadKind::Job => Kind::Job,
             WorkloadKind::CronJob => Kind::CronJob,
-            WorkloadKind::Sandbox | WorkloadKind::Pod | WorkloadKind::Unknown => return None,
+            WorkloadKind::Sandbox => Kind::Sandbox,
+            WorkloadKind::Pod | WorkloadKind::Unknown => return None,
         })
     }
 
@@ -168,7 +180,15 @@ pub struct Observed {
     pub what: What,
 }
 
-/// What is kept of an object.
+impl Observed {
+    /// A Pod that waits behind our scheduling gate.
+    #[must_use]
+    pub fn is_gated(&self) -> bool {
+        matches!(&self.what, What::Pod(seen) if seen.gated)
+    }
+}
+
+/// What is kept of an object. Large variants are boxed: there are ten Pods to a workload.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
     /// A namespace.
@@ -177,10 +197,12 @@ pub enum What {
     ConfigMap(ConfigMapSeen),
     /// Any ServiceAccount.
     ServiceAccount(ServiceAccountSeen),
-    /// Something with a Pod template; Jobs always, the others only when the template is enrolled.
-    Workload(WorkloadSeen),
-    /// A Pod that waits behind our scheduling gate.
-    GatedPod(PodSeen),
+    /// Something with a Pod template: what people write (roots) and Jobs always, ReplicaSets when enrolled.
+    Workload(Box<WorkloadSeen>),
+    /// A Pod that is enrolled, or waits behind our scheduling gate.
+    Pod(PodSeen),
+    /// An AgentRuntime.
+    AgentRuntime(AgentRuntimeSeen),
     /// CSIDriver `csi.spiffe.io`: only its existence counts.
     CsiDriver,
 }
@@ -218,38 +240,6 @@ pub struct ServiceAccountSeen {
     pub owners: Vec<OwnerReference>,
 }
 
-/// Something that makes Pods.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WorkloadSeen {
-    /// Which kind.
-    pub kind: WorkloadKind,
-    /// The owner that controls it.
-    pub controller: Option<OwnerReference>,
-    /// The part of the Pod template that decides whether and how it is injected; `None` when it is not enrolled.
-    pub template: Option<Arc<Value>>,
-    /// Pods are wanted and (as far as the kind tells) could not be created.
-    pub unmet: bool,
-    /// Fact that the object was last told to try again for.
-    pub retried: Option<Arc<str>>,
-    /// `spec.suspend` (Jobs).
-    pub suspended: bool,
-    /// Suspended by us, to replace Pods that wait behind the gate (Jobs).
-    pub suspended_by_us: bool,
-    /// `status.active` (Jobs).
-    pub active: i64,
-}
-
-/// A Pod behind our gate.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PodSeen {
-    /// The owner that controls it.
-    pub controller: Option<OwnerReference>,
-    /// `metadata.creationTimestamp`, RFC 3339: sorts by age.
-    pub created: String,
-    /// The value of `kagenti.io/type`.
-    pub agent_type: String,
-}
-
 /// One thing that happened to one object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
@@ -272,4 +262,18 @@ pub enum Feed {
     Change(Change),
     /// One more source has delivered its first list; the number tells how many are missing.
     Listed(usize),
+    /// Whether a kind can be read has changed.
+    Reach(Kind, Reach),
+}
+
+/// Whether what is known of a kind is all there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Reach {
+    /// It has not been read yet, or may not be: that an object is not known says nothing.
+    #[default]
+    Unknown,
+    /// Everything is known.
+    Listed,
+    /// The API server certainly does not serve it: there are no objects of the kind.
+    Absent,
 }

@@ -1,19 +1,14 @@
 //! From a decoded object to what is kept of it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
-
-use super::wire::{Condition, Metadata, Raw, Spec, Template};
+use super::wire::{Metadata, Raw};
 use super::{
-    Change, ConfigMapSeen, Key, Kind, NamespaceSeen, Observed, PodSeen, ServiceAccountSeen, What, WorkloadSeen,
+    Change, ConfigMapSeen, Key, Kind, NamespaceSeen, Observed, OwnerReference, ServiceAccountSeen, What, runtime,
+    workload,
 };
 use crate::domain::keys;
-use crate::domain::workload::WorkloadKind;
 
-/// Prefix of the annotations that decide about injection.
-const OUR_PREFIX: &str = "kagenti.io/";
 /// Labels of a namespace that admission reads.
 const NAMESPACE_LABELS: [&str; 2] = [keys::LABEL_NAMESPACE_ENABLED, keys::LABEL_POD_SECURITY];
 
@@ -48,11 +43,16 @@ fn project(kind: Kind, raw: Raw) -> Option<What> {
         Kind::ConfigMap => Some(What::ConfigMap(config_map(raw))),
         Kind::ServiceAccount => Some(What::ServiceAccount(service_account(raw))),
         Kind::CsiDriver => Some(What::CsiDriver),
-        Kind::Pod => gated_pod(raw).map(What::GatedPod),
+        Kind::Pod => workload::pod(raw).map(What::Pod),
+        Kind::AgentRuntime => Some(What::AgentRuntime(runtime::agent_runtime(raw))),
         Kind::Event => None,
-        Kind::Deployment | Kind::ReplicaSet | Kind::StatefulSet | Kind::DaemonSet | Kind::Job | Kind::CronJob => {
-            workload(kind.workload()?, raw).map(What::Workload)
-        }
+        Kind::Deployment
+        | Kind::ReplicaSet
+        | Kind::StatefulSet
+        | Kind::DaemonSet
+        | Kind::Job
+        | Kind::CronJob
+        | Kind::Sandbox => workload::workload(kind.workload()?, raw).map(|seen| What::Workload(Box::new(seen))),
     }
 }
 
@@ -79,93 +79,8 @@ fn service_account(raw: Raw) -> ServiceAccountSeen {
     ServiceAccountSeen { ours, automount: raw.automount_service_account_token, owners }
 }
 
-fn gated_pod(raw: Raw) -> Option<PodSeen> {
-    let gated = raw.spec?.scheduling_gates.iter().flatten().any(|gate| gate.name == keys::SCHEDULING_GATE);
-    (gated && raw.metadata.deletion_timestamp.is_none()).then(|| PodSeen {
-        controller: raw.metadata.controller(),
-        agent_type: raw.metadata.label(keys::LABEL_TYPE).unwrap_or_default().to_owned(),
-        created: raw.metadata.creation_timestamp.unwrap_or_default(),
-    })
-}
-
-fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
-    let metadata = &raw.metadata;
-    let spec = raw.spec.unwrap_or_default();
-    let status = raw.status.unwrap_or_default();
-    let template = match kind {
-        WorkloadKind::CronJob => {
-            spec.job_template.as_ref().and_then(|job| job.spec.as_ref()).and_then(|job| job.template.as_ref())
-        }
-        _ => spec.template.as_ref(),
-    }
-    .and_then(enrolled_template);
-    // Jobs are kept also without the label: their Pods may have got it from another webhook, and ours asks for the Job.
-    if template.is_none() && kind != WorkloadKind::Job {
-        return None;
-    }
-    let suspended = spec.suspend == Some(true);
-    let active = status.active.as_ref().and_then(Value::as_i64).unwrap_or_default();
-    let unmet = match kind {
-        // The only kind that says it: fewer Pods than wanted is also what a busy controller looks like.
-        WorkloadKind::ReplicaSet => {
-            let refused = |one: &Condition| one.type_ == "ReplicaFailure" && one.status == "True";
-            status.replicas.unwrap_or_default() < spec.replicas.unwrap_or(1)
-                && status.conditions.iter().flatten().any(refused)
-        }
-        // Ordered StatefulSets have fewer Pods than wanted in the ordinary course; none at all is another matter.
-        WorkloadKind::StatefulSet => status.replicas.unwrap_or_default() == 0 && spec.replicas.unwrap_or(1) > 0,
-        WorkloadKind::DaemonSet => {
-            status.current_number_scheduled.unwrap_or_default() < status.desired_number_scheduled.unwrap_or_default()
-        }
-        WorkloadKind::Job => {
-            let done = [status.succeeded, status.failed].into_iter().flatten().sum::<i64>() > 0;
-            !suspended && active == 0 && !done && status.completion_time.is_none()
-        }
-        _ => false,
-    };
-    Some(WorkloadSeen {
-        kind,
-        controller: metadata.controller(),
-        template,
-        unmet,
-        retried: metadata.annotation(keys::ANNOTATION_RETRY).map(Into::into),
-        suspended,
-        suspended_by_us: metadata.annotation(keys::ANNOTATION_SUSPENDED).is_some(),
-        active,
-    })
-}
-
-/// The part of a Pod template that decides about injection, if its type label enrols it.
-fn enrolled_template(template: &Template) -> Option<Arc<Value>> {
-    let metadata = template.metadata.as_ref()?;
-    metadata.label(keys::LABEL_TYPE)?;
-    let (labels, annotations) = (ours(metadata.labels.as_ref()), ours(metadata.annotations.as_ref()));
-    let spec = pod_spec(template.spec.as_deref());
-    Some(Arc::new(json!({"metadata": {"labels": labels, "annotations": annotations}, "spec": spec})))
-}
-
-/// The entries of a label or annotation map that carry our prefix, and the hash that names a ReplicaSet's Deployment.
-fn ours(map: Option<&BTreeMap<String, String>>) -> Map<String, Value> {
-    map.into_iter()
-        .flatten()
-        .filter(|(key, _)| key.starts_with(OUR_PREFIX) || *key == keys::LABEL_POD_TEMPLATE_HASH)
-        .map(|(key, value)| (key.clone(), value.as_str().into()))
-        .collect()
-}
-
-fn pod_spec(spec: Option<&Spec>) -> Value {
-    let mut kept = Map::new();
-    let Some(spec) = spec else { return Value::Object(kept) };
-    let mut keep = |key: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            kept.insert(key.to_owned(), value);
-        }
-    };
-    keep("serviceAccountName", spec.service_account_name.as_deref().map(Value::from));
-    keep("serviceAccount", spec.service_account.as_deref().map(Value::from));
-    keep("hostNetwork", spec.host_network.map(Value::from));
-    keep("os", spec.os.as_ref().map(|os| json!({"name": os.name})));
-    keep("containers", spec.containers.as_ref().map(|list| list.iter().map(|one| json!({"name": one.name})).collect()));
-    keep("nodeSelector", spec.node_selector.as_ref().map(|selector| json!(selector)));
-    Value::Object(kept)
+/// The owner that controls an object.
+pub(super) fn owner(metadata: &Metadata) -> Option<Arc<OwnerReference>> {
+    let mut owners = metadata.owner_references.iter().flatten();
+    owners.find(|owner| owner.controller == Some(true)).cloned().map(Arc::new)
 }

@@ -15,7 +15,7 @@ fn kept(kind: Kind, object: &Value) -> Option<What> {
 
 fn workload(kind: Kind, object: &Value) -> Option<WorkloadSeen> {
     kept(kind, object).map(|what| match what {
-        What::Workload(workload) => workload,
+        What::Workload(workload) => *workload,
         other => panic!("{other:?}"),
     })
 }
@@ -41,7 +41,10 @@ fn unknown_members_nulls_and_absences_do_no_harm() {
         for kind in [Kind::Namespace, Kind::ConfigMap, Kind::ServiceAccount, Kind::Job, Kind::CsiDriver] {
             assert!(change(kind, &object).now.is_some(), "{kind:?}");
         }
-        for kind in [Kind::Deployment, Kind::ReplicaSet, Kind::StatefulSet, Kind::DaemonSet, Kind::CronJob, Kind::Pod] {
+        for kind in [Kind::Deployment, Kind::StatefulSet, Kind::DaemonSet, Kind::CronJob, Kind::Sandbox] {
+            assert!(workload(kind, &object).unwrap().template.is_none(), "{kind:?}: a root, without a template");
+        }
+        for kind in [Kind::ReplicaSet, Kind::Pod] {
             assert!(change(kind, &object).now.is_none(), "{kind:?}: not enrolled, not gated");
         }
     }
@@ -62,8 +65,8 @@ fn service_accounts_are_ours_by_label() {
     assert_eq!(kept(Kind::ServiceAccount, &foreign), Some(What::ServiceAccount(ServiceAccountSeen::default())));
 }
 
-#[test]
-fn templates_are_kept_of_enrolled_workloads_and_only_what_decides() {
+/// A template and what is kept of it.
+fn template() -> (Value, Value) {
     let template = json!({
         "metadata": {"labels": {"kagenti.io/type": "agent", "app": "x"},
             "annotations": {"kagenti.io/authbridge-mode": "waypoint", "note": "long"}},
@@ -71,15 +74,38 @@ fn templates_are_kept_of_enrolled_workloads_and_only_what_decides() {
     let small = json!({
         "metadata": {"labels": {"kagenti.io/type": "agent"}, "annotations": {"kagenti.io/authbridge-mode": "waypoint"}},
         "spec": {"serviceAccountName": "own", "containers": [{"name": "a"}], "hostNetwork": true}});
-    let deployment = json!({"metadata": {"name": "a"}, "spec": {"template": template}});
+    (template, small)
+}
+
+#[test]
+fn of_templates_only_what_decides_is_kept() {
+    let (template, small) = template();
+    let in_spec = |key: &str| json!({"metadata": {"name": "a"}, "spec": {key: template}});
     let cron_job = json!({"metadata": {"name": "a"}, "status": {"active": [{"name": "x"}]},
         "spec": {"jobTemplate": {"spec": {"template": template}}}});
-    for (kind, object) in [(Kind::Deployment, deployment), (Kind::CronJob, cron_job)] {
-        assert_eq!(*workload(kind, &object).unwrap().template.unwrap(), small, "{kind:?}");
+    let table = [
+        (Kind::Deployment, in_spec("template")),
+        (Kind::ReplicaSet, in_spec("template")),
+        (Kind::Sandbox, in_spec("podTemplate")),
+        (Kind::CronJob, cron_job),
+    ];
+    for (kind, object) in table {
+        let kept = workload(kind, &object).unwrap().template.unwrap();
+        assert_eq!((kept.value(), kept.agent_type()), (small.clone(), Some("agent")), "{kind:?}");
+        assert_eq!(kept.value_with_type("tool").pointer("/metadata/labels/kagenti.io~1type"), Some(&json!("tool")));
     }
+}
+
+#[test]
+fn roots_are_kept_without_the_label_and_what_they_make_only_with_it() {
     let plain = json!({"metadata": {"name": "a", "labels": {"kagenti.io/type": "agent"}},
-        "spec": {"template": {"metadata": {"labels": {"app": "x"}}}}});
-    assert!(workload(Kind::Deployment, &plain).is_none(), "the template enrols, not the workload's own label");
+        "spec": {"template": {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c"}]}}}});
+    let root = workload(Kind::Deployment, &plain).unwrap();
+    let template = root.template.unwrap();
+    assert_eq!(template.agent_type(), None, "the template enrols, not the workload's own label");
+    assert_eq!(template.value()["spec"], json!({"containers": [{"name": "c"}]}));
+    assert_eq!(root.labels.get("kagenti.io/type"), Some("agent"));
+    assert!(workload(Kind::ReplicaSet, &plain).is_none());
     assert!(workload(Kind::Job, &plain).unwrap().template.is_none(), "Jobs are kept for their Pods' sake");
 }
 
@@ -115,14 +141,39 @@ fn unmet_means_that_pods_are_wanted_and_missing() {
 }
 
 #[test]
-fn pods_are_kept_while_they_wait_behind_our_gate() {
-    let pod = |gate: &str, more: Value| {
-        let mut metadata = json!({"name": "p", "labels": {"kagenti.io/type": "tool"}});
-        metadata.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        json!({"metadata": metadata, "spec": {"schedulingGates": [{"name": "other"}, {"name": gate}]}})
+fn pods_are_kept_while_they_are_enrolled_or_wait_behind_our_gate() {
+    let pod = |metadata: Value, spec: Value, status: Value| {
+        let mut object = json!({"metadata": {"name": "p", "uid": "u", "creationTimestamp": "2026-01-02T03:04:05Z"}});
+        json_patch::merge(&mut object, &json!({"metadata": metadata, "spec": spec, "status": status}));
+        match kept(Kind::Pod, &object) {
+            Some(What::Pod(seen)) => Some(seen),
+            None => None,
+            other => panic!("{other:?}"),
+        }
     };
-    assert!(kept(Kind::Pod, &pod("drawbridge/injection", json!({}))).is_some());
-    assert!(kept(Kind::Pod, &pod("another", json!({}))).is_none());
-    let ending = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
-    assert!(kept(Kind::Pod, &pod("drawbridge/injection", ending)).is_none());
+    let gates = |gate: &str| json!({"schedulingGates": [{"name": "other"}, {"name": gate}]});
+    let (none, label) = (json!({}), json!({"labels": {"kagenti.io/type": "tool"}}));
+    assert_eq!(pod(none.clone(), gates("another"), none.clone()), None);
+    assert!(pod(none.clone(), gates("drawbridge/injection"), none.clone()).unwrap().gated);
+    let ending = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "labels": {"kagenti.io/type": "tool"}});
+    assert!(pod(ending, none.clone(), none.clone()).unwrap().terminating);
+    let full = json!({"labels": {"kagenti.io/type": "tool", "x": "y"},
+        "annotations": {"kagenti.io/config-hash": "abc", "kagenti.io/authbridge-status": "{}", "z": "z"},
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Other", "name": "o", "uid": "o"},
+            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "ru", "controller": true}]});
+    let seen = pod(full, none.clone(), json!({"phase": "Running", "podIP": "10.0.0.1"})).unwrap();
+    assert_eq!(seen.controller.as_ref().map(|owner| (&*owner.kind, &*owner.uid)), Some(("ReplicaSet", "ru")));
+    assert_eq!(
+        (&*seen.agent_type, seen.hash.as_deref(), &*seen.created),
+        ("tool", Some("abc"), "2026-01-02T03:04:05Z")
+    );
+    assert!(seen.injected && !seen.gated && !seen.terminating && seen.phase == PodPhase::Running);
+    let phases = ["", "Pending", "Running", "Succeeded", "Failed", "Strange"]
+        .map(|phase| pod(label.clone(), json!({}), json!({"phase": phase})).unwrap().phase);
+    use PodPhase::{Failed, Pending, Running, Succeeded, Unknown};
+    assert_eq!(phases, [Pending, Pending, Running, Succeeded, Failed, Unknown]);
 }
+
+mod rollout;
+mod runtime;
+mod size;

@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicResourceScope, Resource};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::OwnerReference;
+use super::fields::ManagedFields;
+use crate::domain::workload::WorkloadKind;
 
 /// `metadata` of an object or a template.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -27,6 +29,9 @@ pub struct Metadata {
     pub labels: Option<BTreeMap<String, String>>,
     pub annotations: Option<BTreeMap<String, String>>,
     pub owner_references: Option<Vec<OwnerReference>>,
+    pub generation: Option<i64>,
+    pub finalizers: Option<Vec<String>>,
+    pub managed_fields: Option<Vec<ManagedFields>>,
 }
 
 impl Metadata {
@@ -40,12 +45,6 @@ impl Metadata {
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.as_ref()?.get(key).map(String::as_str)
-    }
-
-    /// The owner that controls the object.
-    #[must_use]
-    pub fn controller(&self) -> Option<OwnerReference> {
-        self.owner_references.iter().flatten().find(|owner| owner.controller == Some(true)).cloned()
     }
 }
 
@@ -67,6 +66,9 @@ pub struct Spec {
     pub suspend: Option<bool>,
     pub template: Option<Template>,
     pub job_template: Option<Template>,
+    pub pod_template: Option<Template>,
+    pub paused: Option<bool>,
+    pub update_strategy: Option<Strategy>,
     pub scheduling_gates: Option<Vec<Named>>,
     pub service_account_name: Option<String>,
     pub service_account: Option<String>,
@@ -74,6 +76,33 @@ pub struct Spec {
     pub os: Option<Named>,
     pub node_selector: Option<BTreeMap<String, String>>,
     pub containers: Option<Vec<Named>>,
+    #[serde(rename = "type")]
+    pub type_: Option<Value>,
+    pub target_ref: Option<Value>,
+    pub identity: Option<Value>,
+    pub trace: Option<Value>,
+    pub auth_bridge_mode: Option<Value>,
+}
+
+impl Spec {
+    /// The Pod template, where that kind keeps it.
+    #[must_use]
+    pub fn template_of(&self, kind: WorkloadKind) -> Option<&Template> {
+        match kind {
+            WorkloadKind::CronJob => self.job_template.as_ref()?.spec.as_ref()?.template.as_ref(),
+            WorkloadKind::Sandbox => self.pod_template.as_ref(),
+            _ => self.template.as_ref(),
+        }
+    }
+}
+
+/// `updateStrategy`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "the field is that of the API")]
+pub struct Strategy {
+    #[serde(rename = "type")]
+    pub type_: Option<String>,
 }
 
 /// Anything with a name.
@@ -98,9 +127,27 @@ pub struct Status {
     pub failed: Option<i64>,
     pub completion_time: Option<String>,
     pub conditions: Option<Vec<Condition>>,
+    pub phase: Option<String>,
+    pub observed_generation: Option<i64>,
+    pub updated_replicas: Option<i64>,
+    pub available_replicas: Option<i64>,
+    pub updated_number_scheduled: Option<i64>,
+    pub number_available: Option<i64>,
+    pub configured_pods: Option<Value>,
+    pub config_hash: Option<String>,
+    pub effective: Option<Value>,
+    pub applied_target: Option<Value>,
 }
 
-/// One condition, by its type.
+impl Status {
+    /// `status.active` of a Job, as a number.
+    #[must_use]
+    pub fn active(&self) -> i64 {
+        self.active.as_ref().and_then(Value::as_i64).unwrap_or_default()
+    }
+}
+
+/// One condition.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[expect(missing_docs, reason = "the fields are those of the API")]
@@ -108,6 +155,28 @@ pub struct Condition {
     #[serde(rename = "type")]
     pub type_: String,
     pub status: String,
+    pub reason: Option<String>,
+    pub message: Option<String>,
+    pub last_transition_time: Option<String>,
+    pub observed_generation: Option<i64>,
+}
+
+impl Condition {
+    /// The condition as JSON.
+    #[must_use]
+    pub fn into_value(self) -> Value {
+        let mut value = json!({"type": self.type_, "status": self.status});
+        let texts = [("reason", self.reason), ("message", self.message)];
+        for (key, text) in texts.into_iter().chain([("lastTransitionTime", self.last_transition_time)]) {
+            if let Some(text) = text {
+                value[key] = text.into();
+            }
+        }
+        if let Some(generation) = self.observed_generation {
+            value["observedGeneration"] = generation.into();
+        }
+        value
+    }
 }
 
 /// A watched object.
@@ -117,8 +186,8 @@ struct Wire {
     metadata: Metadata,
     data: Option<BTreeMap<String, String>>,
     automount_service_account_token: Option<bool>,
-    spec: Option<Spec>,
-    status: Option<Status>,
+    spec: Option<Box<Spec>>,
+    status: Option<Box<Status>>,
 }
 
 /// A watched object as the client hands it over.
@@ -131,8 +200,8 @@ pub struct Raw {
     pub metadata: Metadata,
     pub data: Option<BTreeMap<String, String>>,
     pub automount_service_account_token: Option<bool>,
-    pub spec: Option<Spec>,
-    pub status: Option<Status>,
+    pub spec: Option<Box<Spec>>,
+    pub status: Option<Box<Status>>,
 }
 
 impl From<Wire> for Raw {

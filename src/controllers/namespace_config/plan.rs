@@ -25,7 +25,7 @@ fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
         Kind::ConfigMap if *key.namespace == *world.operator_namespace() => {
             world.namespaces().map(|name| Key::new(name, "")).collect()
         }
-        Kind::ConfigMap => vec![Key::new(&key.namespace, "")],
+        Kind::ConfigMap | Kind::AgentRuntime => vec![Key::new(&key.namespace, "")],
         Kind::Namespace => vec![Key::new(&key.name, "")],
         kind if kind.workload().is_some() => vec![Key::new(&key.namespace, "")],
         _ => Vec::new(),
@@ -58,10 +58,11 @@ fn plan(cx: Context<'_>) -> Plan {
     Plan::of(ops.collect())
 }
 
+/// Whether a Pod of the namespace is, or is about to be, injected.
 fn enrolled(cx: &Context<'_>, namespace: &str) -> bool {
-    cx.world.workloads(namespace).any(|workload| {
-        let template = workload.seen.template.as_ref();
-        template.is_some_and(|template| needs(namespace, &workload.identity(), template, &cx.facts.snapshot).enrolled)
+    cx.world.governed(namespace).any(|workload| {
+        let template = workload.governed_template();
+        template.is_some_and(|template| needs(namespace, &workload.identity(), &template, &cx.facts.snapshot).enrolled)
     })
 }
 

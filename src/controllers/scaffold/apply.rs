@@ -119,7 +119,7 @@ async fn send(client: &Client, kind: Kind, request: Request<Vec<u8>>, op: &Op) -
 /// refusal (a quota, another webhook) shows nothing: the next probe is made elsewhere.
 async fn probe(client: &Client, request: Request<Vec<u8>>, op: &Op) -> Result<Learned, ApplyError> {
     match client.request::<Raw>(request).await {
-        Ok(pod) => Ok(Learned::Back(pod.into_change(Kind::Pod).now.is_none())),
+        Ok(pod) => Ok(Learned::Back(!pod.into_change(Kind::Pod).now.is_some_and(|now| now.is_gated()))),
         Err(kube::Error::Api(status)) if status.message.contains(&format!("{:?} denied", keys::WEBHOOK_INJECT)) => {
             Ok(Learned::Back(true))
         }

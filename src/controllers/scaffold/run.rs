@@ -22,7 +22,7 @@ use super::metrics::ControllerMetrics;
 use super::plan::{Context, Item, Op, Plan, Row};
 use super::queue::{Ending, Priority, Queue};
 use super::world::World;
-use crate::api::observed::{Change, Feed, Key};
+use crate::api::observed::{Change, Feed, Key, Kind, Reach};
 use crate::config::snapshot::Published;
 use crate::config::view::NamespaceView;
 
@@ -107,6 +107,7 @@ pub async fn run(rows: Vec<Row>, deps: Deps, jitter: fn() -> f64) {
                     match message {
                         Feed::Change(change) => work.change(&change),
                         Feed::Listed(missing) => work.listed(missing),
+                        Feed::Reach(kind, reach) => work.reach(kind, reach),
                     }
                 }
             }
@@ -134,6 +135,13 @@ impl Loop {
     fn listed(&mut self, missing: usize) {
         if missing == 0 && !self.synced {
             self.synced = true;
+            self.enqueue_all();
+        }
+    }
+
+    /// What may be concluded from an object's absence has changed.
+    fn reach(&mut self, kind: Kind, reach: Reach) {
+        if self.world.set_reach(kind, reach) && self.synced && self.term.is_some() {
             self.enqueue_all();
         }
     }

@@ -2,17 +2,26 @@
 //!
 //! In: changes from the watches, and what the server answered to our own writes. Out: look-ups. Promises: an older
 //! version never replaces a newer one, so the answer to a write counts at once and a watch event that was already under
-//! way does not undo it; a new list is the truth in any case. Memory: the projections, which the watches share.
+//! way does not undo it; a new list is the truth in any case; taking note of a change and every look-up cost the same
+//! however many objects there are, but for the depth of a tree. Memory: the projections, which the watches share.
+
+mod refs;
+mod space;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use refs::{PodRef, RuntimeRef, WorkloadRef};
+
 use crate::api::observed::{
-    Change, ConfigMapSeen, Key, Kind, NamespaceSeen, Observed, PodSeen, ServiceAccountSeen, What, WorkloadSeen,
+    Change, ConfigMapSeen, Key, Kind, NamespaceSeen, Observed, OwnerReference, PodSeen, Reach, ServiceAccountSeen, What,
 };
-use crate::domain::keys;
-use crate::domain::workload::{Workload, WorkloadKind};
+use crate::domain::workload::WorkloadKind;
+use space::{Entry, Space};
 
 /// Deletions that are remembered, so that a late answer does not bring the object back.
 const TOMBS: usize = 4096;
@@ -21,75 +30,15 @@ const TOMBS: usize = 4096;
 #[derive(Debug)]
 pub struct World {
     operator_namespace: Arc<str>,
-    objects: BTreeMap<Arc<str>, Space>,
+    spaces: BTreeMap<Arc<str>, Space>,
     gone: HashMap<(Kind, Key), u64>,
     gated: BTreeSet<Key>,
     suspended: BTreeSet<Key>,
+    reach: BTreeMap<Kind, Reach>,
     /// When a probe last came back without our gate.
     pub proved: Option<Duration>,
     /// Probes that were answered; the next one goes to another namespace.
     pub probes: usize,
-}
-
-/// One namespace.
-#[derive(Debug, Default)]
-struct Space {
-    objects: BTreeMap<(Kind, Arc<str>), Entry>,
-    /// Workloads by the ServiceAccount name that their identity gives.
-    users: BTreeMap<Arc<str>, BTreeSet<(Kind, Arc<str>)>>,
-}
-
-#[derive(Debug)]
-struct Entry {
-    observed: Arc<Observed>,
-    arrived: Duration,
-}
-
-/// A workload with what identifies it.
-#[derive(Debug, Clone, Copy)]
-pub struct WorkloadRef<'a> {
-    /// Kind.
-    pub kind: Kind,
-    /// `metadata.name`.
-    pub name: &'a Arc<str>,
-    /// `metadata.uid`.
-    pub uid: &'a str,
-    /// The rest.
-    pub seen: &'a WorkloadSeen,
-}
-
-impl WorkloadRef<'_> {
-    /// The workload whose identity its Pods carry.
-    #[must_use]
-    pub fn identity(&self) -> Workload {
-        identity(self.seen, self.name)
-    }
-
-    /// True unless a Deployment or CronJob controls it, which then answers for it.
-    #[must_use]
-    pub fn is_root(&self) -> bool {
-        let kind =
-            self.seen.controller.as_ref().and_then(|owner| WorkloadKind::from_group_kind(owner.group(), &owner.kind));
-        !matches!(
-            (self.seen.kind, kind),
-            (WorkloadKind::ReplicaSet, Some(WorkloadKind::Deployment))
-                | (WorkloadKind::Job, Some(WorkloadKind::CronJob))
-        )
-    }
-}
-
-/// The workload whose identity the Pods of `seen` carry: what `admission` finds from the Pod's side.
-fn identity(seen: &WorkloadSeen, name: &str) -> Workload {
-    let controller = seen.controller.as_ref().map(|owner| (owner.group(), &*owner.kind, &*owner.name));
-    match seen.kind {
-        WorkloadKind::ReplicaSet => {
-            let labels = seen.template.as_ref().and_then(|template| template.pointer("/metadata/labels"));
-            let hash = labels.and_then(|labels| labels.get(keys::LABEL_POD_TEMPLATE_HASH)?.as_str());
-            Workload::of_replica_set(name, hash)
-        }
-        WorkloadKind::Job => Workload::of_job(name, controller),
-        kind => Workload { kind, name: name.to_owned() },
-    }
 }
 
 impl World {
@@ -98,10 +47,11 @@ impl World {
     pub fn new(operator_namespace: &str) -> Self {
         Self {
             operator_namespace: operator_namespace.into(),
-            objects: BTreeMap::new(),
+            spaces: BTreeMap::new(),
             gone: HashMap::new(),
             gated: BTreeSet::new(),
             suspended: BTreeSet::new(),
+            reach: BTreeMap::new(),
             proved: None,
             probes: 0,
         }
@@ -117,16 +67,10 @@ impl World {
     pub fn apply(&mut self, change: &Change, now: Duration) -> bool {
         let Change { kind, key, version, listed, .. } = change;
         let place = place(*kind, key);
-        let space = self.objects.entry(place.0.clone()).or_default();
-        let slot = (*kind, place.1.clone());
-        let old = space.objects.get(&slot);
+        let old = self.spaces.get(&place).and_then(|space| space.entry(*kind, &key.name));
         let newer = |known: u64| !listed && *version != 0 && known > *version;
-        if old.is_some_and(|old| newer(old.observed.version))
-            || (old.is_none() && self.gone.get(&(*kind, key.clone())).is_some_and(|tomb| newer(tomb + 1)))
-        {
-            if space.objects.is_empty() {
-                self.objects.remove(&place.0);
-            }
+        let tomb = || self.gone.get(&(*kind, key.clone())).is_some_and(|tomb| newer(tomb + 1));
+        if old.is_some_and(|old| newer(old.observed.version)) || (old.is_none() && tomb()) {
             return false;
         }
         let changed = match (old, &change.now) {
@@ -136,33 +80,53 @@ impl World {
         };
         let arrived = old.filter(|old| change.now.as_ref().is_some_and(|now| now.uid == old.observed.uid));
         let arrived = arrived.map_or(now, |old| old.arrived);
-        if let Some(old) = space.objects.remove(&slot) {
-            space.unindex(&slot, &old.observed);
-        }
         match &change.now {
             Some(observed) => {
                 self.gone.remove(&(*kind, key.clone()));
-                space.index(&slot, observed);
-                space.objects.insert(slot, Entry { observed: observed.clone(), arrived });
+                let entry = Entry { observed: observed.clone(), arrived };
+                self.spaces.entry(place).or_default().put(*kind, &key.name, entry);
             }
             None => {
                 if self.gone.len() >= TOMBS {
                     self.gone.clear();
                 }
                 self.gone.insert((*kind, key.clone()), *version);
+                if let Some(space) = self.spaces.get_mut(&place) {
+                    space.remove(*kind, &key.name);
+                    if space.is_empty() {
+                        self.spaces.remove(&place);
+                    }
+                }
             }
         }
-        if space.objects.is_empty() {
-            self.objects.remove(&place.0);
-        }
-        mark(&mut self.gated, key, change, |what| matches!(what, What::GatedPod(_)), Kind::Pod);
-        mark(&mut self.suspended, key, change, suspended_by_us, Kind::Job);
+        let waits = |what: &What| matches!(what, What::Pod(seen) if seen.gated && !seen.terminating);
+        mark(&mut self.gated, change, Kind::Pod, waits);
+        let suspended = |what: &What| matches!(what, What::Workload(seen) if seen.suspended_by_us);
+        mark(&mut self.suspended, change, Kind::Job, suspended);
         changed
+    }
+
+    /// Takes note of whether a kind can be read; false when that is known.
+    pub fn set_reach(&mut self, kind: Kind, reach: Reach) -> bool {
+        self.reach.insert(kind, reach).unwrap_or_default() != reach
+    }
+
+    /// Whether what is known of a kind is all there is.
+    #[must_use]
+    pub fn reach(&self, kind: Kind) -> Reach {
+        self.reach.get(&kind).copied().unwrap_or_default()
+    }
+
+    /// Whether an object of that kind that is not known certainly does not exist. False while the kind has not been
+    /// read, or may not be: then nothing may be concluded from its absence.
+    #[must_use]
+    pub fn is_certain(&self, kind: Kind) -> bool {
+        self.reach(kind) != Reach::Unknown
     }
 
     /// Every namespace in which something is known.
     pub fn namespaces(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.objects.keys()
+        self.spaces.keys()
     }
 
     /// The namespace, while things can be created in it.
@@ -197,36 +161,87 @@ impl World {
     /// One workload.
     #[must_use]
     pub fn workload(&self, kind: Kind, namespace: &str, name: &str) -> Option<WorkloadRef<'_>> {
-        let (slot, entry) = self.objects.get(namespace)?.objects.get_key_value(&(kind, Arc::from(name)))?;
-        workload(slot, entry)
+        self.spaces.get(namespace)?.workload(kind, name)
     }
 
     /// The workloads of a namespace.
     pub fn workloads(&self, namespace: &str) -> impl Iterator<Item = WorkloadRef<'_>> {
-        let space = self.objects.get(namespace);
-        space.into_iter().flat_map(|space| &space.objects).filter_map(|(slot, entry)| workload(slot, entry))
+        self.spaces.get(namespace).into_iter().flat_map(Space::workloads)
     }
 
     /// The workloads whose identity gives that ServiceAccount name.
     pub fn users<'a>(&'a self, namespace: &str, account: &str) -> impl Iterator<Item = WorkloadRef<'a>> {
-        let space = self.objects.get(namespace);
-        let users = space.and_then(|space| Some((space, space.users.get(account)?)));
-        users.into_iter().flat_map(|(space, users)| {
-            users
-                .iter()
-                .filter_map(|slot| space.objects.get_key_value(slot))
-                .filter_map(|(slot, entry)| workload(slot, entry))
-        })
+        let space = self.spaces.get(namespace);
+        space.into_iter().flat_map(move |space| space.users(account))
+    }
+
+    /// The roots of a namespace whose Pods are, or are meant to be, enrolled: those with the label in their template
+    /// and those that an AgentRuntime governs. ReplicaSets and Jobs that nobody controls are roots, too.
+    pub fn governed(&self, namespace: &str) -> impl Iterator<Item = WorkloadRef<'_>> {
+        self.spaces.get(namespace).into_iter().flat_map(Space::governed)
+    }
+
+    /// [`World::governed`] of all namespaces, with the namespace.
+    pub fn enrolled(&self) -> impl Iterator<Item = (&Arc<str>, WorkloadRef<'_>)> {
+        self.spaces.iter().flat_map(|(name, space)| space.governed().map(move |workload| (name, workload)))
+    }
+
+    /// One AgentRuntime.
+    #[must_use]
+    pub fn agent_runtime(&self, namespace: &str, name: &str) -> Option<RuntimeRef<'_>> {
+        self.spaces.get(namespace)?.runtime(name)
+    }
+
+    /// The AgentRuntimes of a namespace.
+    pub fn agent_runtimes(&self, namespace: &str) -> impl Iterator<Item = RuntimeRef<'_>> {
+        self.spaces.get(namespace).into_iter().flat_map(Space::runtimes)
+    }
+
+    /// The AgentRuntimes that point at a workload, whether or not it exists. The first one governs it unless it is
+    /// being deleted: the oldest, then the one with the smallest uid; those being deleted come last.
+    pub fn agent_runtimes_of<'a>(
+        &'a self,
+        namespace: &str,
+        kind: WorkloadKind,
+        name: &str,
+    ) -> impl Iterator<Item = RuntimeRef<'a>> {
+        let space = self.spaces.get(namespace);
+        space.into_iter().flat_map(move |space| space.runtimes_of(kind, name))
+    }
+
+    /// The workload that an AgentRuntime points at.
+    #[must_use]
+    pub fn target_of(&self, namespace: &str, runtime: &RuntimeRef<'_>) -> Option<WorkloadRef<'_>> {
+        let target = runtime.seen.target.as_ref()?;
+        self.workload(Kind::of_workload(target.kind)?, namespace, &target.name)
+    }
+
+    /// One Pod.
+    #[must_use]
+    pub fn pod(&self, namespace: &str, name: &str) -> Option<PodRef<'_>> {
+        self.spaces.get(namespace)?.pod(name)
+    }
+
+    /// The Pods of a workload, by the uids of their controllers: its own, and those of its ReplicaSets or Jobs.
+    pub fn pods_of<'a>(&'a self, namespace: &str, workload: &WorkloadRef<'_>) -> impl Iterator<Item = PodRef<'a>> {
+        let (space, uid) = (self.spaces.get(namespace), workload.uid);
+        space.into_iter().flat_map(move |space| space.pods_of(uid))
+    }
+
+    /// The root behind a controller: itself, or the Deployment or CronJob of a ReplicaSet or Job. `None` while one of
+    /// them is not known, or is another object of the same name.
+    #[must_use]
+    pub fn root_of(&self, namespace: &str, controller: &OwnerReference) -> Option<WorkloadRef<'_>> {
+        let kind = WorkloadKind::from_group_kind(controller.group(), &controller.kind).and_then(Kind::of_workload)?;
+        let owner = self.workload(kind, namespace, &controller.name).filter(|found| found.uid == controller.uid)?;
+        if owner.is_root() { Some(owner) } else { self.root_of(namespace, owner.seen.controller.as_deref()?) }
     }
 
     /// The Pods behind our gate, with their uids.
     pub fn gated(&self) -> impl Iterator<Item = (&Key, &PodSeen, &str)> {
         self.gated.iter().filter_map(|key| {
-            let observed = &self.entry(Kind::Pod, &key.namespace, &key.name)?.observed;
-            match &observed.what {
-                What::GatedPod(seen) => Some((key, seen, &*observed.uid)),
-                _ => None,
-            }
+            let pod = self.pod(&key.namespace, &key.name)?;
+            Some((key, pod.seen, pod.uid))
         })
     }
 
@@ -236,57 +251,21 @@ impl World {
     }
 
     fn entry(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Entry> {
-        self.objects.get(namespace)?.objects.get(&(kind, Arc::from(name)))
-    }
-}
-
-impl Space {
-    fn index(&mut self, slot: &(Kind, Arc<str>), observed: &Observed) {
-        if let What::Workload(seen) = &observed.what {
-            let account: Arc<str> = identity(seen, &slot.1).service_account().into();
-            self.users.entry(account).or_default().insert(slot.clone());
-        }
-    }
-
-    fn unindex(&mut self, slot: &(Kind, Arc<str>), observed: &Observed) {
-        if let What::Workload(seen) = &observed.what {
-            let identity = identity(seen, &slot.1);
-            let account = identity.service_account();
-            if let Some(users) = self.users.get_mut(account) {
-                users.remove(slot);
-                if users.is_empty() {
-                    self.users.remove(account);
-                }
-            }
-        }
-    }
-}
-
-fn workload<'a>((kind, name): &'a (Kind, Arc<str>), entry: &'a Entry) -> Option<WorkloadRef<'a>> {
-    match &entry.observed.what {
-        What::Workload(seen) => Some(WorkloadRef { kind: *kind, name, uid: &entry.observed.uid, seen }),
-        _ => None,
+        self.spaces.get(namespace)?.entry(kind, name)
     }
 }
 
 /// Namespaces are filed under their own name; other cluster-scoped objects under the empty one.
-fn place(kind: Kind, key: &Key) -> (Arc<str>, Arc<str>) {
-    match kind {
-        Kind::Namespace => (key.name.clone(), key.name.clone()),
-        _ => (key.namespace.clone(), key.name.clone()),
-    }
+fn place(kind: Kind, key: &Key) -> Arc<str> {
+    if kind == Kind::Namespace { key.name.clone() } else { key.namespace.clone() }
 }
 
-fn suspended_by_us(what: &What) -> bool {
-    matches!(what, What::Workload(seen) if seen.suspended_by_us)
-}
-
-fn mark(set: &mut BTreeSet<Key>, key: &Key, change: &Change, is: fn(&What) -> bool, kind: Kind) {
+fn mark(set: &mut BTreeSet<Key>, change: &Change, kind: Kind, is: fn(&What) -> bool) {
     if change.kind == kind {
         if change.now.as_ref().is_some_and(|now| is(&now.what)) {
-            set.insert(key.clone());
+            set.insert(change.key.clone());
         } else {
-            set.remove(key);
+            set.remove(&change.key);
         }
     }
 }

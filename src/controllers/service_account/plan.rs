@@ -1,6 +1,6 @@
 //! Which ServiceAccount a workload needs, and what to do about the one of that name.
 //!
-//! In: the workloads of one identity, their needs, the ServiceAccount of that name. Out: create it, add or take away
+//! In: the workloads of one identity, enrolled or about to be, their needs, the ServiceAccount of that name. Out: create it, add or take away
 //! owners, or say that it is somebody else's. Promises: a foreign one is never touched; the last owner is never taken
 //! away, because an ownerless object would stay for ever.
 
@@ -20,7 +20,13 @@ fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
     if kind == Kind::ServiceAccount {
         return vec![key.clone()];
     }
-    let workload = kind.workload().and_then(|_| world.workload(kind, &key.namespace, &key.name));
+    let workload = match kind {
+        Kind::AgentRuntime => {
+            let runtime = world.agent_runtime(&key.namespace, &key.name);
+            runtime.and_then(|runtime| world.target_of(&key.namespace, &runtime))
+        }
+        _ => kind.workload().and_then(|_| world.workload(kind, &key.namespace, &key.name)),
+    };
     workload.map(|workload| account(&key.namespace, &workload)).into_iter().collect()
 }
 
@@ -33,7 +39,7 @@ fn account(namespace: &str, workload: &WorkloadRef<'_>) -> Key {
 }
 
 fn is_user(workload: &WorkloadRef<'_>) -> bool {
-    workload.is_root() && workload.seen.template.is_some()
+    workload.is_root() && workload.is_governed()
 }
 
 fn plan(cx: Context<'_>) -> Plan {
@@ -57,8 +63,8 @@ fn plan(cx: Context<'_>) -> Plan {
 
 /// Whether Pods of `user` will ask for the account.
 fn wants(cx: &Context<'_>, user: &WorkloadRef<'_>) -> bool {
-    user.seen.template.as_ref().is_some_and(|template| {
-        let needs = needs(&cx.key.namespace, &user.identity(), template, &cx.facts.snapshot);
+    user.governed_template().is_some_and(|template| {
+        let needs = needs(&cx.key.namespace, &user.identity(), &template, &cx.facts.snapshot);
         needs.service_account.as_deref() == Some(&*cx.key.name)
     })
 }

@@ -53,7 +53,7 @@ fn waiting(cx: &Context<'_>) -> Option<Plan> {
     let namespace = &*cx.key.namespace;
     let workload = cx.world.workload(kind, namespace, name).filter(|workload| workload.seen.unmet)?;
     let template = workload.seen.template.as_ref()?;
-    let account = needs(namespace, &workload.identity(), template, &cx.facts.snapshot).service_account?;
+    let account = needs(namespace, &workload.identity(), &template.value(), &cx.facts.snapshot).service_account?;
     let (_, account, arrived) = cx.world.service_account(namespace, &account).filter(|(seen, _, _)| seen.ours)?;
     if workload.seen.retried.as_deref() == Some(&*account.uid) {
         return None;

@@ -44,9 +44,9 @@ const FEED: usize = 1024;
 pub enum Needs {
     /// The snapshot: every replica.
     Admission,
-    /// Workloads: replicas with role controllers.
+    /// Workloads and enrolled Pods: replicas with role controllers.
     Controllers,
-    /// Gated Pods: the same, under failure mode gate.
+    /// The parameters of the gate policy: the same, under failure mode gate.
     Gate,
 }
 

@@ -54,6 +54,6 @@ pub(super) const SOURCES: &[Source] = &[
     all(Kind::DaemonSet, LARGE, Needs::Controllers),
     all(Kind::ReplicaSet, LARGE, Needs::Controllers),
     all(Kind::CronJob, LARGE, Needs::Controllers),
-    Source { labels: Some(keys::LABEL_TYPE), ..all(Kind::Pod, LARGE, Needs::Gate) },
+    Source { labels: Some(keys::LABEL_TYPE), ..all(Kind::Pod, LARGE, Needs::Controllers) },
     Source { name: Some(keys::CONFIG_MAP_GATE), ..all(Kind::ConfigMap, SMALL, Needs::Gate) },
 ];

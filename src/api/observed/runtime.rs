@@ -1,0 +1,98 @@
+//! What is kept of an AgentRuntime (`spec/agentruntime.md` 2).
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::wire::{Raw, Spec, Status};
+use crate::domain::keys;
+use crate::domain::workload::WorkloadKind;
+
+/// An AgentRuntime.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentRuntimeSeen {
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `metadata.creationTimestamp`, RFC 3339: sorts by age.
+    pub created: Box<str>,
+    /// Being deleted.
+    pub deleting: bool,
+    /// Carries our finalizer.
+    pub finalizer: bool,
+    /// What `spec.targetRef` points at, when it is of a kind that we serve.
+    pub target: Option<Target>,
+    /// `spec`, as stored.
+    pub spec: Arc<Value>,
+    /// `status`, as stored; an empty object when there is none.
+    pub status: Arc<Value>,
+}
+
+/// The workload an AgentRuntime points at, in its own namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Target {
+    /// One of [`WorkloadKind::TARGETS`].
+    pub kind: WorkloadKind,
+    /// `metadata.name`.
+    pub name: Arc<str>,
+}
+
+impl AgentRuntimeSeen {
+    /// `spec.type`.
+    #[must_use]
+    pub fn agent_type(&self) -> Option<&str> {
+        self.spec.get("type").and_then(Value::as_str)
+    }
+}
+
+impl Target {
+    /// The target in that `spec`; `None` when it names no workload of a kind that we serve.
+    #[must_use]
+    pub fn of_spec(spec: &Value) -> Option<Self> {
+        let text = |key: &str| spec.get("targetRef")?.get(key)?.as_str();
+        let kind = WorkloadKind::of_target(text("apiVersion")?, text("kind")?)?;
+        let name = text("name").filter(|name| !name.is_empty())?;
+        Some(Self { kind, name: name.into() })
+    }
+}
+
+pub(super) fn agent_runtime(raw: Raw) -> AgentRuntimeSeen {
+    let metadata = raw.metadata;
+    let spec = spec(*raw.spec.unwrap_or_default());
+    AgentRuntimeSeen {
+        generation: metadata.generation.unwrap_or_default(),
+        deleting: metadata.deletion_timestamp.is_some(),
+        finalizer: metadata.finalizers.iter().flatten().any(|name| name == keys::FINALIZER),
+        created: metadata.creation_timestamp.unwrap_or_default().into(),
+        target: Target::of_spec(&spec),
+        spec: Arc::new(spec),
+        status: Arc::new(status(*raw.status.unwrap_or_default())),
+    }
+}
+
+fn object(members: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> Value {
+    let present = members.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    Value::Object(present.collect::<Map<_, _>>())
+}
+
+fn spec(spec: Spec) -> Value {
+    object([
+        ("type", spec.type_),
+        ("targetRef", spec.target_ref),
+        ("identity", spec.identity),
+        ("trace", spec.trace),
+        ("authBridgeMode", spec.auth_bridge_mode),
+    ])
+}
+
+fn status(status: Status) -> Value {
+    let conditions = status.conditions.map(|list| list.into_iter().map(|one| one.into_value()).collect());
+    object([
+        ("phase", status.phase.map(Value::from)),
+        ("observedGeneration", status.observed_generation.map(Value::from)),
+        ("configuredPods", status.configured_pods),
+        ("conditions", conditions),
+        ("configHash", status.config_hash.map(Value::from)),
+        ("effective", status.effective),
+        ("appliedTarget", status.applied_target),
+    ])
+}

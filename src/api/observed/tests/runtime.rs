@@ -1,0 +1,59 @@
+//! AgentRuntimes as they are kept.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn runtime(object: &Value) -> AgentRuntimeSeen {
+    match kept(Kind::AgentRuntime, object) {
+        Some(What::AgentRuntime(seen)) => seen,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn target(spec: Value) -> Option<(WorkloadKind, String)> {
+    let target = runtime(&json!({"metadata": {"name": "r"}, "spec": spec})).target?;
+    Some((target.kind, target.name.to_string()))
+}
+
+#[test]
+fn spec_and_status_are_kept_as_they_are_stored() {
+    let spec = json!({"type": "agent", "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "w"},
+        "identity": {"spiffe": {"trustDomain": "a.b"}}, "trace": {"sampling": {"rate": 0.5}}, "authBridgeMode": "waypoint"});
+    let condition = json!({"type": "Ready", "status": "False", "reason": "R", "message": "m",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 3});
+    let status = json!({"observedGeneration": 3, "phase": "Error", "configuredPods": 2, "conditions": [condition],
+        "configHash": "abc", "effective": {"mode": "waypoint"}, "appliedTarget": {"name": "w"}});
+    let seen = runtime(
+        &json!({"metadata": {"name": "r", "uid": "u", "generation": 4, "finalizers": ["a", "kagenti.io/cleanup"],
+        "creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "2026-01-02T00:00:00Z"},
+        "spec": spec, "status": status}),
+    );
+    assert_eq!((&*seen.spec, &*seen.status), (&spec, &status));
+    assert_eq!(
+        (seen.generation, &*seen.created, seen.deleting, seen.finalizer),
+        (4, "2026-01-01T00:00:00Z", true, true)
+    );
+    assert_eq!(seen.agent_type(), Some("agent"));
+    assert_eq!(seen.target, Some(Target { kind: WorkloadKind::Deployment, name: "w".into() }));
+    let bare = runtime(&json!({"metadata": {"name": "r"}, "spec": null, "status": null}));
+    assert_eq!((&*bare.spec, &*bare.status), (&json!({}), &json!({})));
+    assert!(!bare.finalizer && !bare.deleting && bare.target.is_none());
+}
+
+#[test]
+fn targets_are_of_the_kinds_that_can_be_enrolled() {
+    let reference = |api: &str, kind: &str, name: &str| {
+        target(json!({"targetRef": {"apiVersion": api, "kind": kind, "name": name}}))
+    };
+    for kind in WorkloadKind::TARGETS {
+        assert_eq!(reference(kind.api_version(), kind.as_str(), "w"), Some((kind, "w".to_owned())));
+    }
+    let refused =
+        [("apps/v1", "ReplicaSet", "w"), ("v1", "Deployment", "w"), ("apps/v1", "Deployment", ""), ("", "", "")];
+    for (api, kind, name) in refused {
+        assert_eq!(reference(api, kind, name), None, "{api} {kind} {name}");
+    }
+    assert_eq!(target(json!({"targetRef": "w"})), None);
+    assert_eq!(target(json!({"targetRef": {"apiVersion": 1, "kind": {}, "name": []}})), None);
+}

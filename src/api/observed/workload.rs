@@ -1,0 +1,334 @@
+//! What is kept of workloads and their Pods.
+//!
+//! Promise: a few hundred bytes each, whatever the object's size (a test holds it): keys of ours, the part of the Pod
+//! template that decides about injection, and how a rollout goes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::fields::{Owned, Place};
+use super::wire::{Condition, Metadata, Raw, Spec, Status, Template};
+use super::{OwnerReference, owner};
+use crate::domain::keys;
+use crate::domain::workload::WorkloadKind;
+
+/// Something that makes Pods.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkloadSeen {
+    /// Which kind.
+    pub kind: WorkloadKind,
+    /// The owner that controls it.
+    pub controller: Option<Arc<OwnerReference>>,
+    /// Being deleted.
+    pub deleting: bool,
+    /// The labels of ours on the workload itself; also `app.kubernetes.io/managed-by`.
+    pub labels: Pairs,
+    /// The annotations of ours on the workload itself.
+    pub annotations: Pairs,
+    /// The part of the Pod template that decides whether and how it is injected. Always of roots; `None` of a Job that
+    /// is not enrolled.
+    pub template: Option<TemplateSeen>,
+    /// What of our fields was applied by manager `drawbridge/enrolment`; `None` when it has no entry.
+    pub applied: Option<Owned>,
+    /// What of our fields the Go operator owns, and the place of its entry in `metadata.managedFields`.
+    pub upstream: Option<(usize, Owned)>,
+    /// How far the rollout of the present template is (roots).
+    pub rollout: Rollout,
+    /// Pods are wanted and (as far as the kind tells) could not be created.
+    pub unmet: bool,
+    /// Fact that the object was last told to try again for.
+    pub retried: Option<Arc<str>>,
+    /// `spec.suspend` (Jobs).
+    pub suspended: bool,
+    /// Suspended by us, to replace Pods that wait behind the gate (Jobs).
+    pub suspended_by_us: bool,
+    /// `status.active` (Jobs).
+    pub active: i64,
+}
+
+/// How far a rollout is, in the words of the API; a DaemonSet's counts of nodes are its replicas. All 0 and false of
+/// kinds that do not roll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rollout {
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `status.observedGeneration`.
+    pub observed: i64,
+    /// Pods that are wanted.
+    pub wanted: i64,
+    /// Pods that exist, of any template.
+    pub existing: i64,
+    /// Pods of the present template.
+    pub updated: i64,
+    /// Pods that are available, of any template.
+    pub available: i64,
+    /// `spec.paused` (Deployments).
+    pub paused: bool,
+    /// `spec.updateStrategy.type: OnDelete` (StatefulSets and DaemonSets).
+    pub on_delete: bool,
+    /// Condition `Progressing=False` with reason `ProgressDeadlineExceeded` (Deployments).
+    pub deadline_exceeded: bool,
+}
+
+impl Rollout {
+    /// Every wanted Pod is of the present template and available, and no other is left.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.observed >= self.generation
+            && self.updated >= self.wanted
+            && self.existing <= self.updated
+            && self.available >= self.updated
+    }
+}
+
+/// Keys and values, in order: what a map of two entries costs, rather than a tree's node.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pairs(Box<[(Box<str>, Box<str>)]>);
+
+impl Pairs {
+    /// The value of a key.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.iter().find(|(known, _)| *known == key).map(|(_, value)| value)
+    }
+
+    /// All of them, in the order of the keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (&**key, &**value))
+    }
+
+    fn of(map: Option<&BTreeMap<String, String>>, keep: fn(&str) -> bool) -> Self {
+        let kept = map.into_iter().flatten().filter(|(key, _)| keep(key));
+        Self(kept.map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect())
+    }
+
+    fn object(&self) -> Map<String, Value> {
+        self.iter().map(|(key, value)| (key.to_owned(), value.into())).collect()
+    }
+}
+
+/// What is kept of a Pod template.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TemplateSeen {
+    /// Labels of ours, and the hash that names a ReplicaSet's Deployment.
+    pub labels: Pairs,
+    /// Annotations of ours.
+    pub annotations: Pairs,
+    /// The members of `spec` that decide, as JSON text: a tenth of a tree's memory.
+    spec: Arc<str>,
+}
+
+impl TemplateSeen {
+    /// `{metadata, spec}`, as admission reads it.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        let metadata = json!({"labels": self.labels.object(), "annotations": self.annotations.object()});
+        let spec = serde_json::from_str(&self.spec).unwrap_or_else(|_| json!({}));
+        json!({"metadata": metadata, "spec": spec})
+    }
+
+    /// The same with that value of `kagenti.io/type`.
+    #[must_use]
+    pub fn value_with_type(&self, agent_type: &str) -> Value {
+        let mut value = self.value();
+        value["metadata"]["labels"][keys::LABEL_TYPE] = agent_type.into();
+        value
+    }
+
+    /// The members of `spec` that decide, as JSON text.
+    #[must_use]
+    pub fn spec_text(&self) -> &str {
+        &self.spec
+    }
+
+    /// The value of `kagenti.io/type`: with it, Pods are enrolled.
+    #[must_use]
+    pub fn agent_type(&self) -> Option<&str> {
+        self.labels.get(keys::LABEL_TYPE)
+    }
+}
+
+impl WorkloadSeen {
+    /// Whether that field was written by an enrolment, ours or the Go operator's, and is not the user's own.
+    #[must_use]
+    pub fn enrolment_owns(&self, place: Place, key: &str) -> bool {
+        let upstream = self.upstream.as_ref().map(|(_, owned)| owned);
+        self.applied.iter().chain(upstream).any(|owned| owned.owns(place, key))
+    }
+}
+
+/// `status.phase` of a Pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the values are those of the API")]
+pub enum PodPhase {
+    Pending,
+    Running,
+    Succeeded,
+    Failed,
+    Unknown,
+}
+
+/// A Pod that is enrolled, or waits behind our gate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodSeen {
+    /// The owner that controls it.
+    pub controller: Option<Arc<OwnerReference>>,
+    /// `metadata.creationTimestamp`, RFC 3339: sorts by age.
+    pub created: Box<str>,
+    /// The value of `kagenti.io/type`.
+    pub agent_type: Box<str>,
+    /// The hash of what it was injected with (annotation `kagenti.io/config-hash`).
+    pub hash: Option<Arc<str>>,
+    /// Carries our status annotation: it went through the webhook and came out with our parts.
+    pub injected: bool,
+    /// Being deleted.
+    pub terminating: bool,
+    /// How far it has come.
+    pub phase: PodPhase,
+    /// Waits behind our scheduling gate.
+    pub gated: bool,
+}
+
+pub(super) fn pod(raw: Raw) -> Option<PodSeen> {
+    let gates = raw.spec.and_then(|spec| spec.scheduling_gates);
+    let gated = gates.iter().flatten().any(|gate| gate.name == keys::SCHEDULING_GATE);
+    let metadata = raw.metadata;
+    let agent_type = metadata.label(keys::LABEL_TYPE);
+    if agent_type.is_none() && !gated {
+        return None;
+    }
+    let phase = match raw.status.as_ref().and_then(|status| status.phase.as_deref()) {
+        None | Some("" | "Pending") => PodPhase::Pending,
+        Some("Running") => PodPhase::Running,
+        Some("Succeeded") => PodPhase::Succeeded,
+        Some("Failed") => PodPhase::Failed,
+        Some(_) => PodPhase::Unknown,
+    };
+    Some(PodSeen {
+        controller: owner(&metadata),
+        agent_type: agent_type.unwrap_or_default().into(),
+        hash: metadata.annotation(keys::ANNOTATION_CONFIG_HASH).map(Into::into),
+        injected: metadata.annotation(keys::ANNOTATION_STATUS).is_some(),
+        terminating: metadata.deletion_timestamp.is_some(),
+        created: metadata.creation_timestamp.unwrap_or_default().into(),
+        phase,
+        gated,
+    })
+}
+
+pub(super) fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
+    let metadata = &raw.metadata;
+    let spec = raw.spec.unwrap_or_default();
+    let status = raw.status.unwrap_or_default();
+    let root = WorkloadKind::TARGETS.contains(&kind);
+    let template = spec.template_of(kind).map(reduced).filter(|template| root || template.agent_type().is_some());
+    // Jobs are kept also without the label: their Pods may have got it from another webhook, and ours asks for the Job.
+    if template.is_none() && !root && kind != WorkloadKind::Job {
+        return None;
+    }
+    let entries = metadata.managed_fields.iter().flatten();
+    let upstream = entries.clone().enumerate().filter(|(_, entry)| entry.is(keys::MANAGER_UPSTREAM, "Update"));
+    Some(WorkloadSeen {
+        kind,
+        controller: owner(metadata),
+        deleting: metadata.deletion_timestamp.is_some(),
+        labels: Pairs::of(metadata.labels.as_ref(), keys::is_ours),
+        annotations: Pairs::of(metadata.annotations.as_ref(), keys::is_ours),
+        applied: entries.clone().find(|entry| entry.is(keys::MANAGER_ENROLMENT, "Apply")).map(|entry| entry.owned()),
+        upstream: upstream.map(|(at, entry)| (at, entry.owned())).find(|(_, owned)| !owned.is_empty()),
+        rollout: if root { rollout(kind, metadata, &spec, &status) } else { Rollout::default() },
+        unmet: unmet(kind, &spec, &status),
+        retried: metadata.annotation(keys::ANNOTATION_RETRY).map(Into::into),
+        suspended: spec.suspend == Some(true),
+        suspended_by_us: metadata.annotation(keys::ANNOTATION_SUSPENDED).is_some(),
+        active: status.active(),
+        template,
+    })
+}
+
+fn rollout(kind: WorkloadKind, metadata: &Metadata, spec: &Spec, status: &Status) -> Rollout {
+    let count = |number: Option<i64>| number.unwrap_or_default();
+    let stuck = |one: &Condition| {
+        one.type_ == "Progressing" && one.status == "False" && one.reason.as_deref() == Some("ProgressDeadlineExceeded")
+    };
+    let base = Rollout {
+        generation: count(metadata.generation),
+        observed: count(status.observed_generation),
+        paused: spec.paused == Some(true),
+        on_delete: spec.update_strategy.as_ref().is_some_and(|strategy| strategy.type_.as_deref() == Some("OnDelete")),
+        deadline_exceeded: status.conditions.iter().flatten().any(stuck),
+        ..Rollout::default()
+    };
+    match kind {
+        WorkloadKind::Deployment | WorkloadKind::StatefulSet => Rollout {
+            wanted: spec.replicas.unwrap_or(1),
+            existing: count(status.replicas),
+            updated: count(status.updated_replicas),
+            available: count(status.available_replicas),
+            ..base
+        },
+        WorkloadKind::DaemonSet => Rollout {
+            wanted: count(status.desired_number_scheduled),
+            existing: count(status.current_number_scheduled),
+            updated: count(status.updated_number_scheduled),
+            available: count(status.number_available),
+            ..base
+        },
+        // A Sandbox keeps its Pod, a CronJob makes the next one from the new template: neither rolls.
+        WorkloadKind::Sandbox => {
+            Rollout { wanted: spec.replicas.unwrap_or(1), existing: count(status.replicas), ..base }
+        }
+        _ => base,
+    }
+}
+
+fn unmet(kind: WorkloadKind, spec: &Spec, status: &Status) -> bool {
+    match kind {
+        // The only kind that says it: fewer Pods than wanted is also what a busy controller looks like.
+        WorkloadKind::ReplicaSet => {
+            let refused = |one: &Condition| one.type_ == "ReplicaFailure" && one.status == "True";
+            status.replicas.unwrap_or_default() < spec.replicas.unwrap_or(1)
+                && status.conditions.iter().flatten().any(refused)
+        }
+        // Ordered StatefulSets have fewer Pods than wanted in the ordinary course; none at all is another matter.
+        WorkloadKind::StatefulSet => status.replicas.unwrap_or_default() == 0 && spec.replicas.unwrap_or(1) > 0,
+        WorkloadKind::DaemonSet => {
+            status.current_number_scheduled.unwrap_or_default() < status.desired_number_scheduled.unwrap_or_default()
+        }
+        WorkloadKind::Job => {
+            let done = [status.succeeded, status.failed].into_iter().flatten().sum::<i64>() > 0;
+            spec.suspend != Some(true) && status.active() == 0 && !done && status.completion_time.is_none()
+        }
+        _ => false,
+    }
+}
+
+/// The part of a Pod template that decides about injection.
+fn reduced(template: &Template) -> TemplateSeen {
+    let metadata = template.metadata.as_ref();
+    let of_template = |key: &str| key.starts_with(keys::PREFIX) || key == keys::LABEL_POD_TEMPLATE_HASH;
+    TemplateSeen {
+        labels: Pairs::of(metadata.and_then(|metadata| metadata.labels.as_ref()), of_template),
+        annotations: Pairs::of(metadata.and_then(|metadata| metadata.annotations.as_ref()), of_template),
+        spec: pod_spec(template.spec.as_deref()).to_string().into(),
+    }
+}
+
+fn pod_spec(spec: Option<&Spec>) -> Value {
+    let mut kept = Map::new();
+    let Some(spec) = spec else { return Value::Object(kept) };
+    let mut keep = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            kept.insert(key.to_owned(), value);
+        }
+    };
+    keep("serviceAccountName", spec.service_account_name.as_deref().map(Value::from));
+    keep("serviceAccount", spec.service_account.as_deref().map(Value::from));
+    keep("hostNetwork", spec.host_network.map(Value::from));
+    keep("os", spec.os.as_ref().map(|os| json!({"name": os.name})));
+    keep("containers", spec.containers.as_ref().map(|list| list.iter().map(|one| json!({"name": one.name})).collect()));
+    keep("nodeSelector", spec.node_selector.as_ref().map(|selector| json!(selector)));
+    Value::Object(kept)
+}

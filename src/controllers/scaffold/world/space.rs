@@ -1,0 +1,256 @@
+//! One namespace: its objects, and who points at whom.
+//!
+//! Every index is kept in step by [`Space::put`] and [`Space::remove`], which look only at the object that changes and
+//! at what it points at. Pods and what stands between them and their root are found by the uid of the controller, so a
+//! Deployment and a StatefulSet of one name never share any, nor does an object made again under its old name.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::refs::{PodRef, RuntimeRef, WorkloadRef, identity};
+use crate::api::observed::{AgentRuntimeSeen, Kind, Observed, What};
+use crate::domain::workload::WorkloadKind;
+
+/// An object and when it was first seen.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) observed: Arc<Observed>,
+    pub(super) arrived: Duration,
+}
+
+type Slot = (Kind, Arc<str>);
+
+/// An AgentRuntime among those that point at one workload; the smallest governs it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    deleting: bool,
+    created: Box<str>,
+    uid: Arc<str>,
+    name: Arc<str>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Space {
+    objects: BTreeMap<Kind, BTreeMap<Arc<str>, Entry>>,
+    /// Workloads by the ServiceAccount name that their identity gives.
+    users: BTreeMap<Arc<str>, BTreeSet<Slot>>,
+    /// AgentRuntimes by what they point at.
+    runtimes: BTreeMap<WorkloadKind, BTreeMap<Arc<str>, BTreeSet<Rank>>>,
+    /// Roots whose template carries the label, or that an AgentRuntime governs.
+    governed: BTreeSet<Slot>,
+    /// ReplicaSets and Jobs by the uid of their controller.
+    children: HashMap<Box<str>, BTreeSet<Slot>>,
+    /// Pods by the uid of their controller.
+    pods: HashMap<Box<str>, BTreeSet<Arc<str>>>,
+    /// References that were given out, for tests of what an event costs.
+    #[cfg(test)]
+    pub(super) visits: std::cell::Cell<usize>,
+}
+
+impl Space {
+    pub(super) fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    pub(super) fn entry(&self, kind: Kind, name: &str) -> Option<&Entry> {
+        self.objects.get(&kind)?.get(name)
+    }
+
+    /// Files an object, in place of the one of that name.
+    pub(super) fn put(&mut self, kind: Kind, name: &Arc<str>, entry: Entry) {
+        let observed = entry.observed.clone();
+        let name =
+            self.objects.get(&kind).and_then(|of_kind| of_kind.get_key_value(name)).map_or(name, |(name, _)| name);
+        let name = name.clone();
+        let old = self.objects.entry(kind).or_default().insert(name.clone(), entry);
+        if let Some(old) = old {
+            self.unindex(&(kind, name.clone()), &old.observed);
+        }
+        self.index(&(kind, name), &observed);
+    }
+
+    /// Takes an object out.
+    pub(super) fn remove(&mut self, kind: Kind, name: &Arc<str>) {
+        let Some(of_kind) = self.objects.get_mut(&kind) else { return };
+        let old = of_kind.remove(name);
+        if of_kind.is_empty() {
+            self.objects.remove(&kind);
+        }
+        if let Some(old) = old {
+            self.unindex(&(kind, name.clone()), &old.observed);
+        }
+    }
+
+    fn index(&mut self, slot: &Slot, observed: &Observed) {
+        match &observed.what {
+            What::Workload(seen) => {
+                let account: Arc<str> = identity(seen, &slot.1).service_account().into();
+                self.users.entry(account).or_default().insert(slot.clone());
+                if let Some(owner) = seen.controller.as_ref().filter(|_| is_child(seen.kind)) {
+                    self.children.entry(owner.uid.as_str().into()).or_default().insert(slot.clone());
+                }
+                self.judge(slot);
+            }
+            What::Pod(seen) => {
+                if let Some(owner) = &seen.controller {
+                    self.pods.entry(owner.uid.as_str().into()).or_default().insert(slot.1.clone());
+                }
+            }
+            What::AgentRuntime(seen) => {
+                let Some(target) = &seen.target else { return };
+                let of_kind = self.runtimes.entry(target.kind).or_default();
+                of_kind.entry(target.name.clone()).or_default().insert(rank(&slot.1, observed, seen));
+                self.judge_target(seen);
+            }
+            _ => {}
+        }
+    }
+
+    fn unindex(&mut self, slot: &Slot, observed: &Observed) {
+        match &observed.what {
+            What::Workload(seen) => {
+                take(&mut self.users, identity(seen, &slot.1).service_account(), slot);
+                if let Some(owner) = seen.controller.as_ref().filter(|_| is_child(seen.kind)) {
+                    take_hashed(&mut self.children, &owner.uid, slot);
+                }
+                self.judge(slot);
+            }
+            What::Pod(seen) => {
+                if let Some(owner) = &seen.controller {
+                    take_hashed(&mut self.pods, &owner.uid, &slot.1);
+                }
+            }
+            What::AgentRuntime(seen) => {
+                let Some(target) = &seen.target else { return };
+                if let Some(of_kind) = self.runtimes.get_mut(&target.kind) {
+                    take(of_kind, &target.name, &rank(&slot.1, observed, seen));
+                }
+                self.judge_target(seen);
+            }
+            _ => {}
+        }
+    }
+
+    /// Decides anew whether a workload is governed.
+    fn judge(&mut self, slot: &Slot) {
+        let workload = self.workload(slot.0, &slot.1);
+        let governed = workload.is_some_and(|workload| workload.is_root() && workload.is_governed());
+        if governed {
+            self.governed.insert(slot.clone());
+        } else {
+            self.governed.remove(slot);
+        }
+    }
+
+    fn judge_target(&mut self, seen: &AgentRuntimeSeen) {
+        let target = seen.target.as_ref();
+        if let Some((kind, name)) = target.and_then(|target| Some((Kind::of_workload(target.kind)?, &target.name))) {
+            self.judge(&(kind, name.clone()));
+        }
+    }
+
+    fn workload_ref<'a>(&'a self, kind: Kind, name: &'a Arc<str>, entry: &'a Entry) -> Option<WorkloadRef<'a>> {
+        self.visit();
+        let What::Workload(seen) = &entry.observed.what else { return None };
+        let winner = self.runtimes_of(seen.kind, name).next().filter(|first| !first.seen.deleting);
+        let Observed { uid, version, .. } = &*entry.observed;
+        Some(WorkloadRef { kind, name, uid, version: *version, seen, winner })
+    }
+
+    pub(super) fn workload(&self, kind: Kind, name: &str) -> Option<WorkloadRef<'_>> {
+        let (name, entry) = self.objects.get(&kind)?.get_key_value(name)?;
+        self.workload_ref(kind, name, entry)
+    }
+
+    pub(super) fn workloads(&self) -> impl Iterator<Item = WorkloadRef<'_>> {
+        let of_workloads = self.objects.iter().filter(|(kind, _)| kind.workload().is_some());
+        of_workloads.flat_map(move |(kind, of_kind)| {
+            of_kind.iter().filter_map(move |(name, entry)| self.workload_ref(*kind, name, entry))
+        })
+    }
+
+    fn slots<'a>(&'a self, slots: impl Iterator<Item = &'a Slot>) -> impl Iterator<Item = WorkloadRef<'a>> {
+        slots.filter_map(|(kind, name)| self.workload(*kind, name))
+    }
+
+    pub(super) fn users(&self, account: &str) -> impl Iterator<Item = WorkloadRef<'_>> {
+        self.slots(self.users.get(account).into_iter().flatten())
+    }
+
+    pub(super) fn governed(&self) -> impl Iterator<Item = WorkloadRef<'_>> {
+        self.slots(self.governed.iter())
+    }
+
+    pub(super) fn runtime(&self, name: &str) -> Option<RuntimeRef<'_>> {
+        let (name, entry) = self.objects.get(&Kind::AgentRuntime)?.get_key_value(name)?;
+        self.runtime_ref(name, entry)
+    }
+
+    fn runtime_ref<'a>(&'a self, name: &'a Arc<str>, entry: &'a Entry) -> Option<RuntimeRef<'a>> {
+        self.visit();
+        let What::AgentRuntime(seen) = &entry.observed.what else { return None };
+        Some(RuntimeRef { name, uid: &entry.observed.uid, version: entry.observed.version, seen })
+    }
+
+    pub(super) fn runtimes(&self) -> impl Iterator<Item = RuntimeRef<'_>> {
+        let of_kind = self.objects.get(&Kind::AgentRuntime).into_iter().flatten();
+        of_kind.filter_map(|(name, entry)| self.runtime_ref(name, entry))
+    }
+
+    pub(super) fn runtimes_of(&self, kind: WorkloadKind, name: &str) -> impl Iterator<Item = RuntimeRef<'_>> {
+        let ranks = self.runtimes.get(&kind).and_then(|of_kind| of_kind.get(name));
+        ranks.into_iter().flatten().filter_map(|rank| self.runtime(&rank.name))
+    }
+
+    pub(super) fn pod(&self, name: &str) -> Option<PodRef<'_>> {
+        self.visit();
+        let (name, entry) = self.objects.get(&Kind::Pod)?.get_key_value(name)?;
+        let What::Pod(seen) = &entry.observed.what else { return None };
+        Some(PodRef { name, uid: &entry.observed.uid, seen })
+    }
+
+    /// The Pods controlled by the object of that uid, and by what it controls.
+    pub(super) fn pods_of<'a>(&'a self, uid: &str) -> impl Iterator<Item = PodRef<'a>> {
+        let children = self.slots(self.children.get(uid).into_iter().flatten());
+        let of = |uid: &str| self.pods.get(uid).into_iter().flatten();
+        let names = of(uid).chain(children.flat_map(move |child| of(child.uid)));
+        names.filter_map(|name| self.pod(name))
+    }
+
+    #[cfg(test)]
+    fn visit(&self) {
+        self.visits.set(self.visits.get() + 1);
+    }
+
+    #[cfg(not(test))]
+    #[expect(clippy::unused_self, reason = "counts in tests")]
+    fn visit(&self) {}
+}
+
+/// Kinds that stand between a root and its Pods.
+fn is_child(kind: WorkloadKind) -> bool {
+    matches!(kind, WorkloadKind::ReplicaSet | WorkloadKind::Job)
+}
+
+fn rank(name: &Arc<str>, observed: &Observed, seen: &AgentRuntimeSeen) -> Rank {
+    Rank { deleting: seen.deleting, created: seen.created.clone(), uid: observed.uid.clone(), name: name.clone() }
+}
+
+fn take<T: Ord>(map: &mut BTreeMap<Arc<str>, BTreeSet<T>>, key: &str, value: &T) {
+    if let Some(set) = map.get_mut(key) {
+        set.remove(value);
+        if set.is_empty() {
+            map.remove(key);
+        }
+    }
+}
+
+fn take_hashed<T: Ord>(map: &mut HashMap<Box<str>, BTreeSet<T>>, key: &str, value: &T) {
+    if let Some(set) = map.get_mut(key) {
+        set.remove(value);
+        if set.is_empty() {
+            map.remove(key);
+        }
+    }
+}
