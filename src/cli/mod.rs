@@ -15,6 +15,8 @@ pub mod offline;
 pub mod reference;
 pub mod render;
 pub mod serve;
+pub mod status;
+pub mod survey;
 pub mod validate;
 pub mod version;
 pub mod yaml;
@@ -83,6 +85,8 @@ pub enum Command {
     Explain(explain::Args),
     /// Say what the webhook would say about manifests, offline, with file and line.
     Validate(validate::Args),
+    /// Show every enrolled workload, and whether its Pods are what they should be.
+    Status(status::Args),
     /// Check an installation on a cluster.
     Doctor(doctor::Args),
     /// Print the install manifests.
@@ -107,6 +111,7 @@ impl Command {
             Command::Uninject(args) => inject::run_uninject(args, io),
             Command::Explain(args) => explain::run(args, io),
             Command::Validate(args) => validate::run(args, io),
+            Command::Status(args) => status::run(args, io),
             Command::Doctor(args) => doctor::run(args, io),
             Command::Render(args) => render::run(args, io),
             Command::Alerts(args) => alerts::run(&args, io),

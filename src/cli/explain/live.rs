@@ -1,85 +1,72 @@
 //! A question about an object of a cluster: the object, and the facts a webhook replica would have.
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use serde_json::Value;
 
 use super::Question;
+use crate::cli::cluster::watch::Collection;
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::offline::world::{Facts, World};
+use crate::cli::survey::{self, AGENT_RUNTIME_WORDS, TYPES, Type};
+use crate::config::inputs::{AgentRuntimeInput, Target};
 use crate::config::schema::nearest;
 use crate::domain::keys;
 
-/// Words for the kinds, and where their objects are.
-const TYPES: &[(&[&str], &str, &str, &str)] = &[
-    (&["pod", "pods", "po"], "/api/v1", "pods", "Pod"),
-    (&["deployment", "deployments", "deploy"], "/apis/apps/v1", "deployments", "Deployment"),
-    (&["statefulset", "statefulsets", "sts"], "/apis/apps/v1", "statefulsets", "StatefulSet"),
-    (&["daemonset", "daemonsets", "ds"], "/apis/apps/v1", "daemonsets", "DaemonSet"),
-    (&["replicaset", "replicasets", "rs"], "/apis/apps/v1", "replicasets", "ReplicaSet"),
-    (&["job", "jobs"], "/apis/batch/v1", "jobs", "Job"),
-    (&["cronjob", "cronjobs", "cj"], "/apis/batch/v1", "cronjobs", "CronJob"),
-];
-
-/// Reads the object and everything its decision depends on.
+/// Reads the object and everything its decision depends on; for an AgentRuntime that is the workload it points at.
 pub(super) async fn question(
     cluster: &Cluster,
     object: &str,
     namespace: &str,
     facts: &Facts,
 ) -> anyhow::Result<Question> {
-    let Some((kind, name)) = object.split_once('/') else { bail!("{object} is not TYPE/NAME, such as pod/{object}") };
-    let Some((_, root, resource, kind)) = TYPES.iter().find(|(words, ..)| words.contains(&kind)) else {
-        let words = TYPES.iter().flat_map(|(words, ..)| words.iter().copied());
-        match nearest(kind, words) {
-            Some(near) => bail!("{kind} is not a type that makes Pods; did you mean {near}?"),
-            None => bail!("{kind} is not a type that makes Pods"),
-        }
-    };
-    let mut world = World::new(facts)?;
-    world.set_server_version(cluster.version().await?);
-    let found = match cluster.get(&format!("{root}/namespaces/{namespace}/{resource}/{name}")).await? {
-        Answer::Object(found) => found,
-        Answer::Absent => bail!("{kind} {namespace}/{name} does not exist; name the namespace with -n"),
-        Answer::Refused(code, message) => bail!("{kind} {namespace}/{name} cannot be read ({code}): {message}"),
-    };
+    let Some((word, name)) = object.split_once('/') else { bail!("{object} is not TYPE/NAME, such as pod/{object}") };
     let mut notes = Vec::new();
-    observe(cluster, &mut world, namespace, &mut notes).await?;
-    if *kind == "Pod" {
+    let (kind, name) = if AGENT_RUNTIME_WORDS.contains(&word) {
+        let target = target(cluster, namespace, name).await?;
+        let kind = Type::of_kind(target.kind).context("every target is a type that makes Pods")?;
+        (kind, target.name.to_string())
+    } else {
+        (of_word(word)?, name.to_owned())
+    };
+    let found = existing(cluster, &kind.collection(namespace), &name).await?;
+    let mut world = World::new(facts)?;
+    survey::facts(cluster, &mut world, namespace, &mut notes).await?;
+    if found["kind"] == "Pod" {
         notes.extend(recorded(&found));
     }
     Ok(Question { world, object: found, namespace: namespace.to_owned(), notes })
 }
 
-async fn observe(cluster: &Cluster, world: &mut World, namespace: &str, notes: &mut Vec<String>) -> anyhow::Result<()> {
-    let operator = world.operator_namespace().to_owned();
-    for path in [
-        format!("/api/v1/namespaces/{namespace}"),
-        format!("/apis/storage.k8s.io/v1/csidrivers/{}", keys::CSI_DRIVER_SPIFFE),
-    ] {
-        match cluster.get(&path).await? {
-            Answer::Object(object) => world.observe(&object, namespace),
-            Answer::Absent => {}
-            Answer::Refused(code, message) => notes.push(format!("{path} could not be read ({code}: {message})")),
-        }
+fn of_word(word: &str) -> anyhow::Result<&'static Type> {
+    if let Some(found) = Type::of_word(word) {
+        return Ok(found);
     }
-    for path in [
-        format!("/api/v1/namespaces/{operator}/configmaps"),
-        format!("/api/v1/namespaces/{namespace}/configmaps"),
-        format!("/api/v1/namespaces/{namespace}/serviceaccounts"),
-    ] {
-        for object in cluster.list(&path, notes).await? {
-            world.observe(&object, namespace);
-        }
+    let words = TYPES.iter().flat_map(|known| known.words).chain(AGENT_RUNTIME_WORDS).copied();
+    match nearest(word, words) {
+        Some(near) => bail!("{word} is not a type that makes Pods, nor an AgentRuntime; did you mean {near}?"),
+        None => bail!("{word} is not a type that makes Pods, nor an AgentRuntime"),
     }
-    for job in cluster.list(&format!("/apis/batch/v1/namespaces/{namespace}/jobs"), notes).await? {
-        let text = |pointer: &str| job.pointer(pointer).and_then(Value::as_str).unwrap_or("");
-        let owners = job.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
-        let cron_job = owners
-            .filter(|owner| owner["controller"] == true && owner["kind"] == "CronJob")
-            .find_map(|owner| owner["name"].as_str());
-        world.observe_job(namespace, text("/metadata/name"), text("/metadata/uid"), cron_job);
+}
+
+/// What an AgentRuntime points at.
+async fn target(cluster: &Cluster, namespace: &str, name: &str) -> anyhow::Result<Target> {
+    let object = existing(cluster, &survey::agent_runtimes(namespace), name).await?;
+    let says = AgentRuntimeInput::of_object(&object);
+    says.target.with_context(|| {
+        let faults: Vec<_> =
+            says.faults.iter().map(|fault| format!("{}: {} ({})", fault.field, fault.message, fault.seen)).collect();
+        format!("AgentRuntime {namespace}/{name} points at nothing that can be enrolled: {}", faults.join("; "))
+    })
+}
+
+/// An object that must be there.
+async fn existing(cluster: &Cluster, collection: &Collection, name: &str) -> anyhow::Result<Value> {
+    let (kind, namespace) = (collection.kind, &collection.namespace);
+    match cluster.get(&format!("{}/{name}", collection.path())).await? {
+        Answer::Object(found) => Ok(found),
+        Answer::Absent => bail!("{kind} {namespace}/{name} does not exist; name the namespace with -n"),
+        Answer::Refused(code, message) => bail!("{kind} {namespace}/{name} cannot be read ({code}): {message}"),
     }
-    Ok(())
 }
 
 /// What the live Pod says about its own injection.

@@ -15,9 +15,9 @@ use serde_json::Value;
 use super::cluster::{self, ClusterArgs};
 use super::io::{self, Io};
 use super::offline::documents::{self, Piece, Source};
-use super::offline::review;
 use super::offline::workload::Subject;
 use super::offline::world::{Facts, World};
+use super::offline::{governed, review};
 use super::{Exit, Format};
 use crate::admission::explanation::Explanation;
 use crate::admission::inject;
@@ -27,7 +27,7 @@ use what_if::Change;
 /// Arguments of `explain`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// An object of the cluster, such as pod/weather-agent-7d4f8b9c5-x2x9k or deployment/weather-agent.
+    /// An object of the cluster, such as pod/weather-agent-7d4f8b9c5-x2x9k, deployment/weather-agent or agentruntime/weather-agent.
     #[arg(value_name = "TYPE/NAME", required_unless_present = "filename", conflicts_with = "filename")]
     pub object: Option<String>,
     /// Manifests instead of a cluster: files, folders, or - for standard input.
@@ -168,6 +168,9 @@ fn explained(
     namespace: &str,
 ) -> anyhow::Result<(Verdict, Explanation, Option<String>)> {
     let subject = Subject::of(object, namespace).context("not a Pod and nothing that makes Pods")?;
+    world.know_namespace(&subject.namespace);
+    let governed = governed::with_type(object, &subject, &world.snapshot()?).into_owned();
+    let object = &governed;
     let made = review::prepare(world, &subject, object)?
         .map(|name| format!("a controller makes ServiceAccount {}/{name} before the Pods", subject.namespace));
     let mut pod = subject.pod(object);

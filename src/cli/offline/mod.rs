@@ -10,6 +10,7 @@
 //! prepared anything.
 
 pub mod documents;
+pub mod governed;
 pub mod review;
 pub mod workload;
 pub mod world;

@@ -10,6 +10,12 @@ use crate::domain::workload::{Workload, WorkloadKind};
 /// uid of owners that exist only in manifests.
 pub const OFFLINE_UID: &str = "00000000-0000-0000-0000-000000000000";
 
+/// Name of the Job that stands for a CronJob's next one.
+#[must_use]
+pub fn next_job(cron_job: &str) -> String {
+    format!("{cron_job}-0")
+}
+
 /// An object that is, or makes, Pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
@@ -40,7 +46,7 @@ impl Subject {
             None => ("", text("/apiVersion")?),
         };
         let kind = WorkloadKind::from_group_kind(group, text("/kind")?)?;
-        if kind == WorkloadKind::Sandbox || version != "v1" {
+        if version != kind.api_version().rsplit('/').next().unwrap_or_default() {
             return None;
         }
         let subject = Self {
@@ -67,7 +73,7 @@ impl Subject {
     pub fn job_name(&self) -> Option<String> {
         match self.workload.kind {
             WorkloadKind::Job => Some(self.workload.name.clone()),
-            WorkloadKind::CronJob => Some(format!("{}-0", self.workload.name)),
+            WorkloadKind::CronJob => Some(next_job(&self.workload.name)),
             _ => None,
         }
     }
@@ -82,7 +88,7 @@ impl Subject {
         let mut metadata = template.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
         let (kind, group, owner) = match self.job_name() {
             Some(job) => ("Job", "batch/v1", job),
-            None => (self.workload.kind.as_str(), "apps/v1", self.workload.name.clone()),
+            None => (self.workload.kind.as_str(), self.workload.kind.api_version(), self.workload.name.clone()),
         };
         metadata.insert("namespace".to_owned(), json!(self.namespace));
         metadata.insert("generateName".to_owned(), json!(format!("{owner}-")));

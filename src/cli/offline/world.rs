@@ -9,15 +9,19 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
+use super::workload::{OFFLINE_UID, next_job};
 use crate::cli::render::platform;
 use crate::config::defaults;
 use crate::config::gates::Gates;
-use crate::config::inputs::{ConfigMapInput, NamespaceInputs};
+use crate::config::inputs::{AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
 use crate::config::schema::Platform;
 use crate::config::snapshot::Snapshot;
 use crate::config::view::{ClusterView, JobOwner, Ownership, namespace_view};
 use crate::domain::keys;
 use crate::domain::workload::{Workload, WorkloadKind};
+
+/// apiVersion of AgentRuntimes.
+const AGENT_RUNTIME: &str = "agent.kagenti.dev/v1alpha1";
 
 /// Facts that manifests do not have.
 #[derive(Debug, Clone, clap::Args)]
@@ -124,6 +128,10 @@ impl World {
                 let owner = if ours { Ownership::Ours } else { Ownership::Foreign };
                 self.namespace(&place).service_accounts.insert(name.into(), owner);
             }
+            (AGENT_RUNTIME, "AgentRuntime") => {
+                let says = Arc::new(AgentRuntimeInput::of_object(object));
+                self.namespace(&place).agent_runtimes.insert(name.into(), says);
+            }
             ("storage.k8s.io/v1", "CSIDriver") if name == keys::CSI_DRIVER_SPIFFE => self.spiffe_driver = true,
             _ => {}
         }
@@ -160,6 +168,11 @@ impl World {
         };
         let job = JobOwner { uid: uid.to_owned(), workload };
         self.namespace(namespace).jobs.insert(name.into(), job);
+    }
+
+    /// The Job that a CronJob makes next.
+    pub fn observe_next_job(&mut self, namespace: &str, cron_job: &str) {
+        self.observe_job(namespace, &next_job(cron_job), OFFLINE_UID, Some(cron_job));
     }
 
     /// The ServiceAccount a controller would make ahead of the Pods; false when one of that name is there.

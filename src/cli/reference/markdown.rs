@@ -4,6 +4,7 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use super::keys::{ROWS, Values};
 use crate::cli::Cli;
+use crate::cli::status::shape::FIELDS;
 use crate::config::gates::Gates;
 use crate::config::resolved::Resolved;
 use crate::config::schema::keys::KEYS;
@@ -26,6 +27,7 @@ pub const SECTIONS: &[Section] = &[
     Section { name: "platform", text: platform },
     Section { name: "reasons", text: reasons },
     Section { name: "metrics", text: metrics },
+    Section { name: "status", text: status },
 ];
 
 /// `document` with every generated section in place; `None` names a section whose markers are missing.
@@ -55,6 +57,13 @@ fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
         out.push_str(&line(&row.iter().map(|text| cell(text)).collect::<Vec<_>>()));
     }
     out
+}
+
+/// The shape of `status -o json`.
+fn status() -> String {
+    let rows =
+        FIELDS.iter().map(|(path, kind, meaning)| vec![format!("`{path}`"), (*kind).to_owned(), (*meaning).to_owned()]);
+    table(&["member", "type", "meaning"], rows)
 }
 
 /// Every command with its flags.

@@ -1,0 +1,164 @@
+//! `drawbridge status`: every enrolled workload, what it is, and whether its Pods are what they should be.
+//!
+//! In: a cluster, read by lists (and followed by watches with `--watch`). Out: a row per workload; exit code 1 when one needs a person. Works
+//! also while no operator runs: what becomes of a Pod that is made now is decided here, by the webhook's own function.
+
+mod print;
+mod rollout;
+mod row;
+mod rows;
+pub mod shape;
+mod watch;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::cluster::watch::Collection;
+use super::cluster::{self, Cluster, ClusterArgs};
+use super::io::{self, Io};
+use super::offline::world::{Facts, World};
+use super::survey::{self, TYPES, text};
+use super::{Exit, Format};
+use crate::domain::keys;
+use crate::domain::workload::WorkloadKind;
+pub use row::{By, Drift, EnrolledBy, Pods, Rollout, RolloutState, Row};
+use rows::Seen;
+
+/// Arguments of `status`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Namespace; default is that of the context.
+    #[arg(short, long, conflicts_with = "all_namespaces")]
+    pub namespace: Option<String>,
+    /// Every namespace.
+    #[arg(short = 'A', long)]
+    pub all_namespaces: bool,
+    /// Stay, and print a workload again whenever its row changes; as JSON one row per line, with member `change`.
+    #[arg(short, long)]
+    pub watch: bool,
+    /// Namespace of the operator.
+    #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE)]
+    pub operator_namespace: String,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// What is printed; [`shape::FIELDS`] documents it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The workloads, by namespace, kind and name.
+    pub workloads: Vec<Row>,
+    /// What could not be read.
+    pub notes: Vec<String>,
+}
+
+/// Prints the rows.
+///
+/// # Errors
+/// When the cluster does not answer, or its platform file or gates have a fault.
+pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
+    let Args { namespace, all_namespaces, watch, operator_namespace, output, cluster } = args;
+    cluster::block_on(async {
+        let cluster = if watch { cluster.connect_to_follow().await? } else { cluster.connect().await? };
+        let namespace = match (all_namespaces, namespace) {
+            (true, _) => String::new(),
+            (false, Some(name)) => name,
+            (false, None) => cluster.namespace.clone(),
+        };
+        if watch {
+            return watch::follow(&cluster, &namespace, &operator_namespace, (output, io)).await;
+        }
+        let mut notes = Vec::new();
+        let mut seen = BTreeMap::new();
+        for collection in collections(&namespace) {
+            for object in cluster.list(&collection.path(), &mut notes).await? {
+                keep(&mut seen, object);
+            }
+        }
+        let world = base(&cluster, &operator_namespace, &mut notes).await?;
+        let report = report(&cluster, &seen, &world, notes).await?;
+        let (colour, attention) = (io.colour, report.workloads.iter().any(|row| row.attention));
+        io::print(output, &report, io.out, |out| print::table(out, &report, colour))?;
+        Ok(if attention { Exit::Findings } else { Exit::Ok })
+    })
+}
+
+/// What is read: AgentRuntimes, and everything that is or makes Pods.
+fn collections(namespace: &str) -> Vec<Collection> {
+    let makers = TYPES.iter().map(|known| known.collection(namespace));
+    std::iter::once(survey::agent_runtimes(namespace)).chain(makers).collect()
+}
+
+/// Puts an object where it belongs, by namespace.
+fn keep(seen: &mut BTreeMap<String, Seen>, object: Value) {
+    let of = seen.entry(text(&object, "/metadata/namespace").to_owned()).or_default();
+    match text(&object, "/kind") {
+        survey::AGENT_RUNTIME => of.agent_runtimes.push(object),
+        "Pod" => of.pods.push(object),
+        // ReplicaSets of Deployments are many and say nothing that their Deployment does not.
+        "ReplicaSet" if survey::controller(&object).is_some() => {}
+        _ => of.workloads.push(object),
+    }
+}
+
+/// The world as far as it is the same in every namespace.
+async fn base(cluster: &Cluster, operator_namespace: &str, notes: &mut Vec<String>) -> anyhow::Result<World> {
+    let facts = Facts {
+        platform_file: None,
+        feature_gates_path: None,
+        server_version: (1, 33),
+        spire_driver: false,
+        operator_namespace: operator_namespace.to_owned(),
+    };
+    let mut world = World::new(&facts)?;
+    survey::of_the_cluster(cluster, &mut world, notes).await?;
+    Ok(world)
+}
+
+/// The rows of every namespace that has something enrolled.
+async fn report(
+    cluster: &Cluster,
+    seen: &BTreeMap<String, Seen>,
+    base: &World,
+    mut notes: Vec<String>,
+) -> anyhow::Result<Report> {
+    let mut workloads = Vec::new();
+    for (namespace, seen) in seen.iter().filter(|(_, seen)| concerns(seen)) {
+        let mut world = base.clone();
+        survey::of_a_namespace(cluster, &mut world, namespace, &mut notes).await?;
+        for object in &seen.agent_runtimes {
+            world.observe(object, namespace);
+        }
+        for object in &seen.workloads {
+            match text(object, "/kind") {
+                "Job" => survey::observe_job(&mut world, object),
+                // Its next Job, so that the decision is not about who owns it.
+                "CronJob" => world.observe_next_job(namespace, text(object, "/metadata/name")),
+                _ => {}
+            }
+        }
+        workloads.extend(rows::rows(seen, namespace, &world)?);
+    }
+    Ok(Report { workloads, notes })
+}
+
+/// Something there is enrolled or pointed at.
+fn concerns(seen: &Seen) -> bool {
+    let labelled = |object: &Value| {
+        let kind = text(object, "/kind");
+        let kind = TYPES.iter().find(|known| known.kind.as_str() == kind).map_or(WorkloadKind::Unknown, |it| it.kind);
+        let path = super::offline::workload::template_path(kind);
+        let template = path.iter().try_fold(object, |value, key| value.get(*key));
+        template.is_some_and(|template| survey::label(template, keys::LABEL_TYPE).is_some())
+    };
+    !seen.agent_runtimes.is_empty() || seen.workloads.iter().chain(&seen.pods).any(labelled)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! Rows as a table for people.
+
+use std::io::{Result, Write};
+
+use super::row::{By, Drift, Row};
+use super::{Report, RolloutState};
+
+const HEAD: [&str; 9] =
+    ["NAMESPACE", "WORKLOAD", "TYPE", "MODE", "ENROLLED BY", "INJECTED", "DRIFT", "ROLLOUT", "REASON"];
+
+/// The whole table, and below it the reason in words of every row that needs a person.
+pub(super) fn table(out: &mut dyn Write, report: &Report, colour: bool) -> Result<()> {
+    if report.workloads.is_empty() {
+        writeln!(out, "no workload is enrolled")?;
+    } else {
+        let lines: Vec<[String; 9]> = report.workloads.iter().map(cells).collect();
+        let mut widths = HEAD.map(str::len);
+        for line in &lines {
+            for (width, cell) in widths.iter_mut().zip(line) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        head(out, &widths)?;
+        for (row, line) in report.workloads.iter().zip(&lines) {
+            put(out, line, &widths, (row.attention, colour))?;
+        }
+    }
+    for row in report.workloads.iter().filter(|row| row.attention) {
+        writeln!(out, "{}/{} in {}: {}", row.kind, row.name, row.namespace, words(row))?;
+    }
+    report.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
+}
+
+/// Widths for rows that are printed as they come.
+pub(super) const FLOWING: [usize; 9] = [16, 34, 5, 14, 30, 8, 16, 16, 10];
+
+/// The head of the table.
+pub(super) fn head(out: &mut dyn Write, widths: &[usize; 9]) -> Result<()> {
+    put(out, &HEAD.map(str::to_owned), widths, (false, false))
+}
+
+/// One row as it comes.
+pub(super) fn flowing(out: &mut dyn Write, row: &Row, gone: bool, colour: bool) -> Result<()> {
+    let mut line = cells(row);
+    if gone {
+        line[8] = "(gone)".to_owned();
+    }
+    put(out, &line, &FLOWING, (row.attention, colour))
+}
+
+fn put(out: &mut dyn Write, line: &[String; 9], widths: &[usize; 9], (attention, colour): (bool, bool)) -> Result<()> {
+    let text: Vec<String> =
+        line.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}", width = *width)).collect();
+    let text = text.join("  ");
+    let text = text.trim_end();
+    if attention && colour { writeln!(out, "\u{1b}[33m{text}\u{1b}[0m") } else { writeln!(out, "{text}") }
+}
+
+fn cells(row: &Row) -> [String; 9] {
+    let enrolled = match (&row.enrolled_by.by, &row.enrolled_by.agent_runtime) {
+        (By::AgentRuntime, Some(name)) => format!("AgentRuntime {name}"),
+        _ => "label".to_owned(),
+    };
+    let rollout = match row.rollout.state {
+        RolloutState::None => "-".to_owned(),
+        RolloutState::Complete => "complete".to_owned(),
+        state => format!("{} {}/{}", state.as_str(), row.rollout.updated, row.rollout.desired),
+    };
+    let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    [
+        row.namespace.clone(),
+        format!("{}/{}", row.kind, row.name),
+        dash(&row.agent_type),
+        dash(&row.mode),
+        enrolled,
+        format!("{}/{}", row.pods.injected, row.pods.total),
+        drift(row),
+        rollout,
+        row.reason.clone(),
+    ]
+}
+
+fn drift(row: &Row) -> String {
+    match row.drift {
+        Drift::None => "none".to_owned(),
+        Drift::Unprotected => format!("{} unprotected", row.pods.unprotected),
+        Drift::Gated => format!("{} gated", row.pods.gated),
+        Drift::Outdated => format!("{} outdated", row.pods.outdated),
+    }
+}
+
+/// Why a row needs a person, and what to do.
+fn words(row: &Row) -> String {
+    let resource = row.kind.to_lowercase();
+    match (row.ready, row.drift) {
+        (Some(false), _) => format!("{}: {}", row.reason, row.message),
+        _ if row.decision == "denied" => row.message.clone(),
+        (_, Drift::Gated) => {
+            "Pods wait behind the scheduling gate: they were created while no webhook answered; `drawbridge doctor` tells why".to_owned()
+        }
+        (_, Drift::Unprotected) => {
+            format!("Pods run without sidecars; kubectl rollout restart {resource}/{} -n {}", row.name, row.namespace)
+        }
+        (_, Drift::Outdated) => format!(
+            "Pods run with an earlier configuration; kubectl rollout restart {resource}/{} -n {}, or wait for its wave",
+            row.name, row.namespace
+        ),
+        (_, Drift::None) => format!("its rollout makes no progress; kubectl describe {resource}/{} -n {}", row.name, row.namespace),
+    }
+}

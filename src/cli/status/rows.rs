@@ -1,0 +1,218 @@
+//! From objects to rows; no request is made here.
+//!
+//! In: the AgentRuntimes, workloads and Pods of one namespace, and the [`World`] of its facts. Out: a row per workload that is enrolled or
+//! pointed at. The engine decides what becomes of a Pod that is made now; the Pods say what became of them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::Value;
+
+use super::rollout;
+use super::row::{By, Drift, EnrolledBy, Pods, Rollout, RolloutState, Row};
+use crate::admission::explanation::Explanation;
+use crate::admission::verdict::Verdict;
+use crate::cli::offline::governed;
+use crate::cli::offline::review;
+use crate::cli::offline::workload::Subject;
+use crate::cli::offline::world::World;
+use crate::cli::survey::{self, annotation, controller, is_gated, label, text};
+use crate::config::inputs::{AgentRuntimeInput, Target};
+use crate::config::snapshot::Snapshot;
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::domain::workload::{Workload, WorkloadKind};
+
+/// The objects of one namespace.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    /// AgentRuntimes.
+    pub(super) agent_runtimes: Vec<Value>,
+    /// Everything that makes Pods, Jobs and ReplicaSets included.
+    pub(super) workloads: Vec<Value>,
+    /// Pods.
+    pub(super) pods: Vec<Value>,
+}
+
+/// The rows of a namespace, in the order of [`Row::key`].
+///
+/// # Errors
+/// When the platform file or the gates file has a fault.
+pub(super) fn rows(seen: &Seen, namespace: &str, world: &World) -> anyhow::Result<Vec<Row>> {
+    let snapshot = world.snapshot()?;
+    let of_target = by_target(&seen.agent_runtimes);
+    let pods = by_workload(seen);
+    let mut rows = Vec::new();
+    let mut found = BTreeSet::new();
+    for object in seen.workloads.iter().chain(&seen.pods) {
+        if controller(object)
+            .is_some_and(|_| !matches!(text(object, "/kind"), "Deployment" | "StatefulSet" | "Sandbox"))
+        {
+            continue;
+        }
+        let Some(subject) = Subject::of(object, namespace) else { continue };
+        let pointing = of_target.get(&subject.workload).map(Vec::as_slice).unwrap_or_default();
+        let labelled = subject.template(object).and_then(|template| label(template, keys::LABEL_TYPE)).is_some();
+        if pointing.is_empty() && !labelled {
+            continue;
+        }
+        found.insert(subject.workload.clone());
+        let of_its_own = pods.get(&subject.workload).map(Vec::as_slice).unwrap_or_default();
+        rows.push(row(object, &subject, (pointing, of_its_own), &snapshot)?);
+    }
+    for (target, pointing) in of_target.iter().filter(|(target, _)| !found.contains(*target)) {
+        rows.push(missing(namespace, target, pointing));
+    }
+    rows.sort_by_key(Row::key);
+    Ok(rows)
+}
+
+/// The AgentRuntimes that point at each workload and are not being deleted, the one that governs it first.
+fn by_target(agent_runtimes: &[Value]) -> BTreeMap<Workload, Vec<&Value>> {
+    let mut found: BTreeMap<Workload, Vec<(&Value, AgentRuntimeInput)>> = BTreeMap::new();
+    for object in agent_runtimes {
+        let says = AgentRuntimeInput::of_object(object);
+        let Some(Target { kind, name }) = says.target.clone().filter(|_| !says.deleting) else { continue };
+        found.entry(Workload { kind, name: name.to_string() }).or_default().push((object, says));
+    }
+    let in_order = found.into_iter().map(|(target, mut all)| {
+        all.sort_by(|(_, a), (_, b)| (&a.created, &a.uid).cmp(&(&b.created, &b.uid)));
+        (target, all.into_iter().map(|(object, _)| object).collect())
+    });
+    in_order.collect()
+}
+
+/// The Pods that count, by the workload they belong to.
+fn by_workload(seen: &Seen) -> HashMap<Workload, Vec<&Value>> {
+    let jobs: HashMap<&str, &Value> = seen
+        .workloads
+        .iter()
+        .filter(|object| text(object, "/kind") == "Job")
+        .map(|job| (text(job, "/metadata/name"), job))
+        .collect();
+    let mut found: HashMap<Workload, Vec<&Value>> = HashMap::new();
+    for pod in &seen.pods {
+        let finished = matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
+        if !finished && text(pod, "/metadata/deletionTimestamp").is_empty() {
+            found.entry(survey::owner(pod, &jobs)).or_default().push(pod);
+        }
+    }
+    found
+}
+
+/// The row of one workload; `pointing` are its AgentRuntimes, `pods` its Pods.
+fn row(
+    object: &Value,
+    subject: &Subject,
+    (pointing, pods): (&[&Value], &[&Value]),
+    snapshot: &Snapshot,
+) -> anyhow::Result<Row> {
+    let governed = governed::with_type(object, subject, snapshot);
+    let (verdict, explanation) = review::explain(subject, &subject.pod(&governed), snapshot)?;
+    let counted = count(pods, &verdict);
+    let rollout = rollout::of(subject.workload.kind, object);
+    let drift = Drift::of(counted);
+    let ready = pointing.first().and_then(|object| condition(object, "Ready"));
+    let (reason, message) = told(&explanation, ready);
+    let is_ready = ready.and_then(|ready| match text(ready, "/status") {
+        "True" => Some(true),
+        "False" => Some(false),
+        _ => None,
+    });
+    let mode = explanation.fields.iter().find(|field| field.name == "mode");
+    let mode = mode.filter(|_| explanation.outcome != "denied" || explanation.reason != Reason::NotReady.code());
+    let waiting = rollout.state == RolloutState::Progressing;
+    let attention = is_ready == Some(false)
+        || explanation.denial.is_some()
+        || rollout.state == RolloutState::Stalled
+        || match drift {
+            Drift::None => false,
+            Drift::Gated => true,
+            Drift::Unprotected | Drift::Outdated => !waiting && !runs_to_its_end(subject.workload.kind),
+        };
+    let template = subject.template(&governed);
+    Ok(Row {
+        namespace: subject.namespace.clone(),
+        kind: subject.workload.kind.as_str().to_owned(),
+        name: subject.workload.name.clone(),
+        agent_type: template.and_then(|template| label(template, keys::LABEL_TYPE)).map(str::to_owned),
+        mode: mode.map(|mode| mode.value.clone()),
+        mode_set_by: mode.map(|mode| mode.layer.clone()),
+        enrolled_by: enrolled_by(pointing),
+        pods: counted,
+        drift,
+        rollout,
+        decision: explanation.outcome.clone(),
+        ready: is_ready,
+        reason,
+        message,
+        attention,
+    })
+}
+
+/// Pods of these are never replaced: the next run is made from the new template.
+fn runs_to_its_end(kind: WorkloadKind) -> bool {
+    matches!(kind, WorkloadKind::Job | WorkloadKind::CronJob)
+}
+
+/// What condition Ready says when it is False, else the engine.
+fn told(explanation: &Explanation, ready: Option<&Value>) -> (String, String) {
+    match ready.filter(|ready| text(ready, "/status") == "False") {
+        Some(ready) => (text(ready, "/reason").to_owned(), text(ready, "/message").to_owned()),
+        None => {
+            let words = explanation.denial.as_ref().unwrap_or(&explanation.sentence);
+            (explanation.reason.clone(), words.clone())
+        }
+    }
+}
+
+fn enrolled_by(pointing: &[&Value]) -> EnrolledBy {
+    let mut names = pointing.iter().map(|object| text(object, "/metadata/name").to_owned());
+    let agent_runtime = names.next();
+    let by = if agent_runtime.is_some() { By::AgentRuntime } else { By::Label };
+    EnrolledBy { by, agent_runtime, duplicates: names.collect() }
+}
+
+/// A condition of an AgentRuntime.
+fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array)?;
+    conditions.iter().find(|condition| condition["type"] == kind)
+}
+
+/// The Pods, beside what the engine would make of them now.
+fn count(pods: &[&Value], verdict: &Verdict) -> Pods {
+    let wanted = verdict.audit.iter().find(|(name, _)| *name == "config-hash").map(|(_, hash)| hash.as_str());
+    let mut counted = Pods { total: pods.len(), ..Pods::default() };
+    for pod in pods {
+        let injected = annotation(pod, keys::ANNOTATION_STATUS).is_some();
+        counted.injected += usize::from(injected);
+        counted.gated += usize::from(is_gated(pod));
+        // Whoever is refused now would have been refused then, or is there from before: sidecars are wanted all the same.
+        let wants = wanted.is_some() || !verdict.allowed();
+        counted.unprotected += usize::from(wants && !injected && !is_gated(pod));
+        let stamp = annotation(pod, keys::ANNOTATION_CONFIG_HASH);
+        counted.outdated += usize::from(injected && wanted.is_some_and(|wanted| stamp != Some(wanted)));
+    }
+    counted
+}
+
+/// An AgentRuntime without its workload.
+fn missing(namespace: &str, target: &Workload, pointing: &[&Value]) -> Row {
+    let reason = Reason::TargetNotFound;
+    Row {
+        namespace: namespace.to_owned(),
+        kind: target.kind.as_str().to_owned(),
+        name: target.name.clone(),
+        agent_type: pointing.first().map(|object| text(object, "/spec/type").to_owned()),
+        mode: None,
+        mode_set_by: None,
+        enrolled_by: enrolled_by(pointing),
+        pods: Pods::default(),
+        drift: Drift::None,
+        rollout: Rollout { state: RolloutState::None, updated: 0, desired: 0 },
+        decision: "unknown".to_owned(),
+        ready: Some(false),
+        reason: reason.code().to_owned(),
+        message: reason.sentence().to_owned(),
+        attention: true,
+    }
+}

@@ -1,0 +1,49 @@
+//! The documented shape of `drawbridge status -o json`: the table in the README is made from it, and a test compares it with
+//! what is printed. Members are added, never renamed or removed.
+
+/// Path, type and meaning of one member.
+pub type Field = (&'static str, &'static str, &'static str);
+
+/// Every member, in the order in which it is printed.
+pub const FIELDS: &[Field] = &[
+    ("workloads[].namespace", "string", "namespace of the workload"),
+    ("workloads[].kind", "string", "kind of the workload, such as Deployment"),
+    ("workloads[].name", "string", "name of the workload"),
+    ("workloads[].type", "agent, tool or null", "what it is enrolled as; null when that cannot be told"),
+    ("workloads[].mode", "string or null", "injection mode in force; null when nothing is injected"),
+    ("workloads[].modeSetBy", "string or null", "the layer that set the mode, in the words of `explain`"),
+    ("workloads[].enrolledBy.by", "AgentRuntime or label", "what enrols it"),
+    ("workloads[].enrolledBy.agentRuntime", "string or null", "name of the AgentRuntime that governs it"),
+    (
+        "workloads[].enrolledBy.duplicates[]",
+        "string",
+        "names of AgentRuntimes that point at it, too, and do not count because they are younger",
+    ),
+    ("workloads[].pods.total", "number", "its Pods that are neither finished nor being deleted"),
+    ("workloads[].pods.injected", "number", "those with sidecars"),
+    ("workloads[].pods.unprotected", "number", "those without, that would get them if they were made now"),
+    ("workloads[].pods.outdated", "number", "those with sidecars of another configuration than they would get now"),
+    ("workloads[].pods.gated", "number", "those that wait behind the scheduling gate"),
+    (
+        "workloads[].drift",
+        "none, unprotected, gated or outdated",
+        "how its Pods differ from what they would be if they were made now; the worst that holds",
+    ),
+    (
+        "workloads[].rollout.state",
+        "complete, progressing, paused, onDelete, stalled or none",
+        "how far its own controller is; none for kinds without rollouts",
+    ),
+    ("workloads[].rollout.updated", "number", "Pods of the present template"),
+    ("workloads[].rollout.desired", "number", "Pods that are wanted"),
+    ("workloads[].decision", "injected, skipped, denied or unknown", "what becomes of a Pod that is made now"),
+    (
+        "workloads[].ready",
+        "true, false or null",
+        "condition Ready of the AgentRuntime; null without one, or when it is Unknown",
+    ),
+    ("workloads[].reason", "string", "reason code: of condition Ready when that is False, else of the decision"),
+    ("workloads[].message", "string", "the reason in words"),
+    ("workloads[].attention", "boolean", "a person should act; one of them makes the exit code 1"),
+    ("notes[]", "string", "what could not be read"),
+];

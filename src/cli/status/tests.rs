@@ -1,0 +1,184 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::rows::{Seen, rows};
+use super::shape::FIELDS;
+use super::*;
+
+fn world() -> World {
+    let facts = Facts {
+        platform_file: None,
+        feature_gates_path: None,
+        server_version: (1, 36),
+        spire_driver: false,
+        operator_namespace: keys::OPERATOR_NAMESPACE.to_owned(),
+    };
+    let mut world = World::new(&facts).unwrap();
+    world.observe(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team1"}}), "");
+    world
+}
+
+fn deployment(name: &str, labels: Value) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "team1", "uid": name, "generation": 1},
+        "spec": {"replicas": 1, "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "agent", "image": "a"}]}}},
+        "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1},
+    })
+}
+
+fn pod(name: &str, deployment: &str, annotations: Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "team1", "labels": {"pod-template-hash": "x1", "kagenti.io/type": "agent"},
+            "annotations": annotations,
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": format!("{deployment}-x1"), "controller": true}]},
+        "spec": {"containers": [{"name": "agent"}]}, "status": {"phase": "Running"},
+    })
+}
+
+fn agent_runtime(name: &str, target: &str, created: &str) -> Value {
+    json!({
+        "apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "AgentRuntime",
+        "metadata": {"name": name, "namespace": "team1", "uid": name, "creationTimestamp": created},
+        "spec": {"type": "agent", "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": target}},
+    })
+}
+
+fn told(seen: &Seen) -> Vec<Row> {
+    let mut world = world();
+    seen.agent_runtimes.iter().for_each(|object| world.observe(object, "team1"));
+    rows(seen, "team1", &world).unwrap()
+}
+
+/// The stamp of Pods that are made now.
+fn hash() -> String {
+    let labelled = deployment("w", json!({"kagenti.io/type": "agent"}));
+    let subject = crate::cli::offline::workload::Subject::of(&labelled, "team1").unwrap();
+    let verdict =
+        crate::cli::offline::review::evaluate(&subject, &subject.pod(&labelled), &world().snapshot().unwrap()).unwrap();
+    verdict.audit.iter().find(|(name, _)| *name == "config-hash").unwrap().1.clone()
+}
+
+#[test]
+fn pods_are_counted_beside_what_they_would_be_now() {
+    let current = json!({"kagenti.io/authbridge-status": "{}", "kagenti.io/config-hash": hash()});
+    let earlier = json!({"kagenti.io/authbridge-status": "{}", "kagenti.io/config-hash": "0"});
+    let mut finished = pod("f", "w", json!({}));
+    finished["status"]["phase"] = json!("Succeeded");
+    let mut leaving = pod("l", "w", json!({}));
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let mut gated = pod("g", "w", json!({}));
+    gated["spec"]["schedulingGates"] = json!([{"name": "drawbridge/injection"}]);
+    let counts = |pods: Vec<Value>| {
+        let workloads = vec![deployment("w", json!({"kagenti.io/type": "agent"})), deployment("plain", json!({}))];
+        let rows = told(&Seen { workloads, pods, ..Seen::default() });
+        assert_eq!(rows.len(), 1, "what nobody enrolled is not told: {rows:?}");
+        let row = rows.into_iter().next().unwrap();
+        (row.pods, row.drift, row.attention)
+    };
+    let some = |total, injected| Pods { total, injected, ..Pods::default() };
+    assert_eq!(counts(vec![pod("a", "w", current.clone()), finished, leaving]), (some(1, 1), Drift::None, false));
+    assert_eq!(counts(vec![pod("a", "plain", current.clone())]), (some(0, 0), Drift::None, false));
+    assert_eq!(counts(vec![pod("a", "w", earlier)]), (Pods { outdated: 1, ..some(1, 1) }, Drift::Outdated, true));
+    let bare = pod("b", "w", json!({}));
+    let all = counts(vec![pod("a", "w", current), bare, gated.clone()]);
+    assert_eq!(all, (Pods { unprotected: 1, gated: 1, ..some(3, 1) }, Drift::Unprotected, true));
+    assert_eq!(counts(vec![gated]), (Pods { gated: 1, ..some(1, 0) }, Drift::Gated, true));
+}
+
+#[test]
+fn pods_that_are_being_replaced_need_nobody() {
+    let mut rolling = deployment("w", json!({"kagenti.io/type": "agent"}));
+    rolling["status"]["updatedReplicas"] = json!(0);
+    let seen = Seen { workloads: vec![rolling], pods: vec![pod("b", "w", json!({}))], ..Seen::default() };
+    let row = &told(&seen)[0];
+    assert_eq!((row.drift, row.rollout.state, row.attention), (Drift::Unprotected, RolloutState::Progressing, false));
+}
+
+#[test]
+fn the_oldest_agent_runtime_enrols_and_the_others_are_named() {
+    let seen = Seen {
+        agent_runtimes: vec![
+            agent_runtime("young", "w", "2026-01-02T00:00:00Z"),
+            agent_runtime("old", "w", "2026-01-01T00:00:00Z"),
+            agent_runtime("lost", "nowhere", "2026-01-01T00:00:00Z"),
+        ],
+        workloads: vec![deployment("w", json!({}))],
+        ..Seen::default()
+    };
+    let rows = told(&seen);
+    let [lost, found] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!((lost.name.as_str(), lost.reason.as_str(), lost.attention), ("nowhere", "TargetNotFound", true));
+    let by = &found.enrolled_by;
+    assert_eq!(
+        (by.by, by.agent_runtime.as_deref(), &by.duplicates[..]),
+        (By::AgentRuntime, Some("old"), &["young".to_owned()][..])
+    );
+    assert_eq!((found.agent_type.as_deref(), found.mode.as_deref()), (Some("agent"), Some("envoy-sidecar")));
+    assert_eq!((found.decision.as_str(), found.ready), ("injected", None));
+}
+
+#[test]
+fn a_condition_that_is_false_is_the_reason() {
+    let mut refused = agent_runtime("old", "w", "2026-01-01T00:00:00Z");
+    refused["status"]["conditions"] =
+        json!([{"type": "Ready", "status": "False", "reason": "LabelConflict", "message": "somebody says tool"}]);
+    let seen = Seen { agent_runtimes: vec![refused], workloads: vec![deployment("w", json!({}))], ..Seen::default() };
+    let row = &told(&seen)[0];
+    assert_eq!(
+        (row.ready, row.reason.as_str(), row.message.as_str()),
+        (Some(false), "LabelConflict", "somebody says tool")
+    );
+    assert!(row.attention);
+}
+
+/// Every path of a value, lists as `[]`.
+fn paths(path: &str, value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => map.iter().for_each(|(name, value)| {
+            let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            paths(&below, value, found);
+        }),
+        Value::Array(items) => items.iter().for_each(|value| paths(&format!("{path}[]"), value, found)),
+        _ => {
+            found.insert(path.to_owned());
+        }
+    }
+}
+
+#[test]
+fn what_is_printed_as_json_is_what_is_documented() {
+    let seen = Seen {
+        agent_runtimes: vec![agent_runtime("a", "w", "1"), agent_runtime("b", "w", "2")],
+        workloads: vec![deployment("w", json!({}))],
+        ..Seen::default()
+    };
+    let report = Report { workloads: told(&seen), notes: vec!["x".to_owned()] };
+    let mut printed = BTreeSet::new();
+    paths("", &serde_json::to_value(&report).unwrap(), &mut printed);
+    let documented: BTreeSet<String> = FIELDS.iter().map(|(path, ..)| (*path).to_owned()).collect();
+    assert_eq!(printed, documented);
+}
+
+#[test]
+fn the_table_names_what_a_person_should_do() {
+    let seen = Seen {
+        workloads: vec![deployment("w", json!({"kagenti.io/type": "agent"}))],
+        pods: vec![pod("b", "w", json!({}))],
+        ..Seen::default()
+    };
+    let report = Report { workloads: told(&seen), notes: vec!["half".to_owned()] };
+    let mut out = Vec::new();
+    print::table(&mut out, &report, false).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("NAMESPACE  WORKLOAD "), "{text}");
+    assert!(
+        lines[1].contains("Deployment/w") && lines[1].contains("0/1") && lines[1].contains("1 unprotected"),
+        "{text}"
+    );
+    assert!(lines[2].contains("kubectl rollout restart deployment/w -n team1"), "{text}");
+    assert_eq!(lines[3], "note: half");
+}

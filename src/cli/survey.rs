@@ -1,0 +1,218 @@
+//! What a cluster has that concerns us, read by lists: for `explain`, `status`, `uninstall` and `doctor`.
+//!
+//! In: a cluster and a namespace (an empty one stands for all). Out: objects as JSON, and the facts of a namespace as a [`World`]. Kinds whose
+//! CRD is absent have no objects; what may not be read is noted.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::cluster::watch::Collection;
+use super::cluster::{Answer, Cluster};
+use super::offline::world::World;
+use crate::api::agent_kagenti_dev;
+use crate::domain::keys;
+use crate::domain::workload::{Workload, WorkloadKind};
+
+/// A kind that is, or makes, Pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Type {
+    /// What people call it, in full first.
+    pub words: &'static [&'static str],
+    /// The kind.
+    pub kind: WorkloadKind,
+    version: &'static str,
+    plural: &'static str,
+}
+
+const fn kind(words: &'static [&'static str], kind: WorkloadKind, version: &'static str, plural: &'static str) -> Type {
+    Type { words, kind, version, plural }
+}
+
+/// Every kind that is, or makes, Pods.
+pub const TYPES: &[Type] = &[
+    kind(&["pod", "pods", "po"], WorkloadKind::Pod, "v1", "pods"),
+    kind(&["deployment", "deployments", "deploy"], WorkloadKind::Deployment, "v1", "deployments"),
+    kind(&["statefulset", "statefulsets", "sts"], WorkloadKind::StatefulSet, "v1", "statefulsets"),
+    kind(&["daemonset", "daemonsets", "ds"], WorkloadKind::DaemonSet, "v1", "daemonsets"),
+    kind(&["replicaset", "replicasets", "rs"], WorkloadKind::ReplicaSet, "v1", "replicasets"),
+    kind(&["job", "jobs"], WorkloadKind::Job, "v1", "jobs"),
+    kind(&["cronjob", "cronjobs", "cj"], WorkloadKind::CronJob, "v1", "cronjobs"),
+    kind(&["sandbox", "sandboxes"], WorkloadKind::Sandbox, "v1alpha1", "sandboxes"),
+];
+
+/// The kind, as manifests spell it.
+pub const AGENT_RUNTIME: &str = "AgentRuntime";
+/// What people call an AgentRuntime.
+pub const AGENT_RUNTIME_WORDS: &[&str] = &["agentruntime", "agentruntimes", "agentrt", "art"];
+
+impl Type {
+    /// The type that a person means by that word.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<&'static Self> {
+        TYPES.iter().find(|known| known.words.contains(&word))
+    }
+
+    /// The type of that kind.
+    #[must_use]
+    pub fn of_kind(kind: WorkloadKind) -> Option<&'static Self> {
+        TYPES.iter().find(|known| known.kind == kind)
+    }
+
+    /// Its objects in that namespace, or in all.
+    #[must_use]
+    pub fn collection(&self, namespace: &str) -> Collection {
+        Collection {
+            group: self.kind.group(),
+            version: self.version,
+            kind: self.kind.as_str(),
+            plural: self.plural,
+            namespace: namespace.to_owned(),
+        }
+    }
+}
+
+/// The AgentRuntimes of a namespace, or of all.
+#[must_use]
+pub fn agent_runtimes(namespace: &str) -> Collection {
+    Collection {
+        group: agent_kagenti_dev::GROUP,
+        version: "v1alpha1",
+        kind: AGENT_RUNTIME,
+        plural: "agentruntimes",
+        namespace: namespace.to_owned(),
+    }
+}
+
+/// Gives the world everything a decision about Pods of that namespace depends on.
+///
+/// # Errors
+/// [`super::Unreachable`] when nobody answers.
+pub async fn facts(
+    cluster: &Cluster,
+    world: &mut World,
+    namespace: &str,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    of_the_cluster(cluster, world, notes).await?;
+    of_a_namespace(cluster, world, namespace, notes).await?;
+    for object in cluster.list(&agent_runtimes(namespace).path(), notes).await? {
+        world.observe(&object, namespace);
+    }
+    for job in cluster.list(&format!("/apis/batch/v1/namespaces/{namespace}/jobs"), notes).await? {
+        observe_job(world, &job);
+    }
+    Ok(())
+}
+
+/// The facts that hold in every namespace: version, SPIRE, the operator's own configuration.
+///
+/// # Errors
+/// [`super::Unreachable`] when nobody answers.
+pub async fn of_the_cluster(cluster: &Cluster, world: &mut World, notes: &mut Vec<String>) -> anyhow::Result<()> {
+    world.set_server_version(cluster.version().await?);
+    let driver = format!("/apis/storage.k8s.io/v1/csidrivers/{}", keys::CSI_DRIVER_SPIFFE);
+    read(cluster, world, &driver, notes).await?;
+    let operator = world.operator_namespace().to_owned();
+    for object in cluster.list(&format!("/api/v1/namespaces/{operator}/configmaps"), notes).await? {
+        world.observe(&object, &operator);
+    }
+    Ok(())
+}
+
+/// The facts of a namespace, but AgentRuntimes and Jobs.
+///
+/// # Errors
+/// [`super::Unreachable`] when nobody answers.
+pub async fn of_a_namespace(
+    cluster: &Cluster,
+    world: &mut World,
+    namespace: &str,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    read(cluster, world, &format!("/api/v1/namespaces/{namespace}"), notes).await?;
+    for path in [
+        format!("/api/v1/namespaces/{namespace}/configmaps"),
+        format!("/api/v1/namespaces/{namespace}/serviceaccounts"),
+    ] {
+        for object in cluster.list(&path, notes).await? {
+            world.observe(&object, namespace);
+        }
+    }
+    Ok(())
+}
+
+async fn read(cluster: &Cluster, world: &mut World, path: &str, notes: &mut Vec<String>) -> anyhow::Result<()> {
+    match cluster.get(path).await? {
+        Answer::Object(object) => world.observe(&object, ""),
+        Answer::Absent => {}
+        Answer::Refused(code, message) => notes.push(format!("{path} could not be read ({code}: {message})")),
+    }
+    Ok(())
+}
+
+/// Takes note of a Job and of the CronJob that controls it.
+pub fn observe_job(world: &mut World, job: &Value) {
+    let cron_job = controller(job).filter(|owner| owner["kind"] == "CronJob").and_then(|owner| owner["name"].as_str());
+    world.observe_job(
+        text(job, "/metadata/namespace"),
+        text(job, "/metadata/name"),
+        text(job, "/metadata/uid"),
+        cron_job,
+    );
+}
+
+/// The owner that controls an object.
+#[must_use]
+pub fn controller(object: &Value) -> Option<&Value> {
+    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array)?;
+    owners.iter().find(|owner| owner["controller"] == true)
+}
+
+/// The workload a Pod belongs to; `jobs` are the Jobs of its namespace by name.
+#[must_use]
+pub fn owner(pod: &Value, jobs: &HashMap<&str, &Value>) -> Workload {
+    let Some(owner) = controller(pod) else {
+        return Workload { kind: WorkloadKind::Pod, name: text(pod, "/metadata/name").to_owned() };
+    };
+    let name = text(owner, "/name");
+    match WorkloadKind::from_group_kind(group(owner), text(owner, "/kind")) {
+        Some(WorkloadKind::ReplicaSet) => Workload::of_replica_set(name, label(pod, keys::LABEL_POD_TEMPLATE_HASH)),
+        Some(WorkloadKind::Job) => {
+            let above = jobs.get(name).and_then(|job| controller(job));
+            Workload::of_job(name, above.map(|above| (group(above), text(above, "/kind"), text(above, "/name"))))
+        }
+        Some(kind) => Workload { kind, name: name.to_owned() },
+        None => Workload { kind: WorkloadKind::Unknown, name: name.to_owned() },
+    }
+}
+
+/// The API group of an object or owner reference, empty for core.
+fn group(object: &Value) -> &str {
+    text(object, "/apiVersion").split_once('/').map_or("", |(group, _)| group)
+}
+
+/// The text at a pointer, empty when there is none.
+#[must_use]
+pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+}
+
+/// A label of an object.
+#[must_use]
+pub fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object.pointer("/metadata/labels")?.get(key)?.as_str()
+}
+
+/// An annotation of an object.
+#[must_use]
+pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object.pointer("/metadata/annotations")?.get(key)?.as_str()
+}
+
+/// The Pod waits behind our scheduling gate.
+#[must_use]
+pub fn is_gated(pod: &Value) -> bool {
+    let gates = pod.pointer("/spec/schedulingGates").and_then(Value::as_array);
+    gates.into_iter().flatten().any(|gate| gate["name"] == keys::SCHEDULING_GATE)
+}
