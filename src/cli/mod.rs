@@ -17,6 +17,7 @@ pub mod render;
 pub mod serve;
 pub mod status;
 pub mod survey;
+pub mod uninstall;
 pub mod validate;
 pub mod version;
 pub mod yaml;
@@ -93,6 +94,8 @@ pub enum Command {
     Render(render::Args),
     /// Print the alert rules.
     Alerts(alerts::Args),
+    /// Take everything of Drawbridge out of a cluster; without --yes, say what that would be.
+    Uninstall(uninstall::Args),
     /// Print a completion script for a shell.
     Completion(completion::Args),
     /// Print the version.
@@ -115,6 +118,7 @@ impl Command {
             Command::Doctor(args) => doctor::run(args, io),
             Command::Render(args) => render::run(args, io),
             Command::Alerts(args) => alerts::run(&args, io),
+            Command::Uninstall(args) => uninstall::run(args, io),
             Command::Completion(args) => completion::run(&args, io),
             Command::Version(args) => version::run(&args, io),
         }

@@ -74,19 +74,27 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         if watch {
             return watch::follow(&cluster, &namespace, &operator_namespace, (output, io)).await;
         }
-        let mut notes = Vec::new();
-        let mut seen = BTreeMap::new();
-        for collection in collections(&namespace) {
-            for object in cluster.list(&collection.path(), &mut notes).await? {
-                keep(&mut seen, object);
-            }
-        }
-        let world = base(&cluster, &operator_namespace, &mut notes).await?;
-        let report = report(&cluster, &seen, &world, notes).await?;
+        let report = everything(&cluster, &namespace, &operator_namespace).await?;
         let (colour, attention) = (io.colour, report.workloads.iter().any(|row| row.attention));
         io::print(output, &report, io.out, |out| print::table(out, &report, colour))?;
         Ok(if attention { Exit::Findings } else { Exit::Ok })
     })
+}
+
+/// The rows of a namespace, or with an empty name of all, read by lists.
+///
+/// # Errors
+/// When the cluster does not answer, or its platform file or gates have a fault.
+pub async fn everything(cluster: &Cluster, namespace: &str, operator_namespace: &str) -> anyhow::Result<Report> {
+    let mut notes = Vec::new();
+    let mut seen = BTreeMap::new();
+    for collection in collections(namespace) {
+        for object in cluster.list(&collection.path(), &mut notes).await? {
+            keep(&mut seen, object);
+        }
+    }
+    let world = base(cluster, operator_namespace, &mut notes).await?;
+    report(cluster, &seen, &world, notes).await
 }
 
 /// What is read: AgentRuntimes, and everything that is or makes Pods.

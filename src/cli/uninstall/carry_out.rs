@@ -1,0 +1,109 @@
+//! The steps, one after the other. A refusal in the first phases ends it: what follows would be undone by an operator that still runs.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::ResourceExt;
+use kube::runtime::watcher::Event;
+use serde_json::Value;
+
+use super::Done;
+use super::found::Found;
+use super::plan::{Action, Phase, Plan, Step};
+use crate::cli::cluster::{Answer, Cluster};
+use crate::cli::survey::{self, Type, annotation, text};
+use crate::domain::keys;
+use crate::domain::workload::{Workload, WorkloadKind};
+
+/// Field manager of merges.
+const MANAGER: &str = "drawbridge/uninstall";
+
+/// Carries out a plan.
+///
+/// # Errors
+/// When the cluster does not answer any more.
+pub(super) async fn all(cluster: &Cluster, plan: &Plan) -> anyhow::Result<Vec<Done>> {
+    let mut done = Vec::new();
+    for step in &plan.steps {
+        let answer = one(cluster, step).await?;
+        let (outcome, message) = match answer {
+            Answer::Object(_) => ("done", None),
+            // Gone, or another object of that name by now.
+            Answer::Absent | Answer::Refused(409, _) => ("gone", None),
+            Answer::Refused(code, message) => ("refused", Some(format!("refused ({code}): {message}"))),
+        };
+        done.push(Done { step: step.clone(), outcome, message });
+        let early = outcome == "refused" && step.phase <= Phase::Operator;
+        let ends = |next: &Step| next.phase > step.phase;
+        if early && plan.steps.iter().any(ends) {
+            break;
+        }
+    }
+    Ok(done)
+}
+
+async fn one(cluster: &Cluster, step: &Step) -> anyhow::Result<Answer> {
+    match &step.action {
+        Action::Delete { uid } => cluster.delete(&step.path, uid).await,
+        Action::Release { identity, manager } => cluster.apply(&step.path, identity, manager).await,
+        Action::Merge { patch } => cluster.merge(&step.path, patch, MANAGER).await,
+    }
+}
+
+/// Waits until no Pod with sidecars of the workloads that were un-enrolled is left, for `patience` at most.
+///
+/// # Errors
+/// When the cluster does not answer any more.
+pub(super) async fn replaced(cluster: &Cluster, found: &Found, plan: &Plan, patience: Duration) -> anyhow::Result<()> {
+    let rolling: Vec<(String, Workload)> = plan
+        .steps
+        .iter()
+        .filter(|step| matches!(step.action, Action::Release { .. }))
+        .filter_map(|step| found.workloads.iter().find(|part| part.path == step.path))
+        .filter(|part| super::plan::replaces(&part.object))
+        .filter_map(|part| {
+            let kind = WorkloadKind::from_group_kind("apps", text(&part.object, "/kind"))?;
+            let name = text(&part.object, "/metadata/name").to_owned();
+            Some((text(&part.object, "/metadata/namespace").to_owned(), Workload { kind, name }))
+        })
+        .collect();
+    let Some(pods) = Type::of_kind(WorkloadKind::Pod).filter(|_| !rolling.is_empty()) else { return Ok(()) };
+    let mut events = cluster.follow(&pods.collection("")).boxed();
+    let mut waited: HashMap<(String, String), bool> = HashMap::new();
+    let until = async {
+        let mut complete = false;
+        while let Some(event) = events.next().await {
+            match event {
+                Event::Init => {
+                    complete = false;
+                    waited.clear();
+                }
+                Event::InitDone => complete = true,
+                Event::Delete(pod) => {
+                    waited.remove(&(pod.namespace().unwrap_or_default(), pod.name_any()));
+                }
+                Event::InitApply(pod) | Event::Apply(pod) => {
+                    let key = (pod.namespace().unwrap_or_default(), pod.name_any());
+                    let value = serde_json::to_value(&pod).unwrap_or_default();
+                    waited.insert(key, is_waited_for(&value, &rolling));
+                }
+            }
+            if complete && !waited.values().any(|waits| *waits) {
+                return;
+            }
+        }
+    };
+    // Whoever is still there after that is named in the proof.
+    let _ = tokio::time::timeout(patience, until).await;
+    Ok(())
+}
+
+fn is_waited_for(pod: &Value, rolling: &[(String, Workload)]) -> bool {
+    let owner = survey::owner(pod, &HashMap::new());
+    let finished = matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
+    let namespace = text(pod, "/metadata/namespace");
+    !finished
+        && annotation(pod, keys::ANNOTATION_STATUS).is_some()
+        && rolling.iter().any(|(place, workload)| place == namespace && *workload == owner)
+}

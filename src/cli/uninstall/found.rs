@@ -1,0 +1,324 @@
+//! What is there: every object of ours, and every object that carries something of ours. Lists and reads only.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::plan::Options;
+use crate::cli::cluster::{Answer, Cluster};
+use crate::cli::render::{self, FailureMode, Install};
+use crate::cli::survey::{self, TYPES, annotation, label, text};
+use crate::controllers::namespace_config::plan::digest;
+use crate::domain::keys;
+use crate::domain::workload::WorkloadKind;
+
+/// One object, and where it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Part {
+    /// Path of the object.
+    pub(super) path: String,
+    /// The object.
+    pub(super) object: Value,
+    /// Its name says that it is ours; otherwise a label has to.
+    pub(super) always_ours: bool,
+    /// A person changed it.
+    pub(super) edited: bool,
+}
+
+/// Everything that concerns an uninstall.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Found {
+    /// Objects of the installation.
+    pub(super) parts: Vec<Part>,
+    /// What makes Pods.
+    pub(super) workloads: Vec<Part>,
+    /// Pods of namespaces that concern us.
+    pub(super) pods: Vec<Part>,
+    /// AgentRuntimes.
+    pub(super) agent_runtimes: Vec<Part>,
+    /// ConfigMaps and ServiceAccounts that controllers made.
+    pub(super) belongings: Vec<Part>,
+    /// Who uses a ConfigMap or ServiceAccount: by kind, namespace and name.
+    pub(super) users: BTreeMap<(String, String, String), BTreeSet<String>>,
+}
+
+impl Found {
+    /// Who uses a ConfigMap or ServiceAccount.
+    pub(super) fn users_of(&self, kind: &str, namespace: &str, name: &str) -> impl Iterator<Item = &str> {
+        let key = (kind.to_owned(), namespace.to_owned(), name.to_owned());
+        self.users.get(&key).into_iter().flatten().map(String::as_str)
+    }
+}
+
+/// Plural, and whether it is namespaced, of every kind that the manifests have.
+const KINDS: &[(&str, &str, bool)] = &[
+    ("ClusterRole", "clusterroles", false),
+    ("ClusterRoleBinding", "clusterrolebindings", false),
+    ("ConfigMap", "configmaps", true),
+    ("CustomResourceDefinition", "customresourcedefinitions", false),
+    ("Deployment", "deployments", true),
+    ("MutatingAdmissionPolicy", "mutatingadmissionpolicies", false),
+    ("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", false),
+    ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", false),
+    ("Namespace", "namespaces", false),
+    ("NetworkPolicy", "networkpolicies", true),
+    ("PodDisruptionBudget", "poddisruptionbudgets", true),
+    ("Role", "roles", true),
+    ("RoleBinding", "rolebindings", true),
+    ("Service", "services", true),
+    ("ServiceAccount", "serviceaccounts", true),
+    ("ValidatingAdmissionPolicy", "validatingadmissionpolicies", false),
+    ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", false),
+    ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", false),
+];
+
+/// The order within a phase: bindings ahead of what they bind, rights ahead of processes.
+const FIRST: &[&str] = &[
+    "MutatingAdmissionPolicyBinding",
+    "ValidatingAdmissionPolicyBinding",
+    "MutatingAdmissionPolicy",
+    "ValidatingAdmissionPolicy",
+    "ClusterRoleBinding",
+    "RoleBinding",
+    "Deployment",
+];
+
+/// Path of an object of the manifests.
+fn path(object: &Value) -> Option<String> {
+    let (_, plural, namespaced) = KINDS.iter().find(|(kind, ..)| *kind == text(object, "/kind"))?;
+    let version = text(object, "/apiVersion");
+    let root = if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
+    let name = text(object, "/metadata/name");
+    let namespace = text(object, "/metadata/namespace");
+    Some(if *namespaced {
+        format!("{root}/namespaces/{namespace}/{plural}/{name}")
+    } else {
+        format!("{root}/{plural}/{name}")
+    })
+}
+
+/// The objects that `render` prints for either failure mode, once each, in the order in which they go.
+fn rendered(options: &Options) -> Vec<(String, Value)> {
+    let mut all: Vec<(String, Value)> = Vec::new();
+    for failure_mode in [FailureMode::Gate, FailureMode::Fail] {
+        let install = Install { failure_mode, namespace: options.operator_namespace.clone(), image: String::new() };
+        for object in render::parts(&install).into_iter().flat_map(|part| part.objects) {
+            let Some(path) = path(&object) else { continue };
+            if all.iter().all(|(known, _)| *known != path) {
+                all.push((path, object));
+            }
+        }
+    }
+    let place = |kind: &str| FIRST.iter().position(|first| *first == kind).unwrap_or(FIRST.len());
+    all.sort_by_key(|(_, object)| place(text(object, "/kind")));
+    all
+}
+
+/// Reads everything.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub(super) async fn read(cluster: &Cluster, options: &Options, notes: &mut Vec<String>) -> anyhow::Result<Found> {
+    let mut found = Found { parts: installation(cluster, options, notes).await?, ..Found::default() };
+    for known in TYPES.iter().filter(|known| known.kind != WorkloadKind::Pod) {
+        let collection = known.collection("");
+        for object in cluster.list(&collection.path(), notes).await? {
+            if carries(&object) {
+                found.workloads.push(part(&known.collection(text(&object, "/metadata/namespace")).path(), object));
+            }
+        }
+    }
+    for object in cluster.list(&survey::agent_runtimes("").path(), notes).await? {
+        let collection = survey::agent_runtimes(text(&object, "/metadata/namespace"));
+        found.agent_runtimes.push(part(&collection.path(), object));
+    }
+    belongings(cluster, options, &mut found, notes).await?;
+    pods(cluster, &mut found, notes).await?;
+    Ok(found)
+}
+
+fn part(collection: &str, object: Value) -> Part {
+    let path = format!("{collection}/{}", text(&object, "/metadata/name"));
+    Part { path, object, always_ours: true, edited: false }
+}
+
+async fn installation(cluster: &Cluster, options: &Options, notes: &mut Vec<String>) -> anyhow::Result<Vec<Part>> {
+    let mut parts = Vec::new();
+    let own = &options.operator_namespace;
+    let more = [
+        (format!("/api/v1/namespaces/{own}/secrets/{}", keys::SECRET_AUTHORITY), "v1", "Secret"),
+        (
+            format!("/apis/coordination.k8s.io/v1/namespaces/{own}/leases/{}", keys::LEASE),
+            "coordination.k8s.io/v1",
+            "Lease",
+        ),
+    ];
+    let rendered = rendered(options).into_iter().map(|(path, object)| (path, object, false));
+    let more = more
+        .into_iter()
+        .map(|(path, version, kind)| (path, serde_json::json!({"apiVersion": version, "kind": kind}), kind == "Lease"));
+    for (path, wanted, always_ours) in rendered.chain(more) {
+        match cluster.get(&path).await? {
+            Answer::Object(mut object) => {
+                object["kind"] = wanted["kind"].clone();
+                let is_settings =
+                    text(&wanted, "/kind") == "ConfigMap" && text(&wanted, "/metadata/name") != keys::CONFIG_MAP_GATE;
+                let edited = is_settings && object["data"] != wanted["data"];
+                parts.push(Part { path, object, always_ours, edited });
+            }
+            Answer::Absent => {}
+            Answer::Refused(code, message) => notes.push(format!("{path} could not be read ({code}: {message})")),
+        }
+    }
+    Ok(parts)
+}
+
+/// Carries something of ours.
+fn carries(object: &Value) -> bool {
+    let managed = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    managed.into_iter().flatten().any(|entry| entry["manager"] == keys::MANAGER_ENROLMENT)
+        || [keys::ANNOTATION_RETRY, keys::ANNOTATION_SUSPENDED].iter().any(|key| annotation(object, key).is_some())
+}
+
+/// ConfigMaps and ServiceAccounts that controllers made in the namespaces of workloads.
+async fn belongings(
+    cluster: &Cluster,
+    options: &Options,
+    found: &mut Found,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    let ours = format!("{}%3D{}", keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
+    for object in cluster.list(&format!("/api/v1/configmaps?labelSelector={ours}"), notes).await? {
+        let namespace = text(&object, "/metadata/namespace").to_owned();
+        if namespace == options.operator_namespace
+            || !keys::NAMESPACE_CONFIG_MAPS.contains(&text(&object, "/metadata/name"))
+        {
+            continue;
+        }
+        let data: BTreeMap<String, String> = object["data"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+            .collect();
+        let edited = annotation(&object, keys::ANNOTATION_CONTENT_DIGEST) != Some(&digest(&data));
+        found.belongings.push(Part { edited, ..part(&format!("/api/v1/namespaces/{namespace}/configmaps"), object) });
+    }
+    for object in cluster.list(&format!("/api/v1/serviceaccounts?labelSelector={ours}"), notes).await? {
+        if label(&object, keys::LABEL_MANAGED_BY) != Some(keys::MANAGED_BY_WEBHOOK) {
+            continue;
+        }
+        let namespace = text(&object, "/metadata/namespace").to_owned();
+        let edited = ["imagePullSecrets", "secrets"]
+            .iter()
+            .any(|key| object[*key].as_array().is_some_and(|list| !list.is_empty()));
+        found
+            .belongings
+            .push(Part { edited, ..part(&format!("/api/v1/namespaces/{namespace}/serviceaccounts"), object) });
+    }
+    Ok(())
+}
+
+/// The Pods of the namespaces that hold something of ours, and who uses what.
+async fn pods(cluster: &Cluster, found: &mut Found, notes: &mut Vec<String>) -> anyhow::Result<()> {
+    let enrolled = cluster.list(&format!("/api/v1/pods?labelSelector={}", keys::LABEL_TYPE), notes).await?;
+    let mut namespaces: BTreeSet<String> = BTreeSet::new();
+    namespaces.extend(enrolled.iter().map(|pod| text(pod, "/metadata/namespace").to_owned()));
+    namespaces.extend(found.belongings.iter().map(|part| text(&part.object, "/metadata/namespace").to_owned()));
+    for namespace in namespaces {
+        let collection = format!("/api/v1/namespaces/{namespace}/pods");
+        for pod in cluster.list(&collection, notes).await? {
+            if !matches!(text(&pod, "/status/phase"), "Succeeded" | "Failed") {
+                uses(&pod["spec"], &namespace, &format!("Pod {}", text(&pod, "/metadata/name")), &mut found.users);
+            }
+            found.pods.push(part(&collection, pod));
+        }
+        for (group, plural) in
+            [("apps", "deployments"), ("apps", "statefulsets"), ("apps", "daemonsets"), ("batch", "cronjobs")]
+        {
+            for object in cluster.list(&format!("/apis/{group}/v1/namespaces/{namespace}/{plural}"), notes).await? {
+                let who = format!("the template of {} {}", text(&object, "/kind"), text(&object, "/metadata/name"));
+                uses(&object["spec"], &namespace, &who, &mut found.users);
+            }
+        }
+        for binding in cluster
+            .list(&format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings"), notes)
+            .await?
+        {
+            for subject in
+                binding["subjects"].as_array().into_iter().flatten().filter(|it| it["kind"] == "ServiceAccount")
+            {
+                let key = (
+                    "ServiceAccount".to_owned(),
+                    text(subject, "/namespace").to_owned(),
+                    text(subject, "/name").to_owned(),
+                );
+                found.users.entry(key).or_default().insert(format!("RoleBinding {}", text(&binding, "/metadata/name")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every ConfigMap and ServiceAccount that a Pod spec, or anything that holds one, names.
+fn uses(value: &Value, namespace: &str, who: &str, users: &mut BTreeMap<(String, String, String), BTreeSet<String>>) {
+    let mut used = |kind: &str, name: &Value| {
+        if let Some(name) = name.as_str() {
+            let key = (kind.to_owned(), namespace.to_owned(), name.to_owned());
+            users.entry(key).or_default().insert(who.to_owned());
+        }
+    };
+    match value {
+        Value::Object(map) => {
+            for (key, below) in map {
+                match key.as_str() {
+                    "serviceAccountName" => used("ServiceAccount", below),
+                    "configMap" | "configMapRef" | "configMapKeyRef" => used("ConfigMap", &below["name"]),
+                    _ => {}
+                }
+            }
+            map.values().for_each(|below| uses(below, namespace, who, users));
+        }
+        Value::Array(items) => items.iter().for_each(|below| uses(below, namespace, who, users)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rendered_object_has_a_path() {
+        for failure_mode in [FailureMode::Gate, FailureMode::Fail] {
+            let install = Install { failure_mode, namespace: "own".to_owned(), image: String::new() };
+            for object in render::parts(&install).into_iter().flat_map(|part| part.objects) {
+                assert!(path(&object).is_some(), "kind {} is not in the table", object["kind"]);
+            }
+        }
+    }
+
+    #[test]
+    fn bindings_go_ahead_of_policies_and_rights_ahead_of_processes() {
+        let order: Vec<String> = rendered(&Options { operator_namespace: "own".to_owned(), crds: false })
+            .into_iter()
+            .map(|(_, object)| text(&object, "/kind").to_owned())
+            .collect();
+        let place = |kind: &str| order.iter().position(|known| known == kind).unwrap();
+        assert!(place("MutatingAdmissionPolicyBinding") < place("MutatingAdmissionPolicy"));
+        assert!(place("ClusterRoleBinding") < place("Deployment"));
+    }
+
+    #[test]
+    fn every_way_to_name_a_config_map_counts_as_use() {
+        let spec = serde_json::json!({
+            "serviceAccountName": "s",
+            "volumes": [{"configMap": {"name": "a"}}, {"projected": {"sources": [{"configMap": {"name": "b"}}]}}],
+            "containers": [{"envFrom": [{"configMapRef": {"name": "c"}}], "env": [{"valueFrom": {"configMapKeyRef": {"name": "d"}}}]}],
+        });
+        let mut users = BTreeMap::new();
+        uses(&serde_json::json!({"template": {"spec": spec}}), "ns", "me", &mut users);
+        let named: Vec<String> = users.keys().map(|(kind, _, name)| format!("{kind} {name}")).collect();
+        assert_eq!(named, ["ConfigMap a", "ConfigMap b", "ConfigMap c", "ConfigMap d", "ServiceAccount s"]);
+    }
+}

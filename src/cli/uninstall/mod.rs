@@ -1,0 +1,112 @@
+//! `drawbridge uninstall`: takes everything of ours out of a cluster, in an order that never leaves Pods unprotected without a word.
+//!
+//! ```text
+//! cluster ─► found ─► plan (pure) ─► printed
+//!              ▲                └──► with --yes: carried out, then found and planned again: what that second plan
+//!              └──────────────────── would still do is left, and the exit code says so
+//! ```
+//!
+//! Works without a running operator and without CRDs. What is a person's stays: settings and ConfigMaps that were edited, labels, AgentRuntimes.
+
+mod carry_out;
+mod found;
+mod plan;
+mod print;
+
+use serde::Serialize;
+
+use super::cluster::{self, ClusterArgs};
+use super::io::{self, Io};
+use super::serve::flags::Span;
+use super::{Exit, Format};
+use crate::domain::keys;
+pub use plan::{Kept, Options, Phase, Plan, Step};
+
+/// Arguments of `uninstall`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Carry the plan out; without it the plan is printed and nothing is changed.
+    #[arg(long)]
+    pub yes: bool,
+    /// Also delete the CustomResourceDefinitions, and with them every AgentRuntime.
+    #[arg(long)]
+    pub crds: bool,
+    /// How long to wait until no Pod of an un-enrolled workload uses our ConfigMaps and ServiceAccounts.
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub timeout: Span,
+    /// Namespace of the operator.
+    #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE)]
+    pub operator_namespace: String,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// What became of one step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Done {
+    /// The step.
+    #[serde(flatten)]
+    pub step: Step,
+    /// `done`, `gone` (somebody else was faster), or `refused`.
+    pub outcome: &'static str,
+    /// Why it was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// What is printed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// What would be done, in order.
+    pub plan: Plan,
+    /// What was done; absent without `--yes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub done: Option<Vec<Done>>,
+    /// What is left of ours after that; absent without `--yes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<Vec<Kept>>,
+    /// What could not be read, so that nothing can be said about it.
+    pub notes: Vec<String>,
+}
+
+/// Plans, and with `--yes` carries out and proves.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
+    let Args { yes, crds, timeout, operator_namespace, output, cluster } = args;
+    let report = cluster::block_on(async {
+        let cluster = cluster.connect().await?;
+        let options = Options { operator_namespace, crds };
+        let mut notes = Vec::new();
+        let found = found::read(&cluster, &options, &mut notes).await?;
+        let plan = plan::plan(&found, &options);
+        if !yes {
+            return Ok(Report { plan, done: None, left: None, notes });
+        }
+        if output == Format::Table {
+            print::plan(io.out, &plan)?;
+        }
+        let mut done = carry_out::all(&cluster, &plan).await?;
+        if done.iter().all(|done| done.outcome != "refused" || done.step.phase > Phase::Operator) {
+            carry_out::replaced(&cluster, &found, &plan, timeout.0).await?;
+            // What was in use by then may not be any more.
+            let found = found::read(&cluster, &options, &mut Vec::new()).await?;
+            done.extend(carry_out::all(&cluster, &plan::plan(&found, &options)).await?);
+        }
+        let mut proof = Vec::new();
+        let rest = plan::plan(&found::read(&cluster, &options, &mut proof).await?, &options);
+        notes.extend(proof);
+        notes.dedup();
+        Ok(Report { plan, left: Some(plan::left(&rest, &done)), done: Some(done), notes })
+    })?;
+    io::print(output, &report, io.out, |out| print::report(out, &report))?;
+    let clean = report.left.as_ref().is_none_or(|left| left.is_empty() && report.notes.is_empty());
+    Ok(if clean { Exit::Ok } else { Exit::Findings })
+}

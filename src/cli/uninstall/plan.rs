@@ -1,0 +1,368 @@
+//! What is to be done, in which order, and what stays and why. Pure.
+//!
+//! Order: the policies of the API server and the webhooks first, so that nothing is held or refused any more for want of somebody who
+//! answers; then the operator's rights and processes, so that nobody puts back what follows; then the workloads, the finalizers, and at the end what
+//! Pods might still need.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::found::{Found, Part};
+use crate::domain::keys;
+
+/// What the person decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Namespace of the operator.
+    pub operator_namespace: String,
+    /// The CustomResourceDefinitions go, too.
+    pub crds: bool,
+}
+
+/// The order of the steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Phase {
+    /// Admission policies and their bindings.
+    Policies,
+    /// Webhook configurations.
+    Webhooks,
+    /// Rights and processes of the operator.
+    Operator,
+    /// What we put on workloads.
+    Workloads,
+    /// Pods that wait behind the scheduling gate.
+    GatedPods,
+    /// Finalizers of AgentRuntimes.
+    Finalizers,
+    /// What we made for Pods.
+    Belongings,
+    /// The operator's own objects, and CustomResourceDefinitions.
+    Rest,
+}
+
+impl Phase {
+    /// Every phase, in order.
+    pub const ALL: [Phase; 8] = [
+        Phase::Policies,
+        Phase::Webhooks,
+        Phase::Operator,
+        Phase::Workloads,
+        Phase::GatedPods,
+        Phase::Finalizers,
+        Phase::Belongings,
+        Phase::Rest,
+    ];
+
+    /// What it is, and what it means for Pods.
+    #[must_use]
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Phase::Policies => "admission policies: nothing is gated or refused by the API server itself any more",
+            Phase::Webhooks => {
+                "webhooks: Pods that are made from now on get no sidecars; running Pods keep theirs until they are replaced"
+            }
+            Phase::Operator => "rights and processes of the operator: nobody writes any more",
+            Phase::Workloads => "un-enrolment: what we put on workloads is taken off; labels of yours stay",
+            Phase::GatedPods => {
+                "Pods that wait behind the scheduling gate: their controllers make them again, without sidecars"
+            }
+            Phase::Finalizers => "finalizers: AgentRuntimes can be deleted without an operator",
+            Phase::Belongings => "ConfigMaps and ServiceAccounts that we made and that no Pod uses",
+            Phase::Rest => "the operator's own objects",
+        }
+    }
+}
+
+/// How a step is done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Action {
+    /// Delete the object of that uid.
+    Delete {
+        /// `metadata.uid`.
+        uid: String,
+    },
+    /// Server-side apply of an empty field set as that manager.
+    Release {
+        /// What identifies the object, and nothing else.
+        identity: Value,
+        /// The field manager whose fields go.
+        manager: String,
+    },
+    /// Merge patch.
+    Merge {
+        /// The patch.
+        patch: Value,
+    },
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// Its phase.
+    pub phase: Phase,
+    /// Such as `Deployment team1/weather-agent`.
+    pub object: String,
+    /// Path of the object.
+    #[serde(skip)]
+    pub path: String,
+    /// How it is done.
+    #[serde(skip)]
+    pub action: Action,
+    /// What it means.
+    pub effect: String,
+}
+
+/// Something that stays, or is left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Kept {
+    /// Such as `ConfigMap team1/envoy-config`.
+    pub object: String,
+    /// Why, and what to do about it.
+    pub why: String,
+}
+
+/// The plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// In this order.
+    pub steps: Vec<Step>,
+    /// Ours, and not to be taken away yet.
+    pub later: Vec<Kept>,
+    /// Not ours to take away.
+    pub stays: Vec<Kept>,
+}
+
+/// What is to be done about what was found.
+#[must_use]
+pub(super) fn plan(found: &Found, options: &Options) -> Plan {
+    let mut plan = Plan::default();
+    found.parts.iter().for_each(|part| install(&mut plan, part, found, options));
+    found.workloads.iter().for_each(|part| workload(&mut plan, part));
+    found.pods.iter().for_each(|part| gated(&mut plan, part));
+    found.agent_runtimes.iter().for_each(|part| finalizer(&mut plan, part));
+    for object in &found.belongings {
+        belonging(&mut plan, object, found);
+    }
+    plan.steps.sort_by_key(|step| step.phase);
+    plan
+}
+
+/// What the second plan would still do, each with the refusal it met.
+#[must_use]
+pub(super) fn left(rest: &Plan, done: &[super::Done]) -> Vec<Kept> {
+    let undone = rest.steps.iter().map(|step| {
+        let refusal = done.iter().rev().find(|done| done.step.object == step.object && done.outcome == "refused");
+        let why = refusal.and_then(|done| done.message.clone());
+        let why = why.unwrap_or_else(|| "it is there again, or still: run uninstall once more".to_owned());
+        Kept { object: step.object.clone(), why }
+    });
+    undone.chain(rest.later.iter().cloned()).collect()
+}
+
+/// The text at a pointer, empty when there is none.
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+}
+
+fn member<'a>(object: &'a Value, map: &str, key: &str) -> Option<&'a str> {
+    object.pointer(map)?.get(key)?.as_str()
+}
+
+/// How people name an object.
+fn title(object: &Value) -> String {
+    let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
+    match text(object, "/metadata/namespace") {
+        "" => format!("{kind} {name}"),
+        namespace => format!("{kind} {namespace}/{name}"),
+    }
+}
+
+fn delete(phase: Phase, part: &Part, effect: &str) -> Step {
+    let uid = text(&part.object, "/metadata/uid").to_owned();
+    Step {
+        phase,
+        object: title(&part.object),
+        path: part.path.clone(),
+        action: Action::Delete { uid },
+        effect: effect.to_owned(),
+    }
+}
+
+/// An object of the installation.
+fn install(plan: &mut Plan, part: &Part, found: &Found, options: &Options) {
+    let kept = |why: String| Kept { object: title(&part.object), why };
+    let ours = part.always_ours
+        || member(&part.object, "/metadata/labels", keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE);
+    let phase = match text(&part.object, "/kind") {
+        "Namespace" => {
+            let name = text(&part.object, "/metadata/name");
+            let why = format!("others may keep things in it; when nobody does: kubectl delete namespace {name}");
+            return plan.stays.push(kept(why));
+        }
+        "CustomResourceDefinition" if !options.crds => {
+            let count = found.agent_runtimes.len();
+            return plan
+                .stays
+                .push(kept(format!("{count} objects of yours are stored under it; --crds deletes it and them")));
+        }
+        _ if !ours => {
+            let why = format!("it does not carry {}={}", keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
+            return plan.stays.push(kept(format!("{why}, so it is somebody else's")));
+        }
+        "ConfigMap" if part.edited => {
+            let (namespace, name) = (&options.operator_namespace, text(&part.object, "/metadata/name"));
+            let why =
+                format!("you changed it; when you do not need it: kubectl -n {namespace} delete configmap {name}");
+            return plan.stays.push(kept(why));
+        }
+        kind if kind.ends_with("Policy") || kind.ends_with("PolicyBinding") => Phase::Policies,
+        kind if kind.ends_with("WebhookConfiguration") => Phase::Webhooks,
+        "ConfigMap" | "Secret" | "Lease" | "CustomResourceDefinition" => Phase::Rest,
+        _ => Phase::Operator,
+    };
+    let effect = if phase == Phase::Rest && text(&part.object, "/kind") == "CustomResourceDefinition" {
+        "deleted, and every AgentRuntime with it"
+    } else {
+        "deleted"
+    };
+    plan.steps.push(delete(phase, part, effect));
+}
+
+/// What we put on something that makes Pods.
+fn workload(plan: &mut Plan, part: &Part) {
+    let object = &part.object;
+    let step = |action, effect: &str| Step {
+        phase: Phase::Workloads,
+        object: title(object),
+        path: part.path.clone(),
+        action,
+        effect: effect.to_owned(),
+    };
+    let uid = text(object, "/metadata/uid");
+    let managed = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let entry = managed.into_iter().flatten().find(|entry| entry["manager"] == keys::MANAGER_ENROLMENT);
+    if let Some(entry) = entry {
+        let identity = json!({
+            "apiVersion": object["apiVersion"], "kind": object["kind"],
+            "metadata": {"name": object["metadata"]["name"], "namespace": object["metadata"]["namespace"], "uid": uid},
+        });
+        let labels = entry["fieldsV1"].to_string().contains(&format!("f:{}", keys::LABEL_TYPE));
+        let effect = match (labels, replaces(object)) {
+            (true, true) => "label and hash are taken off; its Pods roll once and come back without sidecars",
+            (true, false) => {
+                "label and hash are taken off; Pods that are there keep their sidecars until they are replaced"
+            }
+            (false, true) => {
+                "the hash is taken off, the label is yours; its Pods roll once and come back without sidecars"
+            }
+            (false, false) => "the hash is taken off, the label is yours; Pods that are there keep their sidecars",
+        };
+        let manager = keys::MANAGER_ENROLMENT.to_owned();
+        plan.steps.push(step(Action::Release { identity, manager }, effect));
+    }
+    let marks: Vec<&str> = [keys::ANNOTATION_RETRY, keys::ANNOTATION_SUSPENDED]
+        .into_iter()
+        .filter(|key| member(object, "/metadata/annotations", key).is_some())
+        .collect();
+    if marks.is_empty() {
+        return;
+    }
+    let annotations: Map<String, Value> = marks.iter().map(|key| ((*key).to_owned(), Value::Null)).collect();
+    let mut patch = json!({"metadata": {"uid": uid, "annotations": annotations}});
+    let suspended = marks.contains(&keys::ANNOTATION_SUSPENDED);
+    if suspended {
+        patch["spec"] = json!({"suspend": false});
+    }
+    let effect =
+        if suspended { "resumed: it was suspended by us" } else { "a note of ours is taken off; nothing rolls" };
+    plan.steps.push(step(Action::Merge { patch }, effect));
+}
+
+/// A change of the template replaces its Pods.
+pub(super) fn replaces(object: &Value) -> bool {
+    let by_itself = ["Deployment", "StatefulSet", "DaemonSet"].contains(&text(object, "/kind"));
+    let held = object.pointer("/spec/paused") == Some(&Value::Bool(true))
+        || text(object, "/spec/updateStrategy/type") == "OnDelete";
+    by_itself && !held
+}
+
+/// A Pod behind our gate, which nobody takes off any more.
+fn gated(plan: &mut Plan, part: &Part) {
+    let pod = &part.object;
+    let gates = pod.pointer("/spec/schedulingGates").and_then(Value::as_array);
+    let mut gates = gates.into_iter().flatten();
+    if gates.all(|gate| gate["name"] != keys::SCHEDULING_GATE) || !text(pod, "/metadata/deletionTimestamp").is_empty() {
+        return;
+    }
+    let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    if owners.into_iter().flatten().any(|owner| owner["controller"] == true) {
+        plan.steps.push(delete(Phase::GatedPods, part, "deleted; its controller makes another one, without sidecars"));
+    } else {
+        let (namespace, name) = (text(pod, "/metadata/namespace"), text(pod, "/metadata/name"));
+        let why = format!(
+            "it waits behind {} and nobody makes it again; delete it and apply its manifest: kubectl -n {namespace} delete pod {name}",
+            keys::SCHEDULING_GATE
+        );
+        plan.later.push(Kept { object: title(pod), why });
+    }
+}
+
+fn finalizer(plan: &mut Plan, part: &Part) {
+    let object = &part.object;
+    let all: Vec<&str> = object
+        .pointer("/metadata/finalizers")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let others: Vec<&str> = all.iter().copied().filter(|name| *name != keys::FINALIZER).collect();
+    if others.len() == all.len() {
+        return;
+    }
+    let patch = json!({"metadata": {
+        "uid": text(object, "/metadata/uid"),
+        "resourceVersion": text(object, "/metadata/resourceVersion"),
+        "finalizers": if others.is_empty() { Value::Null } else { json!(others) },
+    }});
+    plan.steps.push(Step {
+        phase: Phase::Finalizers,
+        object: title(object),
+        path: part.path.clone(),
+        action: Action::Merge { patch },
+        effect: "its finalizer is taken off; the object stays yours".to_owned(),
+    });
+}
+
+/// A ConfigMap or ServiceAccount that we made in somebody's namespace.
+fn belonging(plan: &mut Plan, part: &Part, found: &Found) {
+    let object = &part.object;
+    let kind = text(object, "/kind");
+    let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
+    if part.edited {
+        let why = format!(
+            "somebody changed it; when you do not need it: kubectl -n {namespace} delete {} {name}",
+            kind.to_lowercase()
+        );
+        return plan.stays.push(Kept { object: title(object), why });
+    }
+    let users: BTreeSet<&str> = found.users_of(kind, namespace, name).collect();
+    if let Some(first) = users.first() {
+        let more = if users.len() > 1 { format!(" and {} more", users.len() - 1) } else { String::new() };
+        let why = format!(
+            "{first}{more} of that namespace still needs it; replace those Pods (kubectl rollout restart), then run uninstall again"
+        );
+        return plan.later.push(Kept { object: title(object), why });
+    }
+    plan.steps.push(delete(Phase::Belongings, part, "deleted: no Pod uses it"));
+}
+
+#[cfg(test)]
+mod tests;

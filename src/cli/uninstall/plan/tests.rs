@@ -1,0 +1,146 @@
+use serde_json::json;
+
+use super::super::found::{Found, Part};
+use super::*;
+
+fn part(object: Value) -> Part {
+    Part { path: format!("/{}", text(&object, "/metadata/name")), object, always_ours: false, edited: false }
+}
+
+fn options(crds: bool) -> Options {
+    Options { operator_namespace: "own".to_owned(), crds }
+}
+
+fn ours(kind: &str, name: &str) -> Part {
+    part(
+        json!({"kind": kind, "metadata": {"name": name, "uid": "u", "labels": {"app.kubernetes.io/managed-by": "drawbridge"}}}),
+    )
+}
+
+fn deployment(fields: Value, strategy: Value) -> Part {
+    part(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "spec": strategy,
+        "metadata": {"name": "w", "namespace": "team1", "uid": "u",
+            "managedFields": [{"manager": "kubectl"}, {"manager": "drawbridge/enrolment", "fieldsV1": fields}]},
+    }))
+}
+
+#[test]
+fn the_order_is_policies_webhooks_operator_workloads_finalizers_and_what_pods_need_last() {
+    let found = Found {
+        parts: ["Lease", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicy"]
+            .map(|kind| ours(kind, kind))
+            .into(),
+        workloads: vec![deployment(json!({"f:kagenti.io/type": {}}), json!({}))],
+        agent_runtimes: vec![part(
+            json!({"kind": "AgentRuntime", "metadata": {"name": "a", "finalizers": ["kagenti.io/cleanup"]}}),
+        )],
+        belongings: vec![part(
+            json!({"kind": "ConfigMap", "metadata": {"name": "envoy-config", "namespace": "team1"}}),
+        )],
+        pods: vec![part(json!({"kind": "Pod", "metadata": {"name": "p", "ownerReferences": [{"controller": true}]},
+            "spec": {"schedulingGates": [{"name": "drawbridge/injection"}]}}))],
+        ..Found::default()
+    };
+    let plan = plan(&found, &options(false));
+    let phases: Vec<Phase> = plan.steps.iter().map(|step| step.phase).collect();
+    assert_eq!(phases, Phase::ALL);
+    assert!(plan.stays.is_empty() && plan.later.is_empty());
+}
+
+#[test]
+fn what_is_a_persons_stays_with_the_reason() {
+    let mut edited = ours("ConfigMap", "kagenti-platform-config");
+    edited.edited = true;
+    let foreign = part(json!({"kind": "Service", "metadata": {"name": "drawbridge-webhook"}}));
+    let definition = ours("CustomResourceDefinition", "agentruntimes.agent.kagenti.dev");
+    let found = Found { parts: vec![edited, foreign, ours("Namespace", "own"), definition], ..Found::default() };
+    let kept = plan(&found, &options(false));
+    assert!(kept.steps.is_empty());
+    let whys: Vec<&str> = kept.stays.iter().map(|one| one.why.as_str()).collect();
+    for (why, says) in whys.iter().zip(["you changed it", "somebody else's", "kubectl delete namespace own", "--crds"])
+    {
+        assert!(why.contains(says), "{why}");
+    }
+    let taken = plan(&found, &options(true));
+    assert_eq!(taken.steps.len(), 1);
+    assert!(taken.steps[0].effect.contains("every AgentRuntime"));
+}
+
+#[test]
+fn a_workload_is_released_and_told_what_becomes_of_its_pods() {
+    let released = |part: Part| {
+        let plan = plan(&Found { workloads: vec![part], ..Found::default() }, &options(false));
+        let [step] = &plan.steps[..] else { panic!("{plan:?}") };
+        let Action::Release { identity, manager } = &step.action else { panic!("{step:?}") };
+        assert_eq!(manager, "drawbridge/enrolment");
+        assert_eq!(
+            identity,
+            &json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w", "namespace": "team1", "uid": "u"}})
+        );
+        step.effect.clone()
+    };
+    let all = json!({"f:spec": {"f:kagenti.io/type": {}}});
+    assert!(released(deployment(all.clone(), json!({}))).contains("label and hash are taken off; its Pods roll once"));
+    assert!(released(deployment(all, json!({"paused": true}))).contains("keep their sidecars"));
+    assert!(released(deployment(json!({}), json!({}))).contains("the label is yours; its Pods roll once"));
+}
+
+#[test]
+fn a_job_that_we_suspended_is_resumed() {
+    let job = part(json!({"kind": "Job", "metadata": {"name": "j", "uid": "u", "annotations": {
+        "kagenti.io/suspended-for-gate": "x", "kagenti.io/retry-for": "y", "mine": "z"}}}));
+    let plan = plan(&Found { workloads: vec![job], ..Found::default() }, &options(false));
+    let Action::Merge { patch } = &plan.steps[0].action else { panic!("{plan:?}") };
+    let gone = json!({"kagenti.io/suspended-for-gate": null, "kagenti.io/retry-for": null});
+    assert_eq!(patch, &json!({"metadata": {"uid": "u", "annotations": gone}, "spec": {"suspend": false}}));
+}
+
+#[test]
+fn only_our_finalizer_goes() {
+    let with = |finalizers: Value| {
+        let object = json!({"kind": "AgentRuntime", "metadata": {"name": "a", "uid": "u", "resourceVersion": "7", "finalizers": finalizers}});
+        plan(&Found { agent_runtimes: vec![part(object)], ..Found::default() }, &options(false)).steps
+    };
+    assert!(with(json!(["theirs"])).is_empty());
+    assert!(with(Value::Null).is_empty());
+    for (before, after) in
+        [(json!(["kagenti.io/cleanup"]), Value::Null), (json!(["a", "kagenti.io/cleanup"]), json!(["a"]))]
+    {
+        let steps = with(before);
+        let Action::Merge { patch } = &steps[0].action else { panic!("{steps:?}") };
+        assert_eq!(patch["metadata"], json!({"uid": "u", "resourceVersion": "7", "finalizers": after}));
+    }
+}
+
+#[test]
+fn what_pods_need_waits_and_what_was_edited_stays() {
+    let config_map = part(json!({"kind": "ConfigMap", "metadata": {"name": "envoy-config", "namespace": "team1"}}));
+    let mut edited = config_map.clone();
+    edited.edited = true;
+    let users = [(
+        ("ConfigMap".to_owned(), "team1".to_owned(), "envoy-config".to_owned()),
+        ["Pod a".to_owned(), "Pod b".to_owned()].into(),
+    )];
+    let used = Found { belongings: vec![config_map], users: users.into(), ..Found::default() };
+    let planned = plan(&used, &options(false));
+    assert!(planned.steps.is_empty());
+    assert!(planned.later[0].why.starts_with("Pod a and 1 more"), "{planned:?}");
+    let planned = plan(&Found { belongings: vec![edited], ..used }, &options(false));
+    assert!(planned.steps.is_empty() && planned.later.is_empty());
+    assert_eq!(planned.stays[0].object, "ConfigMap team1/envoy-config");
+}
+
+#[test]
+fn what_is_left_names_the_refusal_it_met() {
+    let steps = plan(&Found { parts: vec![ours("Deployment", "d")], ..Found::default() }, &options(false)).steps;
+    let done = [super::super::Done {
+        step: steps[0].clone(),
+        outcome: "refused",
+        message: Some("refused (403): no".to_owned()),
+    }];
+    let rest = Plan { steps, ..Plan::default() };
+    assert_eq!(left(&rest, &done), [Kept { object: "Deployment d".to_owned(), why: "refused (403): no".to_owned() }]);
+    assert!(left(&rest, &[])[0].why.contains("once more"));
+    assert!(left(&Plan::default(), &done).is_empty());
+}

@@ -1,0 +1,66 @@
+//! The plan and what came of it, for people.
+
+use std::io::{Result, Write};
+
+use super::Report;
+use super::plan::{Kept, Phase, Plan};
+
+/// The plan, phase by phase.
+pub(super) fn plan(out: &mut dyn Write, plan: &Plan) -> Result<()> {
+    if plan.steps.is_empty() {
+        writeln!(out, "nothing of ours is to be taken away")?;
+    }
+    for (number, phase) in
+        Phase::ALL.into_iter().filter(|phase| plan.steps.iter().any(|step| step.phase == *phase)).enumerate()
+    {
+        writeln!(out, "{}. {}", number + 1, phase.sentence())?;
+        for step in plan.steps.iter().filter(|step| step.phase == phase) {
+            if step.effect == "deleted" {
+                writeln!(out, "   - {}", step.object)?;
+            } else {
+                writeln!(out, "   - {}: {}", step.object, step.effect)?;
+            }
+        }
+    }
+    kept(out, "only once nothing needs it", &plan.later)?;
+    kept(out, "stays", &plan.stays)
+}
+
+/// The plan without `--yes`; with it what came of the plan, which stands above already.
+pub(super) fn report(out: &mut dyn Write, report: &Report) -> Result<()> {
+    match (&report.done, &report.left) {
+        (Some(done), Some(left)) => {
+            let count = |outcome: &str| done.iter().filter(|done| done.outcome == outcome).count();
+            writeln!(
+                out,
+                "\n{} steps done, {} were not needed any more, {} refused",
+                count("done"),
+                count("gone"),
+                count("refused")
+            )?;
+            if left.is_empty() && report.notes.is_empty() {
+                writeln!(
+                    out,
+                    "proof: everything was listed again, and nothing of ours is left but what stays (above)"
+                )?;
+            } else {
+                kept(out, "left", left)?;
+            }
+        }
+        _ => {
+            plan(out, &report.plan)?;
+            if !report.plan.steps.is_empty() {
+                writeln!(out, "\nnothing was changed; with --yes this plan is carried out, in this order")?;
+            }
+        }
+    }
+    report.notes.iter().try_for_each(|note| writeln!(out, "note: {note}; nothing can be said about it"))
+}
+
+fn kept(out: &mut dyn Write, title: &str, all: &[Kept]) -> Result<()> {
+    if all.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{title}:")?;
+    all.iter().try_for_each(|one| writeln!(out, "   - {}: {}", one.object, one.why))
+}
