@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::cluster::watch::Collection;
 use super::cluster::{Answer, Cluster};
 use super::offline::world::World;
-use crate::api::agent_kagenti_dev;
+use crate::api::observed::Kind;
 use crate::domain::keys;
 use crate::domain::workload::{Workload, WorkloadKind};
 
@@ -21,28 +21,27 @@ pub struct Type {
     pub words: &'static [&'static str],
     /// The kind.
     pub kind: WorkloadKind,
-    version: &'static str,
-    plural: &'static str,
+    of: Kind,
 }
 
-const fn kind(words: &'static [&'static str], kind: WorkloadKind, version: &'static str, plural: &'static str) -> Type {
-    Type { words, kind, version, plural }
+const fn kind(words: &'static [&'static str], kind: WorkloadKind, of: Kind) -> Type {
+    Type { words, kind, of }
 }
 
 /// Every kind that is, or makes, Pods.
 pub const TYPES: &[Type] = &[
-    kind(&["pod", "pods", "po"], WorkloadKind::Pod, "v1", "pods"),
-    kind(&["deployment", "deployments", "deploy"], WorkloadKind::Deployment, "v1", "deployments"),
-    kind(&["statefulset", "statefulsets", "sts"], WorkloadKind::StatefulSet, "v1", "statefulsets"),
-    kind(&["daemonset", "daemonsets", "ds"], WorkloadKind::DaemonSet, "v1", "daemonsets"),
-    kind(&["replicaset", "replicasets", "rs"], WorkloadKind::ReplicaSet, "v1", "replicasets"),
-    kind(&["job", "jobs"], WorkloadKind::Job, "v1", "jobs"),
-    kind(&["cronjob", "cronjobs", "cj"], WorkloadKind::CronJob, "v1", "cronjobs"),
-    kind(&["sandbox", "sandboxes"], WorkloadKind::Sandbox, "v1alpha1", "sandboxes"),
+    kind(&["pod", "pods", "po"], WorkloadKind::Pod, Kind::Pod),
+    kind(&["deployment", "deployments", "deploy"], WorkloadKind::Deployment, Kind::Deployment),
+    kind(&["statefulset", "statefulsets", "sts"], WorkloadKind::StatefulSet, Kind::StatefulSet),
+    kind(&["daemonset", "daemonsets", "ds"], WorkloadKind::DaemonSet, Kind::DaemonSet),
+    kind(&["replicaset", "replicasets", "rs"], WorkloadKind::ReplicaSet, Kind::ReplicaSet),
+    kind(&["job", "jobs"], WorkloadKind::Job, Kind::Job),
+    kind(&["cronjob", "cronjobs", "cj"], WorkloadKind::CronJob, Kind::CronJob),
+    kind(&["sandbox", "sandboxes"], WorkloadKind::Sandbox, Kind::Sandbox),
 ];
 
 /// The kind, as manifests spell it.
-pub const AGENT_RUNTIME: &str = "AgentRuntime";
+pub const AGENT_RUNTIME: &str = Kind::AgentRuntime.as_str();
 /// What people call an AgentRuntime.
 pub const AGENT_RUNTIME_WORDS: &[&str] = &["agentruntime", "agentruntimes", "agentrt", "art"];
 
@@ -62,26 +61,24 @@ impl Type {
     /// Its objects in that namespace, or in all.
     #[must_use]
     pub fn collection(&self, namespace: &str) -> Collection {
-        Collection {
-            group: self.kind.group(),
-            version: self.version,
-            kind: self.kind.as_str(),
-            plural: self.plural,
-            namespace: namespace.to_owned(),
-        }
+        collection(self.of, namespace)
+    }
+}
+
+fn collection(kind: Kind, namespace: &str) -> Collection {
+    Collection {
+        group: kind.group(),
+        version: kind.version(),
+        kind: kind.as_str(),
+        plural: kind.plural(),
+        namespace: namespace.to_owned(),
     }
 }
 
 /// The AgentRuntimes of a namespace, or of all.
 #[must_use]
 pub fn agent_runtimes(namespace: &str) -> Collection {
-    Collection {
-        group: agent_kagenti_dev::GROUP,
-        version: "v1alpha1",
-        kind: AGENT_RUNTIME,
-        plural: "agentruntimes",
-        namespace: namespace.to_owned(),
-    }
+    collection(Kind::AgentRuntime, namespace)
 }
 
 /// Gives the world everything a decision about Pods of that namespace depends on.
