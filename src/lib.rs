@@ -4,11 +4,11 @@
 //! (the table is held by `tests/architecture.rs`):
 //!
 //! ```text
-//! domain ─► api ─► config ─► admission          pure: no I/O, no clock, no async
-//!                                │
-//!                 controllers, runtime           working: watches, writes, sockets
-//!                                │
-//!                               cli              wiring and people
+//! domain ─► api ─► config ─► build ─► admission    pure: no I/O, no clock, no async
+//!                                         │
+//!                          controllers, runtime    working: watches, writes, sockets
+//!                                         │
+//!                                        cli       wiring and people
 //! ```
 //!
 //! The promise everything else serves is one function:
@@ -16,6 +16,7 @@
 
 pub mod admission;
 pub mod api;
+pub mod build;
 pub mod cli;
 pub mod config;
 pub mod controllers;

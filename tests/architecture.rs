@@ -15,14 +15,15 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("domain", &["domain"]),
     ("api", &["domain", "api"]),
     ("config", &["domain", "api", "config"]),
-    ("admission", &["domain", "api", "config", "admission"]),
-    ("controllers", &["domain", "api", "config", "admission", "controllers"]),
-    ("runtime", &["domain", "api", "config", "admission", "runtime"]),
-    ("cli", &["domain", "api", "config", "admission", "controllers", "runtime", "cli"]),
+    ("build", &["domain", "api", "config", "build"]),
+    ("admission", &["domain", "api", "config", "build", "admission"]),
+    ("controllers", &["domain", "api", "config", "build", "admission", "controllers"]),
+    ("runtime", &["domain", "api", "config", "build", "admission", "runtime"]),
+    ("cli", &["domain", "api", "config", "build", "admission", "controllers", "runtime", "cli"]),
 ];
 
 /// Rooms without I/O, clock, environment or async.
-const PURE: &[&str] = &["domain", "api", "config", "admission"];
+const PURE: &[&str] = &["domain", "api", "config", "build", "admission"];
 
 /// Files of working rooms that are pure all the same: plans.
 const PURE_FILE_NAMES: &[&str] = &["plan.rs"];

@@ -96,6 +96,23 @@ reasons! {
     ServiceAccountPending, Denied, "the workload's ServiceAccount is not there yet; the controller will try again";
     ServiceAccountConflict, Denied, "a ServiceAccount of the workload's name exists and is not ours";
     OwnerPending, Denied, "the Job that owns the Pod is not known yet; the controller will try again";
+    FieldRequired, Denied, "a field that is needed is absent or empty";
+    FieldInvalid, Denied, "a field has a value that is not allowed";
+    DuplicateName, Denied, "two entries of a list have one name";
+    CredentialInText, Denied, "a field that everybody may read contains a credential";
+    TemplateMissing, Denied, "there is no pipeline template for the mode";
+    TemplateInvalid, Denied, "the pipeline template cannot be used";
+    StepMissing, Denied, "the ConfigMap of a step does not exist";
+    StepInvalid, Denied, "the ConfigMap of a step cannot be used";
+    StepDrift, Denied, "the ConfigMap of a step has changed since the build was reviewed";
+    ParameterMissing, Denied, "a parameter that is needed has no value";
+    ParameterLocked, Denied, "the pipeline of the mode does not let builds set this parameter";
+    PlaceholderUnknown, Denied, "a placeholder of the template names nothing that has a value";
+    ReferenceInvalid, Denied, "a reference $(...) names something that is not there when it is read";
+    WorkspaceUnknown, Denied, "a step needs a workspace that nothing fills";
+    GatedMode, Denied, "modes preprod and prod take steps and settings from the platform's template only";
+    RunTooLarge, Denied, "the composed run is larger than what can be stored";
+    LockdownViolated, Denied, "the Agent asks for rights that the platform's lock-down does not grant";
     NotReady, Denied, "this replica has not read the cluster yet";
     DeadlineExceeded, Denied, "the answer could not be given in the time the API server allows";
     Overloaded, Denied, "too many reviews are waiting";
@@ -126,4 +143,14 @@ reasons! {
     AuthorityRepaired, Warning, "the certificate authority's Secret was damaged and has been put back";
     AuthorityRefused, Warning, "the certificate authority's Secret is somebody else's and cannot be used";
     BundleOverwritten, Warning, "somebody else took our certificate authority out of a webhook configuration";
+    ParameterUnused, Warning, "no step of the pipeline declares this parameter";
+    DerivedOverridden, Warning, "a parameter replaces a value that another field of the object gives";
+    MovingReference, Warning, "a revision or tag can mean something else tomorrow";
+    GuardMissing, Warning, "a step reads the result of a step that may be skipped, and would then be skipped silently";
+    MetadataDropped, Warning, "a label or annotation is not passed on, because its domain is reserved";
+    SpellingAmbiguous, Warning, "a value without quotes means different things to different readers of YAML";
+    RegistrySecretAbsent, Warning, "a step expects a registry Secret and the build names none";
+    LockdownRelaxed, Warning, "the Agent gives up a part of the lock-down";
+    PortUnmatched, Warning, "a port of the Service leads to no port of the agent's container";
+    BuildUnknown, Warning, "the AgentBuild that is to give the image does not exist yet";
 }

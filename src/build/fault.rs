@@ -1,0 +1,196 @@
+//! What is wrong, and what deserves attention: facts that webhook, controller and command line print alike.
+
+use std::fmt;
+
+use crate::domain::reason::Reason;
+
+/// How much of a value is repeated in a message, in characters.
+const SEEN_LIMIT: usize = 80;
+/// How many faults one answer prints.
+const PRINTED_FAULTS: usize = 40;
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The code that travels everywhere.
+    pub reason: Reason,
+    /// Where: `spec.source.sourceRevision`, or `ConfigMap ns/name: steps[0].image`.
+    pub path: String,
+    /// What is wrong there: the rest of a sentence that begins with the path, without a full stop.
+    pub sentence: String,
+    /// The value seen, shortened and with control characters made visible; never a credential.
+    pub seen: Option<String>,
+    /// What to do about it, without a full stop.
+    pub remedy: String,
+}
+
+impl Fault {
+    /// A fault at `path`.
+    #[must_use]
+    pub fn new(
+        reason: Reason,
+        path: impl Into<String>,
+        sentence: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { reason, path: path.into(), sentence: sentence.into(), seen: None, remedy: remedy.into() }
+    }
+
+    /// A field that is absent or empty.
+    #[must_use]
+    pub fn required(path: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(Reason::FieldRequired, path, "is required", remedy)
+    }
+
+    /// A field whose value is not allowed.
+    #[must_use]
+    pub fn invalid(path: impl Into<String>, sentence: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(Reason::FieldInvalid, path, sentence, remedy)
+    }
+
+    /// The same fault, showing what was there.
+    #[must_use]
+    pub fn seeing(mut self, value: &str) -> Self {
+        self.seen = Some(shown(value));
+        self
+    }
+}
+
+/// A text as messages repeat it: quoted, shortened, control characters escaped.
+#[must_use]
+pub fn shown(value: &str) -> String {
+    let mut head: String = value.chars().take(SEEN_LIMIT).collect();
+    let length = value.chars().count();
+    if length > SEEN_LIMIT {
+        head.push('…');
+        return format!("{head:?}, {length} characters");
+    }
+    format!("{head:?}")
+}
+
+impl fmt::Display for Fault {
+    /// `path sentence (seen: value). What to do: remedy.`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.path, self.sentence)?;
+        if let Some(seen) = &self.seen {
+            write!(f, " (seen: {seen})")?;
+        }
+        write!(f, ". What to do: {}.", self.remedy)
+    }
+}
+
+/// Something that works and deserves attention.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Which warning.
+    pub reason: Reason,
+    /// Where.
+    pub path: String,
+    /// What, and what to do: one or two sentences.
+    pub text: String,
+}
+
+impl Note {
+    /// A note about `path`.
+    #[must_use]
+    pub fn new(reason: Reason, path: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { reason, path: path.into(), text: text.into() }
+    }
+}
+
+impl fmt::Display for Note {
+    /// `Code: path: text`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.reason.code(), self.path, self.text)
+    }
+}
+
+/// Everything that was found, in the order in which it was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// What is wrong with the object.
+    pub faults: Vec<Fault>,
+    /// What is wrong with ConfigMaps that the object refers to, or between them and the object. The ConfigMap may be
+    /// put right without touching the object: a review warns of these, a build does not start with them.
+    pub content: Vec<Fault>,
+    /// What deserves attention.
+    pub notes: Vec<Note>,
+}
+
+impl Findings {
+    /// Adds a fault of the object.
+    pub fn fault(&mut self, fault: Fault) {
+        if !self.faults.contains(&fault) {
+            self.faults.push(fault);
+        }
+    }
+
+    /// Adds a fault of the ConfigMaps.
+    pub fn content(&mut self, fault: Fault) {
+        if !self.content.contains(&fault) {
+            self.content.push(fault);
+        }
+    }
+
+    /// Adds a note; each is said once.
+    pub fn note(&mut self, note: Note) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Whether a fault names this path.
+    #[must_use]
+    pub fn blames(&self, path: &str) -> bool {
+        self.faults.iter().any(|fault| fault.path == path)
+    }
+
+    /// Takes over what another look found.
+    pub fn extend(&mut self, other: Findings) {
+        other.faults.into_iter().for_each(|fault| self.fault(fault));
+        other.content.into_iter().for_each(|fault| self.content(fault));
+        other.notes.into_iter().for_each(|note| self.note(note));
+    }
+}
+
+/// Faults as one text: one per line, each beginning with its path.
+#[must_use]
+pub fn printed(faults: &[Fault]) -> String {
+    let mut lines: Vec<String> = faults.iter().take(PRINTED_FAULTS).map(ToString::to_string).collect();
+    if faults.len() > PRINTED_FAULTS {
+        lines.push(format!("and {} more", faults.len() - PRINTED_FAULTS));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fault, Findings, printed, shown};
+
+    #[test]
+    fn a_fault_is_a_sentence_that_begins_with_its_path() {
+        let fault = Fault::required("spec.source.sourceRepository", "name the repository");
+        assert_eq!(fault.to_string(), "spec.source.sourceRepository is required. What to do: name the repository.");
+        let fault = Fault::invalid("spec.mode", "is not a mode", "write dev").seeing("staging\n");
+        assert_eq!(fault.to_string(), "spec.mode is not a mode (seen: \"staging\\n\"). What to do: write dev.");
+    }
+
+    #[test]
+    fn long_values_and_long_lists_are_cut() {
+        assert_eq!(shown("x"), "\"x\"");
+        assert!(shown(&"x".repeat(1 << 20)).len() < 150);
+        let faults: Vec<_> = (0..1000).map(|i| Fault::required(format!("spec.a[{i}]"), "write it")).collect();
+        let text = printed(&faults);
+        assert_eq!(text.lines().count(), 41);
+        assert!(text.ends_with("and 960 more"));
+    }
+
+    #[test]
+    fn the_same_thing_is_said_once() {
+        let mut findings = Findings::default();
+        findings.fault(Fault::required("a", "b"));
+        findings.fault(Fault::required("a", "b"));
+        assert_eq!(findings.faults.len(), 1);
+        assert!(findings.blames("a") && !findings.blames("b"));
+    }
+}

@@ -1,0 +1,100 @@
+//! Names of what is made for a build, and the identity of its inputs (`spec/agent-and-agentbuild.md` 9.2).
+
+use serde_json::json;
+
+use super::digest;
+use super::request::BuildRequest;
+
+/// Longest name of a PipelineRun, and longest value of a label.
+pub const LABEL_LIMIT: usize = 63;
+/// Longest name of most objects.
+pub const NAME_LIMIT: usize = 253;
+/// Longest tag of an image.
+const TAG_LIMIT: usize = 128;
+/// Digits of the hash that ends a shortened name.
+const SUFFIX_DIGITS: usize = 8;
+
+/// The name itself when it fits, else its beginning and a hash of all of it: equal names stay equal, others differ.
+#[must_use]
+pub fn fit(name: &str, limit: usize) -> String {
+    if name.len() <= limit {
+        return name.to_owned();
+    }
+    let hash = &digest::of_bytes(name.as_bytes())[..SUFFIX_DIGITS];
+    format!("{}-{hash}", cut(name, limit - SUFFIX_DIGITS - 1))
+}
+
+/// The first `limit` bytes, without ending in what may not stand before a dash.
+fn cut(name: &str, limit: usize) -> &str {
+    let mut end = limit.min(name.len());
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name[..end].trim_end_matches(['-', '.', '_'])
+}
+
+/// What identifies the inputs of a build: 64 hexadecimal digits.
+#[must_use]
+pub fn build_hash(request: &BuildRequest) -> String {
+    digest::of_json(&json!({"uid": request.owner.uid, "inputs": request.identity}))
+}
+
+/// What tells one attempt at these inputs from another: 10 hexadecimal digits.
+#[must_use]
+pub fn attempt_hash(build_hash: &str, attempt: u32) -> String {
+    digest::of_bytes(format!("{build_hash}/{attempt}").as_bytes())[..10].to_owned()
+}
+
+/// Name of the PipelineRun; a label value, too.
+#[must_use]
+pub fn run_name(build: &str, attempt_hash: &str) -> String {
+    format!("{}-{attempt_hash}", fit(build, LABEL_LIMIT - 1 - attempt_hash.len()))
+}
+
+/// Name of the claim.
+#[must_use]
+pub fn claim_name(build: &str, suffix: &str) -> String {
+    format!("{}{suffix}", fit(build, NAME_LIMIT - suffix.len()))
+}
+
+/// Tag that a gated pipeline pushes before its gates: the hash always survives.
+#[must_use]
+pub fn candidate_tag(tag: &str, attempt_hash: &str) -> String {
+    let end = format!("-candidate-{attempt_hash}");
+    format!("{}{end}", &tag[..tag.len().min(TAG_LIMIT - end.len())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{attempt_hash, candidate_tag, claim_name, fit, run_name};
+    use crate::build::syntax;
+
+    /// Case C16: a name of 48 characters, and longer ones that no webhook saw.
+    #[test]
+    fn case_c16_run_names_fit_and_stay_apart() {
+        let hash = attempt_hash("x", 1);
+        for length in [1, 47, 48, 49, 52, 53, 63, 200, 253] {
+            let name = run_name(&"a".repeat(length), &hash);
+            assert!(name.len() <= 63 && syntax::is_label(&name) && syntax::is_label_value(&name), "{name}");
+            assert!(syntax::is_subdomain(&claim_name(&"a".repeat(length), "-workspace")));
+        }
+        assert_eq!(run_name("weather-build", "3f9c1a7be2"), "weather-build-3f9c1a7be2");
+        let (one, other) = ("a".repeat(60), format!("{}b", "a".repeat(59)));
+        assert_ne!(run_name(&one, &hash), run_name(&other, &hash));
+        assert!(!fit("aaaa-----------------------------------------------bbbbbbbbbbbbbbbbb", 50).contains("--"));
+    }
+
+    #[test]
+    fn attempts_have_names_of_their_own() {
+        assert_ne!(attempt_hash("h", 1), attempt_hash("h", 2));
+        assert_ne!(attempt_hash("h", 1), attempt_hash("i", 1));
+        assert_eq!(attempt_hash("h", 1).len(), 10);
+    }
+
+    #[test]
+    fn a_candidate_tag_is_a_tag_and_keeps_its_hash() {
+        assert_eq!(candidate_tag("v0.0.1", "3f9c1a7be2"), "v0.0.1-candidate-3f9c1a7be2");
+        let long = candidate_tag(&"t".repeat(128), "3f9c1a7be2");
+        assert!(syntax::is_tag(&long) && long.ends_with("-candidate-3f9c1a7be2"));
+    }
+}

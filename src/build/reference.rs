@@ -1,0 +1,177 @@
+//! Tekton's references `$(…)` in a text.
+//!
+//! In: any text. Out: every reference in it, in order, parsed as far as Tekton would. Promise: what this module does
+//! not find, Tekton does not replace: each `$(` counts, closed or not, quoted or not.
+
+/// One `$(…)` in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occurrence<'t> {
+    /// As written, with its brackets.
+    pub text: &'t str,
+    /// What it refers to.
+    pub target: Target<'t>,
+}
+
+/// What a reference refers to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target<'t> {
+    /// `tasks.<task>.results.<result>`.
+    Result {
+        /// The task.
+        task: &'t str,
+        /// Its result.
+        result: &'t str,
+        /// Which part of it.
+        part: Part<'t>,
+    },
+    /// `params.<name>`.
+    Param {
+        /// The parameter.
+        name: &'t str,
+        /// Which part of it.
+        part: Part<'t>,
+    },
+    /// `context.pipelineRun.name`, `.namespace` or `.uid`.
+    Run,
+    /// Anything else, also what is not closed.
+    Other,
+}
+
+/// Which part of a value a reference takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part<'t> {
+    /// The value, a string.
+    Whole,
+    /// `[*]`: all of a list or object.
+    All,
+    /// `[n]`: one element of a list.
+    Element,
+    /// `.key`: one member of an object.
+    Member(&'t str),
+}
+
+/// Whether a text contains anything that Tekton might take for a reference.
+#[must_use]
+pub fn mentions(text: &str) -> bool {
+    text.contains("$(")
+}
+
+/// Every reference in a text, in order.
+#[must_use]
+pub fn in_text(text: &str) -> Vec<Occurrence<'_>> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("$(") {
+        let from = &rest[start..];
+        match from.find(')') {
+            Some(end) => {
+                found.push(Occurrence { text: &from[..=end], target: target(&from[2..end]) });
+                rest = &from[2..];
+            }
+            None => {
+                found.push(Occurrence { text: from, target: Target::Other });
+                break;
+            }
+        }
+    }
+    found
+}
+
+fn target(inner: &str) -> Target<'_> {
+    if let Some(rest) = inner.strip_prefix("tasks.") {
+        return task_result(rest).unwrap_or(Target::Other);
+    }
+    if let Some(rest) = inner.strip_prefix("params") {
+        return accessor(rest).map_or(Target::Other, |(name, part)| Target::Param { name, part });
+    }
+    match inner {
+        "context.pipelineRun.name" | "context.pipelineRun.namespace" | "context.pipelineRun.uid" => Target::Run,
+        _ => Target::Other,
+    }
+}
+
+fn task_result(rest: &str) -> Option<Target<'_>> {
+    let (task, rest) = rest.split_once('.')?;
+    let rest = rest.strip_prefix("results")?;
+    let (result, part) = accessor(rest)?;
+    is_word(task).then_some(Target::Result { task, result, part })
+}
+
+/// `.name` or `['name']` or `["name"]`, then the part.
+fn accessor(rest: &str) -> Option<(&str, Part<'_>)> {
+    if let Some(dotted) = rest.strip_prefix('.') {
+        let end = dotted.find(['.', '[']).unwrap_or(dotted.len());
+        let (name, tail) = dotted.split_at(end);
+        return Some((name, part(tail)?)).filter(|(name, _)| is_word(name));
+    }
+    let (quote, quoted) = match rest.strip_prefix("['") {
+        Some(quoted) => ("']", quoted),
+        None => ("\"]", rest.strip_prefix("[\"")?),
+    };
+    let (name, tail) = quoted.split_once(quote)?;
+    Some((name, part(tail)?)).filter(|(name, _)| name.split('.').all(is_word))
+}
+
+fn part(tail: &str) -> Option<Part<'_>> {
+    match tail {
+        "" => Some(Part::Whole),
+        "[*]" => Some(Part::All),
+        _ => match tail.strip_prefix('.') {
+            Some(key) => is_word(key).then_some(Part::Member(key)),
+            None => {
+                let index = tail.strip_prefix('[')?.strip_suffix(']')?;
+                (!index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit())).then_some(Part::Element)
+            }
+        },
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Part, Target, in_text, mentions};
+
+    #[test]
+    fn what_is_found_and_how_it_is_read() {
+        let result = |task, result, part| Target::Result { task, result, part };
+        let param = |name, part| Target::Param { name, part };
+        for (text, expected) in [
+            ("$(tasks.a.results.b)", result("a", "b", Part::Whole)),
+            ("$(tasks.a-1.results['b.c'])", result("a-1", "b.c", Part::Whole)),
+            ("$(tasks.a.results[\"b\"][*])", result("a", "b", Part::All)),
+            ("$(tasks.a.results.b[0])", result("a", "b", Part::Element)),
+            ("$(tasks.a.results.b.c)", result("a", "b", Part::Member("c"))),
+            ("$(params.x)", param("x", Part::Whole)),
+            ("$(params['a.b'])", param("a.b", Part::Whole)),
+            ("$(params.x[*])", param("x", Part::All)),
+            ("$(context.pipelineRun.uid)", Target::Run),
+            ("$(context.pipeline.name)", Target::Other),
+            ("$(tasks.a.status)", Target::Other),
+            ("$(tasks.a.results.b.c.d)", Target::Other),
+            ("$(params.a.b.c)", Target::Other),
+            ("$(params)", Target::Other),
+            ("$(FOO)", Target::Other),
+            ("$()", Target::Other),
+            ("$(tasks.a.results.b", Target::Other),
+            ("$(tasks.a.results.b[x])", Target::Other),
+        ] {
+            let found = in_text(text);
+            assert_eq!(found.len(), 1, "{text}");
+            assert_eq!(found[0].target, expected, "{text}");
+        }
+        assert!(in_text("no reference, $HOME, $ (x)").is_empty());
+        assert!(mentions("a$(b") && !mentions("$[b]"));
+    }
+
+    #[test]
+    fn several_and_nested_references_are_all_seen() {
+        let found = in_text("$(params.a)-$$(params.b)");
+        assert_eq!(found.iter().map(|one| one.text).collect::<Vec<_>>(), ["$(params.a)", "$(params.b)"]);
+        let nested = in_text("$(tasks.$(params.a).results.b)");
+        assert!(nested.iter().any(|one| one.target == Target::Other));
+        assert!(nested.iter().any(|one| matches!(one.target, Target::Param { name: "a", .. })));
+    }
+}

@@ -1,0 +1,73 @@
+//! What the platform decides about all builds and agents.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::domain::keys;
+
+/// How an Agent's lock-down is kept (`spec/agent-and-agentbuild.md` 4.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Lockdown {
+    /// What a user relaxes stays, with a warning.
+    #[default]
+    Default,
+    /// What relaxes it is refused.
+    Enforce,
+}
+
+/// Settings of the platform, as admission and composition read them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Namespace of the operator: its ConfigMaps are the platform's own.
+    pub operator_namespace: String,
+    /// Further namespaces whose templates and steps any build may name; `kagenti-system` always counts.
+    pub pipeline_namespaces: BTreeSet<String>,
+    /// Whether `http://` repositories are allowed.
+    pub insecure_git: bool,
+    /// Whether steps outside the operator's namespace may be privileged and mount node paths.
+    pub privileged_steps: bool,
+    /// Whether the cluster assigns users and groups itself.
+    pub openshift: bool,
+    /// How the lock-down of agents is kept.
+    pub lockdown: Lockdown,
+    /// ConfigMap of the build's namespace with further certificate authorities under `ca.crt`.
+    pub trust_bundle: Option<String>,
+    /// Environment of build Pods, such as proxy variables.
+    pub environment: BTreeMap<String, String>,
+    /// Node selector of build Pods.
+    pub node_selector: BTreeMap<String, String>,
+    /// Tolerations of build Pods.
+    pub tolerations: Vec<Value>,
+    /// Resources of each task.
+    pub resources: Option<Value>,
+}
+
+impl Settings {
+    /// The built-in settings of an operator in that namespace.
+    #[must_use]
+    pub fn new(operator_namespace: impl Into<String>) -> Self {
+        Self {
+            operator_namespace: operator_namespace.into(),
+            pipeline_namespaces: BTreeSet::new(),
+            insecure_git: false,
+            privileged_steps: false,
+            openshift: false,
+            lockdown: Lockdown::Default,
+            trust_bundle: None,
+            environment: BTreeMap::new(),
+            node_selector: BTreeMap::new(),
+            tolerations: Vec::new(),
+            resources: None,
+        }
+    }
+
+    /// Whether a build in `own` may take templates and steps from `namespace`.
+    #[must_use]
+    pub fn allows_pipeline_namespace(&self, namespace: &str, own: &str) -> bool {
+        namespace == self.operator_namespace
+            || namespace == own
+            || namespace == keys::OPERATOR_NAMESPACE
+            || self.pipeline_namespaces.contains(namespace)
+    }
+}

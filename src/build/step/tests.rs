@@ -1,0 +1,140 @@
+//! Bad TaskSpecs, each with its fault.
+
+use super::{Kind, parse};
+use crate::build::fault::printed;
+
+fn faults(text: &str) -> String {
+    parse("ns/x", text, false).err().map(|faults| printed(&faults)).unwrap_or_default()
+}
+
+#[test]
+fn what_is_refused_and_how_it_is_named() {
+    let over = |count: usize| {
+        let steps: Vec<_> = (0..count).map(|index| format!("{{name: s{index}, image: i}}")).collect();
+        format!("steps: [{}]", steps.join(", "))
+    };
+    for (text, path) in [
+        ("steps: [", "task-spec.yaml"),
+        ("- a", "task-spec.yaml"),
+        ("", "task-spec.yaml"),
+        ("params: []", "task-spec.yaml has no steps"),
+        ("steps: {}", "steps is not a list"),
+        ("steps: [x]", "steps[0] is not a mapping"),
+        ("apiVersion: tekton.dev/v1\nkind: Task\nspec: {}\nsteps: [{image: i}]", "apiVersion"),
+        ("resources: {}\nsteps: [{image: i}]", "resources is no member"),
+        ("steps: [{image: i, resources: {}}]", "steps[0].resources"),
+        ("stepTemplate: {resources: {}}\nsteps: [{image: i}]", "stepTemplate.resources"),
+        ("steps: [{image: i}]\nsidecars: [{image: i, resources: {}}]", "sidecars[0].resources"),
+        ("steps: [{image: i, tty: true}]", "steps[0].tty"),
+        ("steps: [{image: i, Script: x}]", "steps[0].Script is spelt in another case"),
+        ("Steps: [{image: i}]", "write steps"),
+        ("steps: [{name: a}]", "steps[0].image is required"),
+        ("steps: [{image: i, script: x, command: [y]}]", "steps[0].script stands together with command"),
+        ("steps: [{name: A b, image: i}]", "steps[0].name"),
+        ("steps: [{name: a, image: i}, {name: a, image: i}]", "steps[1].name is there twice"),
+        ("steps: [{ref: {name: x}}]", "steps[0].ref"),
+        (&over(1000), "steps has 1000 entries"),
+        ("params: [{name: 1a}]\nsteps: [{image: i}]", "params[0].name"),
+        ("params: [{name: a}, {name: a}]\nsteps: [{image: i}]", "params[1].name is there twice"),
+        ("params: [{name: a, type: number}]\nsteps: [{image: i}]", "params[0].type"),
+        (
+            "params: [{name: a, type: array, default: x}]\nsteps: [{image: i}]",
+            "params[0].default does not fit type array",
+        ),
+        ("params: [{name: a, default: [[x]]}]\nsteps: [{image: i}]", "params[0].default[0] is a list"),
+        ("params: [{name: a.b, type: object, properties: {k: {type: string}}}]\nsteps: [{image: i}]", "has a dot"),
+        ("results: [{name: -a}]\nsteps: [{image: i}]", "results[0].name"),
+        ("results: [{name: a}, {name: a}]\nsteps: [{image: i}]", "results[1].name is there twice"),
+        ("workspaces: [{name: foo}]\nsteps: [{image: i}]", "workspaces[0].name needs a workspace"),
+        ("workspaces: [{name: source}, {name: source}]\nsteps: [{image: i}]", "workspaces[1].name is there twice"),
+        (
+            "volumes: [{name: v, hostPath: {path: /}}]\nsteps: [{image: i}]",
+            "volumes[0].hostPath takes files of the node",
+        ),
+        (
+            "volumes: [{name: v, emptyDir: {}}, {name: v, emptyDir: {}}]\nsteps: [{image: i}]",
+            "volumes[1].name is there twice",
+        ),
+        (
+            "volumes: [{name: tekton-internal-x, emptyDir: {}}]\nsteps: [{image: i}]",
+            "volumes[0].name begins as Tekton's",
+        ),
+        (&mount("/workspace/source/"), "steps[0].volumeMounts[0].mountPath is where a workspace is mounted"),
+        (&mount("/tekton/bin"), "lies in Tekton's own folder"),
+        (&mount("/tekton"), "lies in Tekton's own folder"),
+        (&mount(""), "mountPath is required"),
+        ("steps: [{image: i, volumeMounts: [{name: gone, mountPath: /x}]}]", "is no volume of the TaskSpec"),
+        (
+            "workspaces: [{name: artifacts, mountPath: /out}]\nvolumes: [{name: v, emptyDir: {}}]\nsteps: [{image: i, volumeMounts: [{name: v, mountPath: /out/}]}]",
+            "is where a workspace is mounted",
+        ),
+        (
+            "volumes: [{name: v, emptyDir: {}}]\nsteps: [{image: i, volumeMounts: [{name: v, mountPath: /a}, {name: v, mountPath: /a/}]}]",
+            "is mounted twice",
+        ),
+        ("params: [{name: l, type: array}]\nsteps: [{image: i, script: 'echo $(params.l[*])'}]", "takes parameter l"),
+        ("params: [{name: l, type: array}]\nsteps: [{image: i, args: ['x$(params.l[*])']}]", "takes parameter l"),
+        ("params: [{name: t}]\nsteps: [{image: i, args: ['$(params.t[*])']}]", "takes parameter t"),
+        ("steps: [{image: i, script: 'echo > $(results.r.path)'}]", "names result r"),
+        ("steps: [{image: i, workingDir: $(workspaces.source.path)}]", "names workspace source"),
+        (
+            "volumes: [{name: v, secret: {secretName: s, defaultMode: 0400}}]\nsteps: [{image: i}]",
+            "volumes[0].secret.defaultMode",
+        ),
+        ("steps: [{image: i}]\nsidecars: [{name: s}]", "sidecars[0].image is required"),
+    ] {
+        let told = faults(text);
+        assert!(told.contains(path) && told.contains("ConfigMap ns/x: "), "{text:.120} gave {told:?}, not {path}");
+    }
+}
+
+fn mount(path: &str) -> String {
+    format!(
+        "volumes: [{{name: v, emptyDir: {{}}}}]\nsteps: [{{image: i, volumeMounts: [{{name: v, mountPath: '{path}'}}]}}]"
+    )
+}
+
+#[test]
+fn what_is_accepted() {
+    for text in [
+        "steps: [{image: i}]",
+        "stepTemplate: {image: i}\nsteps: [{script: x}]",
+        "steps: [{image: i, script: 'x=$(date); echo $(cat /etc/hostname)'}]",
+        "params: [{name: l, type: array, default: [a, 1]}]\nsteps: [{image: i, args: [a, '$(params.l[*])', '$(params.l[0])']}]",
+        "results: [{name: r.x}]\nsteps: [{image: i, script: \"echo > $(results['r.x'].path)\"}]",
+        "workspaces: [{name: registry-auth, optional: true}]\nsteps: [{image: i, env: [{name: A, value: $(workspaces.registry-auth.bound)}]}]",
+        "volumes: [{name: v, emptyDir: {}}]\nsteps: [{image: i, volumeMounts: [{name: v, mountPath: /tekton/home/x}]}]",
+        "volumes: [{name: v, secret: {secretName: $(params.registry-secret)}}]\nparams: [{name: registry-secret, default: x}]\nsteps: [{image: i, volumeMounts: [{name: v, mountPath: /v}]}]",
+        "workspaces: []\nsteps: [{image: i}]",
+    ] {
+        assert_eq!(faults(text), "", "{text}");
+    }
+}
+
+#[test]
+fn everything_wrong_is_told_at_once() {
+    let told = faults("params: [{name: 1a}]\nworkspaces: [{name: foo}]\nsteps: [{name: A, resources: {}}]");
+    assert_eq!(told.lines().count(), 5, "{told}");
+}
+
+#[test]
+fn what_composition_reads() {
+    let step = parse(
+        "ns/x",
+        "params: [{name: a, default: [x]}, {name: b}]\nresults: [{name: IMAGE_URL}]\nsteps: [{image: i, args: [$(params.c), $(params.b)]}]",
+        false,
+    )
+    .unwrap();
+    assert_eq!(step.param("a").map(|param| param.kind), Some(Kind::List));
+    assert!(step.param("b").is_some_and(|param| param.default.is_none()));
+    assert_eq!(step.propagated.iter().collect::<Vec<_>>(), [(&"c".to_owned(), &"steps[0].args[0]".to_owned())]);
+    assert!(step.reports_image());
+}
+
+#[test]
+fn large_texts_are_refused_and_not_feared() {
+    let told = faults(&format!("description: {}\nsteps: [{{image: i}}]", "x".repeat(1 << 20)));
+    assert!(told.contains("more than the 1048576 that are read"), "{told:.200}");
+    let told = faults(&"[".repeat(100_000));
+    assert!(told.contains("nested deeper") || told.contains("recursion limit"), "{told:.200}");
+}

@@ -1,0 +1,164 @@
+//! The templates and steps that ConfigMaps hold, parsed once: what reviews and compositions read.
+//!
+//! In: ConfigMaps as the watches see them (or files, or the built-in catalogue). Out: look-ups without I/O. A
+//! ConfigMap that cannot be used keeps its faults and serves nothing; its last good content is not served, because a
+//! build must be what its ConfigMaps say.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::digest;
+use super::fault::Fault;
+use super::step::{self, Step};
+use super::template::{self, Template};
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+
+/// A ConfigMap, as far as builds read it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConfigMapText {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its `data`.
+    pub data: BTreeMap<String, String>,
+}
+
+/// A template ConfigMap.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TemplateEntry {
+    /// `namespace/name`.
+    pub config_map: String,
+    /// First twelve digits of the SHA-256 of its text.
+    pub hash: String,
+    /// The template, or why it is none.
+    pub template: Result<Template, Vec<Fault>>,
+}
+
+/// A step ConfigMap.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepEntry {
+    /// SHA-256 of its text; empty when it has none.
+    pub hash: String,
+    /// The step, or why it is none.
+    pub step: Result<Step, Vec<Fault>>,
+}
+
+/// The steps of one namespace, by name of their ConfigMap.
+pub type Steps = BTreeMap<String, Arc<StepEntry>>;
+
+/// Everything known.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TemplatesView {
+    operator_namespace: String,
+    privileged_steps: bool,
+    templates: BTreeMap<String, BTreeMap<String, Arc<TemplateEntry>>>,
+    steps: BTreeMap<String, Steps>,
+}
+
+impl TemplatesView {
+    /// Nothing, yet. Steps outside `operator_namespace` may be privileged only with `privileged_steps`.
+    #[must_use]
+    pub fn new(operator_namespace: impl Into<String>, privileged_steps: bool) -> Self {
+        Self { operator_namespace: operator_namespace.into(), privileged_steps, ..Self::default() }
+    }
+
+    /// The view of these ConfigMaps; what is neither template nor step is left out.
+    #[must_use]
+    pub fn with(mut self, config_maps: impl IntoIterator<Item = ConfigMapText>) -> Self {
+        config_maps.into_iter().for_each(|config_map| self.insert(&config_map));
+        self
+    }
+
+    /// Reads a ConfigMap, in place of the one of that name.
+    pub fn insert(&mut self, config_map: &ConfigMapText) {
+        self.remove(&config_map.namespace, &config_map.name);
+        let full = format!("{}/{}", config_map.namespace, config_map.name);
+        if let Some(mode) = config_map.name.strip_prefix(keys::PREFIX_TEMPLATE) {
+            let entry = template_entry(&full, config_map.data.get(keys::KEY_TEMPLATE));
+            self.templates.entry(config_map.namespace.clone()).or_default().insert(mode.to_owned(), Arc::new(entry));
+            return;
+        }
+        let own = config_map.namespace == self.operator_namespace;
+        let labelled = config_map.labels.get(keys::LABEL_STEP).is_some_and(|value| value == keys::LABEL_STEP_VALUE);
+        let text = config_map.data.get(keys::KEY_TASK_SPEC);
+        if labelled || (own && text.is_some()) {
+            let entry = step_entry(&full, &config_map.name, text, own || self.privileged_steps);
+            self.steps
+                .entry(config_map.namespace.clone())
+                .or_default()
+                .insert(config_map.name.clone(), Arc::new(entry));
+        }
+    }
+
+    /// Forgets a ConfigMap.
+    pub fn remove(&mut self, namespace: &str, name: &str) {
+        if let Some(mode) = name.strip_prefix(keys::PREFIX_TEMPLATE)
+            && let Some(templates) = self.templates.get_mut(namespace)
+        {
+            templates.remove(mode);
+            if templates.is_empty() {
+                self.templates.remove(namespace);
+            }
+        }
+        if let Some(steps) = self.steps.get_mut(namespace) {
+            steps.remove(name);
+            if steps.is_empty() {
+                self.steps.remove(namespace);
+            }
+        }
+    }
+
+    /// The namespace that a build means: `kagenti-system` is the operator's own when it holds nothing itself.
+    #[must_use]
+    pub fn namespace<'a>(&'a self, written: &'a str) -> &'a str {
+        let empty = !self.templates.contains_key(written) && !self.steps.contains_key(written);
+        if written == keys::OPERATOR_NAMESPACE && empty { &self.operator_namespace } else { written }
+    }
+
+    /// The template of a mode.
+    #[must_use]
+    pub fn template(&self, namespace: &str, mode: &str) -> Option<&Arc<TemplateEntry>> {
+        self.templates.get(self.namespace(namespace))?.get(mode)
+    }
+
+    /// The modes that have a template there, in order.
+    pub fn modes(&self, namespace: &str) -> impl Iterator<Item = &str> {
+        self.templates.get(self.namespace(namespace)).into_iter().flat_map(|modes| modes.keys().map(String::as_str))
+    }
+
+    /// The steps there.
+    #[must_use]
+    pub fn steps(&self, namespace: &str) -> &Steps {
+        static NONE: Steps = BTreeMap::new();
+        self.steps.get(self.namespace(namespace)).unwrap_or(&NONE)
+    }
+}
+
+fn template_entry(full: &str, text: Option<&String>) -> TemplateEntry {
+    let Some(text) = text else {
+        let sentence = format!("not found in ConfigMap {full}");
+        let path = format!("ConfigMap {full}: {}", keys::KEY_TEMPLATE);
+        let remedy = "give the ConfigMap that key, or install the template that Drawbridge ships";
+        let template = Err(vec![Fault::new(Reason::TemplateInvalid, path, sentence, remedy)]);
+        return TemplateEntry { config_map: full.to_owned(), hash: String::new(), template };
+    };
+    let hash = digest::of_bytes(text.as_bytes())[..12].to_owned();
+    TemplateEntry { config_map: full.to_owned(), hash, template: template::parse(full, text) }
+}
+
+fn step_entry(full: &str, name: &str, text: Option<&String>, trusted: bool) -> StepEntry {
+    let Some(text) = text else {
+        let sentence = format!("not found in ConfigMap {name}");
+        let path = format!("ConfigMap {full}: {}", keys::KEY_TASK_SPEC);
+        let fault = Fault::new(Reason::StepInvalid, path, sentence, "give the ConfigMap that key, with a TaskSpec");
+        return StepEntry { hash: String::new(), step: Err(vec![fault]) };
+    };
+    StepEntry { hash: digest::of_bytes(text.as_bytes()), step: step::parse(full, text, trusted) }
+}
+
+#[cfg(test)]
+mod tests;
