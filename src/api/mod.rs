@@ -1,6 +1,8 @@
-//! Wire types: our custom resources, the admission review envelope and the few foreign objects that our bindings lack.
+//! Wire types: our custom resources, the admission review envelope, Events, and the few foreign objects that our bindings
+//! lack.
 
 pub mod agent_kagenti_dev;
+pub mod event;
 pub mod foreign;
 pub mod observed;
 pub mod review;

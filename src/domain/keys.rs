@@ -224,6 +224,8 @@ pub const PATH_EXPLAIN: &str = "/explain-workloads-authbridge";
 pub const MANAGER_AUTHORITY: &str = "drawbridge/authority";
 /// Field manager of `caBundle` in webhook configurations.
 pub const MANAGER_BUNDLE: &str = "drawbridge/bundle";
+/// Who reports Events about certificates.
+pub const MANAGER_CERTIFICATES: &str = "drawbridge/certificates";
 
 /// Whether a label or annotation of a workload is one that enrolment reads or writes.
 #[must_use]

@@ -143,6 +143,7 @@ reasons! {
     AuthorityRepaired, Warning, "the certificate authority's Secret was damaged and has been put back";
     AuthorityRefused, Warning, "the certificate authority's Secret is somebody else's and cannot be used";
     BundleOverwritten, Warning, "somebody else took our certificate authority out of a webhook configuration";
+    BundleUnpublished, Warning, "our certificate authority could not be written into a webhook configuration";
     ParameterUnused, Warning, "no step of the pipeline declares this parameter";
     DerivedOverridden, Warning, "a parameter replaces a value that another field of the object gives";
     MovingReference, Warning, "a revision or tag can mean something else tomorrow";

@@ -37,6 +37,8 @@ pub struct Request {
     pub user: String,
     /// The user's groups.
     pub groups: Vec<String>,
+    /// Which token of the user, or which certificate: tells processes with the same user apart. Empty when unknown.
+    pub credential: String,
     /// The `User-Agent` header.
     pub user_agent: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
@@ -238,6 +240,8 @@ struct User {
     username: String,
     #[serde(default)]
     groups: Vec<String>,
+    #[serde(default)]
+    extra: HashMap<String, Vec<String>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -291,9 +295,11 @@ fn read(line: &[u8]) -> Result<Line> {
 
 fn request(line: Line, position: u64) -> Request {
     let object = line.object_ref.unwrap_or_default();
+    let credential = line.user.extra.get("authentication.kubernetes.io/credential-id").map(|ids| ids.concat());
     Request {
         user: line.user.username,
         groups: line.user.groups,
+        credential: credential.unwrap_or_default(),
         user_agent: line.user_agent,
         verb: line.verb,
         uri: line.uri,

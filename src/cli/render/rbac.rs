@@ -16,9 +16,9 @@ use crate::domain::keys;
 /// Which process asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// `serve --roles webhook`: reads, and keeps its certificate authority.
+    /// `serve --roles webhook`: reads.
     Webhook,
-    /// `serve --roles controllers`: writes while it holds the Lease.
+    /// `serve --roles controllers`: writes while it holds the Lease, and makes the certificate authority at first start.
     Controllers,
 }
 
@@ -71,33 +71,32 @@ pub struct Right {
     pub verbs: &'static [&'static str],
 }
 
-/// A right to keep the certificate of the webhook and to publish who signs it (`runtime::certs`).
-const fn certificate(role: Role, scope: Scope, (group, resource): (&'static str, &'static str)) -> Right {
-    Right { role, scope, group, resource, name: None, verbs: &["get", "list", "watch"] }
-}
-
 const SECRETS: (&str, &str) = ("", "secrets");
 const MUTATING: (&str, &str) = ("admissionregistration.k8s.io", "mutatingwebhookconfigurations");
 const VALIDATING: (&str, &str) = ("admissionregistration.k8s.io", "validatingwebhookconfigurations");
 
-/// What certificates need: whichever replica is first makes the authority, controllers publish it.
+/// What certificates need (`runtime::certs`): everyone reads the authority and who trusts it; controllers make, change
+/// and publish it.
 fn certificates() -> Vec<Right> {
-    let mut rights = Vec::new();
-    for role in Role::ALL {
-        let authority = certificate(role, Scope::Own, SECRETS);
-        let keep: &[&str] = &["get", "list", "watch", "update"];
-        rights.push(Right { name: Some(keys::SECRET_AUTHORITY), verbs: keep, ..authority.clone() });
-        rights.push(Right { verbs: &["create"], ..authority });
-        for resource in [MUTATING, VALIDATING] {
-            let read = certificate(role, Scope::Cluster, resource);
-            let read = Right { name: Some(keys::WEBHOOK_CONFIGURATION), ..read };
-            rights.push(match role {
-                Role::Webhook => read,
-                Role::Controllers => Right { verbs: &["get", "list", "watch", "patch"], ..read },
-            });
-        }
-    }
-    rights
+    let secret = |role, name, verbs| {
+        let (group, resource) = SECRETS;
+        Right { role, scope: Scope::Own, group, resource, name, verbs }
+    };
+    let configuration = |role, (group, resource), verbs| {
+        let name = Some(keys::WEBHOOK_CONFIGURATION);
+        Right { role, scope: Scope::Cluster, group, resource, name, verbs }
+    };
+    let (read, authority) = (&["get", "list", "watch"], Some(keys::SECRET_AUTHORITY));
+    let (webhook, controllers) = (Role::Webhook, Role::Controllers);
+    vec![
+        secret(webhook, authority, read),
+        configuration(webhook, MUTATING, read),
+        configuration(webhook, VALIDATING, read),
+        secret(controllers, authority, &["get", "list", "watch", "update"]),
+        secret(controllers, None, &["create"]),
+        configuration(controllers, MUTATING, &["get", "list", "watch", "patch"]),
+        configuration(controllers, VALIDATING, &["get", "list", "watch", "patch"]),
+    ]
 }
 
 /// Everything the code asks for in that failure mode.

@@ -16,12 +16,12 @@ use crate::cli::render::FailureMode;
 use crate::controllers::{self, ControllerMetrics, Deps};
 use crate::domain::keys;
 use crate::runtime::certs::{
-    CertManagerSecret, CertManagerSecretConfig, CertificateMetrics, Context, Files, Lifetimes, Publication, Publisher,
-    Resolver, SelfManaged, SelfManagedConfig,
+    CertManagerSecret, CertManagerSecretConfig, CertificateMetrics, Context, Events, Files, Lifetimes, Listener,
+    Publication, Publisher, Resolver, SelfManaged, SelfManagedConfig,
 };
 use crate::runtime::config_watch::{self, ConfigMetrics, ConfigWatch, Settings};
 use crate::runtime::health::{Latch, Readiness};
-use crate::runtime::leader::{self, Times};
+use crate::runtime::leader::{self, Times, Writer};
 use crate::runtime::routes::Reviews;
 use crate::runtime::server::{self, Limits, Server, tls};
 use crate::runtime::shutdown::{Phase, Shutdown};
@@ -61,6 +61,12 @@ struct Sockets {
     webhook: Option<TcpListener>,
     probes: TcpListener,
     metrics: Option<TcpListener>,
+}
+
+/// A candidate for the Lease.
+struct Elected {
+    writer: Writer,
+    terms: watch::Receiver<Option<u64>>,
 }
 
 /// Where the certificate comes from, ready to run.
@@ -103,21 +109,47 @@ impl Wiring {
     pub(super) fn start(self) -> anyhow::Result<Running> {
         let mut running = Running { finishing: Tasks::new(), endless: Tasks::new() };
         let resolver = Resolver::new();
-        let (source, publisher) = self.certificates(&resolver)?;
+        let elected = if self.has(Role::Controllers) { Some(self.start_election(&mut running)?) } else { None };
+        let listener = elected.as_ref().map(|elected| self.start_events(&mut running, &elected.writer));
+        let (source, publisher) = self.certificates(&resolver, elected.as_ref(), listener)?;
         self.start_certificates(&mut running, source, publisher, &resolver);
-        self.start_cluster(&mut running)?;
+        self.start_cluster(&mut running, elected)?;
         self.start_servers(running, resolver)
     }
 
-    /// The source and its publisher, in every role: the webhook serves the certificate and may not write webhook
-    /// configurations, the controllers may and publish what the webhook waits for.
-    fn certificates(&self, resolver: &Arc<Resolver>) -> anyhow::Result<(Source, Option<Publisher>)> {
+    /// Enters the election that decides whose controllers write.
+    fn start_election(&self, running: &mut Running) -> anyhow::Result<Elected> {
+        let (leadership, candidacy) =
+            leader::candidacy(self.client.clone(), &self.args.namespace, &identity(), Times::default());
+        let writer = leadership.writer(&self.config)?;
+        let terms = leadership.terms();
+        running.endless.spawn("leadership-metric", never_fails(count_terms(self.metrics.clone(), terms.clone())));
+        let stop = self.shutdown.clone();
+        let candidacy = candidacy.run(async move { stop.reached(Phase::Draining).await });
+        running.finishing.spawn("leader", never_fails(candidacy));
+        Ok(Elected { writer, terms })
+    }
+
+    /// Notices about certificates become Events where this process may write some; else they stand in the log.
+    fn start_events(&self, running: &mut Running, writer: &Writer) -> Listener {
+        let (listener, events) = Events::new(writer.clone());
+        running.finishing.spawn("certificate-events", never_fails(events.run(self.shutdown.clone())));
+        listener
+    }
+
+    /// The source and its publisher, in every role: the webhook serves the certificate and only reads; the controllers
+    /// keep the authority and publish what the webhook waits for, while they lead.
+    fn certificates(
+        &self,
+        resolver: &Arc<Resolver>,
+        elected: Option<&Elected>,
+        listener: Option<Listener>,
+    ) -> anyhow::Result<(Source, Option<Publisher>)> {
         let mut counters = None;
         self.metrics.register(|registry: &mut Registry| counters = Some(CertificateMetrics::register(registry)));
         let counters = counters.context("metrics of certificates")?;
         let clock = Arc::new(clock::now);
-        // Notices are logged and counted where they arise; nobody else listens.
-        let context = Context::new(clock, counters, Arc::new(|_| {}));
+        let context = Context::new(clock, counters, listener.unwrap_or_else(|| Arc::new(|_| {})));
         let flags = &self.args.certificates;
         let (namespace, service) = (self.args.namespace.clone(), keys::SERVICE_WEBHOOK.to_owned());
         if let Some(folder) = &flags.webhook_cert_path {
@@ -128,11 +160,19 @@ impl Wiring {
         if let Some(name) = flags.webhook_cert_secret.clone() {
             let config = CertManagerSecretConfig { namespace, name, service, settle: SETTLE };
             let (source, publisher) = CertManagerSecret::new(&self.client, config, resolver.clone(), context);
+            let publisher = match elected {
+                Some(elected) => publisher.writing(elected.writer.clone()),
+                None => publisher,
+            };
             return Ok((Source::CertManager(Box::new(source)), Some(publisher)));
         }
         let lifetimes = Lifetimes::new(flags.cert_lifetime.millis(), flags.ca_lifetime.millis());
         let config = SelfManagedConfig { namespace, service, extra_names: Vec::new(), lifetimes };
         let (source, publisher) = SelfManaged::new(&self.client, config, resolver.clone(), context);
+        let (source, publisher) = match elected.map(|elected| elected.writer.clone()) {
+            Some(writer) => (source.writing(writer.clone()), publisher.writing(writer)),
+            None => (source, publisher),
+        };
         Ok((Source::Own(Box::new(source)), Some(publisher)))
     }
 
@@ -161,11 +201,10 @@ impl Wiring {
             let latch = self.readiness.latch("bundle");
             release_when(finishing, &self.shutdown, publisher.publication(), published, latch);
         }
-        let publisher = if self.has(Role::Controllers) { publisher } else { publisher.observing() };
         finishing.spawn("bundle", never_fails(publisher.run(shutdown)));
     }
 
-    fn start_cluster(&self, running: &mut Running) -> anyhow::Result<()> {
+    fn start_cluster(&self, running: &mut Running, elected: Option<Elected>) -> anyhow::Result<()> {
         let gate = self.args.failure_mode == FailureMode::Gate;
         let needs = match (self.has(Role::Controllers), gate) {
             (false, _) => Needs::Admission,
@@ -184,17 +223,10 @@ impl Wiring {
             needs,
             metrics: watches,
         });
-        if let Some(feed) = stores.feed.take() {
+        if let (Some(feed), Some(Elected { writer, terms })) = (stores.feed.take(), elected) {
             let metrics = ControllerMetrics::default();
             self.metrics.register(|registry| metrics.register(registry));
-            let (leadership, candidacy) =
-                leader::candidacy(self.client.clone(), &self.args.namespace, &identity(), Times::default());
-            let writer = leadership.writer(&self.config)?;
-            let terms = leadership.terms();
-            running.endless.spawn("leadership-metric", never_fails(count_terms(self.metrics.clone(), terms.clone())));
-            let stop = self.shutdown.clone();
-            let candidacy = candidacy.run(async move { stop.reached(Phase::Draining).await });
-            running.finishing.spawn("leader", never_fails(candidacy));
+            let writer = writer.client();
             let published = stores.published.clone();
             let deps = Deps { writer, feed, published, terms, operator_namespace, metrics };
             running.endless.spawn("controllers", never_fails(controllers::run(deps, gate)));

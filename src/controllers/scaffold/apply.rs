@@ -12,12 +12,10 @@ use kube::core::params::GetParams;
 use serde_json::{Value, json};
 
 use super::plan::{Controller, Op, Report};
+use crate::api::event::Regarding;
 use crate::api::observed::wire::Raw;
 use crate::api::observed::{Change, Key, Kind};
 use crate::domain::keys;
-
-/// Longest Event message, in bytes.
-const LONGEST_MESSAGE: usize = 1024;
 
 /// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -150,35 +148,15 @@ async fn tell(client: &Client, manager: &str, report: &Report, op: &Op) -> Resul
 }
 
 fn event(manager: &str, report: &Report) -> Value {
-    use sha2::{Digest, Sha256};
-    let mut end = report.message.len().min(LONGEST_MESSAGE);
-    while !report.message.is_char_boundary(end) {
-        end -= 1;
-    }
-    let message = &report.message[..end];
-    let mut digest = Sha256::new();
-    for part in [&report.uid, report.reason.code(), message] {
-        digest.update(part.as_bytes());
-        digest.update([0]);
-    }
-    let digest: String = digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    // 253 bytes are allowed in all; the digest alone makes the name unique.
-    let about: String = report.about.name.chars().take(200).collect();
-    let now = jiff::Timestamp::now();
-    let second = format!("{now:.0}");
-    typed(
-        Kind::Event,
-        json!({
-            "metadata": {"name": format!("{about}.{digest}"), "namespace": &*report.about.namespace},
-            "involvedObject": {
-                "apiVersion": report.kind.api_version(), "kind": report.kind.as_str(), "uid": report.uid,
-                "name": &*report.about.name, "namespace": &*report.about.namespace,
-            },
-            "type": "Warning", "reason": report.reason.code(), "message": message,
-            "source": {"component": manager}, "reportingComponent": manager, "reportingInstance": "",
-            "firstTimestamp": second, "lastTimestamp": second, "count": 1,
-        }),
-    )
+    let about = Regarding {
+        api_version: report.kind.api_version(),
+        kind: report.kind.as_str().to_owned(),
+        namespace: report.about.namespace.to_string(),
+        name: report.about.name.to_string(),
+        uid: report.uid.clone(),
+    };
+    let moment = format!("{:.0}", jiff::Timestamp::now());
+    crate::api::event::warning(manager, &about, (report.reason, &report.message), &moment)
 }
 
 fn failed(op: &Op, error: kube::Error) -> ApplyError {

@@ -12,6 +12,8 @@ use jiff::Timestamp;
 use super::expiry::Threshold;
 use super::metrics::{CertificateMetrics, Part};
 use super::root::{Millis, Root};
+use crate::api::event::Regarding;
+use crate::domain::keys;
 use crate::domain::reason::Reason;
 
 /// Reads the wall clock: [`crate::runtime::clock::now`], or any day a test likes.
@@ -20,8 +22,11 @@ pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 /// Something a person should hear of. [`fmt::Display`] gives the whole sentence: what, where, why, what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// The reason code: `CertificateExpiring`, `AuthorityRepaired`, `AuthorityRefused` or `BundleOverwritten`.
+    /// The reason code: `CertificateExpiring`, `AuthorityRepaired`, `AuthorityRefused`, `BundleOverwritten` or
+    /// `BundleUnpublished`.
     pub reason: Reason,
+    /// The object it is about: the Secret, or the webhook configuration.
+    pub about: Regarding,
     /// What happened, where, and what to do.
     pub message: String,
 }
@@ -32,8 +37,31 @@ impl fmt::Display for Notice {
     }
 }
 
-/// Receives notices, for Events and conditions. Must not block.
+/// Receives notices; see [`super::Events`]. Must not block.
 pub type Listener = Arc<dyn Fn(&Notice) + Send + Sync>;
+
+/// A Secret, as the object of a notice.
+pub(super) fn secret(namespace: &str, name: &str, uid: Option<String>) -> Regarding {
+    let uid = uid.unwrap_or_default();
+    Regarding {
+        api_version: "v1".to_owned(),
+        kind: "Secret".to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        uid,
+    }
+}
+
+/// One of our webhook configurations, as the object of a notice.
+pub(super) fn configuration(kind: &str, uid: Option<String>) -> Regarding {
+    Regarding {
+        api_version: "admissionregistration.k8s.io/v1".to_owned(),
+        kind: kind.to_owned(),
+        namespace: String::new(),
+        name: keys::WEBHOOK_CONFIGURATION.to_owned(),
+        uid: uid.unwrap_or_default(),
+    }
+}
 
 /// Clock, metrics and listener, shared by clones.
 #[derive(Clone)]
@@ -65,15 +93,16 @@ impl Context {
     }
 
     /// Logs the notice and hands it to the listener.
-    pub fn notify(&self, reason: Reason, message: String) {
+    pub fn notify(&self, reason: Reason, about: Regarding, message: String) {
         tracing::warn!(reason = reason.code(), "{message}");
-        (self.listener)(&Notice { reason, message });
+        (self.listener)(&Notice { reason, about, message });
     }
 
     /// Tells of an approaching expiry: gauge, log and notice.
-    pub fn expiring(&self, part: Part, certificate: &Root, threshold: Threshold) {
+    pub fn expiring(&self, part: Part, about: Regarding, certificate: &Root, threshold: Threshold) {
         self.notify(
             Reason::CertificateExpiring,
+            about,
             format!(
                 "the webhook's {} {} {} ({}) and was not renewed in time: {}",
                 part.words(),

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
 
-use super::context::Context;
+use super::context::{self, Context};
 use super::expiry::Announcements;
 use super::metrics::Part;
 use super::pair::{Pair, PairError};
@@ -132,7 +132,8 @@ impl Files {
     /// Judges one reading.
     fn take(&mut self, reading: Result<Reading, String>, now: Millis) {
         if let Some(threshold) = self.announcements.next(&self.leaf, now) {
-            self.context.expiring(Part::Provided, &self.leaf, threshold);
+            let about = context::configuration("MutatingWebhookConfiguration", None);
+            self.context.expiring(Part::Provided, about, &self.leaf, threshold);
         }
         if reading.as_ref().is_ok_and(|reading| *reading == self.served) {
             self.candidate = None;

@@ -15,16 +15,21 @@
 //! published together before anything depends on the new one, and a root goes only when it has expired); the API server
 //! being away changes nothing; steady state sends nothing but watches.
 //!
-//! Wiring: make a [`Resolver`] and a [`Context`]; make one source; spawn `run` of the source and of its
-//! [`Publisher`]. Readiness: `resolver.served()` is `Some`, and `publisher.publication()` has been `Published` (files
-//! have no publisher: whoever provides them publishes).
+//! Wiring: make a [`Resolver`] and a [`Context`]; make one source; give the source and its [`Publisher`] a
+//! [`crate::runtime::leader::Writer`] where this process may write (`writing`); spawn `run` of both. Readiness:
+//! `resolver.served()` is `Some`, and `publisher.publication()` has been `Published` (files have no publisher: whoever
+//! provides them publishes).
 //!
-//! Rights needed in the operator's namespace: Secrets `create`; on Secret `drawbridge-webhook-ca` `get, list, watch,
-//! update`; on both webhook configurations of our name `get, list, watch, patch`.
+//! Who writes what: with a writer, the holder of the Lease changes the Secret and publishes, and any process creates the
+//! Secret where there is none (see [`authority`]); without one, nothing is written. Rights needed in the operator's
+//! namespace: on Secret `drawbridge-webhook-ca` `get, list, watch`, on both webhook configurations of our name the same;
+//! with a writer also Secrets `create`, that Secret `update`, both configurations `patch`, and Events `get, create` here
+//! and in namespace `default`, where Events about the configurations belong.
 
 pub mod authority;
 pub mod bundle;
 mod context;
+mod events;
 mod expiry;
 mod files;
 mod metrics;
@@ -32,6 +37,7 @@ mod pair;
 mod resolver;
 mod root;
 mod secret;
+mod source;
 mod trust;
 mod wanted;
 mod watched;
@@ -39,6 +45,7 @@ mod watched;
 pub use authority::{Lifetimes, SelfManaged, SelfManagedConfig};
 pub use bundle::{Publication, Publisher};
 pub use context::{Clock, Context, Listener, Notice};
+pub use events::Events;
 pub use expiry::Threshold;
 pub use files::{Files, FilesError};
 pub use metrics::{CertificateMetrics, Part};

@@ -13,20 +13,20 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Secret;
+use kube::Client;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::watch_object;
-use kube::{Api, Client};
-use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use super::bundle::Publisher;
-use super::context::Context;
+use super::context::{self, Context};
 use super::expiry::Announcements;
 use super::metrics::Part;
 use super::pair::{Pair, PairError};
 use super::resolver::Resolver;
 use super::root::{Fingerprint, Millis, Root, RootCertificate, read_bundle};
-use super::trust::{Observed, Trust};
+use super::source::Source;
+use super::trust::Trust;
 use super::wanted::Wanted;
 use crate::runtime::shutdown::{Phase, Shutdown};
 
@@ -68,13 +68,9 @@ impl Provided {
 
 /// A source that follows a Secret. Spawn [`CertManagerSecret::run`] and the [`Publisher`]'s.
 pub struct CertManagerSecret {
-    api: Api<Secret>,
+    source: Source,
     config: CertManagerSecretConfig,
-    resolver: Arc<Resolver>,
-    context: Context,
-    observed: watch::Receiver<Observed>,
-    wanted: watch::Sender<Wanted>,
-    trust: Trust,
+    uid: Option<String>,
     served: Option<Provided>,
     candidate: Option<Provided>,
     announcements: Announcements,
@@ -97,24 +93,14 @@ impl CertManagerSecret {
     ) -> (CertManagerSecret, Publisher) {
         let service = (config.service.clone(), config.namespace.clone());
         let publisher = Publisher::new(client.clone(), service, context.clone()).by_agreement();
-        let source = CertManagerSecret {
-            api: Api::namespaced(client.clone(), &config.namespace),
-            config,
-            resolver,
-            context,
-            observed: publisher.observed(),
-            wanted: publisher.wanted(),
-            trust: Trust::default(),
-            served: None,
-            candidate: None,
-            announcements: Announcements::default(),
-        };
-        (source, publisher)
+        let source = Source::new(client, &config.namespace, &publisher, resolver, context);
+        let announcements = Announcements::default();
+        (CertManagerSecret { source, config, uid: None, served: None, candidate: None, announcements }, publisher)
     }
 
     /// Works until the process closes.
     pub async fn run(mut self, shutdown: Shutdown) {
-        let mut secrets = pin!(watch_object(self.api.clone(), &self.config.name).default_backoff());
+        let mut secrets = pin!(watch_object(self.source.api.clone(), &self.config.name).default_backoff());
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut closing = pin!(shutdown.reached(Phase::Closing));
@@ -126,7 +112,7 @@ impl CertManagerSecret {
                     Ok(secret) => self.see(secret.as_ref()),
                     Err(error) => tracing::warn!(%error, secret = self.config.name, "the certificate's Secret cannot be watched; serving the last good pair"),
                 },
-                Ok(()) = self.observed.changed() => {}
+                () = self.source.changed() => {}
                 _ = tick.tick() => {}
             }
         }
@@ -141,8 +127,9 @@ impl CertManagerSecret {
             );
             return;
         };
-        self.context.metrics.read();
-        let now = self.context.now();
+        self.uid.clone_from(&secret.metadata.uid);
+        self.source.context.metrics.read();
+        let now = self.source.context.now();
         let provided = Provided::read(secret).and_then(|provided| {
             let better = self.served.as_ref().is_some_and(|served| !served.pair.leaf.expired(now));
             if provided.pair.leaf.expired(now) && better { Err(PairError::Expired) } else { Ok(provided) }
@@ -150,7 +137,7 @@ impl CertManagerSecret {
         match provided {
             Ok(provided) => self.candidate = Some(provided),
             Err(error) => {
-                self.context.metrics.read_failed();
+                self.source.context.metrics.read_failed();
                 tracing::warn!(
                     %error,
                     namespace = self.config.namespace,
@@ -162,31 +149,27 @@ impl CertManagerSecret {
     }
 
     fn turn(&mut self) {
-        let now = self.context.now();
-        self.trust.observe(&self.observed.borrow_and_update(), now);
+        let now = self.source.observe();
         if let Some(candidate) = &self.candidate
-            && may_switch(self.served.as_ref(), candidate, &self.trust, self.config.settle, now)
+            && may_switch(self.served.as_ref(), candidate, &self.source.trust, self.config.settle, now)
         {
-            self.resolver.store(&candidate.pair, candidate.fingerprints());
-            self.context.metrics.in_use(Part::Provided, &candidate.pair.leaf);
+            self.source.resolver.store(&candidate.pair, candidate.fingerprints());
+            self.source.context.metrics.in_use(Part::Provided, &candidate.pair.leaf);
             tracing::info!(certificate = %candidate.pair.leaf.fingerprint, "serving a new certificate from the Secret");
             self.served = self.candidate.take();
         }
-        let mut wanted = Wanted { first: true, ..Wanted::default() };
+        let mut wanted = Wanted::default();
         for provided in [self.candidate.as_ref(), self.served.as_ref()].into_iter().flatten() {
             provided.roots.iter().for_each(|certificate| wanted.add(certificate));
         }
         wanted.serving = self.served.as_ref().map(Provided::fingerprints).unwrap_or_default();
-        self.wanted.send_if_modified(|known| {
-            let changed = *known != wanted;
-            *known = wanted;
-            changed
-        });
+        self.source.want(wanted);
         let leaf: Option<Root> = self.served.as_ref().map(|served| served.pair.leaf);
         if let Some(leaf) = leaf
             && let Some(threshold) = self.announcements.next(&leaf, now)
         {
-            self.context.expiring(Part::Provided, &leaf, threshold);
+            let about = context::secret(&self.config.namespace, &self.config.name, self.uid.clone());
+            self.source.context.expiring(Part::Provided, about, &leaf, threshold);
         }
     }
 }

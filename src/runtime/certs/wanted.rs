@@ -9,8 +9,6 @@ pub(super) struct Wanted {
     pub(super) roots: Vec<RootCertificate>,
     /// Those that what is being served depends on.
     pub(super) serving: Vec<Fingerprint>,
-    /// Whether this replica made the change: it then writes at once, and the others give it a moment.
-    pub(super) first: bool,
 }
 
 impl Wanted {

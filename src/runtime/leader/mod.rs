@@ -76,11 +76,50 @@ impl Leadership {
     ///
     /// # Errors
     /// When `config` cannot be used.
-    pub fn writer(&self, config: &Config) -> Result<Client, ClientError> {
-        client::writing(config, &self.fence).map_err(|source| ClientError::Unusable {
+    pub fn writer(&self, config: &Config) -> Result<Writer, ClientError> {
+        let client = client::writing(config, &self.fence).map_err(|source| ClientError::Unusable {
             server: config.cluster_url.to_string(),
             source: Box::new(source),
-        })
+        })?;
+        Ok(Writer { client, leadership: self.clone() })
+    }
+}
+
+/// The writing client, together with what tells whether it would be let through. Clones share the fence.
+#[derive(Clone)]
+pub struct Writer {
+    client: Client,
+    leadership: Leadership,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("leadership", &self.leadership).finish_non_exhaustive()
+    }
+}
+
+impl Writer {
+    /// The fenced client.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Whether this process leads now. Ask before planning a write; the client asks again.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        self.leadership.leads()
+    }
+}
+
+/// Waits until this process begins or ceases to lead; for ever without a writer, or when the candidacy has ended.
+pub async fn turned(writer: &mut Option<Writer>) {
+    let changed = match writer {
+        Some(writer) => writer.leadership.terms.changed().await,
+        None => std::future::pending().await,
+    };
+    if changed.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -219,7 +219,9 @@ impl ControlPlane {
     }
 
     fn access(&self, user: &str, credential: &Credential<'_>) -> Result<Access> {
-        let folder = self.layout.file("");
+        // A folder each: the processes of one user are told apart by their tokens.
+        let folder = self.layout.file(&format!("access-{}", self.names.fetch_add(1, Ordering::Relaxed)));
+        std::fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
         Access::write(&folder, &self.server(), &self.authority(), user, credential)
     }
 

@@ -3,6 +3,11 @@
 //! Every turn of the loop makes one plan from what is known now and carries it out: a leaf at once (it needs nothing
 //! but memory), a change of the Secret as one request in the background. So an API server that hangs or is away never
 //! delays the renewal of a leaf.
+//!
+//! Who writes: a process without a [`Writer`] (role webhook) never does. With one, the Secret is *changed* by the holder
+//! of the Lease only, through the fenced client. *Creation* stands outside of the fence on purpose: it succeeds only
+//! where there is nothing, so of any number of racing, stale or resumed processes one makes the authority and the others
+//! read it; and a first start need not wait for an election.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -13,7 +18,6 @@ use k8s_openapi::api::core::v1::Secret as SecretObject;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, ResourceExt as _};
-use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::content;
@@ -22,16 +26,18 @@ use super::plan::{
     self, Authority as _, Change, Complaint, Facts, Generations, Leaf, Lifetimes, Plan, Secret, SecretStep,
 };
 use super::store::{self, WriteError, Written};
+use crate::api::event::Regarding;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::runtime::certs::bundle::Publisher;
-use crate::runtime::certs::context::Context;
+use crate::runtime::certs::context::{self, Context};
 use crate::runtime::certs::expiry::Announcements;
 use crate::runtime::certs::metrics::{Part, SecretOutcome};
 use crate::runtime::certs::resolver::Resolver;
-use crate::runtime::certs::trust::{Observed, Trust};
+use crate::runtime::certs::source::Source;
 use crate::runtime::certs::wanted::Wanted;
 use crate::runtime::certs::watched::newer;
+use crate::runtime::leader::{Writer, turned};
 use crate::runtime::shutdown::{Phase, Shutdown};
 
 const FIRST_RETRY: Duration = Duration::from_millis(250);
@@ -73,14 +79,10 @@ impl SelfManagedConfig {
 
 /// The source of the default: our own authority. Spawn [`SelfManaged::run`] and the [`Publisher`]'s.
 pub struct SelfManaged {
-    api: Api<SecretObject>,
+    source: Source,
     config: SelfManagedConfig,
     names: Vec<String>,
-    resolver: Arc<Resolver>,
-    context: Context,
-    observed: watch::Receiver<Observed>,
-    wanted: watch::Sender<Wanted>,
-    trust: Trust,
+    writer: Option<Writer>,
     object: Option<SecretObject>,
     secret: Secret<SigningAuthority>,
     held: Option<Generations<SigningAuthority>>,
@@ -109,14 +111,10 @@ impl SelfManaged {
         let publisher =
             Publisher::new(client.clone(), (config.service.clone(), config.namespace.clone()), context.clone());
         let source = SelfManaged {
-            api: Api::namespaced(client.clone(), &config.namespace),
+            source: Source::new(client, &config.namespace, &publisher, resolver, context),
             names: config.names(),
             config,
-            resolver,
-            context,
-            observed: publisher.observed(),
-            wanted: publisher.wanted(),
-            trust: Trust::default(),
+            writer: None,
             object: None,
             secret: Secret::Unread,
             held: None,
@@ -129,9 +127,15 @@ impl SelfManaged {
         (source, publisher)
     }
 
+    /// Keeps the Secret: creates it when it is absent, and changes it through `writer`. Without this it only reads.
+    #[must_use]
+    pub fn writing(self, writer: Writer) -> SelfManaged {
+        SelfManaged { writer: Some(writer), ..self }
+    }
+
     /// Works until the process closes.
     pub async fn run(mut self, shutdown: Shutdown) {
-        let mut secrets = pin!(watch_object(self.api.clone(), keys::SECRET_AUTHORITY).default_backoff());
+        let mut secrets = pin!(watch_object(self.source.api.clone(), keys::SECRET_AUTHORITY).default_backoff());
         let tick = u64::try_from(self.config.lifetimes.tick()).expect("a tick is at least 20 milliseconds");
         let mut tick = tokio::time::interval(Duration::from_millis(tick));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -145,7 +149,8 @@ impl SelfManaged {
                     Err(error) => tracing::warn!(%error, secret = keys::SECRET_AUTHORITY, "the authority's Secret cannot be watched; serving on from memory"),
                 },
                 answer = finished(&mut self.write) => self.written(answer),
-                Ok(()) = self.observed.changed() => {}
+                () = self.source.changed() => {}
+                () = turned(&mut self.writer) => self.retry = None,
                 _ = tick.tick() => {}
             }
         }
@@ -169,14 +174,13 @@ impl SelfManaged {
 
     /// One plan, carried out.
     fn turn(&mut self) {
-        let now = self.context.now();
-        self.trust.observe(&self.observed.borrow_and_update(), now);
+        let now = self.source.observe();
         let plan = plan::plan(&Facts {
             now,
             secret: &self.secret,
             held: self.held.as_ref(),
             leaf: self.leaf.as_ref(),
-            trust: &self.trust,
+            trust: &self.source.trust,
             lifetimes: &self.config.lifetimes,
         });
         self.complain(&plan);
@@ -184,7 +188,7 @@ impl SelfManaged {
             self.serve(authority, now);
         }
         self.change(plan.secret, now);
-        self.want(false);
+        self.want();
         self.announce(now);
     }
 
@@ -194,33 +198,40 @@ impl SelfManaged {
         }
         self.complaint = plan.complaint;
         let place = format!("Secret {}/{}", self.config.namespace, keys::SECRET_AUTHORITY);
+        let about = self.about();
         match plan.complaint {
             None => {}
-            Some(Complaint::Repaired(flaw)) => self.context.notify(
+            Some(Complaint::Repaired(flaw)) => self.source.context.notify(
                 Reason::AuthorityRepaired,
+                about,
                 format!(
                     "the certificate authority in {place} {}; it is being put back. To have a new authority, delete \
                      the Secret; to use your own certificates, use --webhook-cert-path",
                     flaw.words()
                 ),
             ),
-            Some(Complaint::Refused(flaw)) => self.context.notify(
+            Some(Complaint::Refused(flaw)) => self.source.context.notify(
                 Reason::AuthorityRefused,
+                about,
                 format!(
                     "the certificate authority in {place} {}, and the Secret does not carry our label {}={}, so it is \
-                     neither used nor changed. {} Put a good ca.crt and ca.key (ECDSA P-256) there, or delete the \
+                     neither used nor changed. Replicas that have a certificate go on serving it, one that starts has \
+                     nothing to serve and stays unready. Put a good ca.crt and ca.key (ECDSA P-256) there, or delete the \
                      Secret to get a new authority",
                     flaw.words(),
                     keys::LABEL_APP_MANAGED_BY,
                     keys::MANAGED_BY_DRAWBRIDGE,
-                    if self.leaf.is_some() {
-                        "Serving goes on with what is in memory; a restarted replica would have nothing to serve."
-                    } else {
-                        "This replica has nothing to serve and stays unready."
-                    },
                 ),
             ),
         }
+    }
+
+    fn about(&self) -> Regarding {
+        context::secret(
+            &self.config.namespace,
+            keys::SECRET_AUTHORITY,
+            self.object.as_ref().and_then(|secret| secret.uid()),
+        )
     }
 
     fn serve(&mut self, authority: &SigningAuthority, now: i64) {
@@ -229,10 +240,10 @@ impl SelfManaged {
                 let root = authority.root();
                 if self.leaf.as_ref().is_none_or(|leaf| leaf.issuer.root() != root) {
                     tracing::info!(authority = %root.fingerprint, "serving a certificate of this authority");
-                    self.context.metrics.in_use(Part::Authority, &root);
+                    self.source.context.metrics.in_use(Part::Authority, &root);
                 }
-                self.resolver.store(&pair, vec![root.fingerprint]);
-                self.context.metrics.in_use(Part::Leaf, &pair.leaf);
+                self.source.resolver.store(&pair, vec![root.fingerprint]);
+                self.source.context.metrics.in_use(Part::Leaf, &pair.leaf);
                 self.leaf = Some(leaf);
             }
             Err(error) => tracing::error!(%error, "a serving certificate could not be signed; serving the last one"),
@@ -240,9 +251,13 @@ impl SelfManaged {
     }
 
     fn change(&mut self, step: SecretStep, now: i64) {
-        let change = match step {
-            SecretStep::Keep => return,
-            SecretStep::Create(change) | SecretStep::Replace(change) => change,
+        let Some(writer) = &self.writer else { return };
+        let (change, api) = match step {
+            SecretStep::Create(change) => (change, self.source.api.clone()),
+            SecretStep::Replace(change) if writer.leads() => {
+                (change, Api::namespaced(writer.client(), &self.config.namespace))
+            }
+            SecretStep::Keep | SecretStep::Replace(_) => return,
         };
         if self.write.is_some() || self.retry.is_some_and(|(moment, _)| Instant::now() < moment) {
             return;
@@ -250,7 +265,7 @@ impl SelfManaged {
         match self.changed(change, now) {
             Ok(Some(secret)) => {
                 tracing::info!(?change, "changing the authority's Secret");
-                self.write = Some(Box::pin(store::write(self.api.clone(), secret)));
+                self.write = Some(Box::pin(store::write(api, secret)));
             }
             Ok(None) => tracing::error!(?change, "the plan asked for a change that does not fit"),
             Err(error) => {
@@ -276,18 +291,24 @@ impl SelfManaged {
             Ok(Written::Ours(secret)) => {
                 self.retry = None;
                 let created = self.object.is_none();
-                self.context.metrics.secret(if created { SecretOutcome::Created } else { SecretOutcome::Replaced });
+                self.source.context.metrics.secret(if created {
+                    SecretOutcome::Created
+                } else {
+                    SecretOutcome::Replaced
+                });
                 self.see(Some(*secret));
-                self.want(true);
+                self.want();
             }
             Ok(Written::Theirs(secret)) => {
                 self.retry = None;
-                self.context.metrics.secret(SecretOutcome::Lost);
+                self.source.context.metrics.secret(SecretOutcome::Lost);
                 tracing::info!("another replica changed the authority's Secret first");
                 self.see(secret.map(|secret| *secret));
             }
+            // The fence stopped it: another process leads by now, and its turn it is.
+            Err(_) if self.object.is_some() && !self.writer.as_ref().is_some_and(Writer::leads) => {}
             Err(error) => {
-                self.context.metrics.secret(SecretOutcome::Failed);
+                self.source.context.metrics.secret(SecretOutcome::Failed);
                 tracing::warn!(
                     %error,
                     namespace = self.config.namespace,
@@ -306,8 +327,8 @@ impl SelfManaged {
 
     /// Tells the publisher which roots must be trusted: what the Secret holds (or what is remembered of it), and
     /// what is being served.
-    fn want(&self, first: bool) {
-        let mut wanted = Wanted { first, ..Wanted::default() };
+    fn want(&self) {
+        let mut wanted = Wanted::default();
         if let Some(held) = &self.held {
             wanted.add(held.current.certificate());
             held.next.iter().for_each(|next| wanted.add(next.certificate()));
@@ -317,23 +338,17 @@ impl SelfManaged {
             wanted.add(leaf.issuer.certificate());
             wanted.serving.push(leaf.issuer.root().fingerprint);
         }
-        self.wanted.send_if_modified(|known| {
-            wanted.first = first || (known.first && known.roots == wanted.roots);
-            let changed = *known != wanted;
-            if changed {
-                *known = wanted;
-            }
-            changed
-        });
+        self.source.want(wanted);
     }
 
     fn announce(&mut self, now: i64) {
         let Some(leaf) = &self.leaf else { return };
-        let served = self.resolver.served().borrow().clone();
+        let served = self.source.resolver.served().borrow().clone();
+        let about = self.about();
         let [of_leaf, of_authority] = &mut self.announced;
         let authority = leaf.issuer.root();
         if let Some(threshold) = of_authority.next(&authority, now) {
-            self.context.expiring(Part::Authority, &authority, threshold);
+            self.source.context.expiring(Part::Authority, about.clone(), &authority, threshold);
         }
         let leaf = served.map(|served| crate::runtime::certs::root::Root {
             fingerprint: served.fingerprint,
@@ -343,7 +358,7 @@ impl SelfManaged {
         if let Some(leaf) = leaf
             && let Some(threshold) = of_leaf.next(&leaf, now)
         {
-            self.context.expiring(Part::Leaf, &leaf, threshold);
+            self.source.context.expiring(Part::Leaf, about, &leaf, threshold);
         }
     }
 }

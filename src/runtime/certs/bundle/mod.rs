@@ -4,9 +4,10 @@
 //! name, watched. Out: `caBundle` in each of their entries that calls our Service (or a URL), what they were observed
 //! to hold, and whether everybody who calls us trusts what we serve.
 //!
-//! Every replica publishes, so that `--roles webhook` alone is complete. That is safe because of the rules in
-//! [`plan`], and quiet because nothing is sent when nothing is missing: the replica that made the change writes, the
-//! others see it done before their own turn comes.
+//! The holder of the Lease publishes, through the fenced client; every other process observes, because it has to know
+//! since when a root is in every bundle. A process with role webhook has no right to patch webhook configurations: who
+//! has can have any request sent to himself. The rules in [`plan`] hold without the Lease too, so that neither a
+//! replica with an old view nor an older version running beside this one can take away what somebody depends on.
 
 pub mod plan;
 mod publish;

@@ -91,7 +91,7 @@ struct EntryMemory {
 pub struct Memory {
     uid: String,
     entries: BTreeMap<String, EntryMemory>,
-    /// When expired roots were last swept out: with every patch.
+    /// When expired roots were last swept out: with every patch; counted from the first look.
     swept: Option<Millis>,
 }
 
@@ -99,7 +99,8 @@ impl Memory {
     /// Takes in what is there now. Returns the entries that have lost a root since the last call.
     pub fn observe(&mut self, seen: &Configuration, wanted: &[RootCertificate], now: Millis) -> Vec<Overwritten> {
         if self.uid != seen.uid {
-            *self = Memory { uid: seen.uid.clone(), ..Memory::default() };
+            // Sweeping alone is no reason to write at a restart.
+            *self = Memory { uid: seen.uid.clone(), swept: Some(now), ..Memory::default() };
         }
         self.entries.retain(|name, _| seen.entries.iter().any(|entry| entry.name == *name));
         let wanted: BTreeSet<Fingerprint> = wanted.iter().map(|certificate| certificate.root.fingerprint).collect();

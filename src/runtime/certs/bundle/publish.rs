@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fmt::Debug;
-use std::hash::{BuildHasher as _, RandomState};
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
@@ -22,18 +21,19 @@ use super::plan::{self, Configuration, Memory, Step};
 use super::read::{self, Hooks};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
-use crate::runtime::certs::context::Context;
+use crate::runtime::certs::context::{self, Context};
 use crate::runtime::certs::root::Millis;
 use crate::runtime::certs::trust::Observed;
 use crate::runtime::certs::wanted::Wanted;
 use crate::runtime::certs::watched::newer;
+use crate::runtime::leader::{Writer, turned};
 use crate::runtime::shutdown::{Phase, Shutdown};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LAST_RETRY: Duration = Duration::from_secs(30);
-/// Replicas that did not make a change give the one that did this long, and up to three times as long again.
-const STAGGER: Duration = Duration::from_millis(100);
+/// How long patches may fail before people are told.
+const PERSISTENT: Duration = Duration::from_secs(5);
 
 /// Whether those who call us trust what we serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,14 +112,15 @@ pub struct Publisher {
     service: (String, String),
     context: Context,
     by_agreement: bool,
-    observing: bool,
+    writer: Option<Writer>,
     wanted: watch::Sender<Wanted>,
     observed: watch::Sender<Observed>,
     publication: watch::Sender<Publication>,
     states: [State; 2],
     write: Option<Write>,
     retry: Option<(Instant, Duration)>,
-    turn_at: Option<Instant>,
+    /// Since when no patch has been accepted, and whether people have been told.
+    failing: Option<(Instant, bool)>,
 }
 
 impl Debug for Publisher {
@@ -139,14 +140,14 @@ impl Publisher {
             service,
             context,
             by_agreement: false,
-            observing: false,
+            writer: None,
             wanted: watch::Sender::new(Wanted::default()),
             observed: watch::Sender::new(Observed::default()),
             publication: watch::Sender::new(Publication::Unknown),
             states: <[State; 2]>::default(),
             write: None,
             retry: None,
-            turn_at: None,
+            failing: None,
         }
     }
 
@@ -156,10 +157,11 @@ impl Publisher {
         Publisher { by_agreement: true, ..self }
     }
 
-    /// Writes nothing: another process, with the rights for it, publishes what this one waits for.
+    /// Publishes through `writer` while that leads. Without this it only observes: another process, with the rights
+    /// for it, publishes what this one waits for.
     #[must_use]
-    pub fn observing(self) -> Publisher {
-        Publisher { observing: true, ..self }
+    pub fn writing(self, writer: Writer) -> Publisher {
+        Publisher { writer: Some(writer), ..self }
     }
 
     /// Where a source says what it wants.
@@ -193,6 +195,7 @@ impl Publisher {
                 Some(event) = events.next() => self.see(event),
                 (kind, answer) = finished(&mut self.write) => self.answered(kind, answer),
                 Ok(()) = wanted.changed() => {}
+                () = turned(&mut self.writer) => self.retry = None,
                 () = wake_at(wake) => {}
             }
         }
@@ -223,12 +226,13 @@ impl Publisher {
     fn turn(&mut self, wanted: &Wanted) -> Option<Instant> {
         let now = self.context.now();
         self.report(wanted, now);
+        let writer = self.writer.as_ref().filter(|writer| writer.leads())?;
         let mut wait: Option<Millis> = None;
         let mut send: Option<(Kind, Operations)> = None;
         for kind in Kind::ALL {
             let state = &self.states[kind as usize];
             let Some(configuration) = &state.configuration else { continue };
-            if self.observing || (configuration.published_by_other && self.by_agreement) {
+            if configuration.published_by_other && self.by_agreement {
                 continue;
             }
             match plan::step(configuration, &wanted.roots, &state.memory, now) {
@@ -238,7 +242,6 @@ impl Publisher {
             }
         }
         let Some((kind, patch)) = send else {
-            self.turn_at = None;
             // The moment is one of the wall clock, which may be set meanwhile: it is looked at once a second.
             let pause = wait.map(|moment| Duration::from_millis(u64::try_from(moment - now).unwrap_or(0)));
             return pause.map(|pause| Instant::now() + pause.min(Duration::from_secs(1)));
@@ -246,14 +249,14 @@ impl Publisher {
         if self.write.is_some() {
             return None;
         }
-        let start = *self.turn_at.get_or_insert_with(|| Instant::now() + stagger(wanted.first));
-        let start = self.retry.map_or(start, |(moment, _)| start.max(moment));
-        if Instant::now() < start {
-            return Some(start);
+        if let Some((moment, _)) = self.retry
+            && Instant::now() < moment
+        {
+            return Some(moment);
         }
-        self.turn_at = None;
+        let client = writer.client();
         self.states[kind as usize].memory.sent(now);
-        self.write = Some(Box::pin(send_patch(self.client.clone(), kind, patch, self.service.clone())));
+        self.write = Some(Box::pin(send_patch(client, kind, patch, self.service.clone())));
         None
     }
 
@@ -266,6 +269,7 @@ impl Publisher {
                 self.context.metrics.bundle_overwritten();
                 self.context.notify(
                     Reason::BundleOverwritten,
+                    context::configuration(kind.words(), Some(configuration.uid.clone())),
                     format!(
                         "{} took our authority out of caBundle in entry {} of {} {}; until it is back the API server \
                          cannot call us. It is put back at once, and then at most once a minute: stop the other \
@@ -325,7 +329,7 @@ impl Publisher {
         self.write = None;
         match answer {
             Ok(configuration) => {
-                self.retry = None;
+                (self.retry, self.failing) = (None, None);
                 self.context.metrics.bundle_written();
                 tracing::info!(kind = kind.words(), name = keys::WEBHOOK_CONFIGURATION, "caBundle published");
                 self.see((kind, Ok(Some(configuration))));
@@ -334,18 +338,42 @@ impl Publisher {
                 // The watch is about to say what changed; this pause only covers the case that it is late.
                 self.retry = Some((Instant::now() + FIRST_RETRY, FIRST_RETRY));
             }
+            // The fence stopped it: another process leads by now, and its turn it is.
+            Err(Failure::Failed(_)) if !self.writer.as_ref().is_some_and(Writer::leads) => {}
             Err(Failure::Failed(error)) => {
                 self.context.metrics.bundle_failed();
                 let pause = self.retry.map_or(FIRST_RETRY, |(_, last)| (last * 2).min(LAST_RETRY));
                 self.retry = Some((Instant::now() + pause, pause));
                 tracing::warn!(
-                    error,
+                    error = error.as_str(),
                     kind = kind.words(),
                     name = keys::WEBHOOK_CONFIGURATION,
                     "caBundle could not be published (patch is needed); trying again"
                 );
+                self.despair(kind, &error);
             }
         }
+    }
+
+    /// Tells people, once, when publishing has failed for a while.
+    fn despair(&mut self, kind: Kind, error: &str) {
+        let (since, told) = self.failing.get_or_insert((Instant::now(), false));
+        if *told || since.elapsed() < PERSISTENT {
+            return;
+        }
+        *told = true;
+        let uid = self.states[kind as usize].configuration.as_ref().map(|configuration| configuration.uid.clone());
+        self.context.notify(
+            Reason::BundleUnpublished,
+            context::configuration(kind.words(), uid),
+            format!(
+                "caBundle of {} {} cannot be written, so the API server does not trust every certificate of ours: \
+                 {error}. It is tried again and again: give the controllers' ServiceAccount the right to patch it (the \
+                 install manifests do), and look at other admission webhooks",
+                kind.words(),
+                keys::WEBHOOK_CONFIGURATION,
+            ),
+        );
     }
 }
 
@@ -356,15 +384,6 @@ fn set<T: PartialEq>(known: &mut T, new: T) -> bool {
         *known = new;
     }
     changed
-}
-
-/// How long this replica gives the others: nothing when it made the change itself.
-fn stagger(first: bool) -> Duration {
-    if first {
-        return Duration::ZERO;
-    }
-    let random = RandomState::new().hash_one(0_u8);
-    STAGGER + Duration::from_millis(random % 300)
 }
 
 async fn wake_at(moment: Option<Instant>) {

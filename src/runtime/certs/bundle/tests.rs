@@ -100,7 +100,10 @@ fn nothing_is_sent_when_nothing_is_missing() {
 fn expired_roots_go_with_the_next_patch_or_once_a_minute() {
     let mut seen = configuration(&[("a", &[1])]);
     seen.entries[0].roots.push(root(5, NOW));
+    let restarted = decided(&mut Memory::default(), &seen, &[good(1)], NOW);
+    assert_eq!(restarted, Step::Wait(NOW + CONTEST_INTERVAL), "sweeping is no reason to write at a restart");
     let mut memory = Memory::default();
+    memory.observe(&seen, &[good(1)], NOW - CONTEST_INTERVAL);
     assert_eq!(writes(&decided(&mut memory, &seen, &[good(1)], NOW - 1)), [], "valid a moment ago");
     assert_eq!(writes(&decided(&mut memory, &seen, &[good(1)], NOW))[0].1, [1], "expired now");
     memory.sent(NOW);
@@ -241,6 +244,7 @@ proptest! {
         }).collect();
         let wanted: Vec<RootCertificate> = wanted.iter().map(certificate).collect();
         let mut memory = Memory::default();
+        memory.observe(&seen, &wanted, NOW - CONTEST_INTERVAL);
         let sent = decided(&mut memory, &seen, &wanted, NOW);
         for (path, ids) in writes(&sent) {
             let index: usize = path.split('/').nth(2).unwrap().parse().unwrap();

@@ -8,6 +8,7 @@ use super::*;
 use crate::runtime::certs::authority::mint::SigningAuthority;
 use crate::runtime::certs::authority::plan::{Authority as _, Lifetimes};
 use crate::runtime::certs::root::write_bundle;
+use crate::runtime::certs::trust::Observed;
 
 const NOW: Millis = 1_795_000_000_000;
 const SETTLE: Millis = 10_000;
