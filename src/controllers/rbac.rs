@@ -50,10 +50,12 @@ pub const ASKS: &[Ask] = &[
     ask(Asker::All, Kind::ConfigMap, FOLLOW),
     ask(Asker::All, Kind::ServiceAccount, FOLLOW),
     ask(Asker::All, Kind::Job, FOLLOW),
+    ask(Asker::All, Kind::AgentRuntime, FOLLOW),
     Ask { name: Some(keys::CSI_DRIVER_SPIFFE), ..ask(Asker::All, Kind::CsiDriver, FOLLOW) },
     // Workloads of every kind: which ServiceAccounts and namespaces' ConfigMaps are needed, and who still waits.
     ask(Asker::Controllers, Kind::Deployment, FOLLOW),
     ask(Asker::Controllers, Kind::CronJob, FOLLOW),
+    ask(Asker::Controllers, Kind::Sandbox, FOLLOW),
     ask(Asker::Controllers, Kind::Pod, FOLLOW),
     ask(Asker::Controllers, Kind::ReplicaSet, &["list", "watch", "patch"]),
     ask(Asker::Controllers, Kind::StatefulSet, &["list", "watch", "patch"]),

@@ -5,9 +5,10 @@ use std::fmt::Error;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::api::observed::Kind;
+use crate::api::observed::{Kind, Reach};
 
 /// Why a watch was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,10 +64,17 @@ struct Labels {
     cause: Cause,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Sources {
+    kind: &'static str,
+    state: &'static str,
+}
+
 /// The counters. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct WatchMetrics {
     failures: Family<Labels, Counter>,
+    sources: Family<Sources, Gauge>,
 }
 
 impl WatchMetrics {
@@ -74,6 +82,19 @@ impl WatchMetrics {
     pub fn register(&self, registry: &mut Registry) {
         let help = "Interruptions of watches, by kind and cause";
         registry.register("drawbridge_watch_failures", help, self.failures.clone());
+        let help = "Watches by kind and state: listed (all is known), absent (the API server does not serve the kind), \
+                    unknown (not read yet, or not permitted)";
+        registry.register("drawbridge_watches", help, self.sources.clone());
+    }
+
+    pub(super) fn sources(&self, kind: Kind, reach: Reach, count: usize) {
+        let state = match reach {
+            Reach::Unknown => "unknown",
+            Reach::Listed => "listed",
+            Reach::Absent => "absent",
+        };
+        let labels = Sources { kind: kind.as_str(), state };
+        self.sources.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     pub(super) fn failed(&self, kind: Kind, cause: Cause) {

@@ -6,11 +6,14 @@
 //! ```
 //!
 //! In: a reading client and the settings. Out: [`Stores`]. Promises: nothing is read on behalf of a review; a read
-//! error changes nothing; a full feed slows the watches down instead of losing a change or growing.
+//! error changes nothing; a full feed slows the watches down instead of losing a change or growing; kinds that are not
+//! part of Kubernetes may be missing, come and go; nobody waits for one that is missing.
 
 mod backoff;
 mod metrics;
 mod model;
+mod presence;
+mod reaches;
 mod rebuild;
 mod sources;
 mod watch;
@@ -30,8 +33,9 @@ pub use metrics::WatchMetrics;
 use super::config_watch::Settings;
 use super::health::Latch;
 use super::snapshots::SnapshotCell;
-use crate::api::observed::{Change, Feed};
+use crate::api::observed::{Change, Feed, Reach};
 use crate::config::snapshot::Published;
+use reaches::Reaches;
 use rebuild::{Rebuild, Shared};
 use sources::{SOURCES, Source};
 use watch::{Sink, WatchError};
@@ -72,7 +76,8 @@ pub struct Options {
 pub struct Stores {
     /// Every snapshot with its configuration, as it is put in force; `None` before the first.
     pub published: channel::Receiver<Option<Arc<Published>>>,
-    /// Every change, in order per object; `Feed::Listed` once all first lists are in. Must be drained when taken.
+    /// Every change, in order per object; `Feed::Listed` once all first lists are in, `Feed::Reach` after the changes
+    /// it is about. Must be drained when taken.
     pub feed: Option<mpsc::Receiver<Feed>>,
     /// The tasks: none of them ends while the process lives.
     pub tasks: JoinSet<&'static str>,
@@ -94,10 +99,13 @@ pub fn spawn(options: Options) -> Stores {
     };
     let reconnected = Arc::new(Notify::new());
     let missing = Arc::new(std::sync::atomic::AtomicUsize::new(wanted.len()));
+    let reaches = Arc::new(Reaches::new(wanted.iter().map(|source| source.kind), options.metrics.clone()));
     let mut tasks = JoinSet::new();
-    for source in wanted {
+    for (at, source) in wanted.into_iter().enumerate() {
         let mut outlet = Outlet {
             source,
+            at,
+            reaches: reaches.clone(),
             shared: shared.clone(),
             cell: options.cell.clone(),
             feed: feed.clone(),
@@ -130,6 +138,8 @@ pub fn spawn(options: Options) -> Stores {
 /// Where one watch delivers: the model first, then the controllers.
 struct Outlet {
     source: &'static Source,
+    at: usize,
+    reaches: Arc<Reaches>,
     shared: Arc<Shared>,
     cell: SnapshotCell,
     feed: Option<mpsc::Sender<Feed>>,
@@ -169,6 +179,12 @@ impl Sink for Outlet {
         }
     }
 
+    async fn reach(&mut self, reach: Reach) {
+        if let Some(reach) = self.reaches.set(self.at, reach) {
+            self.send(Feed::Reach(self.source.kind, reach)).await;
+        }
+    }
+
     fn failed(&mut self, error: &WatchError) {
         self.metrics.failed(self.source.kind, error.into());
     }
@@ -184,6 +200,7 @@ impl From<&WatchError> for metrics::Cause {
             WatchError::Request(kube::Error::Api(status)) => metrics::Cause::of_code(status.code),
             WatchError::Status { code, .. } => metrics::Cause::of_code(*code),
             WatchError::Request(_) => metrics::Cause::Connection,
+            WatchError::WentBack { .. } => metrics::Cause::Gone,
             WatchError::Silent => metrics::Cause::Silent,
             WatchError::TooShort => metrics::Cause::TooShort,
         }

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 
-use crate::api::observed::{Change, ConfigMapSeen, Key, Kind, Observed, What};
-use crate::config::inputs::{ConfigMapInput, NamespaceInputs};
+use crate::api::observed::{AgentRuntimeSeen, Change, ConfigMapSeen, Key, Kind, Observed, What};
+use crate::config::inputs::{AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
 use crate::config::view::{JobOwner, Ownership};
 use crate::domain::workload::Workload;
 
@@ -52,7 +52,7 @@ impl Model {
                 return Touched::Cluster;
             }
             Kind::Namespace => return self.namespace(&change.key.name, what.map(|(_, what)| what)),
-            Kind::ConfigMap | Kind::ServiceAccount | Kind::Job => {}
+            Kind::ConfigMap | Kind::ServiceAccount | Kind::Job | Kind::AgentRuntime => {}
             _ => return Touched::Nothing,
         }
         let Key { namespace, name } = &change.key;
@@ -72,8 +72,12 @@ impl Model {
                 let job = JobOwner { uid: uid.to_string(), workload: Workload::of_job(name, controller) };
                 put(&mut facts.inputs.jobs, name, job)
             }
+            Some((uid, What::AgentRuntime(seen))) => {
+                put(&mut facts.inputs.agent_runtimes, name, Arc::new(agent_runtime(uid, seen)))
+            }
             Some(_) => false,
             None => match change.kind {
+                Kind::AgentRuntime => facts.inputs.agent_runtimes.remove(name).is_some(),
                 Kind::ConfigMap => facts.config_maps.remove(name).is_some(),
                 Kind::ServiceAccount => facts.inputs.service_accounts.remove(name).is_some(),
                 _ => facts.inputs.jobs.remove(name).is_some(),
@@ -149,6 +153,7 @@ impl Facts {
             && self.config_maps.is_empty()
             && self.inputs.service_accounts.is_empty()
             && self.inputs.jobs.is_empty()
+            && self.inputs.agent_runtimes.is_empty()
     }
 }
 
@@ -158,6 +163,15 @@ fn put<T: PartialEq>(map: &mut BTreeMap<Arc<str>, T>, name: &Arc<str>, value: T)
         map.insert(name.clone(), value);
     }
     changed
+}
+
+fn agent_runtime(uid: &Arc<str>, seen: &AgentRuntimeSeen) -> AgentRuntimeInput {
+    AgentRuntimeInput {
+        uid: uid.clone(),
+        created: Arc::from(&*seen.created),
+        deleting: seen.deleting,
+        ..AgentRuntimeInput::of_spec(&seen.spec)
+    }
 }
 
 fn input(seen: &ConfigMapSeen) -> ConfigMapInput {

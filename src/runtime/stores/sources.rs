@@ -20,13 +20,15 @@ pub(super) struct Source {
     pub(super) keep: fn(&Raw) -> bool,
     /// Who needs it.
     pub(super) needs: Needs,
+    /// The API server may not serve the kind, now or at times: its definition is not part of Kubernetes.
+    pub(super) optional: bool,
 }
 
 const SMALL: u32 = 500;
 const LARGE: u32 = 100;
 
 const fn all(kind: Kind, page: u32, needs: Needs) -> Source {
-    Source { kind, name: None, labels: None, page, keep: |_| true, needs }
+    Source { kind, name: None, labels: None, page, keep: |_| true, needs, optional: false }
 }
 
 const fn config_map(name: &'static str) -> Source {
@@ -49,11 +51,13 @@ pub(super) const SOURCES: &[Source] = &[
         keep: |raw| !raw.metadata.name.as_deref().is_some_and(|name| keys::WATCHED_CONFIG_MAPS.contains(&name)),
         ..all(Kind::ConfigMap, LARGE, Needs::Admission)
     },
+    Source { optional: true, ..all(Kind::AgentRuntime, SMALL, Needs::Admission) },
     all(Kind::Deployment, LARGE, Needs::Controllers),
     all(Kind::StatefulSet, LARGE, Needs::Controllers),
     all(Kind::DaemonSet, LARGE, Needs::Controllers),
     all(Kind::ReplicaSet, LARGE, Needs::Controllers),
     all(Kind::CronJob, LARGE, Needs::Controllers),
+    Source { optional: true, ..all(Kind::Sandbox, LARGE, Needs::Controllers) },
     Source { labels: Some(keys::LABEL_TYPE), ..all(Kind::Pod, LARGE, Needs::Controllers) },
     Source { name: Some(keys::CONFIG_MAP_GATE), ..all(Kind::ConfigMap, SMALL, Needs::Gate) },
 ];

@@ -3,13 +3,14 @@
 //! ```text
 //! list (pages) ─► watch from there ─► ends after 25 s, or 30 s without a byte ─► watch from the last version
 //!      ▲                                  │
-//!      └───────────── 410 Gone ───────────┘        any failure: pause with jitter, then where it stopped
+//!      └── 410 Gone, or the server went back ┘      any failure: pause with jitter, then where it stopped
 //! ```
 //!
 //! In: a source. Out: [`Change`]s, one per object and version; what a new list lacks is reported as gone. Promises: an
 //! event older than what is known is dropped (a lagging API server never moves the cache backwards); a duplicate is
-//! dropped; a failed read reports nothing, so it never changes a cache. Own loop rather than kube's `watcher`, which
-//! keeps bookmarks to itself: without them an idle cluster cannot be told from a stuck watch.
+//! dropped; a failed read reports nothing, so it never changes a cache; a kind that is not served counts as empty once
+//! that is certain ([`Presence`]). Own loop rather than kube's `watcher`, which keeps bookmarks to itself: without them
+//! an idle cluster cannot be told from a stuck watch.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,10 +21,11 @@ use kube::core::{ApiResource, WatchEvent};
 use kube::{Api, Client};
 use tokio::time::{Instant, timeout};
 
-use super::backoff;
+use super::presence::Presence;
 use super::sources::Source;
+use super::{Needs, backoff};
 use crate::api::observed::wire::Raw;
-use crate::api::observed::{Change, Key, Kind};
+use crate::api::observed::{Change, Key, Kind, Reach};
 
 /// How long the server lets one watch last.
 const RENEWAL: u32 = 25;
@@ -33,6 +35,10 @@ const SILENCE: Duration = Duration::from_secs(30);
 const TOO_SHORT: Duration = Duration::from_secs(1);
 /// At most one log line per source in this time.
 const LOG_EVERY: Duration = Duration::from_secs(60);
+/// How often a kind that is not served is asked for, on average.
+const ABSENT: Duration = Duration::from_secs(5);
+/// How long a missing permission may be about to come before others go on without the kind.
+const FORBIDDEN: Duration = Duration::from_secs(10);
 
 /// Where a watch delivers.
 pub(super) trait Sink {
@@ -42,7 +48,9 @@ pub(super) trait Sink {
     fn listed(&mut self) -> impl Future<Output = ()> + Send;
     /// The server has spoken: what is known is current.
     fn alive(&mut self);
-    /// A try failed; `relisted` when everything has to be read again.
+    /// Whether what is known is all there is has changed.
+    fn reach(&mut self, reach: Reach) -> impl Future<Output = ()> + Send;
+    /// A try failed.
     fn failed(&mut self, error: &WatchError);
     /// The server answers again after a failure.
     fn recovered(&mut self);
@@ -65,19 +73,45 @@ pub(super) enum WatchError {
     /// No answer.
     #[error("no answer within {} s", SILENCE.as_secs())]
     Silent,
+    /// The server is behind where it has been: a restored backup, or another replica that lags.
+    #[error("the server went back from version {from} to {to}")]
+    WentBack {
+        /// Version that was known.
+        from: u64,
+        /// Version that the server is at.
+        to: u64,
+    },
     /// The server ends watches at once.
     #[error("the watch ended as soon as it had begun")]
     TooShort,
 }
 
 impl WatchError {
-    /// Everything has to be read again.
-    fn gone(&self) -> bool {
+    fn code(&self) -> Option<u16> {
         match self {
-            WatchError::Request(kube::Error::Api(status)) => status.code == 410,
-            WatchError::Status { code, .. } => *code == 410,
-            _ => false,
+            WatchError::Request(kube::Error::Api(status)) => Some(status.code),
+            WatchError::Status { code, .. } => Some(*code),
+            _ => None,
         }
+    }
+
+    /// Everything has to be read again: a list is the truth whatever was known.
+    fn gone(&self) -> bool {
+        // A version that the server has not come to yet is a timeout by its own account.
+        let ahead = |message: &str| message.contains("Too large resource version");
+        match self {
+            WatchError::WentBack { .. } => true,
+            WatchError::Request(kube::Error::Api(status)) if ahead(&status.message) => true,
+            WatchError::Status { message, .. } if ahead(message) => true,
+            _ => matches!(self.code(), Some(404 | 410)),
+        }
+    }
+
+    /// How long the server wants to be left alone.
+    fn retry_after(&self) -> Duration {
+        let WatchError::Request(kube::Error::Api(status)) = self else { return Duration::ZERO };
+        let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+        Duration::from_secs(u64::from(seconds).min(60))
     }
 }
 
@@ -88,46 +122,143 @@ struct Watch<'a, S> {
     sink: &'a mut S,
     known: HashMap<Key, u64>,
     version: Option<String>,
+    presence: Presence,
+    reach: Reach,
+    first: bool,
+    begun: Instant,
+    /// Since when every answer was that permission is missing.
+    forbidden: Option<Instant>,
+    failures: u32,
+    logged: Option<Instant>,
+    spoken: bool,
 }
 
 /// Lists and watches `source` for ever.
 pub(super) async fn run<S: Sink>(client: Client, source: &Source, sink: &mut S) {
-    let api = Api::all_with(client, &resource(source.kind));
-    let mut watch = Watch { api, source, sink, known: HashMap::new(), version: None };
-    let (mut failures, mut logged, mut first) = (0u32, None::<Instant>, true);
+    let mut watch = Watch {
+        api: Api::all_with(client, &resource(source.kind)),
+        source,
+        sink,
+        known: HashMap::new(),
+        version: None,
+        presence: Presence::default(),
+        reach: Reach::Unknown,
+        first: true,
+        begun: Instant::now(),
+        forbidden: None,
+        failures: 0,
+        logged: None,
+        spoken: false,
+    };
     loop {
         let outcome = match watch.version.clone() {
             None => watch.list().await,
-            Some(version) => watch.follow(&version, failures > 0).await,
+            Some(version) => watch.follow(&version, watch.failures > 0).await,
         };
         match outcome {
-            Ok(()) => {
-                if failures > 0 {
-                    tracing::info!(kind = source.kind.as_str(), failures, "the watch works again");
-                    watch.sink.recovered();
-                }
-                failures = 0;
-                if std::mem::take(&mut first) {
-                    watch.sink.listed().await;
-                }
-            }
+            Ok(()) => watch.succeeded().await,
             Err(error) => {
-                failures = failures.saturating_add(1);
-                watch.sink.failed(&error);
-                if error.gone() {
-                    watch.version = None;
-                }
-                if logged.is_none_or(|at| at.elapsed() >= LOG_EVERY) {
-                    tracing::warn!(kind = source.kind.as_str(), failures, %error, "cannot watch; the last state is kept");
-                    logged = Some(Instant::now());
-                }
-                tokio::time::sleep(backoff::pause(failures, backoff::jitter())).await;
+                let pause = watch.failed(error).await;
+                tokio::time::sleep(pause).await;
             }
         }
     }
 }
 
 impl<S: Sink> Watch<'_, S> {
+    async fn succeeded(&mut self) {
+        let kind = self.source.kind.as_str();
+        if self.presence.is_absent() {
+            tracing::info!(kind, "the API server serves the kind now");
+        }
+        if self.failures > 0 {
+            if std::mem::take(&mut self.spoken) {
+                tracing::info!(kind, failures = self.failures, "the watch works again");
+            }
+            self.sink.recovered();
+        }
+        self.presence.served();
+        self.forbidden = None;
+        self.failures = 0;
+        self.reached(Reach::Listed).await;
+        self.settled().await;
+    }
+
+    /// Takes note of a failure; returns how long to wait.
+    async fn failed(&mut self, error: WatchError) -> Duration {
+        if error.gone() {
+            self.version = None;
+        }
+        if self.source.optional && error.code() == Some(404) {
+            return self.not_served().await;
+        }
+        self.presence.unclear();
+        self.failures = self.failures.saturating_add(1);
+        self.sink.failed(&error);
+        if self.logged.is_none_or(|at| at.elapsed() >= LOG_EVERY) {
+            let (kind, failures) = (self.source.kind.as_str(), self.failures);
+            tracing::warn!(kind, failures, %error, "cannot watch; the last state is kept");
+            self.logged = Some(Instant::now());
+            self.spoken = true;
+        }
+        if matches!(error.code(), Some(401 | 403)) {
+            let since = *self.forbidden.get_or_insert_with(Instant::now);
+            if since.elapsed() >= FORBIDDEN {
+                self.not_permitted().await;
+            }
+        } else {
+            self.forbidden = None;
+        }
+        backoff::pause(self.failures, backoff::jitter()).max(error.retry_after())
+    }
+
+    /// The collection does not exist. Once that is certain, neither do its objects.
+    async fn not_served(&mut self) -> Duration {
+        self.forbidden = None;
+        if self.presence.missing(!self.known.is_empty(), self.begun.elapsed()) {
+            tracing::info!(
+                kind = self.source.kind.as_str(),
+                "the API server does not serve the kind; it is asked for again"
+            );
+            self.replace(HashMap::new()).await;
+            self.failures = 0;
+            self.reached(Reach::Absent).await;
+            self.settled().await;
+        }
+        let pause = if self.presence.is_absent() { ABSENT } else { backoff::pause(1, 0.5) };
+        pause.mul_f64(0.5 + backoff::jitter())
+    }
+
+    /// Permission is missing for good: what concerns other kinds goes on. Admission never does without what it needs.
+    async fn not_permitted(&mut self) {
+        self.reached(Reach::Unknown).await;
+        if self.source.needs != Needs::Admission {
+            self.settled().await;
+        }
+    }
+
+    async fn reached(&mut self, reach: Reach) {
+        if std::mem::replace(&mut self.reach, reach) != reach {
+            self.sink.reach(reach).await;
+        }
+    }
+
+    /// Nobody has to wait for this source any longer.
+    async fn settled(&mut self) {
+        if std::mem::take(&mut self.first) {
+            self.sink.listed().await;
+        }
+    }
+
+    /// What is known becomes `fresh`; the rest is gone.
+    async fn replace(&mut self, fresh: HashMap<Key, u64>) {
+        let gone: Vec<Key> = self.known.keys().filter(|key| !fresh.contains_key(*key)).cloned().collect();
+        self.known = fresh;
+        for key in gone {
+            self.sink.change(Change { kind: self.source.kind, key, version: 0, listed: true, now: None }).await;
+        }
+    }
+
     /// Reads everything, page by page, then reports what is no longer there.
     async fn list(&mut self) -> Result<(), WatchError> {
         let mut parameters = ListParams::default().limit(self.source.page);
@@ -148,11 +279,7 @@ impl<S: Sink> Watch<'_, S> {
                 break;
             }
         }
-        let gone: Vec<Key> = self.known.keys().filter(|key| !fresh.contains_key(*key)).cloned().collect();
-        self.known = fresh;
-        for key in gone {
-            self.sink.change(Change { kind: self.source.kind, key, version: 0, listed: true, now: None }).await;
-        }
+        self.replace(fresh).await;
         Ok(())
     }
 
@@ -176,14 +303,19 @@ impl<S: Sink> Watch<'_, S> {
             delivered = true;
             match event {
                 WatchEvent::Added(raw) | WatchEvent::Modified(raw) => {
-                    self.advance(raw.metadata.resource_version.clone());
-                    self.object(raw, false).await;
+                    if self.advance(raw.metadata.resource_version.as_deref()).is_ok() {
+                        self.object(raw, false).await;
+                    }
                 }
                 WatchEvent::Deleted(raw) => {
-                    self.advance(raw.metadata.resource_version.clone());
-                    self.deleted(&raw).await;
+                    if self.advance(raw.metadata.resource_version.as_deref()).is_ok() {
+                        self.deleted(&raw).await;
+                    }
                 }
-                WatchEvent::Bookmark(bookmark) => self.advance(Some(bookmark.metadata.resource_version)),
+                WatchEvent::Bookmark(bookmark) => {
+                    let version = bookmark.metadata.resource_version;
+                    self.advance(Some(&version)).map_err(|from| WatchError::WentBack { from, to: number(&version) })?;
+                }
                 WatchEvent::Error(status) => {
                     return Err(WatchError::Status { code: status.code, message: status.message.clone() });
                 }
@@ -197,10 +329,16 @@ impl<S: Sink> Watch<'_, S> {
         Ok(())
     }
 
-    fn advance(&mut self, version: Option<String>) {
-        if version.as_ref().is_some_and(|version| !version.is_empty()) {
-            self.version = version;
+    /// Moves the position in the history on. An `Err` with the position: `version` lies before it. Versions of one
+    /// kind only grow, so an event that is not newer than the position was delivered before, by this server or another.
+    fn advance(&mut self, version: Option<&str>) -> Result<(), u64> {
+        let Some(version) = version.filter(|version| !version.is_empty()) else { return Ok(()) };
+        let (at, next) = (self.version.as_deref().map_or(0, number), number(version));
+        if next != 0 && next < at {
+            return Err(at);
         }
+        self.version = Some(version.to_owned());
+        Ok(())
     }
 
     /// One object as it is now; returns its key and version while it is of interest.
@@ -234,6 +372,11 @@ impl<S: Sink> Watch<'_, S> {
             self.sink.change(Change { kind: self.source.kind, key, version, listed: false, now: None }).await;
         }
     }
+}
+
+/// A version as a number; 0 when it is none.
+fn number(version: &str) -> u64 {
+    version.parse().unwrap_or_default()
 }
 
 fn resource(kind: Kind) -> ApiResource {

@@ -74,6 +74,21 @@ fn a_change_touches_its_namespace_only_when_it_changes_what_admission_reads() {
     assert_eq!(workload("j"), (WorkloadKind::CronJob, "nightly"));
     assert_eq!(workload("k"), (WorkloadKind::Job, "k"), "a CronJob of another group is none");
     assert_eq!(seen.jobs["j"].uid, "uid-j");
+    let runtime = |status: Value| {
+        change(
+            Kind::AgentRuntime,
+            json!({"metadata": {"name": "r", "namespace": "a", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"},
+                "spec": {"type": "tool", "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "w"}},
+                "status": status}),
+        )
+    };
+    assert_eq!(model.apply(&runtime(json!({}))), touched("a"));
+    assert_eq!(model.apply(&runtime(json!({"phase": "Active"}))), Touched::Nothing, "our own status write");
+    let input = inputs(&mut model).remove("a").unwrap().agent_runtimes.remove("r").unwrap();
+    let target = input.target.clone().unwrap();
+    assert_eq!((target.kind, &*target.name), (WorkloadKind::Deployment, "w"));
+    assert_eq!((&*input.uid, &*input.created, input.deleting), ("u", "2026-01-01T00:00:00Z", false));
+    assert_eq!(model.apply(&gone(runtime(json!({})))), touched("a"));
     let driver = change(Kind::CsiDriver, json!({"metadata": {"name": "csi.spiffe.io"}}));
     assert_eq!(model.apply(&driver), Touched::Cluster);
     assert_eq!(model.apply(&driver), Touched::Nothing);
@@ -83,12 +98,16 @@ fn a_change_touches_its_namespace_only_when_it_changes_what_admission_reads() {
 /// Everything that may happen to three objects of two namespaces.
 fn histories() -> impl Strategy<Value = Vec<Change>> {
     let spaces = prop::sample::select(vec!["a", "b"]);
-    let object = (spaces, 0..4u8, any::<bool>(), any::<bool>()).prop_map(|(space, what, flag, deleted)| {
+    let object = (spaces, 0..5u8, any::<bool>(), any::<bool>()).prop_map(|(space, what, flag, deleted)| {
         let text = if flag { "true" } else { "false" };
         let change = match what {
             0 => namespace(space, text),
             1 => config_map(space, "authbridge-config", text),
             2 => service_account(space, "x", flag),
+            3 => change(
+                Kind::AgentRuntime,
+                json!({"metadata": {"name": "r", "namespace": space}, "spec": {"type": text}}),
+            ),
             _ => job(space, "j", flag.then_some(("batch/v1", "CronJob"))),
         };
         if deleted { gone(change) } else { change }
@@ -133,5 +152,6 @@ fn versions_are_read_as_clouds_write_them() {
     assert_eq!(parse_version("", "$Format"), None);
 }
 
+mod faults;
 mod protocol;
 mod snapshot;

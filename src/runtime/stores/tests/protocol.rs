@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -13,13 +14,13 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::api::observed::{Change, Kind};
+use crate::api::observed::{Change, Kind, Reach};
 use crate::runtime::stores::sources::Source;
 use crate::runtime::stores::watch::{Sink, WatchError, run};
 use crate::runtime::stores::{Client, Needs};
 
 /// How one request is answered.
-enum Answer {
+pub(super) enum Answer {
     /// A page: items as (name, version), the list's version, and whether there is more.
     Page(&'static [(&'static str, u64)], u64, bool),
     /// Watch events as (type, name, version), then the end.
@@ -28,14 +29,20 @@ enum Answer {
     Stuck(&'static [(&'static str, &'static str, u64)]),
     /// A status.
     Fails(u16),
+    /// A status with those words, and how long to wait.
+    Says(u16, &'static str, u32),
 }
 
+/// What was asked, and when.
+pub(super) type Asked = Vec<(Duration, String)>;
+
 /// Answers in order, and writes down what was asked. When the script is over, it is silent.
-fn scripted(script: Vec<Answer>) -> (Client, Arc<Mutex<Vec<String>>>) {
-    let asked = Arc::new(Mutex::new(Vec::new()));
+fn scripted(script: Vec<Answer>) -> (Client, Arc<Mutex<Asked>>) {
+    let asked = Arc::new(Mutex::new(Asked::new()));
     let (log, script) = (asked.clone(), Arc::new(Mutex::new(VecDeque::from(script))));
+    let begun = tokio::time::Instant::now();
     let service = tower::service_fn(move |request: Request<Body>| {
-        log.lock().push(request.uri().to_string());
+        log.lock().push((begun.elapsed(), request.uri().to_string()));
         let answer = script.lock().pop_front();
         async move {
             match answer {
@@ -81,8 +88,14 @@ fn respond(answer: Answer) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
             });
             (200, StreamBody::new(frames).boxed_unsync())
         }
+        Answer::Fails(404) => (404, Full::new(Bytes::from_static(b"404 page not found")).boxed_unsync()),
         Answer::Fails(code) => {
             let status = json!({"kind": "Status", "code": code, "message": "m", "reason": "r", "status": "Failure"});
+            (code, Full::new(Bytes::from(status.to_string())).boxed_unsync())
+        }
+        Answer::Says(code, message, seconds) => {
+            let status = json!({"kind": "Status", "code": code, "message": message, "reason": "r", "status": "Failure",
+                "details": {"retryAfterSeconds": seconds}});
             (code, Full::new(Bytes::from(status.to_string())).boxed_unsync())
         }
     };
@@ -96,6 +109,10 @@ impl Sink for Notes {
     async fn change(&mut self, change: Change) {
         let sign = if change.now.is_some() { '+' } else { '-' };
         self.0.send(format!("{sign}{}@{}", change.key.name, change.version)).unwrap();
+    }
+
+    async fn reach(&mut self, reach: Reach) {
+        self.0.send(format!("{reach:?}")).unwrap();
     }
 
     async fn listed(&mut self) {
@@ -113,20 +130,28 @@ impl Sink for Notes {
     }
 }
 
-const SOURCE: Source = Source {
+pub(super) const SOURCE: Source = Source {
     kind: Kind::ServiceAccount,
     name: Some("only"),
     labels: None,
     page: 2,
     keep: |_| true,
     needs: Needs::Admission,
+    optional: false,
 };
 
-/// Runs the loop over the script until `count` notes are there.
+/// Runs the loop over the script until `count` notes are there. That all is known is left out.
 async fn notes(script: Vec<Answer>, count: usize) -> (Vec<String>, Vec<String>) {
+    let (notes, asked) = notes_of(SOURCE, script, count + 1).await;
+    let notes = notes.into_iter().filter(|note| note != "Listed").collect();
+    (notes, asked.into_iter().map(|(_, uri)| uri).collect())
+}
+
+/// The same of another source, with everything.
+pub(super) async fn notes_of(source: Source, script: Vec<Answer>, count: usize) -> (Vec<String>, Asked) {
     let (client, asked) = scripted(script);
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    let task = tokio::spawn(async move { run(client, &SOURCE, &mut Notes(sender)).await });
+    let task = tokio::spawn(async move { run(client, &source, &mut Notes(sender)).await });
     let mut notes = Vec::new();
     while notes.len() < count {
         notes.push(receiver.recv().await.unwrap());

@@ -1,0 +1,155 @@
+//! Kinds that are missing, permissions that are missing, servers that lag or go back (`faults.md` D8, D11, D12).
+
+use std::time::Duration;
+
+use super::protocol::{Answer, SOURCE, notes_of};
+use crate::api::observed::Kind;
+use crate::runtime::stores::Needs;
+use crate::runtime::stores::sources::Source;
+
+const SANDBOXES: Source = Source { kind: Kind::Sandbox, needs: Needs::Controllers, optional: true, ..SOURCE };
+const DEPLOYMENTS: Source = Source { kind: Kind::Deployment, needs: Needs::Controllers, ..SOURCE };
+
+const LISTED: &str = "Listed";
+
+fn many(count: usize, answer: fn() -> Answer) -> impl Iterator<Item = Answer> {
+    std::iter::repeat_with(answer).take(count)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_missing_holds_nobody_up_and_is_found_when_it_comes() {
+    let mut script: Vec<_> = many(20, || Answer::Fails(404)).collect();
+    script.extend([Answer::Page(&[("a", 4)], 5, false), Answer::Stuck(&[])]);
+    let (notes, asked) = notes_of(SANDBOXES, script, 4).await;
+    assert_eq!(notes, ["Absent", "listed", "+a@4", LISTED], "no failure is counted");
+    let times: Vec<_> = asked.iter().map(|(at, _)| *at).collect();
+    assert!(times[1] < Duration::from_secs(1), "a second look is soon: {times:?}");
+    let pauses: Vec<_> = times.windows(2).skip(1).take(18).map(|pair| pair[1] - pair[0]).collect();
+    assert!(pauses.iter().all(|pause| (2_500..=7_500).contains(&pause.as_millis())), "{pauses:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_goes_takes_its_objects_along_once_that_is_certain() {
+    let mut script = vec![Answer::Page(&[("a", 4)], 5, false), Answer::Events(&[("MODIFIED", "a", 6)])];
+    script.extend(many(60, || Answer::Fails(404)));
+    let (notes, asked) = notes_of(SANDBOXES, script, 6).await;
+    assert_eq!(notes, ["+a@4", LISTED, "listed", "+a@6", "-a@0", "Absent"]);
+    assert!(asked.last().unwrap().0 - asked[2].0 >= Duration::from_secs(5), "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_lags_and_errors_in_between_prove_nothing() {
+    let script = vec![
+        Answer::Page(&[("a", 4)], 5, false),
+        // Another replica has not heard of the definition yet.
+        Answer::Fails(404),
+        Answer::Page(&[("a", 4)], 5, false),
+        Answer::Fails(404),
+        Answer::Fails(404),
+        Answer::Fails(500),
+        Answer::Fails(404),
+        Answer::Fails(403),
+        Answer::Page(&[("a", 4), ("b", 6)], 7, false),
+    ];
+    let (notes, _) = notes_of(SANDBOXES, script, 7).await;
+    let failures = notes.iter().filter(|note| note.starts_with("failed")).count();
+    assert_eq!((notes.iter().any(|note| note == "-a@0" || note == "Absent"), failures), (false, 2), "{notes:?}");
+    assert!(notes.contains(&"+b@6".to_owned()), "{notes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_after_a_kind_has_gone_does_not_bring_anything_back() {
+    let mut script: Vec<_> = many(2, || Answer::Fails(404)).collect();
+    script.extend([Answer::Fails(500), Answer::Fails(403), Answer::Fails(404), Answer::Page(&[], 5, false)]);
+    let (notes, _) = notes_of(SANDBOXES, script, 6).await;
+    assert_eq!(notes[..2], ["Absent", "listed"]);
+    assert!(notes[2..4].iter().all(|note| note.starts_with("failed")), "{notes:?}");
+    assert_eq!(notes[4..], ["recovered", LISTED]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_belongs_to_kubernetes_is_never_taken_for_missing() {
+    let mut script = vec![Answer::Page(&[("a", 4)], 5, false)];
+    script.extend(many(10, || Answer::Fails(404)));
+    let (notes, _) = notes_of(DEPLOYMENTS, script, 10).await;
+    assert_eq!(notes[..3], ["+a@4", LISTED, "listed"]);
+    assert!(notes[3..].iter().all(|note| note.starts_with("failed")), "{notes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_permission_the_others_go_on_and_it_is_asked_for_again_now_and_then() {
+    let mut script: Vec<_> = many(70, || Answer::Fails(403)).collect();
+    script.push(Answer::Page(&[("a", 4)], 5, false));
+    let (notes, asked) = notes_of(DEPLOYMENTS, script, 74).await;
+    let failures = notes.iter().take_while(|note| note.starts_with("failed")).count();
+    assert_eq!(notes[failures], "listed", "nobody waits, and what is known is not all there is");
+    assert!(asked[failures - 1].0 >= Duration::from_secs(10), "a right may be about to come");
+    assert_eq!(notes[71..], ["+a@4", "recovered", LISTED], "granted at last");
+    assert!(asked[70].0 >= Duration::from_secs(300), "no hot loop: {:?}", asked[70].0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permission_that_is_taken_away_ends_all_certainty() {
+    let mut script = vec![Answer::Page(&[("a", 4)], 5, false)];
+    script.extend(many(12, || Answer::Fails(403)));
+    script.push(Answer::Stuck(&[("MODIFIED", "a", 9)]));
+    let (notes, _) = notes_of(DEPLOYMENTS, script, 18).await;
+    let changes: Vec<_> = notes.iter().filter(|note| !note.starts_with("failed")).map(String::as_str).collect();
+    assert_eq!(changes, ["+a@4", LISTED, "listed", "Unknown", "recovered", "+a@9"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn admission_never_goes_without_what_it_needs() {
+    let script: Vec<_> = many(40, || Answer::Fails(403)).collect();
+    let (notes, _) = notes_of(SOURCE, script, 40).await;
+    assert!(notes.iter().all(|note| note.starts_with("failed")), "{notes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_went_back_is_read_again() {
+    let script = vec![
+        Answer::Page(&[("a", 900)], 901, false),
+        Answer::Stuck(&[("BOOKMARK", "", 12)]),
+        Answer::Page(&[("a", 3)], 12, false),
+        Answer::Says(504, "Too large resource version: 12, current: 7", 0),
+        Answer::Page(&[("a", 2)], 7, false),
+    ];
+    let (notes, asked) = notes_of(SOURCE, script, 9).await;
+    assert_eq!(notes[..5], ["+a@900", LISTED, "listed", "failed: the server went back from version 901 to 12", "+a@3"]);
+    assert!(notes[6].starts_with("failed") && notes[7] == "+a@2", "{notes:?}");
+    assert!(!asked[2].1.contains("watch=true") && !asked[4].1.contains("watch=true"), "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_event_does_not_bring_back_what_was_deleted() {
+    let script = vec![
+        Answer::Page(&[("a", 4)], 5, false),
+        Answer::Events(&[("DELETED", "a", 9), ("MODIFIED", "a", 6), ("ADDED", "b", 7), ("ADDED", "a", 12)]),
+        // The same again from another replica.
+        Answer::Stuck(&[("ADDED", "a", 10), ("ADDED", "a", 12), ("MODIFIED", "a", 13)]),
+    ];
+    let (notes, asked) = notes_of(SOURCE, script, 6).await;
+    assert_eq!(notes, ["+a@4", LISTED, "listed", "-a@9", "+a@12", "+a@13"]);
+    assert!(asked[2].1.contains("resourceVersion=12"), "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_bookmarks_an_old_version_ends_in_a_new_list() {
+    let script = vec![
+        Answer::Page(&[("a", 4)], 5, false),
+        Answer::Stuck(&[]),
+        Answer::Says(410, "too old resource version: 5 (800)", 0),
+        Answer::Page(&[("a", 4), ("b", 801)], 802, false),
+    ];
+    let (notes, asked) = notes_of(SOURCE, script, 7).await;
+    assert_eq!(notes[3], "failed: no answer within 30 s");
+    assert!(notes[4].starts_with("failed") && notes[5..] == ["+b@801", "recovered"], "{notes:?}");
+    assert!(asked[3].0 < Duration::from_secs(35), "silence and two pauses: {asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_server_is_left_alone_as_long_as_it_asks_for() {
+    let (notes, asked) = notes_of(SOURCE, vec![Answer::Says(429, "busy", 20), Answer::Page(&[], 5, false)], 4).await;
+    assert_eq!(notes[1..], ["recovered", LISTED, "listed"]);
+    assert!((20..22).contains(&(asked[1].0 - asked[0].0).as_secs()), "{asked:?}");
+}
