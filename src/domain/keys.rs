@@ -106,6 +106,10 @@ pub const VOLUME_SVID: &str = "svid-output";
 pub const VOLUME_ENVOY: &str = "envoy-config";
 /// Volume: routes.yaml.
 pub const VOLUME_ROUTES: &str = "authproxy-routes";
+/// Most containers of a Pod that is injected, init containers included. What we change in each is noted in
+/// [`ANNOTATION_STATUS`] (at most some 2 KiB a container), and Kubernetes takes 256 KiB of annotations in all; answering
+/// costs up to ten times the size of the question beyond that.
+pub const CONTAINERS_MOST: usize = 100;
 /// Volume: downwardAPI copy of [`ANNOTATION_RUNTIME_CONFIG`].
 pub const VOLUME_RUNTIME_CONFIG: &str = "authbridge-runtime-config";
 /// Volume: projected credentials Secret, in place of [`VOLUME_SHARED`] in our containers.

@@ -81,6 +81,7 @@ reasons! {
     Undecodable, Denied, "the object could not be read";
     HostNetwork, Denied, "the Pod uses the node's network, where redirection rules would change the node";
     WindowsPod, Denied, "the sidecars exist for Linux only";
+    TooManyContainers, Denied, "the Pod has more containers than what we note about each has room for";
     ContainerNameCollision, Denied, "a container of the Pod has the name of one of our sidecars";
     VolumeCollision, Denied, "a volume of the Pod has the name of one of ours and another source";
     NoFreePort, Denied, "no port is left for the proxy";

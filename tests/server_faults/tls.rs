@@ -112,3 +112,142 @@ async fn b3_sessions_are_resumed_and_early_data_is_not_taken() {
         }
     }
 }
+
+/// What a server picked from a hello, or `None` for an alert.
+async fn picked(running: &Running, version: Version, suites: &[u16]) -> Option<u16> {
+    const HANDSHAKE: u8 = 22;
+    const SERVER_HELLO: u8 = 2;
+    let mut stream = TcpStream::connect(running.address).await.unwrap();
+    stream.write_all(&modern_hello(version, suites)).await.unwrap();
+    // Record header, message header, version, random, session id: the suite stands behind them.
+    let mut start = [0; 5 + 4 + 2 + 32 + 1];
+    let mut all = Vec::new();
+    timeout(PATIENCE, async {
+        while all.len() < start.len() + 34 && stream.read_buf(&mut all).await.unwrap_or(0) > 0 {}
+    })
+    .await
+    .expect("an answer");
+    if all.first() != Some(&HANDSHAKE) {
+        assert_eq!((all.first(), all.len()), (Some(&21), 7), "neither a hello nor an alert: {all:x?}");
+        return None;
+    }
+    start.copy_from_slice(&all[..44]);
+    assert_eq!(start[5], SERVER_HELLO);
+    let suite = 44 + usize::from(start[43]);
+    Some(u16::from_be_bytes([all[suite], all[suite + 1]]))
+}
+
+/// Which of the versions that are spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    Tls12,
+    Tls13,
+}
+
+/// A ClientHello as a current client sends it (RFC 8446 4.1.2), with every extension that lets a suite be picked.
+fn modern_hello(version: Version, suites: &[u16]) -> Vec<u8> {
+    let list = |bytes: &[u8]| [&u16::try_from(bytes.len()).unwrap().to_be_bytes()[..], bytes].concat();
+    let extension = |kind: u16, content: &[u8]| [&kind.to_be_bytes()[..], &list(content)].concat();
+    // secp256r1, x25519, secp384r1; ECDSA and RSA with SHA-256 and up; uncompressed points.
+    let groups = extension(10, &list(&[0, 23, 0, 29, 0, 24]));
+    let signatures = extension(13, &list(&[4, 3, 5, 3, 6, 3, 8, 4, 8, 5, 8, 6, 4, 1, 5, 1, 6, 1]));
+    let mut extensions = [groups, signatures, extension(11, &[1, 0])].concat();
+    if version == Version::Tls13 {
+        // Any 32 bytes are a point of x25519.
+        let share = list(&[&[0, 29][..], &list(&[9; 32])].concat());
+        extensions.extend([extension(43, &[2, 3, 4]), extension(51, &share)].concat());
+    }
+    let mut body = vec![3, 3];
+    body.extend([7; 32]);
+    body.push(0);
+    body.extend(list(&suites.iter().flat_map(|suite| suite.to_be_bytes()).collect::<Vec<u8>>()));
+    body.extend([1, 0]);
+    body.extend(list(&extensions));
+    let length = u32::try_from(body.len()).unwrap().to_be_bytes();
+    let message = [&[1][..], &length[1..], &body].concat();
+    message.chunks(16_000).flat_map(|part| [&[22, 3, 1][..], &list(part)].concat()).collect()
+}
+
+/// Every suite there is a number for is offered, the one picked is left out, until nothing is picked any more.
+#[tokio::test]
+async fn b3_of_all_cipher_suites_exactly_those_with_forward_secrecy_and_authenticated_encryption_are_accepted() {
+    let running = start(Limits::default());
+    // 0x5600 says that a fallback was made, 0x00ff that renegotiation would be safe: neither is a suite.
+    let all: Vec<u16> = (0..=u16::MAX).filter(|suite| ![0x5600, 0x00ff].contains(suite)).collect();
+    // TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256, and ECDHE_ECDSA with the same.
+    let golden = [(Version::Tls13, [0x1301, 0x1302, 0x1303]), (Version::Tls12, [0xc02b, 0xc02c, 0xcca9])];
+    for (version, golden) in golden {
+        let mut accepted = Vec::new();
+        for part in all.chunks(4096) {
+            let mut offered = part.to_vec();
+            while let Some(suite) = picked(&running, version, &offered).await {
+                assert!(offered.contains(&suite), "{suite:x} was not offered");
+                offered.retain(|other| *other != suite);
+                accepted.push(suite);
+            }
+        }
+        accepted.sort_unstable();
+        assert_eq!(accepted, golden, "{version:?}");
+    }
+    running.healthy().await;
+}
+
+/// One run of `openssl s_client`: what it printed, and whether the handshake succeeded.
+async fn s_client(running: &Running, arguments: &[&str], input: &str) -> (bool, String) {
+    let mut command = tokio::process::Command::new("openssl");
+    let address = running.address.to_string();
+    command.args(["s_client", "-connect", &address]).args(arguments);
+    let piped = std::process::Stdio::piped;
+    command.stdin(piped()).stdout(piped()).stderr(piped()).kill_on_drop(true);
+    let mut child = command.spawn().expect("openssl was found before");
+    let mut stdin = child.stdin.take().unwrap();
+    // An openssl that has ended reads nothing any more.
+    let _ = stdin.write_all(input.as_bytes()).await;
+    let output = if input.is_empty() {
+        drop(stdin);
+        timeout(PATIENCE, child.wait_with_output()).await
+    } else {
+        // It stays open: openssl ends by itself when the server ends the connection.
+        let output = timeout(PATIENCE, child.wait_with_output()).await;
+        drop(stdin);
+        output
+    };
+    let output = output.expect("openssl ends").unwrap();
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    (text.contains("\nSSL handshake has read") && !text.contains("Cipher is (NONE)"), text)
+}
+
+/// With the client that others test with; the machine may have none, and the product does not need it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b3_openssl_agrees_and_cannot_renegotiate() {
+    if tokio::process::Command::new("openssl").arg("version").output().await.is_err() {
+        return;
+    }
+    let running = start(Limits::default());
+    // An openssl of today sends these only when told that security does not matter.
+    let anything = ["-cipher", "ALL:COMPLEMENTOFALL:@SECLEVEL=0"];
+    for (version, spoken) in [("-tls1", false), ("-tls1_1", false), ("-tls1_2", true), ("-tls1_3", true)] {
+        let (agreed, text) = s_client(&running, &[&[version][..], &anything].concat(), "").await;
+        assert_eq!(agreed, spoken, "{version}: {text}");
+    }
+    for (cipher, spoken) in [
+        ("ECDHE-ECDSA-AES128-GCM-SHA256", true),
+        ("ECDHE-ECDSA-CHACHA20-POLY1305", true),
+        ("ECDHE-ECDSA-AES128-SHA", false),
+        ("ECDHE-ECDSA-AES256-SHA384", false),
+        ("ECDHE-ECDSA-AES128-CCM", false),
+        ("DHE-RSA-AES256-GCM-SHA384", false),
+        ("AES128-GCM-SHA256", false),
+        ("PSK-AES128-GCM-SHA256", false),
+        ("ECDHE-ECDSA-NULL-SHA:NULL-SHA256:eNULL", false),
+        ("aNULL", false),
+    ] {
+        let (agreed, text) = s_client(&running, &["-tls1_2", "-cipher", &format!("{cipher}:@SECLEVEL=0")], "").await;
+        assert_eq!(agreed, spoken, "{cipher}: {text}");
+    }
+    // R alone in a line asks for a new handshake within the connection.
+    let (agreed, text) = s_client(&running, &["-tls1_2"], "R\n").await;
+    assert!(agreed && text.contains("RENEGOTIATING"), "{text}");
+    assert!(text.contains("no renegotiation"), "{text}");
+    running.healthy().await;
+}

@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::admission::inject::needs;
 use crate::api::observed::{ConfigMapSeen, Key, Kind, Observed};
 use crate::config::defaults::config_map_data_in;
-use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row};
+use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row, escaped};
 use crate::controllers::scaffold::world::World;
 use crate::domain::keys;
 
@@ -79,7 +79,7 @@ fn create(namespace: &str, name: &str, data: &BTreeMap<String, String>) -> Op {
     Op::Create { kind: Kind::ConfigMap, namespace: namespace.to_owned(), body }
 }
 
-/// A patch that brings ours up to date, unless a person has edited it.
+/// A patch that brings ours up to date, unless a person has edited it or edits it before the patch arrives.
 fn refresh(
     namespace: &str,
     name: &str,
@@ -90,17 +90,23 @@ fn refresh(
     if !unmodified || *seen.data == *data {
         return None;
     }
-    let dropped = seen.data.keys().filter(|key| !data.contains_key(*key)).map(|key| (key.clone(), Value::Null));
-    let kept = data.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str())));
-    let patch = json!({
-        "metadata": {
-            "uid": &*observed.uid,
-            "resourceVersion": observed.version.to_string(),
-            "annotations": {keys::ANNOTATION_CONTENT_DIGEST: digest(data)},
-        },
-        "data": dropped.chain(kept).collect::<Map<_, _>>(),
-    });
-    Some(Op::Merge { kind: Kind::ConfigMap, key: Key::new(namespace, name), patch })
+    let label = format!("/metadata/labels/{}", escaped(keys::LABEL_APP_MANAGED_BY));
+    let annotation = format!("/metadata/annotations/{}", escaped(keys::ANNOTATION_CONTENT_DIGEST));
+    let unchanged = if seen.data.is_empty() {
+        // That a map is not there cannot be tested.
+        json!({"op": "test", "path": "/metadata/resourceVersion", "value": observed.version.to_string()})
+    } else {
+        json!({"op": "test", "path": "/data", "value": &*seen.data})
+    };
+    let operations = json!([
+        {"op": "test", "path": "/metadata/uid", "value": &*observed.uid},
+        {"op": "test", "path": label, "value": keys::MANAGED_BY_DRAWBRIDGE},
+        {"op": "test", "path": annotation, "value": seen.written.as_deref()},
+        unchanged,
+        {"op": "add", "path": annotation, "value": digest(data)},
+        {"op": "add", "path": "/data", "value": data},
+    ]);
+    Some(Op::Edit { kind: Kind::ConfigMap, key: Key::new(namespace, name), operations })
 }
 
 /// SHA-256, in hex, of a ConfigMap's data; lengths are counted in, so that no two data sets read the same.

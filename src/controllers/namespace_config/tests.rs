@@ -71,12 +71,15 @@ fn templates_of_our_own_namespace_win_and_are_followed_while_nobody_edits() {
     let mut next = template("two");
     next["metadata"]["resourceVersion"] = json!("8");
     cluster.see(Kind::ConfigMap, next);
-    let patch = json!({
-        "metadata": {"uid": "cm-authproxy-routes", "resourceVersion": "7",
-            "annotations": {"kagenti.io/content-digest": of(&[("routes.yaml", "two")])}},
-        "data": {"routes.yaml": "two"},
-    });
-    let expected = Op::Merge { kind: Kind::ConfigMap, key: Key::new("team", "authproxy-routes"), patch };
+    let operations = json!([
+        {"op": "test", "path": "/metadata/uid", "value": "cm-authproxy-routes"},
+        {"op": "test", "path": "/metadata/labels/app.kubernetes.io~1managed-by", "value": "drawbridge"},
+        {"op": "test", "path": "/metadata/annotations/kagenti.io~1content-digest", "value": of(&[("routes.yaml", "one")])},
+        {"op": "test", "path": "/data", "value": {"routes.yaml": "one"}},
+        {"op": "add", "path": "/metadata/annotations/kagenti.io~1content-digest", "value": of(&[("routes.yaml", "two")])},
+        {"op": "add", "path": "/data", "value": {"routes.yaml": "two"}},
+    ]);
+    let expected = Op::Edit { kind: Kind::ConfigMap, key: Key::new("team", "authproxy-routes"), operations };
     assert_eq!(cluster.plan(ROW), [expected]);
 }
 
@@ -98,8 +101,9 @@ fn only_what_is_ours_and_unmodified_is_refreshed() {
         cluster.see(Kind::ConfigMap, object);
         let ops = cluster.plan(ROW);
         assert_eq!(ops.len(), usize::from(refreshed), "{what}: {ops:?}");
-        if let [Op::Merge { patch, .. }] = &ops[..] {
-            assert_eq!(patch["data"]["extra"], Value::Null, "keys that are no longer wanted go");
+        if let [Op::Edit { operations, .. }] = &ops[..] {
+            let last = operations.as_array().and_then(|all| all.last()).unwrap();
+            assert!(last["value"]["routes.yaml"].is_string() && last["value"].get("extra").is_none(), "{last}");
         }
     }
 }

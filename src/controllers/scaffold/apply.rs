@@ -71,6 +71,15 @@ pub async fn apply(client: &Client, controller: Controller, op: &Op) -> Result<L
             let request = Builder::new(kind.path(&key.namespace)).patch(&key.name, &parameters, &Patch::Merge(patch));
             send(client, *kind, built(op, request)?, op).await.or_else(|error| absent(error, *kind, key))
         }
+        Op::Edit { kind, key, operations } => {
+            let operations = serde_json::from_value(operations.clone())
+                .map_err(|_| ApplyError::Unbuildable { what: describe(op) })?;
+            let parameters = PatchParams { field_manager: Some(manager), ..PatchParams::default() };
+            let patch = Patch::<Value>::Json(operations);
+            let request = Builder::new(kind.path(&key.namespace)).patch(&key.name, &parameters, &patch);
+            let sent = send(client, *kind, built(op, request)?, op).await;
+            sent.or_else(|error| absent(untrue(error), *kind, key))
+        }
         Op::Delete { kind, key, uid } => {
             let preconditions = Preconditions { uid: Some(uid.clone()), resource_version: None };
             let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
@@ -166,6 +175,16 @@ fn failed(op: &Op, error: kube::Error) -> ApplyError {
     }
 }
 
+/// 422 is how the API server answers a JSON patch with a test that does not hold: somebody else wrote in between.
+fn untrue(error: ApplyError) -> ApplyError {
+    match error {
+        ApplyError::Request { what, source } if matches!(&*source, kube::Error::Api(status) if status.code == 422) => {
+            ApplyError::Conflict { what }
+        }
+        other => other,
+    }
+}
+
 /// An object that is not there any more needs nothing.
 fn absent(error: ApplyError, kind: Kind, key: &Key) -> Result<Learned, ApplyError> {
     match error {
@@ -184,7 +203,7 @@ fn describe(op: &Op) -> String {
         Op::Create { body, .. } | Op::Probe { body, .. } => {
             body.pointer("/metadata/name").or_else(|| body.pointer("/metadata/generateName")).and_then(Value::as_str)
         }
-        Op::Merge { key, .. } | Op::Delete { key, .. } => Some(&*key.name),
+        Op::Merge { key, .. } | Op::Edit { key, .. } | Op::Delete { key, .. } => Some(&*key.name),
         Op::Report(report) => Some(&*report.about.name),
     };
     format!("{verb} {} {namespace}/{}", kind.as_str(), name.unwrap_or_default())

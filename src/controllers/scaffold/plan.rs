@@ -72,6 +72,16 @@ pub enum Op {
         /// The merge patch.
         patch: Value,
     },
+    /// Edits parts of an object by a JSON patch, whose `test` operations name what the decision rests on. Others may
+    /// write everything else of the object at any rate without costing another try.
+    Edit {
+        /// Its kind.
+        kind: Kind,
+        /// Where it is.
+        key: Key,
+        /// The operations of RFC 6902; the first tests `metadata.uid`.
+        operations: Value,
+    },
     /// Deletes that very object.
     Delete {
         /// Its kind.
@@ -98,12 +108,18 @@ impl Op {
     pub fn asks(&self) -> (&'static str, Kind, &str) {
         match self {
             Op::Create { kind, namespace, .. } => ("create", *kind, namespace),
-            Op::Merge { kind, key, .. } => ("patch", *kind, &key.namespace),
+            Op::Merge { kind, key, .. } | Op::Edit { kind, key, .. } => ("patch", *kind, &key.namespace),
             Op::Delete { kind, key, .. } => ("delete", *kind, &key.namespace),
             Op::Probe { namespace, .. } => ("create", Kind::Pod, namespace),
             Op::Report(report) => ("create", Kind::Event, &report.about.namespace),
         }
     }
+}
+
+/// A label or annotation key as a part of the path of an operation (RFC 6901).
+#[must_use]
+pub fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
 }
 
 /// An Event about one object.

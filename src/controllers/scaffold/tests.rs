@@ -66,7 +66,14 @@ impl Server {
             (&Method::GET, Some(object)) => (200, object.clone()),
             (&Method::PATCH, Some(object)) => {
                 let mut object = object.clone();
-                json_patch::merge(&mut object, &sent);
+                if sent.is_array() {
+                    let operations: json_patch::Patch = serde_json::from_value(sent).unwrap();
+                    if json_patch::patch(&mut object, &operations).is_err() {
+                        return status(422);
+                    }
+                } else {
+                    json_patch::merge(&mut object, &sent);
+                }
                 object["metadata"]["resourceVersion"] = json!("900");
                 objects.insert(at, object.clone());
                 (200, object)
@@ -200,4 +207,26 @@ async fn one_that_somebody_else_made_first_is_not_adopted_and_told_about_once() 
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(again.server.asked(), ["GET events/a"], "the Event exists: nothing is written");
     again.task.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_of_what_somebody_else_has_changed_does_nothing_until_the_watch_has_told() {
+    let path = "/api/v1/namespaces/team/serviceaccounts/a".to_owned();
+    let owner = |name: &str| json!({"apiVersion": "example.com/v1", "kind": "Other", "name": name, "uid": name});
+    let known = account("a", true, json!([owner("x")]));
+    let mut stored = account("a", true, json!([owner("x"), owner("y")]));
+    stored["metadata"]["resourceVersion"] = json!("800");
+    let server = Server::default();
+    server.objects.lock().insert(path.clone(), stored.clone());
+    let bench = Bench::start(server, vec![deployment(10), change(Kind::ServiceAccount, known)]).await;
+    bench.lead(Some(1)).await;
+    assert_eq!(bench.server.asked(), ["PATCH serviceaccounts/a"]);
+    assert_eq!(bench.server.objects.lock()[&path], stored, "nobody's owner is taken away");
+
+    bench.see(change(Kind::ServiceAccount, stored)).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(bench.server.asked(), ["PATCH serviceaccounts/a"]);
+    let owners = bench.server.objects.lock()[&path]["metadata"]["ownerReferences"].clone();
+    assert_eq!(owners.as_array().map(Vec::len), Some(3), "{owners}");
+    bench.task.abort();
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::admission::inject::needs;
 use crate::api::observed::{Key, Kind, Observed, OwnerReference, ServiceAccountSeen};
-use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row};
+use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row, escaped};
 use crate::controllers::scaffold::world::{WorkloadRef, World};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -54,9 +54,9 @@ fn plan(cx: Context<'_>) -> Plan {
     }
     match cx.world.service_account(namespace, name) {
         None => Plan::of(vec![create(&cx, &users)]),
-        Some((seen, observed, _)) if seen.ours => {
-            Plan::of(owners(&cx, seen, &users).map(|owners| merge(cx.key, observed, &owners)).into_iter().collect())
-        }
+        Some((seen, observed, _)) if seen.ours => Plan::of(
+            owners(&cx, seen, &users).map(|owners| set_owners(cx.key, seen, observed, &owners)).into_iter().collect(),
+        ),
         Some(_) => Plan::of(users.iter().map(|user| conflict(cx.key, user)).collect()),
     }
 }
@@ -109,13 +109,21 @@ fn owners(cx: &Context<'_>, seen: &ServiceAccountSeen, users: &[WorkloadRef<'_>]
     (wanted != seen.owners).then_some(wanted)
 }
 
-fn merge(key: &Key, observed: &Observed, owners: &[OwnerReference]) -> Op {
-    let patch = json!({"metadata": {
-        "uid": &*observed.uid,
-        "resourceVersion": observed.version.to_string(),
-        "ownerReferences": owners,
-    }});
-    Op::Merge { kind: Kind::ServiceAccount, key: key.clone(), patch }
+/// Sets the owners, if it is still ours and has the owners that were seen.
+fn set_owners(key: &Key, seen: &ServiceAccountSeen, observed: &Observed, owners: &[OwnerReference]) -> Op {
+    let label = format!("/metadata/labels/{}", escaped(keys::LABEL_MANAGED_BY));
+    let seen = match &seen.owners[..] {
+        // That a list is not there cannot be tested.
+        [] => json!({"op": "test", "path": "/metadata/resourceVersion", "value": observed.version.to_string()}),
+        owners => json!({"op": "test", "path": "/metadata/ownerReferences", "value": owners}),
+    };
+    let operations = json!([
+        {"op": "test", "path": "/metadata/uid", "value": &*observed.uid},
+        {"op": "test", "path": label, "value": keys::MANAGED_BY_WEBHOOK},
+        seen,
+        {"op": "add", "path": "/metadata/ownerReferences", "value": owners},
+    ]);
+    Op::Edit { kind: Kind::ServiceAccount, key: key.clone(), operations }
 }
 
 fn conflict(key: &Key, user: &WorkloadRef<'_>) -> Op {

@@ -131,19 +131,35 @@ fn ours_gets_every_user_as_owner_and_loses_the_idle_ones_but_never_the_last() {
 
     cluster.see(Kind::StatefulSet, workload(Kind::StatefulSet, "a", json!({})));
     let stateful = owners("StatefulSet", "apps/v1", "a", "statefulsets-a");
-    let merge = |owners: Value| Op::Merge {
+    let edit = |owners: Value| Op::Edit {
         kind: Kind::ServiceAccount,
         key: Key::new("team", "a"),
-        patch: json!({"metadata": {"uid": "sa-a", "resourceVersion": "20", "ownerReferences": owners}}),
+        operations: json!([
+            {"op": "test", "path": "/metadata/uid", "value": "sa-a"},
+            {"op": "test", "path": "/metadata/labels/kagenti.io~1managed-by", "value": "webhook"},
+            {"op": "test", "path": "/metadata/ownerReferences", "value": [other, deployment]},
+            {"op": "add", "path": "/metadata/ownerReferences", "value": owners},
+        ]),
     };
-    assert_eq!(cluster.plan(ROW), [merge(json!([other, deployment, stateful]))]);
+    assert_eq!(cluster.plan(ROW), [edit(json!([other, deployment, stateful]))]);
 
     let opted_out = json!({"metadata": {"resourceVersion": "11"},
         "spec": {"template": {"metadata": {"labels": {"kagenti.io/inject": "disabled"}}}}});
     cluster.see(Kind::Deployment, workload(Kind::Deployment, "a", opted_out.clone()));
-    assert_eq!(cluster.plan(ROW), [merge(json!([other, stateful]))], "others' references stay");
+    assert_eq!(cluster.plan(ROW), [edit(json!([other, stateful]))], "others' references stay");
     cluster.see(Kind::StatefulSet, workload(Kind::StatefulSet, "a", opted_out));
     assert_eq!(cluster.plan(ROW), [], "the last owner stays, or the object would stay for ever");
+}
+
+#[test]
+fn one_without_owners_is_taken_only_as_it_was_seen() {
+    let mut cluster = Cluster::new();
+    cluster.see(Kind::Deployment, workload(Kind::Deployment, "a", json!({})));
+    cluster.see(Kind::ServiceAccount, account("a", true, json!([])));
+    let ops = cluster.plan(ROW);
+    let [Op::Edit { operations, .. }] = &ops[..] else { panic!("{ops:?}") };
+    assert_eq!(operations[2], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "20"}));
+    assert_eq!(operations[3]["value"], json!([owners("Deployment", "apps/v1", "a", "deployments-a")]));
 }
 
 #[test]

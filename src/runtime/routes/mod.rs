@@ -37,8 +37,9 @@ pub const BODY_LIMIT: usize = 7 * 1024 * 1024;
 /// What all bodies under way may hold together beyond [`body::FREE`] each.
 const BUDGET: usize = 64 * 1024 * 1024;
 /// Bodies up to here are decided where they are read: that takes some 100 µs, less than handing them over would cost
-/// under load. Larger ones go to a blocking thread, so that they delay nobody else.
-const INLINE: usize = 256 * 1024;
+/// under load. Larger ones go to a blocking thread, so that they delay nobody else. A decision that has begun here cannot
+/// be cut short, and need not be: the worst body of this size takes less than [`MARGIN`] (shown in a test).
+pub const INLINE: usize = 256 * 1024;
 /// Large reviews decided at once; more are refused with [`Reason::Overloaded`].
 const LARGE_AT_ONCE: usize = 4;
 /// `timeoutSeconds` of our registrations, for callers that do not send `?timeout=`.
@@ -46,7 +47,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest `timeoutSeconds` Kubernetes allows.
 const TIMEOUT_LONGEST: Duration = Duration::from_secs(30);
 /// Least margin between our answer and the API server's patience.
-const MARGIN: Duration = Duration::from_millis(100);
+pub const MARGIN: Duration = Duration::from_millis(100);
 
 /// How a review is decided; [`crate::admission::evaluate`] but in tests.
 pub type Evaluate = fn(&review::Request<'_>, &Snapshot) -> Verdict;

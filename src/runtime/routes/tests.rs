@@ -181,8 +181,8 @@ async fn a4_the_cost_of_many_keys_is_linear() {
     for count in [10_000_u32, 40_000] {
         let labels: serde_json::Map<String, Value> = (0..count).map(|i| (format!("l{i}"), json!("v"))).collect();
         let env: Vec<Value> = (0..count).map(|i| json!({"name":format!("E{i}"),"value":"v"})).collect();
-        let containers: Vec<Value> = (0..count / 10)
-            .map(|i| json!({"name":format!("c{i}"),"ports":[{"containerPort": 8000 + i % 1000}]}))
+        let containers: Vec<Value> = (0..keys::CONTAINERS_MOST)
+            .map(|i| json!({"name":format!("c{i}"),"ports":[{"containerPort": 8000 + i}]}))
             .collect();
         let mut pod = json!({"metadata":{"name":"p","labels":labels},"spec":{"containers":containers}});
         pod["metadata"]["labels"]["kagenti.io/type"] = json!("agent");

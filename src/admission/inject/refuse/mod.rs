@@ -16,7 +16,8 @@ use super::plan::InjectionPlan;
 use crate::admission::verdict::Denial;
 
 /// What is known before a plan exists.
-const BEFORE: &[fn(&Subject<'_>) -> Option<Denial>] = &[node::host_network, node::windows, containers::names];
+const BEFORE: &[fn(&Subject<'_>) -> Option<Denial>] =
+    &[node::host_network, node::windows, containers::count, containers::names];
 
 /// What depends on the plan.
 const AFTER: &[fn(&Context<'_>, &InjectionPlan<'_>) -> Option<Denial>] =
