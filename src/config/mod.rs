@@ -18,6 +18,7 @@ pub mod layers;
 pub mod namespace;
 pub mod resolved;
 pub mod schema;
+pub mod settle;
 pub mod snapshot;
 pub mod view;
 pub mod yaml;

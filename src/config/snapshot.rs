@@ -42,8 +42,10 @@ impl Snapshot {
 /// A snapshot together with the configuration it was made from: what controllers plan with.
 #[derive(Debug, Clone)]
 pub struct Published {
-    /// The snapshot in force.
+    /// The snapshot in force: what admission decides from now.
     pub snapshot: Arc<Snapshot>,
+    /// What counts for hashes: the same, but for surroundings that changed a short while ago ([`super::settle`]).
+    pub settled: Arc<Snapshot>,
     /// The platform configuration, over the template of the operator's namespace.
     pub platform: Arc<Platform>,
 }

@@ -5,6 +5,7 @@
 //! the object compares equal. `runtime::stores` makes these values; the snapshot and `controllers` are built from them.
 
 mod fields;
+mod pool;
 mod project;
 mod runtime;
 pub mod wire;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use fields::{Owned, Place};
+pub use pool::Pool;
 use project::owner;
 pub use runtime::{AgentRuntimeSeen, Target};
 pub use workload::{Pairs, PodPhase, PodSeen, Rollout, TemplateSeen, WorkloadSeen};
@@ -147,7 +149,7 @@ impl Key {
 }
 
 /// One entry of `metadata.ownerReferences`, as stored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(missing_docs, reason = "the fields are those of the API")]
 pub struct OwnerReference {

@@ -117,7 +117,7 @@ pub struct TemplateSeen {
     /// Annotations of ours.
     pub annotations: Pairs,
     /// The members of `spec` that decide, as JSON text: a tenth of a tree's memory.
-    spec: Arc<str>,
+    pub(super) spec: Arc<str>,
 }
 
 impl TemplateSeen {

@@ -84,7 +84,8 @@ impl Cluster {
         for name in ["team", OWN] {
             world.apply(&change(Kind::Namespace, json!({"metadata": {"name": name, "uid": name}})), s(0));
         }
-        Self { world, facts: Published { snapshot, platform: Arc::new(platform) } }
+        let facts = Published { settled: Arc::clone(&snapshot), snapshot, platform: Arc::new(platform) };
+        Self { world, facts }
     }
 
     /// Something appears or changes.

@@ -1,10 +1,12 @@
-//! Which item is next: fresh changes before the backlog of a start, failures after a pause; pure.
+//! Which item is next: fresh changes before the backlog of a start, namespaces in turn, failures after a pause; pure.
 //!
 //! Promises: an item is never worked on twice at once; a change that arrives meanwhile is not lost; a failing item
-//! waits 1 s, doubling to 5 min, with jitter (conflicts: from 50 ms), whatever changes arrive, and a success forgets
-//! its failures.
+//! waits 1 s, doubling to 5 min, with jitter (conflicts: from 50 ms; where the server asks for more: that), whatever
+//! changes arrive, and a success forgets its failures. A namespace has at most as many items under way as workers are
+//! free: alone it gets half of them, and however slow some are, others always find one.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::plan::Item;
@@ -25,21 +27,41 @@ pub enum Ending {
     Done(Option<Duration>),
     /// Somebody else wrote in between.
     Conflict,
-    /// It failed.
-    Failed,
+    /// It failed; not again before that time has passed.
+    Failed(Duration),
 }
 
 /// The items to be worked on.
 #[derive(Debug, Default)]
 pub struct Queue {
     sequence: u64,
-    ready: BTreeMap<(Priority, u64), Item>,
+    lanes: HashMap<Arc<str>, Lane>,
+    /// The lanes with something to do: by how urgent it is, then by when they last had their turn.
+    turns: BTreeSet<Turn>,
     places: HashMap<Item, (Priority, u64)>,
     waiting: BTreeMap<(Duration, u64), Item>,
     delays: HashMap<Item, (Duration, u64)>,
     failures: HashMap<Item, u32>,
     running: HashSet<Item>,
     again: HashMap<Item, Priority>,
+}
+
+type Turn = (Priority, u64, Arc<str>);
+
+/// The items of one namespace.
+#[derive(Debug, Default)]
+struct Lane {
+    ready: BTreeMap<(Priority, u64), Item>,
+    running: usize,
+    /// When it last had its turn.
+    served: u64,
+}
+
+impl Lane {
+    fn turn(&self, name: &Arc<str>) -> Option<Turn> {
+        let ((priority, _), _) = self.ready.first_key_value()?;
+        Some((*priority, self.served, name.clone()))
+    }
 }
 
 const FIRST: Duration = Duration::from_secs(1);
@@ -69,32 +91,65 @@ impl Queue {
         }
         match self.places.get(&item) {
             Some((known, _)) if *known <= priority => return,
-            Some(place) => drop(self.ready.remove(place)),
+            Some(place) => {
+                let place = *place;
+                self.lane(&item.key.namespace, |lane| drop(lane.ready.remove(&place)));
+            }
             None => {}
         }
-        let place = (priority, self.next());
-        self.places.insert(item.clone(), place);
-        self.ready.insert(place, item);
+        self.place(item, priority);
     }
 
-    /// The next item to be worked on; the caller says how it ended with [`Queue::done`].
-    pub fn pop(&mut self, now: Duration) -> Option<Item> {
+    /// The next item to be worked on while that many workers are free; the caller says how it ended with
+    /// [`Queue::done`].
+    pub fn pop(&mut self, free: usize, now: Duration) -> Option<Item> {
         while let Some(first) = self.waiting.first_entry().filter(|first| first.key().0 <= now) {
             let item = first.remove();
             self.delays.remove(&item);
-            let place = (Priority::Fresh, self.next());
-            self.places.insert(item.clone(), place);
-            self.ready.insert(place, item);
+            self.place(item, Priority::Fresh);
         }
-        let (_, item) = self.ready.pop_first()?;
+        // Few lanes are passed over: only those that have something under way.
+        let may = |(_, _, name): &&Turn| self.lanes.get(name).is_some_and(|lane| lane.running < free);
+        let (_, _, name) = self.turns.iter().find(may)?.clone();
+        let served = self.next();
+        let item = self.lane(&name, |lane| {
+            let item = lane.ready.pop_first().map(|(_, item)| item);
+            lane.running += 1;
+            lane.served = served;
+            item
+        })?;
         self.places.remove(&item);
         self.running.insert(item.clone());
         Some(item)
     }
 
+    fn place(&mut self, item: Item, priority: Priority) {
+        let place = (priority, self.next());
+        self.places.insert(item.clone(), place);
+        let name = item.key.namespace.clone();
+        self.lane(&name, |lane| drop(lane.ready.insert(place, item)));
+    }
+
+    /// Changes a lane and keeps its turn in step.
+    fn lane<T>(&mut self, name: &Arc<str>, change: impl FnOnce(&mut Lane) -> T) -> T {
+        let lane = self.lanes.entry(name.clone()).or_default();
+        if let Some(turn) = lane.turn(name) {
+            self.turns.remove(&turn);
+        }
+        let result = change(lane);
+        match lane.turn(name) {
+            Some(turn) => drop(self.turns.insert(turn)),
+            None if lane.running == 0 => drop(self.lanes.remove(name)),
+            None => {}
+        }
+        result
+    }
+
     /// The work on `item` ended.
     pub fn done(&mut self, item: &Item, ending: Ending, now: Duration, jitter: f64) {
-        self.running.remove(item);
+        if self.running.remove(item) {
+            self.lane(&item.key.namespace, |lane| lane.running -= 1);
+        }
         let again = self.again.remove(item);
         let delay = match ending {
             Ending::Done(delay) => {
@@ -104,11 +159,14 @@ impl Queue {
                     None => delay,
                 }
             }
-            Ending::Conflict | Ending::Failed => {
+            Ending::Conflict | Ending::Failed(_) => {
                 let failures = self.failures.entry(item.clone()).or_insert(0);
                 *failures = failures.saturating_add(1);
-                let first = if ending == Ending::Conflict { FIRST_CONFLICT } else { FIRST };
-                Some(pause(first, *failures, jitter))
+                let (first, least) = match ending {
+                    Ending::Failed(least) => (FIRST, least),
+                    _ => (FIRST_CONFLICT, Duration::ZERO),
+                };
+                Some(pause(first, *failures, jitter).max(least))
             }
         };
         if let Some(delay) = delay {
@@ -127,10 +185,10 @@ impl Queue {
     /// Items that could be worked on now.
     #[must_use]
     pub fn ready(&self) -> usize {
-        self.ready.len()
+        self.places.len()
     }
 
-    /// Forgets everything.
+    /// Forgets everything but what is under way, whose end is still to come.
     pub fn clear(&mut self) {
         *self = Self { sequence: self.sequence, ..Self::default() };
     }
@@ -164,23 +222,86 @@ mod tests {
         queue.add(item("new"), Priority::Fresh);
         queue.add(item("c"), Priority::Fresh);
         queue.add(item("c"), Priority::Backlog);
-        let order: Vec<_> = std::iter::from_fn(|| queue.pop(s(0))).map(|item| item.key.name.to_string()).collect();
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop(9, s(0))).map(|item| item.key.name.to_string()).collect();
         assert_eq!(order, ["new", "c", "a", "b"]);
+    }
+
+    fn of(namespace: &str, name: &str) -> Item {
+        Item { controller: Controller::Waiting, key: Key::new(namespace, name) }
+    }
+
+    #[test]
+    fn namespaces_take_turns_whatever_one_of_them_asks_for() {
+        let mut queue = Queue::default();
+        for number in 0..100 {
+            queue.add(of("flood", &format!("{number:03}")), Priority::Fresh);
+        }
+        queue.add(of("b", "1"), Priority::Fresh);
+        queue.add(of("c", "1"), Priority::Fresh);
+        queue.add(of("c", "2"), Priority::Fresh);
+        let mut order = Vec::new();
+        for _ in 0..7 {
+            let item = queue.pop(32, s(0)).unwrap();
+            queue.done(&item, Ending::Done(None), s(0), 0.5);
+            order.push(format!("{}/{}", item.key.namespace, item.key.name));
+        }
+        assert_eq!(order, ["b/1", "c/1", "flood/000", "c/2", "flood/001", "flood/002", "flood/003"]);
+    }
+
+    #[test]
+    fn a_slow_namespace_leaves_workers_to_the_others() {
+        let workers = 32;
+        let mut queue = Queue::default();
+        let mut running = 0;
+        let fill = |queue: &mut Queue, running: &mut usize, namespace: &str| {
+            for number in 0..100 {
+                queue.add(of(namespace, &number.to_string()), Priority::Fresh);
+            }
+            let before = *running;
+            while queue.pop(workers - *running, s(0)).is_some() {
+                *running += 1;
+            }
+            *running - before
+        };
+        // Nothing of what is begun ever ends.
+        let got: Vec<_> = ["a", "b", "c", "d"].map(|name| fill(&mut queue, &mut running, name)).to_vec();
+        assert_eq!(got, [16, 8, 4, 2]);
+        queue.add(of("e", "1"), Priority::Backlog);
+        assert_eq!(queue.pop(workers - running, s(0)), Some(of("e", "1")), "somebody new finds a worker at once");
+        assert_eq!(queue.ready(), 400 - 30);
+        queue.done(&of("a", "0"), Ending::Failed(s(0)), s(0), 0.5);
+        assert_eq!(
+            queue.pop(2, s(0)).map(|item| item.key.namespace.to_string()),
+            None,
+            "all have two or more under way"
+        );
+    }
+
+    #[test]
+    fn a_server_that_asks_for_more_time_gets_it() {
+        let mut queue = Queue::default();
+        queue.add(item("a"), Priority::Fresh);
+        let running = queue.pop(1, s(0)).unwrap();
+        queue.done(&running, Ending::Failed(s(30)), s(0), 0.5);
+        assert_eq!(queue.due(), Some(s(30)));
+        let running = queue.pop(1, s(30)).unwrap();
+        queue.done(&running, Ending::Failed(s(1)), s(30), 0.5);
+        assert_eq!(queue.due(), Some(s(32)), "the pause of a second failure is longer than that");
     }
 
     #[test]
     fn a_change_during_the_work_is_not_lost_and_never_worked_on_twice_at_once() {
         let mut queue = Queue::default();
         queue.add(item("a"), Priority::Fresh);
-        let running = queue.pop(s(0)).unwrap();
+        let running = queue.pop(1, s(0)).unwrap();
         queue.add(item("a"), Priority::Backlog);
-        assert_eq!(queue.pop(s(0)), None);
+        assert_eq!(queue.pop(1, s(0)), None);
         queue.done(&running, Ending::Done(Some(s(60))), s(1), 0.5);
-        assert_eq!(queue.pop(s(1)), Some(item("a")), "the change wins over the timer");
+        assert_eq!(queue.pop(1, s(1)), Some(item("a")), "the change wins over the timer");
         queue.done(&item("a"), Ending::Done(Some(s(60))), s(1), 0.5);
-        assert_eq!((queue.pop(s(60)), queue.due()), (None, Some(s(61))));
+        assert_eq!((queue.pop(1, s(60)), queue.due()), (None, Some(s(61))));
         queue.add(item("a"), Priority::Fresh);
-        assert_eq!(queue.pop(s(2)), Some(item("a")), "a timer does not hold a change back");
+        assert_eq!(queue.pop(1, s(2)), Some(item("a")), "a timer does not hold a change back");
     }
 
     #[test]
@@ -190,19 +311,19 @@ mod tests {
         let mut pauses = Vec::new();
         queue.add(item("a"), Priority::Fresh);
         for _ in 0..12 {
-            let running = queue.pop(now).unwrap();
-            queue.done(&running, Ending::Failed, now, 0.5);
+            let running = queue.pop(1, now).unwrap();
+            queue.done(&running, Ending::Failed(s(0)), now, 0.5);
             queue.add(item("a"), Priority::Fresh);
             let due = queue.due().unwrap();
-            assert_eq!(queue.pop(due - Duration::from_millis(1)), None, "a change does not shorten the pause");
+            assert_eq!(queue.pop(1, due - Duration::from_millis(1)), None, "a change does not shorten the pause");
             pauses.push((due - now).as_secs());
             now = due;
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
-        let running = queue.pop(now).unwrap();
+        let running = queue.pop(1, now).unwrap();
         queue.done(&running, Ending::Done(None), now, 0.5);
         queue.add(item("a"), Priority::Fresh);
-        assert!(queue.pop(now).is_some(), "a success forgets");
+        assert!(queue.pop(1, now).is_some(), "a success forgets");
         queue.done(&running, Ending::Conflict, now, 0.0);
         assert_eq!(queue.due().unwrap() - now, Duration::from_micros(37_500));
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! feed ────► world ─┐                        ┌─ term of leadership: without one, nothing is planned
-//! snapshot ─► facts ─┴─► queue ─► plan (pure) ─► apply (16 at a time) ─► answers back into world
+//! snapshot ─► facts ─┴─► queue ─► plan (pure) ─► apply (32 at a time) ─► answers back into world
 //! ```
 //!
 //! Promises: every replica keeps the world current, only the leader plans; a lost term ends what is under way and
@@ -27,7 +27,7 @@ use crate::config::snapshot::Published;
 use crate::config::view::NamespaceView;
 
 /// Plans carried out at once.
-const WORKERS: usize = 16;
+const WORKERS: usize = 32;
 /// Messages of the feed taken at once.
 const BATCH: usize = 256;
 /// Events that are remembered as told.
@@ -124,6 +124,7 @@ impl Loop {
             return;
         }
         self.workers.abort_all();
+        self.under_way.clear();
         self.queue.clear();
         self.term = term;
         self.world.proved = None;
@@ -196,6 +197,8 @@ impl Loop {
             Arc::ptr_eq(&before.platform, &now.platform)
                 && before.snapshot.gates == now.snapshot.gates
                 && before.snapshot.view.spiffe_driver == now.snapshot.view.spiffe_driver
+                && before.settled.view.spiffe_driver == now.settled.view.spiffe_driver
+                && before.settled.view.server_version == now.settled.view.server_version
         });
         let Some(same) = same else { return self.enqueue_all() };
         let views = &same.snapshot.view.namespaces;
@@ -213,7 +216,7 @@ impl Loop {
         let Some(facts) = self.facts.clone().filter(|_| self.term.is_some() && self.synced) else { return };
         while self.workers.len() < WORKERS {
             let now = self.base.elapsed();
-            let Some(item) = self.queue.pop(now) else { break };
+            let Some(item) = self.queue.pop(WORKERS - self.workers.len(), now) else { break };
             let Some(row) = self.rows.iter().find(|row| row.controller == item.controller) else { continue };
             let plan = (row.plan)(Context { world: &self.world, facts: &facts, key: &item.key, now });
             let plan = self.untold(plan);
@@ -259,7 +262,7 @@ impl Loop {
                     controller = item.controller.as_str(),
                     "a defect in Drawbridge: carrying out a plan panicked"
                 );
-                self.queue.done(&item, Ending::Failed, now, (self.jitter)());
+                self.queue.done(&item, Ending::Failed(Duration::ZERO), now, (self.jitter)());
                 return;
             }
         };
@@ -280,11 +283,20 @@ impl Loop {
                 tracing::warn!(controller = item.controller.as_str(), %error, cause = source, "will be tried again");
                 // A report that did not get out is still to be told.
                 self.told.clear();
-                if matches!(error, ApplyError::Conflict { .. }) { Ending::Conflict } else { Ending::Failed }
+                let conflict = matches!(error, ApplyError::Conflict { .. });
+                if conflict { Ending::Conflict } else { Ending::Failed(retry_after(&error)) }
             }
         };
         self.queue.done(&item, ending, now, (self.jitter)());
     }
+}
+
+/// How long the server wants to be left alone.
+fn retry_after(error: &ApplyError) -> Duration {
+    let ApplyError::Request { source, .. } = error else { return Duration::ZERO };
+    let kube::Error::Api(status) = &**source else { return Duration::ZERO };
+    let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    Duration::from_secs(u64::from(seconds).min(300))
 }
 
 /// Whether workloads need the same under both views: ServiceAccounts and Jobs are followed object by object.

@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use super::model::{Model, Touched};
 use crate::config::inputs::ConfigMapInput;
 use crate::config::schema::Platform;
+use crate::config::settle::Surroundings;
 use crate::config::snapshot::{Published, Snapshot};
 use crate::config::view::{ClusterView, NamespaceView, namespace_view};
 use crate::domain::keys;
@@ -90,6 +92,27 @@ pub(super) struct Rebuild {
     pub(super) latch: Option<Latch>,
 }
 
+/// When `Surroundings` are asked what counts.
+struct Clock {
+    begun: Instant,
+    surroundings: Option<Surroundings>,
+}
+
+impl Clock {
+    /// Returns when something will count that does not yet.
+    async fn due(&self) {
+        match self.surroundings.and_then(|surroundings| surroundings.due()) {
+            Some(due) => tokio::time::sleep_until(self.begun + due).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn settle(&mut self, snapshot: &Arc<Snapshot>) -> Arc<Snapshot> {
+        let surroundings = self.surroundings.get_or_insert_with(|| Surroundings::of(snapshot));
+        surroundings.settle(snapshot, self.begun.elapsed())
+    }
+}
+
 /// What is kept from one snapshot to the next.
 struct Last {
     settings: Arc<Settings>,
@@ -102,9 +125,11 @@ impl Rebuild {
     /// Runs until the settings' sender is gone.
     pub(super) async fn run(mut self) {
         let mut last = None;
+        let mut clock = Clock { begun: Instant::now(), surroundings: None };
         loop {
             tokio::select! {
                 () = self.shared.wake.notified() => {}
+                () = clock.due() => {}
                 changed = self.settings.changed() => {
                     if changed.is_err() {
                         return;
@@ -112,12 +137,12 @@ impl Rebuild {
                 }
             }
             tokio::time::sleep(DEBOUNCE).await;
-            last = self.rebuild(last);
+            last = self.rebuild(last, &mut clock);
         }
     }
 
     /// One new snapshot, once everything needed for it is known.
-    fn rebuild(&mut self, last: Option<Last>) -> Option<Last> {
+    fn rebuild(&mut self, last: Option<Last>, clock: &mut Clock) -> Option<Last> {
         let settings = Arc::clone(&self.settings.borrow_and_update());
         let mut state = self.shared.state.lock();
         let State { model, dirty, version, lists_missing } = &mut *state;
@@ -152,7 +177,8 @@ impl Rebuild {
         drop(state);
         self.cell.store(Snapshot::new(&platform, settings.gates, view));
         if let Some(snapshot) = self.cell.load() {
-            self.published.send_replace(Some(Arc::new(Published { snapshot, platform: platform.clone() })));
+            let settled = clock.settle(&snapshot);
+            self.published.send_replace(Some(Arc::new(Published { snapshot, settled, platform: platform.clone() })));
         }
         if let Some(latch) = self.latch.take() {
             tracing::info!(namespaces = namespaces.len(), "the cluster has been read once: reviews can be answered");

@@ -25,7 +25,7 @@ use super::presence::Presence;
 use super::sources::Source;
 use super::{Needs, backoff};
 use crate::api::observed::wire::Raw;
-use crate::api::observed::{Change, Key, Kind, Reach};
+use crate::api::observed::{Change, Key, Kind, Pool, Reach};
 
 /// How long the server lets one watch last.
 const RENEWAL: u32 = 25;
@@ -121,6 +121,7 @@ struct Watch<'a, S> {
     source: &'a Source,
     sink: &'a mut S,
     known: HashMap<Key, u64>,
+    pool: Pool,
     version: Option<String>,
     presence: Presence,
     reach: Reach,
@@ -140,6 +141,7 @@ pub(super) async fn run<S: Sink>(client: Client, source: &Source, sink: &mut S) 
         source,
         sink,
         known: HashMap::new(),
+        pool: Pool::default(),
         version: None,
         presence: Presence::default(),
         reach: Reach::Unknown,
@@ -346,6 +348,7 @@ impl<S: Sink> Watch<'_, S> {
         let wanted = (self.source.keep)(&raw);
         let mut change = raw.into_change(self.source.kind);
         change.listed = listed;
+        self.pool.share(&mut change);
         if !wanted {
             change.now = None;
         }

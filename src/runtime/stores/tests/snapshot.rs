@@ -9,7 +9,7 @@ use super::{change, config_map, namespace, service_account};
 use crate::api::observed::Kind;
 use crate::config::gates::Gates;
 use crate::config::schema::Platform;
-use crate::config::snapshot::Snapshot;
+use crate::config::snapshot::{Published, Snapshot};
 use crate::config::view::Ownership;
 use crate::runtime::config_watch::Settings;
 use crate::runtime::health::Readiness;
@@ -20,6 +20,7 @@ struct Bench {
     shared: Arc<Shared>,
     cell: SnapshotCell,
     settings: watch::Sender<Arc<Settings>>,
+    published: watch::Receiver<Option<Arc<Published>>>,
     readiness: Readiness,
     task: tokio::task::JoinHandle<()>,
 }
@@ -32,15 +33,16 @@ impl Bench {
     fn start(lists: usize) -> Self {
         let (shared, cell, readiness) = (Arc::new(Shared::new(lists)), SnapshotCell::new(), Readiness::new());
         let (sender, receiver) = watch::channel(settings("spire: auto\n"));
+        let (published, receives) = watch::channel(None);
         let rebuild = Rebuild {
             shared: shared.clone(),
             settings: receiver,
             operator_namespace: "own".into(),
             cell: cell.clone(),
-            published: watch::channel(None).0,
+            published,
             latch: Some(readiness.latch("caches")),
         };
-        Self { shared, cell, settings: sender, readiness, task: tokio::spawn(rebuild.run()) }
+        Self { shared, cell, settings: sender, published: receives, readiness, task: tokio::spawn(rebuild.run()) }
     }
 
     /// The snapshot 10 ms later: nobody waits longer for a change.
@@ -111,5 +113,33 @@ async fn settings_and_the_template_of_our_namespace_reach_every_namespace() {
     bench.settings.send_replace(settings("requireNamespaceLabel: true\n"));
     let snapshot = bench.soon().await.unwrap();
     assert!(snapshot.require_namespace_label && mode(&snapshot) == "proxy-sidecar");
+    bench.task.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_that_went_away_counts_for_hashes_when_it_has_been_gone_for_five_minutes() {
+    let bench = Bench::start(0);
+    let driver = change(Kind::CsiDriver, serde_json::json!({"metadata": {"name": "csi.spiffe.io"}}));
+    bench.shared.apply(&driver);
+    bench.shared.server_version((1, 36));
+    let first = bench.soon().await.unwrap();
+    let counts = || {
+        let published = bench.published.borrow().clone().unwrap();
+        (published.snapshot.view.spiffe_driver, published.settled.view.spiffe_driver)
+    };
+    assert!(first.view.spiffe_driver && counts() == (true, true));
+    bench.shared.apply(&super::gone(driver.clone()));
+    assert!(!bench.soon().await.unwrap().view.spiffe_driver, "admission knows at once");
+    assert_eq!(counts(), (false, true));
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    bench.shared.apply(&driver);
+    bench.soon().await;
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    assert_eq!(counts(), (true, true), "an upgrade of SPIRE");
+    bench.shared.apply(&super::gone(driver));
+    tokio::time::sleep(Duration::from_secs(299)).await;
+    assert_eq!(counts(), (false, true));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(counts(), (false, false), "without any other change");
     bench.task.abort();
 }
