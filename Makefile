@@ -7,6 +7,7 @@ export CARGO_TERM_COLOR ?= never
 .PHONY: help test test-peers lint unit controlplane
 .PHONY: manifests docs demo
 .PHONY: envoy promtool fuzz chaos soak
+.PHONY: bench instructions
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,3 +55,11 @@ chaos: controlplane ## instances killed every 20 s under rotation and 50 Pods a 
 soak: controlplane ## MINUTES (default 1440) of everyday work in which memory, open files and tasks must not grow
 	$(CARGO) build -q --workspace --bins --locked
 	$(CARGO) run -q --locked -p webhook-tests --bin endurance -- soak --minutes $(or $(MINUTES),1440)
+
+bench: controlplane ## every number of the README's table, side by side with a bare echo and a Go injector; 8 minutes once built
+	$(CARGO) build --release --locked --bins -p drawbridge -p drawbridge-bench
+	$(or $(CARGO_TARGET_DIR),target)/release/bench run $(BENCH)
+
+instructions: ## instructions per review against benches/instructions.txt, where valgrind is present (REFRESH=1 writes them)
+	@if command -v valgrind >/dev/null; then $(CARGO) build -q --profile counts --locked -p drawbridge-bench && $(or $(CARGO_TARGET_DIR),target)/counts/bench instructions $(if $(REFRESH),--refresh); \
+	else echo "instructions: valgrind is not installed, so nothing is counted (Debian: apt-get install valgrind)"; fi

@@ -108,7 +108,7 @@ fn with_object<'r>(request: &Request<'r>, object: &'r RawValue) -> Request<'r> {
         namespace: request.namespace.clone(),
         operation: request.operation,
         dry_run: request.dry_run,
-        object: Some(object),
+        object: Some(object.into()),
         old_object: request.old_object,
     }
 }

@@ -6,6 +6,7 @@
 //! kube's own types buffer the whole document and write the patch as a list of integers (anchors 1.4).
 
 mod parse;
+mod quick;
 mod response;
 #[cfg(test)]
 mod tests;
@@ -59,6 +60,30 @@ pub enum Phase {
     Validate,
 }
 
+/// A piece of JSON as it was sent: its brackets match, the rest is for whoever reads it to find out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Raw<'a>(&'a str);
+
+impl<'a> Raw<'a> {
+    /// The text.
+    #[must_use]
+    pub fn get(self) -> &'a str {
+        self.0
+    }
+}
+
+impl<'a> From<&'a RawValue> for Raw<'a> {
+    fn from(raw: &'a RawValue) -> Self {
+        Self(raw.get())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <&'de RawValue>::deserialize(deserializer).map(Self::from)
+    }
+}
+
 /// One admission request, borrowed from the body.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -88,10 +113,10 @@ pub struct Request<'a> {
     pub dry_run: Option<bool>,
     /// The object as received; `None` for DELETE.
     #[serde(borrow, default)]
-    pub object: Option<&'a RawValue>,
+    pub object: Option<Raw<'a>>,
     /// The stored object, for UPDATE and DELETE.
     #[serde(borrow, default)]
-    pub old_object: Option<&'a RawValue>,
+    pub old_object: Option<Raw<'a>>,
 }
 
 impl Request<'_> {

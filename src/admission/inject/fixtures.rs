@@ -153,7 +153,7 @@ pub(in crate::admission) fn review(
         namespace: Some("team1".into()),
         operation,
         dry_run: None,
-        object: Some(&raw),
+        object: Some((&*raw).into()),
         old_object: None,
     };
     crate::admission::evaluate(&request, snapshot)

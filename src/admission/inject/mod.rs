@@ -43,13 +43,13 @@ mod tests;
 
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::explanation::Explanation;
 use super::patch::PatchOperation;
 use super::verdict::{Denial, Verdict, Warning};
-use crate::api::review::Request;
+use crate::api::json::{self, Unwanted};
+use crate::api::review::{Raw, Request};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -184,9 +184,29 @@ impl<'v> Received<'v> {
 }
 
 /// The object of a request as JSON.
-fn object(raw: Option<&RawValue>) -> Result<Value, Box<Denial>> {
+fn object(raw: Option<Raw<'_>>) -> Result<Value, Box<Denial>> {
+    read(raw, json::ALL_WANTED)
+}
+
+fn read(raw: Option<Raw<'_>>, unwanted: &Unwanted) -> Result<Value, Box<Denial>> {
     let raw = raw.ok_or_else(|| undecodable("the review carries no object"))?;
-    serde_json::from_str(raw.get()).map_err(|error| undecodable(&format!("the object is not readable JSON: {error}")))
+    json::tree(raw.get(), unwanted).map_err(|error| undecodable(&format!("the object is not readable JSON: {error}")))
+}
+
+/// What the review of a Pod has no use for: a third of its bytes.
+const UNREAD: &Unwanted = &Unwanted {
+    members: &["status"],
+    within: &[
+        ("metadata", &Unwanted { members: &["managedFields"], within: &[] }),
+        ("spec", &Unwanted { members: &["affinity", "tolerations", "topologySpreadConstraints"], within: &[] }),
+    ],
+};
+
+/// The Pod of a request; who set which field is read only where it decides: when a status annotation is there.
+fn pod_of(raw: Option<Raw<'_>>) -> Result<Value, Box<Denial>> {
+    let pod = read(raw, UNREAD)?;
+    let annotation = |pod: &Value| pod.get("metadata")?.get("annotations")?.get(keys::ANNOTATION_STATUS).map(drop);
+    if annotation(&pod).is_some() { object(raw) } else { Ok(pod) }
 }
 
 fn undecodable(sentence: &str) -> Box<Denial> {
@@ -204,7 +224,7 @@ pub(super) fn review_pod(request: &Request<'_>, snapshot: &Snapshot) -> Verdict 
 }
 
 fn try_review_pod(request: &Request<'_>, snapshot: &Snapshot) -> Result<Verdict, Box<Denial>> {
-    let value = object(request.object)?;
+    let value = pod_of(request.object)?;
     let kind = pod::text(&value, "kind");
     if !matches!(kind, "" | "Pod") {
         return Err(Box::new(undecodable("the object is no Pod").at("kind", kind)));

@@ -3,6 +3,9 @@
 //! In: the namespace's base and `authbridge-config`. Out: text with sorted keys, at most 64 KiB; an existing
 //! `pipeline` is never touched, `mode` and in proxy mode three listener addresses are ours.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
 use serde_json::{Map, Value, json};
 
 use super::context::Context;
@@ -46,6 +49,30 @@ fn pipeline(cx: &Context<'_>) -> Value {
     })
 }
 
+/// Configurations that a thread remembers with their text.
+const REMEMBERED: usize = 8;
+/// Longest text that is remembered, in bytes.
+const REMEMBERED_BYTES: usize = 8 * 1024;
+
+/// `config` as YAML. Writing it is a tenth of the work of a review, and the Pods of a namespace bring the same one again
+/// and again: the last few are kept. Equal configurations give equal text with or without that.
+fn yaml(config: Value) -> Result<String, serde_saphyr::SerializeError> {
+    thread_local! {
+        static LAST: RefCell<VecDeque<(Value, String)>> = const { RefCell::new(VecDeque::new()) };
+    }
+    LAST.with_borrow_mut(|last| {
+        if let Some((_, text)) = last.iter().find(|(known, _)| *known == config) {
+            return Ok(text.clone());
+        }
+        let text = serde_saphyr::to_string(&config)?;
+        if text.len() <= REMEMBERED_BYTES {
+            last.truncate(REMEMBERED - 1);
+            last.push_front((config, text.clone()));
+        }
+        Ok(text)
+    })
+}
+
 /// The text for this Pod; `takeover` is the port layout of mode proxy-sidecar.
 pub(super) fn text(cx: &Context<'_>, mode: Mode, takeover: Option<&Takeover>) -> Result<String, Box<Denial>> {
     let base = &cx.effective.resolved.runtime_base;
@@ -63,7 +90,7 @@ pub(super) fn text(cx: &Context<'_>, mode: Mode, takeover: Option<&Takeover>) ->
         listener["reverse_proxy_backend"] = format!("http://127.0.0.1:{}", ports.backend).into();
         listener["forward_proxy_addr"] = format!(":{}", ports.forward).into();
     }
-    let text = serde_saphyr::to_string(&Value::Object(config)).map_err(|error| {
+    let text = yaml(Value::Object(config)).map_err(|error| {
         Box::new(Denial::new(
             Reason::InternalError,
             500,
@@ -83,4 +110,20 @@ pub(super) fn text(cx: &Context<'_>, mode: Mode, takeover: Option<&Takeover>) ->
         ));
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_has_its_own_text_however_many_came_before() {
+        for round in 0..3 {
+            for number in 0..2 * REMEMBERED {
+                let config = json!({"mode": number, "long": "x".repeat(number * 1024)});
+                let text = yaml(config.clone()).unwrap();
+                assert_eq!(text, serde_saphyr::to_string(&config).unwrap(), "round {round}");
+            }
+        }
+    }
 }

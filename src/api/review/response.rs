@@ -13,6 +13,9 @@ const WARNING_TOTAL: usize = 4096;
 /// What the API server keeps of one warning once the total is exceeded, in characters.
 const WARNING_ITEM: usize = 256;
 
+/// Bytes of the patch that injects all sidecars, and some more.
+const ORDINARY_PATCH: usize = 12 * 1024;
+
 /// `metav1.Status`, as far as the API server copies it to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status<'a> {
@@ -65,7 +68,7 @@ pub fn status_reason(code: u16) -> &'static str {
 /// # Errors
 /// When the patch cannot be serialised.
 pub fn encode<P: Serialize + ?Sized>(response: &Response<'_, P>) -> serde_json::Result<Vec<u8>> {
-    let patch = response.patch.map(serde_json::to_vec).transpose()?;
+    let patch = response.patch.map(bytes_of).transpose()?;
     let encoded = patch.as_ref().map_or(0, |patch| patch.len().div_ceil(3) * 4);
     let mut out = Vec::with_capacity(512 + encoded);
     out.extend_from_slice(br#"{"kind":"AdmissionReview","apiVersion":"#);
@@ -86,6 +89,13 @@ pub fn encode<P: Serialize + ?Sized>(response: &Response<'_, P>) -> serde_json::
     write_audit(&mut out, response.audit)?;
     out.extend_from_slice(b"}}");
     Ok(out)
+}
+
+/// The patch as JSON; its buffer holds an ordinary one without growing.
+fn bytes_of<P: Serialize + ?Sized>(patch: &P) -> serde_json::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(ORDINARY_PATCH);
+    serde_json::to_writer(&mut bytes, patch)?;
+    Ok(bytes)
 }
 
 fn write_status<P: ?Sized>(out: &mut Vec<u8>, response: &Response<'_, P>) -> serde_json::Result<()> {

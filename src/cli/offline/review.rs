@@ -59,7 +59,7 @@ fn with_request<T>(subject: &Subject, pod: &Value, call: impl FnOnce(&Request<'_
         namespace: Some(subject.namespace.as_str().into()),
         operation: Operation::Create,
         dry_run: Some(true),
-        object: Some(&raw),
+        object: Some((&*raw).into()),
         old_object: None,
     };
     Ok(call(&request))

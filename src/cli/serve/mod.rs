@@ -36,6 +36,7 @@ pub fn run(args: Args, _: &mut Io<'_>) -> anyhow::Result<Exit> {
     let exit = threads.block_on(serve(args));
     // What still runs now has been told to end; nothing is waited for.
     threads.shutdown_background();
+    log::finish();
     exit
 }
 

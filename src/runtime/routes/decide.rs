@@ -13,6 +13,8 @@ use crate::admission::verdict::{Denial, Outcome, Verdict};
 use crate::api::review::{self, API_VERSION, Request};
 use crate::config::snapshot::Snapshot;
 use crate::domain::reason::Reason;
+use crate::runtime::telemetry::lines::Reviewed;
+use crate::runtime::telemetry::log;
 use crate::runtime::telemetry::metrics::{Decision, ReasonValue};
 
 /// Longest text from a request that goes into the log, in bytes; the longest names Kubernetes allows.
@@ -120,20 +122,19 @@ impl Review {
             Outcome::Patch(operations) => operations.len(),
             _ => 0,
         };
-        tracing::info!(
-            webhook = self.route.path,
-            uid = cut(uid.unwrap_or("")),
-            namespace = request.map_or("", |request| cut(request.namespace())),
-            name = request.and_then(|request| request.name.as_deref()).map_or("", cut),
-            kind = request.map_or("", |request| cut(&request.kind.kind)),
-            dry_run = request.and_then(|request| request.dry_run).unwrap_or(false),
-            allowed = verdict.allowed(),
-            reason = verdict.reason.code(),
-            warnings = verdict.warnings.len(),
+        log::reviewed(&Reviewed {
+            webhook: self.route.path,
+            uid: cut(uid.unwrap_or("")),
+            namespace: request.map_or("", |request| cut(request.namespace())),
+            name: request.and_then(|request| request.name.as_deref()).map_or("", cut),
+            kind: request.map_or("", |request| cut(&request.kind.kind)),
+            dry_run: request.and_then(|request| request.dry_run).unwrap_or(false),
+            allowed: verdict.allowed(),
+            reason: verdict.reason.code(),
+            warnings: verdict.warnings.len(),
             operations,
-            micros = u64::try_from(self.arrived.elapsed().as_micros()).unwrap_or(u64::MAX),
-            "reviewed"
-        );
+            micros: u64::try_from(self.arrived.elapsed().as_micros()).unwrap_or(u64::MAX),
+        });
     }
 }
 

@@ -1,12 +1,20 @@
 //! Log lines on stderr, as text or JSON.
 //!
+//! Lines of reviews are written by [`super::lines`] when the format is JSON, and by tracing like all others when not.
+//!
 //! In: a level filter (`info`, `debug`, `drawbridge=trace,info`) and a format. Promises: a panic is one line with its
 //! place and never its message, because messages of the standard library quote the data at hand.
 
 use std::panic::PanicHookInfo;
+use std::sync::OnceLock;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
+
+use super::lines::{self, Lines, Reviewed};
+
+/// The log of reviews, where it is JSON; one per process, like the log itself.
+static REVIEWS: OnceLock<Lines> = OnceLock::new();
 
 /// How a line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +33,9 @@ pub enum LogError {
         "log level {0:?} cannot be read; use error, warn, info, debug or trace, or a list like drawbridge=debug,info"
     )]
     Level(String, #[source] ParseError),
+    /// There is no thread for the lines of reviews.
+    #[error("the machine gives no thread for the log")]
+    Thread(#[from] std::io::Error),
     /// A subscriber was installed before.
     #[error("the log was set up twice")]
     Twice,
@@ -42,8 +53,28 @@ pub fn init(level: &str, format: Format) -> Result<(), LogError> {
         Format::Text => lines.try_init(),
     };
     installed.map_err(|_| LogError::Twice)?;
+    if format == Format::Json && REVIEWS.get().is_none() {
+        // Nobody else sets it: the subscriber was installed just now, for the first and only time.
+        let _ = REVIEWS.set(Lines::start(std::io::stderr())?);
+    }
     std::panic::set_hook(Box::new(report_panic));
     Ok(())
+}
+
+/// Logs one review, when the level in force lets it.
+pub fn reviewed(line: &Reviewed<'_>) {
+    match REVIEWS.get() {
+        Some(reviews) if tracing::enabled!(target: lines::TARGET, tracing::Level::INFO) => reviews.push(line),
+        Some(_) => {}
+        None => line.trace(),
+    }
+}
+
+/// Writes the lines that still wait; to be called when the process is about to end.
+pub fn finish() {
+    if let Some(reviews) = REVIEWS.get() {
+        reviews.finish();
+    }
 }
 
 fn report_panic(info: &PanicHookInfo<'_>) {

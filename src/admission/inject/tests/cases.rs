@@ -137,7 +137,7 @@ fn case_012_a_dry_run_gets_the_same_patch() {
             namespace: Some("team1".into()),
             operation: Operation::Create,
             dry_run,
-            object: Some(&raw),
+            object: Some((&*raw).into()),
             old_object: None,
         };
         crate::admission::evaluate(&request, &fixtures::snapshot())

@@ -418,7 +418,7 @@ fn explain_shows_filters_layers_and_parts() {
         namespace: Some("team1".into()),
         operation: Operation::Create,
         dry_run: None,
-        object: Some(&raw),
+        object: Some((&*raw).into()),
         old_object: None,
     };
     let (verdict, tree) = crate::admission::explain(&request, &snapshot);

@@ -1,0 +1,109 @@
+//! Benchmarks of Drawbridge: `bench run` is what `make bench` calls; the other commands are the processes it starts.
+
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use drawbridge_bench::{counts, echo, instructions, offline, run};
+
+#[derive(Debug, Parser)]
+#[command(name = "bench", about = "Benchmarks of Drawbridge")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure every row and print the table; status 1 when a must is missed.
+    Run {
+        /// Rounds of everything that is compared.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Requests of one process in a round.
+        #[arg(long, default_value_t = 3200)]
+        requests: usize,
+        /// Pods created in a round, with and without the webhook each.
+        #[arg(long, default_value_t = 100)]
+        creations: usize,
+        /// Agents of the full cluster.
+        #[arg(long, default_value_t = 1000)]
+        agents: usize,
+        /// Pods of the full cluster.
+        #[arg(long, default_value_t = 10_000)]
+        pods: usize,
+        /// Seconds after which the full cluster is full enough.
+        #[arg(long, default_value_t = 120)]
+        patience: u64,
+    },
+    /// Compare the instructions of each case with the numbers in force; status 1 when one is off.
+    Instructions {
+        /// Write the numbers down instead.
+        #[arg(long)]
+        refresh: bool,
+    },
+    /// Decide one case some times: what valgrind counts.
+    Count {
+        /// Which case.
+        case: counts::Case,
+        /// How often.
+        times: u64,
+    },
+    /// Serve the bare TLS echo.
+    Echo {
+        /// Port on 127.0.0.1.
+        #[arg(long)]
+        port: u16,
+        /// Folder with tls.crt and tls.key.
+        #[arg(long)]
+        certificates: PathBuf,
+        /// Bytes of every answer.
+        #[arg(long)]
+        answer: usize,
+    },
+    /// Serve reviews from a snapshot that is made up, without a cluster.
+    Offline {
+        /// Port on 127.0.0.1.
+        #[arg(long)]
+        port: u16,
+        /// Folder with tls.crt and tls.key.
+        #[arg(long)]
+        certificates: PathBuf,
+        /// Agents that the snapshot knows besides the one that is reviewed.
+        #[arg(long)]
+        others: usize,
+    },
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments = Arguments::parse();
+    webhook_tests::install_crypto();
+    let threads = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    match arguments.command {
+        Command::Run { rounds, requests, creations, agents, pods, patience } => {
+            let size = run::Size { rounds, requests, creations, agents, pods, patience };
+            if !threads()?.block_on(run::run(size))? {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+        Command::Instructions { refresh } => {
+            if !instructions::gate(refresh)? {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+        Command::Count { case, times } => {
+            tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(counts::run(case, times))?;
+        }
+        Command::Echo { port, certificates, answer } => {
+            threads()?.block_on(echo::serve(port, &certificates, answer))?
+        }
+        Command::Offline { port, certificates, others } => {
+            threads()?.block_on(offline::serve(port, &certificates, others))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

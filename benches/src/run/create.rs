@@ -1,0 +1,61 @@
+//! What the webhook adds to the creation of a Pod through the API server.
+//!
+//! On and off are the same manifest but for the value of one label, which decides whether the API server asks at all;
+//! so "on" also pays for storing the sidecars, and for the second call that follows the first.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use serde_json::{Value, json};
+
+use super::Size;
+use super::world::World;
+use crate::fixture;
+use crate::table::{Row, median, quantile};
+
+pub(super) async fn rows(world: &World, size: Size) -> Result<Vec<Row>> {
+    let on = fixture::manifest(world.namespace.name(), 4096);
+    let mut off = on.clone();
+    off["metadata"]["labels"]["kagenti.io/type"] = json!("other");
+    let metrics = world.webhook()?.metrics().await?;
+    let reviews = |metrics: &webhook_tests::Metrics| metrics.sum("drawbridge_decisions_total", &[]);
+    let before = reviews(&metrics);
+    let mark = world.cp.audit().mark()?;
+    let (mut p50, mut p99) = (Vec::new(), Vec::new());
+    let (mut all_on, mut all_off) = (Vec::new(), Vec::new());
+    for _ in 0..size.rounds {
+        let (with, without) = (creations(world, &on, size).await?, creations(world, &off, size).await?);
+        p50.push(quantile(&with, 0.5) - quantile(&without, 0.5));
+        all_on.extend(with);
+        all_off.extend(without);
+    }
+    all_on.sort_unstable();
+    all_off.sort_unstable();
+    p99.push(quantile(&all_on, 0.99) - quantile(&all_off, 0.99));
+    let decided = reviews(&world.webhook()?.metrics().await?) - before;
+    let asked = world.cp.audit().settled(mark).await?.by("system:serviceaccount:kagenti-system:drawbridge-webhook");
+    let asked = asked.filter(|request| request.verb != "watch").len();
+    let on_p50 = quantile(&all_on, 0.5) / 1000.0;
+    let off_p50 = quantile(&all_off, 0.5) / 1000.0;
+    Ok(vec![
+        #[expect(clippy::cast_precision_loss, reason = "a handful")]
+        Row::at_most("API requests caused by reviews of created Pods", (0.0, 0.0), asked as f64, "")
+            .noted(format!("{} Pods, {decided:.0} reviews", all_on.len())),
+        Row::at_most("added to a Pod CREATE, p50", (1.0, 0.4), median(p50) / 1000.0, " ms")
+            .noted(format!("{on_p50:.2} against {off_p50:.2} ms; {:.1} reviews a Pod", decided / all_on.len() as f64)),
+        Row::at_most("added to a Pod CREATE, p99", (5.0, 2.0), median(p99) / 1000.0, " ms"),
+    ])
+}
+
+/// Creates Pods one after the other; the times of their creation, sorted.
+async fn creations(world: &World, pod: &Value, size: Size) -> Result<Vec<Duration>> {
+    let mut times = Vec::with_capacity(size.creations);
+    for _ in 0..size.creations {
+        let began = Instant::now();
+        let answer = world.namespace.create(pod, false).await?;
+        times.push(began.elapsed());
+        answer.result.map_err(|status| anyhow!("a Pod is refused: {}", status.message))?;
+    }
+    times.sort_unstable();
+    Ok(times)
+}

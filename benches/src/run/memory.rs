@@ -1,0 +1,96 @@
+//! Resident memory: of an idle process on an empty cluster, and of one that knows many agents and Pods.
+//!
+//! Measured is a process with both roles, which holds everything that either role holds.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow};
+use drawbridge::domain::keys;
+use futures::{StreamExt as _, TryStreamExt as _};
+use webhook_tests::Drawbridge;
+
+use super::Size;
+use super::world::{World, deployment};
+use crate::cpu;
+use crate::fixture;
+use crate::table::Row;
+
+/// Requests under way at once while the cluster is filled.
+const AT_ONCE: usize = 16;
+/// Agents in one namespace.
+const PER_NAMESPACE: usize = 50;
+
+/// A process with both roles, ready.
+async fn both_roles(world: &World) -> Result<Drawbridge> {
+    let file = |name: &str| world.installation.settings().join(name).display().to_string();
+    let process = Drawbridge::launch(world.cp.admin(), &[("POD_NAMESPACE", keys::OPERATOR_NAMESPACE)], |ports| {
+        vec![
+            "serve".to_owned(),
+            format!("--webhook-bind-address={}", ports.webhook.address()),
+            format!("--health-probe-bind-address={}", ports.health.address()),
+            format!("--metrics-bind-address={}", ports.metrics.address()),
+            format!("--config-path={}", file("config.yaml")),
+            format!("--feature-gates-path={}", file("feature-gates.yaml")),
+        ]
+    })?;
+    process.ready().await?;
+    Ok(process)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "megabytes")]
+fn mib(process: &Drawbridge) -> Result<f64> {
+    Ok(cpu::resident(process.pid().context("the process has ended")?)? as f64 / f64::from(1 << 20))
+}
+
+pub(super) async fn empty(world: &World) -> Result<Vec<Row>> {
+    let process = both_roles(world).await?;
+    Ok(vec![
+        Row::at_most("RSS, empty cluster", (32.0, 18.0), mib(&process)?, " MiB").noted("both roles in one process"),
+    ])
+}
+
+/// Fills the cluster, then starts a process on it.
+pub(super) async fn full(world: &World, size: Size) -> Result<Row> {
+    let objects = world.cp.objects().await?;
+    let began = Instant::now();
+    let mut namespaces = Vec::new();
+    for _ in 0..size.agents.div_ceil(PER_NAMESPACE) {
+        namespaces.push(world.cp.namespace("full").await?);
+    }
+    let names: Vec<&str> = namespaces.iter().map(|namespace| namespace.name()).collect();
+    let agent = |index: usize| (names[index / PER_NAMESPACE], format!("agent-{}", index % PER_NAMESPACE));
+    let objects = &objects;
+    futures::stream::iter(0..size.agents)
+        .map(|index| async move {
+            let (namespace, name) = agent(index);
+            objects.accepts(&deployment(namespace, &name)).await.map(drop)
+        })
+        .buffer_unordered(AT_ONCE)
+        .try_collect::<Vec<()>>()
+        .await?;
+    let deadline = Instant::now() + Duration::from_secs(size.patience);
+    let created: Vec<bool> = futures::stream::iter(0..size.pods)
+        .map(|index| async move {
+            if Instant::now() > deadline {
+                return Ok(false);
+            }
+            let (namespace, name) = agent(index % size.agents);
+            let mut pod = fixture::manifest(namespace, 2048);
+            pod["metadata"]["generateName"] = format!("{name}-7d4f8b9c5-").into();
+            pod["metadata"]["labels"]["app.kubernetes.io/name"] = name.into();
+            // A bare Pod: what is known of it is the same, and it needs no ReplicaSet.
+            let answer = objects.create(&pod, false).await?;
+            answer.result.map(|_| true).map_err(|status| anyhow!("a Pod is refused: {}", status.message))
+        })
+        .buffer_unordered(AT_ONCE)
+        .try_collect()
+        .await?;
+    let pods = created.iter().filter(|created| **created).count();
+    let took = began.elapsed().as_secs();
+    let process = both_roles(world).await?;
+    Ok(Row::at_most("RSS, 1,000 agents + 10,000 Pods", (64.0, 32.0), mib(&process)?, " MiB").noted(format!(
+        "{} agents (Deployments, {} namespaces), {pods} injected Pods, made in {took} s",
+        size.agents,
+        namespaces.len()
+    )))
+}

@@ -1,0 +1,74 @@
+//! `make bench`: every row, in one run, with progress on standard error and the table on standard output.
+//!
+//! Everything that is compared is measured in turns: a round asks each process once, and the medians of the rounds are
+//! divided, so that a slow moment of the machine hits all alike.
+
+mod create;
+mod memory;
+mod reviews;
+mod start;
+mod world;
+
+use std::io::Write as _;
+use std::time::Instant;
+
+use anyhow::Result;
+
+use crate::peers::Peers;
+use crate::table::{self, Row};
+use world::World;
+
+/// How much is done.
+#[derive(Debug, Clone, Copy)]
+pub struct Size {
+    /// Rounds of everything that is compared.
+    pub rounds: usize,
+    /// Requests of one process in a round.
+    pub requests: usize,
+    /// Pods created in a round, with and without the webhook each.
+    pub creations: usize,
+    /// Agents of the full cluster.
+    pub agents: usize,
+    /// Pods of the full cluster.
+    pub pods: usize,
+    /// Seconds after which no further Pod is created.
+    pub patience: u64,
+}
+
+/// Runs everything; true when every must is met.
+///
+/// # Errors
+/// When something cannot be measured.
+pub async fn run(size: Size) -> Result<bool> {
+    let began = Instant::now();
+    let mut rows = Vec::new();
+    step(began, "control plane and installation");
+    let world = World::start().await?;
+    rows.extend(memory::empty(&world).await?);
+    step(began, "the peers: echo, Go injector");
+    let peers = Peers::new()?;
+    step(began, &format!("reviews: {} rounds", size.rounds));
+    rows.splice(0..0, reviews::rows(&world, &peers, size).await?);
+    step(began, "10,000 agents known, and none");
+    rows.push(reviews::known(&peers, size)?);
+    step(began, &format!("Pods created: {} rounds, webhook on and off", size.rounds));
+    rows.extend(create::rows(&world, size).await?);
+    step(began, "exec to first answer");
+    rows.push(start::row(&world, size).await?);
+    step(began, &format!("{} agents and {} Pods", size.agents, size.pods));
+    rows.push(memory::full(&world, size).await?);
+    step(began, "done");
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", table::markdown(&rows))?;
+    let missed: Vec<&Row> = rows.iter().filter(|row| !row.ok()).collect();
+    for row in &missed {
+        writeln!(out, "missed: {}", row.what)?;
+    }
+    Ok(missed.is_empty())
+}
+
+/// Says what comes next, and how long everything took so far.
+fn step(began: Instant, text: &str) {
+    // Nobody listens when standard error is closed.
+    let _ = writeln!(std::io::stderr(), "bench: {:4} s  {text}", began.elapsed().as_secs());
+}

@@ -1,0 +1,99 @@
+//! The tree is the one that serde_json makes, for whatever is sent.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+const POD: &Unwanted =
+    &Unwanted { members: &["status"], within: &[("metadata", &Unwanted { members: &["managedFields"], within: &[] })] };
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".*".prop_map(Value::from),
+        "[ -~]{0,40}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 60, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            prop::collection::btree_map("([a-z]{0,12}|.{0,4})", inner, 0..6)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_document_reads_as_serde_json_reads_it(value in any_json()) {
+        for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
+            prop_assert_eq!(tree(&text, ALL_WANTED).unwrap(), serde_json::from_str::<Value>(&text).unwrap());
+            prop_assert_eq!(Reader::new(&text).skip(), Some(text.as_str()));
+        }
+    }
+
+    #[test]
+    fn any_text_is_refused_as_serde_json_refuses_it(text in r#"[\[\]{}",:0-9a-fnrtu\\ .eE+-]{0,24}"#) {
+        let (ours, theirs) = (tree(&text, ALL_WANTED), serde_json::from_str::<Value>(&text));
+        prop_assert_eq!(ours.map_err(|error| error.to_string()), theirs.map_err(|error| error.to_string()));
+    }
+}
+
+#[test]
+fn faults_are_those_of_serde_json() {
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for text in [
+        "",
+        " ",
+        "nul",
+        "tru",
+        "01",
+        "-",
+        "+1",
+        "1.",
+        "1e",
+        "1.5e3",
+        "-0",
+        "18446744073709551616",
+        "[1,]",
+        "{\"a\":1,}",
+        "{\"a\" 1}",
+        "{a:1}",
+        "\"\\x\"",
+        "\"\\ud800\"",
+        "\"a\nb\"",
+        "[1] 2",
+        "{\"a\":1,\"a\":2}",
+        "\u{feff}1",
+        "\"é\\u00e9\"",
+        &deep,
+    ] {
+        let (ours, theirs) = (tree(text, ALL_WANTED), serde_json::from_str::<Value>(text));
+        assert_eq!(ours.map_err(|error| error.to_string()), theirs.map_err(|error| error.to_string()), "{text}");
+    }
+}
+
+#[test]
+fn what_is_unwanted_is_left_out_at_its_place_only() {
+    let text = r#"{"metadata":{"managedFields":[{"a":"}\"]"}],"name":"p"},"spec":{"status":1,"managedFields":[]},"status":{}}"#;
+    let expected = json!({"metadata": {"name": "p"}, "spec": {"status": 1, "managedFields": []}});
+    assert_eq!(tree(text, POD).unwrap(), expected);
+    let list = r#"[{"metadata":{"managedFields":1}},{"status":"x"}]"#;
+    assert_eq!(tree(list, POD).unwrap(), json!([{"metadata": {}}, {}]));
+}
+
+#[test]
+fn passing_over_needs_no_stack_and_sees_stray_bytes() {
+    let deep = format!("{}{}", "[{\"a\":".repeat(500_000), "1") + &"}]".repeat(500_000);
+    assert_eq!(Reader::new(&deep).skip().map(str::len), Some(deep.len()));
+    for text in ["[1,\u{0}]", "{\"a\u{1}\":1}", "[x]", "[1", "\"a", "\"a\\", "", "#", "}"] {
+        assert_eq!(Reader::new(text).skip(), None, "{text:?}");
+    }
+    for text in ["1", "-1.5e3", "true", "null", "\"a\\\"b\"", "[]", "{ }"] {
+        assert_eq!(Reader::new(text).skip(), Some(text));
+    }
+}
