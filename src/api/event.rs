@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::domain::reason::Reason;
+use crate::domain::reason::{Class, Reason};
 
 /// Longest message, in bytes.
 const LONGEST_MESSAGE: usize = 1024;
@@ -38,7 +38,7 @@ impl Regarding {
     }
 }
 
-/// A warning by `manager` about an object, first and last seen at `moment` (RFC 3339, whole seconds).
+/// A warning by `manager` about an object (news, when the reason is a state), first and last seen at `moment` (RFC 3339, whole seconds).
 #[must_use]
 pub fn warning(manager: &str, about: &Regarding, (reason, message): (Reason, &str), moment: &str) -> Value {
     let message = &message[..message.floor_char_boundary(LONGEST_MESSAGE)];
@@ -60,7 +60,7 @@ pub fn warning(manager: &str, about: &Regarding, (reason, message): (Reason, &st
         "apiVersion": "v1", "kind": "Event",
         "metadata": {"name": format!("{shown}.{digest}"), "namespace": about.event_namespace()},
         "involvedObject": regarding,
-        "type": "Warning", "reason": reason.code(), "message": message,
+        "type": if reason.class() == Class::State { "Normal" } else { "Warning" }, "reason": reason.code(), "message": message,
         "source": {"component": manager}, "reportingComponent": manager, "reportingInstance": "",
         "firstTimestamp": moment, "lastTimestamp": moment, "count": 1,
     })

@@ -113,6 +113,16 @@ impl AgentRuntimeInput {
         }
     }
 
+    /// Whether both ask for the same.
+    #[must_use]
+    pub fn same_settings(&self, other: &Self) -> bool {
+        self.target == other.target
+            && self.agent_type == other.agent_type
+            && self.trust_domain == other.trust_domain
+            && self.trace == other.trace
+            && self.mode == other.mode
+    }
+
     /// Sorts the one that governs a workload first: the oldest, then the smallest uid.
     fn seniority(&self) -> (&str, &str) {
         (&self.created, &self.uid)
@@ -301,6 +311,19 @@ impl Governors {
                 .or_insert_with(found);
         }
         Self { by_kind }
+    }
+
+    /// The workloads that another AgentRuntime governs than `before`, or the same with other settings, or none any more.
+    #[must_use]
+    pub fn differences(&self, before: &Self) -> Vec<(WorkloadKind, Arc<str>)> {
+        let all = |governors: &Self| {
+            let of_kind = governors.by_kind.iter();
+            of_kind.flat_map(|(kind, names)| names.keys().map(|name| (*kind, name.clone()))).collect::<Vec<_>>()
+        };
+        let mut workloads = all(self);
+        workloads.extend(all(before).into_iter().filter(|(kind, name)| self.winner(*kind, name).is_none()));
+        workloads.retain(|(kind, name)| self.winner(*kind, name) != before.winner(*kind, name));
+        workloads
     }
 
     /// The AgentRuntime that governs the workload.

@@ -53,13 +53,17 @@ pub const ASKS: &[Ask] = &[
     ask(Asker::All, Kind::AgentRuntime, FOLLOW),
     Ask { name: Some(keys::CSI_DRIVER_SPIFFE), ..ask(Asker::All, Kind::CsiDriver, FOLLOW) },
     // Workloads of every kind: which ServiceAccounts and namespaces' ConfigMaps are needed, and who still waits.
-    ask(Asker::Controllers, Kind::Deployment, FOLLOW),
-    ask(Asker::Controllers, Kind::CronJob, FOLLOW),
-    ask(Asker::Controllers, Kind::Sandbox, FOLLOW),
+    ask(Asker::Controllers, Kind::Deployment, &["list", "watch", "patch"]),
+    ask(Asker::Controllers, Kind::CronJob, &["list", "watch", "patch"]),
     ask(Asker::Controllers, Kind::Pod, FOLLOW),
     ask(Asker::Controllers, Kind::ReplicaSet, &["list", "watch", "patch"]),
     ask(Asker::Controllers, Kind::StatefulSet, &["list", "watch", "patch"]),
     ask(Asker::Controllers, Kind::DaemonSet, &["list", "watch", "patch"]),
+    ask(Asker::Controllers, Kind::Sandbox, &["list", "watch", "patch"]),
+    // Finalizers and status of AgentRuntimes; Pods that are not as their workload wants them.
+    ask(Asker::Controllers, Kind::AgentRuntime, &["patch"]),
+    Ask { resource: "agentruntimes/status", ..ask(Asker::Controllers, Kind::AgentRuntime, &["patch"]) },
+    Ask { resource: "pods/eviction", ..ask(Asker::Controllers, Kind::Pod, &["create"]) },
     ask(Asker::Controllers, Kind::Job, &["patch"]),
     ask(Asker::Controllers, Kind::ServiceAccount, &["create", "patch"]),
     ask(Asker::Controllers, Kind::ConfigMap, &["create", "patch"]),
@@ -71,8 +75,9 @@ pub const ASKS: &[Ask] = &[
     ask(Asker::Gate, Kind::Pod, &["create", "delete"]),
 ];
 
-/// Whether `verb` on `kind` is declared for a process with role controllers.
+/// Whether `verb` on `kind`, or on a subresource of it, is declared for a process with role controllers.
 #[must_use]
-pub fn declared(verb: &str, kind: Kind) -> bool {
-    ASKS.iter().any(|ask| ask.group == kind.group() && ask.resource == kind.plural() && ask.verbs.contains(&verb))
+pub fn declared(verb: &str, kind: Kind, subresource: Option<&str>) -> bool {
+    let resource = subresource.map_or_else(|| kind.plural().to_owned(), |sub| format!("{}/{sub}", kind.plural()));
+    ASKS.iter().any(|ask| ask.group == kind.group() && ask.resource == resource && ask.verbs.contains(&verb))
 }

@@ -63,6 +63,14 @@ pub const ANNOTATION_RETRY: &str = "kagenti.io/retry-for";
 pub const ANNOTATION_SUSPENDED: &str = "kagenti.io/suspended-for-gate";
 /// Annotation of a Sandbox: the Pod its controller has made for it; taken away so that it makes another one.
 pub const ANNOTATION_SANDBOX_POD: &str = "agents.x-k8s.io/pod-name";
+/// Annotation of an enrolled workload: the hash that a change of configuration rolled it to, for the waves.
+pub const ANNOTATION_ROLLED_FOR: &str = "kagenti.io/rolled-for";
+/// Annotation of a Sandbox whose Pod is being made again: `true` (`spec/agentruntime.md` 3.8).
+pub const ANNOTATION_RESTART_PENDING: &str = "kagenti.io/restart-pending";
+/// Annotation beside [`ANNOTATION_RESTART_PENDING`]: the replicas before.
+pub const ANNOTATION_RESTART_REPLICAS: &str = "kagenti.io/restart-replicas";
+/// Value of [`ANNOTATION_CONFIG_HASH`] where nothing is injected: SHA-256 of `{}`.
+pub const HASH_OF_NOTHING: &str = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
 /// Finalizer of AgentRuntimes.
 pub const FINALIZER: &str = "kagenti.io/cleanup";
 /// Field manager of what enrolment applies to workloads.

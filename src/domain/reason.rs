@@ -14,6 +14,8 @@ pub enum Class {
     Denied,
     /// The object was allowed, and something deserves a person's attention.
     Warning,
+    /// How things stand, in conditions and Events; nothing is wrong.
+    State,
 }
 
 impl Class {
@@ -25,6 +27,7 @@ impl Class {
             Class::Skipped => "skipped",
             Class::Denied => "denied",
             Class::Warning => "warning",
+            Class::State => "state",
         }
     }
 }
@@ -136,6 +139,29 @@ reasons! {
     NotIntercepted, Warning, "traffic of this Pod is not intercepted, because the proxy is switched off";
     OverrideNotAllowed, Warning, "a key of a namespace ConfigMap is not among namespaceOverrides and was ignored";
     GatedWithoutController, Warning, "the Pod was created while no webhook answered and nobody makes it again; it waits behind the gate";
+    TargetFound, State, "the workload that an AgentRuntime points at exists";
+    ConfigResolved, State, "every layer of the configuration could be read";
+    Configured, State, "the workload carries the label, the hash and the marker of its enrolment";
+    EnrolmentPending, State, "the workload is about to be enrolled";
+    RolloutPending, State, "the workload waits until others have rolled to the new configuration";
+    RolloutProgressing, State, "Pods are being replaced";
+    RolloutComplete, State, "no Pods are left to be replaced";
+    RolloutManual, State, "the fleet's configuration has changed and rollout.onUpgrade is manual; people roll it";
+    RolloutPaused, State, "the workload is paused; its Pods are replaced once it is resumed";
+    RolloutOnDelete, State, "the workload replaces its Pods only when they are deleted";
+    PodsCurrent, State, "every Pod runs with the present configuration";
+    SandboxRestarted, State, "the Sandbox was restarted, so that its Pod is made with the present configuration";
+    ConfigWarning, Warning, "part of the configuration could not be read or means nothing; the rest is in force";
+    LabelConflict, Warning, "the workload's label kagenti.io/type is somebody else's and has another value";
+    ImmutableSelector, Warning, "the workload's selector forbids the label kagenti.io/type";
+    ConfigApplyError, Warning, "the API server does not take what enrolment writes on the workload";
+    NotPermitted, Warning, "Drawbridge lacks a right; drawbridge doctor tells which";
+    RolloutHalted, Warning, "workloads that were rolled to the new configuration failed, so no more are rolled";
+    ProgressDeadlineExceeded, Warning, "the workload's new Pods did not become available in time";
+    UnprotectedPods, Warning, "Pods of an enrolled workload run without the sidecars";
+    OutdatedPods, Warning, "Pods of an enrolled workload run with another configuration than the present one";
+    TargetKindAbsent, Warning, "the API server does not serve the kind that an AgentRuntime points at";
+    TargetUnreadable, Warning, "the kind that an AgentRuntime points at cannot be read at present";
     TargetNotFound, Warning, "the workload that an AgentRuntime points at does not exist";
     UnknownField, Warning, "a field that nobody knows was left out by the API server";
     TypeMismatch, Warning, "the Pod's label kagenti.io/type differs from the AgentRuntime's type; the label decides";

@@ -19,6 +19,8 @@ pub struct AgentRuntimeSeen {
     pub deleting: bool,
     /// Carries our finalizer.
     pub finalizer: bool,
+    /// `metadata.finalizers`, in order.
+    pub finalizers: Box<[Box<str>]>,
     /// What `spec.targetRef` points at, when it is of a kind that we serve.
     pub target: Option<Target>,
     /// `spec`, as stored.
@@ -62,6 +64,7 @@ pub(super) fn agent_runtime(raw: Raw) -> AgentRuntimeSeen {
         generation: metadata.generation.unwrap_or_default(),
         deleting: metadata.deletion_timestamp.is_some(),
         finalizer: metadata.finalizers.iter().flatten().any(|name| name == keys::FINALIZER),
+        finalizers: metadata.finalizers.into_iter().flatten().map(Into::into).collect(),
         created: metadata.creation_timestamp.unwrap_or_default().into(),
         target: Target::of_spec(&spec),
         spec: Arc::new(spec),

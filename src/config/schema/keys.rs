@@ -212,6 +212,20 @@ pub const KEYS: &[Key] = &[
         read::some_url,
         "base of ISSUER and of the audiences; without it they stay unset"
     ),
+    process!(
+        "rollout.onUpgrade",
+        on_upgrade,
+        read::on_upgrade,
+        "auto: a change of this file or of the gates rolls the enrolled workloads it concerns, in waves; manual: it is \
+         reported, and people roll them"
+    ),
+    process!(
+        "repair",
+        repair,
+        read::repair,
+        "report: Pods that run unprotected or with an old configuration are reported; evict: they are also evicted, one \
+         at a time"
+    ),
     retired!("images.authbridgeLite", "mode lite does not exist in this profile"),
     retired!("resources.authbridgeLite", "mode lite does not exist in this profile"),
     retired!("proxy.transparentPort", "there is no transparent egress listener in this profile"),

@@ -15,7 +15,7 @@ mod show;
 mod suggest;
 mod walk;
 
-pub use platform::{Keycloak, Platform};
+pub use platform::{Keycloak, OnUpgrade, Platform, Repair};
 pub use quantity::quantity;
 pub use suggest::nearest;
 pub(crate) use walk::{Walked, walk};

@@ -33,12 +33,34 @@ impl Keycloak {
     }
 }
 
+/// What happens to enrolled workloads when a change concerns the whole fleet (design, Rollouts).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnUpgrade {
+    /// They roll, in waves.
+    #[default]
+    Auto,
+    /// They are reported, and people roll them.
+    Manual,
+}
+
+/// What happens to Pods that run unprotected or with another configuration than their enrolled workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Repair {
+    /// They are reported.
+    #[default]
+    Report,
+    /// They are reported, and evicted one at a time.
+    Evict,
+}
+
 /// What only the platform file sets.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ProcessSettings {
     pub(super) require_namespace_label: bool,
     pub(super) namespace_overrides: Vec<String>,
     pub(super) keycloak: Keycloak,
+    pub(super) on_upgrade: OnUpgrade,
+    pub(super) repair: Repair,
 }
 
 impl Default for ProcessSettings {
@@ -51,6 +73,8 @@ impl Default for ProcessSettings {
                 realm: "kagenti".to_owned(),
                 public_url: None,
             },
+            on_upgrade: OnUpgrade::default(),
+            repair: Repair::default(),
         }
     }
 }
@@ -146,6 +170,18 @@ impl Platform {
     #[must_use]
     pub fn keycloak(&self) -> &Keycloak {
         &self.process.keycloak
+    }
+
+    /// What happens to enrolled workloads when a change concerns the whole fleet.
+    #[must_use]
+    pub fn on_upgrade(&self) -> OnUpgrade {
+        self.process.on_upgrade
+    }
+
+    /// What happens to Pods that are not as their enrolled workload wants them.
+    #[must_use]
+    pub fn repair(&self) -> Repair {
+        self.process.repair
     }
 
     /// Whether a namespace may set the key at `path`.

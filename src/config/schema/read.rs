@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::platform::{OnUpgrade, Repair};
 use super::walk::{Problem, Step};
 use crate::config::resolved::{NativeSidecars, SpireSwitch, TraceProtocol};
 use crate::config::yaml::kind;
@@ -121,6 +122,14 @@ pub(super) fn native_sidecars(value: &Value) -> Read<NativeSidecars> {
 
 pub(super) fn trace_protocol(value: &Value) -> Read<Option<TraceProtocol>> {
     choice(value, &[("grpc", TraceProtocol::Grpc), ("http", TraceProtocol::Http)]).map(Some)
+}
+
+pub(super) fn on_upgrade(value: &Value) -> Read<OnUpgrade> {
+    choice(value, &[("auto", OnUpgrade::Auto), ("manual", OnUpgrade::Manual)])
+}
+
+pub(super) fn repair(value: &Value) -> Read<Repair> {
+    choice(value, &[("report", Repair::Report), ("evict", Repair::Evict)])
 }
 
 pub(super) fn pull_policy(value: &Value) -> Read<String> {

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-use super::Platform;
 use super::keys::{KEYS, key};
+use super::{OnUpgrade, Platform, Repair};
 use crate::config::defaults::config_map_data;
 use crate::config::inputs::{ConfigMapInput, NamespaceInputs};
 use crate::config::layers::Layer;
@@ -101,9 +101,20 @@ fn every_field_key_changes_its_field_and_nothing_else() {
 fn every_process_key_changes_what_the_process_does() {
     let known: Vec<_> =
         KEYS.iter().filter(|key| !key.is_overridable() && !key.is_retired()).map(|key| key.path).collect();
-    let covered =
-        ["requireNamespaceLabel", "namespaceOverrides", "keycloak.url", "keycloak.realm", "keycloak.publicUrl"];
+    let covered = [
+        "requireNamespaceLabel",
+        "namespaceOverrides",
+        "keycloak.url",
+        "keycloak.realm",
+        "keycloak.publicUrl",
+        "rollout.onUpgrade",
+        "repair",
+    ];
     assert_eq!(known, covered);
+    assert_eq!(Platform::built_in().on_upgrade(), OnUpgrade::Auto);
+    assert_eq!(read("rollout: {onUpgrade: manual}").on_upgrade(), OnUpgrade::Manual);
+    assert_eq!(Platform::built_in().repair(), Repair::Report);
+    assert_eq!(read("repair: evict").repair(), Repair::Evict);
     assert!(!Platform::built_in().require_namespace_label());
     assert!(read("requireNamespaceLabel: true").require_namespace_label());
     let data = |text: &str, key: &str| config_map_data("authbridge-config", &read(text)).unwrap().get(key).cloned();
@@ -210,6 +221,8 @@ fn case_103_values_that_are_never_right() {
         ("nativeSidecars: required", "nativeSidecars"),
         ("requireNamespaceLabel: yes", "requireNamespaceLabel"),
         ("requireNamespaceLabel: 'true'", "requireNamespaceLabel"),
+        ("rollout: {onUpgrade: never}", "rollout.onUpgrade"),
+        ("repair: true", "repair"),
         ("trace: {samplingRatio: 1.5}", "trace.samplingRatio"),
         ("trace: {samplingRatio: -0.1}", "trace.samplingRatio"),
         ("trace: {protocol: http/protobuf}", "trace.protocol"),

@@ -16,6 +16,7 @@ use crate::api::event::Regarding;
 use crate::api::observed::wire::Raw;
 use crate::api::observed::{Change, Key, Kind};
 use crate::domain::keys;
+use crate::domain::reason::Reason;
 
 /// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +36,16 @@ pub enum ApplyError {
         #[source]
         source: Box<kube::Error>,
     },
+    /// The server refused what was applied, and trying again does not help.
+    #[error("{what}: {}: {message}", .reason.code())]
+    Refused {
+        /// The operation.
+        what: String,
+        /// Which kind of refusal.
+        reason: Reason,
+        /// The server's words.
+        message: String,
+    },
     /// The request could not be put together.
     #[error("{what}: the request cannot be built")]
     Unbuildable {
@@ -50,6 +61,10 @@ pub enum Learned {
     Change(Change),
     /// A probe was answered: whether Pods come back without our gate.
     Back(bool),
+    /// A Pod was evicted.
+    Evicted,
+    /// A disruption budget forbids the eviction for now.
+    Blocked,
     /// Nothing that is kept.
     Nothing,
 }
@@ -95,7 +110,96 @@ pub async fn apply(client: &Client, controller: Controller, op: &Op) -> Result<L
             let request = Builder::new(Kind::Pod.path(namespace)).create(&create(&manager, true), bytes(&body));
             probe(client, built(op, request)?, op).await
         }
+        Op::Apply { kind, key, body, .. } => enrol(client, (*kind, key, &typed(*kind, body.clone())), op).await,
+        Op::Status { kind, key, patch } => {
+            let parameters = PatchParams { field_manager: Some(manager), ..PatchParams::default() };
+            let patch = timed(patch.clone());
+            let path = kind.path(&key.namespace);
+            let request = Builder::new(path).patch_subresource("status", &key.name, &parameters, &Patch::Merge(&patch));
+            send(client, *kind, built(op, request)?, op).await.or_else(|error| absent(error, *kind, key))
+        }
+        Op::Evict { key, uid } => evict(client, key, uid, op).await,
         Op::Report(report) => tell(client, &manager, report, op).await,
+    }
+}
+
+/// Server-side apply; forced where nothing but annotations and the marker of ours is somebody else's.
+async fn enrol(client: &Client, (kind, key, body): (Kind, &Key, &Value), op: &Op) -> Result<Learned, ApplyError> {
+    let path = kind.path(&key.namespace);
+    for force in [false, true] {
+        let mut parameters = PatchParams::apply(keys::MANAGER_ENROLMENT);
+        parameters.force = force;
+        let request = Builder::new(&path).patch(&key.name, &parameters, &Patch::Apply(body));
+        let status = match client.request::<Raw>(built(op, request)?).await {
+            Ok(raw) => return Ok(Learned::Change(raw.into_change(kind))),
+            Err(kube::Error::Api(status)) => status,
+            Err(error) => return Err(failed(op, error)),
+        };
+        let refused = |reason| ApplyError::Refused { what: describe(op), reason, message: status.message.clone() };
+        match (status.code, foreign(&status)) {
+            (404, _) => return absent(failed(op, kube::Error::Api(status)), kind, key),
+            (409, Foreign::None) => return Err(failed(op, kube::Error::Api(status))),
+            (409, Foreign::Ours) if !force => {}
+            (409, _) => return Err(refused(Reason::LabelConflict)),
+            (401 | 403, _) => return Err(refused(Reason::NotPermitted)),
+            (422, _) if status.message.contains("selector") => return Err(refused(Reason::ImmutableSelector)),
+            (400 | 405..=428, _) => return Err(refused(Reason::ConfigApplyError)),
+            _ => return Err(failed(op, kube::Error::Api(status))),
+        }
+    }
+    Err(ApplyError::Conflict { what: describe(op) })
+}
+
+/// Whose fields stood in the way of a server-side apply.
+enum Foreign {
+    /// Nobody's: the object is another one, or gone.
+    None,
+    /// Only keys that nobody but an operator writes.
+    Ours,
+    /// The user's type label.
+    Type,
+}
+
+fn foreign(status: &kube::core::Status) -> Foreign {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let fields: Vec<_> =
+        causes.filter(|cause| cause.reason == "FieldManagerConflict").map(|cause| &cause.field).collect();
+    match () {
+        () if fields.is_empty() => Foreign::None,
+        () if fields.iter().any(|field| field.contains(keys::LABEL_TYPE)) => Foreign::Type,
+        () => Foreign::Ours,
+    }
+}
+
+/// Gives conditions that changed the present time.
+fn timed(mut patch: Value) -> Value {
+    let now = format!("{:.0}", jiff::Timestamp::now());
+    let conditions = patch.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        if condition.get("lastTransitionTime").is_none_or(Value::is_null) {
+            condition["lastTransitionTime"] = now.as_str().into();
+        }
+    }
+    patch
+}
+
+/// Asks for an eviction. A disruption budget that forbids it for now is no failure: the Pod is asked for again later.
+async fn evict(client: &Client, key: &Key, uid: &str, op: &Op) -> Result<Learned, ApplyError> {
+    let body = json!({
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": &*key.name, "namespace": &*key.namespace},
+        "deleteOptions": {"preconditions": {"uid": uid}},
+    });
+    let path = format!("{}/{}/eviction", Kind::Pod.path(&key.namespace), key.name);
+    let request = Request::post(path).header("content-type", "application/json").body(bytes(&body));
+    match client.request_text(built(op, request)?).await {
+        Ok(_) => Ok(Learned::Evicted),
+        Err(kube::Error::Api(status)) if status.code == 429 => {
+            tracing::info!(eviction = describe(op), refusal = status.message, "not evicted for now");
+            Ok(Learned::Blocked)
+        }
+        Err(error) => absent(failed(op, error), Kind::Pod, key),
     }
 }
 
@@ -199,11 +303,17 @@ fn absent(error: ApplyError, kind: Kind, key: &Key) -> Result<Learned, ApplyErro
 /// What was tried, for people; never the content of an object.
 fn describe(op: &Op) -> String {
     let (verb, kind, namespace) = op.asks();
+    let verb = op.subresource().map_or_else(|| verb.to_owned(), |subresource| format!("{verb} {subresource} of"));
     let name = match op {
         Op::Create { body, .. } | Op::Probe { body, .. } => {
             body.pointer("/metadata/name").or_else(|| body.pointer("/metadata/generateName")).and_then(Value::as_str)
         }
-        Op::Merge { key, .. } | Op::Edit { key, .. } | Op::Delete { key, .. } => Some(&*key.name),
+        Op::Merge { key, .. }
+        | Op::Delete { key, .. }
+        | Op::Apply { key, .. }
+        | Op::Edit { key, .. }
+        | Op::Status { key, .. }
+        | Op::Evict { key, .. } => Some(&*key.name),
         Op::Report(report) => Some(&*report.about.name),
     };
     format!("{verb} {} {namespace}/{}", kind.as_str(), name.unwrap_or_default())

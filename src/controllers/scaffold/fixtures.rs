@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::plan::{Context, Op, Plan, Row};
-use super::world::World;
+use super::world::{RuntimeRef, World};
 use crate::api::observed::wire::Raw;
 use crate::api::observed::{Change, Key, Kind};
 use crate::config::gates::Gates;
-use crate::config::inputs::NamespaceInputs;
+use crate::config::inputs::{AgentRuntimeInput, NamespaceInputs};
 use crate::config::schema::Platform;
 use crate::config::snapshot::{Published, Snapshot};
 use crate::config::view::{ClusterView, namespace_view};
@@ -93,6 +93,33 @@ impl Cluster {
         self.world.apply(&change(kind, object), s(0));
     }
 
+    /// The snapshot learns of the AgentRuntimes that the world knows.
+    pub(in crate::controllers) fn settle(&mut self) {
+        let of = |runtime: RuntimeRef<'_>| {
+            let input = AgentRuntimeInput {
+                uid: runtime.uid.into(),
+                created: Arc::from(&*runtime.seen.created),
+                deleting: runtime.seen.deleting,
+                ..AgentRuntimeInput::of_spec(&runtime.seen.spec)
+            };
+            (runtime.name.clone(), Arc::new(input))
+        };
+        let agent_runtimes = self.world.agent_runtimes("team").map(of).collect();
+        let inputs = NamespaceInputs { agent_runtimes, ..NamespaceInputs::default() };
+        let mut snapshot = (*self.facts.snapshot).clone();
+        let view = namespace_view(&self.facts.platform, "team", &inputs, None);
+        snapshot.view.namespaces.insert("team".into(), Arc::new(view));
+        self.facts.snapshot = Arc::new(snapshot);
+    }
+
+    /// Another platform file comes into force.
+    pub(in crate::controllers) fn configure(&mut self, platform: &str) {
+        let fresh = Self::with(platform, self.facts.snapshot.gates);
+        self.facts = fresh.facts;
+        self.world.memory.epoch += 1;
+        self.settle();
+    }
+
     /// Something goes away.
     pub(in crate::controllers) fn lose(&mut self, kind: Kind, object: Value) {
         let mut change = change(kind, object);
@@ -106,7 +133,7 @@ impl Cluster {
         let plan = (row.plan)(Context { world: &self.world, facts: &self.facts, key, now });
         for op in &plan.ops {
             let (verb, kind, _) = op.asks();
-            assert!(rbac::declared(verb, kind), "{verb} {kind:?} is planned and not declared");
+            assert!(rbac::declared(verb, kind, op.subresource()), "{verb} {kind:?} is planned and not declared");
         }
         plan
     }

@@ -7,6 +7,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::apply::{ApplyError, Learned};
+use super::memory::Memory;
 use super::plan::{Controller, Op};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -24,6 +25,13 @@ pub struct ControllerMetrics {
     ready: Gauge,
     gated: Gauge,
     gated_since: Gauge,
+    rollouts: Family<State, Gauge>,
+    drift: Family<State, Gauge>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct State {
+    state: &'static str,
 }
 
 impl ControllerMetrics {
@@ -37,6 +45,18 @@ impl ControllerMetrics {
             "When the oldest Pod behind the scheduling gate was created, in seconds since the epoch; 0 when there is none",
             self.gated_since.clone(),
         );
+        registry.register(
+            "drawbridge_rollouts",
+            "Enrolled workloads that a change of configuration rolls (rolling), is about to roll (waiting), or rolled without \
+             success (failed)",
+            self.rollouts.clone(),
+        );
+        registry.register(
+            "drawbridge_drifted_pods",
+            "Pods of enrolled workloads whose rollout is over that run without the sidecars (unprotected) or with another \
+             configuration (outdated)",
+            self.drift.clone(),
+        );
     }
 
     pub(super) fn wrote(&self, controller: Controller, op: &Op, result: &Result<Learned, ApplyError>) {
@@ -48,6 +68,19 @@ impl ControllerMetrics {
         };
         let labels = Write { controller: controller.as_str(), verb, kind: kind.as_str(), result };
         self.writes.get_or_create(&labels).inc();
+    }
+
+    /// How enrolled workloads and their Pods stand.
+    pub(super) fn fleet(&self, memory: &Memory) {
+        let set = |family: &Family<State, Gauge>, state, count: usize| {
+            family.get_or_create(&State { state }).set(i64::try_from(count).unwrap_or(i64::MAX));
+        };
+        set(&self.rollouts, "rolling", memory.rolling());
+        set(&self.rollouts, "waiting", memory.waiting());
+        set(&self.rollouts, "failed", memory.failed());
+        let (unprotected, outdated) = memory.drift();
+        set(&self.drift, "unprotected", unprotected);
+        set(&self.drift, "outdated", outdated);
     }
 
     pub(super) fn queue(&self, ready: usize) {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::memory::Note;
 use super::world::World;
 use crate::api::observed::{Key, Kind};
 use crate::config::snapshot::Published;
@@ -20,6 +21,8 @@ pub enum Controller {
     Waiting,
     /// Pods behind the scheduling gate.
     Gate,
+    /// Workloads that an AgentRuntime points at, and what a change of configuration does to enrolled ones.
+    Enrolment,
 }
 
 impl Controller {
@@ -31,6 +34,7 @@ impl Controller {
             Controller::NamespaceConfig => "namespace-config",
             Controller::Waiting => "waiting",
             Controller::Gate => "gate",
+            Controller::Enrolment => "enrolment",
         }
     }
 
@@ -98,6 +102,34 @@ pub enum Op {
         /// The Pod.
         body: Value,
     },
+    /// Server-side apply of exactly these fields to an object that exists: what is not among them any more is given
+    /// up, and goes unless somebody else has it, too. The body names the uid, so that it never makes an object.
+    Apply {
+        /// Its kind.
+        kind: Kind,
+        /// Where it is.
+        key: Key,
+        /// The fields, without apiVersion and kind.
+        body: Value,
+        /// The version it was planned from; not sent.
+        seen: u64,
+    },
+    /// Merges into the status of an object. A condition without `lastTransitionTime` gets the present time.
+    Status {
+        /// Its kind.
+        kind: Kind,
+        /// Where it is.
+        key: Key,
+        /// The merge patch, with uid and resourceVersion.
+        patch: Value,
+    },
+    /// Evicts that very Pod, as disruption budgets allow.
+    Evict {
+        /// Where it is.
+        key: Key,
+        /// `metadata.uid`.
+        uid: String,
+    },
     /// Tells people, once.
     Report(Report),
 }
@@ -108,10 +140,24 @@ impl Op {
     pub fn asks(&self) -> (&'static str, Kind, &str) {
         match self {
             Op::Create { kind, namespace, .. } => ("create", *kind, namespace),
-            Op::Merge { kind, key, .. } | Op::Edit { kind, key, .. } => ("patch", *kind, &key.namespace),
             Op::Delete { kind, key, .. } => ("delete", *kind, &key.namespace),
             Op::Probe { namespace, .. } => ("create", Kind::Pod, namespace),
+            Op::Merge { kind, key, .. }
+            | Op::Edit { kind, key, .. }
+            | Op::Apply { kind, key, .. }
+            | Op::Status { kind, key, .. } => ("patch", *kind, &key.namespace),
+            Op::Evict { key, .. } => ("create", Kind::Pod, &key.namespace),
             Op::Report(report) => ("create", Kind::Event, &report.about.namespace),
+        }
+    }
+
+    /// The subresource that is written, where it is one.
+    #[must_use]
+    pub fn subresource(&self) -> Option<&'static str> {
+        match self {
+            Op::Status { .. } => Some("status"),
+            Op::Evict { .. } => Some("eviction"),
+            _ => None,
         }
     }
 }
@@ -133,7 +179,7 @@ pub struct Report {
     pub uid: String,
     /// Which reason; the Event's `reason`.
     pub reason: Reason,
-    /// The facts and the way out; cut to 1,024 bytes.
+    /// The facts and the way out; cut to 1,024 bytes. The Event is a warning unless the reason is a state.
     pub message: String,
 }
 
@@ -144,6 +190,8 @@ pub struct Plan {
     pub ops: Vec<Op>,
     /// Look again after this time, changed or not.
     pub again: Option<Duration>,
+    /// What it found out, kept until the next plan of the item.
+    pub note: Note,
 }
 
 impl Plan {
@@ -156,13 +204,13 @@ impl Plan {
     /// These writes.
     #[must_use]
     pub fn of(ops: Vec<Op>) -> Self {
-        Self { ops, again: None }
+        Self { ops, ..Self::default() }
     }
 
     /// Nothing yet.
     #[must_use]
     pub fn later(after: Duration) -> Self {
-        Self { ops: Vec::new(), again: Some(after) }
+        Self { again: Some(after), ..Self::default() }
     }
 }
 

@@ -18,6 +18,7 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 
 use super::apply::{ApplyError, Learned, apply};
+use super::memory::Memory;
 use super::metrics::ControllerMetrics;
 use super::plan::{Context, Item, Op, Plan, Row};
 use super::queue::{Ending, Priority, Queue};
@@ -65,8 +66,11 @@ struct Loop {
     jitter: fn() -> f64,
 }
 
-/// How a plan went: what was learned on the way, and the end.
-type Outcome = (Vec<Learned>, Result<Option<Duration>, ApplyError>);
+/// How a plan went: what was learned on the way, and the end: when to look again, and whether fields were applied; or
+/// what failed.
+type Outcome = (Vec<Learned>, Result<(Option<Duration>, bool), (ApplyError, Op)>);
+
+type Views = std::collections::HashMap<Arc<str>, Arc<NamespaceView>>;
 
 /// Runs the controllers `rows` until the watches end.
 pub async fn run(rows: Vec<Row>, deps: Deps, jitter: fn() -> f64) {
@@ -128,6 +132,7 @@ impl Loop {
         self.queue.clear();
         self.term = term;
         self.world.proved = None;
+        self.world.memory = Memory::default();
         if term.is_some() {
             self.enqueue_all();
         }
@@ -178,11 +183,12 @@ impl Loop {
     }
 
     fn touched(&self, change: &Change) -> Vec<Item> {
-        if self.term.is_none() {
-            return Vec::new();
-        }
+        if self.term.is_none() { Vec::new() } else { self.touched_by(change.kind, &change.key) }
+    }
+
+    fn touched_by(&self, kind: Kind, key: &Key) -> Vec<Item> {
         let item = |row: &Row, key: Key| Item { controller: row.controller, key };
-        let keys = |row: &Row| (row.touched)(&self.world, change.kind, &change.key);
+        let keys = |row: &Row| (row.touched)(&self.world, kind, key);
         self.rows.iter().flat_map(|row| keys(row).into_iter().map(|key| item(row, key))).collect()
     }
 
@@ -200,13 +206,32 @@ impl Loop {
                 && before.settled.view.spiffe_driver == now.settled.view.spiffe_driver
                 && before.settled.view.server_version == now.settled.view.server_version
         });
-        let Some(same) = same else { return self.enqueue_all() };
+        let Some(same) = same else {
+            self.world.memory.epoch += 1;
+            return self.enqueue_all();
+        };
         let views = &same.snapshot.view.namespaces;
         let changed = now.snapshot.view.namespaces.iter().filter(|(name, view)| {
             views.get(*name).is_none_or(|before| !Arc::ptr_eq(before, view) && !same_needs(before, view))
         });
         for (name, _) in changed {
             self.enqueue_namespace(name, Priority::Fresh);
+        }
+        self.governed_anew(&same.snapshot.view.namespaces, &now.snapshot.view.namespaces);
+    }
+
+    /// Workloads whose AgentRuntime the snapshot knows in another version than before, or only now: few of many.
+    fn governed_anew(&mut self, before: &Views, now: &Views) {
+        let mut touched = Vec::new();
+        for (name, view) in now {
+            let Some(before) = before.get(name).filter(|before| !Arc::ptr_eq(before, view)) else { continue };
+            for (kind, workload) in view.governors.differences(&before.governors) {
+                let Some(kind) = Kind::of_workload(kind) else { continue };
+                touched.extend(self.touched_by(kind, &Key::new(name, &workload)));
+            }
+        }
+        for item in touched {
+            self.queue.add(item, Priority::Fresh);
         }
     }
 
@@ -219,7 +244,10 @@ impl Loop {
             let Some(item) = self.queue.pop(WORKERS - self.workers.len(), now) else { break };
             let Some(row) = self.rows.iter().find(|row| row.controller == item.controller) else { continue };
             let plan = (row.plan)(Context { world: &self.world, facts: &facts, key: &item.key, now });
-            let plan = self.untold(plan);
+            let mut plan = self.untold(plan);
+            for woken in self.world.memory.note(&item, std::mem::take(&mut plan.note)) {
+                self.queue.add(woken, Priority::Fresh);
+            }
             if plan.ops.is_empty() {
                 self.queue.done(&item, Ending::Done(plan.again), now, (self.jitter)());
                 continue;
@@ -231,7 +259,20 @@ impl Loop {
             });
             self.under_way.push((handle.id(), item));
         }
+        self.survey();
         self.metrics.queue(self.queue.ready());
+        self.metrics.fleet(&self.world.memory);
+    }
+
+    /// Once everything was planned, it is known who rolls; those that waited for that may go on.
+    fn survey(&mut self) {
+        if self.queue.ready() > 0 || std::mem::replace(&mut self.world.memory.surveyed, true) {
+            return;
+        }
+        let waiting: Vec<_> = self.world.memory.waiters().cloned().collect();
+        for item in waiting {
+            self.queue.add(item, Priority::Backlog);
+        }
     }
 
     /// `plan` without what people have been told already.
@@ -273,14 +314,27 @@ impl Loop {
                     self.world.proved = back.then_some(now);
                     self.world.probes = self.world.probes.wrapping_add(1);
                 }
+                Learned::Evicted => self.world.memory.evicted = Some(now),
+                Learned::Blocked => self.world.memory.blocked(&item, now),
                 Learned::Nothing => {}
             }
         }
         let ending = match result {
-            Ok(again) => Ending::Done(again),
-            Err(error) => {
+            Ok((again, applied)) => {
+                self.world.memory.success(&item, applied);
+                Ending::Done(again)
+            }
+            Err((ApplyError::Refused { what, reason, message }, op)) => {
+                tracing::warn!(controller = item.controller.as_str(), what, reason = reason.code(), message, "refused");
+                self.world.memory.failure(&item, now, (op, Some(reason), message));
+                // The plan knows of it now, and says so.
+                Ending::Done(Some(Duration::ZERO))
+            }
+            Err((error, op)) => {
                 let source = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::warn!(controller = item.controller.as_str(), %error, cause = source, "will be tried again");
+                tracing::warn!(controller = item.controller.as_str(), %error, cause = source.as_deref(), "will be tried again");
+                let message = source.unwrap_or_else(|| error.to_string());
+                self.world.memory.failure(&item, now, (op, None, message));
                 // A report that did not get out is still to be told.
                 self.told.clear();
                 let conflict = matches!(error, ApplyError::Conflict { .. });
@@ -304,6 +358,7 @@ fn same_needs(before: &NamespaceView, now: &NamespaceView) -> bool {
     before.enabled_label == now.enabled_label
         && before.pod_security == now.pod_security
         && before.authbridge_config == now.authbridge_config
+        && before.mounted == now.mounted
         && before.resolved == now.resolved
 }
 
@@ -314,8 +369,9 @@ async fn carry_out(writer: &Client, metrics: &ControllerMetrics, item: &Item, pl
         metrics.wrote(item.controller, op, &result);
         match result {
             Ok(one) => learned.push(one),
-            Err(error) => return (learned, Err(error)),
+            Err(error) => return (learned, Err((error, op.clone()))),
         }
     }
-    (learned, Ok(plan.again))
+    let applied = plan.ops.iter().any(|op| matches!(op, Op::Apply { .. }));
+    (learned, Ok((plan.again, applied)))
 }

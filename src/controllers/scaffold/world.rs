@@ -23,6 +23,8 @@ use crate::api::observed::{
 use crate::domain::workload::WorkloadKind;
 use space::{Entry, Space};
 
+use super::memory::Memory;
+
 /// Deletions that are remembered, so that a late answer does not bring the object back.
 const TOMBS: usize = 4096;
 
@@ -35,6 +37,8 @@ pub struct World {
     gated: BTreeSet<Key>,
     suspended: BTreeSet<Key>,
     reach: BTreeMap<Kind, Reach>,
+    /// What plans leave behind for later ones.
+    pub memory: Memory,
     /// When a probe last came back without our gate.
     pub proved: Option<Duration>,
     /// Probes that were answered; the next one goes to another namespace.
@@ -52,6 +56,7 @@ impl World {
             gated: BTreeSet::new(),
             suspended: BTreeSet::new(),
             reach: BTreeMap::new(),
+            memory: Memory::default(),
             proved: None,
             probes: 0,
         }
@@ -184,6 +189,12 @@ impl World {
     /// [`World::governed`] of all namespaces, with the namespace.
     pub fn enrolled(&self) -> impl Iterator<Item = (&Arc<str>, WorkloadRef<'_>)> {
         self.spaces.iter().flat_map(|(name, space)| space.governed().map(move |workload| (name, workload)))
+    }
+
+    /// How many workloads are governed, in all namespaces.
+    #[must_use]
+    pub fn enrolled_count(&self) -> usize {
+        self.spaces.values().map(Space::governed_count).sum()
     }
 
     /// One AgentRuntime.

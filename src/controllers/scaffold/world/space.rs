@@ -182,6 +182,10 @@ impl Space {
         self.slots(self.governed.iter())
     }
 
+    pub(super) fn governed_count(&self) -> usize {
+        self.governed.len()
+    }
+
     pub(super) fn runtime(&self, name: &str) -> Option<RuntimeRef<'_>> {
         let (name, entry) = self.objects.get(&Kind::AgentRuntime)?.get_key_value(name)?;
         self.runtime_ref(name, entry)

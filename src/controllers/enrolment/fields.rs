@@ -1,0 +1,149 @@
+//! What enrolment writes on a workload, and nothing else: the fields of one server-side apply.
+//!
+//! In: a workload as seen, or what is wanted on it. Out: the fields, comparable, and the body that applies them.
+//! Promises: the body names the workload's uid, so that it never makes one; applying no fields at all takes exactly ours
+//! away (design, Un-enrolment).
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::api::observed::{Place, WorkloadSeen};
+use crate::controllers::scaffold::world::WorkloadRef;
+use crate::domain::keys;
+use crate::domain::workload::WorkloadKind;
+
+/// The fields by place and key.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Fields(BTreeMap<(Place, String), String>);
+
+/// Where the annotation is that says for which hash a workload was rolled by us.
+const ROLLED_FOR: (Place, &str) = (Place::Annotations, keys::ANNOTATION_ROLLED_FOR);
+
+impl Fields {
+    /// What an AgentRuntime's enrolment writes: the type on workload and template, the hash, the marker.
+    pub(super) fn enrolled(agent_type: &str, hash: &str, marker: bool) -> Self {
+        let mut fields = Self::hash_only(hash);
+        fields.put(Place::Labels, keys::LABEL_TYPE, agent_type);
+        fields.put(Place::TemplateLabels, keys::LABEL_TYPE, agent_type);
+        if marker {
+            fields.put(Place::Labels, keys::LABEL_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
+        }
+        fields
+    }
+
+    /// What a change of configuration writes on a workload that its user enrolled by the label.
+    pub(super) fn hash_only(hash: &str) -> Self {
+        let mut fields = Self::default();
+        fields.put(Place::TemplateAnnotations, keys::ANNOTATION_CONFIG_HASH, hash);
+        fields
+    }
+
+    /// Notes that the rollout to this hash is one of ours, for the waves.
+    pub(super) fn rolled_for(mut self, hash: Option<&str>) -> Self {
+        match hash {
+            Some(hash) => self.put(ROLLED_FOR.0, ROLLED_FOR.1, hash),
+            None => drop(self.0.remove(&(ROLLED_FOR.0, ROLLED_FOR.1.to_owned()))),
+        }
+        self
+    }
+
+    /// What stands on the workload and was applied by us.
+    pub(super) fn standing(seen: &WorkloadSeen) -> Self {
+        let owned = seen.applied.iter().flat_map(|applied| applied.fields());
+        let fields = owned.filter_map(|(place, key)| {
+            let value = value(seen, place, key)?;
+            Some(((place, key.to_owned()), value.to_owned()))
+        });
+        Self(fields.collect())
+    }
+
+    fn put(&mut self, place: Place, key: &str, value: &str) {
+        self.0.insert((place, key.to_owned()), value.to_owned());
+    }
+
+    fn get(&self, place: Place, key: &str) -> Option<&str> {
+        self.0.get(&(place, key.to_owned())).map(String::as_str)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether an AgentRuntime's enrolment is among them, rather than a hash alone.
+    pub(super) fn is_enrolment(&self) -> bool {
+        [
+            (Place::Labels, keys::LABEL_TYPE),
+            (Place::TemplateLabels, keys::LABEL_TYPE),
+            (Place::Labels, keys::LABEL_MANAGED_BY),
+        ]
+        .into_iter()
+        .any(|(place, key)| self.get(place, key).is_some())
+    }
+
+    /// The hash that they put on the template.
+    pub(super) fn hash(&self) -> Option<&str> {
+        self.get(Place::TemplateAnnotations, keys::ANNOTATION_CONFIG_HASH)
+    }
+
+    /// The hash for which we rolled the workload.
+    pub(super) fn rolled(&self) -> Option<&str> {
+        self.get(ROLLED_FOR.0, ROLLED_FOR.1)
+    }
+
+    /// Whether they say the same but for the hash and what it was rolled for.
+    pub(super) fn differs_by_hash_only(&self, other: &Self) -> bool {
+        let but_hash = |fields: &Self| {
+            let mut rest = fields.clone().rolled_for(None);
+            rest.0.remove(&(Place::TemplateAnnotations, keys::ANNOTATION_CONFIG_HASH.to_owned()));
+            rest
+        };
+        but_hash(self) == but_hash(other)
+    }
+
+    /// The fields at one place, as JSON.
+    fn at(&self, wanted: Place) -> Option<Value> {
+        let found = self.0.iter().filter(|((place, _), _)| *place == wanted);
+        let map: Map<String, Value> = found.map(|((_, key), value)| (key.clone(), value.as_str().into())).collect();
+        (!map.is_empty()).then_some(Value::Object(map))
+    }
+
+    fn metadata(&self, mut metadata: Map<String, Value>, labels: Place, annotations: Place) -> Map<String, Value> {
+        metadata.extend(self.at(labels).map(|labels| ("labels".to_owned(), labels)));
+        metadata.extend(self.at(annotations).map(|annotations| ("annotations".to_owned(), annotations)));
+        metadata
+    }
+
+    /// The body of the apply, without apiVersion and kind.
+    pub(super) fn body(&self, namespace: &str, workload: &WorkloadRef<'_>) -> Value {
+        let identity = [("name", &**workload.name), ("namespace", namespace), ("uid", workload.uid)];
+        let identity = identity.map(|(key, value)| (key.to_owned(), Value::from(value))).into_iter().collect();
+        let mut body = json!({"metadata": self.metadata(identity, Place::Labels, Place::Annotations)});
+        let template = self.metadata(Map::new(), Place::TemplateLabels, Place::TemplateAnnotations);
+        if !template.is_empty() {
+            let path = template_path(workload.seen.kind).iter().rev();
+            let spec = path.fold(json!({"metadata": template}), |inner, key| json!({*key: inner}));
+            body["spec"] = spec["spec"].clone();
+        }
+        body
+    }
+}
+
+/// Where a kind keeps its Pod template.
+pub(super) fn template_path(kind: WorkloadKind) -> &'static [&'static str] {
+    match kind {
+        WorkloadKind::CronJob => &["spec", "jobTemplate", "spec", "template"],
+        WorkloadKind::Sandbox => &["spec", "podTemplate"],
+        _ => &["spec", "template"],
+    }
+}
+
+/// The value of a key of ours at a place.
+pub(super) fn value<'a>(seen: &'a WorkloadSeen, place: Place, key: &str) -> Option<&'a str> {
+    match place {
+        Place::Labels => seen.labels.get(key),
+        Place::Annotations => seen.annotations.get(key),
+        Place::TemplateLabels => seen.template.as_ref()?.labels.get(key),
+        Place::TemplateAnnotations => seen.template.as_ref()?.annotations.get(key),
+    }
+}

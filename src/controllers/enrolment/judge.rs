@@ -1,0 +1,302 @@
+//! What is to be written on one workload, if anything; pure.
+//!
+//! ```text
+//! an AgentRuntime governs it ─► label, hash, marker      (first, and when the type changes: at once)
+//! its user labelled it       ─► a hash, once a change of configuration must roll it
+//! neither, and ours stands   ─► ours is taken away
+//!                                 a new hash alone waits for its turn (wave)
+//! ```
+//!
+//! In: the workload, who governs it, the snapshot. Out: a [`Judgement`]. Promises: nothing is concluded from an
+//! AgentRuntime's absence while AgentRuntimes cannot be read; nothing is written before the snapshot knows the
+//! AgentRuntime, so that what the webhook stamps is what is written here; a user's type label is never overwritten;
+//! Pods that the webhook would refuse are not rolled.
+
+use std::time::Duration;
+
+use super::fields::{Fields, value};
+use super::pods::Tally;
+use super::wave::{self, Turn};
+use crate::admission::inject::{Needs, needs};
+use crate::api::observed::{Kind, Place};
+use crate::config::agent_runtime::AgentRuntimeInput;
+use crate::config::schema::OnUpgrade;
+use crate::config::view::NamespaceView;
+use crate::controllers::scaffold::memory::Note;
+use crate::controllers::scaffold::plan::{Context, Controller, Item};
+use crate::controllers::scaffold::world::{RuntimeRef, WorkloadRef};
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::domain::workload::WorkloadKind;
+
+/// How long namespace ConfigMaps are waited for before an enrolment goes on without them (case 40).
+const CONFIG_MAPS: Duration = Duration::from_secs(2);
+
+/// One workload in its surroundings.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Subject<'a> {
+    /// The item's context.
+    pub(super) cx: Context<'a>,
+    /// The workload.
+    pub(super) workload: WorkloadRef<'a>,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Judgement {
+    /// The hash that its Pods should carry; `None` when that is not known, or nothing of ours.
+    pub(super) wanted: Option<String>,
+    /// The dedicated ServiceAccount that its Pods ask for.
+    pub(super) account: Option<String>,
+    /// What stands and is ours.
+    pub(super) standing: Fields,
+    /// What is to be done.
+    pub(super) step: Step,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Step {
+    /// Nothing.
+    Settled,
+    /// These fields are applied.
+    Apply {
+        /// Which.
+        fields: Fields,
+        /// They roll the workload in a wave.
+        wave: bool,
+    },
+    /// Everything of ours is taken away.
+    Release,
+    /// Nothing yet.
+    Wait(Wait),
+    /// Nothing, until a person has changed something.
+    Refused {
+        /// Why.
+        reason: Reason,
+        /// The facts, and what to do.
+        message: String,
+    },
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// Reading AgentRuntimes, or the snapshot.
+    Configuration,
+    /// The dedicated ServiceAccount.
+    ServiceAccount(String),
+    /// Some of the namespace's ConfigMaps.
+    ConfigMaps,
+    /// One of those that roll.
+    Turn {
+        /// How many may roll at once.
+        budget: usize,
+    },
+    /// A person: so many rollouts failed.
+    Halted(usize),
+    /// A person: `rollout.onUpgrade` is manual.
+    Manual,
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn namespace(&self) -> &'a str {
+        &self.cx.key.namespace
+    }
+
+    fn item(&self) -> Item {
+        Item { controller: Controller::Enrolment, key: self.cx.key.clone() }
+    }
+
+    /// The note of the last plan.
+    pub(super) fn note(&self) -> Option<&'a Note> {
+        self.cx.world.memory.of(&self.item())
+    }
+
+    /// The Pods against the hash they should carry.
+    pub(super) fn tally(&self, wanted: &str) -> Tally<'a> {
+        Tally::of(self.cx.world.pods_of(self.namespace(), &self.workload), wanted)
+    }
+
+    /// The namespace in the snapshot, once that knows what governs the workload.
+    fn view(&self, winner: Option<&AgentRuntimeInput>) -> Option<&'a NamespaceView> {
+        let view = self.cx.facts.snapshot.namespace(self.namespace())?;
+        let known = view.governors.winner(self.workload.seen.kind, self.workload.name);
+        let same = match (known, winner) {
+            (None, None) => true,
+            (Some(known), Some(winner)) => known.says.same_settings(winner) && known.says.uid == winner.uid,
+            _ => false,
+        };
+        same.then_some(view)
+    }
+
+    fn needs(&self) -> Option<Needs> {
+        let template = self.workload.governed_template()?;
+        Some(needs(self.namespace(), &self.workload.identity(), &template, &self.cx.facts.snapshot))
+    }
+}
+
+/// What is to be written on the workload.
+pub(super) fn judge(subject: &Subject<'_>) -> Judgement {
+    let standing = Fields::standing(subject.workload.seen);
+    let found = match &subject.workload.winner {
+        Some(winner) => governed(subject, winner, &standing),
+        None => ungoverned(subject, &standing),
+    };
+    let Found { wanted, account, step } = found;
+    Judgement { wanted, account, standing, step }
+}
+
+struct Found {
+    wanted: Option<String>,
+    account: Option<String>,
+    step: Step,
+}
+
+impl From<Step> for Found {
+    fn from(step: Step) -> Self {
+        Self { wanted: None, account: None, step }
+    }
+}
+
+fn wait(what: Wait) -> Found {
+    Step::Wait(what).into()
+}
+
+fn governed(subject: &Subject<'_>, winner: &RuntimeRef<'_>, standing: &Fields) -> Found {
+    let says = AgentRuntimeInput { uid: winner.uid.into(), ..AgentRuntimeInput::of_spec(&winner.seen.spec) };
+    let blocking =
+        says.faults.iter().find(|fault| says.agent_type.is_none() || fault.reason == Reason::ModeNotAvailable);
+    let Some(agent_type) = says.agent_type.filter(|_| blocking.is_none()) else {
+        let (reason, message) = blocking.map_or((Reason::InvalidSpec, String::new()), |fault| {
+            (fault.reason, format!("{}: {:?}: {}", fault.field, fault.seen, fault.message))
+        });
+        return Step::Refused { reason, message }.into();
+    };
+    if let Some(refused) = label_of_others(subject, winner, agent_type.as_str()) {
+        return refused.into();
+    }
+    if subject.view(Some(&says)).is_none() {
+        return wait(Wait::Configuration);
+    }
+    let Some(needs) = subject.needs() else { return wait(Wait::Configuration) };
+    if let Some(refused) = needs.refused {
+        let message =
+            format!("Pods of {} would be refused: {}. {}", subject.workload.name, refused.sentence, refused.remedy);
+        return Step::Refused { reason: refused.reason, message }.into();
+    }
+    let hash = needs.config_hash.unwrap_or_else(|| keys::HASH_OF_NOTHING.to_owned());
+    let fields = Fields::enrolled(agent_type.as_str(), &hash, marks(subject));
+    let step = match () {
+        () if fields.clone().rolled_for(standing.rolled()) == *standing => Step::Settled,
+        () if standing.differs_by_hash_only(&fields) => rehash(subject, &hash, fields),
+        () => match first(subject, needs.service_account.as_deref()) {
+            Some(waits) => Step::Wait(waits),
+            None => Step::Apply { fields, wave: false },
+        },
+    };
+    Found { wanted: Some(hash), account: needs.service_account, step }
+}
+
+/// Whether the marker is ours to write: the user may have a value of his own there.
+fn marks(subject: &Subject<'_>) -> bool {
+    subject.workload.seen.labels.get(keys::LABEL_MANAGED_BY).is_none_or(|value| value == keys::MANAGED_BY_DRAWBRIDGE)
+}
+
+/// A type label with another value that is not ours.
+fn label_of_others(subject: &Subject<'_>, winner: &RuntimeRef<'_>, agent_type: &str) -> Option<Step> {
+    let WorkloadRef { kind, name, seen, .. } = &subject.workload;
+    let places = [(Place::Labels, "label"), (Place::TemplateLabels, "label of the Pod template")];
+    places.into_iter().find_map(|(place, called)| {
+        let found = value(seen, place, keys::LABEL_TYPE).filter(|found| *found != agent_type)?;
+        (!seen.enrolment_owns(place, keys::LABEL_TYPE)).then(|| Step::Refused {
+            reason: Reason::LabelConflict,
+            message: format!(
+                "{} {name} carries {called} {}={found}, written by somebody else, and AgentRuntime {} says type {agent_type}. \
+                 Take the label out of the workload's manifest, or change spec.type to {found}",
+                kind.as_str(),
+                keys::LABEL_TYPE,
+                winner.name,
+            ),
+        })
+    })
+}
+
+/// What has to be there before the first Pod is made (design, law 2).
+fn first(subject: &Subject<'_>, account: Option<&str>) -> Option<Wait> {
+    let (world, namespace) = (subject.cx.world, subject.namespace());
+    if let Some(account) = account
+        && !world.service_account(namespace, account).is_some_and(|(seen, _, _)| seen.ours)
+    {
+        return Some(Wait::ServiceAccount(account.to_owned()));
+    }
+    let missing = keys::NAMESPACE_CONFIG_MAPS.iter().any(|name| world.config_map(namespace, name).is_none());
+    let held = subject.note().and_then(|note| note.held);
+    let waited = held.map_or(Duration::ZERO, |since| subject.cx.now.saturating_sub(since));
+    let own = namespace == world.operator_namespace();
+    (missing && !own && waited < CONFIG_MAPS).then_some(Wait::ConfigMaps)
+}
+
+/// A workload that no AgentRuntime governs.
+fn ungoverned(subject: &Subject<'_>, standing: &Fields) -> Found {
+    let seen = subject.workload.seen;
+    let labelled = seen.template.as_ref().is_some_and(|template| template.agent_type().is_some());
+    match () {
+        () if standing.is_enrolment() || (!labelled && !standing.is_empty()) => {
+            if subject.cx.world.is_certain(Kind::AgentRuntime) {
+                Step::Release.into()
+            } else {
+                wait(Wait::Configuration)
+            }
+        }
+        () if !labelled => Step::Settled.into(),
+        () if subject.view(None).is_none() => wait(Wait::Configuration),
+        () => match subject.needs().filter(|needs| needs.refused.is_none()) {
+            Some(needs) => label_only(subject, standing, needs),
+            None => Step::Settled.into(),
+        },
+    }
+}
+
+/// A workload that its user enrolled by the label: it gets a hash once a change must roll it, and not before.
+fn label_only(subject: &Subject<'_>, standing: &Fields, needs: Needs) -> Found {
+    let seen = subject.workload.seen;
+    let hash = needs.config_hash.unwrap_or_else(|| keys::HASH_OF_NOTHING.to_owned());
+    let stale = match standing.hash() {
+        Some(known) => known != hash,
+        None => seen.rollout.is_complete() && !subject.tally(&hash).outdated.is_empty(),
+    };
+    // A CronJob's next Job is made with the present configuration anyway.
+    let step = if stale && seen.kind != WorkloadKind::CronJob {
+        rehash(subject, &hash, Fields::hash_only(&hash))
+    } else {
+        Step::Settled
+    };
+    Found { wanted: Some(hash), account: needs.service_account, step }
+}
+
+/// A new hash on a workload that is enrolled already.
+fn rehash(subject: &Subject<'_>, hash: &str, fields: Fields) -> Step {
+    let (seen, memory) = (subject.workload.seen, &subject.cx.world.memory);
+    if !wave::rolls(seen) {
+        return Step::Apply { fields, wave: false };
+    }
+    // Somebody has rolled it already: the webhook has stamped every Pod with what is wanted.
+    let tally = subject.tally(hash);
+    if seen.rollout.is_complete() && tally.running() > 0 && tally.running() == tally.configured {
+        return Step::Settled;
+    }
+    let local = subject.note().and_then(|note| note.settled) == Some(memory.epoch);
+    if subject.cx.facts.platform.on_upgrade() == OnUpgrade::Manual && !local {
+        return Step::Wait(Wait::Manual);
+    }
+    let item = subject.item();
+    let budget = wave::budget(subject.cx.world.enrolled_count());
+    match wave::turn(budget, memory.rolling_besides(&item), memory.failed()) {
+        // Not before it is known who rolls.
+        _ if !memory.surveyed => Step::Wait(Wait::Turn { budget }),
+        Turn::Now => Step::Apply { fields: fields.rolled_for(Some(hash)), wave: true },
+        Turn::Later => Step::Wait(Wait::Turn { budget }),
+        Turn::Halted { failed } => Step::Wait(Wait::Halted(failed)),
+    }
+}

@@ -1,0 +1,29 @@
+//! Enrolment of existing workloads: what an AgentRuntime or a label asks for, done once and undone without a trace.
+//!
+//! ```text
+//! target (item) ─► judge (what is to be written, in waves) ─► one server-side apply
+//!        │              ▲ fields · pods · wave · adopt · sandbox
+//!        └─► status of every AgentRuntime that points at it ─► finalizers
+//! ```
+//!
+//! The items are targets, so that one workload has one writer: `<plural>/<name>`, whether or not the workload exists, and
+//! `agentruntimes/<name>` for an AgentRuntime whose target is of no kind that can be enrolled. Everything here is pure.
+
+mod adopt;
+mod conditions;
+mod effective;
+mod fields;
+mod judge;
+pub mod plan;
+mod pods;
+mod sandbox;
+mod status;
+mod wave;
+
+#[cfg(test)]
+mod tests;
+
+/// The first twelve characters of a hash: what people compare.
+fn short(hash: &str) -> &str {
+    hash.get(..12).unwrap_or(hash)
+}

@@ -1,0 +1,55 @@
+//! The Pods of an enrolled workload against the configuration that they should run with; pure.
+//!
+//! Promise: only Pods that the workload controls count, by uid; those that end or have ended do not.
+
+use crate::api::observed::PodPhase;
+use crate::controllers::scaffold::world::PodRef;
+use crate::domain::keys::HASH_OF_NOTHING;
+
+/// What the Pods of one workload run with.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tally<'a> {
+    /// With the wanted configuration.
+    pub(super) configured: usize,
+    /// Without our parts, although they should have them.
+    pub(super) unprotected: Vec<PodRef<'a>>,
+    /// With another configuration.
+    pub(super) outdated: Vec<PodRef<'a>>,
+    /// Being deleted: their places are about to be filled.
+    pub(super) ending: usize,
+}
+
+impl<'a> Tally<'a> {
+    /// Counts `pods`; `wanted` is the hash they should carry.
+    pub(super) fn of(pods: impl Iterator<Item = PodRef<'a>>, wanted: &str) -> Self {
+        let mut tally = Self::default();
+        for pod in pods {
+            let seen = pod.seen;
+            let ended = matches!(seen.phase, PodPhase::Succeeded | PodPhase::Failed);
+            match () {
+                () if seen.terminating => tally.ending += 1,
+                // Behind the gate nothing runs yet, and the gate's controller replaces it.
+                () if ended || seen.gated => {}
+                () if is_configured(&pod, wanted) => tally.configured += 1,
+                () if seen.injected => tally.outdated.push(pod),
+                () => tally.unprotected.push(pod),
+            }
+        }
+        tally
+    }
+
+    /// Every Pod that runs.
+    pub(super) fn running(&self) -> usize {
+        self.configured + self.unprotected.len() + self.outdated.len()
+    }
+}
+
+/// Whether a Pod is what the webhook makes of it under the wanted configuration: a hash that was only inherited from
+/// the template proves nothing.
+fn is_configured(pod: &PodRef<'_>, wanted: &str) -> bool {
+    if wanted == HASH_OF_NOTHING {
+        !pod.seen.injected
+    } else {
+        pod.seen.injected && pod.seen.hash.as_deref() == Some(wanted)
+    }
+}

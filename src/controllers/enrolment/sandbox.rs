@@ -1,0 +1,112 @@
+//! A Sandbox keeps its Pod when its template changes: how the Pod comes to be made again; pure (`spec/agentruntime.md`
+//! 3.8 and S17).
+//!
+//! ```text
+//! Pod is not as wanted ─► replicas 0, annotations restart-pending and restart-replicas
+//! Pod is gone          ─► replicas as before, annotations gone, agents.x-k8s.io/pod-name gone
+//! ```
+//!
+//! Promises: a suspended Sandbox stays suspended; the number of replicas is the one before; replicas that somebody else
+//! sets meanwhile stay; a Sandbox whose enrolment ends in the middle is put back first.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::judge::Subject;
+use super::pods::Tally;
+use crate::controllers::scaffold::plan::{Op, Report};
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::domain::workload::WorkloadKind;
+
+/// How long a Pod that is counted and not seen may still be on its way to us.
+const LAG: Duration = Duration::from_secs(2);
+
+/// What a Sandbox needs next.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Restart {
+    /// Nothing.
+    No,
+    /// Its Pod goes, or comes again.
+    Ops(Vec<Op>),
+    /// Its Pod has to go first, or may still come into sight.
+    Wait(Duration),
+}
+
+/// What a Sandbox with the wanted template needs for its Pod to have it, too.
+pub(super) fn restart(subject: &Subject<'_>, tally: &Tally<'_>) -> Restart {
+    let seen = subject.workload.seen;
+    if seen.kind != WorkloadKind::Sandbox {
+        return Restart::No;
+    }
+    let running = tally.running() + tally.ending;
+    if pending(subject) {
+        let gone = running == 0 && seen.rollout.existing == 0;
+        return if gone { Restart::Ops(come_back(subject)) } else { Restart::Wait(LAG) };
+    }
+    let stale = !tally.outdated.is_empty() || !tally.unprotected.is_empty();
+    // A Pod from before the enrolment has no label, so it is counted by the Sandbox and not seen by us.
+    let unseen = running == 0 && seen.rollout.existing > 0;
+    let held = subject.note().and_then(|note| note.held);
+    let waited = held.map_or(Duration::ZERO, |since| subject.cx.now.saturating_sub(since));
+    match () {
+        () if seen.rollout.wanted == 0 => Restart::No,
+        () if stale || (unseen && waited >= LAG) => Restart::Ops(vec![go(subject)]),
+        () if unseen => Restart::Wait(LAG),
+        () => Restart::No,
+    }
+}
+
+/// Whether a restart of ours is under way.
+pub(super) fn pending(subject: &Subject<'_>) -> bool {
+    subject.workload.seen.annotations.get(keys::ANNOTATION_RESTART_PENDING).is_some()
+}
+
+fn merge(subject: &Subject<'_>, annotations: Value, replicas: Option<i64>) -> Op {
+    let workload = &subject.workload;
+    let mut patch = json!({"metadata": {
+        "uid": workload.uid,
+        "resourceVersion": workload.version.to_string(),
+        "annotations": annotations,
+    }});
+    if let Some(replicas) = replicas {
+        patch["spec"] = json!({"replicas": replicas});
+    }
+    let key = crate::api::observed::Key::new(subject.namespace(), workload.name);
+    Op::Merge { kind: workload.kind, key, patch }
+}
+
+fn go(subject: &Subject<'_>) -> Op {
+    let replicas = subject.workload.seen.rollout.wanted;
+    let annotations = json!({
+        keys::ANNOTATION_RESTART_PENDING: "true",
+        keys::ANNOTATION_RESTART_REPLICAS: replicas.to_string(),
+    });
+    merge(subject, annotations, Some(0))
+}
+
+/// Replicas as before the restart, and who is told.
+pub(super) fn come_back(subject: &Subject<'_>) -> Vec<Op> {
+    let seen = subject.workload.seen;
+    let before = seen.annotations.get(keys::ANNOTATION_RESTART_REPLICAS).and_then(|text| text.parse::<i64>().ok());
+    let replicas = (seen.rollout.wanted == 0).then(|| before.unwrap_or(1));
+    let annotations = json!({
+        keys::ANNOTATION_RESTART_PENDING: Value::Null,
+        keys::ANNOTATION_RESTART_REPLICAS: Value::Null,
+        keys::ANNOTATION_SANDBOX_POD: Value::Null,
+    });
+    let workload = &subject.workload;
+    let told = workload.winner.map(|winner| Report {
+        kind: crate::api::observed::Kind::AgentRuntime,
+        about: crate::api::observed::Key::new(subject.namespace(), winner.name),
+        uid: winner.uid.to_owned(),
+        reason: Reason::SandboxRestarted,
+        message: format!(
+            "Sandbox {} was restarted for configuration {}",
+            workload.name,
+            super::short(super::fields::Fields::standing(seen).hash().unwrap_or_default()),
+        ),
+    });
+    told.map(Op::Report).into_iter().chain([merge(subject, annotations, replicas)]).collect()
+}

@@ -1,0 +1,360 @@
+//! The status of one AgentRuntime: what was found, in conditions and codes; pure (`spec/agentruntime.md` 2.3 to 2.7, with
+//! S1, S2, S18 and S25).
+//!
+//! In: the AgentRuntime as stored, and everything that was found about its target. Out: the status to be stored, and
+//! what people are told about it. Promises: equal findings give an equal status, so steady state writes nothing; an
+//! Event only when a judgement or its reason changes; conditions of others stay.
+
+use serde_json::{Map, Value, json};
+
+use super::conditions::{self, Condition};
+use super::judge::{Judgement, Step, Wait};
+use super::pods::Tally;
+use super::{short, wave};
+use crate::api::observed::{Key, Kind};
+use crate::controllers::scaffold::plan::{Op, Report};
+use crate::controllers::scaffold::world::{RuntimeRef, WorkloadRef};
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::domain::workload::WorkloadKind;
+
+/// The condition types that are ours.
+const OURS: [&str; 7] =
+    ["TargetResolved", "ConfigResolved", "Ready", "RolloutProgressing", "PodsCurrent", "Reconciling", "Stalled"];
+/// Those that stay while nothing can be said about them.
+const KEPT: [&str; 1] = ["PodsCurrent"];
+/// Those whose changes people are told.
+const TOLD: [&str; 2] = ["Ready", "PodsCurrent"];
+
+/// What was found about one AgentRuntime.
+pub(super) enum Findings<'a> {
+    /// What it points at cannot be enrolled.
+    Unresolved {
+        /// `TargetNotFound`, `UnsupportedTarget`, `TargetKindAbsent` or `InvalidSpec`.
+        reason: Reason,
+        /// The facts.
+        message: String,
+    },
+    /// Another one governs the workload.
+    Duplicate {
+        /// Which.
+        winner: &'a str,
+        /// What both point at.
+        target: (Kind, &'a str),
+    },
+    /// It governs the workload.
+    Governs(Box<Governs<'a>>),
+}
+
+/// What was found about the workload that an AgentRuntime governs.
+pub(super) struct Governs<'a> {
+    /// The workload.
+    pub(super) workload: WorkloadRef<'a>,
+    /// What is to be done about it.
+    pub(super) judgement: &'a Judgement,
+    /// Its Pods, once it is known what they should carry.
+    pub(super) tally: Option<Tally<'a>>,
+    /// A write failed so often that it is worth saying.
+    pub(super) trouble: Option<String>,
+    /// What could not be read of the configuration.
+    pub(super) notices: Vec<String>,
+    /// `status.effective`.
+    pub(super) effective: Value,
+}
+
+/// The operations that bring the status up to date: none when it is.
+pub(super) fn update(namespace: &str, runtime: &RuntimeRef<'_>, findings: &Findings<'_>) -> Vec<Op> {
+    let before = &*runtime.seen.status;
+    let wanted = conditions_of(findings);
+    let list = before.get("conditions").unwrap_or(&Value::Null);
+    let mut status = fields(runtime, findings, &wanted);
+    let merged = conditions::merged(list, &wanted, &OURS, &KEPT, runtime.seen.generation);
+    status.insert("conditions".to_owned(), merged);
+    let status = Value::Object(status);
+    let Some(patch) = conditions::difference(before, &status) else { return Vec::new() };
+    let key = Key::new(namespace, runtime.name);
+    let news = wanted.iter().filter(|one| TOLD.contains(&one.type_) && conditions::is_news(list, one));
+    // What holds from the beginning is no news, but readiness.
+    let news = news.filter(|one| one.type_ == "Ready" || !one.holds || conditions::stored(list, one.type_).is_some());
+    let told = news.map(|one| {
+        Op::Report(Report {
+            kind: Kind::AgentRuntime,
+            about: key.clone(),
+            uid: runtime.uid.to_owned(),
+            reason: one.reason,
+            message: one.message.clone(),
+        })
+    });
+    let mut ops: Vec<Op> = told.collect();
+    let metadata = json!({"uid": runtime.uid, "resourceVersion": runtime.version.to_string()});
+    let patch = json!({"metadata": metadata, "status": patch});
+    ops.push(Op::Status { kind: Kind::AgentRuntime, key, patch });
+    ops
+}
+
+fn fields(runtime: &RuntimeRef<'_>, findings: &Findings<'_>, wanted: &[Condition]) -> Map<String, Value> {
+    let mut status = Map::new();
+    status.insert("observedGeneration".to_owned(), runtime.seen.generation.into());
+    status.insert("phase".to_owned(), phase(findings, wanted).into());
+    let applied = runtime.seen.status.get("appliedTarget");
+    let mut applied = applied.cloned();
+    if let Findings::Governs(found) = findings {
+        let configured = found.tally.as_ref().map_or(0, |tally| tally.configured);
+        if configured > 0 {
+            status.insert("configuredPods".to_owned(), configured.into());
+        }
+        if found.judgement.standing.is_enrolment() {
+            status.extend(found.judgement.standing.hash().map(|hash| ("configHash".to_owned(), hash.into())));
+            applied = Some(applied_target(&found.workload));
+        }
+        if found.effective.as_object().is_some_and(|effective| !effective.is_empty()) {
+            status.insert("effective".to_owned(), found.effective.clone());
+        }
+    }
+    status.extend(applied.map(|applied| ("appliedTarget".to_owned(), applied)));
+    status
+}
+
+fn applied_target(workload: &WorkloadRef<'_>) -> Value {
+    json!({
+        "apiVersion": workload.kind.api_version(),
+        "kind": workload.kind.as_str(),
+        "name": &**workload.name,
+        "uid": workload.uid,
+    })
+}
+
+/// One word for older readers.
+fn phase(findings: &Findings<'_>, wanted: &[Condition]) -> &'static str {
+    let ready = wanted.iter().any(|one| one.type_ == "Ready" && one.holds);
+    let waits = matches!(findings, Findings::Governs(found) if matches!(found.judgement.step, Step::Wait(_)));
+    let enrolled = matches!(findings, Findings::Governs(found) if found.judgement.standing.is_enrolment());
+    match () {
+        () if ready => "Active",
+        () if waits && enrolled => "Active",
+        () if waits => "Pending",
+        () => "Error",
+    }
+}
+
+fn conditions_of(findings: &Findings<'_>) -> Vec<Condition> {
+    match findings {
+        Findings::Unresolved { reason, message } => {
+            let stuck = *reason != Reason::TargetNotFound;
+            let all = ["TargetResolved", "Ready"].into_iter().chain(stuck.then_some("Stalled"));
+            all.map(|type_| Condition::new(type_, type_ == "Stalled", *reason, message.clone())).collect()
+        }
+        Findings::Duplicate { winner, target: (kind, name) } => {
+            let message = format!(
+                "{} {name} is governed by AgentRuntime {winner}, which is older; nothing is written for this one. Delete one of \
+                 the two, or change spec.targetRef",
+                kind.as_str(),
+            );
+            let reason = Reason::DuplicateTarget;
+            vec![
+                found(*kind, name),
+                Condition::new("Ready", false, reason, message.clone()),
+                Condition::new("Stalled", true, reason, message),
+            ]
+        }
+        Findings::Governs(found) => governs(found),
+    }
+}
+
+fn found(kind: Kind, name: &str) -> Condition {
+    Condition::new("TargetResolved", true, Reason::TargetFound, format!("{} {name} resolved", kind.as_str()))
+}
+
+/// What is said about an AgentRuntime that governs its workload.
+fn governs(found_here: &Governs<'_>) -> Vec<Condition> {
+    let Governs { workload, judgement, notices, .. } = found_here;
+    let config = if notices.is_empty() {
+        Condition::new("ConfigResolved", true, Reason::ConfigResolved, "every layer of the configuration could be read")
+    } else {
+        Condition::new("ConfigResolved", true, Reason::ConfigWarning, notices.join("; "))
+    };
+    let verdict = verdict(found_here);
+    let mut all = vec![found(workload.kind, workload.name), config];
+    all.push(Condition::new("Ready", verdict.ready, verdict.reason, verdict.message.clone()));
+    let (progresses, reason, message) = progress(found_here);
+    all.push(Condition::new("RolloutProgressing", progresses, reason, message.clone()));
+    if matches!(judgement.step, Step::Settled) {
+        all.extend(pods(found_here));
+    }
+    if verdict.stalled {
+        all.push(Condition::new("Stalled", true, verdict.reason, verdict.message));
+    } else if !verdict.ready {
+        all.push(Condition::new("Reconciling", true, verdict.reason, verdict.message));
+    } else if progresses {
+        all.push(Condition::new("Reconciling", true, reason, message));
+    }
+    all
+}
+
+struct Verdict {
+    ready: bool,
+    stalled: bool,
+    reason: Reason,
+    message: String,
+}
+
+impl Verdict {
+    fn waits(reason: Reason, message: String) -> Self {
+        Self { ready: false, stalled: false, reason, message }
+    }
+
+    fn stuck(reason: Reason, message: String) -> Self {
+        Self { stalled: true, ..Self::waits(reason, message) }
+    }
+}
+
+/// Ready or not, and why.
+fn verdict(found: &Governs<'_>) -> Verdict {
+    let (kind, name) = (found.workload.kind.as_str(), found.workload.name);
+    if let Some(trouble) = &found.trouble {
+        let message = format!("{kind} {name} cannot be written and is tried again: {trouble}");
+        return Verdict::waits(Reason::ConfigApplyError, message);
+    }
+    match &found.judgement.step {
+        Step::Refused { reason, message } => Verdict::stuck(*reason, message.clone()),
+        Step::Wait(wait) => waits(wait, kind, name),
+        Step::Apply { .. } | Step::Release => {
+            Verdict::waits(Reason::EnrolmentPending, format!("{kind} {name} is about to be written"))
+        }
+        Step::Settled if found.workload.seen.rollout.deadline_exceeded => Verdict::stuck(
+            Reason::ProgressDeadlineExceeded,
+            format!(
+                "{kind} {name} is configured, and its new Pods did not become available in time. Look at them: \
+                 kubectl get pods -l {}; kubectl describe {} {name}",
+                keys::LABEL_TYPE,
+                kind.to_lowercase(),
+            ),
+        ),
+        Step::Settled => {
+            let hash = found.judgement.standing.hash().unwrap_or_default();
+            let message = match hash {
+                keys::HASH_OF_NOTHING => format!(
+                    "{kind} {name} is enrolled with hash {}, and nothing is injected into its Pods: drawbridge explain tells why",
+                    short(hash)
+                ),
+                hash => format!("{kind} {name} is configured with hash {}", short(hash)),
+            };
+            Verdict { ready: true, stalled: false, reason: Reason::Configured, message }
+        }
+    }
+}
+
+fn waits(wait: &Wait, kind: &str, name: &str) -> Verdict {
+    let begins = format!("{kind} {name} waits");
+    match wait {
+        Wait::Configuration => {
+            Verdict::waits(Reason::EnrolmentPending, format!("{begins} for the configuration to be read"))
+        }
+        Wait::ServiceAccount(account) => Verdict::waits(
+            Reason::ServiceAccountPending,
+            format!("{begins} for ServiceAccount {account}, which is made for it"),
+        ),
+        Wait::ConfigMaps => Verdict::waits(
+            Reason::EnrolmentPending,
+            format!("{begins} for the ConfigMaps {} of its namespace", keys::NAMESPACE_CONFIG_MAPS.join(", ")),
+        ),
+        Wait::Turn { budget } => {
+            let message = format!("{begins} for its turn: {budget} workloads at once may roll to a new configuration");
+            Verdict::waits(Reason::RolloutPending, message)
+        }
+        Wait::Halted(failed) => Verdict::stuck(
+            Reason::RolloutHalted,
+            format!(
+                "{begins}: {failed} workloads that were rolled to the new configuration exceeded their progress deadline. Look \
+                 at them (drawbridge status); rolling goes on once fewer than two of them fail, or with the next change of \
+                 the configuration"
+            ),
+        ),
+        Wait::Manual => Verdict::waits(
+            Reason::RolloutManual,
+            format!(
+                "the configuration of the fleet has changed and rollout.onUpgrade is manual; new Pods of {kind} {name} get it. \
+                 kubectl rollout restart {} {name} replaces the running ones",
+                kind.to_lowercase(),
+            ),
+        ),
+    }
+}
+
+/// Whether Pods are being replaced.
+fn progress(found: &Governs<'_>) -> (bool, Reason, String) {
+    let (workload, kind) = (&found.workload, found.workload.kind.as_str());
+    let (name, seen) = (workload.name, workload.seen);
+    match &found.judgement.step {
+        Step::Wait(wait) => {
+            let verdict = waits(wait, kind, name);
+            return (false, verdict.reason, verdict.message);
+        }
+        Step::Refused { .. } | Step::Apply { .. } | Step::Release => {
+            return (false, Reason::EnrolmentPending, format!("{kind} {name} has not been written"));
+        }
+        Step::Settled => {}
+    }
+    let stays = |reason, text: &str| (false, reason, format!("{kind} {name} {text}"));
+    match () {
+        () if seen.kind == WorkloadKind::CronJob => {
+            stays(Reason::RolloutComplete, "makes its next Job with the configuration")
+        }
+        () if seen.rollout.paused => {
+            stays(Reason::RolloutPaused, "is paused: its Pods are replaced once it is resumed")
+        }
+        () if seen.rollout.on_delete => {
+            stays(Reason::RolloutOnDelete, "has update strategy OnDelete: its Pods are replaced as they are deleted")
+        }
+        () if !wave::rolls(seen) => stays(Reason::RolloutComplete, "wants no Pods"),
+        () if seen.rollout.deadline_exceeded => {
+            stays(Reason::ProgressDeadlineExceeded, "did not finish its rollout in time")
+        }
+        () if done(found) => stays(Reason::RolloutComplete, "has replaced its Pods"),
+        () => (true, Reason::RolloutProgressing, format!("{kind} {name} is replacing its Pods")),
+    }
+}
+
+/// Whether nothing is being replaced. A Sandbox is done when a Pod with the configuration runs.
+fn done(found: &Governs<'_>) -> bool {
+    match found.workload.seen.kind {
+        WorkloadKind::Sandbox => found.tally.as_ref().is_some_and(|tally| tally.configured > 0),
+        _ => found.workload.seen.rollout.is_complete(),
+    }
+}
+
+/// Whether the Pods run with what is wanted; nothing while they are being replaced.
+fn pods(found: &Governs<'_>) -> Option<Condition> {
+    let (seen, tally) = (found.workload.seen, found.tally.as_ref()?);
+    let replaced_by_itself = wave::rolls(seen) && !done(found);
+    if seen.kind == WorkloadKind::CronJob || replaced_by_itself {
+        return None;
+    }
+    Some(drift(tally).map_or_else(
+        || Condition::new("PodsCurrent", true, Reason::PodsCurrent, "every Pod runs with the present configuration"),
+        |(reason, message)| Condition::new("PodsCurrent", false, reason, message),
+    ))
+}
+
+/// What is wrong with the Pods of a workload that replaces none of its own accord.
+pub(super) fn drift(tally: &Tally<'_>) -> Option<(Reason, String)> {
+    let names = |pods: &[crate::controllers::scaffold::world::PodRef<'_>]| {
+        let mut names: Vec<&str> = pods.iter().map(|pod| &**pod.name).collect();
+        names.sort_unstable();
+        let more = if names.len() > 3 { format!(" and {} more", names.len() - 3) } else { String::new() };
+        names.truncate(3);
+        format!("{}{more}", names.join(", "))
+    };
+    let remedy = "Delete them so that they are made again, or set repair: evict in the platform file";
+    match () {
+        () if !tally.unprotected.is_empty() => Some((
+            Reason::UnprotectedPods,
+            format!("Pods run without the sidecars: {}. {remedy}", names(&tally.unprotected)),
+        )),
+        () if !tally.outdated.is_empty() => Some((
+            Reason::OutdatedPods,
+            format!("Pods run with another configuration: {}. {remedy}", names(&tally.outdated)),
+        )),
+        () => None,
+    }
+}

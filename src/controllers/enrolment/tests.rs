@@ -1,0 +1,9 @@
+//! Targets, AgentRuntimes and Pods through the plans of the row, on objects as the API server keeps them.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
+
+mod bench;
+mod cases;
+mod ending;
+mod pods;
+mod rolling;

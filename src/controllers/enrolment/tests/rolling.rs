@@ -1,0 +1,201 @@
+//! A change of configuration reaches the workloads it concerns, in waves, and no others.
+
+use serde_json::json;
+
+use super::bench::{Bench, deployment, pod};
+use crate::api::observed::Kind;
+use crate::controllers::scaffold::fixtures::s;
+use crate::controllers::scaffold::plan::{Controller, Item, Op};
+use crate::domain::keys;
+
+const CHANGED: &str = "proxy: {uid: 2000}\n";
+const RETIRED: &str = "observability: {logLevel: debug}\n";
+
+/// `count` enrolled Deployments, rolled out.
+fn fleet(count: usize, platform: &str) -> Bench {
+    let mut bench = Bench::with(platform);
+    bench.remove(Kind::Deployment, "web");
+    for number in 0..count {
+        let name = format!("d{number:03}");
+        bench.put(Kind::Deployment, deployment(&name));
+        bench.runtime(&name, (Kind::Deployment, &name), json!({}));
+    }
+    bench.converge();
+    for number in 0..count {
+        roll_out(&mut bench, &format!("d{number:03}"));
+    }
+    bench.converge();
+    bench
+}
+
+/// The Deployment controller has finished.
+fn roll_out(bench: &mut Bench, name: &str) {
+    let generation = bench.object(Kind::Deployment, name)["metadata"]["generation"].clone();
+    bench.change(Kind::Deployment, name, json!({"status": {"observedGeneration": generation}}));
+}
+
+fn applied(ops: &[Op]) -> Vec<String> {
+    let names = ops.iter().filter_map(|op| match op {
+        Op::Apply { key, .. } => Some(key.name.to_string()),
+        _ => None,
+    });
+    names.collect()
+}
+
+#[test]
+fn a_change_that_reaches_no_pod_writes_nothing() {
+    let mut bench = fleet(3, "");
+    bench.cluster.configure(RETIRED);
+    assert_eq!(bench.converge(), []);
+}
+
+#[test]
+fn case_033_a_fleet_rolls_in_waves_of_five() {
+    let mut bench = fleet(12, "");
+    bench.cluster.configure(CHANGED);
+    let first = applied(&bench.converge());
+    assert_eq!(first.len(), 5, "{first:?}");
+    assert_eq!(bench.condition(&first[0], "RolloutProgressing"), "True/RolloutProgressing");
+    assert_eq!((&*bench.condition("d011", "Ready"), bench.phase("d011")), ("False/RolloutPending", "Active"));
+    assert_eq!(bench.cluster.world.memory.waiting(), 7);
+    assert_eq!(applied(&bench.converge()), Vec::<String>::new(), "until one is done");
+    roll_out(&mut bench, &first[0]);
+    assert_eq!(applied(&bench.converge()).len(), 1);
+    for _ in 0..12 {
+        for number in 0..12 {
+            roll_out(&mut bench, &format!("d{number:03}"));
+        }
+        bench.converge();
+    }
+    assert_eq!(bench.cluster.world.memory.waiting(), 0);
+    assert_eq!(bench.condition("d011", "Ready"), "True/Configured");
+    bench.cluster.configure(CHANGED);
+    assert_eq!(bench.converge(), []);
+}
+
+#[test]
+fn who_rolls_is_known_again_after_a_restart() {
+    let mut bench = fleet(12, "");
+    bench.cluster.configure(CHANGED);
+    assert_eq!(applied(&bench.converge()).len(), 5);
+    bench.cluster.world.memory = crate::controllers::scaffold::memory::Memory::default();
+    assert_eq!(applied(&bench.converge()), Vec::<String>::new(), "not before everything was looked at");
+    bench.cluster.world.memory.surveyed = true;
+    assert_eq!(applied(&bench.converge()), Vec::<String>::new(), "five roll still");
+}
+
+#[test]
+fn two_failures_halt_the_wave_and_the_next_change_ends_the_halt() {
+    let mut bench = fleet(12, "");
+    bench.cluster.configure(CHANGED);
+    let first = applied(&bench.converge());
+    let stuck = json!({"status": {"conditions": [
+        {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]}});
+    for name in &first[..2] {
+        bench.change(Kind::Deployment, name, stuck.clone());
+    }
+    for name in &first[2..] {
+        roll_out(&mut bench, name);
+    }
+    assert_eq!(applied(&bench.converge()), Vec::<String>::new());
+    assert_eq!(bench.condition("d011", "Stalled"), "True/RolloutHalted");
+    assert_eq!(bench.condition(&first[0], "Ready"), "False/ProgressDeadlineExceeded");
+    assert_eq!(bench.cluster.world.memory.failed(), 2);
+    bench.cluster.configure("proxy: {uid: 3000}\n");
+    assert!(!applied(&bench.converge()).is_empty(), "what failed no longer carries what is wanted");
+}
+
+#[test]
+fn a_workload_that_failed_before_we_rolled_it_halts_nothing() {
+    let mut bench = fleet(2, "");
+    let stuck = json!({"status": {"conditions": [
+        {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]}});
+    for name in ["d000", "d001"] {
+        bench.change(Kind::Deployment, name, stuck.clone());
+    }
+    bench.converge();
+    assert_eq!(bench.cluster.world.memory.failed(), 0, "their users broke them, not we");
+}
+
+#[test]
+fn what_does_not_roll_by_itself_is_written_at_once() {
+    let mut bench = fleet(12, "");
+    for (number, more) in [json!({"paused": true}), json!({"replicas": 0})].into_iter().cycle().take(12).enumerate() {
+        bench.change(Kind::Deployment, &format!("d{number:03}"), json!({"spec": more}));
+    }
+    bench.converge();
+    bench.cluster.configure(CHANGED);
+    assert_eq!(applied(&bench.converge()).len(), 12);
+    assert_eq!(bench.condition("d000", "RolloutProgressing"), "False/RolloutPaused");
+}
+
+#[test]
+fn case_041_a_workload_with_the_label_alone_gets_a_hash_once_a_change_must_roll_it() {
+    let mut bench = Bench::new();
+    let labelled = json!({"spec": {"template": {"metadata": {"labels": {keys::LABEL_TYPE: "agent"}}}}});
+    bench.change(Kind::Deployment, "web", labelled);
+    assert_eq!(bench.converge(), [], "not at creation: it would make a second ReplicaSet");
+    let template = json!({"metadata": {"labels": {keys::LABEL_TYPE: "agent", keys::LABEL_POD_TEMPLATE_HASH: "1"}}});
+    bench.put(
+        Kind::ReplicaSet,
+        json!({"metadata": {"name": "web-1", "ownerReferences": [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "deployments-web", "controller": true}]},
+        "spec": {"template": template}}),
+    );
+    // What the webhook stamps on its Pods is what the next configuration is compared with.
+    let mut probe = Bench::new();
+    probe.runtime("art", (Kind::Deployment, "web"), json!({}));
+    probe.converge();
+    let stamp = probe.hash(Kind::Deployment, "web").unwrap().to_owned();
+    bench.put(Kind::Pod, pod("web-1-a", (Kind::ReplicaSet, "web-1"), Some(&stamp)));
+    assert_eq!(bench.converge(), []);
+    bench.cluster.configure(RETIRED);
+    assert_eq!(bench.converge(), [], "no effect, no write");
+    bench.cluster.configure(CHANGED);
+    assert_eq!(applied(&bench.converge()), ["web"]);
+    let web = bench.object(Kind::Deployment, "web");
+    assert_eq!(web["metadata"]["labels"], json!({"app": "web"}), "no label and no marker of ours");
+    assert_ne!(bench.hash(Kind::Deployment, "web"), Some(&*stamp));
+    // The label goes, and what was ours with it.
+    let plain = json!({"spec": {"template": {"metadata": {"labels": {keys::LABEL_TYPE: null}}}}});
+    bench.change(Kind::Deployment, "web", plain);
+    bench.converge();
+    assert_eq!(bench.hash(Kind::Deployment, "web"), None);
+    assert!(
+        bench.object(Kind::Deployment, "web")["metadata"]["annotations"]
+            .as_object()
+            .is_none_or(serde_json::Map::is_empty)
+    );
+}
+
+#[test]
+fn case_051_after_five_failures_people_are_told_and_it_goes_on() {
+    let mut bench = Bench::new();
+    bench.runtime("art", (Kind::Deployment, "web"), json!({"metadata": {"finalizers": [keys::FINALIZER]}}));
+    let key = crate::api::observed::Key::new("team", "deployments/web");
+    let item = Item { controller: Controller::Enrolment, key: key.clone() };
+    let plan = bench.cluster.plan_at(super::super::plan::ROW, &key, s(100));
+    for times in 1..=5 {
+        bench.cluster.world.memory.failure(&item, s(100 + times), (plan.ops[0].clone(), None, "conflict".into()));
+        let plan = bench.cluster.plan_at(super::super::plan::ROW, &key, s(100 + times));
+        let says = plan.ops.iter().any(|op| matches!(op, Op::Status { .. }));
+        assert_eq!(says, times == 5, "after {times} failures");
+        assert!(plan.ops.iter().any(|op| matches!(op, Op::Apply { .. })), "tried again");
+    }
+}
+
+#[test]
+fn what_is_refused_is_told_at_once_and_not_sent_again_until_something_changes() {
+    let mut bench = Bench::new();
+    bench.runtime("art", (Kind::Deployment, "web"), json!({"metadata": {"finalizers": [keys::FINALIZER]}}));
+    let key = crate::api::observed::Key::new("team", "deployments/web");
+    let item = Item { controller: Controller::Enrolment, key: key.clone() };
+    let op = bench.cluster.plan_at(super::super::plan::ROW, &key, s(100)).ops.pop().unwrap();
+    let reason = crate::domain::reason::Reason::ImmutableSelector;
+    bench.cluster.world.memory.failure(&item, s(100), (op, Some(reason), "selector does not match".into()));
+    let ops = bench.converge();
+    assert_eq!((applied(&ops), &*bench.condition("art", "Ready")), (Vec::new(), "False/ImmutableSelector"));
+    bench.change(Kind::Deployment, "web", json!({"metadata": {"labels": {"x": "y"}}}));
+    bench.now = s(106);
+    assert_eq!(applied(&bench.converge()), ["web"]);
+}

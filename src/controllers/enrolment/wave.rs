@@ -1,0 +1,97 @@
+//! How many enrolled workloads roll at once when their configuration changes; pure (design, Rollouts).
+//!
+//! In: what rolls now, as the cluster says it, and what this process has sent off. Out: whether one more may begin.
+//! Promises: what was rolled by us is recognised after a restart and by another leader, by annotation
+//! `kagenti.io/rolled-for`; a change of configuration ends a halt, because what failed no longer carries what is wanted.
+
+use crate::api::observed::WorkloadSeen;
+use crate::domain::keys;
+use crate::domain::workload::WorkloadKind;
+
+/// Workloads that may roll at once, whatever the size of the fleet.
+const LEAST: usize = 5;
+/// One in so many may roll at once.
+const SHARE: usize = 10;
+/// So many failed rollouts end the wave.
+const FAILURES: usize = 2;
+
+/// How a rollout that we began goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rolling {
+    /// Not begun by us, or over.
+    No,
+    /// Under way.
+    Yes,
+    /// It exceeded its deadline.
+    Failed,
+}
+
+/// Whether Pods of that workload are replaced as soon as its template changes.
+pub(super) fn rolls(seen: &WorkloadSeen) -> bool {
+    let by_itself = matches!(
+        seen.kind,
+        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet | WorkloadKind::Sandbox
+    );
+    by_itself && !seen.rollout.paused && !seen.rollout.on_delete && seen.rollout.wanted > 0
+}
+
+/// How the rollout goes that we began on that workload, if we did.
+pub(super) fn rolling(seen: &WorkloadSeen) -> Rolling {
+    let hash = seen.template.as_ref().and_then(|template| template.annotations.get(keys::ANNOTATION_CONFIG_HASH));
+    let ours = hash.is_some() && seen.annotations.get(keys::ANNOTATION_ROLLED_FOR) == hash;
+    let restarts = seen.annotations.get(keys::ANNOTATION_RESTART_PENDING).is_some();
+    match () {
+        () if ours && seen.kind == WorkloadKind::Sandbox && restarts => Rolling::Yes,
+        () if !ours || !rolls(seen) || seen.kind == WorkloadKind::Sandbox => Rolling::No,
+        () if seen.rollout.deadline_exceeded => Rolling::Failed,
+        () if seen.rollout.is_complete() => Rolling::No,
+        () => Rolling::Yes,
+    }
+}
+
+/// Whether one more may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Now.
+    Now,
+    /// When one of those that roll is done.
+    Later,
+    /// Not before somebody has looked at those that failed.
+    Halted {
+        /// How many failed.
+        failed: usize,
+    },
+}
+
+/// How many may roll at once in a fleet of that size.
+pub(super) fn budget(enrolled: usize) -> usize {
+    LEAST.max(enrolled / SHARE)
+}
+
+/// Decides about one more, while so many roll and so many failed.
+pub(super) fn turn(budget: usize, rolling: usize, failed: usize) -> Turn {
+    match () {
+        () if failed >= FAILURES => Turn::Halted { failed },
+        () if rolling >= budget => Turn::Later,
+        () => Turn::Now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_or_a_tenth_whichever_is_more() {
+        for (enrolled, may) in [(0, 5), (1, 5), (50, 5), (59, 5), (60, 6), (1_000, 100)] {
+            assert_eq!(budget(enrolled), may, "{enrolled}");
+            assert_eq!(turn(may, may - 1, 1), Turn::Now, "{enrolled}");
+            assert_eq!(turn(may, may, 1), Turn::Later, "{enrolled}");
+        }
+    }
+
+    #[test]
+    fn two_failures_end_the_wave() {
+        assert_eq!(turn(100, 0, 2), Turn::Halted { failed: 2 });
+    }
+}

@@ -1,0 +1,232 @@
+//! What plans leave behind for later plans, their own and those of other items; pure.
+//!
+//! In: the note that comes with each plan, and the failures of what was carried out. Out: who rolls, who waits for whom,
+//! what was refused. Promises: a note lasts until the next plan of its item; everything is forgotten with the term, so
+//! whatever has to outlive it stands in the cluster.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use super::plan::{Item, Op};
+use crate::domain::reason::Reason;
+
+/// So many of those that wait are looked at again when one that rolls is done.
+const WOKEN: usize = 8;
+
+/// How long a refused eviction is not asked for again.
+const BLOCKED: Duration = Duration::from_secs(30);
+
+/// What a plan found out about its item.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Note {
+    /// Its object rolls, or is about to, because of a change that we wrote.
+    pub rolling: bool,
+    /// Its rollout exceeded its deadline, and what it rolled to is still what is wanted.
+    pub failed: bool,
+    /// It waits until one of those that roll is done.
+    pub waits: bool,
+    /// It was as wanted, under the fleet's configuration of that number.
+    pub settled: Option<u64>,
+    /// Since when it has been held back.
+    pub held: Option<Duration>,
+    /// Pods that run without our parts although they should have them.
+    pub unprotected: usize,
+    /// Pods that run with another configuration than their workload's, whose rollout is over.
+    pub outdated: usize,
+    /// One of its Pods is being evicted by us.
+    pub evicting: bool,
+}
+
+/// The last write of an item that came to nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trouble {
+    /// What was tried.
+    pub op: Op,
+    /// How often in a row something was tried and failed.
+    pub times: u32,
+    /// Refused for a reason that a person has to remove; `None` when trying again may help by itself.
+    pub refused: Option<Reason>,
+    /// The server's words.
+    pub message: String,
+    /// When.
+    pub at: Duration,
+}
+
+/// Everything that is remembered.
+#[derive(Debug, Default)]
+pub struct Memory {
+    notes: HashMap<Item, Note>,
+    troubles: HashMap<Item, Trouble>,
+    rolling: BTreeSet<Item>,
+    failed: BTreeSet<Item>,
+    waiting: BTreeSet<Item>,
+    evicting: BTreeSet<Item>,
+    blocked: HashMap<Item, Duration>,
+    /// Counts the configurations of the fleet (platform file, gates, API server, SPIRE) of this term.
+    pub epoch: u64,
+    /// Every item has been planned once: who rolls is known.
+    pub surveyed: bool,
+    /// When a Pod was last evicted.
+    pub evicted: Option<Duration>,
+}
+
+impl Memory {
+    /// Takes the note of an item's plan; returns the items for which that may change something.
+    pub fn note(&mut self, item: &Item, note: Note) -> Vec<Item> {
+        let was = self.notes.get(item).is_some_and(|old| old.rolling || old.failed);
+        for (set, is) in [
+            (&mut self.rolling, note.rolling),
+            (&mut self.failed, note.failed),
+            (&mut self.waiting, note.waits),
+            (&mut self.evicting, note.evicting),
+        ] {
+            if is {
+                set.insert(item.clone());
+            } else {
+                set.remove(item);
+            }
+        }
+        let freed = was && !note.rolling && !note.failed;
+        if note == Note::default() {
+            self.notes.remove(item);
+        } else {
+            self.notes.insert(item.clone(), note);
+        }
+        if freed { self.waiting.iter().take(WOKEN).cloned().collect() } else { Vec::new() }
+    }
+
+    /// The last note of an item.
+    #[must_use]
+    pub fn of(&self, item: &Item) -> Option<&Note> {
+        self.notes.get(item)
+    }
+
+    /// How many roll, that item aside.
+    #[must_use]
+    pub fn rolling_besides(&self, item: &Item) -> usize {
+        self.rolling.len() - usize::from(self.rolling.contains(item))
+    }
+
+    /// How many rollouts failed.
+    #[must_use]
+    pub fn failed(&self) -> usize {
+        self.failed.len()
+    }
+
+    /// Whether a Pod of another item is being evicted.
+    #[must_use]
+    pub fn evicts_besides(&self, item: &Item) -> bool {
+        self.evicting.iter().any(|other| other != item)
+    }
+
+    /// Takes note that a disruption budget forbids evictions of an item for a while.
+    pub fn blocked(&mut self, item: &Item, now: Duration) {
+        self.evicting.remove(item);
+        self.blocked.insert(item.clone(), now + BLOCKED);
+    }
+
+    /// Whether evictions of an item were forbidden a short while ago.
+    #[must_use]
+    pub fn is_blocked(&self, item: &Item, now: Duration) -> bool {
+        self.blocked.get(item).is_some_and(|until| *until > now)
+    }
+
+    /// Those that wait.
+    pub fn waiters(&self) -> impl Iterator<Item = &Item> {
+        self.waiting.iter()
+    }
+
+    /// How many roll.
+    #[must_use]
+    pub fn rolling(&self) -> usize {
+        self.rolling.len()
+    }
+
+    /// How many wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Pods that run unprotected, and Pods with an old configuration, of all items.
+    #[must_use]
+    pub fn drift(&self) -> (usize, usize) {
+        self.notes.values().fold((0, 0), |sum, note| (sum.0 + note.unprotected, sum.1 + note.outdated))
+    }
+
+    /// A write failed: which, for what reason it was refused (if it was), and the server's words.
+    pub fn failure(&mut self, item: &Item, at: Duration, (op, refused, message): (Op, Option<Reason>, String)) {
+        let times = self.troubles.get(item).map_or(0, |trouble| trouble.times).saturating_add(1);
+        self.troubles.insert(item.clone(), Trouble { op, times, refused, message, at });
+    }
+
+    /// A plan was carried out; a refusal is forgotten only when fields were `applied`.
+    pub fn success(&mut self, item: &Item, applied: bool) {
+        if self.troubles.get(item).is_some_and(|trouble| applied || trouble.refused.is_none()) {
+            self.troubles.remove(item);
+        }
+    }
+
+    /// The last failure of an item.
+    #[must_use]
+    pub fn trouble(&self, item: &Item) -> Option<&Trouble> {
+        self.troubles.get(item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::observed::Key;
+    use crate::controllers::scaffold::plan::Controller;
+
+    fn item(name: &str) -> Item {
+        Item { controller: Controller::Enrolment, key: Key::new("n", name) }
+    }
+
+    #[test]
+    fn those_that_wait_are_woken_when_one_is_done_and_not_before() {
+        let mut memory = Memory::default();
+        let rolls = Note { rolling: true, ..Note::default() };
+        let waits = Note { waits: true, ..Note::default() };
+        assert!(memory.note(&item("a"), rolls.clone()).is_empty());
+        for number in 0..20 {
+            assert!(memory.note(&item(&format!("w{number:02}")), waits.clone()).is_empty());
+        }
+        assert_eq!((memory.rolling_besides(&item("b")), memory.rolling_besides(&item("a"))), (1, 0));
+        assert!(memory.note(&item("a"), rolls).is_empty(), "still rolling");
+        let failed = Note { failed: true, ..Note::default() };
+        assert!(memory.note(&item("a"), failed).is_empty(), "a failure makes no room");
+        assert_eq!(memory.failed(), 1);
+        let woken = memory.note(&item("a"), Note::default());
+        assert_eq!((woken.len(), woken[0] == item("w00"), memory.waiting()), (WOKEN, true, 20));
+        assert_eq!(memory.of(&item("a")), None);
+    }
+
+    #[test]
+    fn failures_are_counted_until_a_success() {
+        let mut memory = Memory::default();
+        let op = Op::Delete { kind: crate::api::observed::Kind::Pod, key: Key::new("n", "p"), uid: "u".into() };
+        for times in 1..4 {
+            memory.failure(&item("a"), Duration::ZERO, (op.clone(), None, "why".into()));
+            assert_eq!(memory.trouble(&item("a")).map(|trouble| trouble.times), Some(times));
+        }
+        memory.success(&item("a"), false);
+        assert_eq!(memory.trouble(&item("a")), None);
+        memory.failure(&item("a"), Duration::ZERO, (op, Some(Reason::LabelConflict), "why".into()));
+        memory.success(&item("a"), false);
+        assert!(memory.trouble(&item("a")).is_some(), "a status that was written does not make it right");
+        memory.success(&item("a"), true);
+        assert_eq!(memory.trouble(&item("a")), None);
+    }
+
+    #[test]
+    fn drift_is_the_sum_over_all_items() {
+        let mut memory = Memory::default();
+        memory.note(&item("a"), Note { unprotected: 2, outdated: 1, ..Note::default() });
+        memory.note(&item("b"), Note { outdated: 3, ..Note::default() });
+        assert_eq!(memory.drift(), (2, 4));
+        memory.note(&item("b"), Note::default());
+        assert_eq!(memory.drift(), (2, 1));
+    }
+}
