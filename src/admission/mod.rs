@@ -9,8 +9,10 @@
 pub mod explanation;
 pub mod inject;
 pub mod patch;
+mod validate;
 pub mod verdict;
 
+use crate::api::agent_kagenti_dev;
 use crate::api::review::{Operation, Phase, Request};
 use crate::config::snapshot::Snapshot;
 use crate::domain::reason::Reason;
@@ -48,6 +50,14 @@ const HANDLERS: &[Handler] = &[
         kind: "Pod",
         run: inject::review_pod,
         explain: inject::explain_pod,
+    },
+    Handler {
+        phase: Phase::Validate,
+        operations: &[Operation::Create, Operation::Update],
+        group: agent_kagenti_dev::GROUP,
+        kind: "AgentRuntime",
+        run: validate::review_agent_runtime,
+        explain: validate::explain_agent_runtime,
     },
     workload("apps", "Deployment"),
     workload("apps", "StatefulSet"),

@@ -290,6 +290,7 @@ pub struct Governor {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Governors {
     by_kind: BTreeMap<WorkloadKind, BTreeMap<Arc<str>, Governor>>,
+    traced: bool,
 }
 
 impl Governors {
@@ -310,7 +311,20 @@ impl Governors {
                 })
                 .or_insert_with(found);
         }
-        Self { by_kind }
+        let traced = by_kind.values().flat_map(BTreeMap::values).any(|one| one.says.trace != TraceInput::default());
+        Self { by_kind, traced }
+    }
+
+    /// Whether one of them says something about tracing.
+    #[must_use]
+    pub fn trace(&self) -> bool {
+        self.traced
+    }
+
+    /// Whether a workload of that kind is governed.
+    #[must_use]
+    pub fn any(&self, kind: WorkloadKind) -> bool {
+        self.by_kind.contains_key(&kind)
     }
 
     /// The workloads that another AgentRuntime governs than `before`, or the same with other settings, or none any more.

@@ -13,6 +13,8 @@ use super::view::{JobOwner, Ownership};
 pub struct ConfigMapInput {
     /// Carries `kagenti.io/defaults=true`.
     pub is_defaults: bool,
+    /// Ours and as we wrote it: a controller brings it up to date, so what it will hold counts instead of what it holds.
+    pub kept: bool,
     /// `data`, as stored.
     pub data: BTreeMap<String, String>,
 }

@@ -10,6 +10,7 @@
 //! the network, and a value that fails to parse never replaces a good one: the caller keeps the last.
 
 pub mod agent_runtime;
+pub mod content;
 pub mod defaults;
 pub mod envoy;
 pub mod gates;

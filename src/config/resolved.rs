@@ -145,6 +145,14 @@ pub struct Notice {
     pub text: String,
 }
 
+impl Trace {
+    /// Whether any member is set.
+    #[must_use]
+    pub fn says_something(&self) -> bool {
+        self.endpoint.value.is_some() || self.protocol.value.is_some() || self.sampling_ratio.value.is_some()
+    }
+}
+
 impl SpireSwitch {
     /// The value users write.
     #[must_use]

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::gates::Gates;
-use super::resolved::Resolved;
+use super::inputs::NamespaceInputs;
 use super::schema::Platform;
-use super::view::{ClusterView, NamespaceView};
+use super::view::{ClusterView, NamespaceView, namespace_view};
 
 /// Everything admission may know: immutable, swapped as a whole.
 #[derive(Debug, Clone)]
@@ -14,8 +14,8 @@ pub struct Snapshot {
     pub gates: Gates,
     /// `requireNamespaceLabel` of the platform file.
     pub require_namespace_label: bool,
-    /// The configuration of a namespace about which nothing special is known.
-    pub cluster_default: Arc<Resolved>,
+    /// What holds in a namespace about which nothing is known yet.
+    pub fresh: Arc<NamespaceView>,
     /// The cluster.
     pub view: ClusterView,
 }
@@ -27,7 +27,7 @@ impl Snapshot {
         Self {
             gates,
             require_namespace_label: platform.require_namespace_label(),
-            cluster_default: Arc::clone(platform.resolved()),
+            fresh: Arc::new(namespace_view(platform, "", &NamespaceInputs::default(), None)),
             view,
         }
     }

@@ -6,9 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
 use super::agent_runtime::Governors;
+use super::content;
 use super::inputs::NamespaceInputs;
 use super::namespace::{self, LastGood};
 use super::resolved::Resolved;
@@ -53,9 +52,9 @@ pub struct NamespaceView {
     pub enabled_label: Option<String>,
     /// Pod Security level that is enforced.
     pub pod_security: PodSecurity,
-    /// Data of ConfigMap `authbridge-config`; `None` when it does not exist.
-    pub authbridge_config: Option<BTreeMap<String, String>>,
-    /// SHA-256 (hex) of the data of each mounted ConfigMap that exists, by its fixed name.
+    /// Data of ConfigMap `authbridge-config`, as it is or will be made.
+    pub authbridge_config: Option<Arc<BTreeMap<String, String>>>,
+    /// SHA-256 (hex) of the data of each mounted ConfigMap, as it is or will be made, by its fixed name.
     pub mounted: BTreeMap<&'static str, String>,
     /// ServiceAccounts by name.
     pub service_accounts: BTreeMap<Arc<str>, Ownership>,
@@ -93,18 +92,19 @@ pub fn namespace_view(
     let nothing = LastGood::new();
     let (resolved, last_good) =
         namespace::resolve(platform, name, inputs, last.map_or(&nothing, |last| &last.last_good));
+    let in_force = |config_map: &str| content::in_force(config_map, platform, inputs, &resolved);
     NamespaceView {
         enabled_label: inputs.labels.get(LABEL_NAMESPACE_ENABLED).cloned(),
         pod_security: PodSecurity::of_label(inputs.labels.get(LABEL_POD_SECURITY).map(String::as_str)),
-        authbridge_config: inputs.config_maps.get(CONFIG_MAP_AUTHBRIDGE).map(|config_map| config_map.data.clone()),
+        authbridge_config: in_force(CONFIG_MAP_AUTHBRIDGE).map(|content| content.data),
         mounted: MOUNTED_CONFIG_MAPS
             .into_iter()
-            .filter_map(|name| Some((name, digest(&inputs.config_maps.get(name)?.data))))
+            .filter_map(|name| Some((name, in_force(name)?.digest.to_string())))
             .collect(),
         service_accounts: inputs.service_accounts.clone(),
         jobs: inputs.jobs.clone(),
         governors: Governors::of(&inputs.agent_runtimes),
-        resolved,
+        resolved: Arc::clone(&resolved),
         last_good,
     }
 }
@@ -126,16 +126,6 @@ impl Default for NamespaceView {
     fn default() -> Self {
         namespace_view(&Platform::built_in(), "", &NamespaceInputs::default(), None)
     }
-}
-
-/// SHA-256, in hex, of a ConfigMap's data; lengths are counted in, so that no two data sets read the same.
-fn digest(data: &BTreeMap<String, String>) -> String {
-    let mut hash = Sha256::new();
-    for part in data.iter().flat_map(|(key, value)| [key, value]) {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part.as_bytes());
-    }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

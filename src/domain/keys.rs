@@ -228,8 +228,12 @@ pub const WEBHOOK_CONFIGURATION: &str = "drawbridge";
 pub const WEBHOOK_INJECT: &str = "inject.kagenti.io";
 /// Warn-only webhook entry on workloads.
 pub const WEBHOOK_EXPLAIN: &str = "explain.kagenti.io";
+/// Webhook entry that judges AgentRuntimes.
+pub const WEBHOOK_AGENT_RUNTIME: &str = "agentruntime.kagenti.io";
 /// Path of the injecting webhook (`spec/operator-runtime.md` Part 5).
 pub const PATH_INJECT: &str = "/mutate-workloads-authbridge";
+/// Path of the webhook that judges AgentRuntimes (`spec/agentruntime.md` 6).
+pub const PATH_AGENT_RUNTIME: &str = "/validate-agent-kagenti-dev-v1alpha1-agentruntime";
 /// Path of the warn-only webhook.
 pub const PATH_EXPLAIN: &str = "/explain-workloads-authbridge";
 /// Field manager of the certificate authority's Secret.

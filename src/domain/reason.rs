@@ -80,6 +80,9 @@ reasons! {
     NoContainers, Skipped, "the Pod has no containers; the API server will refuse it";
     NothingToInject, Skipped, "every sidecar is switched off by a gate or a label";
     ModeWaypoint, Skipped, "mode waypoint adds nothing to the Pod";
+    Accepted, Skipped, "the object is in order";
+    BeingDeleted, Skipped, "the object is being deleted and is not judged any more";
+    SpecUnchanged, Skipped, "nothing that is judged has changed";
     BadReview, Denied, "the admission review could not be read";
     Undecodable, Denied, "the object could not be read";
     HostNetwork, Denied, "the Pod uses the node's network, where redirection rules would change the node";

@@ -123,7 +123,12 @@ impl Installed {
     async fn start(group: Group) -> Result<Self> {
         let cp = ControlPlane::start(webhook_tests::Options::default()).await?;
         let objects = cp.objects().await?;
-        for file in ["deploy/namespace.yaml", "rbac/webhook.yaml", "rbac/controllers.yaml"] {
+        for file in [
+            "crds/agentruntimes.agent.kagenti.dev.yaml",
+            "deploy/namespace.yaml",
+            "rbac/webhook.yaml",
+            "rbac/controllers.yaml",
+        ] {
             objects.apply(&manifest(file)?).await?;
         }
         let folder = tempfile::tempdir()?;

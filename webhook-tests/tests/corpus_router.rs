@@ -43,8 +43,10 @@ async fn asked_over_http(case: &Case) -> anyhow::Result<Vec<String>> {
     let snapshot = case.fixture.snapshot()?;
     let cell = SnapshotCell::new();
     cell.store(snapshot.clone());
+    let is_agent_runtime = case.object.as_ref().is_some_and(|object| object["kind"] == "AgentRuntime");
     let path = match case.fixture.phase() {
         Phase::Mutate => keys::PATH_INJECT,
+        Phase::Validate if is_agent_runtime => keys::PATH_AGENT_RUNTIME,
         Phase::Validate => keys::PATH_EXPLAIN,
     };
     let request = Request::post(format!("{path}?timeout=10s"))

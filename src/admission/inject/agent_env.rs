@@ -1,12 +1,16 @@
 //! Variables for the user's own containers: the proxy's address (5.9) and tracing (design, precedence).
 //!
-//! A variable that a container sets itself is never touched; for the proxy a warning says so.
+//! A variable that a container sets itself is never touched, whatever it sets beside it; for the proxy a warning says so.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::edit::{Edit, env_entry};
 use super::plan::InjectionPlan;
 use super::pod::{PodView, text};
+use super::requested::Requested;
 use crate::admission::verdict::Warning;
 use crate::config::resolved::{Trace, TraceProtocol};
 use crate::domain::reason::Reason;
@@ -53,27 +57,44 @@ pub(super) fn proxy(pod: PodView<'_>, forward: u16, plan: &mut InjectionPlan<'_>
     }
 }
 
-/// Tells every user container where its traces go, as far as it does not say so itself.
+/// The variables of tracing with the values they get; `None` where nobody says. A rate of 0 is a value.
+fn variables(trace: &Trace) -> [(&'static str, Option<Cow<'_, str>>); 4] {
+    let protocol = trace.protocol.value.map(|protocol| match protocol {
+        TraceProtocol::Grpc => "grpc",
+        TraceProtocol::Http => "http/protobuf",
+    });
+    let ratio = trace.sampling_ratio.value;
+    [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", trace.endpoint.value.as_deref().map(Cow::Borrowed)),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", protocol.map(Cow::Borrowed)),
+        ("OTEL_TRACES_SAMPLER", ratio.map(|_| Cow::Borrowed("parentbased_traceidratio"))),
+        ("OTEL_TRACES_SAMPLER_ARG", ratio.map(|ratio| Cow::Owned(ratio.to_string()))),
+    ]
+}
+
+/// The containers that run as long as the agent does: regular ones, and the user's own sidecars among the init containers. What runs
+/// once before the agent starts is left alone.
+fn lasting(pod: PodView<'_>) -> impl Iterator<Item = &Value> {
+    let sidecars = pod.list("initContainers").iter().filter(|container| text(container, "restartPolicy") == "Always");
+    pod.list("containers").iter().chain(sidecars)
+}
+
+/// Tells every user container where its traces go, each variable that it does not set itself.
 pub(super) fn trace(pod: PodView<'_>, trace: &Trace, plan: &mut InjectionPlan<'_>) {
-    let ratio = trace.sampling_ratio.value.map(|ratio| ratio.to_string());
-    let groups: [&[(&str, Option<&str>)]; 3] = [
-        &[("OTEL_EXPORTER_OTLP_ENDPOINT", trace.endpoint.value.as_deref())],
-        &[(
-            "OTEL_EXPORTER_OTLP_PROTOCOL",
-            trace.protocol.value.map(|protocol| match protocol {
-                TraceProtocol::Grpc => "grpc",
-                TraceProtocol::Http => "http/protobuf",
-            }),
-        )],
-        // A sampler and its argument belong together: who sets one of them means both.
-        &[
-            ("OTEL_TRACES_SAMPLER", ratio.as_ref().map(|_| "parentbased_traceidratio")),
-            ("OTEL_TRACES_SAMPLER_ARG", ratio.as_deref()),
-        ],
-    ];
-    for container in pod.list("containers") {
-        for group in groups.iter().filter(|group| group.iter().all(|(name, _)| env_entry(container, name).is_none())) {
-            plan.edits.extend(group.iter().filter_map(|(name, value)| Some(add(container, name, (*value)?))));
-        }
+    for (name, value) in variables(trace) {
+        let Some(value) = value else { continue };
+        let missing = lasting(pod).filter(|container| env_entry(container, name).is_none());
+        plan.edits.extend(missing.map(|container| add(container, name, &value)));
     }
+}
+
+/// The variables that reach a container as the requester asked for it, with their values.
+pub(super) fn asked<'t>(pod: PodView<'_>, trace: &'t Trace) -> BTreeMap<&'static str, Cow<'t, str>> {
+    let mut wanted: BTreeMap<_, _> =
+        variables(trace).into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    if !wanted.is_empty() {
+        let requested = Requested::of(pod);
+        wanted.retain(|name, _| lasting(pod).any(|container| requested.lacks(container, name)));
+    }
+    wanted
 }

@@ -8,6 +8,7 @@ use super::credentials;
 use super::decide::{self, Subject};
 use super::digest;
 use super::effective::Effective;
+use super::governor;
 use super::modes::{self, Shape};
 use super::native;
 use super::plan::InjectionPlan;
@@ -20,7 +21,7 @@ use crate::admission::verdict::{Denial, Warning};
 use crate::domain::keys;
 use crate::domain::mode::Mode;
 use crate::domain::reason::Reason;
-use crate::domain::workload::Workload;
+use crate::domain::workload::{Workload, WorkloadKind};
 
 /// What is looked at.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +47,7 @@ pub(super) struct Refused<'a> {
 #[derive(Debug)]
 pub(super) enum Decided<'a> {
     /// Nothing is added.
-    Skip(Reason, Option<Effective<'a>>, Vec<Warning>),
+    Skip(Reason, Option<Box<Effective<'a>>>, Vec<Warning>),
     /// The Pod is refused.
     Deny(Box<Refused<'a>>),
     /// These parts are added.
@@ -58,14 +59,27 @@ pub(super) fn assess<'a>(subject: Subject<'a>, source: Source<'_>) -> Decided<'a
     if let Some(filter) = decide::stopped(&subject) {
         return Decided::Skip(filter.reason, None, Vec::new());
     }
-    let effective = Effective::of(&subject);
+    let workload = match source {
+        Source::Template(workload) => Ok(workload.clone()),
+        Source::Pod => workload_name::workload(subject.pod, subject.view()),
+    };
+    let governor = match &workload {
+        Ok(workload) => governor::of(&subject, workload),
+        // Only its CronJob tells which AgentRuntime governs the Pod.
+        Err(job) if subject.view().governors.any(WorkloadKind::CronJob) => {
+            let denial = owner_pending(&subject, job);
+            return Decided::Deny(Box::new(Refused { denial, effective: None, workload: None }));
+        }
+        Err(_) => None,
+    };
+    let effective = Effective::of(&subject, governor);
     let sidecars = &effective.sidecars;
     let wanted = sidecars.envoy.inject || sidecars.spiffe.inject || sidecars.registration.inject;
     if !wanted && effective.mode.value != Mode::ProxySidecar {
-        return Decided::Skip(Reason::NothingToInject, Some(effective), Vec::new());
+        return Decided::Skip(Reason::NothingToInject, Some(Box::new(effective)), Vec::new());
     }
     let build = match modes::shape(effective.mode.value, &subject.snapshot.gates) {
-        Shape::Untouched(reason) => return Decided::Skip(reason, Some(effective), Vec::new()),
+        Shape::Untouched(reason) => return Decided::Skip(reason, Some(Box::new(effective)), Vec::new()),
         Shape::Build(build) => build,
     };
     let deny =
@@ -73,18 +87,17 @@ pub(super) fn assess<'a>(subject: Subject<'a>, source: Source<'_>) -> Decided<'a
     if let Err(denial) = refuse::before(&subject) {
         return deny(denial, effective, None);
     }
-    let workload = match source {
-        Source::Template(workload) => workload.clone(),
-        Source::Pod => match workload_name::workload(subject.pod, subject.known()) {
-            Ok(workload) => workload,
-            Err(job) => return deny(owner_pending(&subject, &job), effective, None),
-        },
+    let workload = match workload {
+        Ok(workload) => workload,
+        Err(job) => return deny(owner_pending(&subject, &job), effective, None),
     };
     let cx = Context { subject, effective, workload };
     let mut plan = InjectionPlan::default();
     match build(&cx, &mut plan).and_then(|()| complete(&cx, &mut plan, source)) {
         Err(denial) => deny(denial, cx.effective, Some(cx.workload)),
-        Ok(()) if plan.is_empty() => Decided::Skip(Reason::NothingToInject, Some(cx.effective), plan.warnings),
+        Ok(()) if plan.is_empty() => {
+            Decided::Skip(Reason::NothingToInject, Some(Box::new(cx.effective)), plan.warnings)
+        }
         Ok(()) => Decided::Inject(Box::new((cx, plan))),
     }
 }
@@ -107,7 +120,7 @@ fn complete<'a>(cx: &Context<'a>, plan: &mut InjectionPlan<'a>, source: Source<'
         return Ok(());
     }
     let pod = cx.subject.pod;
-    agent_env::trace(pod, &cx.effective.resolved.trace, plan);
+    agent_env::trace(pod, &cx.effective.trace, plan);
     if cx.effective.credentials.is_some() {
         credentials::mount_in_user_containers(pod, plan);
     }
@@ -119,6 +132,7 @@ fn complete<'a>(cx: &Context<'a>, plan: &mut InjectionPlan<'a>, source: Source<'
     volumes::fill(cx, plan);
     notice(cx, plan);
     refuse::after(cx, plan)?;
+    plan.config_hash = digest::of_configuration(cx, plan);
     plan.volumes.retain(|ours| !pod.list("volumes").iter().any(|theirs| super::pod::text(theirs, "name") == ours.name));
     match service_account::demand(pod.service_account(), spire, &cx.workload) {
         Demand::None => {}
@@ -131,7 +145,6 @@ fn complete<'a>(cx: &Context<'a>, plan: &mut InjectionPlan<'a>, source: Source<'
             plan.service_account = Some(name);
         }
     }
-    plan.config_hash = digest::of_configuration(cx, plan);
     Ok(())
 }
 

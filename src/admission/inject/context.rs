@@ -2,7 +2,7 @@
 
 use super::decide::Subject;
 use super::effective::Effective;
-use super::plan::Mount;
+use super::plan::{InjectionPlan, Mount};
 use crate::domain::keys;
 use crate::domain::workload::Workload;
 
@@ -20,7 +20,22 @@ pub(super) struct Context<'a> {
 impl Context<'_> {
     /// A value of ConfigMap `authbridge-config`, when the namespace has it.
     pub(super) fn config(&self, key: &str) -> Option<&str> {
-        self.subject.known()?.authbridge_config.as_ref()?.get(key).map(String::as_str)
+        self.subject.view().authbridge_config.as_ref()?.get(key).map(String::as_str)
+    }
+
+    /// The SPIFFE id that the Pod will have; `None` without SPIRE parts.
+    pub(super) fn spiffe_id(&self, plan: &InjectionPlan<'_>) -> Option<String> {
+        if !self.effective.spire() {
+            return None;
+        }
+        let named = self.subject.pod.service_account();
+        let account = match &plan.service_account {
+            Some(name) => name.as_str(),
+            None if named.is_empty() => "default",
+            None => named,
+        };
+        let domain = &self.effective.trust_domain.value;
+        Some(format!("spiffe://{domain}/ns/{}/sa/{account}", self.subject.namespace))
     }
 
     /// The mount at `/shared`: the managed credentials where there are any, else the shared emptyDir.

@@ -23,14 +23,14 @@ pub(super) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// What is known of the namespace.
-    pub(super) fn known(&self) -> Option<&'a NamespaceView> {
-        self.snapshot.namespace(self.namespace).map(AsRef::as_ref)
+    /// What is known of the namespace; what holds in a fresh one where nothing is.
+    pub(super) fn view(&self) -> &'a NamespaceView {
+        self.snapshot.namespace(self.namespace).unwrap_or(&self.snapshot.fresh)
     }
 
-    /// The configuration in force in the namespace; the cluster's where nothing special is known.
+    /// The configuration in force in the namespace.
     pub(super) fn resolved(&self) -> &'a Resolved {
-        self.known().map_or(&self.snapshot.cluster_default, |view| &view.resolved)
+        &self.view().resolved
     }
 
     /// Value of label `kagenti.io/type`, empty when absent.
@@ -56,7 +56,7 @@ fn shown(value: Option<&str>) -> String {
 }
 
 fn namespace_label(subject: &Subject<'_>) -> String {
-    shown(subject.known().and_then(|view| view.enabled_label.as_deref()))
+    shown(subject.view().enabled_label.as_deref())
 }
 
 /// First hit decides.
@@ -103,16 +103,13 @@ pub(super) const PRE_FILTERS: &[Filter] = &[
         name: "namespace label kagenti-enabled",
         reason: Reason::NamespaceOptedOut,
         seen: namespace_label,
-        stops: |s| s.known().is_some_and(|view| view.enabled_label.as_deref() == Some("false")),
+        stops: |s| s.view().enabled_label.as_deref() == Some("false"),
     },
     Filter {
         name: "requireNamespaceLabel",
         reason: Reason::NamespaceNotEnrolled,
         seen: |s| format!("{}, label kagenti-enabled {}", s.snapshot.require_namespace_label, namespace_label(s)),
-        stops: |s| {
-            s.snapshot.require_namespace_label
-                && s.known().and_then(|view| view.enabled_label.as_deref()) != Some("true")
-        },
+        stops: |s| s.snapshot.require_namespace_label && s.view().enabled_label.as_deref() != Some("true"),
     },
     Filter {
         name: "containers",

@@ -9,11 +9,12 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::agent_env;
 use super::containers::env;
 use super::context::Context;
-use super::plan::{InjectionPlan, ValueFrom};
+use super::plan::InjectionPlan;
 use super::runtime_config;
-use crate::config::resolved::TraceProtocol;
+use crate::domain::keys;
 
 fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -43,75 +44,94 @@ struct ContainerInputs<'a> {
 /// What the runtime configuration is made from.
 #[derive(Serialize)]
 struct RuntimeInputs<'a> {
-    base: &'a Value,
-    values: BTreeMap<&'a str, Option<&'a str>>,
+    base: BTreeMap<&'a str, Cow<'a, Value>>,
+    values: BTreeMap<&'a str, &'a str>,
 }
 
-/// Everything that would change a workload's result; maps are sorted, members stand in this order for good.
+/// What a variable comes to.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum VariableInputs<'a> {
+    /// This text.
+    Literal(&'a str),
+    /// What ConfigMap `authbridge-config` holds under the variable's name, read by the kubelet.
+    Key(Option<&'a str>),
+}
+
+/// Everything that would change a workload's result. Maps are sorted; members stand in this order for good, and one that joins is
+/// left out where it says nothing, so that a new version of the binary gives the hashes of the old one.
 #[derive(Serialize)]
 struct Inputs<'a> {
     mode: &'static str,
     native: bool,
     spire: bool,
+    registration: bool,
     pull_policy: &'a str,
-    ports: [u16; 3],
-    uid: i64,
-    literals: bool,
+    /// Outbound, inbound and admin port, and the user: where Envoy runs or traffic is redirected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proxy: Option<([u16; 3], i64)>,
     containers: BTreeMap<&'a str, ContainerInputs<'a>>,
-    values: BTreeMap<&'a str, Option<Cow<'a, str>>>,
-    secrets: BTreeMap<&'a str, &'a str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    values: BTreeMap<&'a str, VariableInputs<'a>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     mounted: BTreeMap<&'a str, Option<&'a String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     runtime: Option<RuntimeInputs<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     credentials: Option<&'a str>,
-    trace: (Option<&'a str>, Option<&'static str>, Option<f64>),
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    trace: BTreeMap<&'static str, Cow<'a, str>>,
 }
+
+/// Containers for whose sake the proxy's ports and user matter.
+const WITH_PROXY_SETTINGS: [&str; 3] = [keys::CONTAINER_ENVOY, keys::CONTAINER_PROXY_INIT, keys::CONTAINER_AUTHBRIDGE];
 
 /// The configuration hash (design, configuration hash): resolved fields that reach a rendered part, the values of
 /// every ConfigMap key a part refers to, and the content of mounted ConfigMaps. What only this one Pod brought, such
-/// as its ports, is not in it: all Pods of a workload and its template have one hash.
+/// as its ports or what other webhooks added to it, is not in it: all Pods of a workload and its template have one hash.
 pub(super) fn of_configuration(cx: &Context<'_>, plan: &InjectionPlan<'_>) -> String {
     let resolved = cx.effective.resolved;
-    let (proxy, trace) = (&resolved.proxy, &resolved.trace);
-    let known = cx.subject.known();
-    let runtime = plan.runtime_config.as_ref().map(|_| {
-        let own = runtime_config::has_pipeline(&resolved.runtime_base);
-        let keys = if own { &[][..] } else { &runtime_config::PIPELINE_KEYS };
-        RuntimeInputs { base: &resolved.runtime_base, values: keys.iter().map(|key| (*key, cx.config(key))).collect() }
-    });
-    let (mut containers, mut values, mut secrets) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let proxy = &resolved.proxy;
+    let mounted = &cx.subject.view().mounted;
+    let (mut containers, mut values) = (BTreeMap::new(), BTreeMap::new());
     for container in plan.all_containers() {
         containers.insert(container.name, ContainerInputs { image: &container.image, resources: container.resources });
-        for variable in &container.env {
-            if let Some(ValueFrom::Secret(key)) = &variable.value_from {
-                secrets.insert(key.key, key.name);
-            } else if env::FROM_CONFIG.contains(&variable.name) {
-                values.insert(variable.name, env::value(cx, variable.name));
-            }
+        for variable in container.env.iter().filter(|variable| env::FROM_CONFIG.contains(&variable.name)) {
+            values.insert(
+                variable.name,
+                match &variable.value {
+                    Some(text) => VariableInputs::Literal(text),
+                    None => VariableInputs::Key(cx.config(variable.name)),
+                },
+            );
         }
     }
+    let with_proxy = containers.keys().any(|name| WITH_PROXY_SETTINGS.contains(name));
     hex(&sha256(&Inputs {
         mode: cx.effective.mode.value.as_str(),
         native: cx.effective.native,
         spire: cx.effective.spire(),
+        registration: cx.effective.sidecars.registration.inject,
         pull_policy: &resolved.images.pull_policy.value,
-        ports: [proxy.port.value, proxy.inbound_port.value, proxy.admin_port.value],
-        uid: proxy.uid.value,
-        literals: cx.subject.snapshot.gates.per_workload_config_resolution,
+        proxy: with_proxy
+            .then_some(([proxy.port.value, proxy.inbound_port.value, proxy.admin_port.value], proxy.uid.value)),
         containers,
         values,
-        secrets,
         mounted: plan
             .volumes
             .iter()
             .filter_map(|volume| volume.value.get("configMap")?.get("name")?.as_str())
-            .map(|name| (name, known.and_then(|view| view.mounted.get(name))))
+            .map(|name| (name, mounted.get(name)))
             .collect(),
-        runtime,
+        runtime: plan.runtime_config.as_ref().map(|_| runtime(cx)),
         credentials: cx.effective.credentials,
-        trace: (
-            trace.endpoint.value.as_deref(),
-            trace.protocol.value.map(TraceProtocol::as_str),
-            trace.sampling_ratio.value,
-        ),
+        trace: agent_env::asked(cx.subject.pod, &cx.effective.trace),
     }))
+}
+
+fn runtime<'a>(cx: &'a Context<'_>) -> RuntimeInputs<'a> {
+    let own_pipeline = runtime_config::has_pipeline(&cx.effective.resolved.runtime_base);
+    let keys = if own_pipeline { &[][..] } else { &runtime_config::PIPELINE_KEYS };
+    let value = |key: &'static str| Some((key, cx.config(key).filter(|value| !value.is_empty())?));
+    RuntimeInputs { base: runtime_config::base_in_force(cx), values: keys.iter().copied().filter_map(value).collect() }
 }

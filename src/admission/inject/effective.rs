@@ -1,12 +1,21 @@
 //! The workload's own layers over the namespace's configuration: annotations, gates, labels, SPIRE, credentials.
 //!
-//! In: a [`Subject`]. Out: mode, sidecars and switches in force for this Pod, each with who decided, and the
-//! warnings that came up. AgentRuntime, the strongest layer, joins here with the enrolment of existing workloads.
+//! In: a [`Subject`] and the AgentRuntime that governs its workload. Out: mode, sidecars and switches in force for this Pod, each with who decided, and the
+//! warnings that came up. Precedence: AgentRuntime, Pod annotation, namespace (design).
+
+use std::borrow::Cow;
 
 use super::decide::{self, DecidedBy, Decision, Decisions, Subject};
+use super::governor;
+use crate::admission::explanation::{FieldLine, ShadowedLine};
 use crate::admission::verdict::Warning;
-use crate::config::layers::{Field, Layer};
-use crate::config::resolved::{NativeSidecars, Resolved, SpireSwitch};
+use crate::api::agent_kagenti_dev::agent_runtime::{
+    Effective as EffectiveConfiguration, EffectiveValue, ShadowedValue,
+};
+use crate::config::agent_runtime::Governor;
+use crate::config::layers::{Field, Layer, Shadowed};
+use crate::config::resolved::{NativeSidecars, Resolved, SpireSwitch, Trace};
+use crate::config::schema::Show;
 use crate::domain::keys;
 use crate::domain::mode::Mode;
 use crate::domain::reason::Reason;
@@ -16,6 +25,10 @@ use crate::domain::reason::Reason;
 pub(super) struct Effective<'a> {
     /// The namespace's configuration below.
     pub(super) resolved: &'a Resolved,
+    /// Tracing of the user's containers.
+    pub(super) trace: Cow<'a, Trace>,
+    /// Trust domain of the SPIFFE id.
+    pub(super) trust_domain: Cow<'a, Field<String>>,
     /// Which plan is built.
     pub(super) mode: Field<Mode>,
     /// The switch behind `native`.
@@ -35,12 +48,18 @@ const NATIVE_SINCE: (u32, u32) = (1, 29);
 
 impl<'a> Effective<'a> {
     /// Lays the Pod's own layers over the namespace's.
-    pub(super) fn of(subject: &Subject<'a>) -> Self {
+    pub(super) fn of(subject: &Subject<'a>, governor: Option<&Governor>) -> Self {
         let resolved = subject.resolved();
         let mut warnings: Vec<Warning> =
             resolved.notices.iter().map(|notice| Warning::new(notice.reason, notice.text.as_str())).collect();
         unknown_labels(subject, &mut warnings);
-        let mode = mode(subject, resolved, &mut warnings);
+        let mut mode = mode(subject, resolved, &mut warnings);
+        if let Some(governor) = governor {
+            governor::notice(subject, governor, &mut warnings);
+            mode = governor::mode(mode, governor, &mut warnings);
+        }
+        let trace = governor::trace(resolved, governor, &mut warnings);
+        let trust_domain = governor::trust_domain(resolved, governor, &mut warnings);
         let native_switch = native(subject, resolved, &mut warnings);
         let native =
             native_switch.value == NativeSidecars::Auto && subject.snapshot.view.server_version >= NATIVE_SINCE;
@@ -63,13 +82,65 @@ impl<'a> Effective<'a> {
                 ),
             ));
         }
-        Self { resolved, mode, native_switch, native, sidecars, credentials, warnings }
+        Self { resolved, trace, trust_domain, mode, native_switch, native, sidecars, credentials, warnings }
     }
 
     /// SPIRE parts are injected.
     pub(super) fn spire(&self) -> bool {
         self.sidecars.spiffe.inject
     }
+
+    /// What the status of an AgentRuntime says: the mode, and the values that namespace, Pod template or AgentRuntime set.
+    pub(super) fn for_status(&self, spiffe_id: Option<String>) -> EffectiveConfiguration {
+        let platform = [&Layer::BuiltIn, &Layer::PlatformFile, &Layer::RuntimeTemplate].map(ToString::to_string);
+        let shadowed = |lost: ShadowedLine| ShadowedValue { from: lost.layer, value: lost.value };
+        let value = |line: FieldLine| EffectiveValue {
+            field: line.name,
+            value: line.value,
+            from: line.layer,
+            shadowed: line.shadowed.into_iter().map(shadowed).collect(),
+        };
+        EffectiveConfiguration {
+            mode: Some(self.mode.value.as_str().to_owned()),
+            spiffe_id,
+            values: self.fields().into_iter().filter(|line| !platform.contains(&line.layer)).map(value).collect(),
+        }
+    }
+
+    /// Every field with its provenance, the workload's own layers included: mode and nativeSidecars first, then in
+    /// documentation order.
+    pub(super) fn fields(&self) -> Vec<FieldLine> {
+        let in_force = if self.native { "in force" } else { "not in force" };
+        let native = |value: &NativeSidecars| format!("{} ({in_force})", value.as_str());
+        let mut lines = vec![line("mode", &self.mode, Show::show), line("nativeSidecars", &self.native_switch, native)];
+        lines.extend(self.resolved.fields().filter_map(|shown| match shown.path {
+            "mode" | "nativeSidecars" => None,
+            path @ "spiffe.trustDomain" => Some(line(path, &self.trust_domain, Show::show)),
+            path @ "trace.endpoint" => Some(line(path, &self.trace.endpoint, Show::show)),
+            path @ "trace.protocol" => Some(line(path, &self.trace.protocol, Show::show)),
+            path @ "trace.samplingRatio" => Some(line(path, &self.trace.sampling_ratio, Show::show)),
+            path => Some(FieldLine {
+                name: path.to_owned(),
+                value: shown.value,
+                layer: shown.layer.to_string(),
+                shadowed: lost(shown.shadowed),
+            }),
+        }));
+        lines
+    }
+}
+
+fn line<T>(name: &str, field: &Field<T>, show: impl Fn(&T) -> String) -> FieldLine {
+    FieldLine {
+        name: name.to_owned(),
+        value: show(&field.value),
+        layer: field.layer.to_string(),
+        shadowed: lost(&field.shadowed),
+    }
+}
+
+fn lost(values: &[Shadowed]) -> Vec<ShadowedLine> {
+    values.iter().map(|lost| ShadowedLine { layer: lost.layer.to_string(), value: lost.value.clone() }).collect()
 }
 
 /// Labels of ours with the values that mean something.

@@ -74,7 +74,7 @@ pub(in crate::admission) fn namespace() -> NamespaceView {
     NamespaceView {
         enabled_label: None,
         pod_security: PodSecurity::Privileged,
-        authbridge_config: Some(config.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
+        authbridge_config: Some(Arc::new(config.map(|(key, value)| (key.to_owned(), value.to_owned())).into())),
         mounted: BTreeMap::new(),
         service_accounts: [(Arc::from("weather-agent"), Ownership::Ours)].into(),
         jobs: BTreeMap::new(),
@@ -103,7 +103,7 @@ pub(in crate::admission) fn snapshot_with(
     Snapshot {
         gates: Gates::default(),
         require_namespace_label: false,
-        cluster_default: in_force,
+        fresh: Arc::new(NamespaceView { resolved: in_force, ..NamespaceView::default() }),
         view: ClusterView {
             operator_namespace: Arc::from("kagenti-system"),
             server_version: (1, 33),

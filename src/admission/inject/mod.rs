@@ -19,6 +19,7 @@ mod edit;
 mod effective;
 #[cfg(test)]
 pub(in crate::admission) mod fixtures;
+mod governor;
 mod modes;
 mod narrate;
 mod native;
@@ -30,6 +31,7 @@ mod probes;
 mod refuse;
 mod render;
 mod repair;
+mod requested;
 mod runtime_config;
 mod service_account;
 mod status;
@@ -48,6 +50,7 @@ use serde_json::{Map, Value};
 use super::explanation::Explanation;
 use super::patch::PatchOperation;
 use super::verdict::{Denial, Verdict, Warning};
+use crate::api::agent_kagenti_dev::agent_runtime::Effective as EffectiveConfiguration;
 use crate::api::json::{self, Unwanted};
 use crate::api::review::{Raw, Request};
 use crate::config::snapshot::Snapshot;
@@ -109,6 +112,28 @@ pub fn needs(namespace: &str, workload: &Workload, template: &Value, snapshot: &
             refused: Some(refused.denial.clone()),
             ..Needs::nothing(refused.denial.reason)
         },
+    }
+}
+
+/// The configuration in force for Pods of that template, for the status of its AgentRuntime; `None` when they stay as they are
+/// before any configuration is asked.
+#[must_use]
+pub fn in_force(
+    namespace: &str,
+    workload: &Workload,
+    template: &Value,
+    snapshot: &Snapshot,
+) -> Option<EffectiveConfiguration> {
+    let received = Received::new(template).ok()?;
+    let pod = PodView::new(&received.before).ok()?;
+    match assess(Subject { pod, namespace, snapshot }, Source::Template(workload)) {
+        Decided::Skip(_, effective, _) => Some(effective?.for_status(None)),
+        Decided::Deny(refused) => Some(refused.effective?.for_status(None)),
+        Decided::Inject(decided) => {
+            let (cx, plan) = *decided;
+            let id = cx.spiffe_id(&plan);
+            Some(cx.effective.for_status(id))
+        }
     }
 }
 
@@ -202,11 +227,16 @@ const UNREAD: &Unwanted = &Unwanted {
     ],
 };
 
-/// The Pod of a request; who set which field is read only where it decides: when a status annotation is there.
-fn pod_of(raw: Option<Raw<'_>>) -> Result<Value, Box<Denial>> {
-    let pod = read(raw, UNREAD)?;
+/// The Pod of a request; who set which field is read only where it decides: when a status annotation is there, and where variables
+/// are added that the requester may have set.
+fn pod_of(request: &Request<'_>, snapshot: &Snapshot) -> Result<Value, Box<Denial>> {
+    let view = snapshot.namespace(request.namespace()).unwrap_or(&snapshot.fresh);
+    if view.resolved.trace.says_something() || view.governors.trace() {
+        return object(request.object);
+    }
+    let pod = read(request.object, UNREAD)?;
     let annotation = |pod: &Value| pod.get("metadata")?.get("annotations")?.get(keys::ANNOTATION_STATUS).map(drop);
-    if annotation(&pod).is_some() { object(raw) } else { Ok(pod) }
+    if annotation(&pod).is_some() { object(request.object) } else { Ok(pod) }
 }
 
 fn undecodable(sentence: &str) -> Box<Denial> {
@@ -224,7 +254,7 @@ pub(super) fn review_pod(request: &Request<'_>, snapshot: &Snapshot) -> Verdict 
 }
 
 fn try_review_pod(request: &Request<'_>, snapshot: &Snapshot) -> Result<Verdict, Box<Denial>> {
-    let value = pod_of(request.object)?;
+    let value = pod_of(request, snapshot)?;
     let kind = pod::text(&value, "kind");
     if !matches!(kind, "" | "Pod") {
         return Err(Box::new(undecodable("the object is no Pod").at("kind", kind)));

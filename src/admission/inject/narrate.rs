@@ -8,8 +8,7 @@ use super::decide::{self, Decision, Subject};
 use super::effective::Effective;
 use super::plan::InjectionPlan;
 use super::pod::PodView;
-use crate::admission::explanation::{Explanation, FieldLine, FilterLine, PartLine, ShadowedLine, SidecarLine};
-use crate::config::layers::{Field, Shadowed};
+use crate::admission::explanation::{Explanation, FilterLine, PartLine, SidecarLine};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::mode::Mode;
@@ -35,7 +34,7 @@ pub(super) fn tree(
         }
     }
     match assess(subject, source) {
-        Decided::Skip(_, effective, _) => in_force(&mut tree, effective.as_ref(), None),
+        Decided::Skip(_, effective, _) => in_force(&mut tree, effective.as_deref(), None),
         Decided::Deny(refused) => in_force(&mut tree, refused.effective.as_ref(), refused.workload.as_ref()),
         Decided::Inject(decided) => {
             let (cx, plan) = *decided;
@@ -65,33 +64,7 @@ fn in_force(tree: &mut Explanation, effective: Option<&Effective<'_>>, workload:
         line(keys::CONTAINER_SPIFFE_HELPER, sidecars.spiffe),
         line(keys::CONTAINER_REGISTRATION, sidecars.registration),
     ]);
-    // The workload's own layers replace the lines of the namespace.
-    let above = ["mode", "nativeSidecars"];
-    tree.fields.push(field("mode", &effective.mode, |mode| mode.as_str().to_owned()));
-    let in_force = if effective.native { "in force" } else { "not in force" };
-    tree.fields
-        .push(field("nativeSidecars", &effective.native_switch, |value| format!("{} ({in_force})", value.as_str())));
-    tree.fields.extend(effective.resolved.fields().filter(|shown| !above.contains(&shown.path)).map(|shown| {
-        FieldLine {
-            name: shown.path.to_owned(),
-            value: shown.value,
-            layer: shown.layer.to_string(),
-            shadowed: lost(shown.shadowed),
-        }
-    }));
-}
-
-fn field<T>(name: &str, field: &Field<T>, show: impl Fn(&T) -> String) -> FieldLine {
-    FieldLine {
-        name: name.to_owned(),
-        value: show(&field.value),
-        layer: field.layer.to_string(),
-        shadowed: lost(&field.shadowed),
-    }
-}
-
-fn lost(values: &[Shadowed]) -> Vec<ShadowedLine> {
-    values.iter().map(|lost| ShadowedLine { layer: lost.layer.to_string(), value: lost.value.clone() }).collect()
+    tree.fields = effective.fields();
 }
 
 fn parts(tree: &mut Explanation, cx: &Context<'_>, plan: &InjectionPlan<'_>) {
@@ -108,9 +81,11 @@ fn parts(tree: &mut Explanation, cx: &Context<'_>, plan: &InjectionPlan<'_>) {
         let source = volume.value.as_object().into_iter().flatten().find(|(key, _)| *key != "name");
         part("volume", volume.name, source.map_or_else(String::new, |(key, value)| format!("{key} {value}")));
     }
-    if let Some(name) = &plan.service_account {
-        let domain = &cx.effective.resolved.trust_domain.value;
-        part("serviceAccount", name, format!("spiffe://{domain}/ns/{}/sa/{name}", cx.subject.namespace));
+    let id = cx.spiffe_id(plan);
+    match (&plan.service_account, id) {
+        (Some(name), id) => part("serviceAccount", name, id.unwrap_or_default()),
+        (None, Some(id)) => part("spiffeId", &id, String::new()),
+        (None, None) => {}
     }
     if plan.fs_group {
         part("fsGroup", "0", String::new());

@@ -71,11 +71,11 @@ fn user_containers(pod: PodView<'_>, recorded: &Status, plan: &InjectionPlan<'_>
         return;
     }
     let (mut wanted, mut before) = (edit::by_container(&plan.edits), edit::by_container(&recorded.edits));
-    for (index, container) in pod.list("containers").iter().enumerate() {
+    for (list, index, container) in pod.all_containers() {
         let name = text(container, "name");
         let (wanted, before) = (wanted.remove(name), before.remove(name));
         if wanted.is_some() || before.is_some() {
-            let at = pointer(["spec", "containers"]).with_trailing_token(index);
+            let at = pointer(["spec", list]).with_trailing_token(index);
             edit::operations(container, &at, &wanted.unwrap_or_default(), &before.unwrap_or_default(), out);
         }
     }

@@ -3,8 +3,9 @@
 //! In: the namespace's base and `authbridge-config`. Out: text with sorted keys, at most 64 KiB; an existing
 //! `pipeline` is never touched, `mode` and in proxy mode three listener addresses are ours.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Map, Value, json};
 
@@ -26,6 +27,34 @@ pub(super) fn has_pipeline(base: &Value) -> bool {
 /// The keys of `authbridge-config` from which a missing pipeline is made.
 pub(super) const PIPELINE_KEYS: [&str; 5] =
     ["ISSUER", "KEYCLOAK_URL", "KEYCLOAK_REALM", "DEFAULT_OUTBOUND_POLICY", "CLIENT_AUTH_TYPE"];
+
+/// The listener addresses that mode proxy-sidecar writes.
+const LISTENERS: [&str; 3] = ["reverse_proxy_addr", "reverse_proxy_backend", "forward_proxy_addr"];
+
+/// The members of the base that stand in the result as they are: what we write over it does not count.
+pub(super) fn base_in_force<'a>(cx: &Context<'a>) -> BTreeMap<&'a str, Cow<'a, Value>> {
+    let takeover = cx.effective.mode.value == Mode::ProxySidecar;
+    let base = cx.effective.resolved.runtime_base.as_object();
+    let members = base.into_iter().flatten().filter_map(|(key, value)| {
+        Some((
+            key.as_str(),
+            match key.as_str() {
+                "mode" => return None,
+                "pipeline" if value.is_null() => return None,
+                "listener" if takeover => {
+                    let mut listener = value.as_object()?.clone();
+                    listener.retain(|member, _| !LISTENERS.contains(&member.as_str()));
+                    if listener.is_empty() {
+                        return None;
+                    }
+                    Cow::Owned(Value::Object(listener))
+                }
+                _ => Cow::Borrowed(value),
+            },
+        ))
+    });
+    members.collect()
+}
 
 fn pipeline(cx: &Context<'_>) -> Value {
     let value = |key: &str| cx.config(key).filter(|value| !value.is_empty());
@@ -86,9 +115,14 @@ pub(super) fn text(cx: &Context<'_>, mode: Mode, takeover: Option<&Takeover>) ->
         if !listener.is_object() {
             *listener = json!({});
         }
-        listener["reverse_proxy_addr"] = format!(":{}", ports.reverse).into();
-        listener["reverse_proxy_backend"] = format!("http://127.0.0.1:{}", ports.backend).into();
-        listener["forward_proxy_addr"] = format!(":{}", ports.forward).into();
+        let addresses = [
+            format!(":{}", ports.reverse),
+            format!("http://127.0.0.1:{}", ports.backend),
+            format!(":{}", ports.forward),
+        ];
+        for (member, address) in LISTENERS.into_iter().zip(addresses) {
+            listener[member] = address.into();
+        }
     }
     let text = yaml(Value::Object(config)).map_err(|error| {
         Box::new(Denial::new(

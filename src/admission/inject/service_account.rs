@@ -52,7 +52,7 @@ pub(super) fn kept(workload: &Workload) -> Warning {
 /// The ServiceAccount may be assigned, or why not.
 pub(super) fn check(cx: &Context<'_>, name: &str) -> Result<(), Box<Denial>> {
     let namespace = cx.subject.namespace;
-    match cx.subject.known().and_then(|view| view.service_accounts.get(name)) {
+    match cx.subject.view().service_accounts.get(name) {
         Some(Ownership::Ours) => Ok(()),
         Some(Ownership::Foreign) => Err(Box::new(
             Denial::new(

@@ -109,6 +109,7 @@ impl Status {
             list.retain(|part| keys::OUR_CONTAINERS.contains(&part.name.as_str()));
         }
         status.volumes.retain(|part| keys::OUR_VOLUMES.contains(&part.name.as_str()));
+        status.edits.retain(|edit| !keys::OUR_CONTAINERS.contains(&edit.container()));
         status.brought = brought(pod);
         Some(status)
     }

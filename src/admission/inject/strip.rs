@@ -15,9 +15,9 @@ use crate::domain::keys;
 pub(super) fn operations(pod: PodView<'_>, status: &Status) -> Vec<PatchOperation> {
     let mut out = Vec::new();
     let mut recorded = edit::by_container(&status.edits);
-    for (index, container) in pod.list("containers").iter().enumerate() {
+    for (list, index, container) in pod.all_containers() {
         if let Some(edits) = recorded.remove(text(container, "name")) {
-            let at = pointer(["spec", "containers"]).with_trailing_token(index);
+            let at = pointer(["spec", list]).with_trailing_token(index);
             edit::operations(container, &at, &[], &edits, &mut out);
         }
     }

@@ -3,6 +3,8 @@
 mod cases;
 mod cases_proxy;
 mod golden;
+mod governed;
+mod hash;
 mod laws;
 mod reinvocation;
 mod rulings;

@@ -20,7 +20,7 @@ pub(super) struct UnknownJob {
 }
 
 /// The workload of a Pod.
-pub(super) fn workload(pod: PodView<'_>, known: Option<&NamespaceView>) -> Result<Workload, UnknownJob> {
+pub(super) fn workload(pod: PodView<'_>, known: &NamespaceView) -> Result<Workload, UnknownJob> {
     let Some(owner) = pod.owner_references().iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)))
     else {
         return Ok(Workload { kind: WorkloadKind::Pod, name: from_names(pod) });
@@ -45,9 +45,10 @@ pub(super) fn workload(pod: PodView<'_>, known: Option<&NamespaceView>) -> Resul
 }
 
 /// A Job answers for its CronJob; one that only shares the name with a known Job is another Job.
-fn job(name: &str, uid: &str, known: Option<&NamespaceView>) -> Result<Workload, UnknownJob> {
+fn job(name: &str, uid: &str, known: &NamespaceView) -> Result<Workload, UnknownJob> {
     known
-        .and_then(|view| view.jobs.get(name))
+        .jobs
+        .get(name)
         .filter(|job| job.uid == uid)
         .map(|job| job.workload.clone())
         .ok_or_else(|| UnknownJob { name: name.to_owned(), uid: uid.to_owned() })

@@ -156,7 +156,9 @@ impl World {
         let is_defaults =
             object.pointer("/metadata/labels/kagenti.io~1defaults").and_then(Value::as_str) == Some("true");
         if is_defaults || keys::WATCHED_CONFIG_MAPS.contains(&name) {
-            self.namespace(place).config_maps.insert(name.to_owned(), ConfigMapInput { is_defaults, data });
+            self.namespace(place)
+                .config_maps
+                .insert(name.to_owned(), ConfigMapInput { is_defaults, kept: false, data });
         }
     }
 
@@ -242,7 +244,7 @@ impl World {
             for config_map in keys::NAMESPACE_CONFIG_MAPS {
                 let made = templates.and_then(|own| own.config_maps.get(config_map).cloned()).or_else(|| {
                     let data = defaults::config_map_data(config_map, &platform)?;
-                    Some(ConfigMapInput { is_defaults: false, data })
+                    Some(ConfigMapInput { data, ..ConfigMapInput::default() })
                 });
                 if let Some(made) = made {
                     inputs.config_maps.entry(config_map.to_owned()).or_insert(made);

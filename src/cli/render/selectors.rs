@@ -71,6 +71,16 @@ pub fn labelled_workloads(operator_namespace: &str) -> Reach {
     }
 }
 
+/// Custom resources that are not being deleted: nothing may hold up their finalizers.
+#[must_use]
+pub fn living_objects() -> Reach {
+    Reach {
+        namespaces: LabelSelector::default(),
+        objects: LabelSelector::default(),
+        conditions: vec![condition("not-being-deleted", "!has(object.metadata.deletionTimestamp)")],
+    }
+}
+
 fn outside_system(operator_namespace: &str) -> LabelSelectorRequirement {
     let names = keys::SYSTEM_NAMESPACES.into_iter().chain([operator_namespace]);
     requirement("kubernetes.io/metadata.name", "NotIn", names)

@@ -106,6 +106,23 @@ fn only_mode_gate_has_the_gate() {
 }
 
 #[test]
+fn agent_runtimes_are_judged_unless_they_are_being_deleted() {
+    let objects = objects(FailureMode::Fail);
+    let hook = &one(&objects, "ValidatingWebhookConfiguration", "drawbridge")["webhooks"][1];
+    assert_eq!(hook["name"], "agentruntime.kagenti.io");
+    assert_eq!(hook["clientConfig"]["service"]["path"], "/validate-agent-kagenti-dev-v1alpha1-agentruntime");
+    assert_eq!((&hook["failurePolicy"], &hook["sideEffects"]), (&"Ignore".into(), &"None".into()));
+    assert_eq!(
+        hook["rules"],
+        serde_json::json!([{"apiGroups": ["agent.kagenti.dev"], "apiVersions": ["v1alpha1"], "operations": ["CREATE", "UPDATE"],
+            "resources": ["agentruntimes"], "scope": "Namespaced"}])
+    );
+    assert_eq!(hook["matchConditions"][0]["expression"], "!has(object.metadata.deletionTimestamp)");
+    let first = &parts(&install(FailureMode::Fail))[0].objects[0];
+    assert_eq!(first["kind"], "CustomResourceDefinition", "ahead of what speaks of its kind");
+}
+
+#[test]
 fn the_warning_webhook_never_stands_in_the_way() {
     let objects = objects(FailureMode::Fail);
     let hook = &one(&objects, "ValidatingWebhookConfiguration", "drawbridge")["webhooks"][0];

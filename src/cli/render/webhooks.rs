@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::selectors::{self, Reach};
 use super::{FailureMode, Install, metadata, object};
+use crate::api::agent_kagenti_dev;
 use crate::domain::keys;
 
 /// Seconds the API server waits for an answer.
@@ -47,28 +48,53 @@ fn mutating(install: &Install) -> MutatingWebhookConfiguration {
 }
 
 fn validating(install: &Install) -> ValidatingWebhookConfiguration {
-    let Reach { namespaces, objects, conditions } = selectors::labelled_workloads(&install.namespace);
-    let webhook = ValidatingWebhook {
-        name: keys::WEBHOOK_EXPLAIN.to_owned(),
+    ValidatingWebhookConfiguration {
+        metadata: metadata(keys::WEBHOOK_CONFIGURATION, None),
+        webhooks: Some(vec![advice(install), agent_runtimes(install)]),
+    }
+}
+
+/// Tells people what will happen to the Pods of what they apply.
+fn advice(install: &Install) -> ValidatingWebhook {
+    let rules = vec![
+        rule("apps", "v1", &["deployments", "statefulsets", "daemonsets"], &["CREATE", "UPDATE"]),
+        rule("batch", "v1", &["jobs", "cronjobs"], &["CREATE", "UPDATE"]),
+    ];
+    validator(
+        install,
+        (keys::WEBHOOK_EXPLAIN, keys::PATH_EXPLAIN),
+        selectors::labelled_workloads(&install.namespace),
+        rules,
+    )
+}
+
+/// Judges AgentRuntimes; not their status, and not while they are being deleted.
+fn agent_runtimes(install: &Install) -> ValidatingWebhook {
+    let rules = vec![rule(agent_kagenti_dev::GROUP, "v1alpha1", &["agentruntimes"], &["CREATE", "UPDATE"])];
+    validator(install, (keys::WEBHOOK_AGENT_RUNTIME, keys::PATH_AGENT_RUNTIME), selectors::living_objects(), rules)
+}
+
+fn validator(
+    install: &Install,
+    (name, path): (&str, &str),
+    reach: Reach,
+    rules: Vec<RuleWithOperations>,
+) -> ValidatingWebhook {
+    let Reach { namespaces, objects, conditions } = reach;
+    ValidatingWebhook {
+        name: name.to_owned(),
         admission_review_versions: vec!["v1".to_owned()],
-        client_config: client(install, keys::PATH_EXPLAIN),
-        // It only warns; losing the warning must never cost the workload.
+        client_config: client(install, path),
+        // Losing the advice must never cost the object: what matters is settled by controllers.
         failure_policy: Some("Ignore".to_owned()),
         match_conditions: Some(conditions),
         match_policy: Some("Equivalent".to_owned()),
         namespace_selector: Some(namespaces),
         object_selector: Some(objects),
-        rules: Some(vec![
-            rule("apps", "v1", &["deployments", "statefulsets", "daemonsets"], &["CREATE", "UPDATE"]),
-            rule("batch", "v1", &["jobs", "cronjobs"], &["CREATE", "UPDATE"]),
-        ]),
+        rules: Some(rules),
         side_effects: "None".to_owned(),
-        // A warning that is late is worth less than a quick `kubectl apply`.
+        // Advice that is late is worth less than a quick `kubectl apply`.
         timeout_seconds: Some(TIMEOUT_SECONDS / 2),
-    };
-    ValidatingWebhookConfiguration {
-        metadata: metadata(keys::WEBHOOK_CONFIGURATION, None),
-        webhooks: Some(vec![webhook]),
     }
 }
 

@@ -17,7 +17,9 @@ fn inputs(config_maps: &[(&str, &str)]) -> NamespaceInputs {
     let mut inputs = NamespaceInputs::default();
     for (name, text) in config_maps {
         let data = [("config.yaml".to_owned(), (*text).to_owned())].into();
-        inputs.config_maps.insert((*name).to_owned(), ConfigMapInput { is_defaults: *name != RUNTIME, data });
+        inputs
+            .config_maps
+            .insert((*name).to_owned(), ConfigMapInput { is_defaults: *name != RUNTIME, kept: false, data });
     }
     inputs
 }

@@ -17,6 +17,7 @@ mod walk;
 
 pub use platform::{Keycloak, OnUpgrade, Platform, Repair};
 pub use quantity::quantity;
+pub(crate) use show::Show;
 pub use suggest::nearest;
 pub(crate) use walk::{Walked, walk};
 

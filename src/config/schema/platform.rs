@@ -1,17 +1,20 @@
 //! The platform file as one value: what it sets, and what follows for a namespace that sets nothing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::keys::{Effect, key};
 use super::{Fault, SchemaError, Settings, Walked, overrides, walk};
+use crate::config::content::Content;
+use crate::config::defaults;
 use crate::config::inputs::ConfigMapInput;
 use crate::config::layers::{self, Layer};
 use crate::config::namespace;
 use crate::config::resolved::{Notice, Resolved};
 use crate::config::yaml;
-use crate::domain::keys::{CONFIG_MAP_RUNTIME, KEY_CONFIG};
+use crate::domain::keys::{CONFIG_MAP_ENVOY, CONFIG_MAP_RUNTIME, KEY_CONFIG, NAMESPACE_CONFIG_MAPS};
 use crate::domain::reason::Reason;
 
 /// Where Keycloak is, for the ConfigMaps that are made for namespaces.
@@ -87,6 +90,10 @@ pub struct Platform {
     resolved: Arc<Resolved>,
     /// The last good runtime configuration of the operator's namespace.
     template: Option<Value>,
+    /// The operator's namespace's templates of the ConfigMaps that are made for agent namespaces.
+    templates: BTreeMap<&'static str, Content>,
+    /// What those ConfigMaps hold in a namespace that sets nothing itself.
+    made: BTreeMap<&'static str, Content>,
 }
 
 impl Platform {
@@ -98,7 +105,20 @@ impl Platform {
             warnings: Vec::new(),
             resolved: Arc::new(Resolved::built_in()),
             template: None,
+            templates: BTreeMap::new(),
+            made: BTreeMap::new(),
         }
+        .complete()
+    }
+
+    /// Works out what is made for namespaces, after a change of what it is made from.
+    fn complete(mut self) -> Self {
+        let content = |name| {
+            let built_in = || defaults::config_map_data_in(name, &self, &self.resolved).map(Content::of);
+            Some((name, self.templates.get(name).cloned().or_else(built_in)?))
+        };
+        self.made = NAMESPACE_CONFIG_MAPS.into_iter().filter_map(content).collect();
+        self
     }
 
     /// Reads a platform file; `file` is its name in messages.
@@ -128,7 +148,7 @@ impl Platform {
                 text: format!("{file}:{line}: {} has no effect: {}", key.path, key.help),
             })
             .collect();
-        Ok(platform)
+        Ok(platform.complete())
     }
 
     /// The configuration of a namespace that sets nothing itself.
@@ -212,7 +232,26 @@ impl Platform {
         if let Some(base) = &self.template {
             namespace::lay_template(resolved, base, &place);
         }
-        self
+        self.complete()
+    }
+
+    /// This configuration over the ConfigMaps of the operator's own namespace: `authbridge-runtime-config` as in
+    /// [`Platform::with_runtime_template`], the others as templates of what is made for agent namespaces.
+    #[must_use]
+    pub fn with_templates(mut self, own: &BTreeMap<String, ConfigMapInput>, last: Option<&Platform>) -> Self {
+        let template = |name| Some((name, Content::of(own.get(name)?.data.clone())));
+        self.templates = NAMESPACE_CONFIG_MAPS.into_iter().filter_map(template).collect();
+        self.with_runtime_template(own.get(CONFIG_MAP_RUNTIME), last).complete()
+    }
+
+    /// What the ConfigMap `name` holds that a controller makes in a namespace whose configuration is `resolved` (it may have its
+    /// own ports); `None` for a name that is not made.
+    #[must_use]
+    pub fn namespace_config_map(&self, name: &str, resolved: &Resolved) -> Option<Content> {
+        if name == CONFIG_MAP_ENVOY && !self.templates.contains_key(name) && resolved.proxy != self.resolved.proxy {
+            return defaults::config_map_data_in(name, self, resolved).map(Content::of);
+        }
+        self.made.get(name).cloned()
     }
 
     /// What `namespaceOverrides` lists.

@@ -335,8 +335,11 @@ fn keys_are_unique_and_never_stand_inside_one_another() {
 
 #[test]
 fn the_runtime_template_lies_below_the_namespaces() {
-    let config_map =
-        |text: &str| ConfigMapInput { is_defaults: false, data: [("config.yaml".to_owned(), text.to_owned())].into() };
+    let config_map = |text: &str| ConfigMapInput {
+        is_defaults: false,
+        kept: false,
+        data: [("config.yaml".to_owned(), text.to_owned())].into(),
+    };
     let template = config_map("mode: proxy-sidecar\nstats: {address: ':1'}\nlist: [1, 2]\n");
     let platform = read("mode: waypoint").with_runtime_template(Some(&template), None);
     assert_eq!(platform.resolved().mode.layer, Layer::RuntimeTemplate);

@@ -1,14 +1,17 @@
 //! Projection of a namespace.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{NamespaceView, PodSecurity, namespace_view};
+use crate::config::defaults::config_map_data;
 use crate::config::inputs::{ConfigMapInput, NamespaceInputs};
 use crate::config::schema::Platform;
+use crate::domain::keys::NAMESPACE_CONFIG_MAPS;
 
 fn with_data(name: &str, data: &[(&str, &str)]) -> NamespaceInputs {
     let data = data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    let config_maps = BTreeMap::from([(name.to_owned(), ConfigMapInput { is_defaults: false, data })]);
+    let config_maps = BTreeMap::from([(name.to_owned(), ConfigMapInput { data, ..ConfigMapInput::default() })]);
     NamespaceInputs { config_maps, ..NamespaceInputs::default() }
 }
 
@@ -23,16 +26,51 @@ fn digests_exist_for_mounted_config_maps_only_and_follow_the_data() {
     assert_ne!(digest(&[("envoy.yaml", "a")]), digest(&[("envoy.yaml", "b")]));
     assert_ne!(digest(&[("a", "bc")]), digest(&[("ab", "c")]));
     assert_eq!(digest(&[("a", "1"), ("b", "2")]), digest(&[("b", "2"), ("a", "1")]));
-    assert!(view(&with_data("authbridge-config", &[("ISSUER", "x")])).mounted.is_empty());
-    assert!(view(&NamespaceInputs::default()).mounted.is_empty());
+    let names = |inputs| view(&inputs).mounted.into_keys().collect::<Vec<_>>();
+    let mounted = ["authproxy-routes", "envoy-config", "spiffe-helper-config"];
+    assert_eq!(names(with_data("authbridge-config", &[("ISSUER", "x")])), mounted);
+    assert_eq!(names(NamespaceInputs::default()), mounted);
 }
 
 #[test]
 fn environment_values_are_kept_and_absence_is_not_emptiness() {
     let present = view(&with_data("authbridge-config", &[("ISSUER", "x")]));
     assert_eq!(present.authbridge_config.as_ref().map(|data| data["ISSUER"].as_str()), Some("x"));
-    assert_eq!(view(&with_data("authbridge-config", &[])).authbridge_config, Some(BTreeMap::new()));
-    assert_eq!(view(&NamespaceInputs::default()).authbridge_config, None);
+    assert_eq!(view(&with_data("authbridge-config", &[])).authbridge_config, Some(Arc::default()));
+}
+
+#[test]
+fn what_the_controller_will_write_counts_before_it_is_written() {
+    let fresh = view(&NamespaceInputs::default());
+    let made = |name| config_map_data(name, &Platform::built_in()).unwrap();
+    assert_eq!(fresh.authbridge_config.as_deref(), Some(&made("authbridge-config")));
+    let mut written = NamespaceInputs::default();
+    for name in NAMESPACE_CONFIG_MAPS {
+        let config_map = ConfigMapInput { kept: true, data: made(name), ..ConfigMapInput::default() };
+        written.config_maps.insert(name.to_owned(), config_map);
+    }
+    assert_eq!(view(&written), fresh, "nothing changes when the controller has been there");
+    written.config_maps.values_mut().for_each(|config_map| config_map.data.clear());
+    assert_eq!(view(&written), fresh, "ours and out of date: the content it will have counts");
+    written.config_maps.values_mut().for_each(|config_map| config_map.kept = false);
+    assert_eq!(view(&written).authbridge_config, Some(Arc::default()), "a person's counts as it is");
+}
+
+#[test]
+fn templates_and_ports_of_the_namespace_reach_what_is_made() {
+    let template = with_data("envoy-config", &[("envoy.yaml", "mine")]).config_maps;
+    let platform = Platform::built_in().with_templates(&template, None);
+    let of = |platform: &Platform, inputs: &NamespaceInputs| namespace_view(platform, "team1", inputs, None).mounted;
+    let nothing = NamespaceInputs::default();
+    let mine = view(&with_data("envoy-config", &[("envoy.yaml", "mine")])).mounted;
+    assert_eq!(of(&platform, &nothing), mine);
+    let text = "namespaceOverrides: [proxy]";
+    let platform = Platform::parse(text, "config.yaml").unwrap();
+    let mut ports = with_data("defaults", &[("config.yaml", "proxy: {adminPort: 9999}")]);
+    ports.config_maps.get_mut("defaults").unwrap().is_defaults = true;
+    let (own, others) = (of(&platform, &ports), of(&platform, &nothing));
+    assert_ne!(own["envoy-config"], others["envoy-config"]);
+    assert_eq!(own["authproxy-routes"], others["authproxy-routes"]);
 }
 
 #[test]

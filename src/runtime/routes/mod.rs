@@ -63,6 +63,7 @@ struct Route {
 const ROUTES: &[Route] = &[
     Route { path: keys::PATH_INJECT, phase: review::Phase::Mutate },
     Route { path: keys::PATH_EXPLAIN, phase: review::Phase::Validate },
+    Route { path: keys::PATH_AGENT_RUNTIME, phase: review::Phase::Validate },
 ];
 
 /// What the endpoints share.

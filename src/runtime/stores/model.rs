@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 
 use crate::api::observed::{AgentRuntimeSeen, Change, ConfigMapSeen, Key, Kind, Observed, What};
+use crate::config::content::digest;
 use crate::config::inputs::{AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
 use crate::config::view::{JobOwner, Ownership};
 use crate::domain::workload::Workload;
@@ -131,9 +132,10 @@ impl Model {
         self.namespaces.iter().filter(|(_, facts)| facts.exists).map(|(name, _)| name.clone()).collect()
     }
 
-    /// One ConfigMap, as resolver input.
-    pub(super) fn config_map(&self, namespace: &str, name: &str) -> Option<ConfigMapInput> {
-        self.namespaces.get(namespace)?.config_maps.get(name).map(input)
+    /// Every ConfigMap of a namespace, as resolver input.
+    pub(super) fn config_maps(&self, namespace: &str) -> BTreeMap<String, ConfigMapInput> {
+        let known = self.namespaces.get(namespace).into_iter().flat_map(|facts| &facts.config_maps);
+        known.map(|(name, seen)| (name.to_string(), input(seen))).collect()
     }
 
     /// Calls `with` with the inputs of a namespace; `None` when it does not exist.
@@ -175,5 +177,6 @@ fn agent_runtime(uid: &Arc<str>, seen: &AgentRuntimeSeen) -> AgentRuntimeInput {
 }
 
 fn input(seen: &ConfigMapSeen) -> ConfigMapInput {
-    ConfigMapInput { is_defaults: seen.is_defaults, data: (*seen.data).clone() }
+    let kept = seen.ours && seen.written.as_deref() == Some(&*digest(&seen.data));
+    ConfigMapInput { is_defaults: seen.is_defaults, kept, data: (*seen.data).clone() }
 }

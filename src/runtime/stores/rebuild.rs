@@ -4,7 +4,7 @@
 //! only changed namespaces are resolved anew, the others keep their view by pointer; the first snapshot appears when
 //! every first list is in; an error changes nothing.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,6 @@ use crate::config::schema::Platform;
 use crate::config::settle::Surroundings;
 use crate::config::snapshot::{Published, Snapshot};
 use crate::config::view::{ClusterView, NamespaceView, namespace_view};
-use crate::domain::keys;
 use crate::runtime::config_watch::Settings;
 use crate::runtime::health::Latch;
 use crate::runtime::snapshots::SnapshotCell;
@@ -116,7 +115,7 @@ impl Clock {
 /// What is kept from one snapshot to the next.
 struct Last {
     settings: Arc<Settings>,
-    template: Option<ConfigMapInput>,
+    templates: BTreeMap<String, ConfigMapInput>,
     platform: Arc<Platform>,
     namespaces: HashMap<Arc<str>, Arc<NamespaceView>>,
 }
@@ -148,15 +147,15 @@ impl Rebuild {
         let State { model, dirty, version, lists_missing } = &mut *state;
         let (Some(server_version), 0) = (*version, *lists_missing) else { return last };
         let mut dirty = std::mem::take(dirty);
-        // The template of our own namespace lies below every other namespace's configuration.
-        let template = model.config_map(&self.operator_namespace, keys::CONFIG_MAP_RUNTIME);
-        let same = last.as_ref().filter(|last| Arc::ptr_eq(&last.settings, &settings) && last.template == template);
+        // The templates of our own namespace lie below every other namespace's configuration.
+        let templates = model.config_maps(&self.operator_namespace);
+        let same = last.as_ref().filter(|last| Arc::ptr_eq(&last.settings, &settings) && last.templates == templates);
         let (platform, mut namespaces) = match same {
             Some(last) => (last.platform.clone(), last.namespaces.clone()),
             None => {
                 dirty.extend(model.existing());
                 let before = last.as_ref().map(|last| &*last.platform);
-                let platform = settings.platform.clone().with_runtime_template(template.as_ref(), before);
+                let platform = settings.platform.clone().with_templates(&templates, before);
                 (Arc::new(platform), last.map(|last| last.namespaces).unwrap_or_default())
             }
         };
@@ -184,6 +183,6 @@ impl Rebuild {
             tracing::info!(namespaces = namespaces.len(), "the cluster has been read once: reviews can be answered");
             latch.release();
         }
-        Some(Last { settings, template, platform, namespaces })
+        Some(Last { settings, templates, platform, namespaces })
     }
 }

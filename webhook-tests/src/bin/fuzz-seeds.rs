@@ -32,6 +32,10 @@ fn main() -> Result<()> {
         write(&folder, "config", &name, case.fixture.platform.as_bytes())?;
         write(&folder, "config", &format!("{name}-gates"), case.fixture.gates.as_bytes())?;
         write(&folder, "namespace", &name, namespace(case).as_bytes())?;
+        let agent_runtimes = agent_runtimes(case);
+        if !agent_runtimes.is_empty() {
+            write(&folder, "agent_runtime", &name, Value::Array(agent_runtimes).to_string().as_bytes())?;
+        }
         for annotation in [ANNOTATION_OUTBOUND_EXCLUDE, ANNOTATION_INBOUND_EXCLUDE] {
             let annotations = case.object.as_ref().and_then(|object| object.pointer("/metadata/annotations"));
             if let Some(ports) = annotations.and_then(|all| all.get(annotation)).and_then(Value::as_str) {
@@ -40,6 +44,12 @@ fn main() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The AgentRuntimes of the case, the one under review first.
+fn agent_runtimes(case: &Case) -> Vec<Value> {
+    let all = case.object.iter().chain(case.fixture.objects.values());
+    all.filter(|object| object["kind"] == "AgentRuntime").cloned().collect()
 }
 
 /// The platform file, the runtime configuration, then every other ConfigMap with a `config.yaml`.

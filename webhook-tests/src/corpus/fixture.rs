@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use drawbridge::api::review::Phase;
 use drawbridge::config::gates::Gates;
-use drawbridge::config::inputs::{ConfigMapInput, NamespaceInputs};
+use drawbridge::config::inputs::{AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
 use drawbridge::config::schema::Platform;
 use drawbridge::config::snapshot::Snapshot;
 use drawbridge::config::view::{ClusterView, JobOwner, Ownership, namespace_view};
@@ -152,8 +152,10 @@ impl Fixture {
         let cluster: Cluster = serde_json::from_value(self.cluster.clone()).context("cluster")?;
         let inputs = self.namespaces()?;
         let own = inputs.get(&cluster.operator_namespace);
-        let template = own.and_then(|inputs| inputs.config_maps.get(keys::CONFIG_MAP_RUNTIME));
-        let platform = platform.with_runtime_template(template, None);
+        let platform = match own {
+            Some(own) => platform.with_templates(&own.config_maps, None),
+            None => platform,
+        };
         let mut namespaces = std::collections::HashMap::new();
         for (name, inputs) in inputs {
             let view = namespace_view(&platform, &name, &inputs, None);
@@ -189,7 +191,7 @@ impl Fixture {
                 "ConfigMap" => {
                     let data = object.get("data").map(|data| serde_json::from_value(data.clone())).transpose()?;
                     let is_defaults = labels.get(keys::LABEL_DEFAULTS).is_some_and(|value| value == "true");
-                    let input = ConfigMapInput { is_defaults, data: data.unwrap_or_default() };
+                    let input = ConfigMapInput { is_defaults, kept: false, data: data.unwrap_or_default() };
                     inputs.config_maps.insert(name.to_owned(), input);
                 }
                 "ServiceAccount" => {
@@ -197,6 +199,10 @@ impl Fixture {
                         labels.get(keys::LABEL_MANAGED_BY).is_some_and(|value| value == keys::MANAGED_BY_WEBHOOK);
                     let ownership = if ours { Ownership::Ours } else { Ownership::Foreign };
                     inputs.service_accounts.insert(Arc::from(name), ownership);
+                }
+                "AgentRuntime" => {
+                    let says = AgentRuntimeInput::of_object(object);
+                    inputs.agent_runtimes.insert(Arc::from(name), Arc::new(says));
                 }
                 "Job" => {
                     inputs.jobs.insert(Arc::from(name), job(object));

@@ -63,7 +63,7 @@ const RULES: &[Rule] = &[
 
 /// The first container of ours that the namespace would reject.
 pub(super) fn level(cx: &Context<'_>, plan: &InjectionPlan<'_>) -> Option<Denial> {
-    let enforced = cx.subject.known()?.pod_security;
+    let enforced = cx.subject.view().pod_security;
     let (container, rule) = plan.all_containers().find_map(|container| {
         RULES.iter().find(|rule| rule.level <= enforced && (rule.broken)(container)).map(|rule| (container, rule))
     })?;

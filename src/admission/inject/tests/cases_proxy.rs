@@ -1,6 +1,8 @@
 //! The numbered cases from 56 on: proxy mode, runtime configuration, managed credentials.
 //! A case that a row of design.md overrides asserts that row's outcome and names it.
 
+use std::sync::Arc;
+
 use super::cases::{env, observing, proxy_mode, skipped, with};
 use super::*;
 use crate::domain::keys;
@@ -90,7 +92,7 @@ fn with_base(base: Value) -> Value {
 fn case_081_a_pipeline_is_made_where_there_is_none() {
     let snapshot = observing(|view| {
         view.authbridge_config =
-            Some([("ISSUER".to_owned(), "i".to_owned()), ("KEYCLOAK_URL".to_owned(), String::new())].into());
+            Some(Arc::new([("ISSUER".to_owned(), "i".to_owned()), ("KEYCLOAK_URL".to_owned(), String::new())].into()));
     });
     assert_eq!(
         runtime_config(&injected(&fixtures::pod(), &snapshot))["pipeline"],
@@ -134,7 +136,8 @@ fn case_085_identity_by_client_auth_type() {
         ("", Value::Null),
     ] {
         let snapshot = observing(|view| {
-            view.authbridge_config.as_mut().unwrap().insert("CLIENT_AUTH_TYPE".to_owned(), kind.to_owned());
+            Arc::make_mut(view.authbridge_config.as_mut().unwrap())
+                .insert("CLIENT_AUTH_TYPE".to_owned(), kind.to_owned());
         });
         let seen = runtime_config(&injected(&fixtures::pod(), &snapshot));
         assert_eq!(seen["pipeline"]["outbound"]["plugins"][0]["config"]["identity"], expected, "{kind}");

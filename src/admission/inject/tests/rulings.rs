@@ -1,5 +1,7 @@
 //! The rows of design.md that no numbered case speaks of.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::api::review::{Operation, Phase};
 use crate::config::layers::Field;
@@ -160,7 +162,8 @@ fn the_platforms_token_exchange_stands_in() {
             resolved.token_exchange.default_scopes.value = Some(vec!["openid".to_owned(), "x".to_owned()]);
         },
         |view| {
-            view.authbridge_config.as_mut().unwrap().insert("TARGET_AUDIENCE".to_owned(), "mine".to_owned());
+            Arc::make_mut(view.authbridge_config.as_mut().unwrap())
+                .insert("TARGET_AUDIENCE".to_owned(), "mine".to_owned());
         },
     );
     for literal in [false, true] {
@@ -196,7 +199,12 @@ fn traces_are_announced_to_containers_that_say_nothing() {
     }
     assert_eq!(
         names(&named(&seen["spec"]["containers"], "own")["env"]),
-        ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_TRACES_SAMPLER", "OTEL_EXPORTER_OTLP_PROTOCOL"]
+        [
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "OTEL_TRACES_SAMPLER",
+            "OTEL_EXPORTER_OTLP_PROTOCOL",
+            "OTEL_TRACES_SAMPLER_ARG"
+        ]
     );
 }
 
@@ -329,7 +337,8 @@ fn the_hash_follows_what_reaches_the_pod_and_nothing_else() {
         fixtures::snapshot_with(
             |_| {},
             |view| {
-                view.authbridge_config.as_mut().unwrap().insert("EXPECTED_AUDIENCE".to_owned(), "x".to_owned());
+                Arc::make_mut(view.authbridge_config.as_mut().unwrap())
+                    .insert("EXPECTED_AUDIENCE".to_owned(), "x".to_owned());
             },
         ),
         fixtures::snapshot_with(

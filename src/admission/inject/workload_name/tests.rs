@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::admission::inject::fixtures;
-use crate::config::view::JobOwner;
+use crate::config::view::{JobOwner, NamespaceView};
 
 fn named(generate_name: &str, name: &str, hash: &str) -> String {
     let mut pod = json!({"metadata": {"uid": "the-uid", "labels": {}}});
@@ -17,7 +17,7 @@ fn named(generate_name: &str, name: &str, hash: &str) -> String {
     if !hash.is_empty() {
         pod["metadata"]["labels"][keys::LABEL_POD_TEMPLATE_HASH] = hash.into();
     }
-    workload(PodView::new(&pod).unwrap(), None).unwrap().name
+    workload(PodView::new(&pod).unwrap(), &NamespaceView::default()).unwrap().name
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn owned(api_version: &str, kind: &str, name: &str, hash: &str) -> Result<Worklo
             (Arc::from(job), JobOwner { uid: uid.to_owned(), workload })
         })
         .collect::<BTreeMap<_, _>>();
-    workload(PodView::new(&pod).unwrap(), Some(&view))
+    workload(PodView::new(&pod).unwrap(), &view)
 }
 
 #[test]

@@ -1,0 +1,46 @@
+//! Fields of an AgentRuntime's spec that nobody knows.
+//!
+//! The API server takes them out (and warns) before it asks webhooks, so this is for what is judged without one:
+//! `drawbridge validate` and `inject`.
+
+use serde_json::Value;
+
+use crate::admission::verdict::Warning;
+use crate::config::schema::nearest;
+use crate::domain::reason::Reason;
+
+/// Every mapping of the schema with its members; compared with the CustomResourceDefinition in a test.
+pub(super) const MAPPINGS: [(&str, &[&str]); 6] = [
+    ("", &["type", "targetRef", "identity", "trace", "authBridgeMode"]),
+    ("targetRef", &["apiVersion", "kind", "name"]),
+    ("identity", &["spiffe"]),
+    ("identity.spiffe", &["trustDomain"]),
+    ("trace", &["endpoint", "protocol", "sampling"]),
+    ("trace.sampling", &["rate"]),
+];
+
+/// At most this many are named.
+const NAMED: usize = 10;
+
+/// A warning per unknown field.
+pub(super) fn unknown_fields(spec: &Value) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for (path, members) in MAPPINGS {
+        let place = path.split('.').filter(|key| !key.is_empty()).try_fold(spec, |value, key| value.get(key));
+        let unknown = place.and_then(Value::as_object).into_iter().flat_map(|map| map.keys());
+        for key in unknown.filter(|key| !members.contains(&key.as_str())) {
+            if warnings.len() == NAMED {
+                return warnings;
+            }
+            let dot = if path.is_empty() { "" } else { "." };
+            let shown: String = key.chars().take(64).collect();
+            let hint = match nearest(key, members.iter().copied()) {
+                Some(name) => format!("did you mean {name}?"),
+                None => format!("there are {}", members.join(", ")),
+            };
+            let text = format!("spec.{path}{dot}{shown} is not a field of AgentRuntime and is left out; {hint}");
+            warnings.push(Warning::new(Reason::UnknownField, text));
+        }
+    }
+    warnings
+}

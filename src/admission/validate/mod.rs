@@ -1,0 +1,9 @@
+//! Reviews of custom resources that never change them: one file per kind, each reading the object as its controller does.
+
+mod agent_runtime;
+mod known;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use agent_runtime::{explain as explain_agent_runtime, review as review_agent_runtime};
