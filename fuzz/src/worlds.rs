@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
 
+use drawbridge::config::agent_runtime::AgentRuntimeInput;
 use drawbridge::config::gates::Gates;
 use drawbridge::config::inputs::{ConfigMapInput, NamespaceInputs};
 use drawbridge::config::schema::Platform;
@@ -21,6 +22,8 @@ struct World {
     labels: Option<&'static [(&'static str, &'static str)]>,
     /// `config.yaml` of the namespace's defaults.
     defaults: &'static str,
+    /// `spec` of an AgentRuntime; empty: there is none.
+    agent_runtime: &'static str,
 }
 
 const IMAGES: &str = "images: {envoyProxy: e.example/e:1, authbridgeLight: e.example/l:1, proxyInit: e.example/i:1, \
@@ -34,6 +37,9 @@ const WORLDS: [World; 6] = [
         spiffe_driver: true,
         labels: Some(&[("kagenti-enabled", "true")]),
         defaults: "",
+        agent_runtime: r#"{"type": "agent", "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "weather-agent"},
+            "authBridgeMode": "envoy-sidecar", "identity": {"spiffe": {"trustDomain": "team.example"}},
+            "trace": {"endpoint": "http://otel.team1:4318", "protocol": "grpc", "sampling": {"rate": 1}}}"#,
     },
     World {
         platform: "nativeSidecars: disabled\nspire: required",
@@ -42,6 +48,7 @@ const WORLDS: [World; 6] = [
         spiffe_driver: false,
         labels: Some(&[]),
         defaults: "",
+        agent_runtime: "",
     },
     World {
         platform: "mode: proxy-sidecar\nspire: disabled",
@@ -50,6 +57,9 @@ const WORLDS: [World; 6] = [
         spiffe_driver: false,
         labels: Some(&[("pod-security.kubernetes.io/enforce", "restricted")]),
         defaults: "trace: {endpoint: 'http://otel:4317', protocol: http, samplingRatio: 0.5}",
+        agent_runtime: r#"{"type": "agent", "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "weather-agent"},
+            "authBridgeMode": "envoy-sidecar", "identity": {"spiffe": {"trustDomain": "team.example"}},
+            "trace": {"endpoint": "http://otel.team1:4318", "protocol": "grpc", "sampling": {"rate": 1}}}"#,
     },
     World {
         platform: "proxy: {port: 16001, inboundProxyPort: 16002, adminPort: 16003, uid: 2000}",
@@ -58,6 +68,7 @@ const WORLDS: [World; 6] = [
         spiffe_driver: true,
         labels: Some(&[("pod-security.kubernetes.io/enforce", "privileged")]),
         defaults: "",
+        agent_runtime: "",
     },
     World {
         platform: "requireNamespaceLabel: true\nmode: waypoint",
@@ -66,6 +77,7 @@ const WORLDS: [World; 6] = [
         spiffe_driver: true,
         labels: Some(&[("kagenti-enabled", "true"), ("pod-security.kubernetes.io/enforce", "baseline")]),
         defaults: "mode: proxy-sidecar",
+        agent_runtime: "",
     },
     World {
         platform: "",
@@ -74,6 +86,7 @@ const WORLDS: [World; 6] = [
         spiffe_driver: false,
         labels: None,
         defaults: "",
+        agent_runtime: "",
     },
 ];
 
@@ -91,7 +104,7 @@ fn snapshot(world: &World) -> Snapshot {
     let (gates, _) = Gates::parse(world.gates, "feature-gates.yaml").expect("the gates above are right");
     let mut namespaces = HashMap::new();
     if let Some(labels) = world.labels {
-        let view = namespace_view(&platform, "team1", &inputs(labels, world.defaults), None);
+        let view = namespace_view(&platform, "team1", &inputs(world, labels), None);
         namespaces.insert(Arc::from("team1"), Arc::new(view));
     }
     let view = ClusterView {
@@ -103,15 +116,20 @@ fn snapshot(world: &World) -> Snapshot {
     Snapshot::new(&platform, gates, view)
 }
 
-fn inputs(labels: &[(&str, &str)], defaults: &str) -> NamespaceInputs {
+fn inputs(world: &World, labels: &[(&str, &str)]) -> NamespaceInputs {
     let data = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     };
-    let config_map = |is_defaults, pairs: &[(&str, &str)]| ConfigMapInput { is_defaults, kept: false, data: data(pairs) };
+    let config_map =
+        |is_defaults, pairs: &[(&str, &str)]| ConfigMapInput { is_defaults, kept: false, data: data(pairs) };
     let job = JobOwner {
         uid: "5f1c8a5e-0001-4a51-9d0c-000000001b2c".to_owned(),
         workload: Workload { kind: WorkloadKind::CronJob, name: "weather-agent".to_owned() },
     };
+    let agent_runtime = (!world.agent_runtime.is_empty()).then(|| {
+        let spec = serde_json::from_str(world.agent_runtime).expect("the specs above are JSON");
+        (Arc::from("weather"), Arc::new(AgentRuntimeInput::of_spec(&spec)))
+    });
     NamespaceInputs {
         labels: data(labels),
         config_maps: [
@@ -119,7 +137,7 @@ fn inputs(labels: &[(&str, &str)], defaults: &str) -> NamespaceInputs {
                 "authbridge-config".to_owned(),
                 config_map(false, &[("KEYCLOAK_URL", "http://kc:8080"), ("ISSUER", "https://kc.example/realms/k")]),
             ),
-            ("defaults".to_owned(), config_map(true, &[("config.yaml", defaults)])),
+            ("defaults".to_owned(), config_map(true, &[("config.yaml", world.defaults)])),
         ]
         .into(),
         service_accounts: [
@@ -129,5 +147,6 @@ fn inputs(labels: &[(&str, &str)], defaults: &str) -> NamespaceInputs {
         ]
         .into(),
         jobs: [(Arc::from("weather-agent-29"), job)].into(),
+        agent_runtimes: agent_runtime.into_iter().collect(),
     }
 }
