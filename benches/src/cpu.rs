@@ -19,13 +19,25 @@ pub fn used(id: i32) -> Result<Duration> {
     Ok(Duration::from_nanos(total))
 }
 
-/// Resident memory of process `id`, in bytes.
+/// Memory of a process, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Resident {
+    /// All of it.
+    pub total: u64,
+    /// What is code and other pages of files, which replicas on one node share.
+    pub files: u64,
+}
+
+/// Resident memory of process `id`.
 ///
 /// # Errors
 /// When the process is gone.
-pub fn resident(id: i32) -> Result<u64> {
+pub fn resident(id: i32) -> Result<Resident> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).with_context(|| format!("process {id}"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().context("VmRSS")?;
-    Ok(kib * 1024)
+    let bytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).with_context(|| name.to_owned())?;
+        let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().with_context(|| name.to_owned())?;
+        anyhow::Ok(kib * 1024)
+    };
+    Ok(Resident { total: bytes("VmRSS:")?, files: bytes("RssFile:")? })
 }

@@ -42,17 +42,61 @@ pub struct Reader<'t> {
     at: usize,
 }
 
-/// Bytes that may stand outside strings: white space, structure, numbers, and the letters of the three words.
-const OUTSIDE: [bool; 256] = {
-    let mut table = [false; 256];
-    let bytes = b" \t\r\n,:0123456789+-.eEtrufalsn";
+/// What a byte outside strings means to a reader that counts brackets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// White space, comma, colon, numbers, and the letters of the three words.
+    Filling,
+    Quote,
+    Open,
+    Close,
+    Stray,
+}
+
+/// The class of each byte.
+const OUTSIDE: [Class; 256] = {
+    let mut table = [Class::Stray; 256];
+    let filling = b" \t\r\n,:0123456789+-.eEtrufalsn";
     let mut index = 0;
-    while index < bytes.len() {
-        table[bytes[index] as usize] = true;
+    while index < filling.len() {
+        table[filling[index] as usize] = Class::Filling;
         index += 1;
     }
+    table[b'"' as usize] = Class::Quote;
+    table[b'{' as usize] = Class::Open;
+    table[b'[' as usize] = Class::Open;
+    table[b'}' as usize] = Class::Close;
+    table[b']' as usize] = Class::Close;
     table
 };
+/// What ends a number or a word.
+const ENDS: &[u8] = b", \t\r\n:";
+
+/// The place behind the list, object or string that begins at `at`.
+fn past(bytes: &[u8], mut at: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    loop {
+        let class = OUTSIDE[usize::from(*bytes.get(at)?)];
+        at += 1;
+        match class {
+            Class::Filling => continue,
+            Class::Quote => loop {
+                at += plain(bytes.get(at..)?);
+                match bytes.get(at)? {
+                    b'"' => break at += 1,
+                    b'\\' => at += 2,
+                    _ => return None,
+                }
+            },
+            Class::Open => depth += 1,
+            Class::Close => depth = depth.checked_sub(1)?,
+            Class::Stray => return None,
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+}
 
 impl<'t> Reader<'t> {
     /// At the beginning of `text`.
@@ -123,37 +167,28 @@ impl<'t> Reader<'t> {
     pub fn skip(&mut self) -> Option<&'t str> {
         let first = self.token()?;
         let begin = self.at;
-        let bytes = self.text.as_bytes();
-        let mut depth = 0_usize;
         if !matches!(first, b'{' | b'[' | b'"') {
             // A number or a word: up to what ends it.
-            while self.peek().is_some_and(|byte| OUTSIDE[usize::from(byte)] && !b", \t\r\n:".contains(&byte)) {
+            while self.peek().is_some_and(|byte| OUTSIDE[usize::from(byte)] == Class::Filling && !ENDS.contains(&byte))
+            {
                 self.at += 1;
             }
             let word = &self.text[begin..self.at];
             return serde_json::from_str::<serde::de::IgnoredAny>(word).is_ok().then_some(word);
         }
-        loop {
-            let byte = self.peek()?;
-            self.at += 1;
-            match byte {
-                b'"' => loop {
-                    self.at += plain(bytes.get(self.at..)?);
-                    match self.peek()? {
-                        b'"' => break self.at += 1,
-                        b'\\' => self.at += 2,
-                        _ => return None,
-                    }
-                },
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth = depth.checked_sub(1)?,
-                byte if OUTSIDE[usize::from(byte)] => {}
-                _ => return None,
-            }
-            if depth == 0 {
-                return self.text.get(begin..self.at);
-            }
+        self.at = past(self.text.as_bytes(), begin)?;
+        self.text.get(begin..self.at)
+    }
+
+    /// A value as a tree without what is `unwanted`, and its text; nothing is taken when it is unusual.
+    pub fn tree(&mut self, unwanted: &Unwanted) -> Option<(Value, &'t str)> {
+        self.token()?;
+        let begin = self.at;
+        let tree = self.value(unwanted, 0);
+        if tree.is_none() {
+            self.at = begin;
         }
+        Some((tree?, self.text.get(begin..self.at)?))
     }
 
     fn value(&mut self, unwanted: &Unwanted, depth: usize) -> Option<Value> {

@@ -14,7 +14,10 @@ mod tests;
 use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::api::json::Unwanted;
 
 pub use parse::{BadReview, Fault, parse, uid};
 pub use response::{Response, Status, encode, status_reason};
@@ -61,22 +64,41 @@ pub enum Phase {
 }
 
 /// A piece of JSON as it was sent: its brackets match, the rest is for whoever reads it to find out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Raw<'a>(&'a str);
+#[derive(Debug, Clone, PartialEq)]
+pub struct Raw<'a> {
+    text: &'a str,
+    pod: Option<Value>,
+}
 
 impl<'a> Raw<'a> {
     /// The text.
     #[must_use]
-    pub fn get(self) -> &'a str {
-        self.0
+    pub fn get(&self) -> &'a str {
+        self.text
+    }
+
+    /// The tree of a Pod that is created, without [`POD_UNREAD`], when it was made on the way through the envelope.
+    #[must_use]
+    pub fn pod(&self) -> Option<&Value> {
+        self.pod.as_ref()
     }
 }
 
 impl<'a> From<&'a RawValue> for Raw<'a> {
     fn from(raw: &'a RawValue) -> Self {
-        Self(raw.get())
+        Self { text: raw.get(), pod: None }
     }
 }
+
+/// What the review of a Pod that is created has no use for, a third of its bytes. Who set which field is of interest
+/// only where a status annotation is there; then the whole text is read.
+pub const POD_UNREAD: &Unwanted = &Unwanted {
+    members: &["status"],
+    within: &[
+        ("metadata", &Unwanted { members: &["managedFields"], within: &[] }),
+        ("spec", &Unwanted { members: &["affinity", "tolerations", "topologySpreadConstraints"], within: &[] }),
+    ],
+};
 
 impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -2,9 +2,10 @@
 
 use anyhow::{Context as _, Result};
 use drawbridge::domain::keys;
-use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Api;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace, wait_for};
 
@@ -27,6 +28,7 @@ impl World {
     pub(super) async fn start() -> Result<Self> {
         let cp = ControlPlane::start(Options { scheduling: false, ..Options::default() }).await?;
         let installation = Installation::start(&cp, &Installing::default()).await?;
+        directly(&cp, &installation).await?;
         let namespace = cp.namespace("bench").await?;
         namespace.apply(&deployment(namespace.name(), WORKLOAD).to_string()).await?;
         wait_for(&namespace.api::<ServiceAccount>(), WORKLOAD, |_: &ServiceAccount| true)
@@ -67,6 +69,21 @@ impl World {
             }
         }
     }
+}
+
+/// Has the API server call the webhook itself: the balancer of the suites would add a hop that no cluster has.
+async fn directly(cp: &ControlPlane, installation: &Installation) -> Result<()> {
+    let port = installation.webhooks.first().context("no webhook process")?.webhook().port();
+    cp.publish_service(keys::OPERATOR_NAMESPACE, keys::SERVICE_WEBHOOK, port).await?;
+    let client = cp.client().await?;
+    let operation = json!([{ "op": "replace", "path": "/webhooks/0/clientConfig/service/port", "value": port }]);
+    let patch: Patch<Value> = Patch::Json(serde_json::from_value(operation)?);
+    let params = PatchParams::default();
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    mutating.patch(keys::WEBHOOK_CONFIGURATION, &params, &patch).await?;
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(client);
+    validating.patch(keys::WEBHOOK_CONFIGURATION, &params, &patch).await?;
+    Ok(())
 }
 
 /// An agent without Pods of its own.

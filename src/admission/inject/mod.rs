@@ -52,7 +52,7 @@ use super::patch::PatchOperation;
 use super::verdict::{Denial, Verdict, Warning};
 use crate::api::agent_kagenti_dev::agent_runtime::Effective as EffectiveConfiguration;
 use crate::api::json::{self, Unwanted};
-use crate::api::review::{Raw, Request};
+use crate::api::review::{POD_UNREAD, Raw, Request};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -209,34 +209,30 @@ impl<'v> Received<'v> {
 }
 
 /// The object of a request as JSON.
-fn object(raw: Option<Raw<'_>>) -> Result<Value, Box<Denial>> {
+fn object(raw: Option<&Raw<'_>>) -> Result<Value, Box<Denial>> {
     read(raw, json::ALL_WANTED)
 }
 
-fn read(raw: Option<Raw<'_>>, unwanted: &Unwanted) -> Result<Value, Box<Denial>> {
+fn read(raw: Option<&Raw<'_>>, unwanted: &Unwanted) -> Result<Value, Box<Denial>> {
     let raw = raw.ok_or_else(|| undecodable("the review carries no object"))?;
     json::tree(raw.get(), unwanted).map_err(|error| undecodable(&format!("the object is not readable JSON: {error}")))
 }
 
-/// What the review of a Pod has no use for: a third of its bytes.
-const UNREAD: &Unwanted = &Unwanted {
-    members: &["status"],
-    within: &[
-        ("metadata", &Unwanted { members: &["managedFields"], within: &[] }),
-        ("spec", &Unwanted { members: &["affinity", "tolerations", "topologySpreadConstraints"], within: &[] }),
-    ],
-};
-
-/// The Pod of a request; who set which field is read only where it decides: when a status annotation is there, and where variables
-/// are added that the requester may have set.
-fn pod_of(request: &Request<'_>, snapshot: &Snapshot) -> Result<Value, Box<Denial>> {
+/// The Pod of a request, without what its review has no use for; who set which field is read only where it decides: when a
+/// status annotation is there, and where variables are added that the requester may have set.
+fn pod_of<'r>(request: &'r Request<'_>, snapshot: &Snapshot) -> Result<Cow<'r, Value>, Box<Denial>> {
+    let raw = request.object.as_ref();
     let view = snapshot.namespace(request.namespace()).unwrap_or(&snapshot.fresh);
     if view.resolved.trace.says_something() || view.governors.trace() {
-        return object(request.object);
+        return object(raw).map(Cow::Owned);
     }
-    let pod = read(request.object, UNREAD)?;
-    let annotation = |pod: &Value| pod.get("metadata")?.get("annotations")?.get(keys::ANNOTATION_STATUS).map(drop);
-    if annotation(&pod).is_some() { object(request.object) } else { Ok(pod) }
+    let pod = match raw.and_then(Raw::pod) {
+        Some(tree) => Cow::Borrowed(tree),
+        None => Cow::Owned(read(raw, POD_UNREAD)?),
+    };
+    let annotations = pod.get("metadata").and_then(|metadata| metadata.get("annotations"));
+    let injected = annotations.is_some_and(|annotations| annotations.get(keys::ANNOTATION_STATUS).is_some());
+    if injected { object(raw).map(Cow::Owned) } else { Ok(pod) }
 }
 
 fn undecodable(sentence: &str) -> Box<Denial> {
@@ -335,7 +331,7 @@ fn command(namespace: &str, workload: Option<&Workload>) -> String {
 /// The tree behind the review of a Pod.
 pub(super) fn explain_pod(request: &Request<'_>, snapshot: &Snapshot, verdict: &Verdict) -> Explanation {
     let name = request.name.as_deref().filter(|name| !name.is_empty());
-    let Ok(value) = object(request.object) else {
+    let Ok(value) = object(request.object.as_ref()) else {
         return Explanation::of(&format!("Pod {}/{}", request.namespace(), name.unwrap_or("?")), verdict);
     };
     let metadata = |key| value.get("metadata").map_or("", |metadata| pod::text(metadata, key));

@@ -54,7 +54,7 @@ fn workload(request: &Request<'_>, object: &Value) -> Workload {
 
 /// The review of one workload.
 pub(in crate::admission) fn review_workload(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
-    let Ok(value) = object(request.object) else { return Verdict::skipped(Reason::Undecodable) };
+    let Ok(value) = object(request.object.as_ref()) else { return Verdict::skipped(Reason::Undecodable) };
     let is_going = value.get("metadata").is_some_and(|metadata| metadata.get("deletionTimestamp").is_some());
     let Some(template) = template(&value, &request.kind.kind).filter(|_| !is_going) else {
         return Verdict::skipped(Reason::NothingToInject);
@@ -113,7 +113,7 @@ pub(in crate::admission) fn explain_workload(
     snapshot: &Snapshot,
     verdict: &Verdict,
 ) -> Explanation {
-    let value = object(request.object).unwrap_or(Value::Null);
+    let value = object(request.object.as_ref()).unwrap_or(Value::Null);
     let workload = workload(request, &value);
     let subject = format!("{} {}/{}", request.kind.kind, request.namespace(), workload.name);
     let tree = Explanation::of(&subject, verdict);

@@ -17,13 +17,13 @@ use crate::domain::keys;
 use crate::domain::reason::Reason;
 
 /// The object of a request, as far as it is JSON.
-fn parsed(raw: Option<Raw<'_>>) -> Option<Value> {
+fn parsed(raw: Option<&Raw<'_>>) -> Option<Value> {
     json::tree(raw?.get(), json::ALL_WANTED).ok()
 }
 
 /// The decision.
 pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
-    let Some(object) = parsed(request.object).filter(Value::is_object) else {
+    let Some(object) = parsed(request.object.as_ref()).filter(Value::is_object) else {
         let sentence = "the review carries no AgentRuntime";
         return Verdict::denied(Denial::new(
             Reason::Undecodable,
@@ -37,7 +37,7 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
         return Verdict::skipped(Reason::BeingDeleted);
     }
     let before = match request.operation {
-        Operation::Update => parsed(request.old_object),
+        Operation::Update => parsed(request.old_object.as_ref()),
         _ => None,
     };
     if before.as_ref().is_some_and(|before| before.get("spec") == object.get("spec")) {
@@ -128,7 +128,7 @@ fn without_effect(namespace: &str, agent_type: Option<AgentType>, snapshot: &Sna
 
 /// The tree behind the decision: what was read, and what governs the target.
 pub(in crate::admission) fn explain(request: &Request<'_>, snapshot: &Snapshot, verdict: &Verdict) -> Explanation {
-    let object = parsed(request.object).unwrap_or(Value::Null);
+    let object = parsed(request.object.as_ref()).unwrap_or(Value::Null);
     let read = AgentRuntimeInput::of_object(&object);
     let subject = format!("AgentRuntime {}/{}", request.namespace(), name(request, &object));
     let mut tree = Explanation::of(&subject, verdict);

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::parse::{KIND, echoes};
-use super::{API_VERSION, GroupVersionKind, Operation, Phase, Raw, Request};
+use super::{API_VERSION, GroupVersionKind, Operation, POD_UNREAD, Phase, Raw, Request};
 use crate::api::json::Reader;
 
 pub(super) fn parse(body: &[u8], phase: Phase) -> Option<Request<'_>> {
@@ -33,8 +33,12 @@ fn of<'a>(reader: &mut Reader<'a>, phase: Phase) -> Option<Request<'a>> {
         "name" => once(&mut name, optional(reader, Reader::string)?),
         "namespace" => once(&mut namespace, optional(reader, Reader::string)?),
         "dryRun" => once(&mut dry_run, optional(reader, switch)?),
-        "object" => once(&mut object, optional(reader, Reader::skip)?),
-        "oldObject" => once(&mut old_object, optional(reader, Reader::skip)?),
+        "object" => {
+            let is_pod =
+                kind.as_ref().is_some_and(|kind: &GroupVersionKind<'_>| kind.kind == "Pod" && kind.group.is_empty());
+            once(&mut object, optional(reader, |reader| raw(reader, is_pod && phase == Phase::Mutate))?)
+        }
+        "oldObject" => once(&mut old_object, optional(reader, |reader| raw(reader, false))?),
         _ => reader.skip().map(drop),
     })?;
     let text = |seen: Option<Option<&'a str>>| seen.flatten().map(Cow::Borrowed);
@@ -47,8 +51,8 @@ fn of<'a>(reader: &mut Reader<'a>, phase: Phase) -> Option<Request<'a>> {
         namespace: text(namespace),
         operation: operation?,
         dry_run: dry_run.flatten(),
-        object: object.flatten().map(Raw),
-        old_object: old_object.flatten().map(Raw),
+        object: object.flatten(),
+        old_object: old_object.flatten(),
     })
 }
 
@@ -75,6 +79,14 @@ fn once<T>(slot: &mut Option<T>, value: T) -> Option<()> {
 /// `null`, or what `read` reads.
 fn optional<'a, T>(reader: &mut Reader<'a>, read: impl FnOnce(&mut Reader<'a>) -> Option<T>) -> Option<Option<T>> {
     if reader.token()? == b'n' { (reader.skip()? == "null").then_some(None) } else { read(reader).map(Some) }
+}
+
+/// An object; the tree of a Pod is made in the same pass.
+fn raw<'a>(reader: &mut Reader<'a>, is_pod: bool) -> Option<Raw<'a>> {
+    if is_pod && let Some((tree, text)) = reader.tree(POD_UNREAD) {
+        return Some(Raw { text, pod: Some(tree) });
+    }
+    reader.skip().map(|text| Raw { text, pod: None })
 }
 
 fn switch(reader: &mut Reader<'_>) -> Option<bool> {
@@ -128,8 +140,11 @@ mod tests {
             (&theirs.namespace, theirs.operation, theirs.dry_run)
         );
         assert_eq!((ours.old_object, theirs.old_object), (None, None));
-        let object: serde_json::Value = serde_json::from_str(ours.object.unwrap().get()).unwrap();
+        let object: serde_json::Value = serde_json::from_str(ours.object.as_ref().unwrap().get()).unwrap();
         assert_eq!(object, whole["request"]["object"]);
+        assert_eq!(ours.object.unwrap().pod(), Some(&object), "it holds nothing that is left out");
+        let validated = parse(BODY.as_bytes(), Phase::Validate).expect("an ordinary review");
+        assert_eq!(validated.object.unwrap().pod(), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The way back: the bytes of an AdmissionReview.
 //!
-//! In: a [`Response`]. Out: JSON, built in one buffer; the patch is serialised once and goes out as base64.
+//! In: a [`Response`]. Out: JSON, built in one buffer; the patch goes out as base64.
 //! Equal responses give equal bytes. Contract: `k8s.io/api/admission/v1` AdmissionResponse, and
 //! `metav1.Status` inside it.
 
@@ -13,9 +13,6 @@ const WARNING_TOTAL: usize = 4096;
 /// What the API server keeps of one warning once the total is exceeded, in characters.
 const WARNING_ITEM: usize = 256;
 
-/// Bytes of the patch that injects all sidecars, and some more.
-const ORDINARY_PATCH: usize = 12 * 1024;
-
 /// `metav1.Status`, as far as the API server copies it to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status<'a> {
@@ -27,7 +24,7 @@ pub struct Status<'a> {
 
 /// One answer.
 #[derive(Debug)]
-pub struct Response<'a, P: ?Sized> {
+pub struct Response<'a> {
     /// Version of the review that is answered.
     pub version: &'static str,
     /// As asked.
@@ -36,8 +33,8 @@ pub struct Response<'a, P: ?Sized> {
     pub allowed: bool,
     /// Code and sentence.
     pub status: Status<'a>,
-    /// RFC 6902 operations, serialisable as a list.
-    pub patch: Option<&'a P>,
+    /// RFC 6902 operations: a list, as JSON.
+    pub patch: Option<&'a [u8]>,
     /// Sentences that `kubectl` prints, most important first.
     pub warnings: &'a [String],
     /// Key without prefix and value; the API server puts the webhook's name before the key.
@@ -66,10 +63,9 @@ pub fn status_reason(code: u16) -> &'static str {
 /// The bytes of an AdmissionReview with this response.
 ///
 /// # Errors
-/// When the patch cannot be serialised.
-pub fn encode<P: Serialize + ?Sized>(response: &Response<'_, P>) -> serde_json::Result<Vec<u8>> {
-    let patch = response.patch.map(bytes_of).transpose()?;
-    let encoded = patch.as_ref().map_or(0, |patch| patch.len().div_ceil(3) * 4);
+/// When a text cannot be serialised, which does not happen.
+pub fn encode(response: &Response<'_>) -> serde_json::Result<Vec<u8>> {
+    let encoded = response.patch.map_or(0, |patch| patch.len().div_ceil(3) * 4);
     let mut out = Vec::with_capacity(512 + encoded);
     out.extend_from_slice(br#"{"kind":"AdmissionReview","apiVersion":"#);
     serde_json::to_writer(&mut out, response.version)?;
@@ -77,11 +73,11 @@ pub fn encode<P: Serialize + ?Sized>(response: &Response<'_, P>) -> serde_json::
     serde_json::to_writer(&mut out, response.uid)?;
     out.extend_from_slice(if response.allowed { br#","allowed":true"# } else { br#","allowed":false"# });
     write_status(&mut out, response)?;
-    if let Some(patch) = patch {
+    if let Some(patch) = response.patch {
         out.extend_from_slice(br#","patchType":"JSONPatch","patch":""#);
         let start = out.len();
         out.resize(start + encoded, 0);
-        let written = STANDARD.encode_slice(&patch, &mut out[start..]).unwrap_or(0);
+        let written = STANDARD.encode_slice(patch, &mut out[start..]).unwrap_or(0);
         out.truncate(start + written);
         out.push(b'"');
     }
@@ -91,14 +87,7 @@ pub fn encode<P: Serialize + ?Sized>(response: &Response<'_, P>) -> serde_json::
     Ok(out)
 }
 
-/// The patch as JSON; its buffer holds an ordinary one without growing.
-fn bytes_of<P: Serialize + ?Sized>(patch: &P) -> serde_json::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(ORDINARY_PATCH);
-    serde_json::to_writer(&mut bytes, patch)?;
-    Ok(bytes)
-}
-
-fn write_status<P: ?Sized>(out: &mut Vec<u8>, response: &Response<'_, P>) -> serde_json::Result<()> {
+fn write_status(out: &mut Vec<u8>, response: &Response<'_>) -> serde_json::Result<()> {
     #[derive(Serialize)]
     struct Wire<'a> {
         #[serde(skip_serializing_if = "str::is_empty")]

@@ -4,7 +4,7 @@ use axum::body::Body;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 
-use crate::admission::patch::PatchOperation;
+use super::patch;
 use crate::admission::verdict::{Outcome, Verdict};
 use crate::api::review::{self, Status};
 use crate::domain::reason::Reason;
@@ -36,7 +36,7 @@ impl Answer {
         let refusal;
         let (status, patch) = match &verdict.outcome {
             Outcome::Allow => (Status { code: 200, message: code }, None),
-            Outcome::Patch(operations) => (Status { code: 200, message: code }, Some(operations.as_slice())),
+            Outcome::Patch(operations) => (Status { code: 200, message: code }, Some(patch::bytes(operations)?)),
             Outcome::Deny(denial) => {
                 refusal = denial.to_string();
                 (Status { code: denial.code, message: &refusal }, None)
@@ -44,12 +44,12 @@ impl Answer {
         };
         let warnings: Vec<String> = verdict.warnings.iter().map(|warning| one_line(&warning.to_string())).collect();
         let audit: Vec<(&str, &str)> = verdict.audit.iter().map(|(key, value)| (*key, value.as_str())).collect();
-        let response: review::Response<'_, [PatchOperation]> = review::Response {
+        let response = review::Response {
             version,
             uid,
             allowed: verdict.allowed(),
             status,
-            patch,
+            patch: patch.as_deref(),
             warnings: &warnings,
             audit: &audit,
         };

@@ -8,6 +8,7 @@
 mod answer;
 mod body;
 mod decide;
+mod patch;
 #[cfg(test)]
 mod tests;
 

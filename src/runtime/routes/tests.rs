@@ -153,7 +153,7 @@ async fn a2_large_bodies_share_a_budget_that_small_ones_do_not_need() {
 #[tokio::test]
 async fn a3_depth_is_decided_by_evaluate_without_stack() {
     fn depth(request: &review::Request<'_>, _: &Snapshot) -> Verdict {
-        assert!(request.object.is_some_and(|object| object.get().len() > 1_000_000));
+        assert!(request.object.as_ref().is_some_and(|object| object.get().len() > 1_000_000));
         Verdict::skipped(Reason::NothingToInject)
     }
     let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(1_000_000), "]".repeat(1_000_000));
