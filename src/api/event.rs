@@ -48,7 +48,9 @@ pub fn warning(manager: &str, about: &Regarding, (reason, message): (Reason, &st
         digest.update([0]);
     }
     let digest: String = digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    // A part of a name must not end in a dot or dash, wherever it is cut.
     let shown: String = about.name.chars().take(LONGEST_NAME).collect();
+    let shown = shown.trim_end_matches(['.', '-']);
     let mut regarding = json!({
         "apiVersion": about.api_version, "kind": about.kind, "uid": about.uid,
         "name": about.name, "namespace": about.namespace,
@@ -106,6 +108,12 @@ mod tests {
         assert_eq!(event["metadata"]["namespace"], "default");
         assert_eq!(event["involvedObject"].get("namespace"), None, "the API server compares the two");
         assert!(event["metadata"]["name"].as_str().unwrap().len() <= 253);
+        for separator in [".", "-", "-."] {
+            let about = Regarding { name: format!("{}{separator}b", "a".repeat(199)), ..Regarding::default() };
+            let event = warning("drawbridge/x", &about, (Reason::BundleOverwritten, "x"), "");
+            let name = event["metadata"]["name"].as_str().unwrap();
+            assert!(name.split('.').all(|part| part.ends_with(|end: char| end.is_ascii_alphanumeric())), "{name}");
+        }
     }
 
     #[test]

@@ -49,3 +49,11 @@ pub struct Published {
     /// The platform configuration, over the template of the operator's namespace.
     pub platform: Arc<Platform>,
 }
+
+impl Published {
+    /// Whether what counts for hashes is what admission decides from.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        Arc::ptr_eq(&self.snapshot, &self.settled)
+    }
+}

@@ -21,6 +21,7 @@ use crate::admission::inject::{Needs, needs};
 use crate::api::observed::{Kind, Place};
 use crate::config::agent_runtime::AgentRuntimeInput;
 use crate::config::schema::OnUpgrade;
+use crate::config::snapshot::Snapshot;
 use crate::config::view::NamespaceView;
 use crate::controllers::scaffold::memory::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Item};
@@ -115,7 +116,13 @@ impl<'a> Subject<'a> {
 
     /// The Pods against the hash they should carry.
     pub(super) fn tally(&self, wanted: &str) -> Tally<'a> {
-        Tally::of(self.cx.world.pods_of(self.namespace(), &self.workload), wanted)
+        let mut tally = Tally::of(self.cx.world.pods_of(self.namespace(), &self.workload), wanted);
+        if !self.cx.facts.is_settled() {
+            // Pods of the meantime carry what admission decides now, and nothing is to be done about them yet.
+            let now = self.needs_in(&self.cx.facts.snapshot).and_then(|needs| needs.config_hash);
+            tally.accept(now.as_deref());
+        }
+        tally
     }
 
     /// The namespace in the snapshot, once that knows what governs the workload.
@@ -130,9 +137,14 @@ impl<'a> Subject<'a> {
         same.then_some(view)
     }
 
+    /// What counts for the hash.
     fn needs(&self) -> Option<Needs> {
+        self.needs_in(&self.cx.facts.settled)
+    }
+
+    fn needs_in(&self, snapshot: &Snapshot) -> Option<Needs> {
         let template = self.workload.governed_template()?;
-        Some(needs(self.namespace(), &self.workload.identity(), &template, &self.cx.facts.snapshot))
+        Some(needs(self.namespace(), &self.workload.identity(), &template, snapshot))
     }
 }
 

@@ -38,6 +38,13 @@ impl<'a> Tally<'a> {
         tally
     }
 
+    /// Counts Pods with that hash as configured, too.
+    pub(super) fn accept(&mut self, hash: Option<&str>) {
+        let before = self.outdated.len();
+        self.outdated.retain(|pod| hash.is_none() || pod.seen.hash.as_deref() != hash);
+        self.configured += before - self.outdated.len();
+    }
+
     /// Every Pod that runs.
     pub(super) fn running(&self) -> usize {
         self.configured + self.unprotected.len() + self.outdated.len()

@@ -115,3 +115,22 @@ fn one_that_a_person_deleted_is_made_again() {
     cluster.lose(Kind::ConfigMap, config_map("team", "envoy-config", &[], true, None));
     assert_eq!(cluster.plan(ROW).len(), 1);
 }
+
+#[test]
+fn made_for_what_an_agent_runtime_governs_ahead_of_the_label() {
+    let mut cluster = Cluster::new();
+    let unlabelled = json!({"spec": {"template": {"metadata": {"labels": {"kagenti.io/type": null}}}}});
+    cluster.see(Kind::Deployment, workload(Kind::Deployment, "a", unlabelled));
+    assert_eq!(cluster.plan(ROW), []);
+    let runtime = json!({
+        "metadata": {"name": "art", "namespace": "team", "uid": "art", "resourceVersion": "30"},
+        "spec": {"type": "agent", "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}},
+    });
+    cluster.see(Kind::AgentRuntime, runtime.clone());
+    cluster.settle();
+    assert_eq!((ROW.touched)(&cluster.world, Kind::AgentRuntime, &Key::new("team", "art")), [Key::new("team", "")]);
+    assert_eq!(settle(&mut cluster), keys::NAMESPACE_CONFIG_MAPS.len());
+    cluster.lose(Kind::AgentRuntime, runtime);
+    cluster.settle();
+    assert_eq!(cluster.plan(ROW), [], "nothing is deleted");
+}

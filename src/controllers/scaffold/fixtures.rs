@@ -109,6 +109,18 @@ impl Cluster {
         let mut snapshot = (*self.facts.snapshot).clone();
         let view = namespace_view(&self.facts.platform, "team", &inputs, None);
         snapshot.view.namespaces.insert("team".into(), Arc::new(view));
+        let known = self.facts.settled.view.spiffe_driver;
+        self.facts.snapshot = Arc::new(snapshot);
+        self.facts.settled = Arc::clone(&self.facts.snapshot);
+        if known != self.facts.snapshot.view.spiffe_driver {
+            Arc::make_mut(&mut self.facts.settled).view.spiffe_driver = known;
+        }
+    }
+
+    /// CSIDriver `csi.spiffe.io` comes or goes; hashes do not know of it yet.
+    pub(in crate::controllers) fn spiffe_driver(&mut self, exists: bool) {
+        let mut snapshot = (*self.facts.snapshot).clone();
+        snapshot.view.spiffe_driver = exists;
         self.facts.snapshot = Arc::new(snapshot);
     }
 

@@ -61,6 +61,8 @@ pub struct Memory {
     failed: BTreeSet<Item>,
     waiting: BTreeSet<Item>,
     evicting: BTreeSet<Item>,
+    /// Pods that run unprotected, and with an old configuration, in all notes.
+    drift: (usize, usize),
     blocked: HashMap<Item, Duration>,
     /// Counts the configurations of the fleet (platform file, gates, API server, SPIRE) of this term.
     pub epoch: u64,
@@ -74,6 +76,9 @@ impl Memory {
     /// Takes the note of an item's plan; returns the items for which that may change something.
     pub fn note(&mut self, item: &Item, note: Note) -> Vec<Item> {
         let was = self.notes.get(item).is_some_and(|old| old.rolling || old.failed);
+        let before = self.notes.get(item).map_or((0, 0), |old| (old.unprotected, old.outdated));
+        self.drift.0 = self.drift.0 + note.unprotected - before.0;
+        self.drift.1 = self.drift.1 + note.outdated - before.1;
         for (set, is) in [
             (&mut self.rolling, note.rolling),
             (&mut self.failed, note.failed),
@@ -151,7 +156,7 @@ impl Memory {
     /// Pods that run unprotected, and Pods with an old configuration, of all items.
     #[must_use]
     pub fn drift(&self) -> (usize, usize) {
-        self.notes.values().fold((0, 0), |sum, note| (sum.0 + note.unprotected, sum.1 + note.outdated))
+        self.drift
     }
 
     /// A write failed: which, for what reason it was refused (if it was), and the server's words.

@@ -195,3 +195,73 @@ fn an_answer_counts_at_once_and_late_events_do_not_undo_it() {
     assert!(!cluster.world.apply(&change(Kind::ServiceAccount, made), s(1)), "a late answer does not revive it");
     assert_eq!(cluster.plan(ROW).len(), 1, "deleted by a person: made again");
 }
+
+/// A workload that is not labelled, and an AgentRuntime on it.
+fn governed(kind: Kind, name: &str, more: Value) -> [(Kind, Value); 2] {
+    let mut plain = workload(kind, name, json!({}));
+    let at = if kind == Kind::CronJob { "/spec/jobTemplate/spec/template" } else { "/spec/template" };
+    plain.pointer_mut(at).unwrap()["metadata"] = json!({"labels": {"app": "x"}});
+    let mut runtime = json!({
+        "metadata": {"name": "art", "namespace": "team", "uid": "art", "resourceVersion": "30",
+            "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"type": "agent", "targetRef": {"apiVersion": kind.api_version(), "kind": kind.as_str(), "name": name}},
+    });
+    json_patch::merge(&mut runtime, &more);
+    [(kind, plain), (Kind::AgentRuntime, runtime)]
+}
+
+#[test]
+fn an_agent_runtime_asks_for_it_ahead_of_the_label_in_any_order_of_arrival() {
+    for kind in [Kind::Deployment, Kind::StatefulSet, Kind::DaemonSet, Kind::CronJob] {
+        for reversed in [false, true] {
+            let mut objects = governed(kind, "a", json!({}));
+            if reversed {
+                objects.reverse();
+            }
+            let mut cluster = Cluster::new();
+            for (at, (kind, object)) in objects.into_iter().enumerate() {
+                assert_eq!(cluster.plan(ROW), [], "{kind:?}: {at} is not enough");
+                cluster.see(kind, object);
+                cluster.settle();
+            }
+            let ops = cluster.plan(ROW);
+            assert_eq!(created(&ops).len(), 1, "{kind:?}");
+            assert_eq!(created(&ops)[0]["metadata"]["ownerReferences"][0]["uid"], format!("{}-a", kind.plural()));
+            let touched = (ROW.touched)(&cluster.world, Kind::AgentRuntime, &Key::new("team", "art"));
+            assert_eq!(touched, [Key::new("team", "a")], "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn an_agent_runtime_asks_for_nothing_when_it_ends_names_nobody_or_is_not_injected() {
+    let gone = json!({"metadata": {"deletionTimestamp": "2026-01-02T00:00:00Z"}});
+    let elsewhere = json!({"spec": {"targetRef": {"name": "b"}}});
+    let tool = json!({"spec": {"type": "tool"}});
+    for more in [gone, elsewhere, tool] {
+        let mut cluster = Cluster::new();
+        for (kind, object) in governed(Kind::Deployment, "a", more.clone()) {
+            cluster.see(kind, object);
+        }
+        cluster.settle();
+        assert_eq!(cluster.plan(ROW), [], "{more}");
+    }
+    let mut cluster = Cluster::new();
+    let [(kind, mut own), runtime] = governed(Kind::Deployment, "a", json!({}));
+    own["spec"]["template"]["spec"]["serviceAccountName"] = json!("mine");
+    cluster.see(kind, own);
+    cluster.see(runtime.0, runtime.1);
+    cluster.settle();
+    assert_eq!(cluster.plan(ROW), [], "the template names its own");
+}
+
+#[test]
+fn names_may_be_as_long_as_kubernetes_allows() {
+    // A workload's name is a DNS subdomain, and so is a ServiceAccount's: nothing is cut, so nothing can collide.
+    for name in ["a".repeat(253), format!("{}.{}", "a".repeat(63), "b".repeat(189)), "1a.b-c".to_owned()] {
+        let mut cluster = Cluster::new();
+        cluster.see(Kind::StatefulSet, workload(Kind::StatefulSet, &name, json!({})));
+        let ops = cluster.plan(ROW);
+        assert_eq!(created(&ops)[0]["metadata"]["name"], name);
+    }
+}

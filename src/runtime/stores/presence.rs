@@ -5,30 +5,44 @@
 //! another version only), it needs no right on CustomResourceDefinitions, and a definition that exists while its
 //! collection does not answer helps nobody. It costs one small request in 5 s per missing kind.
 //!
-//! In: answers. Out: whether the kind is absent. Promises: an error is no answer; a replica of the API server that lags
-//! behind answers 404 as well, so one 404 proves nothing, and where objects are known they have to come over 5 s.
+//! In: answers. Out: whether anybody should wait for the kind, and whether it is certainly absent. Promises: an error is
+//! no answer; a replica of the API server that lags behind answers 404 as well, so nothing is concluded before 404 was
+//! the only answer for half a minute: enrolments would be taken back by mistake.
 
 use std::time::Duration;
 
-/// Over how long a kind with known objects has to answer 404 until they count as gone.
-const PROOF: Duration = Duration::from_secs(5);
+/// For how long a kind has to answer 404 until its objects count as gone.
+const PROOF: Duration = Duration::from_secs(30);
+
+/// What the answers of a kind come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// One 404 proves nothing.
+    Unclear,
+    /// Nobody should wait for the kind any longer; nothing may be concluded yet.
+    Missing,
+    /// It is not there, and neither are its objects.
+    Absent,
+}
 
 /// What the last answers about a kind were.
 #[derive(Debug, Default)]
 pub(super) struct Presence {
-    /// The first 404 of those in a row, and whether there was another.
-    missing: Option<(Duration, bool)>,
+    /// The first 404 of those in a row.
+    since: Option<Duration>,
     absent: bool,
 }
 
 impl Presence {
-    /// The collection answered 404 at `now`; `known`: objects of the kind are known. True when it is absent now and was
-    /// not before.
-    pub(super) fn missing(&mut self, known: bool, now: Duration) -> bool {
-        let (since, again) = *self.missing.get_or_insert((now, false));
-        self.missing = Some((since, true));
-        let certain = again && (!known || now.saturating_sub(since) >= PROOF);
-        certain && !std::mem::replace(&mut self.absent, true)
+    /// The collection answered 404 at `now`.
+    pub(super) fn missing(&mut self, now: Duration) -> Verdict {
+        let since = *self.since.get_or_insert(now);
+        self.absent |= now.saturating_sub(since) >= PROOF;
+        match () {
+            () if self.absent => Verdict::Absent,
+            () if now > since => Verdict::Missing,
+            () => Verdict::Unclear,
+        }
     }
 
     /// The collection answered.
@@ -38,7 +52,7 @@ impl Presence {
 
     /// Neither there nor not: an error, or no answer.
     pub(super) fn unclear(&mut self) {
-        self.missing = None;
+        self.since = None;
     }
 
     /// The kind is absent.
@@ -56,28 +70,27 @@ mod tests {
     }
 
     #[test]
-    fn one_answer_proves_nothing_and_known_objects_need_time() {
+    fn nobody_waits_for_long_and_nothing_is_concluded_soon() {
         let mut presence = Presence::default();
-        assert!(!presence.missing(false, s(0)) && !presence.is_absent());
-        assert!(presence.missing(false, s(0)) && presence.is_absent());
-        assert!(!presence.missing(false, s(9)), "told once");
+        let told: Vec<_> = [0, 1, 29, 30, 31].map(|at| presence.missing(s(at))).to_vec();
+        use Verdict::{Absent, Missing, Unclear};
+        assert_eq!(told, [Unclear, Missing, Missing, Absent, Absent]);
         presence.served();
         assert!(!presence.is_absent());
-        assert!(!presence.missing(true, s(20)));
-        assert!(!presence.missing(true, s(24)));
-        assert!(presence.missing(true, s(25)));
+        assert_eq!((presence.missing(s(50)), presence.missing(s(79))), (Unclear, Missing));
     }
 
     #[test]
     fn an_error_in_between_starts_anew_and_an_absent_kind_stays_absent() {
         let mut presence = Presence::default();
-        for at in [0, 4] {
-            assert!(!presence.missing(true, s(at)));
+        for at in [0, 20] {
+            presence.missing(s(at));
             presence.unclear();
         }
-        assert!(!presence.missing(true, s(8)));
-        assert!(presence.missing(true, s(13)));
+        assert_eq!((presence.missing(s(40)), presence.missing(s(69))), (Verdict::Unclear, Verdict::Missing));
+        assert_eq!(presence.missing(s(70)), Verdict::Absent);
         presence.unclear();
-        assert!(presence.is_absent() && !presence.missing(true, s(30)) && !presence.missing(true, s(40)));
+        assert!(presence.is_absent());
+        assert_eq!(presence.missing(s(71)), Verdict::Absent);
     }
 }

@@ -21,7 +21,7 @@ use kube::core::{ApiResource, WatchEvent};
 use kube::{Api, Client};
 use tokio::time::{Instant, timeout};
 
-use super::presence::Presence;
+use super::presence::{Presence, Verdict};
 use super::sources::Source;
 use super::{Needs, backoff};
 use crate::api::observed::wire::Raw;
@@ -214,10 +214,12 @@ impl<S: Sink> Watch<'_, S> {
         backoff::pause(self.failures, backoff::jitter()).max(error.retry_after())
     }
 
-    /// The collection does not exist. Once that is certain, neither do its objects.
+    /// The collection does not exist. Nobody waits for it; once that is certain, neither do its objects.
     async fn not_served(&mut self) -> Duration {
         self.forbidden = None;
-        if self.presence.missing(!self.known.is_empty(), self.begun.elapsed()) {
+        let known = self.presence.is_absent();
+        let verdict = self.presence.missing(self.begun.elapsed());
+        if verdict == Verdict::Absent && !known {
             tracing::info!(
                 kind = self.source.kind.as_str(),
                 "the API server does not serve the kind; it is asked for again"
@@ -225,10 +227,12 @@ impl<S: Sink> Watch<'_, S> {
             self.replace(HashMap::new()).await;
             self.failures = 0;
             self.reached(Reach::Absent).await;
-            self.settled().await;
         }
-        let pause = if self.presence.is_absent() { ABSENT } else { backoff::pause(1, 0.5) };
-        pause.mul_f64(0.5 + backoff::jitter())
+        if verdict == Verdict::Unclear {
+            return backoff::pause(1, backoff::jitter());
+        }
+        self.settled().await;
+        ABSENT.mul_f64(0.5 + backoff::jitter())
     }
 
     /// Permission is missing for good: what concerns other kinds goes on. Admission never does without what it needs.

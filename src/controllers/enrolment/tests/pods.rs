@@ -180,3 +180,28 @@ fn a_sandbox_whose_enrolment_ends_during_its_restart_is_put_back_first() {
     assert_eq!(restarts(&bench.converge()), [json!(2)]);
     assert_eq!(bench.hash(Kind::Sandbox, "box"), None);
 }
+
+#[test]
+fn a_driver_that_went_away_a_moment_ago_rolls_nothing_and_pods_of_the_meantime_are_no_drift() {
+    let (mut bench, hash) = bench("repair: evict\n");
+    bench.cluster.spiffe_driver(false);
+    bench.converge();
+    assert_eq!(bench.hash(Kind::StatefulSet, "db"), Some(&*hash), "it may come back: an upgrade of SPIRE");
+    let now = {
+        let workload = bench.cluster.world.workload(Kind::StatefulSet, "team", "db").unwrap();
+        let template = workload.governed_template().unwrap();
+        let snapshot = &bench.cluster.facts.snapshot;
+        crate::admission::inject::needs("team", &workload.identity(), &template, snapshot).config_hash.unwrap()
+    };
+    assert_ne!(now, hash);
+    bench.put(Kind::Pod, pod("db-0", DB, Some(&hash)));
+    bench.put(Kind::Pod, pod("db-1", DB, Some(&now)));
+    bench.converge();
+    assert_eq!((bench.cluster.world.memory.drift(), bench.evicted.len()), ((0, 0), 0));
+    assert_eq!(bench.object(Kind::AgentRuntime, "art")["status"]["configuredPods"], 2);
+
+    bench.cluster.facts.settled = bench.cluster.facts.snapshot.clone();
+    bench.cluster.world.memory.epoch += 1;
+    bench.converge();
+    assert_eq!(bench.hash(Kind::StatefulSet, "db"), Some(&*now), "after five minutes it counts");
+}
