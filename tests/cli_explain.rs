@@ -167,3 +167,129 @@ fn a_cluster_that_is_not_there_is_told_apart() {
         assert!(err.contains("cluster unreachable"), "{err}");
     }
 }
+
+/// The quick start's option 1.
+const OPTION_1: &str = include_str!("../manifests/samples/weather-agent-runtime.yaml");
+
+#[test]
+fn the_quick_starts_agent_runtime_is_valid_and_its_deployment_explained_with_it() {
+    let (exit, out, err) = run(&["validate", "-f", "-"], OPTION_1);
+    assert_eq!(exit, Exit::Ok, "{out}{err}");
+    let told = explained(&[], OPTION_1);
+    assert_eq!((&told["subject"], &told["reason"]), (&"Deployment default/weather-agent".into(), &"Injected".into()));
+}
+
+/// An AgentRuntime of 11 lines and the lines of its fields.
+const RUNTIME: &str = "apiVersion: agent.kagenti.dev/v1alpha1
+kind: AgentRuntime
+metadata:
+  name: runtime
+  namespace: team1
+spec:
+  type: agent
+  targetRef:
+    apiVersion: apps/v1
+    kind: Deployment
+    name: weather
+";
+
+/// AGENT without its own label.
+fn plain() -> String {
+    AGENT.replace("      labels:\n        kagenti.io/type: agent\n", "      labels:\n        app: weather\n")
+}
+
+#[test]
+fn what_is_wrong_with_an_agent_runtime_is_found_with_its_line() {
+    let add = |more: &str| format!("{RUNTIME}{more}");
+    for (runtime, finding) in [
+        (
+            add("  authbridgemode: waypoint\n"),
+            "-:12: warning: UnknownField: spec.authbridgemode: nobody knows this field, and it is dropped; did you mean authBridgeMode?",
+        ),
+        (
+            add("  trace:\n    sampling: {rate: 2}\n"),
+            "-:13: error: InvalidSpec: AgentRuntime team1/runtime: spec.trace.sampling.rate",
+        ),
+        (
+            add("  trace:\n    sampling: {rat: 1}\n"),
+            "-:13: warning: UnknownField: spec.trace.sampling.rat: nobody knows this field, and it is dropped; did you mean rate?",
+        ),
+        (
+            add("  trace:\n    protocol: udp\n"),
+            "-:13: error: InvalidSpec: AgentRuntime team1/runtime: spec.trace.protocol: grpc or http is expected (udp was found)",
+        ),
+        (add("  trace: off\n"), "-:12: error: UnknownField: spec.trace: a mapping is expected"),
+        (add("  identity:\n    spiffe:\n      trustDomain: -bad-\n"), "-:14: error: InvalidSpec: "),
+        (add("  authBridgeMode: lite\n"), "-:12: error: ModeNotAvailable: "),
+        (
+            RUNTIME.replace("type: agent", "type: service"),
+            "-:7: error: InvalidSpec: AgentRuntime team1/runtime: spec.type",
+        ),
+        (RUNTIME.replace("kind: Deployment", "kind: Deploiment"), "-:10: error: UnsupportedTarget: "),
+        (RUNTIME.replace("apps/v1", "extensions/v1beta1"), "error: UnsupportedTarget: "),
+        (RUNTIME.replace("name: weather", "name: \"\""), "-:11: error: InvalidSpec: "),
+        (
+            RUNTIME.replace("name: weather", "name: whether"),
+            "-:11: warning: TargetNotFound: AgentRuntime team1/runtime: Deployment team1/whether is not in the input",
+        ),
+        (
+            RUNTIME.replace("v1alpha1", "v1"),
+            "-:1: error: UnknownField: apiVersion: version v1 does not exist; there is v1alpha1",
+        ),
+    ] {
+        let (exit, out, err) = run(&["validate", "-f", "-"], &format!("{runtime}---\n{}", plain()));
+        assert_eq!(exit, Exit::Findings, "{runtime}{out}{err}");
+        assert!(out.contains(finding), "{finding}\n{out}");
+    }
+}
+
+#[test]
+fn an_agent_runtime_without_its_target_and_two_for_one_are_findings() {
+    let (exit, out, _) = run(&["validate", "-f", "-"], RUNTIME);
+    assert_eq!(exit, Exit::Findings);
+    assert!(out.contains("TargetNotFound"), "{out}");
+    let both = format!("{RUNTIME}---\n{}---\n{}", RUNTIME.replace("name: runtime", "name: another"), plain());
+    let (exit, out, _) = run(&["validate", "-f", "-"], &both);
+    assert_eq!(exit, Exit::Findings);
+    let says = "-:8: error: DuplicateTarget: AgentRuntime team1/runtime: AgentRuntime another points at Deployment team1/weather, too";
+    assert!(out.contains(says) && out.matches("DuplicateTarget").count() == 1, "{out}");
+}
+
+#[test]
+fn a_label_on_the_workload_alone_is_no_finding_when_an_agent_runtime_enrols_it() {
+    let labelled = plain().replace("  namespace: team1\n", "  namespace: team1\n  labels: {kagenti.io/type: agent}\n");
+    let (exit, out, _) = run(&["validate", "-f", "-"], &labelled);
+    assert!(exit == Exit::Findings && out.contains("NoTypeLabel"), "{out}");
+    let (exit, out, _) = run(&["validate", "-f", "-"], &format!("{RUNTIME}---\n{labelled}"));
+    assert_eq!(exit, Exit::Ok, "{out}");
+    let contradicts = labelled.replace("type: agent", "type: tool");
+    let (exit, out, _) = run(&["validate", "-f", "-"], &format!("{RUNTIME}---\n{contradicts}"));
+    assert!(exit == Exit::Findings && out.contains("-:7: warning: LabelConflict"), "{out}");
+}
+
+#[test]
+fn an_agent_runtime_is_the_strongest_layer_and_its_fields_can_be_tried() {
+    let runtime = format!("{RUNTIME}  authBridgeMode: proxy-sidecar\n");
+    let told = explained(&[], &format!("{runtime}---\n{}", plain()));
+    let fields = told["fields"].as_array().unwrap();
+    let mode = fields.iter().find(|field| field["name"] == "mode").unwrap();
+    assert_eq!((&mode["value"], &mode["layer"]), (&"proxy-sidecar".into(), &"AgentRuntime runtime".into()));
+
+    let governed = format!("{RUNTIME}---\n{}", plain());
+    for (input, change, outcome, touches) in [
+        (&governed, "spec.authBridgeMode=waypoint", "skipped (ModeWaypoint)", "fields.mode.value"),
+        (&governed, "spec.type=tool", "skipped (ToolsDisabled)", "outcome"),
+        (&governed, "spec.trace.endpoint=http://collector:4317", "injected (Injected)", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+        (&governed, "spec.identity.spiffe.trustDomain=example.org", "injected (Injected)", "example.org"),
+        (&plain(), "spec.type=agent", "injected (Injected)", "outcome"),
+    ] {
+        let told = explained(&["--spire-driver", "--what-if", change], input);
+        assert_eq!(told["whatIf"]["outcome"], outcome, "{change}: {:#}", told["whatIf"]);
+        let changes = told["whatIf"]["changes"].to_string();
+        assert!(changes.contains(touches), "{change}: {changes}");
+    }
+    let (exit, _, err) = run(&["explain", "-f", "-", "--what-if", "spec.trace.protocol=udp"], &governed);
+    assert!(exit == Exit::Usage && err.contains("grpc or http is expected"), "{err}");
+    let (exit, _, err) = run(&["explain", "-f", "-", "--what-if", "spec.authbridgemode=waypoint"], &governed);
+    assert!(exit == Exit::Usage && err.contains("did you mean spec.authBridgeMode?"), "{err}");
+}

@@ -156,3 +156,99 @@ fn streams_without_workloads_come_out_byte_for_byte() {
         assert_eq!(run(&["uninject", "-f", "-"], input).out, input);
     }
 }
+
+/// The quick start's option 1 and the workload that comes of it.
+const OPTION_1: &str = include_str!("../manifests/samples/weather-agent-runtime.yaml");
+
+fn found<'d>(documents: &'d [Value], kind: &str) -> &'d Value {
+    documents.iter().find(|document| document["kind"] == kind).unwrap_or_else(|| panic!("no {kind}: {documents:?}"))
+}
+
+#[test]
+fn the_quick_starts_agent_runtime_makes_of_its_deployment_what_the_cluster_would() {
+    let ran = run(&["inject", "-f", "-"], OPTION_1);
+    assert_eq!(ran.exit, Exit::Ok, "{}", ran.err);
+    let (before, after) = (documents(OPTION_1), documents(&ran.out));
+    assert_eq!(found(&before, "Service"), found(&after, "Service"));
+    assert_eq!(found(&before, "AgentRuntime"), found(&after, "AgentRuntime"));
+    let deployment = found(&after, "Deployment");
+    let template = &deployment["spec"]["template"];
+    assert_eq!(deployment["metadata"]["labels"]["kagenti.io/type"], "agent");
+    assert_eq!(deployment["metadata"]["labels"]["kagenti.io/managed-by"], "drawbridge");
+    assert_eq!(template["metadata"]["labels"]["kagenti.io/type"], "agent");
+    assert_eq!(template["metadata"]["annotations"]["kagenti.io/config-hash"].as_str().unwrap().len(), 64);
+    let sidecars = template["spec"]["initContainers"].as_array().unwrap();
+    assert!(sidecars.iter().any(|container| container["name"] == "envoy-proxy"), "{template:#}");
+    assert!(ran.err.contains("AgentRuntime default/weather-agent-runtime  enrols (TargetFound)"), "{}", ran.err);
+    assert!(ran.err.contains("  Deployment default/weather-agent\n"), "{}", ran.err);
+
+    let twice = run(&["inject", "-f", "-"], &ran.out);
+    assert_eq!(twice.out, ran.out, "{}", twice.err);
+    let back = run(&["uninject", "-f", "-"], &ran.out);
+    assert_eq!(documents(&back.out), before, "{}", back.err);
+}
+
+fn runtime(name: &str, target: (&str, &str), more: &str) -> String {
+    let (api, kind) = target;
+    format!(
+        "---\napiVersion: agent.kagenti.dev/v1alpha1\nkind: AgentRuntime\nmetadata: {{name: {name}, namespace: team1}}\nspec:\n  type: agent\n  \
+         targetRef: {{apiVersion: {api}, kind: {kind}, name: weather}}\n{more}"
+    )
+}
+
+/// A template without labels of ours.
+const PLAIN: &str = "spec:\n  containers:\n  - name: agent\n    image: agent:1\n";
+
+#[test]
+fn every_kind_that_an_agent_runtime_can_point_at_is_enrolled() {
+    for (api, kind) in [
+        ("apps/v1", "Deployment"),
+        ("apps/v1", "StatefulSet"),
+        ("apps/v1", "DaemonSet"),
+        ("batch/v1", "CronJob"),
+        ("agents.x-k8s.io/v1alpha1", "Sandbox"),
+    ] {
+        let workload = workload(kind, PLAIN)
+            .replace("apps/v1", if kind == "Sandbox" { api } else { "apps/v1" })
+            .replace("  template:", if kind == "Sandbox" { "  podTemplate:" } else { "  template:" });
+        let input = format!("{}{workload}", runtime("weather-runtime", (api, kind), ""));
+        let ran = run(&["inject", "-f", "-"], &input);
+        assert_eq!(ran.exit, Exit::Ok, "{kind}: {}", ran.err);
+        assert!(ran.out.contains("name: envoy-proxy"), "{kind}: {}\n{}", ran.err, ran.out);
+        assert!(ran.err.contains(&format!("{kind} team1/weather  injected (Injected)")), "{kind}: {}", ran.err);
+        assert_eq!(documents(&run(&["uninject", "-f", "-"], &ran.out).out), documents(&input), "{kind}");
+    }
+}
+
+#[test]
+fn what_is_in_the_way_of_an_agent_runtime_is_told_and_nothing_is_invented() {
+    let deployment = workload("Deployment", PLAIN);
+    let to = ("apps/v1", "Deployment");
+    let labelled = deployment.replace("  name: weather\n", "  name: weather\n  labels: {kagenti.io/type: tool}\n");
+    for (input, says, exit) in [
+        (runtime("a", to, ""), "AgentRuntime team1/a  waits (TargetNotFound)", Exit::Ok),
+        (format!("{}{labelled}", runtime("a", to, "")), "AgentRuntime team1/a  waits (LabelConflict)", Exit::Ok),
+        (runtime("a", ("apps/v1", "CronJob"), ""), "AgentRuntime team1/a  denied (UnsupportedTarget)", Exit::Findings),
+    ] {
+        let ran = run(&["inject", "-f", "-"], &input);
+        assert!(ran.err.contains(says), "{}", ran.err);
+        assert_eq!((ran.exit, ran.out), (exit, input), "{says}");
+    }
+    let both = format!("{}{}{deployment}", runtime("b", to, ""), runtime("a", to, ""));
+    let ran = run(&["inject", "-f", "-"], &both);
+    assert!(ran.err.contains("AgentRuntime team1/a  enrols (TargetFound)"), "{}", ran.err);
+    assert!(ran.err.contains("AgentRuntime team1/b  denied (DuplicateTarget)"), "{}", ran.err);
+    assert!(ran.out.contains("name: envoy-proxy"), "one of them enrols all the same");
+}
+
+#[test]
+fn an_agent_runtime_of_a_tool_labels_and_injects_only_where_the_gate_is_on() {
+    let runtime = runtime("a", ("apps/v1", "Deployment"), "").replace("type: agent", "type: tool");
+    let ran = run(&["inject", "-f", "-"], &format!("{runtime}{}", workload("Deployment", PLAIN)));
+    let after = documents(&ran.out);
+    let template = &found(&after, "Deployment")["spec"]["template"];
+    assert_eq!(template["metadata"]["labels"]["kagenti.io/type"], "tool");
+    assert!(template["metadata"]["annotations"]["kagenti.io/config-hash"].is_string(), "as the controller writes it");
+    assert_eq!(template["spec"]["initContainers"], Value::Null);
+    assert!(ran.err.contains("skipped (ToolsDisabled)"), "{}", ran.err);
+}

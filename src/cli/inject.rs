@@ -1,8 +1,11 @@
 //! `drawbridge inject` and `uninject`: any stream of manifests in, the same stream out.
 //!
 //! Promises: documents of other kinds, and those that do not change, come out byte for byte, in their order; a document that changes
-//! keeps the order of its keys and the comments ahead of it. Injecting twice gives the same bytes as once.
+//! keeps the order of its keys and the comments ahead of it. Injecting twice gives the same bytes as once. A workload that an
+//! AgentRuntime of the stream points at comes out as the cluster would make it: with what enrolment writes, and injected.
 //! The report goes to standard error, so that standard output can be piped into `kubectl apply -f -`.
+
+use std::borrow::Cow;
 
 use anyhow::{Context, bail};
 use serde::Serialize;
@@ -10,13 +13,15 @@ use serde_json::Value;
 
 use super::io::{self, Io};
 use super::offline::documents::{self, Document, Input, Piece, Source};
-use super::offline::review;
+use super::offline::runtimes::{self, Fate, Workloads};
 use super::offline::workload::Subject;
 use super::offline::world::{Facts, World};
+use super::offline::{governed, review};
 use super::yaml::{emit, stream};
 use super::{Exit, Format};
 use crate::admission::verdict::{Outcome, Verdict};
 use crate::config::snapshot::Snapshot;
+use crate::domain::reason::{Class, Reason};
 
 /// Arguments of `inject` and `uninject`.
 #[derive(Debug, clap::Args)]
@@ -51,11 +56,11 @@ pub struct Line {
     pub place: String,
     /// Such as `Deployment team1/weather-agent`.
     pub object: String,
-    /// `injected`, `skipped`, `denied` or `uninjected`.
+    /// `injected`, `skipped`, `denied` or `uninjected`; of an AgentRuntime `enrols`, `waits` or `denied`.
     pub outcome: String,
     /// Reason code.
     pub reason: String,
-    /// The reason in words; the whole refusal when there is one.
+    /// The reason in words; the whole refusal when there is one; the workload that an AgentRuntime enrols.
     pub text: String,
     /// What deserves attention.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -72,23 +77,22 @@ pub struct Line {
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let Args { input: Input { filename, namespace }, output, facts } = args;
     let sources = documents::read(&filename, io)?;
+    let all = objects(&sources)?;
     let mut world = World::new(&facts)?;
-    for object in objects(&sources)? {
-        world.observe(&object, &namespace);
-    }
-    let mut made = Vec::new();
-    for object in objects(&sources)? {
-        if let Some(subject) = Subject::of(&object, &namespace)
-            && let Some(account) = review::prepare(&mut world, &subject, &object)?
-        {
-            made.push((subject, account));
-        }
-    }
+    all.iter().for_each(|object| world.observe(object, &namespace));
+    runtimes::namespaces(&all, &namespace).iter().for_each(|name| world.know_namespace(name));
+    let made = made(&mut world, &all, &namespace)?;
     let snapshot = world.snapshot()?;
+    let workloads = Workloads::of(&all, &namespace);
     let mut lines = Vec::new();
     rewrite(&sources, io, |document, object| {
+        if runtimes::is_agent_runtime(object) {
+            lines.push(runtime_line(&runtimes::fate(object, &namespace, &workloads, &snapshot), document));
+            return Ok(None);
+        }
         let Some(subject) = Subject::of(object, &namespace) else { return Ok(None) };
-        let (verdict, changed) = inject(&subject, object, &snapshot)?;
+        let enrolled = governed::enrolled(object, &subject, &snapshot);
+        let (verdict, changed) = inject(&subject, &enrolled, &snapshot)?;
         let accounts = made.iter().filter(|(other, _)| *other == subject);
         lines.push(Line {
             made_by_controller: accounts
@@ -97,11 +101,45 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
                 .collect(),
             ..line(&subject, &verdict, document)
         });
-        Ok(changed)
+        Ok(changed.or_else(|| matches!(enrolled, Cow::Owned(_)).then(|| enrolled.into_owned())))
     })?;
     report(output, &lines, io)?;
     let denied = lines.iter().any(|line| line.outcome == "denied");
     Ok(if denied { Exit::Findings } else { Exit::Ok })
+}
+
+/// The ServiceAccounts that controllers would make, with what they make them for; the world has them from now on.
+fn made(world: &mut World, all: &[Value], namespace: &str) -> anyhow::Result<Vec<(Subject, String)>> {
+    let governors = world.snapshot()?;
+    let mut made = Vec::new();
+    for object in all {
+        let Some(subject) = Subject::of(object, namespace) else { continue };
+        let governed = governed::with_type(object, &subject, &governors);
+        if let Some(account) = review::prepare(world, &subject, &governed)? {
+            made.push((subject, account));
+        }
+    }
+    Ok(made)
+}
+
+/// What becomes of an AgentRuntime: its document comes out as it is.
+fn runtime_line(fate: &Fate, document: &Document<'_>) -> Line {
+    let first = fate.obstacles.first();
+    let reason = first.map_or(Reason::TargetFound, |obstacle| obstacle.reason);
+    let (outcome, text) = match (first, &fate.target) {
+        (Some(obstacle), _) if reason.class() == Class::Denied => ("denied", obstacle.text.clone()),
+        (Some(obstacle), _) => ("waits", obstacle.text.clone()),
+        (None, target) => ("enrols", target.clone().unwrap_or_default()),
+    };
+    Line {
+        place: place(document),
+        object: fate.title.clone(),
+        outcome: outcome.to_owned(),
+        reason: reason.code().to_owned(),
+        text,
+        warnings: fate.obstacles.iter().skip(1).map(|obstacle| obstacle.text.clone()).collect(),
+        made_by_controller: Vec::new(),
+    }
 }
 
 /// Takes out what an earlier injection put in.
@@ -116,26 +154,29 @@ pub fn run_uninject(args: UninjectArgs, io: &mut Io<'_>) -> anyhow::Result<Exit>
         let Some(subject) = Subject::of(object, &namespace) else { return Ok(None) };
         let mut pod = subject.pod(object);
         let operations = crate::admission::inject::uninject(&pod);
-        let place = place(document);
-        let (outcome, text) = if operations.is_empty() {
-            ("skipped", "nothing of ours is in it")
+        json_patch::patch(&mut pod, &operations).with_context(|| format!("{}: cannot be undone", subject.title()))?;
+        let stripped = if operations.is_empty() { object.clone() } else { subject.with_pod(object, &pod) };
+        let released = governed::released(&stripped, &subject).into_owned();
+        let nothing = released == *object;
+        let (outcome, reason, text) = if nothing {
+            ("skipped", "NothingToRemove", "nothing of ours is in it")
         } else {
-            ("uninjected", "the parts that the status annotation names were taken out")
+            (
+                "uninjected",
+                "Removed",
+                "what the status annotation names, and what an AgentRuntime's enrolment wrote, was taken out",
+            )
         };
         lines.push(Line {
-            place,
+            place: place(document),
             object: subject.title(),
             outcome: outcome.to_owned(),
-            reason: if operations.is_empty() { "NothingToRemove" } else { "Removed" }.to_owned(),
+            reason: reason.to_owned(),
             text: text.to_owned(),
             warnings: Vec::new(),
             made_by_controller: Vec::new(),
         });
-        if operations.is_empty() {
-            return Ok(None);
-        }
-        json_patch::patch(&mut pod, &operations).with_context(|| format!("{}: cannot be undone", subject.title()))?;
-        Ok(Some(subject.with_pod(object, &pod)))
+        Ok((!nothing).then_some(released))
     })?;
     report(output, &lines, io)?;
     Ok(Exit::Ok)
@@ -269,7 +310,7 @@ fn report(format: Format, lines: &[Line], io: &mut Io<'_>) -> anyhow::Result<()>
     io::print(format, &lines, io.err, |err| {
         for line in lines {
             writeln!(err, "{}  {}  {} ({})", line.place, line.object, line.outcome, line.reason)?;
-            if line.outcome == "denied" {
+            if ["denied", "waits", "enrols"].contains(&line.outcome.as_str()) {
                 writeln!(err, "  {}", line.text)?;
             }
             for made in &line.made_by_controller {

@@ -184,6 +184,15 @@ pub fn owner(pod: &Value, jobs: &HashMap<&str, &Value>) -> Workload {
     }
 }
 
+/// What makes Pods for something else that makes Pods: the ReplicaSets of a Deployment, the Jobs of a CronJob. A Pod belongs to whatever
+/// controls it.
+#[must_use]
+pub fn belongs_to_another(object: &Value) -> bool {
+    let is_pod = text(object, "/kind") == WorkloadKind::Pod.as_str();
+    controller(object)
+        .is_some_and(|owner| is_pod || WorkloadKind::from_group_kind(group(owner), text(owner, "/kind")).is_some())
+}
+
 /// The API group of an object or owner reference, empty for core.
 fn group(object: &Value) -> &str {
     text(object, "/apiVersion").split_once('/').map_or("", |(group, _)| group)

@@ -3,14 +3,17 @@
 //! In: files and folders. Out: findings with file and line. The engine's own answers, the configuration files' own checks, and keys that
 //! are nearly ours; nothing is judged here by a second set of rules.
 
+mod runtime;
+
 use serde::Serialize;
 use serde_json::Value;
 
 use super::io::{self, Io, Tone};
 use super::offline::documents::{self, Document, Input, Piece, Source};
-use super::offline::review;
+use super::offline::runtimes::{self, Workloads};
 use super::offline::workload::{Subject, template_path};
 use super::offline::world::{Facts, World};
+use super::offline::{governed, review};
 use super::reference::keys::{self as known, Carrier};
 use super::render::platform::{KEY_GATES, KEY_PLATFORM};
 use super::yaml::tree::{Key, Node};
@@ -95,9 +98,16 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             world.observe(&value, &namespace);
         }
     }
+    let all: Vec<Value> =
+        documents.iter().flat_map(|document| documents::objects(&document.node)).map(Node::to_json).collect();
+    runtimes::namespaces(&all, &namespace).iter().for_each(|name| world.know_namespace(name));
+    let workloads = Workloads::of(&all, &namespace);
     for document in &documents {
         for node in documents::objects(&document.node) {
             check_keys(document, node, &mut findings);
+            if runtimes::is_agent_runtime(&node.to_json()) {
+                runtime::check(document, node, &namespace, (&workloads, &world.snapshot()?), &mut findings)?;
+            }
             check_workload(document, node, &namespace, (&mut world, &mut findings))?;
         }
     }
@@ -239,8 +249,9 @@ fn check_workload(
 ) -> anyhow::Result<()> {
     let object = node.to_json();
     let Some(subject) = Subject::of(&object, namespace) else { return Ok(()) };
+    let governed = governed::with_type(&object, &subject, &world.snapshot()?).into_owned();
     let path = template_path(subject.workload.kind);
-    if subject.workload.kind != WorkloadKind::Pod {
+    if subject.workload.kind != WorkloadKind::Pod && governed == object {
         let own = node.at(&["metadata", "labels", keys::LABEL_TYPE]);
         let pods = node.at(path).and_then(|template| template.at(&["metadata", "labels", keys::LABEL_TYPE]));
         if let (Some(label), None) = (own, pods) {
@@ -253,9 +264,9 @@ fn check_workload(
             findings.add(document, label.line, Severity::Warning, ("NoTypeLabel", text));
         }
     }
-    review::prepare(world, &subject, &object)?;
+    review::prepare(world, &subject, &governed)?;
     let snapshot: Snapshot = world.snapshot()?;
-    let verdict = review::evaluate(&subject, &subject.pod(&object), &snapshot)?;
+    let verdict = review::evaluate(&subject, &subject.pod(&governed), &snapshot)?;
     if let Outcome::Deny(denial) = &verdict.outcome {
         let template = node.at(path).unwrap_or(node);
         let line = denial.field.as_deref().and_then(|field| field_line(template, field)).unwrap_or(node.line);

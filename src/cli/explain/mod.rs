@@ -36,7 +36,7 @@ pub struct Args {
     /// Namespace; default is that of the context, and `default` for manifests.
     #[arg(short, long)]
     pub namespace: Option<String>,
-    /// Show what would change with this label, annotation, gate or platform key; can be repeated.
+    /// Show what would change with this label, annotation, gate, platform key or field of the AgentRuntime; can be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     pub what_if: Vec<String>,
     /// Output format.

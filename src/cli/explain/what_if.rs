@@ -1,7 +1,8 @@
 //! `--what-if KEY=VALUE`: one change to the workload or the configuration, and the difference it makes.
 //!
-//! A key says by itself what it is: a known label or annotation, a feature gate, a key of the platform file. For anything else
-//! the prefixes `label:`, `annotation:`, `gate:`, `platform:` and `namespace:` (a label of the namespace) say it. An empty value removes a label or annotation.
+//! A key says by itself what it is: a known label or annotation, a feature gate, a key of the platform file, a field of an AgentRuntime
+//! (`spec.authBridgeMode`). For anything else the prefixes `label:`, `annotation:`, `gate:`, `platform:` and `namespace:` (a label of the
+//! namespace) say it. An empty value removes a label, an annotation or a field.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,18 @@ enum Target {
     NamespaceLabel,
     Gate,
     Platform,
+    AgentRuntime,
 }
+
+/// The fields of an AgentRuntime that can be tried.
+const FIELDS: &[&str] = &[
+    "spec.type",
+    "spec.authBridgeMode",
+    "spec.identity.spiffe.trustDomain",
+    "spec.trace.endpoint",
+    "spec.trace.protocol",
+    "spec.trace.sampling.rate",
+];
 
 const PREFIXES: &[(&str, Target)] = &[
     ("label:", Target::Label),
@@ -68,6 +80,12 @@ impl Change {
             }
             Target::Gate => World::set(&mut world.gates, &self.key, scalar()),
             Target::Platform => World::set(&mut world.platform, &self.key, scalar()),
+            Target::AgentRuntime => {
+                let subject = Subject::of(object, namespace).context("not a Pod and nothing that makes Pods")?;
+                world
+                    .set_agent_runtime(&subject, &self.key, scalar())
+                    .with_context(|| format!("--what-if {}", self.key))
+            }
         }
     }
 
@@ -108,12 +126,16 @@ fn target(key: &str) -> anyhow::Result<Target> {
     if platform_key(key).is_some() {
         return Ok(Target::Platform);
     }
+    if FIELDS.contains(&key) {
+        return Ok(Target::AgentRuntime);
+    }
     let known = ROWS.iter().map(|row| row.key).chain(gates).chain(KEYS.iter().map(|key| key.path));
+    let known = known.chain(FIELDS.iter().copied());
     let hint = nearest(key, known).map_or_else(
         || "say what it is with label:, annotation:, namespace:, gate: or platform:".to_owned(),
         |near| format!("did you mean {near}?"),
     );
-    bail!("--what-if {key}: not a known label, annotation, gate or platform key; {hint}")
+    bail!("--what-if {key}: not a known label, annotation, gate, platform key or field of an AgentRuntime; {hint}")
 }
 
 /// What a change would change.

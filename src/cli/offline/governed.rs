@@ -1,13 +1,15 @@
 //! A workload as its AgentRuntime makes it: what the enrolment controller applies, without a cluster.
 //!
-//! In: a workload, and a snapshot that knows the AgentRuntimes. Out: the workload with the type of the AgentRuntime that governs it as a label
-//! of itself and of its Pod template. What nothing governs comes out as it is.
+//! In: a workload, and a snapshot that knows the AgentRuntimes. Out: the workload with what enrolment writes on it: the type as a label of
+//! itself and of its Pod template, the marker, and the configuration hash of that template. What nothing governs comes out as it is, and so
+//! does what the controller would leave alone: a type label that somebody else wrote, and Pods that would be refused.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
 use super::workload::{Subject, template_path};
+use crate::admission::inject;
 use crate::config::agent_runtime::Governor;
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
@@ -18,22 +20,104 @@ pub fn governor<'s>(subject: &Subject, snapshot: &'s Snapshot) -> Option<&'s Gov
     snapshot.namespace(&subject.namespace)?.governors.winner(subject.workload.kind, &subject.workload.name)
 }
 
-/// The workload with the label of the AgentRuntime that governs it.
+/// The type that an AgentRuntime gives the workload, when no label of its own says another one.
+fn agent_type(object: &Value, subject: &Subject, snapshot: &Snapshot) -> Option<&'static str> {
+    let wanted = governor(subject, snapshot)?.says.agent_type?.as_str();
+    conflict(object, subject, snapshot).is_none().then_some(wanted)
+}
+
+/// A type label of the workload or its Pod template that contradicts the AgentRuntime, in words.
+#[must_use]
+pub fn conflict(object: &Value, subject: &Subject, snapshot: &Snapshot) -> Option<String> {
+    let governor = governor(subject, snapshot)?;
+    let wanted = governor.says.agent_type?.as_str();
+    let places = [(Some(object), "label"), (subject.template(object), "label of the Pod template")];
+    places.into_iter().find_map(|(place, called)| {
+        let found = place?.pointer("/metadata/labels")?.get(keys::LABEL_TYPE)?.as_str().filter(|found| *found != wanted)?;
+        Some(format!(
+            "{} carries {called} {}={found}, and AgentRuntime {} says type {wanted}: take the label out of the workload, or change \
+             spec.type to {found}",
+            subject.title(),
+            keys::LABEL_TYPE,
+            governor.name
+        ))
+    })
+}
+
+/// The workload with the label of the AgentRuntime that governs it, and nothing else of what enrolment writes.
 #[must_use]
 pub fn with_type<'v>(object: &'v Value, subject: &Subject, snapshot: &Snapshot) -> Cow<'v, Value> {
-    let Some(agent_type) = governor(subject, snapshot).and_then(|governor| governor.says.agent_type) else {
-        return Cow::Borrowed(object);
-    };
+    let Some(agent_type) = agent_type(object, subject, snapshot) else { return Cow::Borrowed(object) };
     let mut changed = object.clone();
-    for path in [&[][..], template_path(subject.workload.kind)] {
-        let mut place = &mut changed;
-        for step in path.iter().chain(&["metadata", "labels"]) {
-            if place.get(*step).is_none_or(Value::is_null) {
-                place[*step] = Value::Object(Map::new());
-            }
-            place = &mut place[*step];
-        }
-        place[keys::LABEL_TYPE] = json!(agent_type.as_str());
+    mark(&mut changed, &["metadata", "labels"], (keys::LABEL_TYPE, agent_type));
+    let labels: Vec<&str> =
+        template_path(subject.workload.kind).iter().chain(&["metadata", "labels"]).copied().collect();
+    mark(&mut changed, &labels, (keys::LABEL_TYPE, agent_type));
+    Cow::Owned(changed)
+}
+
+/// The workload with everything that enrolment writes on it.
+#[must_use]
+pub fn enrolled<'v>(object: &'v Value, subject: &Subject, snapshot: &Snapshot) -> Cow<'v, Value> {
+    let Cow::Owned(mut changed) = with_type(object, subject, snapshot) else { return Cow::Borrowed(object) };
+    let template = subject.template(&changed).cloned().unwrap_or_default();
+    let needs = inject::needs(&subject.namespace, &subject.workload, &template, snapshot);
+    if needs.refused.is_some() {
+        return Cow::Borrowed(object);
+    }
+    let marker = object.pointer("/metadata/labels").and_then(|labels| labels.get(keys::LABEL_MANAGED_BY));
+    if marker.is_none() {
+        mark(&mut changed, &["metadata", "labels"], (keys::LABEL_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE));
+    }
+    let hash = needs.config_hash.unwrap_or_else(|| keys::HASH_OF_NOTHING.to_owned());
+    let path = template_path(subject.workload.kind).iter().chain(&["metadata", "annotations"]);
+    mark(&mut changed, &path.copied().collect::<Vec<_>>(), (keys::ANNOTATION_CONFIG_HASH, &hash));
+    Cow::Owned(changed)
+}
+
+/// The workload without what [`enrolled`] wrote on it; it is told by the marker, which people do not write.
+#[must_use]
+pub fn released<'v>(object: &'v Value, subject: &Subject) -> Cow<'v, Value> {
+    let marker = object.pointer("/metadata/labels").and_then(|labels| labels.get(keys::LABEL_MANAGED_BY));
+    if marker.and_then(Value::as_str) != Some(keys::MANAGED_BY_DRAWBRIDGE) {
+        return Cow::Borrowed(object);
+    }
+    let mut changed = object.clone();
+    let template = template_path(subject.workload.kind);
+    for (path, map, key) in [
+        (&[][..], "labels", keys::LABEL_MANAGED_BY),
+        (&[][..], "labels", keys::LABEL_TYPE),
+        (template, "labels", keys::LABEL_TYPE),
+        (template, "annotations", keys::ANNOTATION_CONFIG_HASH),
+    ] {
+        unmark(&mut changed, path, map, key);
     }
     Cow::Owned(changed)
+}
+
+/// Takes an entry out of a map of an object's metadata; what is empty then goes, too.
+fn unmark(object: &mut Value, path: &[&str], map: &str, key: &str) {
+    let Some(place) = path.iter().try_fold(object, |place, step| place.get_mut(*step)) else { return };
+    let Some(metadata) = place.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let Some(entries) = metadata.get_mut(map).and_then(Value::as_object_mut) else { return };
+    if entries.remove(key).is_some() && entries.is_empty() {
+        metadata.remove(map);
+    }
+    if metadata.is_empty()
+        && let Some(place) = place.as_object_mut()
+    {
+        place.remove("metadata");
+    }
+}
+
+/// Sets an entry of a map, which is made when it is not there.
+fn mark(object: &mut Value, path: &[&str], (key, value): (&str, &str)) {
+    let mut place = object;
+    for step in path {
+        if place.get(*step).is_none_or(Value::is_null) {
+            place[*step] = Value::Object(Map::new());
+        }
+        place = &mut place[*step];
+    }
+    place[key] = json!(value);
 }

@@ -12,6 +12,7 @@
 pub mod documents;
 pub mod governed;
 pub mod review;
+pub mod runtimes;
 pub mod workload;
 pub mod world;
 

@@ -8,7 +8,9 @@ use super::world::World;
 use crate::admission::explanation::Explanation;
 use crate::admission::inject;
 use crate::admission::verdict::Verdict;
+use crate::api::agent_kagenti_dev;
 use crate::api::review::{GroupVersionKind, Operation, Phase, Request};
+use crate::cli::survey::AGENT_RUNTIME;
 use crate::config::snapshot::Snapshot;
 use crate::domain::workload::WorkloadKind;
 
@@ -46,6 +48,31 @@ pub fn evaluate(subject: &Subject, pod: &Value, snapshot: &Snapshot) -> anyhow::
 /// When the Pod cannot be written as JSON.
 pub fn explain(subject: &Subject, pod: &Value, snapshot: &Snapshot) -> anyhow::Result<(Verdict, Explanation)> {
     with_request(subject, pod, |request| crate::admission::explain(request, snapshot))
+}
+
+/// What the validating webhook would answer for an AgentRuntime that is created.
+///
+/// # Errors
+/// When the object cannot be written as JSON.
+pub fn agent_runtime(object: &Value, namespace: &str, snapshot: &Snapshot) -> anyhow::Result<Verdict> {
+    let raw = serde_json::value::to_raw_value(object).context("the AgentRuntime cannot be written as JSON")?;
+    let request = Request {
+        phase: Phase::Validate,
+        uid: OFFLINE_UID.into(),
+        kind: GroupVersionKind {
+            group: agent_kagenti_dev::GROUP.into(),
+            version: "v1alpha1".into(),
+            kind: AGENT_RUNTIME.into(),
+        },
+        sub_resource: None,
+        name: object.pointer("/metadata/name").and_then(Value::as_str).map(Into::into),
+        namespace: Some(namespace.into()),
+        operation: Operation::Create,
+        dry_run: Some(true),
+        object: Some((&*raw).into()),
+        old_object: None,
+    };
+    Ok(crate::admission::evaluate(&request, snapshot))
 }
 
 fn with_request<T>(subject: &Subject, pod: &Value, call: impl FnOnce(&Request<'_>) -> T) -> anyhow::Result<T> {

@@ -7,11 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::workload::{OFFLINE_UID, next_job};
+use super::workload::{OFFLINE_UID, Subject, next_job};
 use crate::cli::render::platform;
-use crate::config::defaults;
+use crate::cli::survey::{annotation, label};
+use crate::config::agent_runtime::Governors;
+use crate::config::content::digest;
 use crate::config::gates::Gates;
 use crate::config::inputs::{AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
 use crate::config::schema::Platform;
@@ -75,6 +77,7 @@ pub struct World {
     operator_namespace: String,
     namespaces: BTreeMap<String, NamespaceInputs>,
     made: BTreeSet<(String, String)>,
+    agent_runtimes: BTreeMap<(String, String), Value>,
 }
 
 impl World {
@@ -104,6 +107,7 @@ impl World {
             operator_namespace: facts.operator_namespace.clone(),
             namespaces: BTreeMap::new(),
             made: BTreeSet::new(),
+            agent_runtimes: BTreeMap::new(),
         })
     }
 
@@ -128,13 +132,57 @@ impl World {
                 let owner = if ours { Ownership::Ours } else { Ownership::Foreign };
                 self.namespace(&place).service_accounts.insert(name.into(), owner);
             }
-            (AGENT_RUNTIME, "AgentRuntime") => {
-                let says = Arc::new(AgentRuntimeInput::of_object(object));
-                self.namespace(&place).agent_runtimes.insert(name.into(), says);
-            }
+            (AGENT_RUNTIME, "AgentRuntime") => self.agent_runtime(object, &name, &place),
             ("storage.k8s.io/v1", "CSIDriver") if name == keys::CSI_DRIVER_SPIFFE => self.spiffe_driver = true,
             _ => {}
         }
+    }
+
+    fn agent_runtime(&mut self, object: &Value, name: &str, place: &str) {
+        let says = Arc::new(AgentRuntimeInput::of_object(object));
+        self.namespace(place).agent_runtimes.insert(name.into(), says);
+        self.agent_runtimes.insert((place.to_owned(), name.to_owned()), object.clone());
+    }
+
+    /// Sets a field of the AgentRuntime that governs a workload, by its path from the object; a workload without one gets one. An empty
+    /// value takes the field out.
+    ///
+    /// # Errors
+    /// When the field cannot have that value.
+    pub fn set_agent_runtime(&mut self, subject: &Subject, path: &str, value: Value) -> anyhow::Result<()> {
+        let kind = subject.workload.kind;
+        let inputs = &self.namespace(&subject.namespace).agent_runtimes;
+        let name = Governors::of(inputs).winner(kind, &subject.workload.name).map(|governor| governor.name.to_string());
+        let name = name.unwrap_or_else(|| "what-if".to_owned());
+        let made = || {
+            json!({
+                "metadata": {"name": name, "namespace": subject.namespace},
+                "spec": {"type": "agent", "targetRef": {
+                    "apiVersion": kind.api_version(), "kind": kind.as_str(), "name": subject.workload.name}},
+            })
+        };
+        let known = self.agent_runtimes.get(&(subject.namespace.clone(), name.clone()));
+        let mut object = known.cloned().unwrap_or_else(made);
+        let steps: Vec<&str> = path.split('.').collect();
+        let mut place = &mut object;
+        for step in &steps[..steps.len().saturating_sub(1)] {
+            if place.get(*step).is_none_or(Value::is_null) {
+                place[*step] = json!({});
+            }
+            place = &mut place[*step];
+        }
+        if let (Some(members), Some(last)) = (place.as_object_mut(), steps.last()) {
+            if value == json!("") {
+                drop(members.remove(*last))
+            } else {
+                drop(members.insert((*last).to_owned(), value))
+            }
+        }
+        if let Some(fault) = AgentRuntimeInput::of_object(&object).faults.first() {
+            bail!("{}: {} ({} was given)", fault.field, fault.message, fault.seen);
+        }
+        self.agent_runtime(&object, &name, &subject.namespace);
+        Ok(())
     }
 
     fn config_map(&mut self, object: &Value, name: &str, place: &str) {
@@ -155,10 +203,10 @@ impl World {
         }
         let is_defaults =
             object.pointer("/metadata/labels/kagenti.io~1defaults").and_then(Value::as_str) == Some("true");
+        let ours = label(object, keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE);
+        let kept = ours && annotation(object, keys::ANNOTATION_CONTENT_DIGEST) == Some(&*digest(&data));
         if is_defaults || keys::WATCHED_CONFIG_MAPS.contains(&name) {
-            self.namespace(place)
-                .config_maps
-                .insert(name.to_owned(), ConfigMapInput { is_defaults, kept: false, data });
+            self.namespace(place).config_maps.insert(name.to_owned(), ConfigMapInput { is_defaults, kept, data });
         }
     }
 
@@ -225,9 +273,9 @@ impl World {
     /// When the platform file has a fault.
     pub fn platform(&self) -> anyhow::Result<Platform> {
         let parsed = Platform::parse(&self.platform.text, &self.platform.name)?;
-        let template =
-            self.namespaces.get(&self.operator_namespace).and_then(|own| own.config_maps.get(keys::CONFIG_MAP_RUNTIME));
-        Ok(parsed.with_runtime_template(template, None))
+        let nothing = BTreeMap::new();
+        let own = self.namespaces.get(&self.operator_namespace).map_or(&nothing, |own| &own.config_maps);
+        Ok(parsed.with_templates(own, None))
     }
 
     /// What a replica that had seen all this would decide from. ConfigMaps that controllers make in an agent namespace are
@@ -238,20 +286,10 @@ impl World {
     pub fn snapshot(&self) -> anyhow::Result<Snapshot> {
         let platform = self.platform()?;
         let (gates, _) = Gates::parse(&self.gates.text, &self.gates.name)?;
-        let templates = self.namespaces.get(&self.operator_namespace);
-        let namespaces = self.namespaces.iter().map(|(name, inputs)| {
-            let mut inputs = inputs.clone();
-            for config_map in keys::NAMESPACE_CONFIG_MAPS {
-                let made = templates.and_then(|own| own.config_maps.get(config_map).cloned()).or_else(|| {
-                    let data = defaults::config_map_data(config_map, &platform)?;
-                    Some(ConfigMapInput { data, ..ConfigMapInput::default() })
-                });
-                if let Some(made) = made {
-                    inputs.config_maps.entry(config_map.to_owned()).or_insert(made);
-                }
-            }
-            (Arc::from(name.as_str()), Arc::new(namespace_view(&platform, name, &inputs, None)))
-        });
+        let namespaces = self
+            .namespaces
+            .iter()
+            .map(|(name, inputs)| (Arc::from(name.as_str()), Arc::new(namespace_view(&platform, name, inputs, None))));
         let view = ClusterView {
             operator_namespace: self.operator_namespace.as_str().into(),
             server_version: self.server_version,

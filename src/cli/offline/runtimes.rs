@@ -1,0 +1,123 @@
+//! What becomes of the AgentRuntimes of a stream of manifests.
+//!
+//! In: an AgentRuntime, the workloads of the stream, and a snapshot that knows all AgentRuntimes of the stream. Out: whether it enrols its
+//! target, or what is in the way, with the field it is about. The reading and the winner are those of the controllers.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::governed;
+use super::workload::Subject;
+use crate::cli::survey::{AGENT_RUNTIME, text};
+use crate::config::inputs::{AgentRuntimeInput, Target};
+use crate::config::snapshot::Snapshot;
+use crate::domain::reason::Reason;
+use crate::domain::workload::{Workload, WorkloadKind};
+
+/// The workloads of a stream.
+#[derive(Debug, Clone, Default)]
+pub struct Workloads(Vec<(Subject, Value)>);
+
+/// Something in the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// Why.
+    pub reason: Reason,
+    /// Path of the field it is about.
+    pub field: &'static str,
+    /// What, and what to do.
+    pub text: String,
+}
+
+/// What becomes of one AgentRuntime.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fate {
+    /// Such as `AgentRuntime team1/weather`.
+    pub title: String,
+    /// Such as `Deployment team1/weather`; `None` when it names nothing that can be enrolled.
+    pub target: Option<String>,
+    /// What is in the way; it enrols its target when there is nothing.
+    pub obstacles: Vec<Obstacle>,
+}
+
+impl Workloads {
+    /// The workloads among some objects.
+    pub fn of<'v>(objects: impl IntoIterator<Item = &'v Value>, namespace: &str) -> Self {
+        let subjects = objects.into_iter().filter_map(|object| Some((Subject::of(object, namespace)?, object.clone())));
+        Self(subjects.collect())
+    }
+
+    fn find(&self, namespace: &str, workload: &Workload) -> Option<&(Subject, Value)> {
+        self.0.iter().find(|(subject, _)| subject.namespace == namespace && subject.workload == *workload)
+    }
+}
+
+/// Whether an object is an AgentRuntime.
+#[must_use]
+pub fn is_agent_runtime(object: &Value) -> bool {
+    text(object, "/kind") == AGENT_RUNTIME
+        && text(object, "/apiVersion").starts_with(crate::api::agent_kagenti_dev::GROUP)
+}
+
+/// What becomes of an AgentRuntime.
+#[must_use]
+pub fn fate(object: &Value, namespace: &str, workloads: &Workloads, snapshot: &Snapshot) -> Fate {
+    let place = Some(text(object, "/metadata/namespace")).filter(|place| !place.is_empty()).unwrap_or(namespace);
+    let name = text(object, "/metadata/name");
+    let says = AgentRuntimeInput::of_object(object);
+    let mut obstacles: Vec<Obstacle> = says
+        .faults
+        .iter()
+        .map(|fault| Obstacle {
+            reason: fault.reason,
+            field: fault.field,
+            text: format!("{}: {} ({} was found)", fault.field, fault.message, fault.seen),
+        })
+        .collect();
+    let workload = says.target.as_ref().map(|Target { kind, name }| Workload { kind: *kind, name: name.to_string() });
+    if let Some(workload) = &workload {
+        let more = of_target((place, name), workload, workloads, snapshot);
+        obstacles.extend(more);
+    }
+    let target = workload.map(|Workload { kind, name }| format!("{} {place}/{name}", WorkloadKind::as_str(kind)));
+    Fate { title: format!("{AGENT_RUNTIME} {place}/{name}"), target, obstacles }
+}
+
+fn of_target(
+    (place, name): (&str, &str),
+    workload: &Workload,
+    workloads: &Workloads,
+    snapshot: &Snapshot,
+) -> Option<Obstacle> {
+    let governor = snapshot.namespace(place).and_then(|view| view.governors.winner(workload.kind, &workload.name));
+    let title = format!("{} {place}/{}", workload.kind.as_str(), workload.name);
+    if let Some(other) = governor.filter(|governor| *governor.name != *name) {
+        let text = format!(
+            "AgentRuntime {} points at {title}, too, and governs it; the oldest one does, and of those not stored yet the first by name: \
+             keep one of them",
+            other.name
+        );
+        return Some(Obstacle { reason: Reason::DuplicateTarget, field: "spec.targetRef", text });
+    }
+    let Some((subject, object)) = workloads.find(place, workload) else {
+        let text = format!("{title} is not in the input: give its manifest as well, or check kind, name and namespace");
+        return Some(Obstacle { reason: Reason::TargetNotFound, field: "spec.targetRef.name", text });
+    };
+    let text = governed::conflict(object, subject, snapshot)?;
+    Some(Obstacle { reason: Reason::LabelConflict, field: "spec.type", text })
+}
+
+/// The namespaces of AgentRuntimes and workloads, so that the world knows them.
+#[must_use]
+pub fn namespaces(objects: &[Value], namespace: &str) -> BTreeSet<String> {
+    let of = |object: &Value| match text(object, "/metadata/namespace") {
+        "" => namespace.to_owned(),
+        own => own.to_owned(),
+    };
+    objects
+        .iter()
+        .filter(|object| is_agent_runtime(object) || Subject::of(object, namespace).is_some())
+        .map(of)
+        .collect()
+}

@@ -1,0 +1,114 @@
+//! What `validate` says about an AgentRuntime: its fields beside the schema, and what becomes of it in this stream.
+//!
+//! Fields that nobody knows are found with the schema of our CustomResourceDefinition, for their lines; the rest is the validating webhook's own
+//! answer, and what the controllers would find.
+
+use serde_json::Value;
+
+use super::{Findings, Severity, field_line};
+use crate::admission::verdict::Outcome;
+use crate::api::agent_kagenti_dev;
+use crate::cli::offline::documents::Document;
+use crate::cli::offline::review;
+use crate::cli::offline::runtimes::{self, Workloads};
+use crate::cli::survey::text;
+use crate::cli::yaml::tree::Node;
+use crate::config::schema::nearest;
+use crate::config::snapshot::Snapshot;
+use crate::domain::reason::{Class, Reason};
+
+/// Judges one AgentRuntime.
+pub(super) fn check(
+    document: &Document<'_>,
+    node: &Node,
+    namespace: &str,
+    (workloads, snapshot): (&Workloads, &Snapshot),
+    findings: &mut Findings,
+) -> anyhow::Result<()> {
+    let object = node.to_json();
+    for (line, severity, text) in unknown(node, &object) {
+        findings.add(document, line, severity, (Reason::UnknownField.code(), text));
+    }
+    let fate = runtimes::fate(&object, namespace, workloads, snapshot);
+    for obstacle in &fate.obstacles {
+        let refused = obstacle.reason.class() == Class::Denied;
+        let severity = if refused { Severity::Error } else { Severity::Warning };
+        let line = field_line(node, obstacle.field).unwrap_or(node.line);
+        let text = format!("{}: {}", fate.title, obstacle.text);
+        findings.add(document, line, severity, (obstacle.reason.code(), text));
+    }
+    let place = text(&object, "/metadata/namespace");
+    let place = if place.is_empty() { namespace } else { place };
+    let verdict = review::agent_runtime(&object, place, snapshot)?;
+    // Unknown fields stand above, with their lines, and so does whatever is refused for a field.
+    for warning in verdict.warnings.iter().filter(|warning| warning.reason != Reason::UnknownField) {
+        let text = format!("{}: {}", fate.title, warning.text);
+        findings.add(document, node.line, Severity::Warning, (warning.reason.code(), text));
+    }
+    if let Outcome::Deny(denial) = &verdict.outcome
+        && fate.obstacles.iter().all(|obstacle| obstacle.reason != denial.reason)
+    {
+        let line = denial.field.as_deref().and_then(|field| field_line(node, field)).unwrap_or(node.line);
+        findings.add(document, line, Severity::Error, (denial.reason.code(), format!("{}: {denial}", fate.title)));
+    }
+    Ok(())
+}
+
+type Faults = Vec<(u64, Severity, String)>;
+
+/// Members that no version of the schema has, and values of another shape than it wants.
+fn unknown(node: &Node, object: &Value) -> Faults {
+    let served = text(object, "/apiVersion").rsplit('/').next().unwrap_or_default().to_owned();
+    let mut faults = Vec::new();
+    for definition in agent_kagenti_dev::crds() {
+        if definition.spec.names.kind != text(object, "/kind") {
+            continue;
+        }
+        match definition.spec.versions.iter().find(|version| version.name == served) {
+            Some(version) => {
+                let schema = serde_json::to_value(&version.schema).unwrap_or_default();
+                below("", node, &schema["openAPIV3Schema"], &mut faults);
+            }
+            None => {
+                let known: Vec<&str> = definition.spec.versions.iter().map(|version| version.name.as_str()).collect();
+                let text = format!("apiVersion: version {served} does not exist; there is {}", known.join(", "));
+                faults.push((node.line, Severity::Error, text));
+            }
+        }
+    }
+    faults
+}
+
+/// Members that the API server knows without a schema.
+const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+fn below(path: &str, node: &Node, schema: &Value, faults: &mut Faults) {
+    let Some(members) = schema["properties"].as_object() else { return };
+    let value = node.to_json();
+    if !value.is_object() {
+        if !value.is_null() {
+            faults.push((node.line, Severity::Error, format!("{path}: a mapping is expected")));
+        }
+        return;
+    }
+    for (key, child) in node.entries() {
+        let place = if path.is_empty() { key.text.clone() } else { format!("{path}.{}", key.text) };
+        if path.is_empty() && (OF_EVERY_OBJECT.contains(&key.text.as_str()) || key.text == "status") {
+            continue;
+        }
+        match members.get(&key.text) {
+            Some(member) => below(&place, child, member, faults),
+            None => {
+                let hint = nearest(&key.text, members.keys().map(String::as_str)).map_or_else(
+                    || format!("there are {}", members.keys().cloned().collect::<Vec<_>>().join(", ")),
+                    |near| format!("did you mean {near}?"),
+                );
+                faults.push((
+                    key.line,
+                    Severity::Warning,
+                    format!("{place}: nobody knows this field, and it is dropped; {hint}"),
+                ));
+            }
+        }
+    }
+}
