@@ -56,12 +56,12 @@ pub const ALERTS: &[Alert] = &[
     },
     Alert {
         name: "DrawbridgeAdviceLost",
-        expression: || happened(&fail_open(keys::WEBHOOK_EXPLAIN)),
+        expression: || happened(&fail_open(&format!("{}|{}", keys::WEBHOOK_EXPLAIN, keys::WEBHOOK_AGENT_RUNTIME))),
         lasting: "0s",
         severity: Severity::Warning,
         summary: "The API server went on without the advice of Drawbridge's webhook {{ $labels.name }}",
-        remedy: "Nothing ran unprotected; people who applied workloads were not told what becomes of them. Look at the webhook's \
-                 replicas and at drawbridge doctor.",
+        remedy: "Nothing ran unprotected; people who applied workloads or AgentRuntimes were not told what becomes of them, and \
+                 conditions tell instead. Look at the webhook's replicas and at drawbridge doctor.",
     },
     Alert {
         name: "DrawbridgePodsGated",
@@ -71,6 +71,24 @@ pub const ALERTS: &[Alert] = &[
         summary: "An enrolled Pod has waited behind the scheduling gate for more than a minute",
         remedy: "It was created while no webhook replica answered. Pods with a controller are replaced once one answers; Pods without one \
                  have to be made again: drawbridge status -A names them.",
+    },
+    Alert {
+        name: "DrawbridgePodsUnprotected",
+        expression: || led("drawbridge_drifted_pods{state=\"unprotected\"} > 0"),
+        lasting: "5m",
+        severity: Severity::Critical,
+        summary: "{{ $value }} Pods of enrolled workloads run without sidecars",
+        remedy: "They are older than the enrolment, or were made while nothing held them back. drawbridge status -A names their workloads; \
+                 restart those, or set repair: evict in the platform file.",
+    },
+    Alert {
+        name: "DrawbridgeRolloutsHalted",
+        expression: || led("drawbridge_rollouts{state=\"failed\"} >= 2"),
+        lasting: "1m",
+        severity: Severity::Warning,
+        summary: "A change of configuration is not rolled any further: {{ $value }} workloads failed with it",
+        remedy: "Their new Pods did not become available in time. drawbridge status -A names them (rollout stalled); repair or revert the \
+                 change, and the wave goes on by itself.",
     },
     Alert {
         name: "DrawbridgeNoReplicaAnswers",
@@ -122,9 +140,15 @@ pub const ALERTS: &[Alert] = &[
     },
 ];
 
-/// The API server's count of calls of that webhook that it let pass unanswered.
-fn fail_open(webhook: &str) -> String {
-    format!("apiserver_admission_webhook_fail_open_count{{name=\"{webhook}\"}}")
+/// The API server's count of calls of those webhooks (`a|b`) that it let pass unanswered.
+fn fail_open(webhooks: &str) -> String {
+    let equals = if webhooks.contains('|') { "=~" } else { "=" };
+    format!("apiserver_admission_webhook_fail_open_count{{name{equals}\"{webhooks}\"}}")
+}
+
+/// Only as the replica that holds the Lease tells it: the others' numbers are from when they held it.
+fn led(condition: &str) -> String {
+    format!("{condition} and on (instance) leader_election_master_status == 1")
 }
 
 /// A counter went up, or appeared, within ten minutes.
