@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::plan::Options;
+use super::plan::{NOTES, Options};
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::render::{self, FailureMode, Install};
 use crate::cli::survey::{self, TYPES, annotation, label, text};
@@ -177,7 +177,7 @@ async fn installation(cluster: &Cluster, options: &Options, notes: &mut Vec<Stri
 fn carries(object: &Value) -> bool {
     let managed = object.pointer("/metadata/managedFields").and_then(Value::as_array);
     managed.into_iter().flatten().any(|entry| entry["manager"] == keys::MANAGER_ENROLMENT)
-        || [keys::ANNOTATION_RETRY, keys::ANNOTATION_SUSPENDED].iter().any(|key| annotation(object, key).is_some())
+        || NOTES.iter().any(|key| annotation(object, key).is_some())
 }
 
 /// ConfigMaps and ServiceAccounts that controllers made in the namespaces of workloads.

@@ -267,22 +267,47 @@ fn workload(plan: &mut Plan, part: &Part) {
         let manager = keys::MANAGER_ENROLMENT.to_owned();
         plan.steps.push(step(Action::Release { identity, manager }, effect));
     }
-    let marks: Vec<&str> = [keys::ANNOTATION_RETRY, keys::ANNOTATION_SUSPENDED]
-        .into_iter()
-        .filter(|key| member(object, "/metadata/annotations", key).is_some())
-        .collect();
-    if marks.is_empty() {
-        return;
+    if let Some((patch, effect)) = notes(object) {
+        plan.steps.push(step(Action::Merge { patch }, effect));
     }
-    let annotations: Map<String, Value> = marks.iter().map(|key| ((*key).to_owned(), Value::Null)).collect();
-    let mut patch = json!({"metadata": {"uid": uid, "annotations": annotations}});
-    let suspended = marks.contains(&keys::ANNOTATION_SUSPENDED);
-    if suspended {
-        patch["spec"] = json!({"suspend": false});
+}
+
+/// Annotations by which controllers remember what they have begun.
+pub(super) const NOTES: [&str; 4] = [
+    keys::ANNOTATION_RETRY,
+    keys::ANNOTATION_SUSPENDED,
+    keys::ANNOTATION_RESTART_PENDING,
+    keys::ANNOTATION_RESTART_REPLICAS,
+];
+
+/// What finishes what controllers have begun, and takes their notes off.
+fn notes(object: &Value) -> Option<(Value, &'static str)> {
+    let note = |key: &str| member(object, "/metadata/annotations", key);
+    let marks = NOTES.into_iter().filter(|key| note(key).is_some());
+    let mut annotations: Map<String, Value> = marks.map(|key| (key.to_owned(), Value::Null)).collect();
+    if annotations.is_empty() {
+        return None;
     }
-    let effect =
-        if suspended { "resumed: it was suspended by us" } else { "a note of ours is taken off; nothing rolls" };
-    plan.steps.push(step(Action::Merge { patch }, effect));
+    let mut effect = "a note of ours is taken off; nothing rolls";
+    let mut spec = Value::Null;
+    if note(keys::ANNOTATION_SUSPENDED).is_some() {
+        spec = json!({"suspend": false});
+        effect = "resumed: it was suspended by us";
+    }
+    if note(keys::ANNOTATION_RESTART_PENDING).is_some() {
+        annotations.insert(keys::ANNOTATION_SANDBOX_POD.to_owned(), Value::Null);
+        effect = "its restart is finished: its Pod is made again, without sidecars";
+        // Replicas that somebody else has set meanwhile stay.
+        if object.pointer("/spec/replicas") == Some(&json!(0)) {
+            let before = note(keys::ANNOTATION_RESTART_REPLICAS).and_then(|text| text.parse::<u32>().ok());
+            spec = json!({"replicas": before.unwrap_or(1)});
+        }
+    }
+    let mut patch = json!({"metadata": {"uid": text(object, "/metadata/uid"), "annotations": annotations}});
+    if !spec.is_null() {
+        patch["spec"] = spec;
+    }
+    Some((patch, effect))
 }
 
 /// A change of the template replaces its Pods.

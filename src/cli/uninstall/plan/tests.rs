@@ -97,6 +97,26 @@ fn a_job_that_we_suspended_is_resumed() {
 }
 
 #[test]
+fn a_sandbox_in_the_middle_of_a_restart_comes_back() {
+    let sandbox = |replicas: i64| {
+        part(
+            json!({"kind": "Sandbox", "spec": {"replicas": replicas}, "metadata": {"name": "s", "uid": "u", "annotations": {
+            "kagenti.io/restart-pending": "true", "kagenti.io/restart-replicas": "2", "agents.x-k8s.io/pod-name": "s"}}}),
+        )
+    };
+    let patch = |replicas| {
+        let plan = plan(&Found { workloads: vec![sandbox(replicas)], ..Found::default() }, &options(false));
+        let Action::Merge { patch } = &plan.steps[0].action else { panic!("{plan:?}") };
+        patch.clone()
+    };
+    assert_eq!(patch(0)["spec"], json!({"replicas": 2}));
+    assert_eq!(patch(3)["spec"], Value::Null, "somebody else's number stays");
+    for gone in ["kagenti.io/restart-pending", "kagenti.io/restart-replicas", "agents.x-k8s.io/pod-name"] {
+        assert_eq!(patch(0)["metadata"]["annotations"][gone], Value::Null);
+    }
+}
+
+#[test]
 fn only_our_finalizer_goes() {
     let with = |finalizers: Value| {
         let object = json!({"kind": "AgentRuntime", "metadata": {"name": "a", "uid": "u", "resourceVersion": "7", "finalizers": finalizers}});
