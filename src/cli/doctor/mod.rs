@@ -3,6 +3,8 @@
 //! In: a cluster. Out: checks in groups, each finding with what to do about it; exit code 1 when there is one. A check is a row of
 //! [`GROUPS`]. Nothing is written: Pods are created with `dryRun=All`, rights are asked for with reviews.
 
+mod crds;
+mod enrolment;
 mod install;
 mod rights;
 mod selectors;
@@ -118,12 +120,15 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         surroundings::versions(&mut visit).await?;
         visit.group = "installation";
         install::check(&mut visit).await?;
+        crds::check(&mut visit).await?;
         visit.group = "webhook";
         webhook::check(&mut visit).await?;
         visit.group = "rights";
         rights::check(&mut visit).await?;
         visit.group = "surroundings";
         surroundings::check(&mut visit).await?;
+        visit.group = "enrolment";
+        enrolment::check(&mut visit).await?;
         Ok(visit.checks)
     })?;
     print(output, &checks, io)?;

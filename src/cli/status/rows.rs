@@ -15,7 +15,7 @@ use crate::cli::offline::governed;
 use crate::cli::offline::review;
 use crate::cli::offline::workload::Subject;
 use crate::cli::offline::world::World;
-use crate::cli::survey::{self, annotation, controller, is_gated, label, text};
+use crate::cli::survey::{self, annotation, is_gated, label, text};
 use crate::config::inputs::{AgentRuntimeInput, Target};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
@@ -44,9 +44,7 @@ pub(super) fn rows(seen: &Seen, namespace: &str, world: &World) -> anyhow::Resul
     let mut rows = Vec::new();
     let mut found = BTreeSet::new();
     for object in seen.workloads.iter().chain(&seen.pods) {
-        if controller(object)
-            .is_some_and(|_| !matches!(text(object, "/kind"), "Deployment" | "StatefulSet" | "Sandbox"))
-        {
+        if survey::belongs_to_another(object) {
             continue;
         }
         let Some(subject) = Subject::of(object, namespace) else { continue };
@@ -119,7 +117,7 @@ fn row(
         _ => None,
     });
     let mode = explanation.fields.iter().find(|field| field.name == "mode");
-    let mode = mode.filter(|_| explanation.outcome != "denied" || explanation.reason != Reason::NotReady.code());
+    let mode = mode.filter(|_| explanation.outcome != "skipped" || explanation.reason == Reason::ModeWaypoint.code());
     let waiting = rollout.state == RolloutState::Progressing;
     let attention = is_ready == Some(false)
         || explanation.denial.is_some()

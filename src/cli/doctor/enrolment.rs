@@ -1,0 +1,74 @@
+//! Is what is enrolled protected? Duplicates, AgentRuntimes that are not ready, Pods without sidecars, and namespaces whose Pod Security
+//! level refuses them. The rows are those of `drawbridge status`.
+
+use std::collections::BTreeMap;
+
+use super::Visit;
+use crate::cli::status::{self, Report, Row};
+use crate::domain::reason::Reason;
+
+/// More than this many names are not read.
+const NAMED: usize = 10;
+
+pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
+    let report = status::everything(&visit.cluster, "", &visit.operator).await?;
+    if !report.notes.is_empty() {
+        let remedy = "run doctor as somebody who may list workloads, Pods and AgentRuntimes";
+        visit.unknown("enrolled workloads", report.notes.join("; "), remedy);
+    }
+    judge(visit, &report);
+    Ok(())
+}
+
+fn judge(visit: &mut Visit, report: &Report) {
+    let rows = &report.workloads;
+    let names = |holds: &dyn Fn(&&Row) -> bool| named(rows.iter().filter(holds));
+    let duplicates = names(&|row| !row.enrolled_by.duplicates.is_empty());
+    match duplicates {
+        None => visit.ok("AgentRuntimes on one target", "no workload has more than one"),
+        Some(seen) => visit.finding(
+            "AgentRuntimes on one target",
+            format!("more than one points at {seen}; the oldest governs"),
+            "delete the younger ones: drawbridge status -A -o yaml names them under duplicates",
+        ),
+    }
+    let refused: BTreeMap<&str, &Row> = rows
+        .iter()
+        .filter(|row| row.reason == Reason::PodSecurityForbids.code())
+        .map(|row| (row.namespace.as_str(), row))
+        .collect();
+    for (namespace, row) in refused {
+        visit.finding(
+            &format!("Pod Security of {namespace} and {}/{}", row.kind, row.name),
+            row.message.clone(),
+            REMEDY,
+        );
+    }
+    let not_ready = names(&|row| row.ready == Some(false));
+    match not_ready {
+        None => visit.ok("AgentRuntimes that say they are not ready", "none"),
+        Some(seen) => {
+            visit.finding("AgentRuntimes that say they are not ready", seen, "drawbridge status -A says why for each");
+        }
+    }
+    match names(&|row| row.pods.unprotected > 0) {
+        None => visit.ok("Pods without sidecars", "every Pod of an enrolled workload has them"),
+        Some(seen) => visit.finding(
+            "Pods without sidecars",
+            format!("enrolled workloads run unprotected Pods: {seen}"),
+            "kubectl rollout restart those workloads; those that are rolling now need nothing",
+        ),
+    }
+}
+
+const REMEDY: &str = "set pod-security.kubernetes.io/enforce=privileged on the namespace, or choose mode proxy-sidecar, which passes restricted";
+
+/// The names of some rows; `None` for none.
+fn named<'r>(rows: impl Iterator<Item = &'r Row>) -> Option<String> {
+    let all: Vec<String> = rows.map(|row| format!("{}/{} in {}", row.kind, row.name, row.namespace)).collect();
+    match all.len() {
+        0 => None,
+        count if count > NAMED => Some(format!("{} and {} more", all[..NAMED].join(", "), count - NAMED)),
+        _ => Some(all.join(", ")),
+    }
+}
