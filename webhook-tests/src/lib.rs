@@ -85,6 +85,7 @@ pub mod dial;
 pub mod drawbridge;
 pub mod endurance;
 pub mod envoy;
+pub mod essence;
 pub mod hook;
 pub mod household;
 pub mod installation;

@@ -1,4 +1,4 @@
-//! `make demo`: an agent is applied, and what happened is shown.
+//! `make demo`: a running agent is enrolled by an AgentRuntime, its Pods roll into sidecars, and back when it is deleted.
 //!
 //! Without a kubeconfig a throw-away control plane is started and the product installed on it; it stays up until it is
 //! interrupted. With one (`make demo KUBECONFIG=…`) the product must be installed there already, the agent is applied to
@@ -9,14 +9,18 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
+use drawbridge::domain::keys;
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
-use kube::Api;
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use kube::runtime::watcher;
+use kube::{Api, ResourceExt as _};
+use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
+use webhook_tests::essence::essence;
 use webhook_tests::{Access, ControlPlane, Installation, Installing, Options, kubectl, programs, wait_until};
 
-/// Shows the main job: an agent is applied, its Pod comes up with the sidecars, and the reason is told.
+/// Shows the main job: an AgentRuntime turns a running agent into a governed one, and back.
 #[derive(Parser)]
 struct Arguments {
     /// Kubeconfig of a cluster on which the product is installed; without it a control plane is started.
@@ -27,8 +31,10 @@ struct Arguments {
     once: bool,
 }
 
-/// The quick start's agent, enrolled by label.
-const AGENT: &str = include_str!("../../../manifests/samples/weather-agent.yaml");
+/// The quick start's agent and the AgentRuntime that points at it.
+const OPTION_1: &str = include_str!("../../../manifests/samples/weather-agent-runtime.yaml");
+/// Where people find it.
+const SAMPLE: &str = "manifests/samples/weather-agent-runtime.yaml";
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
@@ -56,7 +62,7 @@ async fn on_our_own(once: bool) -> Result<()> {
     let cp = ControlPlane::start(Options::default()).await?;
     step("installing Drawbridge from its manifests: one webhook and one controllers process, under their own RBAC")?;
     let installation = Installation::start(&cp, &Installing::default()).await?;
-    show(cp.admin(), "default").await?;
+    show(cp.admin(), "default", !once).await?;
     say(&format!("\nTo look around:\n  export KUBECONFIG={}\n", cp.admin().kubeconfig().display()))?;
     if !once {
         say("It stays up until you interrupt it (Ctrl-C).\n")?;
@@ -76,55 +82,143 @@ async fn on_a_cluster(kubeconfig: PathBuf) -> Result<()> {
         .metadata
         .name
         .context("a stored namespace has a name")?;
-    let shown = show(&access, &namespace).await;
+    let shown = show(&access, &namespace, false).await;
     step(&format!("removing namespace {namespace}"))?;
     namespaces.delete(&namespace, &DeleteParams::default()).await?;
     shown
 }
 
-async fn show(access: &Access, namespace: &str) -> Result<()> {
-    let agent = AGENT.replace("namespace: default", &format!("namespace: {namespace}"));
-    step("kubectl apply -f manifests/samples/weather-agent.yaml")?;
-    let applied = kubectl::run(access, &["apply", "-f", "-"], &agent).await?;
-    say(&format!("{}{}", applied.stderr, applied.stdout))?;
-    if !applied.success {
-        bail!("the agent could not be applied");
+/// A plain agent runs; an AgentRuntime is pointed at it; it is taken away again; with `stay` it comes back.
+async fn show(access: &Access, namespace: &str, stay: bool) -> Result<()> {
+    let sample = OPTION_1.replace("namespace: default", &format!("namespace: {namespace}"));
+    let (agent, runtime) = sample.rsplit_once("---\n").context("the sample ends with its AgentRuntime")?;
+    step("an ordinary agent, as its author deployed it: kubectl apply (Deployment and Service)")?;
+    tell(&kubectl(access, &["apply", "-f", "-"], agent).await?)?;
+    let demo = Demo { access, namespace, pods: Api::namespaced(access.client().await?, namespace) };
+    let plain = demo.pod(false).await?;
+    let original = demo.deployment().await?;
+    say(&format!("  Pod {} runs with {}\n", plain.name_any(), containers(&plain)))?;
+
+    step(&format!("kubectl apply -f {SAMPLE}: the AgentRuntime points at it, and its Pods roll once"))?;
+    tell(&kubectl(access, &["apply", "-f", "-"], &sample).await?)?;
+    let governed = demo.governed().await?;
+    side_by_side(&plain, &governed)?;
+    step("kubectl get agentruntime, deployment, and drawbridge status")?;
+    say(&kubectl(access, &["get", "agentruntime,deployment", "-n", namespace], "").await?)?;
+    say(&format!("\n{}", drawbridge(access, &["status", "-n", namespace]).await?))?;
+
+    step("kubectl delete agentruntime weather-agent-runtime: the Pods roll back to plain")?;
+    tell(&kubectl(access, &["delete", "agentruntime", "weather-agent-runtime", "-n", namespace], "").await?)?;
+    let back = demo.pod(false).await?;
+    say(&format!("  Pod {} runs with {}\n", back.name_any(), containers(&back)))?;
+    if demo.deployment().await? != original {
+        bail!(
+            "the Deployment is not what it was before: kubectl get deployment weather-agent -o yaml --show-managed-fields"
+        );
     }
-    let pods: Api<Pod> = Api::namespaced(access.client().await?, namespace);
-    let ours = watcher::Config::default().labels("app.kubernetes.io/name=weather-agent");
-    let running = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
-    let seen = wait_until(&pods, ours, |all| all.values().any(running)).await?;
-    let pod = seen.into_iter().find(running).context("one of them is running")?;
-    let name = pod.metadata.name.clone().context("a stored Pod has a name")?;
-    step("the Pod that came of it, beside the template")?;
-    side_by_side(&agent, &pod)?;
-    step(&format!("drawbridge explain pod/{name} -n {namespace}"))?;
-    let explained = tokio::process::Command::new(programs::workspace("drawbridge")?)
-        .args(["explain", &format!("pod/{name}"), "-n", namespace, "--kubeconfig"])
+    say("  the Deployment equals its original, field by field\n")?;
+    if stay {
+        step(&format!("kubectl apply -f {SAMPLE}: once more, to play with"))?;
+        tell(&kubectl(access, &["apply", "-f", "-"], runtime).await?)?;
+        demo.governed().await?;
+        say(
+            "  Try: kubectl get pods,agentruntime · drawbridge status -w · drawbridge explain agentruntime/weather-agent-runtime\n",
+        )?;
+    }
+    Ok(())
+}
+
+/// Where the agent runs.
+struct Demo<'a> {
+    access: &'a Access,
+    namespace: &'a str,
+    pods: Api<Pod>,
+}
+
+impl Demo<'_> {
+    /// The agent's only Pod, once it runs with sidecars or without.
+    async fn pod(&self, injected: bool) -> Result<Pod> {
+        let ours = watcher::Config::default().labels("app.kubernetes.io/name=weather-agent");
+        let settled = |pod: &Pod| {
+            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+            phase == Some("Running") && pod.annotations().contains_key(keys::ANNOTATION_STATUS) == injected
+        };
+        let seen = wait_until(&self.pods, ours, |all| all.len() == 1 && all.values().all(settled)).await?;
+        seen.into_iter().next().context("there is one")
+    }
+
+    /// The agent's Pod, once the AgentRuntime is Ready.
+    async fn governed(&self) -> Result<Pod> {
+        let pod = self.pod(true).await?;
+        let ready = [
+            "wait",
+            "--for=condition=Ready",
+            "agentruntime/weather-agent-runtime",
+            "--timeout=30s",
+            "-n",
+            self.namespace,
+        ];
+        tell(&kubectl(self.access, &ready, "").await?)?;
+        Ok(pod)
+    }
+
+    /// What people wrote of the Deployment.
+    async fn deployment(&self) -> Result<Value> {
+        let deployments: Api<Deployment> = Api::namespaced(self.access.client().await?, self.namespace);
+        Ok(essence(&serde_json::to_value(deployments.get("weather-agent").await?)?))
+    }
+}
+
+/// Runs kubectl; what it says when it succeeds.
+async fn kubectl(access: &Access, args: &[&str], input: &str) -> Result<String> {
+    let ran = kubectl::run(access, args, input).await?;
+    if !ran.success {
+        bail!("kubectl {}: {}", args.join(" "), ran.stderr);
+    }
+    Ok(format!("{}{}", ran.stderr, ran.stdout))
+}
+
+async fn drawbridge(access: &Access, args: &[&str]) -> Result<String> {
+    let ran = tokio::process::Command::new(programs::workspace("drawbridge")?)
+        .args(args)
+        .arg("--kubeconfig")
         .arg(access.kubeconfig())
         .output()
         .await?;
-    say(&format!("{}{}", String::from_utf8_lossy(&explained.stdout), String::from_utf8_lossy(&explained.stderr)))
+    Ok(format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr)))
 }
 
-fn side_by_side(agent: &str, pod: &Pod) -> Result<()> {
-    let documents = webhook_tests::objects::documents(agent)?;
-    let template = documents.first().map(|document| document["spec"]["template"]["spec"].clone()).unwrap_or_default();
-    let wanted: Vec<&str> =
-        template["containers"].as_array().into_iter().flatten().filter_map(|c| c["name"].as_str()).collect();
+fn containers(pod: &Pod) -> String {
     let spec = pod.spec.clone().unwrap_or_default();
-    let mut lines = format!("  {:<32}{}\n", "applied", "running");
+    spec.containers.into_iter().map(|container| container.name).collect::<Vec<_>>().join(", ")
+}
+
+fn side_by_side(before: &Pod, after: &Pod) -> Result<()> {
+    let was = before.spec.clone().unwrap_or_default();
+    let wanted: Vec<&str> = was.containers.iter().map(|container| container.name.as_str()).collect();
+    let spec = after.spec.clone().unwrap_or_default();
+    let mut lines = format!("  {:<44}{}\n", before.name_any(), after.name_any());
     for container in spec.init_containers.unwrap_or_default() {
         let kind = if container.restart_policy.is_some() { "native sidecar" } else { "init container" };
-        lines.push_str(&format!("  {:<32}{} ({kind})\n", "", container.name));
+        lines.push_str(&format!("  {:<44}{} ({kind})\n", "", container.name));
     }
     for container in spec.containers {
         let before = if wanted.contains(&container.name.as_str()) { container.name.as_str() } else { "" };
-        lines.push_str(&format!("  {before:<32}{}\n", container.name));
+        lines.push_str(&format!("  {before:<44}{}\n", container.name));
     }
     let account = spec.service_account_name.unwrap_or_default();
-    lines.push_str(&format!("  {:<32}serviceAccountName: {account}\n", ""));
+    let was = was.service_account_name.unwrap_or_default();
+    lines.push_str(&format!(
+        "  {:<44}{}\n",
+        format!("serviceAccountName: {was}"),
+        format_args!("serviceAccountName: {account}")
+    ));
     say(&lines)
+}
+
+/// Somebody else's words, indented.
+fn tell(text: &str) -> Result<()> {
+    text.lines().try_for_each(|line| say(&format!("  {line}\n")))
 }
 
 fn step(text: &str) -> Result<()> {
