@@ -123,7 +123,8 @@ async fn picked(running: &Running, version: Version, suites: &[u16]) -> Option<u
     let mut start = [0; 5 + 4 + 2 + 32 + 1];
     let mut all = Vec::new();
     timeout(PATIENCE, async {
-        while all.len() < start.len() + 34 && stream.read_buf(&mut all).await.unwrap_or(0) > 0 {}
+        let alert = |all: &[u8]| all.first() == Some(&21) && all.len() >= 7;
+        while !alert(&all) && all.len() < start.len() + 34 && stream.read_buf(&mut all).await.unwrap_or(0) > 0 {}
     })
     .await
     .expect("an answer");
