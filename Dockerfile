@@ -11,6 +11,7 @@ WORKDIR /source
 COPY Cargo.toml Cargo.lock rust-toolchain.toml ./
 COPY src src
 COPY webhook-tests webhook-tests
+COPY benches benches
 RUN cargo build --release --locked --package drawbridge --bin drawbridge --target x86_64-unknown-linux-musl
 
 FROM scratch

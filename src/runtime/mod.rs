@@ -8,6 +8,7 @@ pub mod descriptors;
 pub mod health;
 pub mod kube;
 pub mod leader;
+pub mod memory;
 pub mod routes;
 pub mod server;
 pub mod shutdown;

@@ -18,6 +18,7 @@ use anyhow::Context as _;
 
 use super::Exit;
 use super::io::Io;
+use crate::runtime::memory;
 use crate::runtime::shutdown::{self, Phase, Shutdown, Signals};
 use crate::runtime::tasks::{End, How};
 use crate::runtime::telemetry::log;
@@ -30,6 +31,7 @@ use wiring::Wiring;
 /// When a flag, a file, the cluster or a socket cannot be used.
 pub fn run(args: Args, _: &mut Io<'_>) -> anyhow::Result<Exit> {
     log::init(&args.log_level, args.log_format.into())?;
+    memory::small_pages();
     // Fails only when a provider is installed already, and then it is this one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("threads for the server")?;
