@@ -5,6 +5,7 @@
 
 mod http2;
 mod lifecycle;
+mod mutual;
 mod requests;
 mod slow;
 mod support;

@@ -67,8 +67,17 @@ async fn b1_a_slow_head_over_tls_ends_at_the_head_deadline_and_a_slow_body_is_an
     assert!(begun.elapsed() < Duration::from_secs(1), "before the caller gives up: {:?}", begun.elapsed());
 }
 
-/// The 99th percentile of 400 reviews on one connection.
+/// The best of five rounds: what the machine does besides disturbs some of them, what we do wrong all.
 async fn p99(running: &Running) -> Duration {
+    let mut best = Duration::MAX;
+    for _ in 0..5 {
+        best = best.min(round(running).await);
+    }
+    best
+}
+
+/// The 99th percentile of 400 reviews on one connection.
+async fn round(running: &Running) -> Duration {
     let mut client = Client::new(running).await;
     let mut spent = Vec::new();
     for _ in 0..400 {
@@ -94,8 +103,8 @@ async fn b1_five_thousand_idle_sockets_do_not_slow_a_healthy_client() {
         idle.push(TcpStream::connect(running.address).await.unwrap());
     }
     let crowded = p99(&running).await;
-    // Below a few milliseconds it is the machine's scheduler that is measured.
-    assert!(crowded < (alone * 2).max(Duration::from_millis(5)), "alone {alone:?}, crowded {crowded:?}");
+    println!("99th percentile: alone {alone:?}, crowded {crowded:?}");
+    assert!(crowded < alone * 2, "alone {alone:?}, crowded {crowded:?}");
     let mut closed = JoinSet::new();
     for mut stream in idle {
         closed.spawn(async move { until_closed(&mut stream).await });

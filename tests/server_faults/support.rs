@@ -19,8 +19,10 @@ use drawbridge::runtime::snapshots::SnapshotCell;
 use drawbridge::runtime::telemetry::metrics::{Metrics, PortCause};
 use rustls::client::ClientConfig;
 use rustls::pki_types::{PrivateKeyDer, ServerName};
+use rustls::server::ResolvesServerCert;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{RootCertStore, SupportedProtocolVersion};
+use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, MutexGuard};
@@ -64,6 +66,15 @@ pub(crate) async fn turn() -> MutexGuard<'static, ()> {
 }
 
 pub(crate) fn start(limits: Limits) -> Running {
+    start_as(limits, |certificate| tls::server_config(certificate).unwrap())
+}
+
+/// A server that asks for a client certificate.
+pub(crate) fn start_mutual(limits: Limits, clients: Arc<dyn ClientCertVerifier>) -> Running {
+    start_as(limits, |certificate| tls::mutual_server_config(certificate, clients).unwrap())
+}
+
+fn start_as(limits: Limits, tls: impl FnOnce(Arc<dyn ResolvesServerCert>) -> Arc<ServerConfig>) -> Running {
     let names = ["localhost", "127.0.0.1", "other.example"].map(str::to_owned).to_vec();
     let pair = rcgen::generate_simple_self_signed(names).unwrap();
     let mut roots = RootCertStore::empty();
@@ -71,7 +82,7 @@ pub(crate) fn start(limits: Limits) -> Running {
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     let key = PrivateKeyDer::try_from(pair.signing_key.serialize_der()).unwrap();
     let certified = CertifiedKey::from_der(vec![pair.cert.der().clone()], key, &provider).unwrap();
-    let config = tls::server_config(Arc::new(SingleCertAndKey::from(certified))).unwrap();
+    let config = tls(Arc::new(SingleCertAndKey::from(certified)));
 
     let socket = bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let address = socket.local_addr().unwrap();

@@ -127,8 +127,11 @@ impl Installation {
     }
 }
 
-/// The manifests, but the Deployments and what belongs to their Pods; the Service comes with the balancer's port.
-async fn apply(objects: &Objects, failure_mode: FailureMode, port: u16) -> Result<()> {
+/// Applies the manifests, but the Deployments and what belongs to their Pods; webhooks call the Service at `port`.
+///
+/// # Errors
+/// When an object is refused.
+pub async fn apply(objects: &Objects, failure_mode: FailureMode, port: u16) -> Result<()> {
     let install = Install {
         failure_mode,
         namespace: keys::OPERATOR_NAMESPACE.to_owned(),

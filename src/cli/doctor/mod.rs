@@ -6,8 +6,10 @@
 mod crds;
 mod enrolment;
 mod install;
+mod leftovers;
 mod rights;
 mod selectors;
+mod served;
 mod surroundings;
 mod webhook;
 
@@ -16,6 +18,7 @@ use serde_json::Value;
 
 use super::cluster::{self, Answer, Cluster, ClusterArgs};
 use super::io::{self, Io, Tone};
+use super::render::FailureMode;
 use super::{Exit, Format};
 use crate::domain::keys;
 
@@ -72,6 +75,8 @@ pub(super) struct Visit {
     operator: String,
     /// Namespace in which a Pod is tried.
     namespace: String,
+    /// What the injecting webhook is registered for.
+    mode: FailureMode,
     group: &'static str,
     checks: Vec<Check>,
 }
@@ -115,7 +120,8 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let checks = cluster::block_on(async {
         let cluster = cluster.connect().await?;
         let namespace = namespace.unwrap_or_else(|| cluster.namespace.clone());
-        let mut visit = Visit { cluster, operator: operator_namespace, namespace, group: "", checks: Vec::new() };
+        let mode = installed_mode(&cluster).await?;
+        let mut visit = Visit { cluster, operator: operator_namespace, namespace, mode, group: "", checks: Vec::new() };
         visit.group = "cluster";
         surroundings::versions(&mut visit).await?;
         visit.group = "installation";
@@ -133,6 +139,24 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     })?;
     print(output, &checks, io)?;
     Ok(if checks.iter().any(|check| check.status == Status::Finding) { Exit::Findings } else { Exit::Ok })
+}
+
+/// The failure mode that is installed: the webhook's own word, and where there is none the gate policy's presence.
+async fn installed_mode(cluster: &Cluster) -> anyhow::Result<FailureMode> {
+    let root = "/apis/admissionregistration.k8s.io/v1";
+    let webhook = format!("{root}/mutatingwebhookconfigurations/{}", keys::WEBHOOK_CONFIGURATION);
+    let configuration = cluster.get(&webhook).await?.object().unwrap_or_default();
+    let hooks = configuration["webhooks"].as_array().into_iter().flatten();
+    let policy =
+        hooks.into_iter().find(|hook| hook["name"] == keys::WEBHOOK_INJECT).map(|hook| text(hook, "/failurePolicy"));
+    let gated = match policy {
+        Some(policy) => policy == "Ignore",
+        None => {
+            let gate = format!("{root}/mutatingadmissionpolicies/{}", keys::CONFIG_MAP_GATE);
+            cluster.get(&gate).await?.object().is_some()
+        }
+    };
+    Ok(if gated { FailureMode::Gate } else { FailureMode::Fail })
 }
 
 fn print(output: Format, checks: &[Check], io: &mut Io<'_>) -> anyhow::Result<()> {

@@ -4,20 +4,15 @@ use serde_json::{Value, json};
 
 use super::Visit;
 use crate::cli::cluster::Answer;
-use crate::cli::render::FailureMode;
 use crate::cli::render::rbac::{Right, Role, Scope, rights};
-use crate::domain::keys;
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
-    let gate = format!("/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/{}", keys::CONFIG_MAP_GATE);
-    let gated = visit.read("failure mode", &gate).await?.is_some();
-    let mode = if gated { FailureMode::Gate } else { FailureMode::Fail };
     for role in Role::ALL {
         let name = format!("ServiceAccount {}", role.name());
         let (mut asked, mut missing) = (0, Vec::new());
-        for right in rights(mode).iter().filter(|right| right.role == role) {
+        for right in rights(visit.mode).iter().filter(|right| right.role == role) {
             for (attributes, words) in questions(right, &visit.operator) {
                 match visit.cluster.post(REVIEWS, &review(visit, role, &attributes)).await? {
                     Answer::Object(answer) => {

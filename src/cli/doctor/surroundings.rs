@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Visit, text};
+use crate::cli::render::FailureMode;
 use crate::cli::render::platform::KEY_PLATFORM;
 use crate::config::resolved::SpireSwitch;
 use crate::config::schema::Platform;
@@ -14,9 +15,10 @@ use crate::domain::keys;
 pub(super) async fn versions(visit: &mut Visit) -> anyhow::Result<()> {
     let name = "API server";
     let (major, minor) = visit.cluster.version().await?;
-    let gate = format!("/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/{}", keys::CONFIG_MAP_GATE);
-    let gated = visit.read(name, &gate).await?.is_some();
-    let (needed, why) = if gated { ((1, 36), "mode gate") } else { ((1, 33), "Drawbridge") };
+    let (needed, why) = match visit.mode {
+        FailureMode::Gate => ((1, 36), "mode gate"),
+        FailureMode::Fail => ((1, 33), "Drawbridge"),
+    };
     let seen = format!("version {major}.{minor}");
     if (major, minor) < needed {
         visit.finding(name, seen, format!("{why} needs {}.{} or later: upgrade the cluster", needed.0, needed.1));

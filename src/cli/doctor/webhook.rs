@@ -8,14 +8,14 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::selectors::matches;
-use super::{Visit, text};
+use super::{Visit, leftovers, served, text};
 use crate::cli::cluster::Answer;
 use crate::domain::keys;
 use crate::runtime::certs::{RootCertificate, read_bundle};
 
 /// A review that takes longer than this delays Pods noticeably.
 const SLOW: Duration = Duration::from_millis(500);
-const APPLY: &str = "kubectl apply -f manifests/install.yaml (or install-gate.yaml)";
+pub(super) const APPLY: &str = "kubectl apply -f manifests/install.yaml (or install-gate.yaml)";
 const CONFIGURATIONS: &[(&str, &str, &str)] = &[
     ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", keys::WEBHOOK_INJECT),
     ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", keys::WEBHOOK_EXPLAIN),
@@ -23,6 +23,7 @@ const CONFIGURATIONS: &[(&str, &str, &str)] = &[
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let roots = authority(visit).await?;
+    let mut entries = Vec::new();
     for (kind, resource, entry) in CONFIGURATIONS {
         let name = format!("{kind} {}", keys::WEBHOOK_CONFIGURATION);
         let path = format!("/apis/admissionregistration.k8s.io/v1/{resource}/{}", keys::WEBHOOK_CONFIGURATION);
@@ -37,6 +38,8 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
             None => visit.finding(&name, format!("has no entry {entry}"), APPLY),
             Some(hook) => {
                 bundle(visit, entry, hook, &roots);
+                let pem = STANDARD.decode(text(hook, "/clientConfig/caBundle")).unwrap_or_default();
+                entries.push(served::Entry { name: entry, client: hook["clientConfig"].clone(), bundle: pem });
                 reach(visit, entry, hook);
                 if *entry == keys::WEBHOOK_INJECT {
                     while_away(visit, hook).await?;
@@ -44,6 +47,8 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
             }
         }
     }
+    served::check(visit, &entries).await?;
+    leftovers::check(visit).await?;
     try_a_pod(visit).await
 }
 
@@ -156,7 +161,7 @@ async fn try_a_pod(visit: &mut Visit) -> anyhow::Result<()> {
         Answer::Absent => visit.finding(&name, "the namespace does not exist", "name one that does with -n"),
         Answer::Refused(_, message) => {
             let remedy = if message.contains("x509") || message.contains("certificate") {
-                "the API server does not trust the certificate that is served: compare caBundle and the webhook's logs"
+                "the API server does not trust the certificate that is served: see the checks of caBundle above, and the logs of the controllers, who publish it"
             } else if message.contains("failed calling webhook") {
                 "no replica answers: see the Deployment's check above, its Service and its NetworkPolicy"
             } else {

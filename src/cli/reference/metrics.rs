@@ -1,7 +1,7 @@
 //! Every metric the process registers, with its help.
 //!
 //! The registry prints only families that have counted something, so the names are taken from its `Debug` output, where every descriptor
-//! stands; a test holds that the scan finds what the registry prints.
+//! stands; a test fills every family and holds that the scan finds exactly what the registry prints then.
 
 use std::collections::BTreeMap;
 
@@ -64,22 +64,59 @@ fn string(rest: &mut &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::domain::reason::Reason;
+    use crate::runtime::telemetry::metrics::{
+        Cause, Decision, Name, Port, PortCause, ReasonValue, Webhook, WebhookCode,
+    };
+
+    const README: &str = include_str!("../../../README.md");
+
+    /// One series in every family.
+    fn filled() -> String {
+        let metrics = Metrics::new();
+        let (watches, controllers) = (WatchMetrics::default(), ControllerMetrics::default());
+        metrics.register(|registry| {
+            CertificateMetrics::register(registry).fill();
+            ConfigMetrics::default().register(registry);
+            watches.register(registry);
+            controllers.register(registry);
+        });
+        watches.fill();
+        controllers.fill();
+        let (port, cause) = ("webhook", "timeout");
+        let decision = Decision { reason: ReasonValue(Reason::Injected) };
+        metrics.webhook_requests.get_or_create(&WebhookCode { webhook: "/", code: 200 }).inc();
+        metrics.webhook_latency.get_or_create(&Webhook { webhook: "/" }).observe(0.001);
+        metrics.webhook_in_flight.get_or_create(&Webhook { webhook: "/" }).set(0);
+        metrics.decisions.get_or_create(&decision).inc();
+        metrics.warnings.get_or_create(&decision).inc();
+        metrics.shed.get_or_create(&Cause { cause }).inc();
+        metrics.connections.get_or_create(&Port { port }).inc();
+        metrics.connections_accepted.get_or_create(&Port { port }).inc();
+        metrics.connections_ended.get_or_create(&PortCause { port, cause }).inc();
+        metrics.handshake_failures.get_or_create(&PortCause { port, cause }).inc();
+        metrics.accept_errors.get_or_create(&Port { port }).inc();
+        metrics.leader.get_or_create(&Name { name: "lease" }).set(1);
+        metrics.text().unwrap()
+    }
 
     #[test]
-    fn every_printed_metric_is_found_with_its_help() {
+    fn every_family_is_exposed_exactly_once_with_its_help_and_stands_in_the_readme() {
         let found = metrics();
-        let text = Metrics::new().text().unwrap();
-        let helps: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# HELP ")).collect();
-        assert!(!helps.is_empty(), "{text}");
-        for line in helps {
+        let text = filled();
+        let mut exposed = BTreeSet::new();
+        for line in text.lines().filter_map(|line| line.strip_prefix("# HELP ")) {
             let (name, help) = line.split_once(' ').unwrap();
             assert_eq!(found.get(name).map(String::as_str), Some(help.trim_end_matches('.')), "{name}");
+            assert!(exposed.insert(name.to_owned()), "{name} is exposed twice");
+            assert!(README.contains(&format!("| `{name}` |")), "{name} is missing in the README: make docs");
         }
-        assert!(
-            found.contains_key("drawbridge_decisions")
-                && found.contains_key("drawbridge_certificate_not_after_seconds")
-        );
-        assert!(found.keys().all(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')), "{found:?}");
+        let known: BTreeSet<_> = found.keys().cloned().collect();
+        assert_eq!(known, exposed, "a family without a series here is not filled above");
+        assert!(known.len() > 25, "{known:?}");
+        assert!(known.iter().all(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')), "{known:?}");
     }
 }

@@ -167,6 +167,13 @@ pub struct CertificateArgs {
     /// Secret of cert-manager (tls.crt, tls.key, ca.crt) in the operator's namespace.
     #[arg(long, value_name = "NAME")]
     pub webhook_cert_secret: Option<String>,
+    /// File (PEM) with the authorities that callers of the webhook port need a client certificate of; read again when
+    /// it changes. Without it no client certificate is asked for.
+    #[arg(long, value_name = "FILE")]
+    pub webhook_client_ca: Option<PathBuf>,
+    /// Common name or DNS name that the client certificate must have; can be repeated, and none means any.
+    #[arg(long, value_name = "NAME", requires = "webhook_client_ca")]
+    pub webhook_client_name: Vec<String>,
     /// Life of a leaf of our own authority; renewed at two thirds.
     #[arg(long, default_value = "168h", value_name = "TIME")]
     pub cert_lifetime: Span,
@@ -234,6 +241,7 @@ mod tests {
     fn one_source_of_certificates() {
         assert!(parsed(&["--webhook-cert-path=a", "--webhook-cert-secret=b"]).is_err());
         assert!(parsed(&["--webhook-cert-name=other.crt"]).is_err(), "a name without its folder does nothing");
+        assert!(parsed(&["--webhook-client-name=kube-apiserver"]).is_err(), "nor one without an authority");
     }
 
     #[test]

@@ -16,8 +16,8 @@ use crate::cli::render::FailureMode;
 use crate::controllers::{self, ControllerMetrics, Deps};
 use crate::domain::keys;
 use crate::runtime::certs::{
-    CertManagerSecret, CertManagerSecretConfig, CertificateMetrics, Context, Events, Files, Lifetimes, Listener,
-    Publication, Publisher, Resolver, SelfManaged, SelfManagedConfig,
+    CertManagerSecret, CertManagerSecretConfig, CertificateMetrics, ClientAuthorities, ClientVerifier, Context, Events,
+    Files, Lifetimes, Listener, Publication, Publisher, Resolver, SelfManaged, SelfManagedConfig,
 };
 use crate::runtime::config_watch::{self, ConfigMetrics, ConfigWatch, Settings};
 use crate::runtime::health::{Latch, Readiness};
@@ -111,10 +111,12 @@ impl Wiring {
         let resolver = Resolver::new();
         let elected = if self.has(Role::Controllers) { Some(self.start_election(&mut running)?) } else { None };
         let listener = elected.as_ref().map(|elected| self.start_events(&mut running, &elected.writer));
-        let (source, publisher) = self.certificates(&resolver, elected.as_ref(), listener)?;
+        let context = self.certificate_context(listener)?;
+        let clients = self.start_clients(&mut running, &context)?;
+        let (source, publisher) = self.certificates(&resolver, elected.as_ref(), context)?;
         self.start_certificates(&mut running, source, publisher, &resolver);
         self.start_cluster(&mut running, elected)?;
-        self.start_servers(running, resolver)
+        self.start_servers(running, resolver, clients)
     }
 
     /// Enters the election that decides whose controllers write.
@@ -137,19 +139,32 @@ impl Wiring {
         listener
     }
 
+    fn certificate_context(&self, listener: Option<Listener>) -> anyhow::Result<Context> {
+        let mut counters = None;
+        self.metrics.register(|registry: &mut Registry| counters = Some(CertificateMetrics::register(registry)));
+        let counters = counters.context("metrics of certificates")?;
+        Ok(Context::new(Arc::new(clock::now), counters, listener.unwrap_or_else(|| Arc::new(|_| {}))))
+    }
+
+    /// What judges the certificates of callers, where the webhook is served and somebody asked for it.
+    fn start_clients(&self, running: &mut Running, context: &Context) -> anyhow::Result<Option<Arc<ClientVerifier>>> {
+        let flags = &self.args.certificates;
+        let Some(file) = flags.webhook_client_ca.as_ref().filter(|_| self.has(Role::Webhook)) else { return Ok(None) };
+        let authorities = ClientAuthorities::open(file, flags.webhook_client_name.clone(), context.clone())
+            .context("--webhook-client-ca")?;
+        let verifier = authorities.verifier();
+        running.finishing.spawn("client-authorities", never_fails(authorities.run(self.shutdown.clone())));
+        Ok(Some(verifier))
+    }
+
     /// The source and its publisher, in every role: the webhook serves the certificate and only reads; the controllers
     /// keep the authority and publish what the webhook waits for, while they lead.
     fn certificates(
         &self,
         resolver: &Arc<Resolver>,
         elected: Option<&Elected>,
-        listener: Option<Listener>,
+        context: Context,
     ) -> anyhow::Result<(Source, Option<Publisher>)> {
-        let mut counters = None;
-        self.metrics.register(|registry: &mut Registry| counters = Some(CertificateMetrics::register(registry)));
-        let counters = counters.context("metrics of certificates")?;
-        let clock = Arc::new(clock::now);
-        let context = Context::new(clock, counters, listener.unwrap_or_else(|| Arc::new(|_| {})));
         let flags = &self.args.certificates;
         let (namespace, service) = (self.args.namespace.clone(), keys::SERVICE_WEBHOOK.to_owned());
         if let Some(folder) = &flags.webhook_cert_path {
@@ -242,7 +257,12 @@ impl Wiring {
         Ok(())
     }
 
-    fn start_servers(self, mut running: Running, resolver: Arc<Resolver>) -> anyhow::Result<Running> {
+    fn start_servers(
+        self,
+        mut running: Running,
+        resolver: Arc<Resolver>,
+        clients: Option<Arc<ClientVerifier>>,
+    ) -> anyhow::Result<Running> {
         let descriptors = descriptors::raise();
         running.endless.spawn("settings", never_fails(self.config_watch.run()));
         let server = |name, router, tls| Server {
@@ -255,7 +275,11 @@ impl Wiring {
         };
         if let Some(socket) = self.sockets.webhook {
             let router = Reviews::new(self.cell.clone(), self.metrics.clone()).router();
-            let webhook = server("webhook", router, Some(tls::server_config(resolver)?));
+            let tls = match clients {
+                Some(clients) => tls::mutual_server_config(resolver, clients)?,
+                None => tls::server_config(resolver)?,
+            };
+            let webhook = server("webhook", router, Some(tls));
             running.finishing.spawn("webhook", served(webhook, socket));
         }
         let mut probes = admin::probes(self.readiness.clone());

@@ -84,7 +84,7 @@ const FIRST: &[&str] = &[
 ];
 
 /// Path of an object of the manifests.
-fn path(object: &Value) -> Option<String> {
+pub(in crate::cli) fn path(object: &Value) -> Option<String> {
     let (_, plural, namespaced) = KINDS.iter().find(|(kind, ..)| *kind == text(object, "/kind"))?;
     let version = text(object, "/apiVersion");
     let root = if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };

@@ -13,6 +13,8 @@ mod found;
 mod plan;
 mod print;
 
+pub(in crate::cli) use found::path;
+
 use serde::Serialize;
 
 use super::cluster::{self, ClusterArgs};

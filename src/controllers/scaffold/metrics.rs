@@ -70,6 +70,15 @@ impl ControllerMetrics {
         self.writes.get_or_create(&labels).inc();
     }
 
+    /// One series in every family, for the test of the reference.
+    #[cfg(test)]
+    pub(crate) fn fill(&self) {
+        let labels = Write { controller: "gate", verb: "delete", kind: "Pod", result: "ok" };
+        self.writes.get_or_create(&labels).inc();
+        self.rollouts.get_or_create(&State { state: "rolling" }).set(0);
+        self.drift.get_or_create(&State { state: "outdated" }).set(0);
+    }
+
     /// How enrolled workloads and their Pods stand.
     pub(super) fn fleet(&self, memory: &Memory) {
         let set = |family: &Family<State, Gauge>, state, count: usize| {

@@ -4,15 +4,13 @@
 //! error; afterwards the last good pair is served until a better one is there; the two halves always belong together;
 //! a new pair is in use within a quarter of a second.
 //!
-//! Polled, because the kubelet replaces a symlink above the files, which a watch on them does not see. New content
-//! counts once two readings in a row agree, so that a writer who is not atomic is not caught half-way, even between
-//! two certificates of a chain.
+//! New content counts once two readings in a row agree ([`super::polled`]), so that a writer who is not atomic is not
+//! caught half-way, even between two certificates of a chain.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
 
@@ -20,12 +18,10 @@ use super::context::{self, Context};
 use super::expiry::Announcements;
 use super::metrics::Part;
 use super::pair::{Pair, PairError};
+use super::polled::{POLL, Polled};
 use super::resolver::Resolver;
 use super::root::{Millis, Root};
 use crate::runtime::shutdown::{Phase, Shutdown};
-
-/// How often the files are read.
-const POLL: Duration = Duration::from_millis(100);
 
 /// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -65,10 +61,8 @@ pub struct Files {
     resolver: Arc<Resolver>,
     context: Context,
     /// The reading that is being served.
-    served: Reading,
+    files: Polled<Reading>,
     leaf: Root,
-    /// The last reading that differed, and whether it has been judged.
-    candidate: Option<(Result<Reading, String>, bool)>,
     announcements: Announcements,
 }
 
@@ -107,9 +101,8 @@ impl Files {
             key,
             resolver,
             context,
-            served,
+            files: Polled::new(served),
             leaf: pair.leaf,
-            candidate: None,
             announcements: Announcements::default(),
         })
     }
@@ -135,21 +128,7 @@ impl Files {
             let about = context::configuration("MutatingWebhookConfiguration", None);
             self.context.expiring(Part::Provided, about, &self.leaf, threshold);
         }
-        if reading.as_ref().is_ok_and(|reading| *reading == self.served) {
-            self.candidate = None;
-            return;
-        }
-        match &mut self.candidate {
-            Some((candidate, judged)) if *candidate == reading => {
-                if std::mem::replace(judged, true) {
-                    return;
-                }
-            }
-            candidate => {
-                *candidate = Some((reading, false));
-                return;
-            }
-        }
+        let Some(reading) = self.files.settled(reading) else { return };
         self.context.metrics.read();
         if let Err(error) = reading.and_then(|reading| self.serve(reading, now).map_err(|error| error.to_string())) {
             self.context.metrics.read_failed();
@@ -171,8 +150,7 @@ impl Files {
         self.context.metrics.in_use(Part::Provided, &pair.leaf);
         tracing::info!(certificate = %pair.leaf.fingerprint, "serving a new certificate from files");
         self.leaf = pair.leaf;
-        self.served = reading;
-        self.candidate = None;
+        self.files.accept(reading);
         Ok(())
     }
 }

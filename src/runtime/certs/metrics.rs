@@ -20,6 +20,8 @@ pub enum Part {
     Authority,
     /// What the server presents, from files or from somebody else's Secret.
     Provided,
+    /// What signs the certificates of callers.
+    Clients,
 }
 
 impl Part {
@@ -30,6 +32,7 @@ impl Part {
             Part::Leaf => "serving certificate",
             Part::Authority => "certificate authority",
             Part::Provided => "provided serving certificate",
+            Part::Clients => "authority of client certificates",
         }
     }
 
@@ -43,6 +46,7 @@ impl Part {
                  delete the Secret to get one of ours"
             }
             Part::Provided => "whoever provides the files or the Secret must renew it",
+            Part::Clients => "put its successor beside it into the file of --webhook-client-ca",
         }
     }
 }
@@ -161,5 +165,13 @@ impl CertificateMetrics {
     pub(super) fn bundle_state(&self, published: bool, contested: usize) {
         self.bundle_published.set(i64::from(published));
         self.bundle_contested.set(i64::try_from(contested).unwrap_or(i64::MAX));
+    }
+
+    /// One series in every family, for the test of the reference.
+    #[cfg(test)]
+    pub(crate) fn fill(&self) {
+        self.changes.get_or_create(&PartLabel { part: Part::Leaf }).inc();
+        self.not_after.get_or_create(&PartLabel { part: Part::Leaf }).set(1);
+        self.secret(SecretOutcome::Created);
     }
 }

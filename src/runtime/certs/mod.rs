@@ -28,12 +28,14 @@
 
 pub mod authority;
 pub mod bundle;
+mod clients;
 mod context;
 mod events;
 mod expiry;
 mod files;
 mod metrics;
 mod pair;
+mod polled;
 mod resolver;
 mod root;
 mod secret;
@@ -44,6 +46,7 @@ mod watched;
 
 pub use authority::{Lifetimes, SelfManaged, SelfManagedConfig};
 pub use bundle::{Publication, Publisher};
+pub use clients::{AuthoritiesError, ClientAuthorities, ClientAuthoritiesError, ClientVerifier};
 pub use context::{Clock, Context, Listener, Notice};
 pub use events::Events;
 pub use expiry::Threshold;

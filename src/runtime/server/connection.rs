@@ -96,9 +96,22 @@ async fn handshake<S: Transport>(config: Arc<ServerConfig>, stream: S) -> Result
         return Err("plain_http");
     }
     TlsAcceptor::from(config).accept(stream).await.map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidData => "refused",
+        io::ErrorKind::InvalidData => refusal(&error),
         _ => "disconnected",
     })
+}
+
+/// Why we refused: what is wrong with the client's certificate, where we ask for one.
+fn refusal(error: &io::Error) -> &'static str {
+    use rustls::{CertificateError, Error as TlsError};
+    match error.get_ref().and_then(|error| error.downcast_ref::<TlsError>()) {
+        Some(TlsError::NoCertificatesPresented) => "client_certificate_missing",
+        Some(TlsError::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. })) => {
+            "client_certificate_expired"
+        }
+        Some(TlsError::InvalidCertificate(_)) => "client_certificate_refused",
+        _ => "refused",
+    }
 }
 
 async fn refuse_plain<S: Transport>(mut stream: S) {

@@ -97,6 +97,13 @@ impl WatchMetrics {
         self.sources.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
+    /// One series in every family, for the test of the reference.
+    #[cfg(test)]
+    pub(crate) fn fill(&self) {
+        self.failed(Kind::Pod, Cause::Gone);
+        self.sources(Kind::Pod, Reach::Listed, 1);
+    }
+
     pub(super) fn failed(&self, kind: Kind, cause: Cause) {
         self.failures.get_or_create(&Labels { kind: kind.as_str(), cause }).inc();
     }

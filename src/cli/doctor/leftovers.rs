@@ -1,0 +1,87 @@
+//! What another failure mode left behind: `kubectl apply` of other manifests removes nothing.
+//!
+//! In: the objects that `render` prints for either mode. Out: the one command that removes those of mode gate which mode fail
+//! does not have.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{Visit, text};
+use crate::cli::render::{self, FailureMode, Install};
+use crate::cli::uninstall;
+
+/// What `kubectl delete` needs to know of an object, and its path.
+#[derive(Debug, PartialEq)]
+struct Leftover {
+    path: String,
+    /// Such as `mutatingadmissionpolicy/drawbridge-gate`.
+    argument: String,
+}
+
+pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
+    let name = "objects of failure mode gate";
+    if visit.mode == FailureMode::Gate {
+        visit.ok(name, "belong to the mode that is installed");
+        return Ok(());
+    }
+    let checks = visit.checks.len();
+    let mut there = Vec::new();
+    for leftover in of_gate_only(&visit.operator) {
+        if visit.read(name, &leftover.path).await?.is_some() {
+            there.push(leftover.argument);
+        }
+    }
+    if !there.is_empty() {
+        let remedy = format!("kubectl -n {} delete {}", visit.operator, there.join(" "));
+        visit.finding(
+            name,
+            "the webhook refuses, and they are still there: Pods are gated, and nobody frees them",
+            remedy,
+        );
+    } else if visit.checks.len() == checks {
+        visit.ok(name, "none is left");
+    }
+    Ok(())
+}
+
+/// Objects that only mode gate has; bindings ahead of what they bind.
+fn of_gate_only(operator: &str) -> Vec<Leftover> {
+    let objects = |failure_mode| {
+        let install = Install { failure_mode, namespace: operator.to_owned(), image: String::new() };
+        render::parts(&install).into_iter().flat_map(|part| part.objects).collect::<Vec<Value>>()
+    };
+    let fail: BTreeSet<_> = objects(FailureMode::Fail).iter().filter_map(uninstall::path).collect();
+    let mut only: Vec<Leftover> = objects(FailureMode::Gate)
+        .iter()
+        .filter_map(|object| {
+            let path = uninstall::path(object).filter(|path| !fail.contains(path))?;
+            let argument = format!("{}/{}", text(object, "/kind").to_lowercase(), text(object, "/metadata/name"));
+            Some(Leftover { path, argument })
+        })
+        .collect();
+    only.sort_by_key(|leftover| !leftover.argument.contains("binding/"));
+    only
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_gates_is_left_over_and_nothing_that_both_modes_have() {
+        let only: Vec<String> = of_gate_only("own").into_iter().map(|leftover| leftover.argument).collect();
+        for argument in [
+            "mutatingadmissionpolicybinding/drawbridge-gate",
+            "mutatingadmissionpolicy/drawbridge-gate",
+            "validatingadmissionpolicy/drawbridge-gate-removal",
+            "validatingadmissionpolicybinding/drawbridge-gate-removal",
+        ] {
+            assert!(only.iter().any(|known| known == argument), "{argument} in {only:?}");
+        }
+        assert!(only[0].contains("binding/") && !only[only.len() - 1].contains("binding/"), "{only:?}");
+        assert!(
+            only.iter().all(|argument| !argument.starts_with("deployment/") && !argument.contains("runtime-config"))
+        );
+    }
+}
