@@ -222,7 +222,7 @@ fn install(plan: &mut Plan, part: &Part, found: &Found, options: &Options) {
                 format!("you changed it; when you do not need it: kubectl -n {namespace} delete configmap {name}");
             return plan.stays.push(kept(why));
         }
-        kind if kind.ends_with("Policy") || kind.ends_with("PolicyBinding") => Phase::Policies,
+        kind if kind.contains("AdmissionPolicy") => Phase::Policies,
         kind if kind.ends_with("WebhookConfiguration") => Phase::Webhooks,
         "ConfigMap" | "Secret" | "Lease" | "CustomResourceDefinition" => Phase::Rest,
         _ => Phase::Operator,

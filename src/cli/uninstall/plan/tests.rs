@@ -49,6 +49,14 @@ fn the_order_is_policies_webhooks_operator_workloads_finalizers_and_what_pods_ne
 }
 
 #[test]
+fn a_network_policy_of_the_operator_goes_with_the_operator() {
+    let phase =
+        |kind| plan(&Found { parts: vec![ours(kind, "p")], ..Found::default() }, &options(false)).steps[0].phase;
+    assert_eq!(phase("NetworkPolicy"), Phase::Operator);
+    assert_eq!(phase("MutatingAdmissionPolicyBinding"), Phase::Policies);
+}
+
+#[test]
 fn what_is_a_persons_stays_with_the_reason() {
     let mut edited = ours("ConfigMap", "kagenti-platform-config");
     edited.edited = true;
