@@ -31,6 +31,7 @@ promtool: ## build the pinned promtool once, into the cache folder
 test: lint controlplane envoy promtool ## everything that must hold, but the heavy peers
 	$(CARGO) build --workspace --bins --locked
 	$(CARGO) test --workspace --locked
+	$(MAKE) --no-print-directory instructions
 
 test-peers: ## the suites that need heavy peers
 	@echo "no suite of this tree needs a heavy peer"

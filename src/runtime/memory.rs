@@ -1,7 +1,8 @@
 //! How the kernel backs this process's memory.
 //!
-//! The allocator asks for huge pages, and then a process that uses 7 MB holds 17 (measured: nearly all of it in pages of
-//! 2 MB). What a review touches fits into the caches either way, so memory goes first.
+//! The allocator asks for huge pages, which come whole however little of them is used: an idle process with both roles held
+//! 33 MiB with them and 19 without, one that knows a hundred agents 53 and 22 (measured). What a review touches is small
+//! either way, so memory goes first.
 
 use rustix::thread::disable_transparent_huge_pages;
 
