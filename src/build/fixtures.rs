@@ -130,3 +130,8 @@ pub(crate) fn task<'r>(run: &'r serde_json::Value, name: &str) -> &'r serde_json
     let tasks = run["spec"]["pipelineSpec"]["tasks"].as_array().unwrap();
     tasks.iter().find(|task| task["name"] == name).unwrap_or_else(|| panic!("no task {name}"))
 }
+
+/// One step `one` with these members, in the operator's namespace.
+pub(crate) fn one_step(members: &str) -> Steps {
+    steps(&[("one", &task_spec(members))])
+}

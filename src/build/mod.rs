@@ -9,12 +9,16 @@
 //! ```text
 //! ConfigMaps ─► template, step ─► TemplatesView ┐
 //! AgentBuild ─► BuildRequest ───────────────────┴─► check ─► params ─► compose ─► PipelineRun, claim, provenance
+//! Agent ──────► WorkloadRequest ────────────────────────────────────► workload ─► Deployment, Service, ServiceAccount
 //! ```
 //!
 //! Promises: pure; equal inputs give equal bytes, whatever the order of maps; a TaskSpec is passed on as the JSON it
 //! was, members nobody knows included; a user's value is data everywhere: it never becomes structure, a script or a
 //! reference. No credential is ever read: Secrets are only named.
 
+pub mod agent;
+pub mod agent_build;
+pub mod catalogue;
 pub mod check;
 pub mod compose;
 pub mod digest;
@@ -30,3 +34,4 @@ pub mod step;
 pub mod syntax;
 pub mod template;
 pub mod templates;
+pub mod workload;

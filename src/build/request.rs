@@ -271,8 +271,10 @@ pub struct WorkloadRequest {
     pub selector: BTreeMap<String, String>,
     /// Labels of the Deployment and the Pods, besides the selector.
     pub labels: BTreeMap<String, String>,
-    /// Annotations of the Deployment.
+    /// Annotations of the Deployment and the Service.
     pub annotations: BTreeMap<String, String>,
+    /// Annotations of the Pods, besides the template's own.
+    pub pod_annotations: BTreeMap<String, String>,
     /// The Pod template as written, a JSON object: members nobody knows reach the Deployment.
     pub pod_template: Value,
     /// Desired Pods; `None` when somebody else scales.

@@ -112,6 +112,12 @@ impl TemplatesView {
         }
     }
 
+    /// The operator's own namespace.
+    #[must_use]
+    pub fn operator_namespace(&self) -> &str {
+        &self.operator_namespace
+    }
+
     /// The namespace that a build means: `kagenti-system` is the operator's own when it holds nothing itself.
     #[must_use]
     pub fn namespace<'a>(&'a self, written: &'a str) -> &'a str {

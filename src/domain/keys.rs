@@ -253,6 +253,8 @@ pub fn is_ours(key: &str) -> bool {
 
 /// API group of Agent and AgentBuild.
 pub const GROUP_AGENT: &str = "agent.kagenti.dev";
+/// Label of Kubernetes' recommended set: on what runs an Agent, the Agent's name; its selector.
+pub const LABEL_APP_NAME: &str = "app.kubernetes.io/name";
 /// Label of Kubernetes' recommended set: what an object belongs to.
 pub const LABEL_PART_OF: &str = "app.kubernetes.io/part-of";
 /// Value of [`LABEL_PART_OF`] on PipelineRuns and claims; upstream's readers select by it.
@@ -290,6 +292,8 @@ pub const ANNOTATION_REBUILD: &str = "agent.kagenti.dev/rebuild";
 pub const ANNOTATION_REFRESH_TEMPLATE: &str = "agent.kagenti.dev/refresh-template";
 /// Annotation of an AgentBuild, written by the webhook only: the value of [`ANNOTATION_REFRESH_TEMPLATE`] handled last.
 pub const ANNOTATION_REFRESH_HANDLED: &str = "agent.kagenti.dev/refresh-template-handled";
+/// Annotation of an Agent: with `true` somebody else decides how many Pods there are.
+pub const ANNOTATION_REPLICAS_EXTERNAL: &str = "agent.kagenti.dev/replicas-managed-externally";
 /// Annotation of a PipelineRun: identity of the inputs it was composed from.
 pub const ANNOTATION_BUILD_HASH: &str = "agent.kagenti.dev/build-hash";
 /// Annotation of a PipelineRun: which attempt at those inputs.

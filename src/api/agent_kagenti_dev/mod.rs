@@ -4,6 +4,8 @@
 //! are those of the reference (`spec/agentruntime.md` 2) plus what a test lists; no field is `nullable`, so that the API server drops an
 //! explicit null instead of handing it to us.
 
+pub mod agent;
+pub mod agent_build;
 pub mod agent_runtime;
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::source;
 use crate::build::fault::{Fault, Findings, Note};
 use crate::build::params::{Layers, control, derive};
 use crate::build::reference;
@@ -65,6 +66,9 @@ fn one(request: &BuildRequest, parameter: &Parameter, at: &str, findings: &mut F
         let sentence = "contains $(, which Tekton refuses in the parameters of a run";
         let remedy = "remove it, or give the value to a step of your own";
         findings.fault(Fault::new(Reason::ReferenceInvalid, format!("{at}.value"), sentence, remedy).seeing(value));
+    }
+    if !reference::mentions(value) {
+        source::replaced(request, name, (&format!("{at}.value"), value), findings);
     }
     if let Some(wanted) = control::wanted(name, value) {
         let fault = Fault::invalid(format!("{at}.value"), format!("of {name} is not {wanted}"), "correct the value");

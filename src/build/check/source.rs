@@ -56,6 +56,33 @@ pub(super) fn check(request: &BuildRequest, insecure: bool, findings: &mut Findi
     }
 }
 
+/// A parameter that takes the place of a source field obeys the field's rules; and credentials go only to the host of
+/// the field.
+pub(super) fn replaced(request: &BuildRequest, name: &str, (path, value): (&str, &str), findings: &mut Findings) {
+    let found = match name {
+        "repo-url" if request.git_auth.is_some() => Some(Wrong {
+            secret: true,
+            ..wrong(
+                "would send the source's credentials to another repository than the one they are named for",
+                "remove the parameter, or the credentials",
+            )
+        }),
+        // The platform's word about http is for the field; a parameter has no way round it.
+        "repo-url" => repository(value, false),
+        "revision" => revision(value),
+        "subfolder-path" => subfolder(value),
+        "repo-user" => user(value),
+        "image" if !syntax::is_image_reference(value) => {
+            Some(wrong("is not the name of an image", "write registry/path:tag, or leave it to the output's fields"))
+        }
+        _ => None,
+    };
+    if let Some(wrong) = found {
+        let fault = Fault::new(wrong.reason, path, wrong.sentence, wrong.remedy);
+        findings.fault(if wrong.secret || value.is_empty() { fault } else { fault.seeing(value) });
+    }
+}
+
 fn secret_name(name: &str) -> Option<Wrong> {
     if name.is_empty() {
         return Some(Wrong {

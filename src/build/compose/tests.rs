@@ -4,3 +4,12 @@
 
 mod cases;
 mod laws;
+mod rulings;
+
+use crate::build::fault::Findings;
+use crate::domain::reason::Reason;
+
+/// The reasons of all faults.
+fn kinds(findings: &Findings) -> Vec<Reason> {
+    findings.faults.iter().chain(&findings.content).map(|fault| fault.reason).collect()
+}

@@ -2,14 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::build::fault::Findings;
+use super::kinds;
 use crate::build::fixtures::{
-    OPERATOR, TEAM, composed, entry, examined, from_template, parameters, request, step_map, steps, task, task_params,
-    task_spec, when,
+    OPERATOR, TEAM, composed, entry, examined, from_template, one_step, parameters, request, step_map, steps, task,
+    task_params, task_spec,
 };
 use crate::build::params::Layer;
 use crate::build::request::{Parameter, SecretUse};
-use crate::build::settings::Settings;
 use crate::build::templates::TemplatesView;
 use crate::domain::reason::Reason;
 
@@ -35,14 +34,6 @@ fn dev() -> Value {
         ],
         "globalParameters": [{"name": "pipeline-timeout", "value": "20m"}],
     })
-}
-
-fn kinds(findings: &Findings) -> Vec<Reason> {
-    findings.faults.iter().chain(&findings.content).map(|fault| fault.reason).collect()
-}
-
-fn one_step(members: &str) -> crate::build::templates::Steps {
-    steps(&[("one", &task_spec(members))])
 }
 
 #[test]
@@ -350,154 +341,4 @@ fn case_c26_candidate_image_is_reserved() {
     let findings = examined(&request, &one_step(""));
     assert_eq!(kinds(&findings), [Reason::ParameterLocked]);
     assert_eq!(findings.faults[0].path, "spec.pipeline.parameters[0].name");
-}
-
-#[test]
-fn results_must_be_declared_earlier_and_of_a_fitting_type() {
-    let first = task_spec(
-        "results: [{name: r}, {name: l, type: array}, {name: o, type: object, properties: {k: {type: string}}}]",
-    );
-    let second = task_spec("params: [{name: T, default: ''}, {name: L, type: array, default: []}]");
-    let steps = steps(&[("first", &first), ("second", &second)]);
-    let with = |name: &str, value: &str| {
-        let mut step = entry("b", "second");
-        step.parameters = parameters(&[(name, value)]);
-        composed(&request(vec![entry("a", "first"), step]), &steps)
-    };
-    for (name, value) in [
-        ("T", "x-$(tasks.a.results.r)-$(context.pipelineRun.name)"),
-        ("T", "$(tasks.a.results.l[0])"),
-        ("T", "$(tasks.a.results.o.k)"),
-        ("L", "$(tasks.a.results.l[*])"),
-        ("L", r#"["x","$(tasks.a.results.r)"]"#),
-    ] {
-        assert!(with(name, value).is_ok(), "{name}={value}: {:?}", with(name, value));
-    }
-    for (name, value) in [
-        ("T", "$(tasks.a.results.missing)"),
-        ("T", "$(tasks.a.results.l)"),
-        ("T", "$(tasks.a.results.l[*])"),
-        ("T", "$(tasks.a.results.r.k)"),
-        ("L", "x$(tasks.a.results.l[*])"),
-        ("T", "$(tasks.c.results.r)"),
-        ("T", "$(tasks.b.results.r)"),
-        ("T", "$(tasks.a.status)"),
-        ("T", "$(params.image)"),
-        ("T", "$(workspaces.x.path)"),
-        ("T", "$(FOO)"),
-        ("T", "open $("),
-    ] {
-        let findings = with(name, value).unwrap_err();
-        assert_eq!(kinds(&findings), [Reason::ReferenceInvalid], "{name}={value}");
-    }
-}
-
-/// 10.3: what reads a step that may be skipped is skipped itself.
-#[test]
-fn unguarded_results_of_conditional_steps() {
-    let first = task_spec("results: [{name: r}]");
-    let second = task_spec("params: [{name: T}]");
-    let steps = steps(&[("first", &first), ("second", &second)]);
-    let mut conditional = entry("b", "first");
-    conditional.when = vec![when("$(tasks.a.results.r)", "true")];
-    let mut reader = entry("c", "second");
-    reader.parameters = parameters(&[("T", "$(tasks.b.results.r)")]);
-    let mut request = request(vec![entry("a", "first"), conditional.clone(), reader]);
-    let composition = composed(&request, &steps).unwrap();
-    assert!(composition.notes.iter().any(|note| note.reason == Reason::GuardMissing));
-    request.gated = true;
-    assert_eq!(kinds(&composed(&request, &steps).unwrap_err()), [Reason::ReferenceInvalid]);
-    request.steps[2].when = conditional.when;
-    let composition = composed(&request, &steps).unwrap();
-    assert!(!composition.notes.iter().any(|note| note.reason == Reason::GuardMissing));
-}
-
-#[test]
-fn a_step_that_is_not_there_or_not_what_it_was() {
-    let findings = composed(&request(vec![entry("a", "gone")]), &one_step("")).unwrap_err();
-    assert_eq!(kinds(&findings), [Reason::StepMissing]);
-    assert!(findings.content[0].to_string().contains("step ConfigMap gone not found"));
-    let mut request = request(vec![entry("a", "one")]);
-    request.pinned_steps.insert("one".to_owned(), "0".repeat(64));
-    assert_eq!(kinds(&composed(&request, &one_step("")).unwrap_err()), [Reason::StepDrift]);
-    let steps = one_step("");
-    request.pinned_steps.insert("one".to_owned(), steps["one"].hash.clone());
-    assert!(composed(&request, &steps).is_ok());
-}
-
-#[test]
-fn what_the_platform_adds() {
-    let mut settings = Settings::new(OPERATOR);
-    settings.openshift = true;
-    settings.trust_bundle = Some("corporate-ca".to_owned());
-    settings.environment.insert("HTTPS_PROXY".to_owned(), "http://proxy:3128".to_owned());
-    settings.node_selector.insert("pool".to_owned(), "builds".to_owned());
-    settings.tolerations = vec![json!({"key": "builds", "operator": "Exists"})];
-    settings.resources = Some(json!({"requests": {"cpu": "1"}}));
-    let steps = one_step("workspaces: [{name: trust-bundle, optional: true}]");
-    let mut request = request(vec![entry("a", "one")]);
-    request.parameters =
-        parameters(&[("service-account", "builder"), ("workspace-size", "5Gi"), ("workspace-storage-class", "fast")]);
-    let accounts = std::collections::BTreeSet::from(["builder".to_owned()]);
-    let around = super::super::Surroundings { steps: &steps, settings: &settings, accounts: Some(&accounts) };
-    let composition = super::super::compose(&request, around).unwrap();
-    let spec = &composition.run["spec"];
-    let pod = &spec["taskRunTemplate"]["podTemplate"];
-    assert!(pod.get("securityContext").is_none(), "OpenShift assigns the group");
-    assert_eq!(pod["env"], json!([{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}]));
-    assert_eq!(pod["nodeSelector"], json!({"pool": "builds"}));
-    assert_eq!(spec["taskRunTemplate"]["serviceAccountName"], "builder");
-    assert_eq!(
-        spec["taskRunSpecs"],
-        json!([{"pipelineTaskName": "a", "computeResources": {"requests": {"cpu": "1"}}}])
-    );
-    assert!(
-        spec["workspaces"]
-            .as_array()
-            .unwrap()
-            .contains(&json!({"name": "trust-bundle", "configMap": {"name": "corporate-ca"}}))
-    );
-    assert_eq!(composition.claim["spec"]["resources"]["requests"]["storage"], "5Gi");
-    assert_eq!(composition.claim["spec"]["storageClassName"], "fast");
-    let nobody = std::collections::BTreeSet::new();
-    let around = super::super::Surroundings { accounts: Some(&nobody), ..around };
-    assert_eq!(kinds(&super::super::compose(&request, around).unwrap_err()), [Reason::FieldInvalid]);
-}
-
-#[test]
-fn reserved_labels_never_reach_the_pods() {
-    let mut request = request(vec![entry("a", "one")]);
-    for key in
-        ["kagenti.io/type", "tekton.dev/task", "x.tekton.dev/y", "app.kubernetes.io/managed-by", "team", "acme.io/x"]
-    {
-        request.labels.insert(key.to_owned(), "agent".to_owned());
-        request.annotations.insert(key.to_owned(), "agent".to_owned());
-    }
-    let composition = composed(&request, &one_step("")).unwrap();
-    for object in [&composition.run, &composition.claim] {
-        for map in ["labels", "annotations"] {
-            let map = &object["metadata"][map];
-            assert!(
-                map.get("kagenti.io/type").is_none()
-                    && map.get("tekton.dev/task").is_none()
-                    && map.get("x.tekton.dev/y").is_none()
-            );
-            assert_eq!((&map["team"], &map["acme.io/x"]), (&json!("agent"), &json!("agent")));
-        }
-        assert_eq!(object["metadata"]["labels"]["app.kubernetes.io/managed-by"], "drawbridge");
-    }
-    assert_eq!(composition.notes.iter().filter(|note| note.reason == Reason::MetadataDropped).count(), 8);
-}
-
-#[test]
-fn too_large_a_run_names_its_largest_step() {
-    let small = task_spec("");
-    let large = format!("description: {}\n{}", "x".repeat(700 * 1024), task_spec(""));
-    let findings = composed(
-        &request(vec![entry("a", "small"), entry("b", "large")]),
-        &steps(&[("small", &small), ("large", &large)]),
-    );
-    let findings = findings.unwrap_err();
-    assert_eq!(kinds(&findings), [Reason::RunTooLarge]);
-    assert!(findings.content[0].sentence.contains("the largest step is b"));
 }

@@ -1,0 +1,237 @@
+//! The cases of `spec/agent-and-agentbuild.md` 19.1 that are the webhook's: A10, A11, A19, A20; and 6.7.
+//!
+//! The other cases of 19.1 are the controller's (A1 to A9, A13 to A18, A21 to A38), A12 the schema's defaults.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{AgentChange, validate};
+use crate::build::fault::{Findings, printed};
+use crate::build::settings::{Lockdown, Settings};
+use crate::domain::reason::Reason;
+
+fn agent(members: Value) -> Value {
+    let mut object = json!({
+        "metadata": {"name": "weather"},
+        "spec": {
+            "imageSource": {"image": "ghcr.io/acme/weather:v1"},
+            "podTemplateSpec": {"spec": {"containers": [{"name": "agent"}]}},
+            "servicePorts": [{"name": "http", "port": 8080, "targetPort": 8000, "protocol": "TCP"}],
+        },
+    });
+    json_patch::merge(&mut object, &members);
+    object
+}
+
+fn judged(object: &Value, lockdown: Lockdown) -> Findings {
+    let settings = Settings { lockdown, ..Settings::new("kagenti-system") };
+    validate(&AgentChange { object, old: None, builds: None }, &settings)
+}
+
+fn told(members: Value) -> String {
+    printed(&judged(&agent(members), Lockdown::Default).faults)
+}
+
+fn container(container: Value) -> Value {
+    json!({"spec": {"podTemplateSpec": {"spec": {"containers": [container]}}}})
+}
+
+#[test]
+fn a_plain_agent_is_accepted_without_a_word() {
+    assert_eq!(judged(&agent(json!({})), Lockdown::Enforce), Findings::default());
+}
+
+#[test]
+fn case_a10_exactly_one_source_of_the_image() {
+    for source in [
+        json!({"image": null}),
+        json!({"buildRef": {"name": "b"}}),
+        json!({"image": ""}),
+        json!({"image": null, "buildRef": {"name": ""}}),
+        json!({"image": null, "buildRef": {"name": "B c"}}),
+        json!({"image": "not an image"}),
+        json!({"image": "ghcr.io/acme/weather:v1 "}),
+    ] {
+        assert!(told(json!({"spec": {"imageSource": source}})).contains("spec.imageSource"), "{source}");
+    }
+    assert_eq!(told(json!({"spec": {"image": "a/b:c", "imageSource": null}})), "");
+    assert!(told(json!({"spec": {"image": "a/b:c"}})).contains("exactly one of image, buildRef"));
+    assert_eq!(told(json!({"spec": {"imageSource": {"image": null, "buildRef": {"name": "b"}}}})), "");
+}
+
+#[test]
+fn case_a11_names_that_no_service_can_have() {
+    for name in ["1a", "a.b", &"a".repeat(64), "", "A"] {
+        assert!(told(json!({"metadata": {"name": name}})).contains("metadata.name"), "{name}");
+    }
+    assert_eq!(told(json!({"metadata": {"name": "a".repeat(63)}})), "");
+}
+
+#[test]
+fn case_a19_a_relaxed_lock_down_is_said() {
+    let object = agent(container(json!({"name": "agent", "securityContext": {"readOnlyRootFilesystem": false}})));
+    let findings = judged(&object, Lockdown::Default);
+    assert_eq!(findings.faults, []);
+    assert_eq!(findings.notes[0].reason, Reason::LockdownRelaxed);
+    assert_eq!(
+        findings.notes[0].path,
+        "spec.podTemplateSpec.spec.containers[0].securityContext.readOnlyRootFilesystem"
+    );
+}
+
+#[test]
+fn case_a20_an_enforced_lock_down_refuses_with_the_path() {
+    let container = |member: Value| container(json!({"name": "agent", "securityContext": member}));
+    let pod = |member: Value| json!({"spec": {"podTemplateSpec": {"spec": member}}});
+    for (members, path) in [
+        (container(json!({"readOnlyRootFilesystem": false})), "containers[0].securityContext.readOnlyRootFilesystem"),
+        (container(json!({"privileged": true})), "containers[0].securityContext.privileged"),
+        (
+            container(json!({"allowPrivilegeEscalation": true})),
+            "containers[0].securityContext.allowPrivilegeEscalation",
+        ),
+        (container(json!({"runAsNonRoot": false})), "containers[0].securityContext.runAsNonRoot"),
+        (container(json!({"runAsUser": 0})), "containers[0].securityContext.runAsUser"),
+        (container(json!({"capabilities": {"add": ["NET_BIND_SERVICE", "SYS_PTRACE"]}})), "capabilities.add[1]"),
+        (container(json!({"procMount": "Unmasked"})), "containers[0].securityContext.procMount"),
+        (
+            container(json!({"seccompProfile": {"type": "Unconfined"}})),
+            "containers[0].securityContext.seccompProfile.type",
+        ),
+        (pod(json!({"hostNetwork": true})), "spec.hostNetwork"),
+        (pod(json!({"hostPID": true})), "spec.hostPID"),
+        (pod(json!({"hostIPC": true})), "spec.hostIPC"),
+        (pod(json!({"securityContext": {"runAsUser": 0}})), "spec.securityContext.runAsUser"),
+        (pod(json!({"securityContext": {"runAsNonRoot": false}})), "spec.securityContext.runAsNonRoot"),
+        (pod(json!({"volumes": [{"name": "v", "hostPath": {"path": "/"}}]})), "volumes[0].hostPath"),
+        (
+            pod(json!({"containers": [{"name": "agent", "ports": [{"containerPort": 8000, "hostPort": 80}]}]})),
+            "ports[0].hostPort",
+        ),
+        (
+            pod(json!({"initContainers": [{"name": "i", "image": "x", "securityContext": {"privileged": true}}]})),
+            "initContainers[0]",
+        ),
+    ] {
+        let object = agent(members);
+        let told = printed(&judged(&object, Lockdown::Enforce).faults);
+        assert!(told.contains(path) && told.lines().count() == 1, "{told} does not name {path}");
+        let relaxed = judged(&object, Lockdown::Default);
+        assert_eq!((relaxed.faults.len(), relaxed.notes.len()), (0, 1), "{path}");
+    }
+    let fine = agent(container(
+        json!({"runAsUser": 2000, "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}, "procMount": "Default"}),
+    ));
+    assert_eq!(judged(&fine, Lockdown::Enforce), Findings::default());
+}
+
+#[test]
+fn containers_have_names_and_images() {
+    let pod = |containers: Value| json!({"spec": {"podTemplateSpec": {"spec": {"containers": containers}}}});
+    assert!(told(pod(json!([]))).contains("spec.podTemplateSpec.spec.containers must have at least one container"));
+    assert!(told(pod(json!([{"name": "a"}, {"name": "agent"}]))).contains("containers[0].image is required"));
+    assert_eq!(told(pod(json!([{"name": "a", "image": "x"}, {"name": "agent"}]))), "");
+    assert_eq!(told(pod(json!([{"name": "main", "image": "set by operator"}]))), "", "any text may stand there");
+    assert!(
+        told(pod(json!([{"name": "a"}, {"name": "a", "image": "x"}]))).contains("containers[1].name is a duplicate")
+    );
+    assert!(told(json!({"spec": {"podTemplateSpec": null}})).contains("spec.podTemplateSpec.spec.containers"));
+}
+
+#[test]
+fn ports_of_the_service() {
+    let ports = |ports: Value| json!({"spec": {"servicePorts": ports}});
+    assert_eq!(told(ports(json!([]))), "", "no Service");
+    assert!(told(ports(json!([{"port": 1}, {"name": "b", "port": 2}]))).contains("servicePorts[0].name is required"));
+    assert!(
+        told(ports(json!([{"name": "b", "port": 1}, {"name": "b", "port": 2}])))
+            .contains("servicePorts[1].name is there twice")
+    );
+    assert!(told(ports(json!([{"port": 0}]))).contains("servicePorts[0].port is not a port"));
+    assert!(
+        told(ports(json!([{"port": 80, "targetPort": 70000}]))).contains("servicePorts[0].targetPort is not a port")
+    );
+    assert!(told(ports(json!([{"targetPort": 80}]))).contains("servicePorts[0].port is required"));
+    let unmatched = |members: Value| {
+        let notes = judged(&agent(members), Lockdown::Default).notes;
+        notes.iter().any(|note| note.reason == Reason::PortUnmatched)
+    };
+    assert!(!unmatched(ports(json!([{"port": 8080, "targetPort": "http"}]))));
+    assert!(unmatched(ports(json!([{"port": 8080, "targetPort": "grpc"}]))));
+    assert!(unmatched(ports(json!([{"port": 8080}]))), "8080 leads to 8080, where nothing listens");
+    let mut members = ports(json!([{"port": 8080, "targetPort": 9000}]));
+    assert!(!unmatched(members.clone()), "a container without ports gets the target");
+    json_patch::merge(&mut members, &container(json!({"name": "agent", "ports": [{"containerPort": 8000}]})));
+    assert!(unmatched(members));
+}
+
+#[test]
+fn labels_and_annotations() {
+    assert!(told(json!({"spec": {"labels": {"app.kubernetes.io/name": "x"}}})).contains("reserved label"));
+    assert!(told(json!({"spec": {"labels": {"agent.kagenti.dev/x": "x"}}})).contains("reserved label"));
+    assert!(told(json!({"spec": {"labels": {"a": "b c"}}})).contains("spec.labels[a]"));
+    assert!(told(json!({"spec": {"annotations": {"a b": "c"}}})).contains("spec.annotations"));
+    assert_eq!(told(json!({"spec": {"labels": {"kagenti.io/type": "agent", "protocol.kagenti.io/a2a": ""}}})), "");
+}
+
+#[test]
+fn warnings() {
+    let reasons = |members: Value| -> Vec<Reason> {
+        judged(&agent(members), Lockdown::Default).notes.iter().map(|note| note.reason).collect()
+    };
+    for image in ["ghcr.io/a/b", "ghcr.io/a/b:latest", "r:5000/a"] {
+        assert_eq!(reasons(json!({"spec": {"imageSource": {"image": image}}})), [Reason::MovingReference], "{image}");
+    }
+    let pinned = format!("ghcr.io/a/b@sha256:{}", "0".repeat(64));
+    assert_eq!(reasons(json!({"spec": {"imageSource": {"image": pinned}}})), []);
+    let builds = BTreeSet::from(["there".to_owned()]);
+    for (name, expected) in [("there", 0), ("gone", 1)] {
+        let object = agent(json!({"spec": {"imageSource": {"image": null, "buildRef": {"name": name}}}}));
+        let change = AgentChange { object: &object, old: None, builds: Some(&builds) };
+        assert_eq!(validate(&change, &Settings::new("x")).notes.len(), expected, "{name}");
+    }
+}
+
+/// Corrections, 3.1: kept, and said with what may have been meant.
+#[test]
+fn fields_that_nobody_knows() {
+    let object = agent(json!({"spec": {"podTemplateSpec": {"metadata": {"labels": {"any": "thing"}}, "spec": {
+        "containers": [{"name": "agent", "imagePullPolcy": "Always", "resources": {"limits": {"cpu": 1, "any/thing": "2"}}}],
+        "contaners": [],
+        "nodeSelector": {"any": "thing"},
+        "volumes": [{"name": "v", "emptyDir": {"sizelimit": "1Gi"}}],
+    }}}}));
+    let findings = judged(&object, Lockdown::Enforce);
+    assert_eq!(findings.faults, []);
+    let told: Vec<_> = findings.notes.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    for (path, meant) in [
+        ("spec.podTemplateSpec.spec.containers[0].imagePullPolcy", "imagePullPolicy"),
+        ("spec.podTemplateSpec.spec.contaners", "containers"),
+        ("spec.podTemplateSpec.spec.volumes[0].emptyDir.sizelimit", "sizeLimit"),
+    ] {
+        assert!(
+            told.iter().any(|line| line.contains(path) && line.contains(&format!("did you mean {meant}?"))),
+            "{told:?}"
+        );
+    }
+}
+
+#[test]
+fn updates_that_leave_the_spec_and_deletions_pass() {
+    let bad = agent(json!({"metadata": {"name": "a.b"}, "spec": {"imageSource": null}}));
+    let change = AgentChange { object: &bad, old: Some(&bad), builds: None };
+    assert_eq!(validate(&change, &Settings::new("x")), Findings::default());
+    let mut deleting = bad.clone();
+    deleting["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert_eq!(judged(&deleting, Lockdown::Enforce), Findings::default());
+    for broken in [
+        json!(null),
+        json!({}),
+        json!({"spec": []}),
+        json!({"spec": {"podTemplateSpec": {"spec": {"containers": "x"}}, "servicePorts": [1]}}),
+    ] {
+        assert!(!judged(&broken, Lockdown::Enforce).faults.is_empty(), "{broken}");
+    }
+}

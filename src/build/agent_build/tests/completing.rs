@@ -1,0 +1,294 @@
+//! What the mutating webhook fills in and records.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::build::fixtures::{step_map, task_spec, template_map};
+use crate::domain::reason::Reason;
+
+const DEV: [&str; 5] = ["github-clone", "folder-verification", "dockerfile-check", "buildah-build", "buildpack-step"];
+
+#[test]
+fn case_b01_what_is_left_open_is_filled_in() {
+    let mut object = minimal();
+    object["spec"].as_object_mut().unwrap().remove("mode");
+    let stored = completed(&object, None, &shipped());
+    assert_eq!(stored["spec"]["mode"], "dev");
+    assert_eq!(stored["spec"]["source"]["sourceRevision"], "main");
+    assert_eq!(stored["spec"]["pipeline"]["namespace"], OPERATOR);
+    assert_eq!(step_names(&stored), DEV);
+    let buildah = &stored["spec"]["pipeline"]["steps"][3];
+    assert_eq!(buildah["whenExpressions"][0]["values"], json!(["true"]));
+    assert_eq!(buildah["parameters"][0]["name"], "DOCKERFILE");
+    assert_eq!(origin(&stored), "template/dev");
+    let template = stored["metadata"]["annotations"][keys::ANNOTATION_PIPELINE_TEMPLATE].as_str().unwrap();
+    assert!(template.starts_with("kagenti-system/pipeline-template-dev@") && template.len() == 37 + 12, "{template}");
+    assert_eq!(reviewed(&object, None, &shipped()).faults, []);
+}
+
+#[test]
+fn case_b02_nothing_derived_is_written() {
+    let stored = completed(&minimal(), None, &shipped());
+    assert!(stored["spec"]["pipeline"].get("parameters").is_none());
+    assert!(stored["spec"].get("buildArgs").is_none());
+}
+
+#[test]
+fn case_b03_applying_the_same_file_again_changes_nothing() {
+    let stored = completed(&minimal(), None, &shipped());
+    // Client-side apply: what the file does not name stays.
+    assert_eq!(completed(&stored, Some(&stored), &shipped()), stored);
+}
+
+#[test]
+fn case_b04_a_label_needs_no_template() {
+    let stored = completed(&minimal(), None, &shipped());
+    let mut labelled = stored.clone();
+    labelled["metadata"]["labels"] = json!({"a": "b"});
+    let empty = TemplatesView::new(OPERATOR, false);
+    assert_eq!(completed(&labelled, Some(&stored), &empty), labelled);
+    assert_eq!(reviewed(&labelled, Some(&stored), &empty), Findings::default());
+}
+
+#[test]
+fn case_b05_another_mode_brings_its_steps() {
+    let stored = completed(&minimal(), None, &shipped());
+    let mut changed = stored.clone();
+    changed["spec"]["mode"] = json!("buildpack-dev");
+    let changed = completed(&changed, Some(&stored), &shipped());
+    assert_eq!(step_names(&changed), ["github-clone", "folder-verification", "buildpack-step"]);
+    assert_eq!(origin(&changed), "template/buildpack-dev");
+}
+
+/// Corrections, 6.3 rule 7: another namespace of the pipeline, too.
+#[test]
+fn another_namespace_brings_its_steps() {
+    let own = r#"{"name": "own", "steps": [{"name": "only", "configMap": "mine"}]}"#;
+    let view = shipped().with([template_map(TEAM, "dev", own), step_map(TEAM, "mine", &task_spec(""))]);
+    let stored = completed(&minimal(), None, &view);
+    let mut moved = stored.clone();
+    moved["spec"]["pipeline"]["namespace"] = json!(TEAM);
+    let moved = completed(&moved, Some(&stored), &view);
+    assert_eq!(step_names(&moved), ["only"]);
+    let hashes = moved["metadata"]["annotations"][keys::ANNOTATION_STEP_HASHES].as_str().unwrap();
+    assert!(hashes.contains(&view.steps(TEAM)["mine"].hash), "{hashes}");
+}
+
+#[test]
+fn case_b06_an_edited_step_makes_the_steps_the_users() {
+    let stored = completed(&minimal(), None, &shipped());
+    let mut edited = stored.clone();
+    edited["spec"]["pipeline"]["steps"][1]["enabled"] = json!(false);
+    let edited = completed(&edited, Some(&stored), &shipped());
+    assert_eq!(step_names(&edited), DEV);
+    assert_eq!(edited["spec"]["pipeline"]["steps"][1]["enabled"], false);
+    assert_eq!(origin(&edited), "user");
+    assert!(edited["metadata"]["annotations"].get(keys::ANNOTATION_PIPELINE_TEMPLATE).is_none());
+}
+
+#[test]
+fn case_b07_custom_steps_stay_exactly_as_they_are() {
+    let object = with(json!({"pipeline": {"namespace": OPERATOR, "steps": custom_steps()}}));
+    let stored = completed(&object, None, &shipped());
+    assert_eq!(stored["spec"]["pipeline"]["steps"], custom_steps());
+    assert_eq!(origin(&stored), "user");
+}
+
+#[test]
+fn case_b08_a_forged_origin_is_overwritten() {
+    let object = annotated(
+        with(json!({"mode": "prod", "pipeline": {"steps": custom_steps()}})),
+        keys::ANNOTATION_PIPELINE_ORIGIN,
+        "template/prod",
+    );
+    let stored = completed(&object, None, &shipped());
+    assert_eq!(origin(&stored), "user");
+    let findings = reviewed(&object, None, &shipped());
+    assert!(
+        findings.faults.iter().any(|fault| fault.reason == Reason::GatedMode && fault.path == "spec.pipeline.steps")
+    );
+    // Nor later.
+    let forged = annotated(stored.clone(), keys::ANNOTATION_PIPELINE_ORIGIN, "template/prod");
+    assert_eq!(completed(&forged, Some(&stored), &shipped()), stored);
+    let forged = annotated(stored.clone(), keys::ANNOTATION_STEP_HASHES, "{}");
+    assert_eq!(completed(&forged, Some(&stored), &shipped()), stored);
+}
+
+/// A copy of a stored object is what the original was; nothing about it can be forged, because the steps are equal.
+#[test]
+fn a_restored_object_is_the_templates_again() {
+    let stored = completed(&minimal(), None, &shipped());
+    let mut copy = stored.clone();
+    copy["metadata"].as_object_mut().unwrap().remove("annotations");
+    assert_eq!(completed(&copy, None, &shipped()), stored);
+}
+
+#[test]
+fn an_explicit_empty_list_is_filled_in_too() {
+    for steps in [json!([]), Value::Null] {
+        let mut object = minimal();
+        object["spec"]["pipeline"] = json!({"steps": steps});
+        assert_eq!(step_names(&completed(&object, None, &shipped())), DEV);
+    }
+    let mut object = minimal();
+    object["spec"]["pipeline"] = Value::Null;
+    assert_eq!(step_names(&completed(&object, None, &shipped())), DEV);
+}
+
+#[test]
+fn case_b32_nothing_stands_in_the_way_of_a_deletion() {
+    let mut object = minimal();
+    object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    object["spec"]["mode"] = json!("staging");
+    let empty = TemplatesView::new(OPERATOR, false);
+    assert_eq!(completed(&object, None, &empty), object);
+    assert_eq!(reviewed(&object, Some(&minimal()), &empty), Findings::default());
+}
+
+/// Overridden (corrections, 6.5): templates come from the watch, so there is no look-up that could time out; a
+/// template that is not there is a refusal that names it, never an error.
+#[test]
+fn case_b33_there_is_no_look_up_that_can_fail() {
+    let empty = TemplatesView::new(OPERATOR, false);
+    let stored = completed(&minimal(), None, &empty);
+    assert_eq!(step_names(&stored), Vec::<&str>::new());
+    assert_eq!(stored["spec"]["source"]["sourceRevision"], "main", "what can be completed is");
+    let findings = reviewed(&minimal(), None, &empty);
+    assert_eq!(findings.faults[0].reason, Reason::TemplateMissing);
+}
+
+/// Overridden (corrections, 6.5 last row): the webhook never asks for the requester's rights; it records whose the
+/// steps are, and a policy in the API server decides by that.
+#[test]
+fn case_b34_the_origin_is_what_the_policy_reads() {
+    let custom = with(json!({"mode": "custom", "pipeline": {"namespace": OPERATOR, "steps": custom_steps()}}));
+    assert_eq!(reviewed(&custom, None, &shipped()).faults, []);
+    assert_eq!(origin(&completed(&custom, None, &shipped())), "user");
+    assert_eq!(origin(&completed(&minimal(), None, &shipped())), "template/dev");
+    // An object from before the webhook counts as the user's.
+    let stored = completed(&minimal(), None, &shipped());
+    let mut before = stored.clone();
+    before["metadata"].as_object_mut().unwrap().remove("annotations");
+    assert_eq!(origin(&completed(&before, Some(&before), &shipped())), "user");
+}
+
+/// Overridden (corrections, 6.3 rule 7): any new value acts once and stays in the object.
+#[test]
+fn case_b35_a_refresh_acts_once_per_value() {
+    let old_view = shipped();
+    let stored = completed(&minimal(), None, &old_view);
+    let newer = r#"{"name": "dev", "steps": [{"name": "only", "configMap": "github-clone-step"}]}"#;
+    let view = shipped().with([template_map(OPERATOR, "dev", newer)]);
+    let asked = annotated(stored.clone(), keys::ANNOTATION_REFRESH_TEMPLATE, "true");
+    let refreshed = completed(&asked, Some(&stored), &view);
+    assert_eq!(step_names(&refreshed), ["only"]);
+    let annotations = &refreshed["metadata"]["annotations"];
+    assert_eq!(annotations[keys::ANNOTATION_REFRESH_TEMPLATE], "true", "never removed");
+    assert_eq!(annotations[keys::ANNOTATION_REFRESH_HANDLED], "true");
+    assert_ne!(
+        annotations[keys::ANNOTATION_PIPELINE_TEMPLATE],
+        stored["metadata"]["annotations"][keys::ANNOTATION_PIPELINE_TEMPLATE]
+    );
+    // Left in the manifest it does nothing more, whatever becomes of the template.
+    assert_eq!(completed(&refreshed, Some(&refreshed), &old_view), refreshed);
+    let again = annotated(refreshed.clone(), keys::ANNOTATION_REFRESH_TEMPLATE, "again");
+    assert_eq!(step_names(&completed(&again, Some(&refreshed), &old_view)), DEV);
+    // Steps of the user's own are nobody's to refresh.
+    let custom = completed(&with(json!({"pipeline": {"steps": custom_steps()}})), None, &view);
+    let asked = annotated(custom.clone(), keys::ANNOTATION_REFRESH_TEMPLATE, "true");
+    assert_eq!(completed(&asked, Some(&custom), &view)["spec"]["pipeline"]["steps"], custom_steps());
+}
+
+#[test]
+fn case_b37_the_file_without_steps_converges() {
+    let stored = completed(&minimal(), None, &shipped());
+    // Server-side apply and a full replace send the object without what the webhook added.
+    let sent = minimal();
+    let again = completed(&sent, Some(&stored), &shipped());
+    assert_eq!(again["spec"], stored["spec"]);
+    assert_eq!(again["metadata"]["annotations"], stored["metadata"]["annotations"]);
+    // Also when the template has changed since: an upgrade of the platform rebuilds nothing (corrections, 6.3 rule 7).
+    let newer = r#"{"name": "dev", "steps": [{"name": "only", "configMap": "github-clone-step"}]}"#;
+    let view = shipped().with([template_map(OPERATOR, "dev", newer)]);
+    assert_eq!(completed(&sent, Some(&stored), &view)["spec"], stored["spec"]);
+    let empty = TemplatesView::new(OPERATOR, false);
+    assert_eq!(completed(&sent, Some(&stored), &empty)["spec"], stored["spec"]);
+    // But with another mode the steps are that mode's.
+    let sent = with(json!({"mode": "buildpack-dev"}));
+    assert_eq!(step_names(&completed(&sent, Some(&stored), &view)).len(), 3);
+}
+
+#[test]
+fn steps_taken_away_from_a_users_own_come_from_the_template() {
+    let stored = completed(&with(json!({"pipeline": {"steps": custom_steps()}})), None, &shipped());
+    let again = completed(&minimal(), Some(&stored), &shipped());
+    assert_eq!((step_names(&again), origin(&again)), (DEV.to_vec(), "template/dev"));
+}
+
+#[test]
+fn choosing_custom_makes_the_shown_steps_the_users() {
+    let stored = completed(&minimal(), None, &shipped());
+    let mut custom = stored.clone();
+    custom["spec"]["mode"] = json!("custom");
+    let custom = completed(&custom, Some(&stored), &shipped());
+    assert_eq!((step_names(&custom), origin(&custom)), (DEV.to_vec(), "user"));
+}
+
+#[test]
+fn a_mode_without_template_keeps_what_is_there_and_is_refused() {
+    let stored = completed(&minimal(), None, &shipped());
+    let mut view = shipped();
+    view.remove(OPERATOR, "pipeline-template-prod");
+    let mut prod = stored.clone();
+    prod["spec"]["mode"] = json!("prod");
+    let kept = completed(&prod, Some(&stored), &view);
+    assert_eq!((step_names(&kept), origin(&kept)), (DEV.to_vec(), "template/dev"));
+    let findings = reviewed(&prod, Some(&stored), &view);
+    assert!(refusal(&findings).contains("pipeline-template-prod not found"), "{findings:?}");
+}
+
+/// D-20, overridden (corrections, 6.3 rule 7): `cancel` is the user's annotation and stays.
+#[test]
+fn case_d20_cancel_is_not_taken_away() {
+    let stored = completed(&minimal(), None, &shipped());
+    let asked = annotated(stored.clone(), "agent.kagenti.dev/cancel", "please");
+    assert_eq!(completed(&asked, Some(&stored), &shipped()), asked);
+}
+
+#[test]
+fn members_nobody_knows_and_broken_objects_stay_as_they_are() {
+    let mut object = with(json!({"future": {"deep": [1, 2.50]}, "pipeline": {"future": true}}));
+    object["metadata"]["annotations"] = json!({"a/b~c": "x"});
+    let stored = completed(&object, None, &shipped());
+    assert_eq!(stored["spec"]["future"], object["spec"]["future"]);
+    assert_eq!(stored["spec"]["pipeline"]["future"], true);
+    assert_eq!(stored["metadata"]["annotations"]["a/b~c"], "x");
+    for broken in
+        [json!({}), json!({"spec": []}), json!({"spec": {"mode": 7, "pipeline": "x", "source": 1}}), json!(null)]
+    {
+        let change = Change { namespace: TEAM, object: &broken, old: None };
+        let operations = complete(&change, &shipped(), &Settings::new(OPERATOR));
+        let mut patched = broken.clone();
+        // `metadata` is always there in a review; without it only the annotations have no place.
+        let applies =
+            operations.iter().filter(|one| !format!("{one:?}").contains("metadata")).cloned().collect::<Vec<_>>();
+        assert!(patch(&mut patched, &applies).is_ok(), "{operations:?}");
+        let _ = validate(&change, &shipped(), &Settings::new(OPERATOR));
+    }
+}
+
+#[test]
+fn kagenti_system_is_allowed_wherever_the_operator_lives() {
+    let maps = config_maps("drawbridge", &Values::default());
+    let view = TemplatesView::new("drawbridge", false).with(maps);
+    let settings = Settings::new("drawbridge");
+    let object = with(
+        json!({"pipeline": {"namespace": "kagenti-system"}, "mode": "preprod", "source": {"sourceRevision": "v1.0.0"}}),
+    );
+    let change = Change { namespace: TEAM, object: &object, old: None };
+    let mut stored = object.clone();
+    patch(&mut stored, &complete(&change, &view, &settings)).unwrap();
+    assert!(!step_names(&stored).is_empty());
+    let change = Change { namespace: TEAM, object: &stored, old: None };
+    assert_eq!(validate(&change, &view, &settings).faults, []);
+}
