@@ -30,7 +30,7 @@ pub struct Args {
     /// Carry the plan out; without it the plan is printed and nothing is changed.
     #[arg(long)]
     pub yes: bool,
-    /// Also delete the CustomResourceDefinitions, and with them every AgentRuntime.
+    /// Also delete the CustomResourceDefinitions, and with them every object that is stored under them.
     #[arg(long)]
     pub crds: bool,
     /// How long to wait until no Pod of an un-enrolled workload uses our ConfigMaps and ServiceAccounts.

@@ -143,7 +143,7 @@ pub struct Plan {
 #[must_use]
 pub(super) fn plan(found: &Found, options: &Options) -> Plan {
     let mut plan = Plan::default();
-    found.parts.iter().for_each(|part| install(&mut plan, part, found, options));
+    found.parts.iter().for_each(|part| install(&mut plan, part, options));
     found.workloads.iter().for_each(|part| workload(&mut plan, part));
     found.pods.iter().for_each(|part| gated(&mut plan, part));
     found.agent_runtimes.iter().for_each(|part| finalizer(&mut plan, part));
@@ -196,7 +196,7 @@ fn delete(phase: Phase, part: &Part, effect: &str) -> Step {
 }
 
 /// An object of the installation.
-fn install(plan: &mut Plan, part: &Part, found: &Found, options: &Options) {
+fn install(plan: &mut Plan, part: &Part, options: &Options) {
     let kept = |why: String| Kept { object: title(&part.object), why };
     let ours = part.always_ours
         || member(&part.object, "/metadata/labels", keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE);
@@ -207,10 +207,7 @@ fn install(plan: &mut Plan, part: &Part, found: &Found, options: &Options) {
             return plan.stays.push(kept(why));
         }
         "CustomResourceDefinition" if !options.crds => {
-            let count = found.agent_runtimes.len();
-            return plan
-                .stays
-                .push(kept(format!("{count} objects of yours are stored under it; --crds deletes it and them")));
+            return plan.stays.push(kept("what is stored under it is yours; --crds deletes it and that".to_owned()));
         }
         _ if !ours => {
             let why = format!("it does not carry {}={}", keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
@@ -228,7 +225,7 @@ fn install(plan: &mut Plan, part: &Part, found: &Found, options: &Options) {
         _ => Phase::Operator,
     };
     let effect = if phase == Phase::Rest && text(&part.object, "/kind") == "CustomResourceDefinition" {
-        "deleted, and every AgentRuntime with it"
+        "deleted, and every object that is stored under it"
     } else {
         "deleted"
     };

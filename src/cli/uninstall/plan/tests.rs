@@ -72,7 +72,7 @@ fn what_is_a_persons_stays_with_the_reason() {
     }
     let taken = plan(&found, &options(true));
     assert_eq!(taken.steps.len(), 1);
-    assert!(taken.steps[0].effect.contains("every AgentRuntime"));
+    assert!(taken.steps[0].effect.contains("every object"));
 }
 
 #[test]
