@@ -103,7 +103,8 @@ async fn b4_none_expired_and_another_authority_s_get_an_alert_and_the_right_one_
         let expired = alert(mutual.review(&refused(Some(identity(&ours, "kube-apiserver", 2020)))).await);
         assert!(expired.contains("CertificateExpired"), "{expired}");
         let other = alert(mutual.review(&refused(Some(identity(&theirs, "kube-apiserver", 2090)))).await);
-        assert!(other.contains("UnknownCA"), "{other}");
+        // An authority of the same name may be found first, and then it is the signature that does not fit.
+        assert!(other.contains("UnknownCA") || other.contains("DecryptError"), "{other}");
         let right = mutual.config(versions, Some(&identity(&ours, "kube-apiserver", 2090)));
         assert_eq!(mutual.review(&right).await.unwrap(), HandshakeKind::Full);
     }
