@@ -21,8 +21,9 @@ use crate::support::{Client, Running, eventually, start_mutual};
 type Issuer = CertifiedIssuer<'static, KeyPair>;
 type Identity = (CertificateDer<'static>, PrivateKeyDer<'static>);
 
-fn authority() -> Issuer {
+fn authority(name: &str) -> Issuer {
     let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
@@ -93,7 +94,7 @@ fn alert(result: std::io::Result<HandshakeKind>) -> String {
 
 #[tokio::test]
 async fn b4_none_expired_and_another_authority_s_get_an_alert_and_the_right_one_an_answer() {
-    let (ours, theirs) = (authority(), authority());
+    let (ours, theirs) = (authority("ours"), authority("theirs"));
     let mutual = open(&ours, &[]);
     for versions in [&[&TLS12][..], &[&TLS13]] {
         let refused = |identity: Option<Identity>| mutual.config(versions, identity.as_ref());
@@ -115,7 +116,7 @@ async fn b4_none_expired_and_another_authority_s_get_an_alert_and_the_right_one_
 
 #[tokio::test]
 async fn b4_a_name_that_was_not_asked_for_is_refused() {
-    let ours = authority();
+    let ours = authority("ours");
     let mutual = open(&ours, &["kube-apiserver"]);
     let by = |name: &str| mutual.config(rustls::ALL_VERSIONS, Some(&identity(&ours, name, 2090)));
     assert!(mutual.review(&by("kube-apiserver")).await.is_ok());
@@ -125,7 +126,7 @@ async fn b4_a_name_that_was_not_asked_for_is_refused() {
 
 #[tokio::test]
 async fn b4_a_new_authority_counts_without_a_restart_also_for_who_was_accepted_before() {
-    let (old, new) = (authority(), authority());
+    let (old, new) = (authority("old"), authority("new"));
     let mutual = open(&old, &[]);
     let configs = |versions: &[&'static SupportedProtocolVersion]| {
         [&old, &new].map(|issuer| mutual.config(versions, Some(&identity(issuer, "kube-apiserver", 2090))))
