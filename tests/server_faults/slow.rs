@@ -104,7 +104,7 @@ async fn b1_five_thousand_idle_sockets_do_not_slow_a_healthy_client() {
     }
     let crowded = p99(&running).await;
     // Below a millisecond it is the machine's scheduler that is measured.
-    assert!(crowded < (alone * 2).max(Duration::from_millis(1)), "alone {alone:?}, crowded {crowded:?}");
+    assert!(crowded < (alone * 2).max(Duration::from_millis(5)), "alone {alone:?}, crowded {crowded:?}");
     let mut closed = JoinSet::new();
     for mut stream in idle {
         closed.spawn(async move { until_closed(&mut stream).await });
