@@ -6,7 +6,7 @@ export CARGO_TERM_COLOR ?= never
 .DEFAULT_GOAL := help
 .PHONY: help test test-peers lint unit controlplane
 .PHONY: manifests docs demo
-.PHONY: envoy promtool fuzz chaos soak
+.PHONY: envoy promtool tekton fuzz chaos soak
 .PHONY: bench instructions
 
 help: ## this list
@@ -14,7 +14,7 @@ help: ## this list
 
 lint: ## formatting and lints
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --features webhook-tests/peers --locked -- -D warnings
 
 unit: ## pure tests, no processes
 	$(CARGO) test --workspace --lib --bins --locked
@@ -33,8 +33,12 @@ test: lint controlplane envoy promtool ## everything that must hold, but the hea
 	$(CARGO) test --workspace --locked
 	$(MAKE) --no-print-directory instructions
 
-test-peers: ## the suites that need heavy peers
-	@echo "no suite of this tree needs a heavy peer"
+tekton: ## build webhook and controller of the pinned Tekton Pipelines once, into the cache folder
+	webhook-tests/peers/install-tekton
+
+test-peers: controlplane tekton ## the suites that need heavy peers: real Tekton Pipelines (root: it lives in a network namespace)
+	$(CARGO) build --workspace --bins --locked
+	$(CARGO) test -p webhook-tests --features peers --lib --test tekton --locked
 
 demo: controlplane ## an agent is applied and comes up with its sidecars; stays up until interrupted (ONCE=1: does not)
 	$(CARGO) build -q --workspace --bins --locked

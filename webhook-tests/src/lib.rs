@@ -96,6 +96,7 @@ pub mod objects;
 pub mod pki;
 pub mod port;
 pub mod programs;
+pub mod tekton;
 
 pub use access::Access;
 pub use audit::{Audit, Mark, Request, Requests};
@@ -108,6 +109,7 @@ pub use metrics::Metrics;
 pub use namespace::TestNamespace;
 pub use objects::{Answer, Objects, wait_for, wait_gone, wait_until};
 pub use port::Port;
+pub use tekton::Tekton;
 
 /// Installs the process's TLS provider; an error would only say that one is installed already, which is all it takes.
 pub fn install_crypto() {

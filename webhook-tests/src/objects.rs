@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use futures::TryStreamExt as _;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{GroupVersionKind, NamespaceResourceScope, Status};
 use kube::discovery::{ApiCapabilities, Scope};
 use kube::runtime::{WatchStreamExt as _, watcher};
@@ -134,6 +134,19 @@ impl Objects {
         let wanted = serde_json::json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name } });
         let (api, name) = self.api_of(&wanted).await?;
         api.get(&name).await.with_context(|| format!("get {}", titled(&wanted)))
+    }
+
+    /// Deletes an object (JSON: kind and name count); one that does not exist, or whose kind does not, is deleted already.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn delete(&self, object: &Value) -> Result<()> {
+        let Ok((api, name)) = self.api_of(object).await else { return Ok(()) };
+        match api.delete(&name, &DeleteParams::default()).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(error).with_context(|| format!("delete {}", titled(object))),
+        }
     }
 
     async fn answer(&self, request: http::Request<Vec<u8>>) -> Result<Answer> {
