@@ -3,6 +3,7 @@
 //! In: the feed of the watches, the configuration in force, the term of leadership. Out: writes, through a client that
 //! refuses them without the Lease. Every controller is a row: which items a change concerns, and what to do about one.
 
+mod conditions;
 pub mod enrolment;
 pub mod gate;
 pub mod namespace_config;

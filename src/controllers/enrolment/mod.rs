@@ -10,7 +10,6 @@
 //! `agentruntimes/<name>` for an AgentRuntime whose target is of no kind that can be enrolled. Everything here is pure.
 
 mod adopt;
-mod conditions;
 mod effective;
 mod fields;
 mod judge;

@@ -7,11 +7,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::conditions::{self, Condition};
 use super::judge::{Judgement, Step, Wait};
 use super::pods::Tally;
 use super::{short, wave};
 use crate::api::observed::{Key, Kind};
+use crate::controllers::conditions::{self, Condition};
 use crate::controllers::scaffold::plan::{Op, Report};
 use crate::controllers::scaffold::world::{RuntimeRef, WorkloadRef};
 use crate::domain::keys;

@@ -11,7 +11,7 @@ use kube::core::Request as Builder;
 use kube::core::params::GetParams;
 use serde_json::{Value, json};
 
-use super::plan::{Controller, Op, Report};
+use super::plan::{Controller, NOW, Op, Report};
 use crate::api::event::Regarding;
 use crate::api::observed::wire::Raw;
 use crate::api::observed::{Change, Key, Kind};
@@ -111,6 +111,7 @@ pub async fn apply(client: &Client, controller: Controller, op: &Op) -> Result<L
             probe(client, built(op, request)?, op).await
         }
         Op::Apply { kind, key, body, .. } => enrol(client, (*kind, key, &typed(*kind, body.clone())), op).await,
+        Op::Own { kind, key, body } => own(client, &manager, (*kind, key, &typed(*kind, body.clone())), op).await,
         Op::Status { kind, key, patch } => {
             let parameters = PatchParams { field_manager: Some(manager), ..PatchParams::default() };
             let patch = timed(patch.clone());
@@ -150,6 +151,38 @@ async fn enrol(client: &Client, (kind, key, body): (Kind, &Key, &Value), op: &Op
     Err(ApplyError::Conflict { what: describe(op) })
 }
 
+/// Server-side apply of a whole object of ours: what others have set of it is taken back. What the API server will not
+/// take however often it is tried is a refusal, with its words.
+async fn own(
+    client: &Client,
+    manager: &str,
+    (kind, key, body): (Kind, &Key, &Value),
+    op: &Op,
+) -> Result<Learned, ApplyError> {
+    let parameters = PatchParams::apply(manager).force();
+    let request = Builder::new(kind.path(&key.namespace)).patch(&key.name, &parameters, &Patch::Apply(body));
+    let status = match client.request::<Raw>(built(op, request)?).await {
+        Ok(raw) => return Ok(Learned::Change(raw.into_change(kind))),
+        Err(kube::Error::Api(status)) => status,
+        Err(error) => return Err(failed(op, error)),
+    };
+    let refused = |reason| ApplyError::Refused { what: describe(op), reason, message: status.message.clone() };
+    let schema = ["field not declared in schema", "failed to create typed patch object", "duplicate entries for key"];
+    match status.code {
+        404 => absent(failed(op, kube::Error::Api(status)), kind, key),
+        // Only the API server's own words about rights: admission forbids with the same code.
+        401 | 403 if status.message.contains("cannot patch resource") => Err(refused(Reason::NotPermitted)),
+        // A namespace that is being deleted, or a quota that may be free in a moment.
+        403 if status.message.contains("terminated") || status.message.contains("quota") => {
+            Err(failed(op, kube::Error::Api(status)))
+        }
+        400 | 403 | 422 => Err(refused(Reason::InvalidSpec)),
+        // Fields that this API server does not know (corrections, 3.1).
+        500 if schema.iter().any(|words| status.message.contains(words)) => Err(refused(Reason::InvalidSpec)),
+        _ => Err(failed(op, kube::Error::Api(status))),
+    }
+}
+
 /// Whose fields stood in the way of a server-side apply.
 enum Foreign {
     /// Nobody's: the object is another one, or gone.
@@ -171,9 +204,12 @@ fn foreign(status: &kube::core::Status) -> Foreign {
     }
 }
 
-/// Gives conditions that changed the present time.
+/// Gives conditions that changed, and whatever else asks for it, the present time.
 fn timed(mut patch: Value) -> Value {
     let now = format!("{:.0}", jiff::Timestamp::now());
+    if let Some(status) = patch.get_mut("status") {
+        set_now(status, &now);
+    }
     let conditions = patch.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten() {
         if condition.get("lastTransitionTime").is_none_or(Value::is_null) {
@@ -181,6 +217,16 @@ fn timed(mut patch: Value) -> Value {
         }
     }
     patch
+}
+
+/// Writes the time in place of [`NOW`].
+fn set_now(value: &mut Value, now: &str) {
+    match value {
+        Value::String(text) if text == NOW => now.clone_into(text),
+        Value::Object(members) => members.values_mut().for_each(|member| set_now(member, now)),
+        Value::Array(items) => items.iter_mut().for_each(|item| set_now(item, now)),
+        _ => {}
+    }
 }
 
 /// Asks for an eviction. A disruption budget that forbids it for now is no failure: the Pod is asked for again later.
@@ -311,6 +357,7 @@ fn describe(op: &Op) -> String {
         Op::Merge { key, .. }
         | Op::Delete { key, .. }
         | Op::Apply { key, .. }
+        | Op::Own { key, .. }
         | Op::Edit { key, .. }
         | Op::Status { key, .. }
         | Op::Evict { key, .. } => Some(&*key.name),

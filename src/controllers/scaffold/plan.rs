@@ -23,6 +23,8 @@ pub enum Controller {
     Gate,
     /// Workloads that an AgentRuntime points at, and what a change of configuration does to enrolled ones.
     Enrolment,
+    /// What runs an Agent.
+    Agent,
 }
 
 impl Controller {
@@ -35,6 +37,7 @@ impl Controller {
             Controller::Waiting => "waiting",
             Controller::Gate => "gate",
             Controller::Enrolment => "enrolment",
+            Controller::Agent => "agent",
         }
     }
 
@@ -53,6 +56,11 @@ pub struct Item {
     /// What; its meaning is the controller's.
     pub key: Key,
 }
+
+/// In a status: the time at which it is written.
+pub const NOW: &str = "$now";
+/// `metadata.resourceVersion` of an object that is to be made: an apply with it never changes one that exists.
+pub const UNMADE: &str = "1";
 
 /// One write, or one question that only a write can ask.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,7 +122,17 @@ pub enum Op {
         /// The version it was planned from; not sent.
         seen: u64,
     },
-    /// Merges into the status of an object. A condition without `lastTransitionTime` gets the present time.
+    /// Server-side apply, by force, of a whole object that is the controller's own. The body names the uid of the object
+    /// it is meant for, or [`UNMADE`] as the version of one that must not exist yet: somebody else's is never changed.
+    Own {
+        /// Its kind.
+        kind: Kind,
+        /// Where it is.
+        key: Key,
+        /// Everything that is wanted of it, without apiVersion and kind.
+        body: Value,
+    },
+    /// Merges into the status of an object. A text that is [`NOW`] becomes the present time. A condition without `lastTransitionTime` gets the present time.
     Status {
         /// Its kind.
         kind: Kind,
@@ -145,6 +163,7 @@ impl Op {
             Op::Merge { kind, key, .. }
             | Op::Edit { kind, key, .. }
             | Op::Apply { kind, key, .. }
+            | Op::Own { kind, key, .. }
             | Op::Status { kind, key, .. } => ("patch", *kind, &key.namespace),
             Op::Evict { key, .. } => ("create", Kind::Pod, &key.namespace),
             Op::Report(report) => ("create", Kind::Event, &report.about.namespace),

@@ -372,6 +372,6 @@ async fn carry_out(writer: &Client, metrics: &ControllerMetrics, item: &Item, pl
             Err(error) => return (learned, Err((error, op.clone()))),
         }
     }
-    let applied = plan.ops.iter().any(|op| matches!(op, Op::Apply { .. }));
+    let applied = plan.ops.iter().any(|op| matches!(op, Op::Apply { .. } | Op::Own { .. }));
     (learned, Ok((plan.again, applied)))
 }

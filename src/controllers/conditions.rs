@@ -9,22 +9,27 @@ use crate::domain::reason::Reason;
 
 /// One judgement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Condition {
+pub(in crate::controllers) struct Condition {
     /// What is judged.
-    pub(super) type_: &'static str,
+    pub(in crate::controllers) type_: &'static str,
     /// How.
-    pub(super) holds: bool,
+    pub(in crate::controllers) holds: bool,
     /// Why.
-    pub(super) reason: Reason,
+    pub(in crate::controllers) reason: Reason,
     /// Why, for people.
-    pub(super) message: String,
+    pub(in crate::controllers) message: String,
 }
 
 /// Longest message.
 const LONGEST: usize = 2048;
 
 impl Condition {
-    pub(super) fn new(type_: &'static str, holds: bool, reason: Reason, message: impl Into<String>) -> Self {
+    pub(in crate::controllers) fn new(
+        type_: &'static str,
+        holds: bool,
+        reason: Reason,
+        message: impl Into<String>,
+    ) -> Self {
         let mut message = message.into();
         if message.len() > LONGEST {
             let end = (0..=LONGEST).rev().find(|end| message.is_char_boundary(*end)).unwrap_or_default();
@@ -39,19 +44,25 @@ impl Condition {
 }
 
 /// The entry of a type in a stored list.
-pub(super) fn stored<'a>(list: &'a Value, type_: &str) -> Option<&'a Value> {
+pub(in crate::controllers) fn stored<'a>(list: &'a Value, type_: &str) -> Option<&'a Value> {
     list.as_array()?.iter().find(|entry| entry.get("type").and_then(Value::as_str) == Some(type_))
 }
 
 /// Whether the judgement or its reason is another one than the stored one.
-pub(super) fn is_news(list: &Value, condition: &Condition) -> bool {
+pub(in crate::controllers) fn is_news(list: &Value, condition: &Condition) -> bool {
     let text = |key: &str| stored(list, condition.type_)?.get(key)?.as_str();
     text("status") != Some(condition.status()) || text("reason") != Some(condition.reason.code())
 }
 
 /// The list to be stored: `wanted` in its order, then what is not ours. Of the types in `kept` the stored entry stays
 /// when nothing is said about it.
-pub(super) fn merged(list: &Value, wanted: &[Condition], ours: &[&str], kept: &[&str], generation: i64) -> Value {
+pub(in crate::controllers) fn merged(
+    list: &Value,
+    wanted: &[Condition],
+    ours: &[&str],
+    kept: &[&str],
+    generation: i64,
+) -> Value {
     let mut all: Vec<Value> = wanted.iter().map(|condition| entry(list, condition, generation)).collect();
     let said = |type_: &str| wanted.iter().any(|condition| condition.type_ == type_);
     let stays = |type_: &str| !said(type_) && (!ours.contains(&type_) || kept.contains(&type_));
@@ -75,7 +86,7 @@ fn entry(list: &Value, condition: &Condition, generation: i64) -> Value {
 }
 
 /// The merge patch (RFC 7386) that makes `now` of `before`; `None` when they are equal.
-pub(super) fn difference(before: &Value, now: &Value) -> Option<Value> {
+pub(in crate::controllers) fn difference(before: &Value, now: &Value) -> Option<Value> {
     match (before, now) {
         (before, now) if before == now => None,
         (Value::Object(before), Value::Object(now)) => {
