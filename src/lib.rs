@@ -4,7 +4,7 @@
 //! (the table is held by `tests/architecture.rs`):
 //!
 //! ```text
-//! domain ─► api ─► config ─► build ─► admission    pure: no I/O, no clock, no async
+//! domain ─► api ─► build ─► config ─► admission    pure: no I/O, no clock, no async
 //!                                         │
 //!                          controllers, runtime    working: watches, writes, sockets
 //!                                         │

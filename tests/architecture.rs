@@ -14,8 +14,8 @@ use syn::visit::Visit;
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("domain", &["domain"]),
     ("api", &["domain", "api"]),
-    ("config", &["domain", "api", "config"]),
-    ("build", &["domain", "api", "config", "build"]),
+    ("build", &["domain", "api", "build"]),
+    ("config", &["domain", "api", "build", "config"]),
     ("admission", &["domain", "api", "config", "build", "admission"]),
     ("controllers", &["domain", "api", "config", "build", "admission", "controllers"]),
     ("runtime", &["domain", "api", "config", "build", "admission", "runtime"]),

@@ -6,7 +6,7 @@
 use drawbridge::config::defaults::config_map_data;
 use drawbridge::config::gates::Gates;
 use drawbridge::config::schema::{Platform, SchemaError};
-use drawbridge::config::yaml::{self, Content, MAX_DEPTH, Node};
+use drawbridge::api::yaml::{self, Content, MAX_DEPTH, Node};
 use drawbridge::domain::keys::{NAMESPACE_CONFIG_MAPS, SIDECAR_FIXED_PORTS};
 use libfuzzer_sys::fuzz_target;
 

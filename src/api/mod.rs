@@ -7,3 +7,4 @@ pub mod foreign;
 pub mod json;
 pub mod observed;
 pub mod review;
+pub mod yaml;

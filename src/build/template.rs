@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::fault::Fault;
 use super::request::{Parameter, StepUse, When};
 use super::syntax;
-use crate::config::yaml::kind;
+use crate::api::yaml::kind;
 use crate::domain::keys::KEY_TEMPLATE;
 use crate::domain::reason::Reason;
 

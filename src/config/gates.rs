@@ -4,9 +4,10 @@
 //! false disables everything (design, deviations table; upstream took it for an empty file, B14).
 
 use super::resolved::Notice;
-use super::schema::{Fault, SchemaError, nearest};
-use super::yaml::{self, Content, Entry};
+use super::schema::{Fault, SchemaError};
+use crate::api::yaml::{self, Content, Entry};
 use crate::domain::reason::Reason;
+use crate::domain::suggest::nearest;
 
 /// The gates of the classic profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

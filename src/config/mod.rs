@@ -10,6 +10,7 @@
 //! the network, and a value that fails to parse never replaces a good one: the caller keeps the last.
 
 pub mod agent_runtime;
+pub mod builds;
 pub mod content;
 pub mod defaults;
 pub mod envoy;
@@ -22,4 +23,3 @@ pub mod schema;
 pub mod settle;
 pub mod snapshot;
 pub mod view;
-pub mod yaml;

@@ -14,7 +14,7 @@ use super::inputs::{ConfigMapInput, NamespaceInputs};
 use super::layers::{self, Layer};
 use super::resolved::{Notice, Resolved};
 use super::schema::{Platform, Settings, keys, walk};
-use super::yaml::{self, Node};
+use crate::api::yaml::{self, Node};
 use crate::domain::keys::{CONFIG_MAP_RUNTIME, KEY_CONFIG};
 use crate::domain::mode::Mode;
 use crate::domain::reason::Reason;

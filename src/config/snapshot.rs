@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::builds::Builds;
 use super::gates::Gates;
 use super::inputs::NamespaceInputs;
 use super::schema::Platform;
@@ -18,18 +19,29 @@ pub struct Snapshot {
     pub fresh: Arc<NamespaceView>,
     /// The cluster.
     pub view: ClusterView,
+    /// Builds and agents: settings, templates, steps.
+    pub builds: Arc<Builds>,
 }
 
 impl Snapshot {
-    /// What admission decides from; the namespaces of `view` were made with the same `platform`.
+    /// What admission decides from; the namespaces of `view` were made with the same `platform`. Of builds nothing is
+    /// known but the settings, until [`Snapshot::with_builds`].
     #[must_use]
     pub fn new(platform: &Platform, gates: Gates, view: ClusterView) -> Self {
+        let settings = platform.builds(&view.operator_namespace, false);
         Self {
             gates,
             require_namespace_label: platform.require_namespace_label(),
             fresh: Arc::new(namespace_view(platform, "", &NamespaceInputs::default(), None)),
             view,
+            builds: Arc::new(Builds::new(settings)),
         }
+    }
+
+    /// The same with what is known of builds.
+    #[must_use]
+    pub fn with_builds(self, builds: Arc<Builds>) -> Self {
+        Self { builds, ..self }
     }
 
     /// What is known of that namespace.

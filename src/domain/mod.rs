@@ -2,5 +2,7 @@
 
 pub mod keys;
 pub mod mode;
+pub mod quantity;
 pub mod reason;
+pub mod suggest;
 pub mod workload;

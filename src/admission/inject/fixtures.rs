@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use crate::admission::verdict::Verdict;
 use crate::api::review::{GroupVersionKind, Operation, Phase, Request};
+use crate::build::settings::Settings;
+use crate::config::builds::Builds;
 use crate::config::gates::Gates;
 use crate::config::layers::{Field, Layer};
 use crate::config::resolved::{Images, NativeSidecars, Proxy, Resolved, Resources, SpireSwitch, TokenExchange, Trace};
@@ -101,6 +103,7 @@ pub(in crate::admission) fn snapshot_with(
     view.resolved = Arc::clone(&in_force);
     observe(&mut view);
     Snapshot {
+        builds: Arc::new(Builds::new(Settings::new("kagenti-system"))),
         gates: Gates::default(),
         require_namespace_label: false,
         fresh: Arc::new(NamespaceView { resolved: in_force, ..NamespaceView::default() }),

@@ -6,8 +6,8 @@
 use serde_json::Value;
 
 use crate::admission::verdict::Warning;
-use crate::config::schema::nearest;
 use crate::domain::reason::Reason;
+use crate::domain::suggest::nearest;
 
 /// Every mapping of the schema with its members; compared with the CustomResourceDefinition in a test.
 pub(super) const MAPPINGS: [(&str, &[&str]); 6] = [

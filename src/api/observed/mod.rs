@@ -225,6 +225,8 @@ pub struct ConfigMapSeen {
     pub data: Arc<BTreeMap<String, String>>,
     /// Carries `kagenti.io/defaults=true`.
     pub is_defaults: bool,
+    /// Carries `kagenti.operator.dev/tekton: step`.
+    pub is_step: bool,
     /// Carries `app.kubernetes.io/managed-by: drawbridge`.
     pub ours: bool,
     /// Digest of the data that we wrote last.

@@ -67,6 +67,7 @@ fn namespace(metadata: &Metadata) -> NamespaceSeen {
 fn config_map(raw: Raw) -> ConfigMapSeen {
     ConfigMapSeen {
         is_defaults: raw.metadata.label(keys::LABEL_DEFAULTS) == Some("true"),
+        is_step: raw.metadata.label(keys::LABEL_STEP) == Some(keys::LABEL_STEP_VALUE),
         ours: raw.metadata.label(keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE),
         written: raw.metadata.annotation(keys::ANNOTATION_CONTENT_DIGEST).map(Into::into),
         data: Arc::new(raw.data.unwrap_or_default()),

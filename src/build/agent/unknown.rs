@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::api::agent_kagenti_dev::agent::pod_template_schema;
 use crate::build::fault::{Findings, Note};
-use crate::config::schema::nearest;
 use crate::domain::reason::Reason;
+use crate::domain::suggest::nearest;
 
 /// Most unknown fields that are named.
 const LIMIT: usize = 10;

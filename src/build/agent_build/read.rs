@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{DEFAULT_REVISION, annotation, is_gated, mode};
+use crate::api::yaml::kind;
 use crate::build::fault::{Fault, Findings};
 use crate::build::request::{
     BuildRequest, ImageParts, KAGENTI, Owner, Parameter, SecretUse, Source, StepUse, StepsFrom, When,
 };
 use crate::build::templates::TemplatesView;
-use crate::config::yaml::kind;
 use crate::domain::keys;
 
 /// Size of the claim unless a parameter says otherwise.

@@ -13,9 +13,9 @@ use crate::build::fault::{Fault, Findings, Note};
 use crate::build::request::BuildRequest;
 use crate::build::settings::Settings;
 use crate::build::templates::TemplatesView;
-use crate::config::schema::nearest;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::domain::suggest::nearest;
 
 const STEPS: &str = "spec.pipeline.steps";
 

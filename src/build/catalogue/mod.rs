@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use super::syntax;
 use super::templates::ConfigMapText;
-use crate::config::schema::nearest;
 use crate::domain::keys;
+use crate::domain::suggest::nearest;
 
 /// The images of the steps: key, where it is published, what it is for.
 pub const IMAGES: [(&str, &str, &str); 10] = [

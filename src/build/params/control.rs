@@ -3,7 +3,7 @@
 use super::Traced;
 use super::layers::Layers;
 use crate::build::syntax;
-use crate::config::schema::quantity;
+use crate::domain::quantity::quantity;
 
 /// Shortest and longest time a run may take, in seconds.
 const TIMEOUT: std::ops::RangeInclusive<f64> = 60.0..=86_400.0;

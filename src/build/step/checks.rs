@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Faults, items, text};
+use crate::api::yaml::kind;
 use crate::build::syntax;
-use crate::config::yaml::kind;
 use crate::domain::keys::KEY_TASK_SPEC;
 
 /// Most Tekton steps of one task: each is a container of one Pod.

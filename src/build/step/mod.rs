@@ -19,7 +19,7 @@ use super::digest;
 use super::fault::{Fault, Note};
 use super::syntax;
 use super::template::scalar;
-use crate::config::yaml;
+use crate::api::yaml;
 use crate::domain::keys::KEY_TASK_SPEC;
 use crate::domain::reason::Reason;
 

@@ -125,7 +125,7 @@ fn place(path: &str) -> String {
 
 /// A number of the core schema whose JSON spelling is another one: `3.10`, `1e3`, `0x1F`, `+5`.
 fn is_respelt(text: &str) -> bool {
-    match crate::config::yaml::parse(text).map(|node| node.to_json()) {
+    match crate::api::yaml::parse(text).map(|node| node.to_json()) {
         Ok(serde_json::Value::Number(number)) => number.to_string() != text,
         _ => false,
     }

@@ -9,8 +9,8 @@ use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::offline::world::{Facts, World};
 use crate::cli::survey::{self, AGENT_RUNTIME_WORDS, TYPES, Type};
 use crate::config::inputs::{AgentRuntimeInput, Target};
-use crate::config::schema::nearest;
 use crate::domain::keys;
+use crate::domain::suggest::nearest;
 
 /// Reads the object and everything its decision depends on; for an AgentRuntime that is the workload it points at.
 pub(super) async fn question(

@@ -16,7 +16,7 @@ use crate::cli::offline::world::World;
 use crate::cli::reference::keys::{Carrier, ROWS};
 use crate::config::gates::Gates;
 use crate::config::schema::keys::{KEYS, key as platform_key};
-use crate::config::schema::nearest;
+use crate::domain::suggest::nearest;
 
 /// What a change is made to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -304,8 +304,7 @@ impl World {
     /// # Errors
     /// When the file cannot be read as a mapping, or a part of the path is not one.
     pub fn set(file: &mut File, path: &str, value: Value) -> anyhow::Result<()> {
-        let parsed =
-            crate::config::yaml::parse(&file.text).map_err(|error| anyhow::anyhow!("{}: {error}", file.name))?;
+        let parsed = crate::api::yaml::parse(&file.text).map_err(|error| anyhow::anyhow!("{}: {error}", file.name))?;
         let mut root = match parsed.to_json() {
             Value::Null => Value::Object(serde_json::Map::new()),
             other => other,

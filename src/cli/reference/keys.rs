@@ -2,8 +2,8 @@
 //!
 //! Sources: `spec/authbridge-webhook.md` 3.1 and design §4. The generated reference and `validate` read this table.
 
-use crate::config::schema::nearest;
 use crate::domain::keys;
+use crate::domain::suggest::nearest;
 
 /// What carries a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,9 +13,9 @@ use crate::cli::offline::review;
 use crate::cli::offline::runtimes::{self, Workloads};
 use crate::cli::survey::text;
 use crate::cli::yaml::tree::Node;
-use crate::config::schema::nearest;
 use crate::config::snapshot::Snapshot;
 use crate::domain::reason::{Class, Reason};
+use crate::domain::suggest::nearest;
 
 /// Judges one AgentRuntime.
 pub(super) fn check(

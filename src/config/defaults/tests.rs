@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
 use super::config_map_data;
+use crate::api::yaml;
 use crate::config::schema::Platform;
-use crate::config::yaml;
 use crate::domain::keys::{CONFIG_MAP_AUTHBRIDGE, CONFIG_MAP_RUNTIME, NAMESPACE_CONFIG_MAPS};
 
 fn platform(text: &str) -> Platform {

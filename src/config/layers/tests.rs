@@ -8,9 +8,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Field, Layer, lay};
+use crate::api::yaml;
 use crate::config::resolved::Resolved;
 use crate::config::schema::{Settings, walk};
-use crate::config::yaml;
 
 /// Keys whose layers replace each other, with values that are told apart.
 const SAMPLES: [(&str, [&str; 3]); 6] = [

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::platform::ProcessSettings;
 use super::walk::Problem;
-use super::{quantity, read, show::Show};
+use super::{builds, quantity, read, show::Show};
 use crate::config::layers::{Field, Layer, Shadowed};
 use crate::config::resolved::Resolved;
 
@@ -226,6 +226,47 @@ pub const KEYS: &[Key] = &[
         "report: Pods that run unprotected or with an old configuration are reported; evict: they are also evicted, one \
          at a time"
     ),
+    process!(
+        "distribution",
+        distribution,
+        builds::distribution,
+        "auto (openshift when the API server serves config.openshift.io/v1), kubernetes or openshift, where the cluster \
+         assigns users and groups itself"
+    ),
+    process!(
+        "agents.lockdown",
+        builds.lockdown,
+        builds::lockdown,
+        "default: what an Agent relaxes is warned of; enforce: it is refused"
+    ),
+    process!(
+        "builds.pipelineNamespaces",
+        builds.pipeline_namespaces,
+        builds::namespaces,
+        "namespaces whose templates and steps every AgentBuild may name, besides the operator's and its own"
+    ),
+    process!("builds.insecureGit", builds.insecure_git, read::boolean, "true: http:// repositories are allowed"),
+    process!(
+        "builds.privilegedSteps",
+        builds.privileged_steps,
+        read::boolean,
+        "true: steps outside the operator's namespace may be privileged and mount node paths"
+    ),
+    process!(
+        "builds.trustBundle",
+        builds.trust_bundle,
+        builds::config_map,
+        "ConfigMap of the build's namespace with further certificate authorities under ca.crt, for git and registries"
+    ),
+    process!(
+        "builds.environment",
+        builds.environment,
+        builds::environment,
+        "environment of build Pods, such as HTTPS_PROXY and NO_PROXY; never a credential"
+    ),
+    process!("builds.nodeSelector", builds.node_selector, builds::node_selector, "node selector of build Pods"),
+    process!("builds.tolerations", builds.tolerations, builds::tolerations, "tolerations of build Pods"),
+    process!("builds.resources", builds.resources, builds::resources, "requests and limits of each task of a build"),
     retired!("images.authbridgeLite", "mode lite does not exist in this profile"),
     retired!("resources.authbridgeLite", "mode lite does not exist in this profile"),
     retired!("proxy.transparentPort", "there is no transparent egress listener in this profile"),

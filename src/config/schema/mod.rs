@@ -6,26 +6,25 @@
 //! here consumes is accepted and warned about. A key is one row of [`keys`]; its row says what it changes, so no
 //! accepted key can be without effect unnoticed.
 
+mod builds;
 pub mod keys;
 mod overrides;
 mod platform;
 mod quantity;
 mod read;
 mod show;
-mod suggest;
 mod walk;
 
 pub use platform::{Keycloak, OnUpgrade, Platform, Repair};
-pub use quantity::quantity;
 pub(crate) use show::Show;
-pub use suggest::nearest;
 pub(crate) use walk::{Walked, walk};
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::yaml::YamlError;
+use crate::api::yaml::YamlError;
+use crate::domain::suggest::nearest;
 
 /// One thing that is wrong with a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::builds::Distribution;
 use super::keys::{Effect, key};
 use super::{Fault, SchemaError, Settings, Walked, overrides, walk};
+use crate::api::yaml;
+use crate::build::settings as build;
 use crate::config::content::Content;
 use crate::config::defaults;
 use crate::config::inputs::ConfigMapInput;
 use crate::config::layers::{self, Layer};
 use crate::config::namespace;
 use crate::config::resolved::{Notice, Resolved};
-use crate::config::yaml;
 use crate::domain::keys::{CONFIG_MAP_ENVOY, CONFIG_MAP_RUNTIME, KEY_CONFIG, NAMESPACE_CONFIG_MAPS};
 use crate::domain::reason::Reason;
 
@@ -64,6 +66,9 @@ pub(super) struct ProcessSettings {
     pub(super) keycloak: Keycloak,
     pub(super) on_upgrade: OnUpgrade,
     pub(super) repair: Repair,
+    pub(super) distribution: Distribution,
+    /// Without what the process knows itself: its namespace and the kind of cluster.
+    pub(super) builds: build::Settings,
 }
 
 impl Default for ProcessSettings {
@@ -78,6 +83,8 @@ impl Default for ProcessSettings {
             },
             on_upgrade: OnUpgrade::default(),
             repair: Repair::default(),
+            distribution: Distribution::default(),
+            builds: build::Settings::new(""),
         }
     }
 }
@@ -202,6 +209,17 @@ impl Platform {
     #[must_use]
     pub fn repair(&self) -> Repair {
         self.process.repair
+    }
+
+    /// What is decided about builds and agents by an operator in `namespace`; `openshift`: what the API server serves.
+    #[must_use]
+    pub fn builds(&self, namespace: &str, openshift: bool) -> build::Settings {
+        let openshift = match self.process.distribution {
+            Distribution::Auto => openshift,
+            Distribution::Kubernetes => false,
+            Distribution::OpenShift => true,
+        };
+        build::Settings { operator_namespace: namespace.to_owned(), openshift, ..self.process.builds.clone() }
     }
 
     /// Whether a namespace may set the key at `path`.

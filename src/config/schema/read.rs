@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::platform::{OnUpgrade, Repair};
 use super::walk::{Problem, Step};
+use crate::api::yaml::kind;
 use crate::config::resolved::{NativeSidecars, SpireSwitch, TraceProtocol};
-use crate::config::yaml::kind;
 use crate::domain::mode::Mode;
 
 /// Lowest port a process without privileges may open.
@@ -96,7 +96,7 @@ pub(super) fn ratio(value: &Value) -> Read<Option<f64>> {
     ratio.map_or_else(|| expected(value, "a number from 0 to 1"), |ratio| Ok(Some(ratio)))
 }
 
-fn choice<T: Copy>(value: &Value, choices: &[(&str, T)]) -> Read<T> {
+pub(super) fn choice<T: Copy>(value: &Value, choices: &[(&str, T)]) -> Read<T> {
     if let Some((_, chosen)) = choices.iter().find(|(name, _)| value.as_str() == Some(name)) {
         return Ok(*chosen);
     }

@@ -2,7 +2,7 @@
 
 use super::keys::{KEYS, Key};
 use super::{Fault, Setting, Settings};
-use crate::config::yaml::{Content, Entry, Node};
+use crate::api::yaml::{Content, Entry, Node};
 
 /// One step down into a value.
 #[derive(Debug, Clone, PartialEq, Eq)]

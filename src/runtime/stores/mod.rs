@@ -10,8 +10,10 @@
 //! part of Kubernetes may be missing, come and go; nobody waits for one that is missing.
 
 mod backoff;
+mod claims;
 mod metrics;
 mod model;
+mod pipelines;
 mod presence;
 mod reaches;
 mod rebuild;
@@ -35,13 +37,16 @@ use super::health::Latch;
 use super::snapshots::SnapshotCell;
 use crate::api::observed::{Change, Feed, Reach};
 use crate::config::snapshot::Published;
+use claims::Claims;
 use reaches::Reaches;
-use rebuild::{Rebuild, Shared};
+use rebuild::{Rebuild, Server, Shared};
 use sources::{SOURCES, Source};
 use watch::{Sink, WatchError};
 
 /// Changes that may wait for the controllers.
 const FEED: usize = 1024;
+/// What only OpenShift serves (`spec/agent-and-agentbuild.md` 4.5).
+const OPENSHIFT: &str = "config.openshift.io/v1";
 
 /// Who needs a source; later ones include the earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,6 +105,7 @@ pub fn spawn(options: Options) -> Stores {
     let reconnected = Arc::new(Notify::new());
     let missing = Arc::new(std::sync::atomic::AtomicUsize::new(wanted.len()));
     let reaches = Arc::new(Reaches::new(wanted.iter().map(|source| source.kind), options.metrics.clone()));
+    let claims = Arc::new(Claims::default());
     let mut tasks = JoinSet::new();
     for (at, source) in wanted.into_iter().enumerate() {
         let mut outlet = Outlet {
@@ -107,6 +113,7 @@ pub fn spawn(options: Options) -> Stores {
             at,
             reaches: reaches.clone(),
             shared: shared.clone(),
+            claims: source.overlaps.then(|| claims.clone()),
             cell: options.cell.clone(),
             feed: feed.clone(),
             missing: missing.clone(),
@@ -114,8 +121,9 @@ pub fn spawn(options: Options) -> Stores {
             metrics: options.metrics.clone(),
         };
         let client = options.client.clone();
+        let own = source.own.then(|| options.operator_namespace.clone());
         tasks.spawn(async move {
-            watch::run(client, source, &mut outlet).await;
+            watch::run(client, source, own.as_deref(), &mut outlet).await;
             source.kind.as_str()
         });
     }
@@ -141,6 +149,7 @@ struct Outlet {
     at: usize,
     reaches: Arc<Reaches>,
     shared: Arc<Shared>,
+    claims: Option<Arc<Claims>>,
     cell: SnapshotCell,
     feed: Option<mpsc::Sender<Feed>>,
     missing: Arc<std::sync::atomic::AtomicUsize>,
@@ -159,8 +168,15 @@ impl Outlet {
 
 impl Sink for Outlet {
     async fn change(&mut self, change: Change) {
-        if self.source.needs == Needs::Admission {
-            self.shared.apply(&change);
+        let model = |change: &Change| {
+            if self.source.needs == Needs::Admission {
+                self.shared.apply(change);
+            }
+        };
+        match &self.claims {
+            Some(claims) if !claims.note(self.at, &change, model) => return,
+            Some(_) => {}
+            None => model(&change),
         }
         self.send(Feed::Change(change)).await;
     }
@@ -211,10 +227,10 @@ impl From<&WatchError> for metrics::Cause {
 async fn server_version(client: Client, shared: Arc<Shared>, again: Arc<Notify>) -> &'static str {
     let mut failures = 0;
     loop {
-        match client.apiserver_version().await.map(|info| parse_version(&info.major, &info.minor)) {
-            Ok(Some(version)) => {
+        match server(&client).await {
+            Ok(Some(server)) => {
                 failures = 0;
-                shared.server_version(version);
+                shared.server(server);
                 again.notified().await;
                 // Watches come back one by one: one question for all of them.
                 tokio::time::sleep(Duration::from_millis(200)).await;
@@ -229,6 +245,19 @@ async fn server_version(client: Client, shared: Arc<Shared>, again: Arc<Notify>)
             }
         }
     }
+}
+
+/// What the API server says of itself; `None` when its version is none.
+async fn server(client: &Client) -> kube::Result<Option<Server>> {
+    let info = client.apiserver_version().await?;
+    let Some(version) = parse_version(&info.major, &info.minor) else { return Ok(None) };
+    // Any answer but yes or no is tried again: a wrong guess would change the users of every agent.
+    let openshift = match client.list_api_group_resources(OPENSHIFT).await {
+        Ok(_) => true,
+        Err(kube::Error::Api(status)) if status.code == 404 => false,
+        Err(error) => return Err(error),
+    };
+    Ok(Some(Server { version, openshift }))
 }
 
 /// `1` and `36+` as numbers.

@@ -11,6 +11,7 @@ use crate::api::observed::{AgentRuntimeSeen, Change, ConfigMapSeen, Key, Kind, O
 use crate::config::content::digest;
 use crate::config::inputs::{AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
 use crate::config::view::{JobOwner, Ownership};
+use crate::domain::keys::WATCHED_CONFIG_MAPS;
 use crate::domain::workload::Workload;
 
 /// Everything that configuration and admission read of the cluster.
@@ -58,12 +59,15 @@ impl Model {
         }
         let Key { namespace, name } = &change.key;
         let content = match what {
-            Some((_, What::ConfigMap(seen))) => Some(self.shared(seen)),
+            Some((_, What::ConfigMap(seen))) if configures(name, seen) => Some(self.shared(seen)),
             _ => None,
         };
         let facts = self.namespaces.entry(namespace.clone()).or_default();
         let changed = match what {
-            Some((_, What::ConfigMap(_))) => content.is_some_and(|seen| put(&mut facts.config_maps, name, seen)),
+            Some((_, What::ConfigMap(_))) => match content {
+                Some(seen) => put(&mut facts.config_maps, name, seen),
+                None => facts.config_maps.remove(name).is_some(),
+            },
             Some((_, What::ServiceAccount(seen))) => {
                 let whose = if seen.ours { Ownership::Ours } else { Ownership::Foreign };
                 put(&mut facts.inputs.service_accounts, name, whose)
@@ -157,6 +161,11 @@ impl Facts {
             && self.inputs.jobs.is_empty()
             && self.inputs.agent_runtimes.is_empty()
     }
+}
+
+/// Whether a namespace's configuration depends on a ConfigMap; others hold templates and steps of builds.
+fn configures(name: &str, seen: &ConfigMapSeen) -> bool {
+    seen.is_defaults || WATCHED_CONFIG_MAPS.contains(&name)
 }
 
 fn put<T: PartialEq>(map: &mut BTreeMap<Arc<str>, T>, name: &Arc<str>, value: T) -> bool {

@@ -13,6 +13,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::model::{Model, Touched};
+use super::pipelines::Pipelines;
+use crate::config::builds::Builds;
 use crate::config::inputs::ConfigMapInput;
 use crate::config::schema::Platform;
 use crate::config::settle::Surroundings;
@@ -32,26 +34,43 @@ pub(super) struct Shared {
     wake: Notify,
 }
 
+/// What the API server says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Server {
+    /// Major and minor version.
+    pub(super) version: (u32, u32),
+    /// It serves OpenShift's configuration: the cluster assigns users and groups itself.
+    pub(super) openshift: bool,
+}
+
 #[derive(Debug)]
 struct State {
     model: Model,
+    pipelines: Pipelines,
     dirty: BTreeSet<Arc<str>>,
-    version: Option<(u32, u32)>,
+    server: Option<Server>,
     lists_missing: usize,
 }
 
 impl Shared {
     /// An empty model that waits for that many first lists.
     pub(super) fn new(lists: usize) -> Self {
-        let state = State { model: Model::default(), dirty: BTreeSet::new(), version: None, lists_missing: lists };
+        let state = State {
+            model: Model::default(),
+            pipelines: Pipelines::default(),
+            dirty: BTreeSet::new(),
+            server: None,
+            lists_missing: lists,
+        };
         Self { state: Mutex::new(state), wake: Notify::new() }
     }
 
     /// Takes note of a change.
     pub(super) fn apply(&self, change: &crate::api::observed::Change) {
         let mut state = self.state.lock();
+        let builds = state.pipelines.apply(change);
         let wake = match state.model.apply(change) {
-            Touched::Nothing => false,
+            Touched::Nothing => builds,
             Touched::Namespace(name) => {
                 state.dirty.insert(name);
                 true
@@ -72,9 +91,9 @@ impl Shared {
         self.wake.notify_one();
     }
 
-    /// The API server says that it is of this version.
-    pub(super) fn server_version(&self, version: (u32, u32)) {
-        let changed = self.state.lock().version.replace(version) != Some(version);
+    /// The API server says what it is.
+    pub(super) fn server(&self, server: Server) {
+        let changed = self.state.lock().server.replace(server) != Some(server);
         if changed {
             self.wake.notify_one();
         }
@@ -118,6 +137,7 @@ struct Last {
     templates: BTreeMap<String, ConfigMapInput>,
     platform: Arc<Platform>,
     namespaces: HashMap<Arc<str>, Arc<NamespaceView>>,
+    builds: Arc<Builds>,
 }
 
 impl Rebuild {
@@ -144,11 +164,12 @@ impl Rebuild {
     fn rebuild(&mut self, last: Option<Last>, clock: &mut Clock) -> Option<Last> {
         let settings = Arc::clone(&self.settings.borrow_and_update());
         let mut state = self.shared.state.lock();
-        let State { model, dirty, version, lists_missing } = &mut *state;
-        let (Some(server_version), 0) = (*version, *lists_missing) else { return last };
+        let State { model, pipelines, dirty, server, lists_missing } = &mut *state;
+        let (Some(server), 0) = (*server, *lists_missing) else { return last };
         let mut dirty = std::mem::take(dirty);
         // The templates of our own namespace lie below every other namespace's configuration.
         let templates = model.config_maps(&self.operator_namespace);
+        let builds = last.as_ref().map(|last| last.builds.clone());
         let same = last.as_ref().filter(|last| Arc::ptr_eq(&last.settings, &settings) && last.templates == templates);
         let (platform, mut namespaces) = match same {
             Some(last) => (last.platform.clone(), last.namespaces.clone()),
@@ -169,12 +190,13 @@ impl Rebuild {
         }
         let view = ClusterView {
             operator_namespace: self.operator_namespace.clone(),
-            server_version,
+            server_version: server.version,
             spiffe_driver: model.spiffe_driver(),
             namespaces: namespaces.clone(),
         };
+        let builds = pipelines.builds(platform.builds(&self.operator_namespace, server.openshift), builds.as_ref());
         drop(state);
-        self.cell.store(Snapshot::new(&platform, settings.gates, view));
+        self.cell.store(Snapshot::new(&platform, settings.gates, view).with_builds(builds.clone()));
         if let Some(snapshot) = self.cell.load() {
             let settled = clock.settle(&snapshot);
             self.published.send_replace(Some(Arc::new(Published { snapshot, settled, platform: platform.clone() })));
@@ -183,6 +205,6 @@ impl Rebuild {
             tracing::info!(namespaces = namespaces.len(), "the cluster has been read once: reviews can be answered");
             latch.release();
         }
-        Some(Last { settings, templates, platform, namespaces })
+        Some(Last { settings, templates, platform, namespaces, builds })
     }
 }

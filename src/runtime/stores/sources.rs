@@ -1,6 +1,7 @@
 //! Which objects are watched: a table. Another kind is another row.
 
 use super::Needs;
+use super::pipelines::is_template;
 use crate::api::observed::Kind;
 use crate::api::observed::wire::Raw;
 use crate::domain::keys;
@@ -8,12 +9,16 @@ use crate::domain::keys;
 /// One list-and-watch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source {
-    /// What is watched, in all namespaces.
+    /// What is watched.
     pub(super) kind: Kind,
     /// `metadata.name` it is limited to.
     pub(super) name: Option<&'static str>,
     /// Label selector it is limited to.
     pub(super) labels: Option<&'static str>,
+    /// In the operator's own namespace only, otherwise in all.
+    pub(super) own: bool,
+    /// Other sources with this mark deliver the same objects, depending on labels that change.
+    pub(super) overlaps: bool,
     /// Objects per page of the first list: few where they are large.
     pub(super) page: u32,
     /// Objects that another source delivers are left out here.
@@ -28,11 +33,21 @@ const SMALL: u32 = 500;
 const LARGE: u32 = 100;
 
 const fn all(kind: Kind, page: u32, needs: Needs) -> Source {
-    Source { kind, name: None, labels: None, page, keep: |_| true, needs, optional: false }
+    Source { kind, name: None, labels: None, own: false, overlaps: false, page, keep: |_| true, needs, optional: false }
 }
 
 const fn config_map(name: &'static str) -> Source {
     Source { name: Some(name), ..all(Kind::ConfigMap, SMALL, Needs::Admission) }
+}
+
+/// The ConfigMap with a template, in any namespace.
+const fn template(name: &'static str) -> Source {
+    Source { page: LARGE, ..config_map(name) }
+}
+
+/// Those that sources by name deliver.
+fn is_named(raw: &Raw) -> bool {
+    raw.metadata.name.as_deref().is_some_and(|name| keys::WATCHED_CONFIG_MAPS.contains(&name) || is_template(name))
 }
 
 /// Every source, in the order in which they are started.
@@ -48,7 +63,27 @@ pub(super) const SOURCES: &[Source] = &[
     config_map(keys::CONFIG_MAP_ROUTES),
     Source {
         labels: Some("kagenti.io/defaults=true"),
-        keep: |raw| !raw.metadata.name.as_deref().is_some_and(|name| keys::WATCHED_CONFIG_MAPS.contains(&name)),
+        overlaps: true,
+        keep: |raw| !is_named(raw),
+        ..all(Kind::ConfigMap, LARGE, Needs::Admission)
+    },
+    template("pipeline-template-dev"),
+    template("pipeline-template-buildpack-dev"),
+    template("pipeline-template-dev-local"),
+    template("pipeline-template-dev-external"),
+    template("pipeline-template-preprod"),
+    template("pipeline-template-prod"),
+    Source {
+        labels: Some("kagenti.operator.dev/tekton=step"),
+        overlaps: true,
+        keep: |raw| !is_named(raw),
+        ..all(Kind::ConfigMap, LARGE, Needs::Admission)
+    },
+    // Of our own namespace a step needs no label.
+    Source {
+        own: true,
+        overlaps: true,
+        keep: |raw| !is_named(raw) && raw.data.as_ref().is_some_and(|data| data.contains_key(keys::KEY_TASK_SPEC)),
         ..all(Kind::ConfigMap, LARGE, Needs::Admission)
     },
     Source { optional: true, ..all(Kind::AgentRuntime, SMALL, Needs::Admission) },
@@ -61,3 +96,22 @@ pub(super) const SOURCES: &[Source] = &[
     Source { labels: Some(keys::LABEL_TYPE), ..all(Kind::Pod, LARGE, Needs::Controllers) },
     Source { name: Some(keys::CONFIG_MAP_GATE), ..all(Kind::ConfigMap, SMALL, Needs::Gate) },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::agent_kagenti_dev::agent_build::MODES;
+    use crate::build::agent_build::CUSTOM;
+
+    #[test]
+    fn every_mode_that_may_have_a_template_is_watched() {
+        let mut watched: Vec<_> =
+            SOURCES.iter().filter_map(|source| is_template(source.name?).then_some(source.name?)).collect();
+        let modes = MODES.into_iter().filter(|mode| *mode != CUSTOM);
+        let mut wanted: Vec<_> = modes.map(|mode| format!("{}{mode}", keys::PREFIX_TEMPLATE)).collect();
+        watched.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(watched, wanted);
+        assert!(SOURCES.len() <= 64, "claims have one bit per source");
+    }
+}

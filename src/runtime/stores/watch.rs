@@ -134,10 +134,14 @@ struct Watch<'a, S> {
     spoken: bool,
 }
 
-/// Lists and watches `source` for ever.
-pub(super) async fn run<S: Sink>(client: Client, source: &Source, sink: &mut S) {
+/// Lists and watches `source` for ever, in one namespace or in all.
+pub(super) async fn run<S: Sink>(client: Client, source: &Source, namespace: Option<&str>, sink: &mut S) {
+    let resource = resource(source.kind);
     let mut watch = Watch {
-        api: Api::all_with(client, &resource(source.kind)),
+        api: match namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+            None => Api::all_with(client, &resource),
+        },
         source,
         sink,
         known: HashMap::new(),

@@ -187,7 +187,7 @@ steps: [{name: run, image: i, script: 'true', futureToo: 7}]
 ";
     let steps = steps(&[("one", text)]);
     let run = composed(&request(vec![entry("a", "one")]), &steps).unwrap().run;
-    let expected = crate::config::yaml::parse(text).unwrap().to_json();
+    let expected = crate::api::yaml::parse(text).unwrap().to_json();
     assert_eq!(task(&run, "a")["taskSpec"], expected);
 }
 

@@ -134,6 +134,8 @@ pub(super) const SOURCE: Source = Source {
     kind: Kind::ServiceAccount,
     name: Some("only"),
     labels: None,
+    own: false,
+    overlaps: false,
     page: 2,
     keep: |_| true,
     needs: Needs::Admission,
@@ -151,7 +153,7 @@ async fn notes(script: Vec<Answer>, count: usize) -> (Vec<String>, Vec<String>) 
 pub(super) async fn notes_of(source: Source, script: Vec<Answer>, count: usize) -> (Vec<String>, Asked) {
     let (client, asked) = scripted(script);
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    let task = tokio::spawn(async move { run(client, &source, &mut Notes(sender)).await });
+    let task = tokio::spawn(async move { run(client, &source, None, &mut Notes(sender)).await });
     let mut notes = Vec::new();
     while notes.len() < count {
         notes.push(receiver.recv().await.unwrap());

@@ -14,7 +14,7 @@ use crate::config::view::Ownership;
 use crate::runtime::config_watch::Settings;
 use crate::runtime::health::Readiness;
 use crate::runtime::snapshots::SnapshotCell;
-use crate::runtime::stores::rebuild::{Rebuild, Shared};
+use crate::runtime::stores::rebuild::{Rebuild, Server, Shared};
 
 struct Bench {
     shared: Arc<Shared>,
@@ -60,7 +60,7 @@ async fn the_first_snapshot_waits_for_every_list_and_the_version() {
     assert!(bench.soon().await.is_none());
     bench.shared.listed();
     assert!(bench.soon().await.is_none() && !bench.readiness.ready());
-    bench.shared.server_version((1, 36));
+    bench.shared.server(Server { version: (1, 36), openshift: false });
     let snapshot = bench.soon().await.unwrap();
     assert!(bench.readiness.ready());
     assert_eq!((snapshot.view.server_version, snapshot.view.namespaces.len()), ((1, 36), 1));
@@ -70,7 +70,7 @@ async fn the_first_snapshot_waits_for_every_list_and_the_version() {
 #[tokio::test(start_paused = true)]
 async fn only_what_changed_is_resolved_anew() {
     let bench = Bench::start(0);
-    bench.shared.server_version((1, 36));
+    bench.shared.server(Server { version: (1, 36), openshift: false });
     for name in ["a", "b", "own"] {
         bench.shared.apply(&namespace(name, "true"));
     }
@@ -91,7 +91,7 @@ async fn only_what_changed_is_resolved_anew() {
 #[tokio::test(start_paused = true)]
 async fn settings_and_the_template_of_our_namespace_reach_every_namespace() {
     let bench = Bench::start(0);
-    bench.shared.server_version((1, 36));
+    bench.shared.server(Server { version: (1, 36), openshift: false });
     for name in ["a", "own"] {
         bench.shared.apply(&namespace(name, "true"));
     }
@@ -110,9 +110,13 @@ async fn settings_and_the_template_of_our_namespace_reach_every_namespace() {
     assert_eq!(mode(&bench.soon().await.unwrap()), "proxy-sidecar");
     bench.shared.apply(&template("mode: [\n"));
     assert_eq!(mode(&bench.soon().await.unwrap()), "proxy-sidecar", "unreadable: the last good content");
-    bench.settings.send_replace(settings("requireNamespaceLabel: true\n"));
+    bench.settings.send_replace(settings("requireNamespaceLabel: true\nbuilds: {insecureGit: true}\n"));
     let snapshot = bench.soon().await.unwrap();
     assert!(snapshot.require_namespace_label && mode(&snapshot) == "proxy-sidecar");
+    assert!(snapshot.builds.settings.insecure_git && !snapshot.builds.settings.openshift);
+    assert_eq!(snapshot.builds.settings.operator_namespace, "own");
+    bench.shared.server(Server { version: (1, 36), openshift: true });
+    assert!(bench.soon().await.unwrap().builds.settings.openshift);
     bench.task.abort();
 }
 
@@ -121,7 +125,7 @@ async fn a_driver_that_went_away_counts_for_hashes_when_it_has_been_gone_for_fiv
     let bench = Bench::start(0);
     let driver = change(Kind::CsiDriver, serde_json::json!({"metadata": {"name": "csi.spiffe.io"}}));
     bench.shared.apply(&driver);
-    bench.shared.server_version((1, 36));
+    bench.shared.server(Server { version: (1, 36), openshift: false });
     let first = bench.soon().await.unwrap();
     let counts = || {
         let published = bench.published.borrow().clone().unwrap();
@@ -141,5 +145,29 @@ async fn a_driver_that_went_away_counts_for_hashes_when_it_has_been_gone_for_fiv
     assert_eq!(counts(), (false, true));
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(counts(), (false, false), "without any other change");
+    bench.task.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn templates_and_steps_reach_the_snapshot_and_nothing_else_of_it() {
+    let bench = Bench::start(0);
+    bench.shared.server(Server { version: (1, 36), openshift: false });
+    bench.shared.apply(&namespace("a", "true"));
+    let before = bench.soon().await.unwrap();
+    let template = |text: &str| {
+        let data = serde_json::json!({"template.json": text});
+        let metadata = serde_json::json!({"name": "pipeline-template-dev", "namespace": "a"});
+        change(Kind::ConfigMap, serde_json::json!({"metadata": metadata, "data": data}))
+    };
+    bench.shared.apply(&template(r#"{"name": "t", "steps": [{"name": "a", "configMap": "b"}]}"#));
+    let after = bench.soon().await.unwrap();
+    assert!(after.builds.view.template("a", "dev").is_some_and(|entry| entry.template.is_ok()));
+    assert!(Arc::ptr_eq(before.namespace("a").unwrap(), after.namespace("a").unwrap()));
+    bench.shared.apply(&template("{"));
+    let broken = bench.soon().await.unwrap();
+    assert!(
+        broken.builds.view.template("a", "dev").is_some_and(|entry| entry.template.is_err()),
+        "nothing stale serves"
+    );
     bench.task.abort();
 }
