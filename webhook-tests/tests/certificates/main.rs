@@ -8,6 +8,7 @@
 
 mod events;
 mod leadership;
+mod mutual;
 mod stage;
 
 use std::sync::Arc;
