@@ -52,6 +52,13 @@ pub const ASKS: &[Ask] = &[
     ask(Asker::All, Kind::Job, FOLLOW),
     ask(Asker::All, Kind::AgentRuntime, FOLLOW),
     Ask { name: Some(keys::CSI_DRIVER_SPIFFE), ..ask(Asker::All, Kind::CsiDriver, FOLLOW) },
+    ask(Asker::All, Kind::AgentBuild, FOLLOW),
+    // Agents and builds, and what they are made of.
+    ask(Asker::Controllers, Kind::Agent, FOLLOW),
+    ask(Asker::Controllers, Kind::PipelineRun, FOLLOW),
+    ask(Asker::Controllers, Kind::TaskRun, FOLLOW),
+    ask(Asker::Controllers, Kind::Service, FOLLOW),
+    ask(Asker::Controllers, Kind::PersistentVolumeClaim, FOLLOW),
     // Workloads of every kind: which ServiceAccounts and namespaces' ConfigMaps are needed, and who still waits.
     ask(Asker::Controllers, Kind::Deployment, &["list", "watch", "patch"]),
     ask(Asker::Controllers, Kind::CronJob, &["list", "watch", "patch"]),

@@ -328,3 +328,11 @@ pub const WORKSPACE_TRUST_BUNDLE: &str = "trust-bundle";
 pub const TASK_SIGN: &str = "sign";
 /// Group that all Pods of a run share on the claim.
 pub const BUILD_FS_GROUP: i64 = 65532;
+/// Finalizer of Agents and AgentBuilds.
+pub const FINALIZER_AGENT: &str = "agent.kagenti.dev/finalizer";
+/// Annotation that `kubectl apply` keeps the object in; never read, never copied.
+pub const ANNOTATION_LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// Label of TaskRuns and of their Pods: the PipelineRun.
+pub const LABEL_PIPELINE_RUN: &str = "tekton.dev/pipelineRun";
+/// Label of TaskRuns and of their Pods: the task.
+pub const LABEL_PIPELINE_TASK: &str = "tekton.dev/pipelineTask";

@@ -4,10 +4,13 @@
 //! nothing else. Promise: a projection does not depend on fields that are not listed here, so an update elsewhere in
 //! the object compares equal. `runtime::stores` makes these values; the snapshot and `controllers` are built from them.
 
+mod custom;
 mod fields;
+pub mod object;
 mod pool;
 mod project;
 mod runtime;
+pub mod tekton;
 pub mod wire;
 mod workload;
 
@@ -19,10 +22,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use custom::{ClaimSeen, CustomSeen, ServiceSeen};
 pub use fields::{Owned, Place};
 pub use pool::Pool;
 use project::owner;
 pub use runtime::{AgentRuntimeSeen, Target};
+pub use tekton::{PipelineRunSeen, TaskRunSeen};
 pub use workload::{Pairs, PodPhase, PodSeen, Rollout, TemplateSeen, WorkloadSeen};
 
 use crate::domain::workload::WorkloadKind;
@@ -45,6 +50,13 @@ pub enum Kind {
     AgentRuntime,
     Pod,
     Event,
+    Agent,
+    AgentBuild,
+    PipelineRun,
+    TaskRun,
+    Service,
+    PersistentVolumeClaim,
+    Secret,
 }
 
 impl Kind {
@@ -65,6 +77,13 @@ impl Kind {
             Kind::DaemonSet => ("apps", "v1", "daemonsets", "DaemonSet", true),
             Kind::Sandbox => ("agents.x-k8s.io", "v1alpha1", "sandboxes", "Sandbox", true),
             Kind::AgentRuntime => ("agent.kagenti.dev", "v1alpha1", "agentruntimes", "AgentRuntime", true),
+            Kind::Agent => ("agent.kagenti.dev", "v1alpha1", "agents", "Agent", true),
+            Kind::AgentBuild => ("agent.kagenti.dev", "v1alpha1", "agentbuilds", "AgentBuild", true),
+            Kind::PipelineRun => ("tekton.dev", "v1", "pipelineruns", "PipelineRun", true),
+            Kind::TaskRun => ("tekton.dev", "v1", "taskruns", "TaskRun", true),
+            Kind::Service => ("", "v1", "services", "Service", true),
+            Kind::PersistentVolumeClaim => ("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true),
+            Kind::Secret => ("", "v1", "secrets", "Secret", true),
         }
     }
 
@@ -207,6 +226,50 @@ pub enum What {
     AgentRuntime(AgentRuntimeSeen),
     /// CSIDriver `csi.spiffe.io`: only its existence counts.
     CsiDriver,
+    /// An Agent.
+    Agent(Box<CustomSeen>),
+    /// An AgentBuild.
+    AgentBuild(Box<CustomSeen>),
+    /// A PipelineRun of a build.
+    PipelineRun(Box<PipelineRunSeen>),
+    /// A TaskRun of such a run.
+    TaskRun(Box<TaskRunSeen>),
+    /// Any Service.
+    Service(ServiceSeen),
+    /// A PersistentVolumeClaim of a build.
+    Claim(ClaimSeen),
+    /// A Pod of a build's task.
+    BuildPod(BuildPodSeen),
+}
+
+impl What {
+    /// The owner that controls an object of those kinds for which that is looked up: what a build or an Agent made.
+    #[must_use]
+    pub fn controller(&self) -> Option<&OwnerReference> {
+        match self {
+            What::PipelineRun(seen) => seen.controller.as_deref(),
+            What::TaskRun(seen) => seen.controller.as_deref(),
+            What::Service(seen) => seen.claim.controller.as_deref(),
+            What::Claim(seen) => seen.controller.as_deref(),
+            What::ServiceAccount(seen) => seen.claim.as_ref()?.controller.as_deref(),
+            What::Workload(seen) if seen.kind == WorkloadKind::Deployment => seen.controller.as_deref(),
+            What::BuildPod(seen) => seen.controller.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+/// A Pod of a build's task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildPodSeen {
+    /// Label `tekton.dev/pipelineRun`.
+    pub run: Box<str>,
+    /// The owner that controls it: a TaskRun.
+    pub controller: Option<Arc<OwnerReference>>,
+    /// Being deleted.
+    pub terminating: bool,
+    /// How far it has come.
+    pub phase: PodPhase,
 }
 
 /// A namespace.
@@ -242,6 +305,10 @@ pub struct ServiceAccountSeen {
     pub automount: Option<bool>,
     /// Owners; kept only of ours.
     pub owners: Vec<OwnerReference>,
+    /// Carries `agent.kagenti.dev/build-account: "true"`: builds may use it.
+    pub for_builds: bool,
+    /// Whose it is, when an object of group `agent.kagenti.dev` controls it.
+    pub claim: Option<ClaimSeen>,
 }
 
 /// One thing that happened to one object.

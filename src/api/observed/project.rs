@@ -4,35 +4,58 @@ use std::sync::Arc;
 
 use super::wire::{Metadata, Raw};
 use super::{
-    Change, ConfigMapSeen, Key, Kind, NamespaceSeen, Observed, OwnerReference, ServiceAccountSeen, What, runtime,
-    workload,
+    BuildPodSeen, Change, ClaimSeen, ConfigMapSeen, Key, Kind, NamespaceSeen, Observed, OwnerReference,
+    ServiceAccountSeen, What, runtime, workload,
 };
 use crate::domain::keys;
 
 /// Labels of a namespace that admission reads.
 const NAMESPACE_LABELS: [&str; 2] = [keys::LABEL_NAMESPACE_ENABLED, keys::LABEL_POD_SECURITY];
 
-impl Raw {
+/// Where an object lives, which one it is and at which version.
+pub(super) struct Identity {
+    key: Key,
+    uid: Arc<str>,
+    version: u64,
+}
+
+impl Identity {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Self {
+            key: metadata.key(),
+            uid: metadata.uid.as_deref().unwrap_or_default().into(),
+            version: metadata.version(),
+        }
+    }
+
+    /// The object as a change; without anything that is kept it counts as gone.
+    pub(super) fn change(self, kind: Kind, what: Option<What>) -> Change {
+        let Self { key, uid, version } = self;
+        let now = what.map(|what| Arc::new(Observed { uid, version, what }));
+        Change { kind, key, version, listed: false, now }
+    }
+}
+
+impl Metadata {
     /// Where the object lives.
     #[must_use]
     pub fn key(&self) -> Key {
         let part = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
-        Key { namespace: part(&self.metadata.namespace), name: part(&self.metadata.name) }
+        Key { namespace: part(&self.namespace), name: part(&self.name) }
     }
 
     /// Its resourceVersion as a number, 0 when it is not one.
     #[must_use]
     pub fn version(&self) -> u64 {
-        self.metadata.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
+        self.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
     }
+}
 
+impl Raw {
     /// The object as a change of that kind; an object that is of no interest counts as gone.
     #[must_use]
     pub fn into_change(self, kind: Kind) -> Change {
-        let (key, version) = (self.key(), self.version());
-        let uid: Arc<str> = self.metadata.uid.as_deref().unwrap_or_default().into();
-        let now = project(kind, self).map(|what| Arc::new(Observed { uid, version, what }));
-        Change { kind, key, version, listed: false, now }
+        Identity::of(&self.metadata).change(kind, project(kind, self))
     }
 }
 
@@ -43,9 +66,19 @@ fn project(kind: Kind, raw: Raw) -> Option<What> {
         Kind::ConfigMap => Some(What::ConfigMap(config_map(raw))),
         Kind::ServiceAccount => Some(What::ServiceAccount(service_account(raw))),
         Kind::CsiDriver => Some(What::CsiDriver),
-        Kind::Pod => workload::pod(raw).map(What::Pod),
+        Kind::Pod => match build_pod(&raw) {
+            Some(seen) => Some(What::BuildPod(seen)),
+            None => workload::pod(raw).map(What::Pod),
+        },
+        Kind::PersistentVolumeClaim => Some(What::Claim(ClaimSeen::of(&raw.metadata))),
         Kind::AgentRuntime => Some(What::AgentRuntime(runtime::agent_runtime(raw))),
-        Kind::Event => None,
+        Kind::Event
+        | Kind::Secret
+        | Kind::Agent
+        | Kind::AgentBuild
+        | Kind::Service
+        | Kind::PipelineRun
+        | Kind::TaskRun => None,
         Kind::Deployment
         | Kind::ReplicaSet
         | Kind::StatefulSet
@@ -76,8 +109,26 @@ fn config_map(raw: Raw) -> ConfigMapSeen {
 
 fn service_account(raw: Raw) -> ServiceAccountSeen {
     let ours = raw.metadata.label(keys::LABEL_MANAGED_BY) == Some(keys::MANAGED_BY_WEBHOOK);
+    let of_agent = owner(&raw.metadata).is_some_and(|owner| owner.group() == keys::GROUP_AGENT);
+    let claim = of_agent.then(|| ClaimSeen::of(&raw.metadata));
+    let for_builds = raw.metadata.label(keys::LABEL_BUILD_ACCOUNT) == Some("true");
     let owners = if ours { raw.metadata.owner_references.unwrap_or_default() } else { Vec::new() };
-    ServiceAccountSeen { ours, automount: raw.automount_service_account_token, owners }
+    ServiceAccountSeen { ours, automount: raw.automount_service_account_token, owners, for_builds, claim }
+}
+
+/// The Pod of a build's task, unless it is one that injection is about.
+fn build_pod(raw: &Raw) -> Option<BuildPodSeen> {
+    let metadata = &raw.metadata;
+    let run = metadata.label(keys::LABEL_PIPELINE_RUN).filter(|run| !run.is_empty())?;
+    if metadata.label(keys::LABEL_AGENT_BUILD).is_none() || metadata.label(keys::LABEL_TYPE).is_some() {
+        return None;
+    }
+    Some(BuildPodSeen {
+        run: run.into(),
+        controller: owner(metadata),
+        terminating: metadata.deletion_timestamp.is_some(),
+        phase: workload::phase(raw),
+    })
 }
 
 /// The owner that controls an object.

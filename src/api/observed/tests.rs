@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::wire::Raw;
+use super::object::change_of;
 use super::*;
 
 fn change(kind: Kind, object: &Value) -> Change {
-    serde_json::from_value::<Raw>(object.clone()).unwrap().into_change(kind)
+    change_of(kind, &object.to_string()).unwrap()
 }
 
 fn kept(kind: Kind, object: &Value) -> Option<What> {
@@ -174,6 +174,7 @@ fn pods_are_kept_while_they_are_enrolled_or_wait_behind_our_gate() {
     assert_eq!(phases, [Pending, Pending, Running, Succeeded, Failed, Unknown]);
 }
 
+mod builds;
 mod rollout;
 mod runtime;
 mod size;

@@ -35,6 +35,16 @@ pub struct Metadata {
 }
 
 impl Metadata {
+    /// Name, namespace and version, as the client library asks for them.
+    pub(super) fn identity(&self) -> ObjectMeta {
+        ObjectMeta {
+            name: self.name.clone(),
+            namespace: self.namespace.clone(),
+            resource_version: self.resource_version.clone(),
+            ..ObjectMeta::default()
+        }
+    }
+
     /// The value of a label.
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
@@ -206,14 +216,8 @@ pub struct Raw {
 
 impl From<Wire> for Raw {
     fn from(wire: Wire) -> Self {
-        let meta = ObjectMeta {
-            name: wire.metadata.name.clone(),
-            namespace: wire.metadata.namespace.clone(),
-            resource_version: wire.metadata.resource_version.clone(),
-            ..ObjectMeta::default()
-        };
         Self {
-            meta,
+            meta: wire.metadata.identity(),
             metadata: wire.metadata,
             data: wire.data,
             automount_service_account_token: wire.automount_service_account_token,

@@ -191,7 +191,19 @@ pub struct PodSeen {
     pub gated: bool,
 }
 
+/// How far a Pod has come.
+pub(super) fn phase(raw: &Raw) -> PodPhase {
+    match raw.status.as_ref().and_then(|status| status.phase.as_deref()) {
+        None | Some("" | "Pending") => PodPhase::Pending,
+        Some("Running") => PodPhase::Running,
+        Some("Succeeded") => PodPhase::Succeeded,
+        Some("Failed") => PodPhase::Failed,
+        Some(_) => PodPhase::Unknown,
+    }
+}
+
 pub(super) fn pod(raw: Raw) -> Option<PodSeen> {
+    let phase = phase(&raw);
     let gates = raw.spec.and_then(|spec| spec.scheduling_gates);
     let gated = gates.iter().flatten().any(|gate| gate.name == keys::SCHEDULING_GATE);
     let metadata = raw.metadata;
@@ -199,13 +211,6 @@ pub(super) fn pod(raw: Raw) -> Option<PodSeen> {
     if agent_type.is_none() && !gated {
         return None;
     }
-    let phase = match raw.status.as_ref().and_then(|status| status.phase.as_deref()) {
-        None | Some("" | "Pending") => PodPhase::Pending,
-        Some("Running") => PodPhase::Running,
-        Some("Succeeded") => PodPhase::Succeeded,
-        Some("Failed") => PodPhase::Failed,
-        Some(_) => PodPhase::Unknown,
-    };
     Some(PodSeen {
         controller: owner(&metadata),
         agent_type: agent_type.unwrap_or_default().into(),

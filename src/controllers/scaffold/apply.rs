@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::plan::{Controller, NOW, Op, Report};
 use crate::api::event::Regarding;
+use crate::api::observed::object::change_of;
 use crate::api::observed::wire::Raw;
 use crate::api::observed::{Change, Key, Kind};
 use crate::domain::keys;
@@ -131,8 +132,8 @@ async fn enrol(client: &Client, (kind, key, body): (Kind, &Key, &Value), op: &Op
         let mut parameters = PatchParams::apply(keys::MANAGER_ENROLMENT);
         parameters.force = force;
         let request = Builder::new(&path).patch(&key.name, &parameters, &Patch::Apply(body));
-        let status = match client.request::<Raw>(built(op, request)?).await {
-            Ok(raw) => return Ok(Learned::Change(raw.into_change(kind))),
+        let status = match client.request_text(built(op, request)?).await {
+            Ok(text) => return learned(kind, &text, op),
             Err(kube::Error::Api(status)) => status,
             Err(error) => return Err(failed(op, error)),
         };
@@ -268,8 +269,14 @@ fn built<E>(op: &Op, request: Result<Request<Vec<u8>>, E>) -> Result<Request<Vec
 }
 
 async fn send(client: &Client, kind: Kind, request: Request<Vec<u8>>, op: &Op) -> Result<Learned, ApplyError> {
-    let raw: Raw = client.request(request).await.map_err(|error| failed(op, error))?;
-    Ok(Learned::Change(raw.into_change(kind)))
+    let text = client.request_text(request).await.map_err(|error| failed(op, error))?;
+    learned(kind, &text, op)
+}
+
+/// What the server's answer says about the object.
+fn learned(kind: Kind, text: &str, op: &Op) -> Result<Learned, ApplyError> {
+    let change = change_of(kind, text);
+    change.map(Learned::Change).map_err(|source| failed(op, kube::Error::SerdeError(source)))
 }
 
 /// A Pod that comes back without our gate, and a refusal by our own webhook, both show that it answers. Any other

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::plan::{Context, Op, Plan, Row};
 use super::world::{RuntimeRef, World};
-use crate::api::observed::wire::Raw;
+use crate::api::observed::object::change_of;
 use crate::api::observed::{Change, Key, Kind};
 use crate::config::gates::Gates;
 use crate::config::inputs::{AgentRuntimeInput, NamespaceInputs};
@@ -28,7 +28,7 @@ pub(in crate::controllers) const fn s(seconds: u64) -> Duration {
 
 /// An object of that kind, as a change.
 pub(in crate::controllers) fn change(kind: Kind, object: Value) -> Change {
-    serde_json::from_value::<Raw>(object).unwrap().into_change(kind)
+    change_of(kind, &object.to_string()).unwrap()
 }
 
 /// A workload in namespace `team` with an enrolled template; `more` is merged into the object.

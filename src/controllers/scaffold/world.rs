@@ -5,6 +5,7 @@
 //! way does not undo it; a new list is the truth in any case; taking note of a change and every look-up cost the same
 //! however many objects there are, but for the depth of a tree. Memory: the projections, which the watches share.
 
+mod builds;
 mod refs;
 mod space;
 
@@ -15,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use builds::{CustomRef, Ref, RunRef, TaskRunRef};
 pub use refs::{PodRef, RuntimeRef, WorkloadRef};
 
 use crate::api::observed::{

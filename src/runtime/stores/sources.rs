@@ -2,8 +2,7 @@
 
 use super::Needs;
 use super::pipelines::is_template;
-use crate::api::observed::Kind;
-use crate::api::observed::wire::Raw;
+use crate::api::observed::{Key, Kind, What};
 use crate::domain::keys;
 
 /// One list-and-watch.
@@ -22,7 +21,7 @@ pub(super) struct Source {
     /// Objects per page of the first list: few where they are large.
     pub(super) page: u32,
     /// Objects that another source delivers are left out here.
-    pub(super) keep: fn(&Raw) -> bool,
+    pub(super) keep: fn(&Key, &What) -> bool,
     /// Who needs it.
     pub(super) needs: Needs,
     /// The API server may not serve the kind, now or at times: its definition is not part of Kubernetes.
@@ -31,9 +30,21 @@ pub(super) struct Source {
 
 const SMALL: u32 = 500;
 const LARGE: u32 = 100;
+/// Tekton copies whole pipelines into its objects.
+const RUNS: u32 = 20;
 
 const fn all(kind: Kind, page: u32, needs: Needs) -> Source {
-    Source { kind, name: None, labels: None, own: false, overlaps: false, page, keep: |_| true, needs, optional: false }
+    Source {
+        kind,
+        name: None,
+        labels: None,
+        own: false,
+        overlaps: false,
+        page,
+        keep: |_, _| true,
+        needs,
+        optional: false,
+    }
 }
 
 const fn config_map(name: &'static str) -> Source {
@@ -46,8 +57,17 @@ const fn template(name: &'static str) -> Source {
 }
 
 /// Those that sources by name deliver.
-fn is_named(raw: &Raw) -> bool {
-    raw.metadata.name.as_deref().is_some_and(|name| keys::WATCHED_CONFIG_MAPS.contains(&name) || is_template(name))
+fn is_named(key: &Key) -> bool {
+    keys::WATCHED_CONFIG_MAPS.contains(&&*key.name) || is_template(&key.name)
+}
+
+fn holds_step(what: &What) -> bool {
+    matches!(what, What::ConfigMap(seen) if seen.data.contains_key(keys::KEY_TASK_SPEC))
+}
+
+/// What builds made carries their label, and Tekton passes it on to what it makes for them.
+const fn of_builds(source: Source) -> Source {
+    Source { labels: Some(keys::LABEL_AGENT_BUILD), ..source }
 }
 
 /// Every source, in the order in which they are started.
@@ -64,7 +84,7 @@ pub(super) const SOURCES: &[Source] = &[
     Source {
         labels: Some("kagenti.io/defaults=true"),
         overlaps: true,
-        keep: |raw| !is_named(raw),
+        keep: |key, _| !is_named(key),
         ..all(Kind::ConfigMap, LARGE, Needs::Admission)
     },
     template("pipeline-template-dev"),
@@ -76,17 +96,18 @@ pub(super) const SOURCES: &[Source] = &[
     Source {
         labels: Some("kagenti.operator.dev/tekton=step"),
         overlaps: true,
-        keep: |raw| !is_named(raw),
+        keep: |key, _| !is_named(key),
         ..all(Kind::ConfigMap, LARGE, Needs::Admission)
     },
     // Of our own namespace a step needs no label.
     Source {
         own: true,
         overlaps: true,
-        keep: |raw| !is_named(raw) && raw.data.as_ref().is_some_and(|data| data.contains_key(keys::KEY_TASK_SPEC)),
+        keep: |key, what| !is_named(key) && holds_step(what),
         ..all(Kind::ConfigMap, LARGE, Needs::Admission)
     },
     Source { optional: true, ..all(Kind::AgentRuntime, SMALL, Needs::Admission) },
+    Source { optional: true, ..all(Kind::AgentBuild, LARGE, Needs::Admission) },
     all(Kind::Deployment, LARGE, Needs::Controllers),
     all(Kind::StatefulSet, LARGE, Needs::Controllers),
     all(Kind::DaemonSet, LARGE, Needs::Controllers),
@@ -94,6 +115,15 @@ pub(super) const SOURCES: &[Source] = &[
     all(Kind::CronJob, LARGE, Needs::Controllers),
     Source { optional: true, ..all(Kind::Sandbox, LARGE, Needs::Controllers) },
     Source { labels: Some(keys::LABEL_TYPE), ..all(Kind::Pod, LARGE, Needs::Controllers) },
+    Source { optional: true, ..all(Kind::Agent, LARGE, Needs::Controllers) },
+    of_builds(Source { optional: true, ..all(Kind::PipelineRun, RUNS, Needs::Controllers) }),
+    of_builds(Source { optional: true, ..all(Kind::TaskRun, RUNS, Needs::Controllers) }),
+    of_builds(all(Kind::PersistentVolumeClaim, LARGE, Needs::Controllers)),
+    Source {
+        keep: |_, what| matches!(what, What::BuildPod(_)),
+        ..of_builds(all(Kind::Pod, LARGE, Needs::Controllers))
+    },
+    all(Kind::Service, LARGE, Needs::Controllers),
     Source { name: Some(keys::CONFIG_MAP_GATE), ..all(Kind::ConfigMap, SMALL, Needs::Gate) },
 ];
 

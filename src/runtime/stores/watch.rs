@@ -24,6 +24,7 @@ use tokio::time::{Instant, timeout};
 use super::presence::{Presence, Verdict};
 use super::sources::Source;
 use super::{Needs, backoff};
+use crate::api::observed::object::{Decoded, Shape, TektonObject, Whole};
 use crate::api::observed::wire::Raw;
 use crate::api::observed::{Change, Key, Kind, Pool, Reach};
 
@@ -116,8 +117,8 @@ impl WatchError {
 }
 
 /// The state of one list-and-watch.
-struct Watch<'a, S> {
-    api: Api<Raw>,
+struct Watch<'a, S, R> {
+    api: Api<R>,
     source: &'a Source,
     sink: &'a mut S,
     known: HashMap<Key, u64>,
@@ -136,10 +137,18 @@ struct Watch<'a, S> {
 
 /// Lists and watches `source` for ever, in one namespace or in all.
 pub(super) async fn run<S: Sink>(client: Client, source: &Source, namespace: Option<&str>, sink: &mut S) {
+    match source.kind.shape() {
+        Shape::Common => run_as::<S, Raw>(client, source, namespace, sink).await,
+        Shape::Whole => run_as::<S, Whole>(client, source, namespace, sink).await,
+        Shape::Tekton => run_as::<S, TektonObject>(client, source, namespace, sink).await,
+    }
+}
+
+async fn run_as<S: Sink, R: Decoded>(client: Client, source: &Source, namespace: Option<&str>, sink: &mut S) {
     let resource = resource(source.kind);
     let mut watch = Watch {
         api: match namespace {
-            Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+            Some(namespace) => Api::<R>::namespaced_with(client, namespace, &resource),
             None => Api::all_with(client, &resource),
         },
         source,
@@ -171,7 +180,7 @@ pub(super) async fn run<S: Sink>(client: Client, source: &Source, namespace: Opt
     }
 }
 
-impl<S: Sink> Watch<'_, S> {
+impl<S: Sink, R: Decoded> Watch<'_, S, R> {
     async fn succeeded(&mut self) {
         let kind = self.source.kind.as_str();
         if self.presence.is_absent() {
@@ -313,12 +322,12 @@ impl<S: Sink> Watch<'_, S> {
             delivered = true;
             match event {
                 WatchEvent::Added(raw) | WatchEvent::Modified(raw) => {
-                    if self.advance(raw.metadata.resource_version.as_deref()).is_ok() {
+                    if self.advance(raw.metadata().resource_version.as_deref()).is_ok() {
                         self.object(raw, false).await;
                     }
                 }
                 WatchEvent::Deleted(raw) => {
-                    if self.advance(raw.metadata.resource_version.as_deref()).is_ok() {
+                    if self.advance(raw.metadata().resource_version.as_deref()).is_ok() {
                         self.deleted(&raw).await;
                     }
                 }
@@ -352,14 +361,12 @@ impl<S: Sink> Watch<'_, S> {
     }
 
     /// One object as it is now; returns its key and version while it is of interest.
-    async fn object(&mut self, raw: Raw, listed: bool) -> Option<(Key, u64)> {
-        let wanted = (self.source.keep)(&raw);
+    async fn object(&mut self, raw: R, listed: bool) -> Option<(Key, u64)> {
         let mut change = raw.into_change(self.source.kind);
         change.listed = listed;
         self.pool.share(&mut change);
-        if !wanted {
-            change.now = None;
-        }
+        let keep = self.source.keep;
+        change.now = change.now.filter(|now| keep(&change.key, &now.what));
         let (key, version) = (change.key.clone(), change.version);
         let known = self.known.get(&key).copied();
         // A list is the truth, even when its versions are smaller (a restored backup); an old event is only late.
@@ -376,8 +383,8 @@ impl<S: Sink> Watch<'_, S> {
         interesting.then_some((key, version))
     }
 
-    async fn deleted(&mut self, raw: &Raw) {
-        let (key, version) = (raw.key(), raw.version());
+    async fn deleted(&mut self, raw: &R) {
+        let (key, version) = (raw.metadata().key(), raw.metadata().version());
         if self.known.get(&key).is_some_and(|known| version == 0 || *known <= version) {
             self.known.remove(&key);
             self.sink.change(Change { kind: self.source.kind, key, version, listed: false, now: None }).await;

@@ -43,6 +43,10 @@ pub(super) struct Space {
     children: HashMap<Box<str>, BTreeSet<Slot>>,
     /// Pods by the uid of their controller.
     pods: HashMap<Box<str>, BTreeSet<Arc<str>>>,
+    /// What an object of ours or of Tekton controls, by its uid.
+    owned: HashMap<Box<str>, BTreeSet<Slot>>,
+    /// Agents by the AgentBuild that gives their image.
+    by_build: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// References that were given out, for tests of what an event costs.
     #[cfg(test)]
     pub(super) visits: std::cell::Cell<usize>,
@@ -83,6 +87,9 @@ impl Space {
     }
 
     fn index(&mut self, slot: &Slot, observed: &Observed) {
+        if let Some(owner) = observed.what.controller() {
+            self.owned.entry(owner.uid.as_str().into()).or_default().insert(slot.clone());
+        }
         match &observed.what {
             What::Workload(seen) => {
                 let account: Arc<str> = identity(seen, &slot.1).service_account().into();
@@ -103,11 +110,19 @@ impl Space {
                 of_kind.entry(target.name.clone()).or_default().insert(rank(&slot.1, observed, seen));
                 self.judge_target(seen);
             }
+            What::Agent(seen) => {
+                if let Some(build) = seen.build_ref() {
+                    self.by_build.entry(build.into()).or_default().insert(slot.1.clone());
+                }
+            }
             _ => {}
         }
     }
 
     fn unindex(&mut self, slot: &Slot, observed: &Observed) {
+        if let Some(owner) = observed.what.controller() {
+            take_hashed(&mut self.owned, &owner.uid, slot);
+        }
         match &observed.what {
             What::Workload(seen) => {
                 take(&mut self.users, identity(seen, &slot.1).service_account(), slot);
@@ -127,6 +142,11 @@ impl Space {
                     take(of_kind, &target.name, &rank(&slot.1, observed, seen));
                 }
                 self.judge_target(seen);
+            }
+            What::Agent(seen) => {
+                if let Some(build) = seen.build_ref() {
+                    take(&mut self.by_build, build, &slot.1);
+                }
             }
             _ => {}
         }
@@ -172,6 +192,28 @@ impl Space {
 
     fn slots<'a>(&'a self, slots: impl Iterator<Item = &'a Slot>) -> impl Iterator<Item = WorkloadRef<'a>> {
         slots.filter_map(|(kind, name)| self.workload(*kind, name))
+    }
+
+    /// An object of any kind.
+    pub(super) fn object(&self, kind: Kind, name: &str) -> Option<(&Arc<str>, &Observed)> {
+        self.visit();
+        let (name, entry) = self.objects.get(&kind)?.get_key_value(name)?;
+        Some((name, &entry.observed))
+    }
+
+    /// The objects of a kind, by name.
+    pub(super) fn of_kind(&self, kind: Kind) -> impl Iterator<Item = (&Arc<str>, &Observed)> {
+        self.objects.get(&kind).into_iter().flatten().map(|(name, entry)| (name, &*entry.observed))
+    }
+
+    /// What the object of that uid controls.
+    pub(super) fn owned(&self, uid: &str) -> impl Iterator<Item = &Slot> {
+        self.owned.get(uid).into_iter().flatten()
+    }
+
+    /// The Agents that take their image from that AgentBuild.
+    pub(super) fn agents_of_build(&self, build: &str) -> impl Iterator<Item = &Arc<str>> {
+        self.by_build.get(build).into_iter().flatten()
     }
 
     pub(super) fn users(&self, account: &str) -> impl Iterator<Item = WorkloadRef<'_>> {

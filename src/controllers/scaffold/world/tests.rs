@@ -256,3 +256,45 @@ fn an_event_costs_the_same_among_few_and_among_many() {
     assert_eq!(few, many);
     assert!(many.iter().all(|visits| *visits <= 24), "{many:?}");
 }
+
+fn controlled(kind: Kind, name: &str, owner: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "namespace": "team", "uid": format!("{}-{name}", kind.plural()), "resourceVersion": "5",
+            "ownerReferences": [{"apiVersion": "x/v1", "kind": "X", "name": "x", "uid": owner, "controller": true}]},
+    })
+}
+
+fn agent(name: &str, build: &str) -> Value {
+    json!({"metadata": {"name": name, "namespace": "team", "uid": name, "resourceVersion": "5"},
+        "spec": {"imageSource": {"buildRef": {"name": build}}}})
+}
+
+#[test]
+fn runs_are_found_by_who_controls_them_and_agents_by_their_build() {
+    let mut world = world();
+    see(&mut world, Kind::AgentBuild, json!({"metadata": {"name": "b", "namespace": "team", "uid": "bu"}}));
+    see(&mut world, Kind::PipelineRun, controlled(Kind::PipelineRun, "one", "bu"));
+    see(&mut world, Kind::PipelineRun, controlled(Kind::PipelineRun, "two", "bu"));
+    see(&mut world, Kind::PipelineRun, controlled(Kind::PipelineRun, "foreign", "other"));
+    see(&mut world, Kind::TaskRun, controlled(Kind::TaskRun, "one-t", "pipelineruns-one"));
+    see(&mut world, Kind::PersistentVolumeClaim, controlled(Kind::PersistentVolumeClaim, "b-workspace", "bu"));
+    let runs = |world: &World| world.runs_of("team", "bu").map(|run| run.name.to_string()).collect::<Vec<_>>();
+    assert_eq!(runs(&world), ["one", "two"]);
+    assert_eq!(world.owned("team", "bu").count(), 3);
+    assert_eq!(world.task_runs_of("team", "pipelineruns-one").map(|run| &**run.name).collect::<Vec<_>>(), ["one-t"]);
+    assert!(world.claim("team", "b-workspace").is_some_and(|claim| claim.seen.is_controlled_by("bu")));
+    assert_eq!(world.agent_build("team", "b").map(|build| build.uid), Some("bu"));
+    lose(&mut world, Kind::PipelineRun, controlled(Kind::PipelineRun, "one", "bu"));
+    assert_eq!(runs(&world), ["two"]);
+
+    for (name, build) in [("a", "b"), ("z", "b"), ("y", "other")] {
+        see(&mut world, Kind::Agent, agent(name, build));
+    }
+    let of = |world: &World| world.agents_of_build("team", "b").map(|agent| agent.name.to_string()).collect::<Vec<_>>();
+    assert_eq!(of(&world), ["a", "z"]);
+    let mut moved = agent("a", "other");
+    moved["metadata"]["resourceVersion"] = json!("6");
+    see(&mut world, Kind::Agent, moved);
+    lose(&mut world, Kind::Agent, agent("z", "b"));
+    assert_eq!((of(&world).len(), world.agents("team").count()), (0, 2));
+}

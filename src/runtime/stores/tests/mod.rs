@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::model::{Model, Touched};
 use super::*;
-use crate::api::observed::wire::Raw;
+use crate::api::observed::object::change_of;
 use crate::api::observed::{Key, Kind};
 use crate::config::inputs::NamespaceInputs;
 use crate::config::view::Ownership;
 use crate::domain::workload::WorkloadKind;
 
 fn change(kind: Kind, object: Value) -> Change {
-    serde_json::from_value::<Raw>(object).unwrap().into_change(kind)
+    change_of(kind, &object.to_string()).unwrap()
 }
 
 fn gone(mut change: Change) -> Change {

@@ -137,7 +137,7 @@ pub(super) const SOURCE: Source = Source {
     own: false,
     overlaps: false,
     page: 2,
-    keep: |_| true,
+    keep: |_, _| true,
     needs: Needs::Admission,
     optional: false,
 };
