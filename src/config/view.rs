@@ -30,7 +30,7 @@ pub enum PodSecurity {
 /// Whose ServiceAccount it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ownership {
-    /// Carries `kagenti.io/managed-by: webhook`.
+    /// Carries `kagenti.io/managed-by: webhook`, or an Agent of the namespace controls it.
     Ours,
     /// Somebody else's.
     Foreign,

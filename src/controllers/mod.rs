@@ -3,6 +3,7 @@
 //! In: the feed of the watches, the configuration in force, the term of leadership. Out: writes, through a client that
 //! refuses them without the Lease. Every controller is a row: which items a change concerns, and what to do about one.
 
+pub mod agent;
 mod conditions;
 pub mod enrolment;
 pub mod gate;
@@ -19,8 +20,13 @@ use scaffold::plan::Row;
 pub use scaffold::run::Deps;
 
 /// Every controller; what comes first is planned first.
-const ALWAYS: [Row; 4] =
-    [service_account::plan::ROW, namespace_config::plan::ROW, enrolment::plan::ROW, waiting::plan::ROW];
+const ALWAYS: [Row; 5] = [
+    service_account::plan::ROW,
+    namespace_config::plan::ROW,
+    agent::plan::ROW,
+    enrolment::plan::ROW,
+    waiting::plan::ROW,
+];
 
 /// Runs the controllers until the watches end; `gate` adds the one of failure mode gate.
 pub async fn run(deps: Deps, gate: bool) {

@@ -71,6 +71,13 @@ pub const ASKS: &[Ask] = &[
     ask(Asker::Controllers, Kind::AgentRuntime, &["patch"]),
     Ask { resource: "agentruntimes/status", ..ask(Asker::Controllers, Kind::AgentRuntime, &["patch"]) },
     Ask { resource: "pods/eviction", ..ask(Asker::Controllers, Kind::Pod, &["create"]) },
+    // Agents, and what runs them. Where owners are enforced, naming an Agent as one that blocks its deletion takes a
+    // right on its finalizers.
+    ask(Asker::Controllers, Kind::Agent, &["patch"]),
+    Ask { resource: "agents/status", ..ask(Asker::Controllers, Kind::Agent, &["patch"]) },
+    Ask { resource: "agents/finalizers", ..ask(Asker::Controllers, Kind::Agent, &["update"]) },
+    ask(Asker::Controllers, Kind::Deployment, &["create", "delete"]),
+    ask(Asker::Controllers, Kind::Service, &["create", "patch", "delete"]),
     ask(Asker::Controllers, Kind::Job, &["patch"]),
     ask(Asker::Controllers, Kind::ServiceAccount, &["create", "patch"]),
     ask(Asker::Controllers, Kind::ConfigMap, &["create", "patch"]),

@@ -75,6 +75,8 @@ pub const HASH_OF_NOTHING: &str = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77
 pub const FINALIZER: &str = "kagenti.io/cleanup";
 /// Field manager of what enrolment applies to workloads.
 pub const MANAGER_ENROLMENT: &str = "drawbridge/enrolment";
+/// Field manager of what the Agent's controller applies.
+pub const MANAGER_AGENT: &str = "drawbridge/agent";
 /// Field manager under which the Go operator updated workloads.
 pub const MANAGER_UPSTREAM: &str = "manager";
 /// Scheduling gate that the MutatingAdmissionPolicy adds and every allowing answer removes.
@@ -92,6 +94,8 @@ pub const CONTAINER_REGISTRATION: &str = "kagenti-client-registration";
 pub const CONTAINER_AUTHBRIDGE_PROXY: &str = "authbridge-proxy";
 /// Container: the combined sidecar behind gate `combinedSidecar`.
 pub const CONTAINER_AUTHBRIDGE: &str = "authbridge";
+/// Name of the container that gets an Agent's image; without one of this name it is the first.
+pub const CONTAINER_AGENT: &str = "agent";
 /// All container names that are ours.
 pub const OUR_CONTAINERS: [&str; 6] = [
     CONTAINER_ENVOY,

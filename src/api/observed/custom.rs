@@ -70,6 +70,9 @@ pub struct ClaimSeen {
     pub managed_by: Option<Box<str>>,
     /// Digest of what we applied last (annotation `kagenti.io/content-digest`).
     pub applied: Option<Box<str>>,
+    /// The fields that the Agent's controller has applied and nobody has taken since, as FieldsV1; kept only of what an
+    /// object of our groups owns.
+    pub fields: Option<Arc<str>>,
     /// Being deleted.
     pub deleting: bool,
 }
@@ -80,6 +83,7 @@ impl ClaimSeen {
             controller: owner(metadata),
             managed_by: metadata.label(keys::LABEL_APP_MANAGED_BY).map(Into::into),
             applied: metadata.annotation(keys::ANNOTATION_CONTENT_DIGEST).map(Into::into),
+            fields: metadata.applied_by_agent(),
             deleting: metadata.deletion_timestamp.is_some(),
         }
     }

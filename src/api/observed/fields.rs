@@ -3,9 +3,12 @@
 //! In: the entries as stored. Out: the keys that one manager owns at the four places where enrolment writes. Promise:
 //! keys that are not ours, values, times and other managers leave no trace, so their changes compare equal.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
+use super::transcript::Transcript;
 use crate::domain::keys;
 
 /// Where a key of ours may stand on a workload.
@@ -51,7 +54,7 @@ pub struct ManagedFields {
     manager: Option<String>,
     operation: Option<String>,
     subresource: Option<String>,
-    fields_v1: Option<Fields>,
+    fields_v1: Option<Transcript>,
 }
 
 impl ManagedFields {
@@ -62,9 +65,15 @@ impl ManagedFields {
             && self.subresource.as_deref().is_none_or(str::is_empty)
     }
 
+    /// The whole set, as JSON.
+    pub(super) fn set(&self) -> Option<Arc<str>> {
+        self.fields_v1.as_ref().map(|text| text.0.as_str().into())
+    }
+
     /// What of ours it owns.
     pub(super) fn owned(&self) -> Owned {
-        let Some(fields) = &self.fields_v1 else { return Owned::default() };
+        let fields = self.fields_v1.as_ref().and_then(|text| serde_json::from_str::<Fields>(&text.0).ok());
+        let Some(fields) = fields else { return Owned::default() };
         let own = fields.metadata.as_ref();
         let template = fields.spec.as_ref().and_then(SpecFields::template);
         let mut owned = Vec::new();

@@ -11,6 +11,7 @@ mod pool;
 mod project;
 mod runtime;
 pub mod tekton;
+mod transcript;
 pub mod wire;
 mod workload;
 
@@ -28,8 +29,9 @@ pub use pool::Pool;
 use project::owner;
 pub use runtime::{AgentRuntimeSeen, Target};
 pub use tekton::{PipelineRunSeen, TaskRunSeen};
-pub use workload::{Pairs, PodPhase, PodSeen, Rollout, TemplateSeen, WorkloadSeen};
+pub use workload::{AgentDeploymentSeen, Pairs, PodPhase, PodSeen, Rollout, TemplateSeen, WorkloadSeen};
 
+use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 
 /// The kinds that are watched or written.
@@ -183,6 +185,12 @@ pub struct OwnerReference {
 }
 
 impl OwnerReference {
+    /// An Agent of ours.
+    #[must_use]
+    pub fn is_agent(&self) -> bool {
+        self.group() == keys::GROUP_AGENT && self.kind == "Agent"
+    }
+
     /// The API group, empty for core.
     #[must_use]
     pub fn group(&self) -> &str {
@@ -303,12 +311,21 @@ pub struct ServiceAccountSeen {
     pub ours: bool,
     /// `automountServiceAccountToken`.
     pub automount: Option<bool>,
-    /// Owners; kept only of ours.
+    /// Owners; kept only of ours and of those that an Agent owns.
     pub owners: Vec<OwnerReference>,
     /// Carries `agent.kagenti.dev/build-account: "true"`: builds may use it.
     pub for_builds: bool,
-    /// Whose it is, when an object of group `agent.kagenti.dev` controls it.
+    /// Whose it is, when an Agent is among the owners.
     pub claim: Option<ClaimSeen>,
+}
+
+impl ServiceAccountSeen {
+    /// Pods may be given it without being asked: made for injected Pods, or controlled by an Agent.
+    #[must_use]
+    pub fn is_dedicated(&self) -> bool {
+        let controller = self.claim.as_ref().and_then(|claim| claim.controller.as_ref());
+        self.ours || controller.is_some_and(|owner| owner.is_agent())
+    }
 }
 
 /// One thing that happened to one object.

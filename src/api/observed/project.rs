@@ -109,10 +109,10 @@ fn config_map(raw: Raw) -> ConfigMapSeen {
 
 fn service_account(raw: Raw) -> ServiceAccountSeen {
     let ours = raw.metadata.label(keys::LABEL_MANAGED_BY) == Some(keys::MANAGED_BY_WEBHOOK);
-    let of_agent = owner(&raw.metadata).is_some_and(|owner| owner.group() == keys::GROUP_AGENT);
+    let of_agent = raw.metadata.has_agent();
     let claim = of_agent.then(|| ClaimSeen::of(&raw.metadata));
     let for_builds = raw.metadata.label(keys::LABEL_BUILD_ACCOUNT) == Some("true");
-    let owners = if ours { raw.metadata.owner_references.unwrap_or_default() } else { Vec::new() };
+    let owners = if ours || of_agent { raw.metadata.owner_references.unwrap_or_default() } else { Vec::new() };
     ServiceAccountSeen { ours, automount: raw.automount_service_account_token, owners, for_builds, claim }
 }
 

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicResourceScope, Resource};
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::OwnerReference;
 use super::fields::ManagedFields;
+use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 
 /// `metadata` of an object or a template.
@@ -51,6 +53,19 @@ impl Metadata {
         self.labels.as_ref()?.get(key).map(String::as_str)
     }
 
+    /// Whether an Agent is among the owners.
+    #[must_use]
+    pub fn has_agent(&self) -> bool {
+        self.owner_references.iter().flatten().any(OwnerReference::is_agent)
+    }
+
+    /// The fields that the Agent's controller has applied and nobody has taken since, as FieldsV1, of an Agent's object.
+    #[must_use]
+    pub fn applied_by_agent(&self) -> Option<Arc<str>> {
+        let entries = self.managed_fields.iter().flatten().filter(|_| self.has_agent());
+        entries.into_iter().find(|entry| entry.is(keys::MANAGER_AGENT, "Apply"))?.set()
+    }
+
     /// The value of an annotation.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
@@ -85,7 +100,8 @@ pub struct Spec {
     pub host_network: Option<bool>,
     pub os: Option<Named>,
     pub node_selector: Option<BTreeMap<String, String>>,
-    pub containers: Option<Vec<Named>>,
+    pub containers: Option<Vec<Container>>,
+    pub selector: Option<Value>,
     #[serde(rename = "type")]
     pub type_: Option<Value>,
     pub target_ref: Option<Value>,
@@ -115,6 +131,15 @@ pub struct Strategy {
     pub type_: Option<String>,
 }
 
+/// A container of a Pod template.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "the fields are those of the API")]
+pub struct Container {
+    pub name: String,
+    pub image: Option<String>,
+}
+
 /// Anything with a name.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -141,6 +166,8 @@ pub struct Status {
     pub observed_generation: Option<i64>,
     pub updated_replicas: Option<i64>,
     pub available_replicas: Option<i64>,
+    pub ready_replicas: Option<i64>,
+    pub unavailable_replicas: Option<i64>,
     pub updated_number_scheduled: Option<i64>,
     pub number_available: Option<i64>,
     pub configured_pods: Option<Value>,

@@ -36,6 +36,8 @@ pub struct WorkloadSeen {
     pub upstream: Option<(usize, Owned)>,
     /// How far the rollout of the present template is (roots).
     pub rollout: Rollout,
+    /// What an Agent's controller reads of its Deployment, of one that an Agent controls.
+    pub agent: Option<Box<AgentDeploymentSeen>>,
     /// Pods are wanted and (as far as the kind tells) could not be created.
     pub unmet: bool,
     /// Fact that the object was last told to try again for.
@@ -46,6 +48,27 @@ pub struct WorkloadSeen {
     pub suspended_by_us: bool,
     /// `status.active` (Jobs).
     pub active: i64,
+}
+
+/// What an Agent's controller reads of its Deployment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentDeploymentSeen {
+    /// Digest of what we applied last (annotation `kagenti.io/content-digest`).
+    pub applied: Option<Box<str>>,
+    /// The fields that we have applied and nobody has taken since, as FieldsV1.
+    pub fields: Option<Arc<str>>,
+    /// Image of the container named `agent`, or of the first.
+    pub image: Option<Box<str>>,
+    /// `spec.selector.matchLabels`.
+    pub selector: BTreeMap<String, String>,
+    /// `status.readyReplicas`.
+    pub ready: i64,
+    /// `status.unavailableReplicas`.
+    pub unavailable: i64,
+    /// Condition `Available`.
+    pub is_available: Option<bool>,
+    /// The message of condition `ReplicaFailure=True`.
+    pub failure: Option<Box<str>>,
 }
 
 /// How far a rollout is, in the words of the API; a DaemonSet's counts of nodes are its replicas. All 0 and false of
@@ -244,6 +267,7 @@ pub(super) fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
         applied: entries.clone().find(|entry| entry.is(keys::MANAGER_ENROLMENT, "Apply")).map(|entry| entry.owned()),
         upstream: upstream.map(|(at, entry)| (at, entry.owned())).find(|(_, owned)| !owned.is_empty()),
         rollout: if root { rollout(kind, metadata, &spec, &status) } else { Rollout::default() },
+        agent: agent_deployment(kind, metadata, &spec, &status),
         unmet: unmet(kind, &spec, &status),
         retried: metadata.annotation(keys::ANNOTATION_RETRY).map(Into::into),
         suspended: spec.suspend == Some(true),
@@ -251,6 +275,33 @@ pub(super) fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
         active: status.active(),
         template,
     })
+}
+
+fn agent_deployment(
+    kind: WorkloadKind,
+    metadata: &Metadata,
+    spec: &Spec,
+    status: &Status,
+) -> Option<Box<AgentDeploymentSeen>> {
+    if kind != WorkloadKind::Deployment || !owner(metadata).is_some_and(|owner| owner.is_agent()) {
+        return None;
+    }
+    let containers = spec.template.as_ref()?.spec.as_ref()?.containers.as_deref().unwrap_or_default();
+    let agent = containers.iter().find(|one| one.name == keys::CONTAINER_AGENT).or_else(|| containers.first());
+    let condition = |type_: &str| status.conditions.iter().flatten().find(|one| one.type_ == type_);
+    let selector = spec.selector.as_ref().and_then(|selector| selector.get("matchLabels")?.as_object());
+    let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
+    let failure = condition("ReplicaFailure").filter(|one| one.status == "True");
+    Some(Box::new(AgentDeploymentSeen {
+        applied: metadata.annotation(keys::ANNOTATION_CONTENT_DIGEST).map(Into::into),
+        fields: metadata.applied_by_agent(),
+        image: agent.and_then(|agent| agent.image.as_deref()).map(Into::into),
+        selector: selector.into_iter().flatten().filter_map(text).collect(),
+        ready: status.ready_replicas.unwrap_or_default(),
+        unavailable: status.unavailable_replicas.unwrap_or_default(),
+        is_available: condition("Available").map(|one| one.status == "True"),
+        failure: failure.map(|one| one.message.as_deref().unwrap_or_default().into()),
+    }))
 }
 
 fn rollout(kind: WorkloadKind, metadata: &Metadata, spec: &Spec, status: &Status) -> Rollout {

@@ -16,7 +16,7 @@ use super::request::WorkloadRequest;
 use crate::domain::keys;
 
 /// The container that gets the image; without one of this name it is the first.
-pub const AGENT_CONTAINER: &str = "agent";
+pub const AGENT_CONTAINER: &str = keys::CONTAINER_AGENT;
 /// Name of the port that the agent's container is given.
 const PORT_NAME: &str = "http";
 

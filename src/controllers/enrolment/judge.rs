@@ -238,7 +238,7 @@ fn label_of_others(subject: &Subject<'_>, winner: &RuntimeRef<'_>, agent_type: &
 fn first(subject: &Subject<'_>, account: Option<&str>) -> Option<Wait> {
     let (world, namespace) = (subject.cx.world, subject.namespace());
     if let Some(account) = account
-        && !world.service_account(namespace, account).is_some_and(|(seen, _, _)| seen.ours)
+        && !world.service_account(namespace, account).is_some_and(|(seen, _, _)| seen.is_dedicated())
     {
         return Some(Wait::ServiceAccount(account.to_owned()));
     }

@@ -35,6 +35,10 @@ pub struct Note {
     pub outdated: usize,
     /// One of its Pods is being evicted by us.
     pub evicting: bool,
+    /// Digests of what was applied whole, one behind the other.
+    pub sent: String,
+    /// Fields that somebody else takes back each time they are applied.
+    pub contested: Option<Box<str>>,
 }
 
 /// The last write of an item that came to nothing.

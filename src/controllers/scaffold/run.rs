@@ -202,6 +202,7 @@ impl Loop {
         let same = before.as_ref().filter(|before| {
             Arc::ptr_eq(&before.platform, &now.platform)
                 && before.snapshot.gates == now.snapshot.gates
+                && before.snapshot.builds.settings == now.snapshot.builds.settings
                 && before.snapshot.view.spiffe_driver == now.snapshot.view.spiffe_driver
                 && before.settled.view.spiffe_driver == now.settled.view.spiffe_driver
                 && before.settled.view.server_version == now.settled.view.server_version

@@ -54,6 +54,8 @@ fn plan(cx: Context<'_>) -> Plan {
     }
     match cx.world.service_account(namespace, name) {
         None => Plan::of(vec![create(&cx, &users)]),
+        // An Agent's own: its controller keeps it.
+        Some((seen, ..)) if seen.is_dedicated() && !seen.ours => Plan::nothing(),
         Some((seen, observed, _)) if seen.ours => Plan::of(
             owners(&cx, seen, &users).map(|owners| set_owners(cx.key, seen, observed, &owners)).into_iter().collect(),
         ),

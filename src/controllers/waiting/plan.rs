@@ -54,7 +54,8 @@ fn waiting(cx: &Context<'_>) -> Option<Plan> {
     let workload = cx.world.workload(kind, namespace, name).filter(|workload| workload.seen.unmet)?;
     let template = workload.seen.template.as_ref()?;
     let account = needs(namespace, &workload.identity(), &template.value(), &cx.facts.snapshot).service_account?;
-    let (_, account, arrived) = cx.world.service_account(namespace, &account).filter(|(seen, _, _)| seen.ours)?;
+    let (_, account, arrived) =
+        cx.world.service_account(namespace, &account).filter(|(seen, _, _)| seen.is_dedicated())?;
     if workload.seen.retried.as_deref() == Some(&*account.uid) {
         return None;
     }

@@ -69,7 +69,7 @@ impl Model {
                 None => facts.config_maps.remove(name).is_some(),
             },
             Some((_, What::ServiceAccount(seen))) => {
-                let whose = if seen.ours { Ownership::Ours } else { Ownership::Foreign };
+                let whose = if seen.is_dedicated() { Ownership::Ours } else { Ownership::Foreign };
                 put(&mut facts.inputs.service_accounts, name, whose)
             }
             Some((uid, What::Workload(seen))) => {

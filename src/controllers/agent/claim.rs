@@ -1,0 +1,86 @@
+//! Whose the objects of an Agent's name are (`spec/agent-and-agentbuild.md` 4.4, 4.6, 4.7, 18.2 S2 and S3).
+//!
+//! Ours is what the Agent controls, by uid. A ServiceAccount may also be one that the Go operator made for this very
+//! Agent, or the dedicated one that was made for the Agent's Deployment: both are taken over in place.
+
+use super::subject::Subject;
+use crate::api::observed::{Kind, ServiceAccountSeen};
+
+/// Whose an object of the name is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Claim<'a> {
+    /// There is none.
+    Absent,
+    /// The Agent's own, with its uid.
+    Ours(&'a str),
+    /// The Agent's own, and it is on its way out.
+    Leaving,
+    /// Somebody else's.
+    Foreign,
+}
+
+impl<'a> Claim<'a> {
+    fn of(uid: &'a str, ours: bool, deleting: bool) -> Self {
+        match () {
+            () if ours && deleting => Claim::Leaving,
+            () if ours => Claim::Ours(uid),
+            () => Claim::Foreign,
+        }
+    }
+}
+
+/// Whose the objects of the name are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Claims<'a> {
+    pub(super) deployment: Claim<'a>,
+    pub(super) service: Claim<'a>,
+    pub(super) account: Claim<'a>,
+}
+
+impl<'a> Claims<'a> {
+    pub(super) fn of(subject: &Subject<'a>) -> Self {
+        let deployment = subject.deployment.map_or(Claim::Absent, |found| {
+            let ours = found.seen.controller.as_ref().is_some_and(|owner| owner.uid == subject.uid);
+            Claim::of(found.uid, ours, found.seen.deleting)
+        });
+        let service = subject.service.map_or(Claim::Absent, |(seen, uid)| {
+            Claim::of(uid, seen.claim.is_controlled_by(subject.uid), seen.claim.deleting)
+        });
+        let deployment_uid = match deployment {
+            Claim::Ours(uid) => Some(uid),
+            _ => None,
+        };
+        let account = subject.account.map_or(Claim::Absent, |(seen, uid)| {
+            Claim::of(uid, is_own_account(seen, subject.uid, deployment_uid), false)
+        });
+        Self { deployment, service, account }
+    }
+
+    /// The objects that are in the way of what is wanted, with what to do about each.
+    pub(super) fn conflicts(&self, service: bool, account: bool) -> Vec<(Kind, &'static str)> {
+        let all = [
+            (self.deployment, true, Kind::Deployment, "delete or rename it, or give the Agent another name"),
+            (
+                self.service,
+                service,
+                Kind::Service,
+                "delete or rename it, or set spec.servicePorts: [] if the Agent needs none",
+            ),
+            (
+                self.account,
+                account,
+                Kind::ServiceAccount,
+                "name it in spec.podTemplateSpec.spec.serviceAccountName if the Agent is to run under it, or delete it",
+            ),
+        ];
+        let foreign = all.into_iter().filter(|(claim, wanted, ..)| *wanted && *claim == Claim::Foreign);
+        foreign.map(|(_, _, kind, remedy)| (kind, remedy)).collect()
+    }
+}
+
+/// Whether a ServiceAccount was made for the Agent of that uid, or for its Deployment alone.
+fn is_own_account(seen: &ServiceAccountSeen, agent: &str, deployment: Option<&str>) -> bool {
+    let owned_by = |uid: &str| seen.owners.iter().any(|owner| owner.uid == uid);
+    let others = seen.owners.iter().any(|owner| owner.uid != agent && Some(owner.uid.as_str()) != deployment);
+    owned_by(agent) || (seen.ours && deployment.is_some_and(owned_by) && !others)
+}

@@ -1,0 +1,24 @@
+//! What an Agent asks for, kept running: one Deployment, one Service, one ServiceAccount of its name
+//! (`spec/agent-and-agentbuild.md` 4, with the corrections to 3.1 and 4.6).
+//!
+//! ```text
+//! Agent ─► subject (everything of its name) ─► image ─► wanted ─► applied? claim · drift ─► one apply each
+//!                                                │                                           │
+//!                                                └──────────────► status ◄───────────────────┘
+//! ```
+//!
+//! The objects are `build::workload`'s; here it is decided when they are written. An object of the Agent's name that is
+//! somebody else's is never touched. What runs an Agent is an ordinary workload to injection and enrolment: `enrol` gives
+//! a new Deployment what enrolment would write on it a moment later, so that its Pods are made once. All is pure.
+
+mod claim;
+mod drift;
+mod enrol;
+mod image;
+pub mod plan;
+mod status;
+mod subject;
+mod wanted;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! One Agent: what is written for it, in which order, and what is said about it.
+//!
+//! In: the world's view of an Agent and of what has its name, the snapshot. Out: operations, in an order in which the
+//! first failure leaves nothing half done: finalizer before anything that outlives the Agent, account and Service before
+//! the Deployment whose Pods need them. Promises: nothing is sent that stands already; what somebody else takes back
+//! every time is given up and said; deletion waits for nothing.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::claim::{Claim, Claims};
+use super::image::{self, Image};
+use super::status::{self, Verdict};
+use super::subject::Subject;
+use super::wanted::{Own, Standing, Wanted};
+use crate::api::observed::{ClaimSeen, Key, Kind};
+use crate::build::agent::{AgentChange, validate};
+use crate::build::fault::Findings;
+use crate::controllers::scaffold::memory::Note;
+use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row};
+use crate::controllers::scaffold::world::World;
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::domain::workload::WorkloadKind;
+
+/// How often something short is looked at again.
+const SOON: Duration = Duration::from_millis(100);
+/// How often what waits for others is looked at again, should nobody wake it (`spec/agent-and-agentbuild.md` 4.1).
+const LATER: Duration = Duration::from_secs(60);
+/// How long a refused write is not tried again, unless something else is wanted.
+const REFUSED: Duration = Duration::from_secs(300);
+/// Failures in a row that people are told of.
+const FAILURES: u32 = 5;
+
+/// The controller's row. Its items are Agents.
+pub const ROW: Row = Row { controller: Controller::Agent, touched, of_namespace, plan };
+
+fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+    let Key { namespace, name } = key;
+    let of_name = |name: &str| world.agent(namespace, name).map(|agent| Key::new(namespace, agent.name));
+    match kind {
+        Kind::Agent => vec![key.clone()],
+        Kind::AgentBuild => {
+            world.agents_of_build(namespace, name).map(|agent| Key::new(namespace, agent.name)).collect()
+        }
+        Kind::Deployment | Kind::Service | Kind::ServiceAccount => of_name(name).into_iter().collect(),
+        Kind::AgentRuntime => {
+            let runtime = world.agent_runtime(namespace, name);
+            let target = runtime.and_then(|runtime| runtime.seen.target.clone());
+            let target = target.filter(|target| target.kind == WorkloadKind::Deployment);
+            target.and_then(|target| of_name(&target.name)).into_iter().collect()
+        }
+        Kind::Namespace => of_namespace(world, name),
+        _ => Vec::new(),
+    }
+}
+
+fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
+    world.agents(namespace).map(|agent| Key::new(namespace, agent.name)).collect()
+}
+
+fn plan(cx: Context<'_>) -> Plan {
+    let Some(subject) = Subject::of(cx) else { return Plan::nothing() };
+    let claims = Claims::of(&subject);
+    if subject.seen.deleting {
+        return Plan::of(ending(&subject, &claims));
+    }
+    let namespace = &cx.key.namespace;
+    if cx.world.namespace(namespace).is_none() || cx.facts.snapshot.namespace(namespace).is_none() {
+        // Nothing can be made in a namespace that goes; one that the snapshot does not know yet brings us back.
+        return Plan::nothing();
+    }
+    if !subject.seen.has_finalizer() {
+        return Plan::of(vec![finalizer(&subject, true)]);
+    }
+    let findings = judged(&subject);
+    let image = image::resolve(&subject, &claims);
+    let mut verdict = Verdict { image: &image, findings: &findings, claims: &claims, stop: None, wanted: None };
+    let mut work = match image.runs.as_deref().filter(|_| findings.faults.is_empty()) {
+        Some(runs) => match Wanted::of(&subject, runs, &claims) {
+            Ok(wanted) => Work::of(&subject, &claims, wanted, &image),
+            Err(_) => return Plan::later(SOON),
+        },
+        None => Work::default(),
+    };
+    verdict.stop = work.stop.take();
+    verdict.wanted = work.wanted.as_ref();
+    let quiet = verdict.stop.is_none() && !work.ops.is_empty();
+    let mut plan = Plan { ops: Vec::new(), again: work.again, note: work.note };
+    // What is about to be written changes what there is to say; a stop is said before it is tried again.
+    if !quiet {
+        plan.ops.extend(status::update(&subject, &verdict));
+    }
+    if !work.ops.is_empty() {
+        plan.again = Some(SOON);
+    }
+    plan.ops.append(&mut work.ops);
+    if plan.again.is_none() && image.reason != Reason::ImageAvailable {
+        plan.again = Some(LATER);
+    }
+    plan
+}
+
+/// What is wrong with the Agent, should no webhook have judged it, and what relaxes its lock-down.
+fn judged(subject: &Subject<'_>) -> Findings {
+    validate(&AgentChange { object: &subject.object, old: None, builds: None }, subject.settings())
+}
+
+/// Why nothing more is written for now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stop {
+    pub(super) reason: Reason,
+    pub(super) message: String,
+    /// Until a person has changed something.
+    pub(super) stalled: bool,
+}
+
+/// What there is to write for an Agent whose image is known.
+#[derive(Default)]
+struct Work {
+    ops: Vec<Op>,
+    wanted: Option<Wanted>,
+    stop: Option<Stop>,
+    /// Fields that were applied and that somebody has taken since.
+    contested: Vec<String>,
+    note: Note,
+    again: Option<Duration>,
+}
+
+impl Work {
+    fn of(subject: &Subject<'_>, claims: &Claims<'_>, wanted: Wanted, image: &Image) -> Self {
+        let mut work = Self::default();
+        let conflicts = claims.conflicts(wanted.service.is_some(), wanted.account.is_some());
+        if !conflicts.is_empty() {
+            work.stop = Some(conflict(subject, &conflicts));
+        }
+        let blocked = conflicts.iter().any(|(kind, _)| *kind != Kind::Service);
+        if !blocked {
+            let parts = [
+                (wanted.account.as_ref(), claims.account, account_claim(subject)),
+                (wanted.service.as_ref(), claims.service, subject.service.map(|(seen, _)| &seen.claim)),
+                (Some(&wanted.deployment), claims.deployment, None),
+            ];
+            for (own, claim, seen) in parts {
+                let Some(own) = own else { continue };
+                work.part(subject, (own, claim, seen), image);
+            }
+            work.superfluous(subject, claims, &wanted);
+            work.remember(subject);
+        }
+        work.wanted = Some(wanted);
+        work.held_back(subject);
+        work
+    }
+
+    /// One object: applied when it is not as it should be.
+    fn part(
+        &mut self,
+        subject: &Subject<'_>,
+        (own, claim, seen): (&Own, Claim<'_>, Option<&ClaimSeen>),
+        image: &Image,
+    ) {
+        let applied = match own.kind {
+            Kind::Deployment => subject.own_deployment().map(|own| (own.applied.as_deref(), own.fields.as_deref())),
+            _ => seen.map(|seen| (seen.applied.as_deref(), seen.fields.as_deref())),
+        };
+        let standing = match claim {
+            Claim::Ours(_) => own.standing(applied.unwrap_or_default()),
+            _ => Standing::Other,
+        };
+        match &standing {
+            Standing::Stands => return,
+            Standing::Other => {}
+            Standing::Drifted(lost) => {
+                let lost: Vec<_> = lost.iter().map(|path| format!("{} {path}", own.kind.as_str())).collect();
+                let text = lost.join(", ");
+                self.contested.extend(lost);
+                // It was applied a moment ago, and is lost again.
+                let note = subject.note();
+                let known = note.and_then(|note| note.contested.as_deref());
+                let sent = note.is_some_and(|note| note.sent.contains(&*own.digest));
+                if sent || known.is_some_and(|known| known.contains(&text)) {
+                    return;
+                }
+            }
+        }
+        let Some(op) = own.apply(subject, claim) else { return };
+        self.ops.push(op);
+        self.note.sent.push_str(&own.digest);
+        self.ops.extend(told(subject, own.kind, claim, image));
+    }
+
+    /// A Service that is not wanted any more goes. An account stays with the Agent: Pods of before may run under it.
+    fn superfluous(&mut self, subject: &Subject<'_>, claims: &Claims<'_>, wanted: &Wanted) {
+        if let (None, Claim::Ours(uid)) = (&wanted.service, claims.service) {
+            self.ops.push(delete(subject, Kind::Service, uid));
+        }
+    }
+
+    /// What is lost though it was applied is contested: it is said once, and not written again until it changes.
+    fn remember(&mut self, subject: &Subject<'_>) {
+        if self.contested.is_empty() {
+            return;
+        }
+        let text = self.contested.join(", ");
+        if self.ops.is_empty() {
+            let message = format!(
+                "{text}: written by somebody else each time it is applied; Drawbridge leaves it until the Agent changes. Find \
+                 who writes it: kubectl get {} {} -o yaml --show-managed-fields",
+                Kind::Deployment.plural(),
+                subject.cx.key.name,
+            );
+            self.ops.push(report(subject, Reason::FieldsContested, message));
+        }
+        self.note.contested = Some(text.into());
+    }
+
+    /// A write that was refused waits, and one that fails over and over is said.
+    fn held_back(&mut self, subject: &Subject<'_>) {
+        let Some(trouble) = subject.trouble().filter(|_| !self.ops.is_empty()) else { return };
+        match trouble.refused {
+            Some(reason) => {
+                let since = subject.cx.now.saturating_sub(trouble.at);
+                if self.ops.contains(&trouble.op) && since < REFUSED {
+                    self.ops.clear();
+                    self.note.sent.clear();
+                    self.again = Some(REFUSED.saturating_sub(since));
+                    self.stop = Some(Stop { reason, message: trouble.message.clone(), stalled: true });
+                }
+            }
+            None if trouble.times >= FAILURES => {
+                let message = format!("cannot be written and is tried again: {}", trouble.message);
+                self.stop = Some(Stop { reason: Reason::DeploymentFailed, message, stalled: false });
+            }
+            None => {}
+        }
+    }
+}
+
+fn account_claim<'a>(subject: &Subject<'a>) -> Option<&'a ClaimSeen> {
+    subject.account.and_then(|(seen, _)| seen.claim.as_ref())
+}
+
+fn conflict(subject: &Subject<'_>, conflicts: &[(Kind, &str)]) -> Stop {
+    let name = &subject.cx.key.name;
+    let one = |(kind, remedy): &(Kind, &str)| {
+        format!("{} {name} of this namespace is not this Agent's and is left alone: {remedy}", kind.as_str())
+    };
+    let message = conflicts.iter().map(one).collect::<Vec<_>>().join("; ");
+    Stop { reason: Reason::NameConflict, message, stalled: true }
+}
+
+/// What people are told once an object was written.
+fn told(subject: &Subject<'_>, kind: Kind, claim: Claim<'_>, image: &Image) -> Option<Op> {
+    let name = &subject.cx.key.name;
+    let runs = image.runs.as_deref().unwrap_or_default();
+    let (reason, message) = match (kind, claim) {
+        (Kind::Deployment, Claim::Absent) => {
+            (Reason::DeploymentCreated, format!("Deployment {name} was made, with image {runs}"))
+        }
+        (Kind::Deployment, _) => {
+            let generation = subject.seen.generation;
+            (Reason::DeploymentUpdated, format!("Deployment {name} follows generation {generation}, with image {runs}"))
+        }
+        (Kind::Service, Claim::Absent) => (Reason::ServiceCreated, format!("Service {name} was made")),
+        _ => return None,
+    };
+    Some(report(subject, reason, message))
+}
+
+pub(super) fn report(subject: &Subject<'_>, reason: Reason, message: String) -> Op {
+    let (about, uid) = (subject.cx.key.clone(), subject.uid.to_owned());
+    Op::Report(Report { kind: Kind::Agent, about, uid, reason, message })
+}
+
+fn delete(subject: &Subject<'_>, kind: Kind, uid: &str) -> Op {
+    Op::Delete { kind, key: subject.cx.key.clone(), uid: uid.to_owned() }
+}
+
+/// Adds our finalizer, or takes it away: metadata only, so that the spec stays as it was written.
+fn finalizer(subject: &Subject<'_>, wanted: bool) -> Op {
+    let uid = json!({"op": "test", "path": "/metadata/uid", "value": subject.uid});
+    let version = json!({"op": "test", "path": "/metadata/resourceVersion", "value": subject.version.to_string()});
+    let names = &subject.seen.finalizers;
+    let at = names.iter().position(|name| &**name == keys::FINALIZER_AGENT);
+    let operations = match (wanted, at) {
+        (false, Some(at)) => {
+            let path = format!("/metadata/finalizers/{at}");
+            json!([uid, {"op": "test", "path": path, "value": keys::FINALIZER_AGENT}, {"op": "remove", "path": path}])
+        }
+        // That a list is not there cannot be tested.
+        _ if names.is_empty() => {
+            json!([uid, version, {"op": "add", "path": "/metadata/finalizers", "value": [keys::FINALIZER_AGENT]}])
+        }
+        _ => json!([uid, {"op": "add", "path": "/metadata/finalizers/-", "value": keys::FINALIZER_AGENT}]),
+    };
+    Op::Edit { kind: Kind::Agent, key: subject.cx.key.clone(), operations }
+}
+
+/// The Agent goes: what it controls goes first, unless somebody asked for it to stay.
+fn ending(subject: &Subject<'_>, claims: &Claims<'_>) -> Vec<Op> {
+    if !subject.seen.has_finalizer() {
+        return Vec::new();
+    }
+    let orphans = subject.seen.finalizers.iter().any(|name| &**name == "orphan");
+    let mut ops = Vec::new();
+    // The account goes with the Agent: Pods that end may still need it.
+    for (kind, claim) in [(Kind::Deployment, claims.deployment), (Kind::Service, claims.service)] {
+        if let (Claim::Ours(uid), false) = (claim, orphans) {
+            ops.push(delete(subject, kind, uid));
+        }
+    }
+    ops.push(finalizer(subject, false));
+    ops
+}

@@ -1,0 +1,7 @@
+//! Agents against a namespace in memory that keeps owners of fields the way an API server does.
+
+mod bench;
+mod cases;
+mod enrolled;
+mod fields;
+mod taken;

@@ -1,0 +1,537 @@
+//! The cases of `spec/agent-and-agentbuild.md` 19.1 that plans decide. Those about the shape of what runs stand beside
+//! `build::workload`, those of the webhook beside `build::agent`; here is what is written when, and what is said.
+
+use serde_json::{Value, json};
+
+use super::bench::{Bench, TEAM};
+use crate::api::observed::{Key, Kind, Reach};
+use crate::controllers::agent::plan::ROW;
+use crate::controllers::scaffold::fixtures::s;
+use crate::controllers::scaffold::plan::Op;
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+
+const DIGEST: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+const OTHER: &str = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+fn from_build() -> Value {
+    json!({"spec": {"imageSource": {"image": null, "buildRef": {"name": "b"}}}})
+}
+
+fn succeeded(digest: &str) -> Value {
+    json!({"phase": "Succeeded", "builtImage": format!("r.example/w@{digest}")})
+}
+
+fn running() -> Bench {
+    let mut bench = Bench::new();
+    bench.agent("weather", json!({}));
+    bench.converge();
+    bench.rolled_out("weather");
+    bench.converge();
+    bench
+}
+
+/// An Agent that runs the image of AgentBuild `b`.
+fn running_a_build() -> Bench {
+    let mut bench = Bench::new();
+    bench.build("b", succeeded(DIGEST));
+    bench.agent("weather", from_build());
+    bench.converge();
+    bench.rolled_out("weather");
+    bench.converge();
+    bench
+}
+
+fn owns(ops: &[Op]) -> Vec<Kind> {
+    let kind = |op: &Op| match op {
+        Op::Own { kind, .. } => Some(*kind),
+        _ => None,
+    };
+    ops.iter().filter_map(kind).collect()
+}
+
+#[test]
+fn case_a01_account_service_and_deployment_in_this_order_after_the_finalizer() {
+    let mut bench = Bench::new();
+    bench.agent("weather", json!({}));
+    let ops = bench.converge();
+    assert!(matches!(&ops[0], Op::Edit { kind: Kind::Agent, .. }), "{ops:#?}");
+    assert_eq!(owns(&ops), [Kind::ServiceAccount, Kind::Service, Kind::Deployment]);
+    for kind in [Kind::ServiceAccount, Kind::Service, Kind::Deployment] {
+        let owner = &bench.object(kind, "weather")["metadata"]["ownerReferences"][0];
+        assert_eq!((&owner["uid"], &owner["controller"]), (&json!("agents-weather"), &json!(true)), "{kind:?}");
+    }
+    assert_eq!(bench.container("weather", 0)["image"], "ghcr.io/acme/weather:v1");
+    assert_eq!(
+        (bench.phase("weather").as_str(), bench.condition("weather", "Ready").as_str()),
+        ("Deploying", "False/DeploymentNotReady")
+    );
+    bench.rolled_out("weather");
+    bench.converge();
+    assert_eq!(
+        (bench.phase("weather").as_str(), bench.condition("weather", "Ready").as_str()),
+        ("Ready", "True/DeploymentReady")
+    );
+    let status = bench.status("weather");
+    assert_eq!(status["image"], "ghcr.io/acme/weather:v1");
+    assert_eq!((&status["selector"], &status["replicas"]), (&json!("app.kubernetes.io/name=weather"), &json!(1)));
+    assert_eq!(status["deploymentStatus"]["deploymentMessage"], "Replicas: 1/1 ready, 1 updated, 1 available");
+    assert!(status["deploymentStatus"]["completionTime"].as_str().is_some_and(|time| time.starts_with("time")));
+    assert_eq!(bench.condition("weather", "DeploymentAvailable"), "True/MinimumReplicasAvailable");
+    assert_eq!(bench.condition("weather", "PodsScheduled"), "True/AllPodsScheduled");
+    assert_eq!(bench.reasons(), ["ServiceCreated", "DeploymentCreated"]);
+}
+
+#[test]
+fn case_a04_another_image_reaches_the_deployment_and_the_status_follows() {
+    let mut bench = running();
+    bench.edit(Kind::Agent, "weather", json!({"spec": {"imageSource": {"image": "ghcr.io/acme/weather:v2"}}}));
+    assert_eq!(owns(&bench.converge()), [Kind::Deployment]);
+    assert_eq!(bench.container("weather", 0)["image"], "ghcr.io/acme/weather:v2");
+    assert_eq!(
+        (bench.status("weather")["image"].as_str(), bench.phase("weather").as_str()),
+        (Some("ghcr.io/acme/weather:v2"), "Deploying")
+    );
+    bench.rolled_out("weather");
+    bench.converge();
+    assert_eq!(bench.phase("weather"), "Ready");
+    assert_eq!(bench.reasons().last(), Some(&"DeploymentUpdated"));
+}
+
+#[test]
+fn case_a05_and_a06_an_agent_waits_for_its_build_and_goes_on_with_its_event() {
+    let mut bench = Bench::new();
+    bench.agent("weather", from_build());
+    bench.converge();
+    assert!(bench.find(Kind::Deployment, "weather").is_none());
+    assert_eq!(
+        (bench.phase("weather").as_str(), bench.condition("weather", "ImageReady").as_str()),
+        ("Pending", "False/BuildNotFound")
+    );
+    assert_eq!(bench.condition("weather", "Ready"), "False/ImageNotReady");
+    assert_eq!(bench.plan("weather").ops, [], "no loop");
+    assert_eq!(bench.plan("weather").again, Some(s(60)), "nor a poll every few seconds");
+    for (status, reason) in [
+        (json!({}), "BuildPending"),
+        (json!({"phase": "Pending"}), "BuildPending"),
+        (json!({"phase": "Building"}), "BuildInProgress"),
+        (json!({"phase": "Failed", "message": "no such branch"}), "BuildFailed"),
+        (json!({"phase": "Succeeded", "message": null}), "BuildHasNoImage"),
+    ] {
+        bench.build("b", status);
+        bench.converge();
+        assert_eq!(bench.condition("weather", "ImageReady"), format!("False/{reason}"));
+        assert_eq!(bench.phase("weather"), "Pending");
+        assert_eq!(reason == "BuildFailed", bench.message("weather", "ImageReady").contains("no such branch"));
+    }
+    let touched = (ROW.touched)(&bench.cluster.world, Kind::AgentBuild, &Key::new(TEAM, "b"));
+    assert_eq!(touched, [Key::new(TEAM, "weather")], "its event finds the Agent");
+    bench.build("b", succeeded(DIGEST));
+    bench.converge();
+    assert_eq!(bench.container("weather", 0)["image"], format!("r.example/w@{DIGEST}"));
+    assert_eq!(bench.condition("weather", "ImageReady"), "True/ImageAvailable");
+    assert!(bench.reasons().contains(&"ImageResolved"));
+    // Once per reason, not once per look.
+    assert_eq!(bench.reasons().iter().filter(|reason| **reason == "WaitingForBuild").count(), 5);
+}
+
+#[test]
+fn case_a07_to_a09_a_running_agent_keeps_its_image_until_the_next_one_is_there() {
+    let mut bench = running_a_build();
+    let before = bench.object(Kind::Deployment, "weather");
+    for (status, reason) in [
+        (json!({"phase": "Building"}), "BuildInProgress"),
+        (
+            json!({"phase": "Failed", "message": "test failed", "builtImage": format!("r.example/w@{DIGEST}")}),
+            "BuildFailed",
+        ),
+    ] {
+        bench.build("b", status);
+        bench.converge();
+        assert_eq!(bench.object(Kind::Deployment, "weather"), before, "{reason}");
+        assert_eq!(bench.condition("weather", "Ready"), "True/DeploymentReady");
+        assert_eq!(bench.condition("weather", "ImageReady"), format!("False/{reason}"));
+    }
+    assert!(bench.message("weather", "ImageReady").contains("test failed"));
+    bench.build("b", succeeded(OTHER));
+    assert_eq!(owns(&bench.converge()), [Kind::Deployment]);
+    assert_eq!(bench.container("weather", 0)["image"], format!("r.example/w@{OTHER}"));
+}
+
+/// Corrections, where the page is silent: the image stays, every other edit arrives.
+#[test]
+fn after_its_build_is_deleted_an_agent_keeps_its_image_and_takes_every_other_edit() {
+    let mut bench = running_a_build();
+    bench.remove(Kind::AgentBuild, "b");
+    // What somebody writes meanwhile is not the image that the Agent ran.
+    let edit = json!({"spec": {"template": {"spec": {"containers": [{"name": "agent", "image": "evil"}]}}}});
+    bench.edit(Kind::Deployment, "weather", edit);
+    bench.edit(Kind::Agent, "weather", json!({"spec": {"replicas": 3}}));
+    bench.converge();
+    let deployment = bench.object(Kind::Deployment, "weather");
+    assert_eq!(deployment["spec"]["replicas"], 3);
+    assert_eq!(bench.container("weather", 0)["image"], format!("r.example/w@{DIGEST}"));
+    assert_eq!(bench.condition("weather", "ImageReady"), "False/BuildNotFound");
+}
+
+#[test]
+fn case_a13_no_ports_no_service_and_one_that_is_not_wanted_any_more_goes() {
+    let mut bench = Bench::new();
+    bench.agent("weather", json!({"spec": {"servicePorts": []}}));
+    bench.converge();
+    assert!(bench.find(Kind::Service, "weather").is_none());
+    bench.rolled_out("weather");
+    bench.converge();
+    assert_eq!(bench.condition("weather", "Ready"), "True/DeploymentReady");
+    let mut bench = running();
+    bench.edit(Kind::Agent, "weather", json!({"spec": {"servicePorts": []}}));
+    let ops = bench.converge();
+    assert!(ops.iter().any(|op| matches!(op, Op::Delete { kind: Kind::Service, .. })), "{ops:#?}");
+    assert!(bench.find(Kind::Service, "weather").is_none());
+}
+
+#[test]
+fn case_a14_ports_of_the_service_follow_and_what_was_allocated_stays() {
+    let mut bench = running();
+    bench.edit(Kind::Service, "weather", json!({"spec": {"clusterIP": "10.0.0.7"}}));
+    let ports = json!([{"name": "http", "port": 9000, "targetPort": 8000, "protocol": "TCP"}]);
+    bench.edit(Kind::Agent, "weather", json!({"spec": {"servicePorts": ports}}));
+    assert_eq!(owns(&bench.converge()), [Kind::Service]);
+    let service = bench.object(Kind::Service, "weather");
+    assert_eq!((&service["spec"]["ports"], &service["spec"]["clusterIP"]), (&ports, &json!("10.0.0.7")));
+}
+
+#[test]
+fn case_a18_openshift_assigns_users_and_groups_itself() {
+    let mut bench = Bench::with("distribution: openshift\n");
+    bench.agent("weather", json!({}));
+    bench.converge();
+    let context = bench.object(Kind::Deployment, "weather")["spec"]["template"]["spec"]["securityContext"].clone();
+    assert_eq!(context, json!({"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}}));
+}
+
+#[test]
+fn case_a19_a_relaxed_lock_down_is_a_condition_that_names_the_field() {
+    let relaxed = json!([{"name": "agent", "securityContext": {"readOnlyRootFilesystem": false}}]);
+    let spec = json!({"spec": {"podTemplateSpec": {"spec": {"containers": relaxed}}}});
+    let mut bench = Bench::new();
+    bench.agent("weather", spec.clone());
+    bench.converge();
+    assert_eq!(bench.condition("weather", "LockdownRelaxed"), "True/UserOverride");
+    assert!(
+        bench.message("weather", "LockdownRelaxed").contains("containers[0].securityContext.readOnlyRootFilesystem")
+    );
+    // A20, should no webhook have stood in the way: nothing is made, and the field is named.
+    let mut bench = Bench::with("agents:\n  lockdown: enforce\n");
+    bench.agent("weather", spec);
+    bench.converge();
+    assert!(bench.find(Kind::Deployment, "weather").is_none());
+    assert_eq!(
+        (bench.phase("weather").as_str(), bench.condition("weather", "Ready").as_str()),
+        ("Failed", "False/InvalidSpec")
+    );
+    assert!(bench.message("weather", "Ready").contains("readOnlyRootFilesystem"));
+    assert_eq!(bench.condition("weather", "Stalled"), "True/InvalidSpec");
+}
+
+#[test]
+fn case_a25_a_label_that_goes_from_the_agent_goes_from_the_deployment() {
+    let mut bench = running();
+    assert_eq!(bench.object(Kind::Deployment, "weather")["metadata"]["labels"]["team"], "weather");
+    bench.edit(Kind::Agent, "weather", json!({"metadata": {"labels": {"team": null}}}));
+    bench.converge();
+    let deployment = bench.object(Kind::Deployment, "weather");
+    for labels in [&deployment["metadata"]["labels"], &deployment["spec"]["template"]["metadata"]["labels"]] {
+        assert_eq!((labels.get("team"), &labels["app.kubernetes.io/name"]), (None, &json!("weather")));
+    }
+    assert_eq!(deployment["spec"]["selector"]["matchLabels"], json!({"app.kubernetes.io/name": "weather"}));
+}
+
+#[test]
+fn case_a26_and_a27_a_foreign_deployment_is_left_alone_and_outlives_the_agent() {
+    let mut bench = Bench::new();
+    bench.edit(
+        Kind::Deployment,
+        "weather",
+        json!({"spec": {"replicas": 2, "template": {"spec": {"containers": [{"name": "x"}]}}}}),
+    );
+    let before = bench.object(Kind::Deployment, "weather");
+    bench.agent("weather", json!({}));
+    let ops = bench.converge();
+    assert_eq!(owns(&ops), [], "not even an account beside it");
+    assert_eq!(
+        (bench.phase("weather").as_str(), bench.condition("weather", "Ready").as_str()),
+        ("Failed", "False/NameConflict")
+    );
+    assert!(bench.message("weather", "Ready").contains("Deployment weather of this namespace is not this Agent's"));
+    assert!(bench.reasons().contains(&"NameConflict"));
+    assert_eq!(bench.plan("weather").ops, []);
+    bench.edit(Kind::Agent, "weather", json!({"metadata": {"deletionTimestamp": "2026-05-02T00:00:00Z"}}));
+    bench.converge();
+    assert!(bench.find(Kind::Agent, "weather").is_none());
+    assert_eq!(bench.object(Kind::Deployment, "weather"), before);
+}
+
+#[test]
+fn a_foreign_account_stops_everything_and_a_foreign_service_only_itself() {
+    let mut bench = Bench::new();
+    bench.edit(Kind::ServiceAccount, "weather", json!({"metadata": {"labels": {"a": "b"}}}));
+    bench.agent("weather", json!({}));
+    assert_eq!(owns(&bench.converge()), [], "no Pod runs under what somebody else made");
+    assert!(bench.message("weather", "Ready").contains("serviceAccountName"), "the way out is named");
+    bench.remove(Kind::ServiceAccount, "weather");
+    assert_eq!(owns(&bench.converge()).len(), 3, "what is in the way no more");
+
+    let mut bench = Bench::new();
+    bench.edit(Kind::Service, "weather", json!({"spec": {"selector": {"x": "y"}}}));
+    bench.agent("weather", json!({}));
+    assert_eq!(owns(&bench.converge()), [Kind::ServiceAccount, Kind::Deployment]);
+    assert_eq!(bench.condition("weather", "Ready"), "False/NameConflict");
+    assert_eq!(bench.object(Kind::Service, "weather")["spec"]["selector"], json!({"x": "y"}));
+}
+
+/// A28 and A29: no Role and no RoleBinding is made at all; there is no operation for either.
+#[test]
+fn case_a28_and_a29_nothing_is_granted_to_an_agent() {
+    let mut bench = Bench::new();
+    bench.agent("weather", json!({}));
+    bench.converge();
+    let account = bench.object(Kind::ServiceAccount, "weather");
+    assert_eq!(account["automountServiceAccountToken"], false);
+    let asked = crate::controllers::rbac::ASKS.iter().any(|ask| ask.group == "rbac.authorization.k8s.io");
+    assert!(!asked, "nor could it be");
+}
+
+#[test]
+fn case_a30_no_account_is_made_for_pods_that_name_theirs() {
+    let mut bench = Bench::new();
+    bench.agent("weather", json!({"spec": {"podTemplateSpec": {"spec": {"serviceAccountName": "mine"}}}}));
+    assert_eq!(owns(&bench.converge()), [Kind::Service, Kind::Deployment]);
+    assert_eq!(bench.object(Kind::Deployment, "weather")["spec"]["template"]["spec"]["serviceAccountName"], "mine");
+}
+
+#[test]
+fn case_a31_an_agent_without_pods_is_ready() {
+    let mut bench = Bench::new();
+    bench.agent("weather", json!({"spec": {"replicas": 0}}));
+    bench.converge();
+    bench.rolled_out("weather");
+    bench.converge();
+    assert_eq!(
+        (bench.phase("weather").as_str(), bench.condition("weather", "Ready").as_str()),
+        ("Ready", "True/ScaledToZero")
+    );
+}
+
+fn at(bench: &mut Bench, status: Value) -> (String, String) {
+    let generation = bench.object(Kind::Deployment, "weather")["metadata"]["generation"].clone();
+    bench.edit(Kind::Deployment, "weather", json!({"status": {"observedGeneration": generation}}));
+    bench.edit(Kind::Deployment, "weather", json!({"status": status}));
+    bench.converge();
+    (bench.phase("weather"), bench.condition("weather", "Ready"))
+}
+
+#[test]
+fn case_a32_a_rollout_under_way_shows_its_counts() {
+    let mut bench = running();
+    bench.edit(Kind::Agent, "weather", json!({"spec": {"replicas": 3}}));
+    bench.converge();
+    let state = json!({"replicas": 3, "updatedReplicas": 2, "readyReplicas": 3, "availableReplicas": 3, "unavailableReplicas": 1});
+    assert_eq!(at(&mut bench, state), ("Deploying".to_owned(), "False/DeploymentNotReady".to_owned()));
+    assert_eq!(bench.message("weather", "Ready"), "Replicas: 3/3 ready, 2 updated, 3 available");
+    assert_eq!(bench.condition("weather", "PodsScheduled"), "False/PodsUnscheduled");
+    assert_eq!(bench.condition("weather", "Reconciling"), "True/DeploymentNotReady");
+    // A status about an earlier generation says nothing about this one.
+    bench.edit(Kind::Deployment, "weather", json!({"status": {"observedGeneration": 0, "updatedReplicas": 3}}));
+    bench.converge();
+    assert_eq!(bench.condition("weather", "Ready"), "False/DeploymentNotReady");
+}
+
+#[test]
+fn case_a33_a_rollout_that_does_not_get_further_has_failed() {
+    let mut bench = running();
+    let stuck =
+        json!({"conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]});
+    assert_eq!(at(&mut bench, stuck), ("Failed".to_owned(), "False/ProgressDeadlineExceeded".to_owned()));
+    let refused = json!({"conditions": [{"type": "ReplicaFailure", "status": "True", "message": "quota exceeded"}]});
+    assert_eq!(at(&mut bench, refused), ("Failed".to_owned(), "False/ReplicaFailure".to_owned()));
+    assert!(bench.message("weather", "Ready").contains("quota exceeded"));
+    assert_eq!(bench.reasons().iter().filter(|reason| **reason == "DeploymentFailed").count(), 2);
+    assert_eq!(at(&mut bench, json!({"conditions": []})).0, "Ready", "and recovers");
+}
+
+#[test]
+fn case_a34_an_unchanged_agent_is_written_nothing_for_nor_after_a_restart() {
+    let mut bench = running();
+    let told = bench.told.len();
+    for _ in 0..100 {
+        assert_eq!(bench.round(ROW), []);
+    }
+    // A new process knows the cluster and nothing else.
+    bench.cluster.world.memory = crate::controllers::scaffold::memory::Memory::default();
+    assert_eq!(bench.converge(), []);
+    assert_eq!(bench.told.len(), told);
+}
+
+#[test]
+fn case_a35_what_the_agent_controls_goes_with_it() {
+    let mut bench = running();
+    bench.edit(Kind::Agent, "weather", json!({"metadata": {"deletionTimestamp": "2026-05-02T00:00:00Z"}}));
+    let ops = bench.converge();
+    let kinds: Vec<_> = ops.iter().map(|op| op.asks().1).collect();
+    assert_eq!(kinds, [Kind::Deployment, Kind::Service, Kind::Agent], "the finalizer is the last");
+    assert!(matches!(&ops[2], Op::Edit { operations, .. } if !operations.to_string().contains("spec")), "{ops:#?}");
+    for kind in [Kind::Deployment, Kind::Service, Kind::Agent] {
+        assert!(bench.find(kind, "weather").is_none(), "{kind:?}");
+    }
+}
+
+#[test]
+fn an_agent_deleted_with_cascade_orphan_leaves_what_it_made() {
+    let mut bench = running();
+    let metadata =
+        json!({"deletionTimestamp": "2026-05-02T00:00:00Z", "finalizers": ["orphan", keys::FINALIZER_AGENT]});
+    let object = bench.object(Kind::Agent, "weather");
+    let mut object = object;
+    json_patch::merge(&mut object, &json!({"metadata": metadata}));
+    bench.cluster.see(Kind::Agent, object);
+    let ops = bench.plan("weather").ops;
+    assert!(matches!(&ops[..], [Op::Edit { kind: Kind::Agent, .. }]), "{ops:#?}");
+}
+
+#[test]
+fn case_a37_what_somebody_edits_by_hand_is_taken_back() {
+    for (kind, patch, path) in [
+        (
+            Kind::Deployment,
+            json!({"spec": {"template": {"spec": {"containers": [{"name": "agent", "image": "evil"}]}}}}),
+            "/spec/template/spec/containers/0/image",
+        ),
+        (Kind::Deployment, json!({"spec": {"replicas": 7}}), "/spec/replicas"),
+        (Kind::Deployment, json!({"metadata": {"labels": {"team": null}}}), "/metadata/labels/team"),
+        (Kind::Service, json!({"spec": {"selector": {"x": "y"}}}), "/spec/selector"),
+        (Kind::ServiceAccount, json!({"automountServiceAccountToken": true}), "/automountServiceAccountToken"),
+    ] {
+        let mut bench = running();
+        let before = bench.object(kind, "weather").pointer(path).cloned();
+        bench.edit(kind, "weather", patch);
+        assert_ne!(bench.object(kind, "weather").pointer(path).cloned(), before);
+        assert_eq!(owns(&bench.converge()), [kind], "{path}");
+        assert_eq!(bench.object(kind, "weather").pointer(path).cloned(), before);
+        // The same again: a second edit is as good as the first.
+        bench.edit(kind, "weather", json!({"metadata": {"annotations": {"theirs": "stays"}}}));
+        assert_eq!(owns(&bench.converge()), [], "an addition is nobody's loss");
+    }
+}
+
+#[test]
+fn what_is_taken_each_time_is_given_up_and_said() {
+    let mut bench = running();
+    let fight = |bench: &mut Bench| bench.edit(Kind::Deployment, "weather", json!({"spec": {"replicas": 7}}));
+    fight(&mut bench);
+    assert_eq!(owns(&bench.round(ROW)), [Kind::Deployment]);
+    fight(&mut bench);
+    let ops = bench.round(ROW);
+    assert_eq!(owns(&ops), [], "not written a second time");
+    assert_eq!(bench.told.last().map(|report| report.reason), Some(Reason::FieldsContested));
+    assert!(bench.told.last().unwrap().message.contains("Deployment spec.replicas"));
+    for _ in 0..5 {
+        bench.now += s(1);
+        assert_eq!(owns(&bench.round(ROW)), []);
+    }
+    // Once the Agent says something else, it is tried again.
+    bench.edit(Kind::Agent, "weather", json!({"spec": {"replicas": 2}}));
+    bench.converge();
+    assert_eq!(bench.object(Kind::Deployment, "weather")["spec"]["replicas"], 2);
+}
+
+#[test]
+fn case_a38_fields_that_nobody_knows_reach_the_deployment() {
+    let mut bench = Bench::new();
+    bench.agent("weather", json!({"spec": {"podTemplateSpec": {"spec": {"futureField": {"deep": [1]}}}}}));
+    bench.converge();
+    let spec = bench.object(Kind::Deployment, "weather")["spec"]["template"]["spec"].clone();
+    assert_eq!(spec["futureField"], json!({"deep": [1]}));
+    bench.rolled_out("weather");
+    bench.converge();
+    assert_eq!(bench.converge(), []);
+}
+
+/// O2 of section 20: somebody else scales, and is not disturbed.
+#[test]
+fn replicas_of_an_autoscaler_are_its_own() {
+    let mut bench = Bench::new();
+    bench.agent(
+        "weather",
+        json!({"metadata": {"annotations": {"agent.kagenti.dev/replicas-managed-externally": "true"}}}),
+    );
+    bench.converge();
+    bench.edit(Kind::Deployment, "weather", json!({"spec": {"replicas": 5}}));
+    bench.rolled_out("weather");
+    bench.converge();
+    assert_eq!(bench.object(Kind::Deployment, "weather")["spec"]["replicas"], 5);
+    assert_eq!(bench.condition("weather", "Ready"), "True/DeploymentReady");
+}
+
+#[test]
+fn a_write_that_is_refused_is_said_and_not_repeated_until_something_changes() {
+    let mut bench = running();
+    bench.edit(Kind::Agent, "weather", json!({"spec": {"replicas": 3}}));
+    let op = bench.plan("weather").ops.into_iter().find(|op| matches!(op, Op::Own { .. })).unwrap();
+    let item = crate::controllers::scaffold::plan::Item { controller: ROW.controller, key: Key::new(TEAM, "weather") };
+    let words = "spec.selector: field is immutable".to_owned();
+    bench.cluster.world.memory.failure(&item, bench.now, (op.clone(), Some(Reason::InvalidSpec), words));
+    assert_eq!(owns(&bench.converge()), []);
+    assert_eq!(
+        (bench.phase("weather").as_str(), bench.condition("weather", "Ready").as_str()),
+        ("Failed", "False/InvalidSpec")
+    );
+    assert!(bench.message("weather", "Ready").contains("immutable"));
+    assert_eq!(bench.status("weather")["image"], "ghcr.io/acme/weather:v1", "what runs");
+    assert!(bench.plan("weather").again.is_some_and(|again| again > s(60)));
+    bench.edit(Kind::Agent, "weather", json!({"spec": {"replicas": 2}}));
+    assert_eq!(owns(&bench.converge()), [Kind::Deployment], "another spec is another try");
+}
+
+#[test]
+fn a_write_that_fails_over_and_over_is_said_and_tried_again() {
+    let mut bench = Bench::new();
+    bench.agent("weather", json!({}));
+    bench.round(ROW);
+    let op = bench.plan("weather").ops.into_iter().find(|op| matches!(op, Op::Own { .. })).unwrap();
+    let item = crate::controllers::scaffold::plan::Item { controller: ROW.controller, key: Key::new(TEAM, "weather") };
+    for _ in 0..5 {
+        bench.cluster.world.memory.failure(&item, bench.now, (op.clone(), None, "etcd is away".to_owned()));
+    }
+    let ops = bench.plan("weather").ops;
+    let status = ops.iter().position(|op| matches!(op, Op::Status { .. }));
+    let own = ops.iter().position(|op| matches!(op, Op::Own { .. }));
+    assert!(status.is_some() && status < own, "said before it fails again: {ops:#?}");
+}
+
+#[test]
+fn in_a_namespace_that_goes_nothing_is_made_and_deletion_waits_for_nothing() {
+    let mut bench = running();
+    let namespace = json!({"metadata": {"name": TEAM, "uid": TEAM, "deletionTimestamp": "2026-05-02T00:00:00Z"}});
+    bench.cluster.see(Kind::Namespace, namespace);
+    bench.remove(Kind::Deployment, "weather");
+    assert_eq!(bench.converge(), []);
+    bench.edit(Kind::Agent, "weather", json!({"metadata": {"deletionTimestamp": "2026-05-02T00:00:00Z"}}));
+    bench.converge();
+    assert!(bench.find(Kind::Agent, "weather").is_none());
+}
+
+#[test]
+fn builds_that_cannot_be_read_are_no_builds_that_do_not_exist() {
+    let mut bench = Bench::new();
+    for (reach, words) in
+        [(Reach::Unknown, "cannot be read"), (Reach::Absent, "does not serve"), (Reach::Listed, "create it")]
+    {
+        bench.cluster.world.set_reach(Kind::AgentBuild, reach);
+        if bench.find(Kind::Agent, "weather").is_none() {
+            bench.agent("weather", from_build());
+        }
+        bench.converge();
+        assert!(bench.message("weather", "ImageReady").contains(words), "{reach:?}");
+    }
+}

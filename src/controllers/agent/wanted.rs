@@ -1,0 +1,129 @@
+//! The objects that run an Agent, as they are applied: whole, with a digest of themselves.
+//!
+//! In: the Agent, its image, what its Deployment carries for enrolment. Out: bodies for one server-side apply each.
+//! Promise: equal wants give equal digests, whatever the order of maps, so that nothing is applied twice.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::claim::{Claim, Claims};
+use super::drift;
+use super::enrol::{Unsettled, carried};
+use super::subject::Subject;
+use crate::api::observed::Kind;
+use crate::build::{agent, digest, workload};
+use crate::controllers::scaffold::plan::{Op, UNMADE};
+use crate::domain::keys;
+
+/// One object as it is wanted.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Own {
+    pub(super) kind: Kind,
+    /// Without apiVersion, kind and what says which object is meant.
+    body: Value,
+    /// Of the body.
+    pub(super) digest: String,
+}
+
+/// What is wanted for one Agent.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Wanted {
+    pub(super) deployment: Own,
+    /// `None`: the Agent has no ports.
+    pub(super) service: Option<Own>,
+    /// `None`: its Pods name their account.
+    pub(super) account: Option<Own>,
+}
+
+/// How an object of ours stands against what is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// As wanted.
+    Stands,
+    /// It was never applied, or something else was.
+    Other,
+    /// It was applied, and somebody has taken these fields since.
+    Drifted(Vec<String>),
+}
+
+impl Wanted {
+    /// What is wanted once the image is known.
+    pub(super) fn of(subject: &Subject<'_>, image: &str, claims: &Claims<'_>) -> Result<Self, Unsettled> {
+        let mut request = agent::workload(&subject.object, Some(image));
+        request.image = Some(image.to_owned());
+        let ours = subject.deployment.filter(|_| matches!(claims.deployment, Claim::Ours(_)));
+        // A selector cannot be changed: one that an earlier operator chose stays, and the Pods keep its labels.
+        if let Some(selector) = ours.and_then(|_| subject.own_deployment()).map(|own| &own.selector)
+            && selector.get(keys::LABEL_APP_NAME).is_some_and(|name| **name == *subject.cx.key.name)
+        {
+            request.selector = selector.clone();
+        }
+        let mut rendered = workload::render(&request, image, subject.settings().openshift);
+        let template = &mut rendered.deployment["spec"]["template"];
+        let carried = carried(subject, ours.map(|found| found.seen), template)?;
+        carried.put(template);
+        let own = |kind, body| Own::new(kind, body);
+        Ok(Self {
+            deployment: own(Kind::Deployment, rendered.deployment),
+            service: rendered.service.map(|body| own(Kind::Service, body)),
+            account: rendered.account.map(|body| own(Kind::ServiceAccount, body)),
+        })
+    }
+
+    /// The selector of the Pods.
+    pub(super) fn selector(&self) -> BTreeMap<String, String> {
+        let labels = self.deployment.body.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
+        let texts =
+            labels.into_iter().flatten().filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+        texts.collect()
+    }
+}
+
+impl Own {
+    fn new(kind: Kind, mut body: Value) -> Self {
+        without_nulls(&mut body);
+        if let Some(members) = body.as_object_mut() {
+            members.remove("apiVersion");
+            members.remove("kind");
+        }
+        let digest = digest::of_json(&body);
+        body["metadata"]["annotations"][keys::ANNOTATION_CONTENT_DIGEST] = json!(digest);
+        Self { kind, body, digest }
+    }
+
+    /// The apply that makes it so; `None` when somebody else's object is in the way or ours is on its way out.
+    pub(super) fn apply(&self, subject: &Subject<'_>, claim: Claim<'_>) -> Option<Op> {
+        let mut body = self.body.clone();
+        match claim {
+            Claim::Absent => body["metadata"]["resourceVersion"] = json!(UNMADE),
+            Claim::Ours(uid) => body["metadata"]["uid"] = json!(uid),
+            Claim::Leaving | Claim::Foreign => return None,
+        }
+        Some(Op::Own { kind: self.kind, key: subject.cx.key.clone(), body })
+    }
+
+    /// How the object of ours stands; `applied` is the digest and the fields of our last apply.
+    pub(super) fn standing(&self, (digest, fields): (Option<&str>, Option<&str>)) -> Standing {
+        if digest != Some(&*self.digest) {
+            return Standing::Other;
+        }
+        let fields = fields.and_then(|fields| serde_json::from_str(fields).ok()).unwrap_or(Value::Null);
+        match drift::lost(&self.body, &fields) {
+            lost if lost.is_empty() => Standing::Stands,
+            lost => Standing::Drifted(lost),
+        }
+    }
+}
+
+/// A member that is null means what an absent one means, and cannot be owned.
+fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(without_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_nulls),
+        _ => {}
+    }
+}
