@@ -322,6 +322,30 @@ fn a_managed_by_of_the_users_is_never_written() {
 }
 
 #[test]
+fn case_029_and_031_every_field_that_reaches_the_pod_changes_the_hash() {
+    // Overridden by design, Precedence: the mode selects the plan, so it counts; the trust domain does where it reaches the Pod.
+    for (spec, field) in [
+        (json!({"authBridgeMode": "proxy-sidecar"}), "mode"),
+        (json!({"trace": {"endpoint": "otel:4317"}}), "trace.endpoint"),
+        (json!({"trace": {"sampling": {"rate": 0}}}), "trace.samplingRatio"),
+    ] {
+        let mut bench = enrolled();
+        let before = bench.hash(Kind::Deployment, "web").unwrap().to_owned();
+        bench.change(Kind::AgentRuntime, "art", json!({"metadata": {"generation": 2}, "spec": spec}));
+        bench.converge();
+        assert_ne!(bench.hash(Kind::Deployment, "web").unwrap(), before, "{field}");
+        let values = bench.object(Kind::AgentRuntime, "art")["status"]["effective"]["values"].clone();
+        assert_eq!((&values[0]["field"], &values[0]["from"]), (&json!(field), &json!("AgentRuntime art")), "{values}");
+    }
+    let mut bench = enrolled();
+    let spec = json!({"identity": {"spiffe": {"trustDomain": "custom.example.com"}}});
+    bench.change(Kind::AgentRuntime, "art", json!({"metadata": {"generation": 2}, "spec": spec}));
+    bench.converge();
+    let effective = &bench.object(Kind::AgentRuntime, "art")["status"]["effective"];
+    assert_eq!(effective["spiffeID"], "spiffe://custom.example.com/ns/team/sa/web");
+}
+
+#[test]
 fn a_mode_that_does_not_exist_is_refused_and_rolls_nothing() {
     let mut bench = enrolled();
     let before = bench.object(Kind::Deployment, "web").clone();
@@ -394,12 +418,12 @@ fn case_044_and_049_without_the_sandbox_definition_the_rest_works_and_deletions_
 #[test]
 fn nothing_is_written_before_the_snapshot_knows_the_agent_runtime() {
     let mut bench = Bench::new();
-    let before = bench.cluster.facts.snapshot.clone();
+    let before = bench.cluster.facts.clone();
     bench.runtime("art", WEB, json!({}));
-    let settled = std::mem::replace(&mut bench.cluster.facts.snapshot, before);
+    let settled = std::mem::replace(&mut bench.cluster.facts, before);
     let plan = bench.cluster.plan_at(ROW, &Key::new(TEAM, "deployments/web"), s(100));
     assert!(!plan.ops.iter().any(|op| matches!(op, Op::Apply { .. })));
-    bench.cluster.facts.snapshot = settled;
+    bench.cluster.facts = settled;
     let plan = bench.cluster.plan_at(ROW, &Key::new(TEAM, "deployments/web"), s(100));
     assert!(plan.ops.iter().any(|op| matches!(op, Op::Apply { .. })));
 }
