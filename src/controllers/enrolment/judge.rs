@@ -47,8 +47,6 @@ pub(super) struct Subject<'a> {
 pub(super) struct Judgement {
     /// The hash that its Pods should carry; `None` when that is not known, or nothing of ours.
     pub(super) wanted: Option<String>,
-    /// The dedicated ServiceAccount that its Pods ask for.
-    pub(super) account: Option<String>,
     /// What stands and is ours.
     pub(super) standing: Fields,
     /// What is to be done.
@@ -155,19 +153,18 @@ pub(super) fn judge(subject: &Subject<'_>) -> Judgement {
         Some(winner) => governed(subject, winner, &standing),
         None => ungoverned(subject, &standing),
     };
-    let Found { wanted, account, step } = found;
-    Judgement { wanted, account, standing, step }
+    let Found { wanted, step } = found;
+    Judgement { wanted, standing, step }
 }
 
 struct Found {
     wanted: Option<String>,
-    account: Option<String>,
     step: Step,
 }
 
 impl From<Step> for Found {
     fn from(step: Step) -> Self {
-        Self { wanted: None, account: None, step }
+        Self { wanted: None, step }
     }
 }
 
@@ -207,7 +204,7 @@ fn governed(subject: &Subject<'_>, winner: &RuntimeRef<'_>, standing: &Fields) -
             None => Step::Apply { fields, wave: false },
         },
     };
-    Found { wanted: Some(hash), account: needs.service_account, step }
+    Found { wanted: Some(hash), step }
 }
 
 /// Whether the marker is ours to write: the user may have a value of his own there.
@@ -284,7 +281,7 @@ fn label_only(subject: &Subject<'_>, standing: &Fields, needs: Needs) -> Found {
     } else {
         Step::Settled
     };
-    Found { wanted: Some(hash), account: needs.service_account, step }
+    Found { wanted: Some(hash), step }
 }
 
 /// A new hash on a workload that is enrolled already.

@@ -17,7 +17,7 @@ use super::pods::Tally;
 use super::sandbox::{self, Restart};
 use super::status::{self, Findings, Governs};
 use super::wave::{self, Rolling};
-use crate::api::observed::{Key, Kind, Reach};
+use crate::api::observed::{Key, Kind, Reach, Rollout};
 use crate::config::agent_runtime::AgentRuntimeInput;
 use crate::config::schema::Repair;
 use crate::controllers::scaffold::memory::Note;
@@ -243,8 +243,25 @@ impl Work {
                 let Some(tally) = judgement.wanted.as_deref().map(|wanted| subject.tally(wanted)) else { return };
                 self.restart(subject, &tally, held);
                 self.drift(subject, &tally);
+                self.look_away(subject, held);
             }
             _ => {}
+        }
+    }
+
+    /// Somebody's annotation on a Deployment counts as a generation, which its controller has not seen for a moment: not worth
+    /// saying that Pods are being replaced.
+    fn look_away(&mut self, subject: &Subject<'_>, held: Option<Duration>) {
+        let (rollout, now) = (subject.workload.seen.rollout, subject.cx.now);
+        let behind = rollout.observed < rollout.generation;
+        let done = Rollout { observed: rollout.generation, ..rollout }.is_complete();
+        let told = subject.workload.winner.is_some_and(|winner| status::says_done(&winner, subject.workload.seen));
+        if behind && done && told {
+            let since = held.unwrap_or(now);
+            let waited = now.saturating_sub(since);
+            self.note.held = Some(since);
+            self.is_quiet = waited < PATIENCE;
+            self.again = self.is_quiet.then(|| PATIENCE.saturating_sub(waited));
         }
     }
 
@@ -351,7 +368,7 @@ fn governs<'a>(cx: &Context<'a>, workload: Option<WorkloadRef<'a>>, work: &'a Wo
     let (workload, judgement) = (workload?, work.judgement.as_ref()?);
     let subject = Subject { cx: *cx, workload };
     let tally = judgement.wanted.as_deref().map(|wanted| subject.tally(wanted));
-    let (effective, notices) = effective::of(&subject, judgement.account.as_deref());
+    let (effective, notices) = effective::of(&subject);
     let trouble = work.trouble.clone();
     Some(Findings::Governs(Box::new(Governs { workload, judgement, tally, trouble, notices, effective })))
 }

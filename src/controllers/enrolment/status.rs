@@ -7,10 +7,11 @@
 
 use serde_json::{Map, Value, json};
 
+use super::fields::Fields;
 use super::judge::{Judgement, Step, Wait};
 use super::pods::Tally;
 use super::{short, wave};
-use crate::api::observed::{Key, Kind};
+use crate::api::observed::{Key, Kind, WorkloadSeen};
 use crate::controllers::conditions::{self, Condition};
 use crate::controllers::scaffold::plan::{Op, Report};
 use crate::controllers::scaffold::world::{RuntimeRef, WorkloadRef};
@@ -90,6 +91,16 @@ pub(super) fn update(namespace: &str, runtime: &RuntimeRef<'_>, findings: &Findi
     let patch = json!({"metadata": metadata, "status": patch});
     ops.push(Op::Status { kind: Kind::AgentRuntime, key, patch });
     ops
+}
+
+/// Whether an AgentRuntime's status says, about what it asks for now and what its workload carries now, that no Pod is being
+/// replaced.
+pub(super) fn says_done(runtime: &RuntimeRef<'_>, workload: &WorkloadSeen) -> bool {
+    let status = &*runtime.seen.status;
+    let done = conditions::stored(status.get("conditions").unwrap_or(&Value::Null), "RolloutProgressing");
+    let done = done.is_some_and(|one| one["status"] == "False" && one["reason"] == Reason::RolloutComplete.code());
+    done && status["observedGeneration"] == runtime.seen.generation
+        && status["configHash"].as_str() == Fields::standing(workload).hash()
 }
 
 fn fields(runtime: &RuntimeRef<'_>, findings: &Findings<'_>, wanted: &[Condition]) -> Map<String, Value> {

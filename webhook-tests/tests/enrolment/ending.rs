@@ -49,10 +49,17 @@ async fn case_021_the_oldest_governs_and_the_next_takes_over() -> Result<()> {
     let loser = says(&ns, &second, "Ready", "False/DuplicateTarget").await?;
     assert_eq!(condition(&loser, "Stalled"), "True/DuplicateTarget");
     let mark = cp.audit().mark()?;
-    merge::<Deployment>(&ns, "web", json!({"metadata": {"annotations": {"touch": "1"}}})).await?;
-    rolled(&ns, &first, 1).await?;
+    merge::<Deployment>(&ns, "web", json!({"metadata": {"labels": {"touch": "1"}}})).await?;
+    let changed: AgentRuntime = merge(&ns, &second, json!({"spec": {"authBridgeMode": "proxy-sidecar"}})).await?;
+    wait_for(&ns.api::<AgentRuntime>(), &second, |art| {
+        let seen = art.status.as_ref().and_then(|status| status.observed_generation);
+        seen == changed.metadata.generation && condition(art, "Ready") == "False/DuplicateTarget"
+    })
+    .await?;
     let made = writes(cp.audit().settled(mark).await?).in_namespace(ns.name());
-    assert_eq!(made.len(), 0, "nothing flaps: {made}");
+    let others = made.clone().filter(|request| request.name != second);
+    assert_eq!((others.len(), made.len()), (0, 1), "the younger one's status, and nothing flaps: {made}");
+    merge::<AgentRuntime>(&ns, &second, json!({"spec": {"authBridgeMode": null}})).await?;
     delete_art(&ns, &first).await?;
     rolled(&ns, &second, 1).await?;
     assert!(replica_sets(&ns, "web").await? <= 2, "taken over in place");
