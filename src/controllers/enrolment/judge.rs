@@ -30,8 +30,8 @@ use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
 
-/// How long namespace ConfigMaps are waited for before an enrolment goes on without them (case 40).
-const CONFIG_MAPS: Duration = Duration::from_secs(2);
+/// How long namespace ConfigMaps are waited for before an enrolment goes on without them and says so (case 40).
+pub(super) const CONFIG_MAPS: Duration = Duration::from_secs(2);
 
 /// One workload in its surroundings.
 #[derive(Debug, Clone, Copy)]
@@ -135,6 +135,14 @@ impl<'a> Subject<'a> {
         same.then_some(view)
     }
 
+    /// ConfigMaps that are made for the Pods of every namespace but our own, and that this one lacks.
+    pub(super) fn lacking(&self) -> Vec<&'static str> {
+        let (world, namespace) = (self.cx.world, self.namespace());
+        let missing = |name: &&str| world.config_map(namespace, name).is_none();
+        let own = namespace == world.operator_namespace();
+        if own { Vec::new() } else { keys::NAMESPACE_CONFIG_MAPS.into_iter().filter(missing).collect() }
+    }
+
     /// What counts for the hash.
     fn needs(&self) -> Option<Needs> {
         self.needs_in(&self.cx.facts.settled)
@@ -199,6 +207,8 @@ fn governed(subject: &Subject<'_>, winner: &RuntimeRef<'_>, standing: &Fields) -
     let step = match () {
         () if fields.clone().rolled_for(standing.rolled()) == *standing => Step::Settled,
         () if standing.differs_by_hash_only(&fields) => rehash(subject, &hash, fields),
+        // Pods that nothing is injected into ask for nothing.
+        () if hash == keys::HASH_OF_NOTHING => Step::Apply { fields, wave: false },
         () => match first(subject, needs.service_account.as_deref()) {
             Some(waits) => Step::Wait(waits),
             None => Step::Apply { fields, wave: false },
@@ -239,11 +249,9 @@ fn first(subject: &Subject<'_>, account: Option<&str>) -> Option<Wait> {
     {
         return Some(Wait::ServiceAccount(account.to_owned()));
     }
-    let missing = keys::NAMESPACE_CONFIG_MAPS.iter().any(|name| world.config_map(namespace, name).is_none());
     let held = subject.note().and_then(|note| note.held);
     let waited = held.map_or(Duration::ZERO, |since| subject.cx.now.saturating_sub(since));
-    let own = namespace == world.operator_namespace();
-    (missing && !own && waited < CONFIG_MAPS).then_some(Wait::ConfigMaps)
+    (waited < CONFIG_MAPS && !subject.lacking().is_empty()).then_some(Wait::ConfigMaps)
 }
 
 /// A workload that no AgentRuntime governs.

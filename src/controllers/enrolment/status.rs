@@ -25,7 +25,7 @@ const OURS: [&str; 7] =
 /// Those that stay while nothing can be said about them.
 const KEPT: [&str; 1] = ["PodsCurrent"];
 /// Those whose changes people are told.
-const TOLD: [&str; 2] = ["Ready", "PodsCurrent"];
+const TOLD: [&str; 3] = ["Ready", "PodsCurrent", "ConfigResolved"];
 
 /// What was found about one AgentRuntime.
 pub(super) enum Findings<'a> {
@@ -75,8 +75,12 @@ pub(super) fn update(namespace: &str, runtime: &RuntimeRef<'_>, findings: &Findi
     let Some(patch) = conditions::difference(before, &status) else { return Vec::new() };
     let key = Key::new(namespace, runtime.name);
     let news = wanted.iter().filter(|one| TOLD.contains(&one.type_) && conditions::is_news(list, one));
-    // What holds from the beginning is no news, but readiness.
-    let news = news.filter(|one| one.type_ == "Ready" || !one.holds || conditions::stored(list, one.type_).is_some());
+    // What holds from the beginning is no news, but readiness and what could not be read.
+    let news = news.filter(|one| match one.type_ {
+        "Ready" => true,
+        "ConfigResolved" => one.reason == Reason::ConfigWarning,
+        type_ => !one.holds || conditions::stored(list, type_).is_some(),
+    });
     let told = news.map(|one| {
         Op::Report(Report {
             kind: Kind::AgentRuntime,

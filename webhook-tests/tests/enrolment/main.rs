@@ -1,12 +1,15 @@
 //! Enrolment on a real API server, by the product as `manifests/` installs it: AgentRuntimes and labels, what they do to
 //! workloads that run, and what is left of them in the end.
 //!
-//! One installation serves the tests of [`one`], [`many`] and [`ending`], each in namespaces of its own; those that change
-//! the platform's configuration or lose processes have installations of their own ([`fleet`]).
+//! One installation serves most tests, each in namespaces of its own; those that change the platform's configuration, lose
+//! processes or definitions, or do without the webhook have installations of their own ([`fleet`], [`repair`], [`sandbox`],
+//! [`crowd`]). `tests/agent_runtime_cases.rs` holds the numbered cases against the tests and the rulings.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
+mod cases;
 mod changes;
+mod crowd;
 mod ending;
 mod fleet;
 mod one;

@@ -1,6 +1,7 @@
 //! Pods that run unprotected: seen, said, counted, and evicted when that is wanted.
 
 use anyhow::Result;
+use drawbridge::api::agent_kagenti_dev::AgentRuntime;
 use drawbridge::domain::keys;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -8,7 +9,7 @@ use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use kube::runtime::watcher;
 use serde_json::json;
-use webhook_tests::{ControlPlane, Installation, Installing, Options, wait_until};
+use webhook_tests::{ControlPlane, Installation, Installing, Options, wait_for, wait_until};
 
 use super::*;
 
@@ -34,8 +35,12 @@ async fn unprotected_pods_are_reported_and_evicted_one_at_a_time_as_budgets_allo
         ns.api::<Pod>().delete(&pod.metadata.name.unwrap_or_default(), &DeleteParams::default()).await?;
     }
     let bare = pods(&ns, "web", 2, false).await?;
-    let art = says(&ns, "weather", "PodsCurrent", "False/UnprotectedPods").await?;
-    assert_eq!(art.status.unwrap().configured_pods, None);
+    // While one of them is replaced, the other one still counts.
+    let none = |art: &AgentRuntime| {
+        condition(art, "PodsCurrent") == "False/UnprotectedPods"
+            && art.status.as_ref().unwrap().configured_pods.is_none()
+    };
+    wait_for(&ns.api::<AgentRuntime>(), "weather", none).await?;
     let told = |event: &Event| event.reason.as_deref() == Some("UnprotectedPods");
     wait_until(&ns.api::<Event>(), watcher::Config::default(), |all| all.values().any(told)).await?;
     let deadline = tokio::time::Instant::now() + webhook_tests::objects::PATIENCE;

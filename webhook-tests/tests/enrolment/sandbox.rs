@@ -10,25 +10,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
-use serde_json::{Value, json};
+use serde_json::json;
 use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespace, wait_for, wait_gone};
 
 use super::*;
-
-fn definition() -> Value {
-    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "sandboxes.agents.x-k8s.io",
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
-        "spec": {
-            "group": "agents.x-k8s.io", "scope": "Namespaced",
-            "names": {"kind": "Sandbox", "listKind": "SandboxList", "plural": "sandboxes", "singular": "sandbox"},
-            "versions": [{"name": "v1alpha1", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": open, "status": open}}}}],
-        },
-    })
-}
 
 fn sandboxes(ns: &TestNamespace) -> Api<DynamicObject> {
     let kind = ApiResource::from_gvk_with_plural(
@@ -92,7 +77,7 @@ async fn case_042_043_044_049_sandboxes_come_restart_and_go_with_their_definitio
     wait_for(&ns.api::<AgentRuntime>(), "boxed", missing).await?;
     rolled(&ns, "weather", 1).await?;
 
-    ns.apply(&definition().to_string()).await?;
+    ns.apply(&webhook_tests::sandbox::definition().to_string()).await?;
     let crds: Api<CustomResourceDefinition> = Api::all(cp.client().await?);
     let established = |crd: &CustomResourceDefinition| {
         let conditions = crd.status.iter().flat_map(|status| status.conditions.iter().flatten());
@@ -134,5 +119,18 @@ async fn case_042_043_044_049_sandboxes_come_restart_and_go_with_their_definitio
     wait_for(&ns.api::<AgentRuntime>(), "boxed", missing).await?;
     delete_art(&ns, "boxed").await?;
     assert_eq!(condition(&ns.api::<AgentRuntime>().get("weather").await?, "Ready"), "True/Configured");
+
+    // Our own definition goes: its objects are deleted one by one, so the workload is its user's again. It comes back, and
+    // enrolment works without a restart.
+    const OURS: &str = "agentruntimes.agent.kagenti.dev";
+    crds.delete(OURS, &DeleteParams::default()).await?;
+    wait_gone(&crds, OURS).await?;
+    pods(&ns, "web", 1, false).await?;
+    let file = webhook_tests::corpus::root().join("../../manifests/crds").join(format!("{OURS}.yaml"));
+    cp.objects().await?.apply(&std::fs::read_to_string(file)?).await?;
+    wait_for(&crds, OURS, established).await?;
+    ns.accepts(&art("again", "Deployment", "web", json!({}))).await?;
+    rolled(&ns, "again", 1).await?;
+    pods(&ns, "web", 1, true).await?;
     Ok(())
 }
