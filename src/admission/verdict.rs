@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::patch::{PatchOperation, Written};
+use super::patch::PatchOperation;
 use crate::domain::reason::Reason;
 
 /// A refusal, written as a help text (design, law 10).
@@ -110,8 +110,6 @@ pub struct Verdict {
     pub warnings: Vec<Warning>,
     /// Audit annotations: key without prefix, value.
     pub audit: Vec<(&'static str, String)>,
-    /// The texts of values in the operations that are known already, in order of the operations.
-    pub written: Vec<Written>,
 }
 
 impl Verdict {
@@ -123,7 +121,6 @@ impl Verdict {
             reason,
             warnings: Vec::new(),
             audit: vec![("reason", reason.code().to_owned())],
-            written: Vec::new(),
         }
     }
 

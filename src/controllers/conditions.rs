@@ -12,8 +12,10 @@ use crate::domain::reason::Reason;
 pub(in crate::controllers) struct Condition {
     /// What is judged.
     pub(in crate::controllers) type_: &'static str,
-    /// How.
+    /// How; false when it is not known.
     pub(in crate::controllers) holds: bool,
+    /// It is not known yet.
+    pub(in crate::controllers) open: bool,
     /// Why.
     pub(in crate::controllers) reason: Reason,
     /// Why, for people.
@@ -35,11 +37,20 @@ impl Condition {
             let end = (0..=LONGEST).rev().find(|end| message.is_char_boundary(*end)).unwrap_or_default();
             message.truncate(end);
         }
-        Self { type_, holds, reason, message }
+        Self { type_, holds, open: false, reason, message }
+    }
+
+    /// A judgement that is not known yet.
+    pub(in crate::controllers) fn unknown(type_: &'static str, reason: Reason, message: impl Into<String>) -> Self {
+        Self { open: true, ..Self::new(type_, false, reason, message) }
     }
 
     fn status(&self) -> &'static str {
-        if self.holds { "True" } else { "False" }
+        match (self.open, self.holds) {
+            (true, _) => "Unknown",
+            (false, true) => "True",
+            (false, false) => "False",
+        }
     }
 }
 

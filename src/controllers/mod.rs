@@ -4,6 +4,7 @@
 //! refuses them without the Lease. Every controller is a row: which items a change concerns, and what to do about one.
 
 pub mod agent;
+pub mod agent_build;
 mod conditions;
 pub mod enrolment;
 pub mod gate;
@@ -20,9 +21,10 @@ use scaffold::plan::Row;
 pub use scaffold::run::Deps;
 
 /// Every controller; what comes first is planned first.
-const ALWAYS: [Row; 5] = [
+const ALWAYS: [Row; 6] = [
     service_account::plan::ROW,
     namespace_config::plan::ROW,
+    agent_build::plan::ROW,
     agent::plan::ROW,
     enrolment::plan::ROW,
     waiting::plan::ROW,

@@ -55,10 +55,18 @@ pub const ASKS: &[Ask] = &[
     ask(Asker::All, Kind::AgentBuild, FOLLOW),
     // Agents and builds, and what they are made of.
     ask(Asker::Controllers, Kind::Agent, FOLLOW),
-    ask(Asker::Controllers, Kind::PipelineRun, FOLLOW),
     ask(Asker::Controllers, Kind::TaskRun, FOLLOW),
     ask(Asker::Controllers, Kind::Service, FOLLOW),
-    ask(Asker::Controllers, Kind::PersistentVolumeClaim, FOLLOW),
+    // Builds: finalizer and status; runs, which are read when their name is taken; workspaces; which keys the Secrets
+    // have that a build names; finished Pods.
+    ask(Asker::Controllers, Kind::AgentBuild, &["patch"]),
+    // Runs and workspaces block the deletion of their build; some clusters ask for this right to say so.
+    Ask { resource: "agentbuilds/finalizers", ..ask(Asker::Controllers, Kind::AgentBuild, &["update"]) },
+    Ask { resource: "agentbuilds/status", ..ask(Asker::Controllers, Kind::AgentBuild, &["patch"]) },
+    ask(Asker::Controllers, Kind::PipelineRun, &["get", "list", "watch", "create", "patch", "delete"]),
+    ask(Asker::Controllers, Kind::PersistentVolumeClaim, &["get", "list", "watch", "create", "delete"]),
+    ask(Asker::Controllers, Kind::Secret, &["get"]),
+    ask(Asker::Controllers, Kind::Pod, &["delete"]),
     // Workloads of every kind: which ServiceAccounts and namespaces' ConfigMaps are needed, and who still waits.
     ask(Asker::Controllers, Kind::Deployment, &["list", "watch", "patch"]),
     ask(Asker::Controllers, Kind::CronJob, &["list", "watch", "patch"]),

@@ -340,3 +340,8 @@ pub const ANNOTATION_LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-co
 pub const LABEL_PIPELINE_RUN: &str = "tekton.dev/pipelineRun";
 /// Label of TaskRuns and of their Pods: the task.
 pub const LABEL_PIPELINE_TASK: &str = "tekton.dev/pipelineTask";
+/// Annotation of an AgentBuild: a value other than the one handled last cancels the build that runs or waits; recorded
+/// in `status.handledCancel`, never removed.
+pub const ANNOTATION_CANCEL: &str = "agent.kagenti.dev/cancel";
+/// Annotation of a Secret with credentials for repositories: the only hosts they may be used for, separated by commas.
+pub const ANNOTATION_GIT_HOSTS: &str = "agent.kagenti.dev/git-hosts";

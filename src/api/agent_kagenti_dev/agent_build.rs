@@ -231,6 +231,9 @@ pub struct AgentBuildStatus {
     /// The commit that was built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_commit: Option<String>,
+    /// The value of annotation agent.kagenti.dev/cancel that was acted on last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handled_cancel: Option<String>,
     /// The tasks of the last attempt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]

@@ -45,8 +45,7 @@ use serde::{Deserialize, Serialize};
         name = "Ready",
         type_ = "string",
         json_path = ".status.conditions[?(@.type=='Ready')].status",
-        description = "Whether the workload's Pods run as configured",
-        priority = "1"
+        description = "Whether the workload's Pods run as configured"
     ),
     printcolumn(
         name = "Reason",

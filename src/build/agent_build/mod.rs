@@ -10,10 +10,12 @@
 //! [`BuildRequest`]: super::request::BuildRequest
 
 mod complete;
+mod drift;
 mod read;
 mod validate;
 
 pub use complete::complete;
+pub use drift::drift;
 pub use read::{Origin, read};
 pub use validate::validate;
 

@@ -22,6 +22,7 @@ use super::templates::Steps;
 use super::{check, names, reference};
 use crate::domain::reason::Reason;
 use task::Task;
+pub use workspaces::signing_secret;
 
 /// Largest run, in bytes of JSON: Tekton copies the pipeline into the run's status, and etcd stores 1.5 MiB.
 pub const MAX_RUN: usize = 640 * 1024;

@@ -89,7 +89,8 @@ fn remedy(request: &BuildRequest, name: &str) -> String {
 }
 
 /// The Secret with the signing key, when the request names one.
-fn signing_secret(request: &BuildRequest) -> Option<String> {
+#[must_use]
+pub fn signing_secret(request: &BuildRequest) -> Option<String> {
     let traced = Layers::new(request, "").of_run(SIGNING_SECRET)?;
     traced.origin.value.as_str().filter(|name| !name.is_empty()).map(str::to_owned)
 }

@@ -11,6 +11,8 @@ use kube::core::Request as Builder;
 use kube::core::params::GetParams;
 use serde_json::{Value, json};
 
+use super::ask;
+use super::memory::SecretFact;
 use super::plan::{Controller, NOW, Op, Report};
 use crate::api::event::Regarding;
 use crate::api::observed::object::change_of;
@@ -66,6 +68,8 @@ pub enum Learned {
     Evicted,
     /// A disruption budget forbids the eviction for now.
     Blocked,
+    /// What a Secret holds.
+    Secret(Key, SecretFact),
     /// Nothing that is kept.
     Nothing,
 }
@@ -82,6 +86,7 @@ pub async fn apply(client: &Client, controller: Controller, op: &Op) -> Result<L
             let request = Builder::new(kind.path(namespace)).create(&create(&manager, false), bytes(&body));
             send(client, *kind, built(op, request)?, op).await
         }
+        Op::Ensure { .. } | Op::Try { .. } | Op::Look { .. } => ask::carry_out(client, &manager, op).await,
         Op::Merge { kind, key, patch } => {
             let parameters = PatchParams { field_manager: Some(manager), ..PatchParams::default() };
             let request = Builder::new(kind.path(&key.namespace)).patch(&key.name, &parameters, &Patch::Merge(patch));
@@ -250,21 +255,21 @@ async fn evict(client: &Client, key: &Key, uid: &str, op: &Op) -> Result<Learned
     }
 }
 
-fn create(manager: &str, dry_run: bool) -> PostParams {
+pub(super) fn create(manager: &str, dry_run: bool) -> PostParams {
     PostParams { dry_run, field_manager: Some(manager.to_owned()) }
 }
 
-fn typed(kind: Kind, mut body: Value) -> Value {
+pub(super) fn typed(kind: Kind, mut body: Value) -> Value {
     body["apiVersion"] = json!(kind.api_version());
     body["kind"] = json!(kind.as_str());
     body
 }
 
-fn bytes(body: &Value) -> Vec<u8> {
+pub(super) fn bytes(body: &Value) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-fn built<E>(op: &Op, request: Result<Request<Vec<u8>>, E>) -> Result<Request<Vec<u8>>, ApplyError> {
+pub(super) fn built<E>(op: &Op, request: Result<Request<Vec<u8>>, E>) -> Result<Request<Vec<u8>>, ApplyError> {
     request.map_err(|_| ApplyError::Unbuildable { what: describe(op) })
 }
 
@@ -274,7 +279,7 @@ async fn send(client: &Client, kind: Kind, request: Request<Vec<u8>>, op: &Op) -
 }
 
 /// What the server's answer says about the object.
-fn learned(kind: Kind, text: &str, op: &Op) -> Result<Learned, ApplyError> {
+pub(super) fn learned(kind: Kind, text: &str, op: &Op) -> Result<Learned, ApplyError> {
     let change = change_of(kind, text);
     change.map(Learned::Change).map_err(|source| failed(op, kube::Error::SerdeError(source)))
 }
@@ -325,7 +330,7 @@ fn event(manager: &str, report: &Report) -> Value {
     crate::api::event::warning(manager, &about, (report.reason, &report.message), &moment)
 }
 
-fn failed(op: &Op, error: kube::Error) -> ApplyError {
+pub(super) fn failed(op: &Op, error: kube::Error) -> ApplyError {
     match error {
         kube::Error::Api(status) if status.code == 409 => ApplyError::Conflict { what: describe(op) },
         error => ApplyError::Request { what: describe(op), source: Box::new(error) },
@@ -354,14 +359,15 @@ fn absent(error: ApplyError, kind: Kind, key: &Key) -> Result<Learned, ApplyErro
 }
 
 /// What was tried, for people; never the content of an object.
-fn describe(op: &Op) -> String {
+pub(super) fn describe(op: &Op) -> String {
     let (verb, kind, namespace) = op.asks();
     let verb = op.subresource().map_or_else(|| verb.to_owned(), |subresource| format!("{verb} {subresource} of"));
     let name = match op {
-        Op::Create { body, .. } | Op::Probe { body, .. } => {
+        Op::Create { body, .. } | Op::Probe { body, .. } | Op::Ensure { body, .. } | Op::Try { body, .. } => {
             body.pointer("/metadata/name").or_else(|| body.pointer("/metadata/generateName")).and_then(Value::as_str)
         }
-        Op::Merge { key, .. }
+        Op::Look { key }
+        | Op::Merge { key, .. }
         | Op::Delete { key, .. }
         | Op::Apply { key, .. }
         | Op::Own { key, .. }

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use super::plan::{Item, Op};
+use crate::api::observed::Key;
 use crate::domain::reason::Reason;
 
 /// So many of those that wait are looked at again when one that rolls is done.
@@ -29,8 +30,6 @@ pub struct Note {
     pub settled: Option<u64>,
     /// Since when it has been held back.
     pub held: Option<Duration>,
-    /// Since when its namespace has lacked what was to be made there for its Pods.
-    pub lacks: Option<Duration>,
     /// Pods that run without our parts although they should have them.
     pub unprotected: usize,
     /// Pods that run with another configuration than their workload's, whose rollout is over.
@@ -58,6 +57,27 @@ pub struct Trouble {
     pub at: Duration,
 }
 
+/// What a Secret holds, by the names of its keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretFact {
+    /// There is none of that name.
+    Absent,
+    /// It may not be read.
+    Forbidden,
+    /// It is there.
+    Is {
+        /// Its type.
+        type_: String,
+        /// The names of its keys.
+        keys: BTreeSet<String>,
+        /// Annotation `agent.kagenti.dev/git-hosts`.
+        hosts: Option<String>,
+    },
+}
+
+/// Secrets that are remembered.
+const SECRETS: usize = 4096;
+
 /// Everything that is remembered.
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -70,6 +90,7 @@ pub struct Memory {
     /// Pods that run unprotected, and with an old configuration, in all notes.
     drift: (usize, usize),
     blocked: HashMap<Item, Duration>,
+    secrets: HashMap<Key, (SecretFact, Duration)>,
     /// Counts the configurations of the fleet (platform file, gates, API server, SPIRE) of this term.
     pub epoch: u64,
     /// Every item has been planned once: who rolls is known.
@@ -165,6 +186,20 @@ impl Memory {
         self.drift
     }
 
+    /// Takes note of what a Secret holds.
+    pub fn secret(&mut self, key: Key, fact: SecretFact, now: Duration) {
+        if self.secrets.len() >= SECRETS {
+            self.secrets.clear();
+        }
+        self.secrets.insert(key, (fact, now));
+    }
+
+    /// What a Secret held, and when it was asked for.
+    #[must_use]
+    pub fn secret_fact(&self, key: &Key) -> Option<(&SecretFact, Duration)> {
+        self.secrets.get(key).map(|(fact, at)| (fact, *at))
+    }
+
     /// A write failed: which, for what reason it was refused (if it was), and the server's words.
     pub fn failure(&mut self, item: &Item, at: Duration, (op, refused, message): (Op, Option<Reason>, String)) {
         let times = self.troubles.get(item).map_or(0, |trouble| trouble.times).saturating_add(1);
@@ -188,7 +223,6 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::observed::Key;
     use crate::controllers::scaffold::plan::Controller;
 
     fn item(name: &str) -> Item {

@@ -1,6 +1,7 @@
 //! The generic part of every controller: world, queue, plan, executor, loop.
 
 pub mod apply;
+mod ask;
 pub mod memory;
 pub mod metrics;
 pub mod plan;

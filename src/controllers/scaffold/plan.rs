@@ -25,6 +25,8 @@ pub enum Controller {
     Enrolment,
     /// What runs an Agent.
     Agent,
+    /// Runs of AgentBuilds.
+    AgentBuild,
 }
 
 impl Controller {
@@ -38,6 +40,7 @@ impl Controller {
             Controller::Gate => "gate",
             Controller::Enrolment => "enrolment",
             Controller::Agent => "agent",
+            Controller::AgentBuild => "agent-build",
         }
     }
 
@@ -73,6 +76,35 @@ pub enum Op {
         namespace: String,
         /// The object, without apiVersion and kind.
         body: Value,
+    },
+    /// Creates an object under a name that is the same whenever it is planned. One of that name that `owner` controls
+    /// counts as created; somebody else's is refused as [`Reason::NameConflict`] and never touched.
+    Ensure {
+        /// Its kind.
+        kind: Kind,
+        /// Its namespace.
+        namespace: String,
+        /// The object, without apiVersion and kind.
+        body: Value,
+        /// `metadata.uid` of the object that controls it.
+        owner: String,
+    },
+    /// Asks, by a dry-run create, whether the API server and whoever admits the kind would take the object. What
+    /// exists under its name is judged as by [`Op::Ensure`].
+    Try {
+        /// Its kind.
+        kind: Kind,
+        /// Its namespace.
+        namespace: String,
+        /// The object, without apiVersion and kind.
+        body: Value,
+        /// `metadata.uid` of the object that would control it.
+        owner: String,
+    },
+    /// Asks which keys a Secret has. Its values are passed over while its answer is read, and kept nowhere.
+    Look {
+        /// The Secret.
+        key: Key,
     },
     /// Merges into an object. `metadata.uid` in the patch makes sure that it is the one that was planned for,
     /// `metadata.resourceVersion` that nobody has changed it since.
@@ -158,6 +190,8 @@ impl Op {
     pub fn asks(&self) -> (&'static str, Kind, &str) {
         match self {
             Op::Create { kind, namespace, .. } => ("create", *kind, namespace),
+            Op::Ensure { kind, namespace, .. } | Op::Try { kind, namespace, .. } => ("create", *kind, namespace),
+            Op::Look { key } => ("get", Kind::Secret, &key.namespace),
             Op::Delete { kind, key, .. } => ("delete", *kind, &key.namespace),
             Op::Probe { namespace, .. } => ("create", Kind::Pod, namespace),
             Op::Merge { kind, key, .. }
@@ -168,6 +202,12 @@ impl Op {
             Op::Evict { key, .. } => ("create", Kind::Pod, &key.namespace),
             Op::Report(report) => ("create", Kind::Event, &report.about.namespace),
         }
+    }
+
+    /// Carried out, it shows that what was refused before is accepted now.
+    #[must_use]
+    pub fn settles(&self) -> bool {
+        matches!(self, Op::Apply { .. } | Op::Own { .. } | Op::Ensure { .. } | Op::Try { .. })
     }
 
     /// The subresource that is written, where it is one.

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::apply::{ApplyError, Learned, apply};
 use super::memory::Memory;
 use super::metrics::ControllerMetrics;
-use super::plan::{Context, Item, Op, Plan, Row};
+use super::plan::{Context, Controller, Item, Op, Plan, Row};
 use super::queue::{Ending, Priority, Queue};
 use super::world::World;
 use crate::api::observed::{Change, Feed, Key, Kind, Reach};
@@ -211,6 +211,9 @@ impl Loop {
             self.world.memory.epoch += 1;
             return self.enqueue_all();
         };
+        if !Arc::ptr_eq(&same.snapshot.builds, &now.snapshot.builds) && same.snapshot.builds != now.snapshot.builds {
+            self.enqueue_builds();
+        }
         let views = &same.snapshot.view.namespaces;
         let changed = now.snapshot.view.namespaces.iter().filter(|(name, view)| {
             views.get(*name).is_none_or(|before| !Arc::ptr_eq(before, view) && !same_needs(before, view))
@@ -219,6 +222,17 @@ impl Loop {
             self.enqueue_namespace(name, Priority::Fresh);
         }
         self.governed_anew(&same.snapshot.view.namespaces, &now.snapshot.view.namespaces);
+    }
+
+    /// Templates, steps or settings are others: a build that waits for them may start.
+    fn enqueue_builds(&mut self) {
+        let rows = self.rows.iter().filter(|row| row.controller == Controller::AgentBuild);
+        let names: Vec<_> = self.world.namespaces().cloned().collect();
+        let keys: Vec<_> =
+            rows.flat_map(|row| names.iter().flat_map(|name| (row.of_namespace)(&self.world, name))).collect();
+        for key in keys {
+            self.queue.add(Item { controller: Controller::AgentBuild, key }, Priority::Backlog);
+        }
     }
 
     /// Workloads whose AgentRuntime the snapshot knows in another version than before, or only now: few of many.
@@ -317,6 +331,7 @@ impl Loop {
                 }
                 Learned::Evicted => self.world.memory.evicted = Some(now),
                 Learned::Blocked => self.world.memory.blocked(&item, now),
+                Learned::Secret(key, fact) => self.world.memory.secret(key, fact, now),
                 Learned::Nothing => {}
             }
         }
@@ -373,6 +388,6 @@ async fn carry_out(writer: &Client, metrics: &ControllerMetrics, item: &Item, pl
             Err(error) => return (learned, Err((error, op.clone()))),
         }
     }
-    let applied = plan.ops.iter().any(|op| matches!(op, Op::Apply { .. } | Op::Own { .. }));
+    let applied = plan.ops.iter().any(Op::settles);
     (learned, Ok((plan.again, applied)))
 }

@@ -62,7 +62,9 @@ fn task_run(what: &What) -> Option<&TaskRunSeen> {
 }
 
 impl World {
-    fn named(&self, kind: Kind, namespace: &str, name: &str) -> Option<(&Arc<str>, &Observed)> {
+    /// One object of any kind, with its name.
+    #[must_use]
+    pub fn object(&self, kind: Kind, namespace: &str, name: &str) -> Option<(&Arc<str>, &Observed)> {
         self.spaces.get(namespace)?.object(kind, name)
     }
 
@@ -74,7 +76,7 @@ impl World {
     /// One Agent.
     #[must_use]
     pub fn agent(&self, namespace: &str, name: &str) -> Option<CustomRef<'_>> {
-        of(self.named(Kind::Agent, namespace, name)?, custom)
+        of(self.object(Kind::Agent, namespace, name)?, custom)
     }
 
     /// The Agents of a namespace.
@@ -92,7 +94,7 @@ impl World {
     /// One AgentBuild.
     #[must_use]
     pub fn agent_build(&self, namespace: &str, name: &str) -> Option<CustomRef<'_>> {
-        of(self.named(Kind::AgentBuild, namespace, name)?, custom)
+        of(self.object(Kind::AgentBuild, namespace, name)?, custom)
     }
 
     /// The AgentBuilds of a namespace.
@@ -113,7 +115,7 @@ impl World {
     /// One PipelineRun of a build.
     #[must_use]
     pub fn run(&self, namespace: &str, name: &str) -> Option<RunRef<'_>> {
-        of(self.named(Kind::PipelineRun, namespace, name)?, run)
+        of(self.object(Kind::PipelineRun, namespace, name)?, run)
     }
 
     /// The PipelineRuns that the object of that uid controls.
@@ -124,7 +126,7 @@ impl World {
     /// One TaskRun of a build.
     #[must_use]
     pub fn task_run(&self, namespace: &str, name: &str) -> Option<TaskRunRef<'_>> {
-        of(self.named(Kind::TaskRun, namespace, name)?, task_run)
+        of(self.object(Kind::TaskRun, namespace, name)?, task_run)
     }
 
     /// The TaskRuns that the PipelineRun of that uid controls.
@@ -135,7 +137,7 @@ impl World {
     /// One Service.
     #[must_use]
     pub fn service(&self, namespace: &str, name: &str) -> Option<Ref<'_, ServiceSeen>> {
-        of(self.named(Kind::Service, namespace, name)?, |what| match what {
+        of(self.object(Kind::Service, namespace, name)?, |what| match what {
             What::Service(seen) => Some(seen),
             _ => None,
         })
@@ -144,7 +146,7 @@ impl World {
     /// One PersistentVolumeClaim of a build.
     #[must_use]
     pub fn claim(&self, namespace: &str, name: &str) -> Option<Ref<'_, ClaimSeen>> {
-        of(self.named(Kind::PersistentVolumeClaim, namespace, name)?, |what| match what {
+        of(self.object(Kind::PersistentVolumeClaim, namespace, name)?, |what| match what {
             What::Claim(seen) => Some(seen),
             _ => None,
         })

@@ -1,0 +1,130 @@
+//! What a judged build leaves behind (`spec/agent-and-agentbuild.md` 11.6, with "where the page is silent").
+//!
+//! After a success finished Pods and the workspace go, older runs after any end; `cleanupAfterBuild: false` keeps all.
+//! Promises: only what a TaskRun of our run controls is ever deleted, in the build's own namespace, by uid; a failure
+//! changes no phase; what is done is noted once.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::status;
+use super::subject::Subject;
+use crate::api::observed::{BuildPodSeen, Key, Kind, PodPhase, What};
+use crate::build::{names, request};
+use crate::controllers::scaffold::plan::{Op, Plan};
+use crate::controllers::scaffold::world::{RunRef, World};
+use crate::domain::reason::Reason;
+
+/// Runs that are kept besides the present one's own place: of those that succeeded, and of those that did not.
+const HISTORY: usize = 3;
+/// How often unfinished Pods are looked at without being asked to.
+const LATER: Duration = Duration::from_secs(30);
+/// Failures in a row that people are told of.
+const FAILURES: u32 = 3;
+
+const DONE: &str = "Build complete, cleanup done";
+
+/// What to do about a build that is judged.
+pub(super) fn plan(subject: &Subject<'_>) -> Plan {
+    let mut members = Map::new();
+    if subject.cancels() {
+        // There is nothing to cancel; the next build is not meant.
+        members.insert("handledCancel".to_owned(), subject.cancel().map_or(Value::Null, Value::from));
+    }
+    if !subject.cleans_up() {
+        return Plan::of(status::note(subject, &members));
+    }
+    let mut ops = history(subject);
+    let mut again = None;
+    let mut told = None;
+    if subject.recorded("phase") == "Succeeded" && subject.recorded("message") != DONE {
+        match leftovers(subject) {
+            Leftovers::Unfinished => again = Some(LATER),
+            Leftovers::Delete(more) if !more.is_empty() => ops.extend(more),
+            Leftovers::Delete(_) => {
+                members.insert("message".to_owned(), DONE.into());
+                let run = subject.recorded("pipelineRunName");
+                let text = format!("finished Pods and the workspace of PipelineRun {run} were removed");
+                told = Some(status::report(subject, Reason::CleanupCompleted, text));
+            }
+        }
+    }
+    let noted = status::note(subject, &members);
+    let told = told.filter(|_| !noted.is_empty());
+    let mut all: Vec<Op> = told.into_iter().chain(noted).collect();
+    if !ops.is_empty() {
+        all.extend(trouble(subject));
+        all.extend(ops);
+    }
+    Plan { ops: all, again, ..Plan::default() }
+}
+
+fn trouble(subject: &Subject<'_>) -> Option<Op> {
+    let trouble = subject.trouble().filter(|trouble| trouble.times >= FAILURES)?;
+    let Op::Delete { kind, key, .. } = &trouble.op else { return None };
+    let text = format!("{} {} cannot be removed, and is tried again: {}", kind.as_str(), key.name, trouble.message);
+    Some(status::report(subject, Reason::CleanupFailed, text))
+}
+
+enum Leftovers {
+    /// A Pod of the run has not ended.
+    Unfinished,
+    /// These go.
+    Delete(Vec<Op>),
+}
+
+fn leftovers(subject: &Subject<'_>) -> Leftovers {
+    let (world, namespace) = (subject.cx.world, subject.namespace());
+    let runs = subject.run().into_iter();
+    let tasks = runs.flat_map(|run| world.task_runs_of(namespace, run.uid));
+    let pods =
+        tasks.flat_map(|task| world.owned(namespace, task.uid)).filter_map(|(_, name, observed)| {
+            match &observed.what {
+                What::BuildPod(seen) => Some((name, &*observed.uid, seen)),
+                _ => None,
+            }
+        });
+    let pods: Vec<_> = pods.filter(|(_, _, seen)| !seen.terminating).collect();
+    let unfinished = |seen: &BuildPodSeen| matches!(seen.phase, PodPhase::Pending | PodPhase::Running);
+    if pods.iter().any(|(_, _, seen)| unfinished(seen)) {
+        return Leftovers::Unfinished;
+    }
+    let pods = pods.into_iter().map(|(name, uid, _)| delete(Kind::Pod, namespace, name, uid));
+    let workspace = workspace(subject).into_iter();
+    Leftovers::Delete(pods.chain(workspace).collect())
+}
+
+/// The deletion of the workspace, where it is this build's and there.
+pub(super) fn workspace(subject: &Subject<'_>) -> Option<Op> {
+    claim_of(subject.cx.world, subject.namespace(), (subject.build.name, subject.build.uid))
+}
+
+/// The deletion of the claim of the build of that name and uid.
+pub(super) fn claim_of(world: &World, namespace: &str, (build, uid): (&str, &str)) -> Option<Op> {
+    let name = names::claim_name(build, request::KAGENTI.claim_suffix);
+    let claim = world.claim(namespace, &name)?;
+    let ours = claim.seen.is_controlled_by(uid) && !claim.seen.deleting;
+    ours.then(|| delete(Kind::PersistentVolumeClaim, namespace, &name, claim.uid))
+}
+
+/// The deletion of that very object.
+pub(super) fn delete(kind: Kind, namespace: &str, name: &str, uid: &str) -> Op {
+    Op::Delete { kind, key: Key::new(namespace, name), uid: uid.to_owned() }
+}
+
+/// Runs older than those that are kept; never the one that the status names.
+fn history(subject: &Subject<'_>) -> Vec<Op> {
+    let ended = subject.runs().filter(|run| run.seen.is_done());
+    let (mut well, mut badly): (Vec<_>, Vec<_>) =
+        ended.partition(|run: &RunRef<'_>| run.seen.succeeded.as_ref().is_some_and(|one| &*one.status == "True"));
+    let newest_first = |a: &RunRef<'_>, b: &RunRef<'_>| (&b.seen.created, b.name).cmp(&(&a.seen.created, a.name));
+    let present = subject.recorded("pipelineRunName");
+    let mut ops = Vec::new();
+    for runs in [&mut well, &mut badly] {
+        runs.sort_by(newest_first);
+        let old = runs.iter().skip(HISTORY).filter(|run| &**run.name != present && !run.seen.deleting);
+        ops.extend(old.map(|run| delete(Kind::PipelineRun, subject.namespace(), run.name, run.uid)));
+    }
+    ops
+}

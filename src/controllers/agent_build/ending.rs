@@ -1,0 +1,37 @@
+//! An AgentBuild that is being deleted (`spec/agent-and-agentbuild.md` 11.7).
+//!
+//! What runs is cancelled, run and workspace are deleted, then the finalizer goes. Promise: the deletion never hangs: what
+//! fails once is left to the garbage collector, because everything is owned by the build.
+
+use super::clean_up;
+use super::follow::cancel;
+use super::plan::finalizer;
+use crate::api::observed::Kind;
+use crate::controllers::scaffold::plan::{Context, Controller, Item, Plan};
+use crate::controllers::scaffold::world::CustomRef;
+
+pub(super) fn plan(cx: &Context<'_>, build: &CustomRef<'_>) -> Plan {
+    if !build.seen.has_finalizer() {
+        return Plan::nothing();
+    }
+    let last = finalizer(cx, build, false);
+    let item = Item { controller: Controller::AgentBuild, key: cx.key.clone() };
+    if cx.world.memory.trouble(&item).is_some() {
+        return Plan::of(vec![last]);
+    }
+    let namespace = &*cx.key.namespace;
+    let named = build.seen.status.get("pipelineRunName").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let mut ops = Vec::new();
+    for run in cx.world.runs_of(namespace, build.uid).filter(|run| !run.seen.deleting) {
+        let active = run.seen.completed.is_none() && !run.seen.is_done();
+        if active && run.seen.spec_status.is_none() {
+            ops.push(cancel(namespace, &run));
+        }
+        if active || &**run.name == named {
+            ops.push(clean_up::delete(Kind::PipelineRun, namespace, run.name, run.uid));
+        }
+    }
+    ops.extend(clean_up::claim_of(cx.world, namespace, (build.name, build.uid)));
+    ops.push(last);
+    Plan::of(ops)
+}

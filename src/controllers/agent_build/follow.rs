@@ -1,0 +1,169 @@
+//! A claimed attempt, from its run's creation to its judgement.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::outcome::{self, Outcome};
+use super::status::{self, EXISTS, Phase, READY, State, lacking};
+use super::subject::Subject;
+use super::{failure, start};
+use crate::api::observed::{Key, Kind};
+use crate::controllers::scaffold::memory::Note;
+use crate::controllers::scaffold::plan::{Op, Plan};
+use crate::controllers::scaffold::world::RunRef;
+use crate::domain::reason::Reason;
+
+/// How long a run that is gone may be about to come back.
+const GONE: Duration = Duration::from_secs(30);
+/// How long a run that has ended may leave open how.
+const OPEN: Duration = Duration::from_secs(60);
+/// How long TaskRuns of a run that has ended are waited for.
+const CHILDREN: Duration = Duration::from_secs(30);
+/// How often a run is looked at without being asked to.
+const SAFETY: Duration = Duration::from_secs(30);
+/// Attempts whose runs were taken away until no other is made.
+const LOST: usize = 3;
+
+/// What Tekton calls a run that is to be cancelled.
+const CANCELLED: &str = "Cancelled";
+
+/// What to do about the attempt that the status names.
+pub(super) fn plan(subject: &Subject<'_>) -> Plan {
+    match subject.run() {
+        Some(run) if run.seen.deleting => held(subject, GONE, |_| Plan::nothing()),
+        Some(run) => of_run(subject, &run),
+        None => without_run(subject),
+    }
+}
+
+/// Waits up to `most` since the build was first held back, then does `then`.
+fn held(subject: &Subject<'_>, most: Duration, then: impl FnOnce(&Subject<'_>) -> Plan) -> Plan {
+    let now = subject.cx.now;
+    let since = subject.held().unwrap_or(now);
+    match most.checked_sub(now.saturating_sub(since)).filter(|left| !left.is_zero()) {
+        Some(left) => {
+            let note = Note { held: Some(since), ..Note::default() };
+            Plan { ops: Vec::new(), again: Some(left.min(SAFETY)), note }
+        }
+        None => then(subject),
+    }
+}
+
+/// Not created yet, or taken away by somebody.
+fn without_run(subject: &Subject<'_>) -> Plan {
+    if let Some((kind, absent)) = subject.tekton_lacks() {
+        let reason = if absent { Reason::TektonAbsent } else { Reason::TektonUnreachable };
+        return Plan::of(status::update(subject, &State::new(Phase::Building, reason, lacking(kind, absent))));
+    }
+    let stored = status::stored_reason(&subject.build.seen.status, EXISTS);
+    let was_there = [Reason::PipelineRunFound, Reason::PipelineRunNotFound].map(Reason::code);
+    if !stored.is_some_and(|stored| was_there.contains(&stored)) {
+        return start::plan(subject);
+    }
+    if subject.cancels() {
+        return Plan::of(status::update(subject, &judged(subject, Reason::Cancelled, "Build failed: cancelled")));
+    }
+    let mut state = State::new(Phase::Building, Reason::PipelineRunNotFound, "Pipeline run not found");
+    state.exists = Some(Reason::PipelineRunNotFound);
+    let mut plan = held(subject, GONE, |subject| {
+        let of_hash = |run: &RunRef<'_>| run.seen.build_hash.as_deref() == Some(subject.hash.as_str());
+        let lost = usize::try_from(subject.recorded_attempt()).unwrap_or(LOST)
+            - subject.runs().filter(of_hash).count().min(LOST);
+        if lost < LOST {
+            return start::next_attempt(subject);
+        }
+        let message = format!("Pipeline run not found: the runs of {lost} attempts were taken away before they ended");
+        Plan::of(status::update(subject, &judged(subject, Reason::PipelineRunNotFound, message)))
+    });
+    if plan.note.held.is_some() {
+        plan.ops = status::update(subject, &state);
+    }
+    plan
+}
+
+fn of_run(subject: &Subject<'_>, run: &RunRef<'_>) -> Plan {
+    let seen = run.seen;
+    if seen.is_done() {
+        let plan = held(subject, CHILDREN, |_| Plan::nothing());
+        return match outcome::of(subject, run, plan.note.held.is_none()) {
+            Outcome::Wait => Plan { again: Some(Duration::from_secs(1)), ..plan },
+            Outcome::Is(state) => Plan::of(status::update(subject, &finished(subject, run, *state))),
+        };
+    }
+    if seen.completed.is_some() {
+        return held(subject, OPEN, |subject| {
+            let message = format!("PipelineRun {} ended without saying whether it succeeded", run.name);
+            let state = judged(subject, Reason::RunEndedUnknown, format!("Build failed: {message}"));
+            Plan::of(status::update(subject, &finished(subject, run, state)))
+        });
+    }
+    let cancels = subject.cancels();
+    let mut ops = status::update(subject, &building(subject, run, cancels));
+    if cancels && seen.spec_status.is_none() {
+        ops.push(cancel(subject.namespace(), run));
+    }
+    Plan { ops, again: Some(SAFETY), note: Note::default() }
+}
+
+fn building(subject: &Subject<'_>, run: &RunRef<'_>, cancels: bool) -> State {
+    let message = match &run.seen.succeeded {
+        _ if cancels => format!("PipelineRun {} is being cancelled", run.name),
+        Some(succeeded) if !succeeded.message.is_empty() => failure::words(&succeeded.message),
+        _ => format!("PipelineRun {} has been created", run.name),
+    };
+    let stuck = outcome::children(subject, run).find_map(|(_, child)| failure::stuck(child.seen));
+    let message = stuck.map_or(message.clone(), |stuck| format!("{message}; {stuck}"));
+    let mut state = State::new(Phase::Building, Reason::BuildInProgress, message);
+    state.members.insert("tasks".to_owned(), outcome::tasks(subject, run));
+    state.exists = Some(Reason::PipelineRunFound);
+    let attempt = subject.recorded_attempt();
+    state.telling(EXISTS, Reason::BuildStarted, format!("PipelineRun {} runs attempt {attempt}", run.name))
+}
+
+/// The end of an attempt.
+fn judged(subject: &Subject<'_>, reason: Reason, message: impl Into<String>) -> State {
+    let message = message.into();
+    let run = subject.recorded("pipelineRunName");
+    let told = if reason == Reason::Cancelled { Reason::BuildCancelled } else { Reason::BuildFailed };
+    let text = format!("PipelineRun {run}: {message}");
+    let mut state = State::new(Phase::Failed, reason, message).telling(READY, told, text);
+    state.members.insert("handledCancel".to_owned(), subject.cancel().map_or(Value::Null, Value::from));
+    state
+}
+
+fn finished(subject: &Subject<'_>, run: &RunRef<'_>, mut state: State) -> State {
+    state.exists = Some(Reason::PipelineRunFound);
+    state.members.insert("tasks".to_owned(), outcome::tasks(subject, run));
+    let ended = run.seen.completed.as_deref().map_or(Value::Null, Value::from);
+    state.members.insert("completionTime".to_owned(), ended);
+    state.members.insert("handledCancel".to_owned(), subject.cancel().map_or(Value::Null, Value::from));
+    let attempt = subject.recorded_attempt();
+    // A run may end before it was ever seen to run.
+    state.told.insert(0, (EXISTS, Reason::BuildStarted, format!("PipelineRun {} runs attempt {attempt}", run.name)));
+    state
+}
+
+/// Another build is wanted than the one that runs: it is cancelled, and the other one waits for its end.
+pub(super) fn supersede(subject: &Subject<'_>, run: &RunRef<'_>) -> Plan {
+    let message = format!("the build has changed; PipelineRun {} is being cancelled, and a new one follows", run.name);
+    let mut ops = status::update(subject, &State::new(Phase::Building, Reason::BuildNotReady, message));
+    if run.seen.spec_status.is_none() {
+        ops.push(cancel(subject.namespace(), run));
+    }
+    Plan { ops, again: Some(SAFETY), note: Note::default() }
+}
+
+/// Asks Tekton to cancel a run.
+pub(super) fn cancel(namespace: &str, run: &RunRef<'_>) -> Op {
+    let operations = json!([
+        {"op": "test", "path": "/metadata/uid", "value": run.uid},
+        {"op": "add", "path": "/spec/status", "value": CANCELLED},
+    ]);
+    Op::Edit { kind: Kind::PipelineRun, key: Key::new(namespace, run.name), operations }
+}
+
+/// The judgement of a run that failed.
+pub(super) fn failed(subject: &Subject<'_>, reason: Reason, message: impl Into<String>) -> State {
+    judged(subject, reason, format!("Build failed: {}", message.into()))
+}

@@ -1,0 +1,132 @@
+//! The image that Agents run, from what a pipeline told about it.
+
+use crate::build::request::ImageParts;
+use crate::build::syntax;
+use crate::domain::reason::Reason;
+
+/// What was told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Told<'a> {
+    /// The image.
+    pub(super) image: Option<&'a str>,
+    /// Its digest.
+    pub(super) digest: Option<&'a str>,
+    /// The parameter of the run that names it.
+    pub(super) parameter: Option<&'a str>,
+}
+
+/// What was built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Built {
+    /// By digest where one was told, else by tag.
+    pub(super) image: String,
+    /// By tag, where one is known.
+    pub(super) tag: Option<String>,
+    /// The digest.
+    pub(super) digest: Option<String>,
+}
+
+/// Repository, tag, digest.
+fn split(reference: &str) -> (&str, Option<&str>, Option<&str>) {
+    let (rest, digest) = reference.split_once('@').map_or((reference, None), |(rest, digest)| (rest, Some(digest)));
+    match rest.rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => (name, Some(tag), digest),
+        _ => (rest, None, digest),
+    }
+}
+
+fn is_digest(text: &str) -> bool {
+    let hex = text.strip_prefix("sha256:").unwrap_or_default();
+    hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
+/// The image; or why there is none, in a word and a sentence. `output`: where the build says that it goes.
+pub(super) fn built(output: Option<&ImageParts>, told: &Told<'_>) -> Result<Built, (Reason, String)> {
+    let Some(reference) = told.image.or(told.parameter) else {
+        return Err((Reason::NoImage, "nothing told which image was made".to_owned()));
+    };
+    if !syntax::is_image_reference(reference) {
+        let shown = crate::build::fault::shown(reference);
+        return Err((Reason::NoImage, format!("what a task told as its image is none: {shown}")));
+    }
+    let (repository, tag, own_digest) = split(reference);
+    if let Some(output) = output {
+        let wanted = format!("{}/{}", output.registry, output.image);
+        if repository != wanted {
+            let message = format!("the pipeline made {reference}, which is not in {wanted} as spec.buildOutput says");
+            return Err((Reason::UnexpectedImage, message));
+        }
+    }
+    let digest = told.digest.filter(|digest| is_digest(digest)).or(own_digest.filter(|digest| is_digest(digest)));
+    let of_parameter = told.parameter.filter(|text| split(text).0 == repository && split(text).1.is_some());
+    let by_tag = match tag {
+        Some(tag) => Some(format!("{repository}:{tag}")),
+        None => of_parameter
+            .map(|text| text.split('@').next().unwrap_or(text).to_owned())
+            .or_else(|| output.filter(|output| !output.tag.is_empty()).map(ImageParts::reference)),
+    };
+    Ok(Built {
+        image: match digest {
+            Some(digest) => format!("{repository}@{digest}"),
+            None => by_tag.clone().unwrap_or_else(|| reference.to_owned()),
+        },
+        tag: by_tag,
+        digest: digest.map(str::to_owned),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts() -> ImageParts {
+        ImageParts { registry: "reg:5000/acme".into(), image: "weather".into(), tag: "v1".into() }
+    }
+
+    fn digest() -> String {
+        format!("sha256:{}", "ab".repeat(32))
+    }
+
+    #[test]
+    fn the_digest_wins_and_the_tag_is_kept() {
+        let digest = digest();
+        let by_digest = format!("reg:5000/acme/weather@{digest}");
+        for (image, told) in [
+            ("reg:5000/acme/weather:v2", Some(&*digest)),
+            ("reg:5000/acme/weather", Some(&*digest)),
+            (&*by_digest, None),
+        ] {
+            let told = Told { image: Some(image), digest: told, parameter: None };
+            let built = built(Some(&parts()), &told).unwrap();
+            assert_eq!((built.image, built.digest.as_deref()), (by_digest.clone(), Some(&*digest)));
+            let tag = if image.ends_with("v2") { "v2" } else { "v1" };
+            assert_eq!(built.tag, Some(format!("reg:5000/acme/weather:{tag}")));
+        }
+    }
+
+    /// Case D-11: what is no digest is none.
+    #[test]
+    fn what_is_no_digest_is_none() {
+        for digest in
+            ["", "sha256:abc", "latest", &format!("sha256:{}", "AB".repeat(32)), &format!("md5:{}", "a".repeat(64))]
+        {
+            let told = Told { image: Some("reg:5000/acme/weather:v1"), digest: Some(digest), parameter: None };
+            let built = built(Some(&parts()), &told).unwrap();
+            assert_eq!((built.image.as_str(), built.digest), ("reg:5000/acme/weather:v1", None), "{digest}");
+        }
+    }
+
+    #[test]
+    fn only_the_repository_that_the_build_names_will_do() {
+        for image in ["reg:5000/acme/weather2:v1", "weather:v1", "reg:5000/acme:v1", "reg:5000/acme/weather/x:v1"] {
+            let told = Told { image: Some(image), ..Told::default() };
+            assert_eq!(built(Some(&parts()), &told).unwrap_err().0, Reason::UnexpectedImage, "{image}");
+            assert!(built(None, &told).is_ok(), "{image}");
+        }
+        for image in ["Not An Image", "reg/x\n", "--x", "a b", "reg:5000/acme/weather:v1 && rm"] {
+            let told = Told { image: Some(image), ..Told::default() };
+            assert_eq!(built(None, &told).unwrap_err().0, Reason::NoImage, "{image}");
+        }
+        assert_eq!(built(None, &Told::default()).unwrap_err().0, Reason::NoImage);
+    }
+}

@@ -1,0 +1,193 @@
+//! What must be there before a run is composed: credentials with usable keys (`spec/agent-and-agentbuild.md` 11.3, 14.2
+//! to 14.4), and for gated modes the very template that the build was completed from.
+//!
+//! Of a Secret the type, the names of its keys and one annotation are known, never a value. Which keys count is a table.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::subject::Subject;
+use crate::api::observed::Key;
+use crate::build::agent_build::drift;
+use crate::build::compose::signing_secret;
+use crate::build::fault::Fault;
+use crate::build::request::BuildRequest;
+use crate::controllers::scaffold::memory::SecretFact;
+use crate::controllers::scaffold::plan::Op;
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+
+/// How often a Secret that is missing is asked for at first, and for how long.
+const EAGER: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(120));
+/// How often after that.
+const PATIENT: Duration = Duration::from_secs(30);
+
+const DOCKER_CONFIG: &str = ".dockerconfigjson";
+const CONFIG: &str = "config.json";
+
+/// What a Secret is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Git,
+    Registry,
+    Signing,
+}
+
+/// A Secret that a build names.
+struct Wanted {
+    what: Use,
+    name: String,
+    path: &'static str,
+}
+
+/// How often Secrets are asked for by a build that has waited since then.
+pub(super) fn interval(held: Option<Duration>, now: Duration) -> Duration {
+    let waited = held.map_or(Duration::ZERO, |since| now.saturating_sub(since));
+    if waited < EAGER.1 { EAGER.0 } else { PATIENT }
+}
+
+fn wanted(request: &BuildRequest) -> Vec<Wanted> {
+    let paths = &request.front.paths;
+    let git = request.git_auth.as_ref().map(|secret| (Use::Git, secret.secret.clone(), paths.git_auth));
+    let registry =
+        request.registry_auth.as_ref().map(|secret| (Use::Registry, secret.secret.clone(), paths.registry_auth));
+    let signs = request.steps.iter().any(|step| step.enabled && step.name == keys::TASK_SIGN);
+    let signing = signing_secret(request).filter(|_| signs).map(|name| (Use::Signing, name, paths.parameters));
+    let all = [git, registry, signing].into_iter().flatten();
+    all.filter(|(_, name, _)| !name.is_empty()).map(|(what, name, path)| Wanted { what, name, path }).collect()
+}
+
+/// The questions whose answers are missing or too old to start a build on.
+pub(super) fn questions(subject: &Subject<'_>) -> Vec<Op> {
+    let (now, every) = (subject.cx.now, interval(subject.held(), subject.cx.now));
+    let keys = wanted(&subject.request).into_iter().map(|wanted| Key::new(subject.namespace(), &wanted.name));
+    let stale = |key: &Key| {
+        let fact = subject.cx.world.memory.secret_fact(key);
+        fact.is_none_or(|(_, at)| now.saturating_sub(at) >= every)
+    };
+    let keys: BTreeSet<Key> = keys.filter(stale).collect();
+    keys.into_iter().map(|key| Op::Look { key }).collect()
+}
+
+/// What is wrong with the Secrets; and which keys of the registry's go where.
+pub(super) fn secrets(subject: &Subject<'_>, request: &mut BuildRequest) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for wanted in wanted(&subject.request) {
+        let Some((fact, _)) = subject.cx.world.memory.secret_fact(&Key::new(subject.namespace(), &wanted.name)) else {
+            continue;
+        };
+        match fact {
+            SecretFact::Absent => faults.push(missing(&wanted, subject.namespace())),
+            SecretFact::Forbidden => {
+                let remedy =
+                    "let Drawbridge get Secrets in this namespace; drawbridge doctor tells which right is missing";
+                faults.push(fault(&wanted, format!("secret {} may not be read", wanted.name), remedy));
+            }
+            SecretFact::Is { type_, keys, hosts } => {
+                let has = |key: &str| keys.contains(key);
+                match wanted.what {
+                    Use::Git => faults.extend(git(&wanted, request, has, hosts.as_deref())),
+                    Use::Registry => faults.extend(registry(&wanted, request, has, type_)),
+                    Use::Signing if !has("cosign.key") => {
+                        let sentence = format!("secret {} has no key cosign.key", wanted.name);
+                        faults.push(fault(&wanted, sentence, "put the key there that signs images"));
+                    }
+                    Use::Signing => {}
+                }
+            }
+        }
+    }
+    faults
+}
+
+fn fault(wanted: &Wanted, sentence: String, remedy: &str) -> Fault {
+    Fault::new(Reason::PrerequisitesMissing, wanted.path, sentence, remedy)
+}
+
+fn missing(wanted: &Wanted, namespace: &str) -> Fault {
+    let field = match wanted.what {
+        Use::Git => "sourceCredentials",
+        Use::Registry => "imageRepoCredentials",
+        Use::Signing => "signing-secret",
+    };
+    let sentence = format!("names {}: {field} secret not found", wanted.name);
+    fault(wanted, sentence, &format!("create the Secret in namespace {namespace}; the build follows by itself"))
+}
+
+fn git(wanted: &Wanted, request: &BuildRequest, has: impl Fn(&str) -> bool, hosts: Option<&str>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if has("ssh-privatekey") {
+        if !has("known_hosts") {
+            let sentence = format!("secret {} has ssh-privatekey and no known_hosts", wanted.name);
+            faults.push(fault(wanted, sentence, "add the host's keys (ssh-keyscan) under known_hosts"));
+        }
+    } else if !(has("token") || (has("username") && has("password"))) {
+        let sentence = format!("secret {} has no keys that can be used", wanted.name);
+        let remedy = "give it ssh-privatekey and known_hosts, username and password, user and token, or token";
+        faults.push(fault(wanted, sentence, remedy));
+    }
+    let host = host(&request.source.repository);
+    if let Some(hosts) = hosts.filter(|hosts| !hosts.split(',').any(|one| one.trim().eq_ignore_ascii_case(host))) {
+        let sentence = format!(
+            "secret {} may only be used for hosts {hosts} (annotation {}), and the repository is at {host}",
+            wanted.name,
+            keys::ANNOTATION_GIT_HOSTS
+        );
+        faults.push(fault(wanted, sentence, "use the credentials of that host, or let the Secret's owner add it"));
+    }
+    faults
+}
+
+/// The host of a repository, without user and port.
+fn host(repository: &str) -> &str {
+    let rest = repository.split_once("://").map_or(repository, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    host.split(':').next().unwrap_or_default()
+}
+
+/// In gated modes the kubelet pulls with it, which takes one type only.
+fn registry(wanted: &Wanted, request: &mut BuildRequest, has: impl Fn(&str) -> bool, type_: &str) -> Option<Fault> {
+    let docker = type_ == "kubernetes.io/dockerconfigjson" && has(DOCKER_CONFIG);
+    if docker {
+        return None;
+    }
+    if !request.gated && has(CONFIG) {
+        if let Some(secret) = &mut request.registry_auth {
+            secret.items = vec![(CONFIG.to_owned(), CONFIG.to_owned())];
+        }
+        return None;
+    }
+    let sentence = format!("secret {} of type {type_:?} holds no registry credentials that can be used", wanted.name);
+    let remedy = if request.gated {
+        "use type kubernetes.io/dockerconfigjson: the built image is pulled with it for the tests"
+    } else {
+        "use type kubernetes.io/dockerconfigjson (kubectl create secret docker-registry), or a key config.json"
+    };
+    Some(fault(wanted, sentence, remedy))
+}
+
+/// That the template of a gated mode is not what the build was completed from.
+pub(super) fn template(subject: &Subject<'_>) -> Option<Fault> {
+    drift(&subject.object, &subject.builds().view)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{host, interval};
+    use std::time::Duration;
+
+    #[test]
+    fn a_repository_has_a_host_however_it_is_written() {
+        for url in ["github.com/a/b", "https://github.com/a", "ssh://git@github.com:22/a", "git@github.com:a/b.git"] {
+            assert_eq!(host(url), "github.com", "{url}");
+        }
+    }
+
+    #[test]
+    fn questions_are_asked_often_at_first_and_seldom_later() {
+        let s = Duration::from_secs;
+        assert_eq!((interval(None, s(9)), interval(Some(s(1)), s(120))), (s(5), s(5)));
+        assert_eq!(interval(Some(s(1)), s(121)), s(30));
+    }
+}

@@ -1,0 +1,248 @@
+//! From a wish to a run: everything is looked at before the status claims an attempt, then the run is created.
+//!
+//! Order of the writes: dry-run create, claim of the workspace, status, run. Whatever ends the process in between, the
+//! next plan makes the same ones again: names follow from object, inputs and attempt, and what exists already counts.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::prerequisites;
+use super::status::{self, Phase, READY, State, lacking};
+use super::subject::Subject;
+use crate::api::observed::Kind;
+use crate::build::compose::{Composition, Surroundings, compose};
+use crate::build::fault::{Fault, printed};
+use crate::build::names;
+use crate::build::request::BuildRequest;
+use crate::controllers::scaffold::memory::{Note, Trouble};
+use crate::controllers::scaffold::plan::{NOW, Op, Plan};
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+
+/// First and longest pause before something that failed is tried again.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(300));
+/// How soon a workspace that is on its way out is looked at again.
+const SOON: Duration = Duration::from_secs(2);
+/// Failures in a row that people are told of.
+const FAILURES: u32 = 3;
+
+/// What to do about a build for which no run exists.
+pub(super) fn plan(subject: &Subject<'_>) -> Plan {
+    if let Some((kind, absent)) = subject.tekton_lacks() {
+        return Plan::of(status::update(subject, &waiting_for_tekton(subject, kind, absent)));
+    }
+    if subject.cancels() {
+        return Plan::of(status::update(subject, &cancelled(subject)));
+    }
+    let held = subject.held();
+    let questions = prerequisites::questions(subject);
+    if !questions.is_empty() {
+        return Plan { ops: questions, again: Some(Duration::ZERO), note: Note { held, ..Note::default() } };
+    }
+    let mut request = subject.request.clone();
+    request.attempt = attempt(subject);
+    let mut faults = subject.findings.faults.clone();
+    let secrets = prerequisites::secrets(subject, &mut request);
+    let asks_again = !secrets.is_empty();
+    faults.extend(secrets);
+    faults.extend(prerequisites::template(subject));
+    match composed(subject, &request) {
+        Ok(composition) if faults.is_empty() => claim(subject, &request, composition),
+        Ok(_) => wait(subject, &faults, asks_again),
+        Err(found) => {
+            faults.extend(found);
+            wait(subject, &faults, asks_again)
+        }
+    }
+}
+
+fn waiting_for_tekton(subject: &Subject<'_>, kind: Kind, absent: bool) -> State {
+    let reason = if absent { Reason::TektonAbsent } else { Reason::TektonUnreachable };
+    let phase = if subject.is_claimed() { Phase::Building } else { Phase::Pending };
+    State::new(phase, reason, lacking(kind, absent))
+}
+
+/// Cancelled before there was a run: what was wanted counts as judged.
+fn cancelled(subject: &Subject<'_>) -> State {
+    let message = "the build was cancelled before its run began; a change of the spec, or of annotation \
+                   agent.kagenti.dev/rebuild, starts it again";
+    State::new(Phase::Failed, Reason::Cancelled, message)
+        .with("buildHash", subject.hash.clone())
+        .with("attempts", attempt(subject))
+        .with("pipelineRunName", Value::Null)
+        .with("handledCancel", subject.cancel().map_or(Value::Null, Value::from))
+        .with("tasks", Value::Null)
+        .telling(READY, Reason::BuildCancelled, format!("{message} (build {})", short(&subject.hash)))
+}
+
+fn short(hash: &str) -> &str {
+    hash.get(..12).unwrap_or(hash)
+}
+
+/// The attempt that is claimed; else the one after those that have runs; never one whose name somebody else has.
+fn attempt(subject: &Subject<'_>) -> u32 {
+    let claimed = subject.is_claimed().then(|| subject.recorded_attempt());
+    let of_hash = subject.runs().filter(|run| run.seen.build_hash.as_deref() == Some(subject.hash.as_str()));
+    let next = || of_hash.filter_map(|run| run.seen.attempt).max().map_or(1, |last| last + 1);
+    let wanted = claimed.unwrap_or_else(next);
+    wanted.max(taken(subject).map_or(0, |taken| taken + 1))
+}
+
+/// The attempt whose name turned out to be somebody else's.
+fn taken(subject: &Subject<'_>) -> Option<u32> {
+    let trouble = subject.trouble().filter(|trouble| trouble.refused == Some(Reason::NameConflict))?;
+    let (Op::Ensure { kind, body, .. } | Op::Try { kind, body, .. }) = &trouble.op else { return None };
+    let annotation = |key: &str| body.get("metadata")?.get("annotations")?.get(key)?.as_str();
+    let same = *kind == Kind::PipelineRun && annotation(keys::ANNOTATION_BUILD_HASH) == Some(&*subject.hash);
+    annotation(keys::ANNOTATION_ATTEMPT).filter(|_| same)?.parse().ok()
+}
+
+fn composed(subject: &Subject<'_>, request: &BuildRequest) -> Result<Composition, Vec<Fault>> {
+    let builds = subject.builds();
+    let written = subject.object.pointer("/spec/pipeline/namespace").and_then(Value::as_str).unwrap_or_default();
+    let accounts: BTreeSet<String> = subject.cx.world.build_accounts(subject.namespace()).map(str::to_owned).collect();
+    let around =
+        Surroundings { steps: builds.view.steps(written), settings: &builds.settings, accounts: Some(&accounts) };
+    compose(request, around).map_err(|found| found.faults.into_iter().chain(found.content).collect())
+}
+
+/// The build cannot start; it does once what is wrong is put right.
+fn wait(subject: &Subject<'_>, faults: &[Fault], asks_again: bool) -> Plan {
+    let now = subject.cx.now;
+    let held = subject.held().unwrap_or(now);
+    let reason = reason_of(faults);
+    let message = format!("Validation failed: {}", printed(faults).replace('\n', " "));
+    let state = State::new(Phase::Waiting, reason, message.clone()).telling(READY, Reason::ValidationFailed, message);
+    let again = if asks_again {
+        prerequisites::interval(Some(held), now)
+    } else {
+        now.saturating_sub(held).clamp(PAUSE.0, PAUSE.1)
+    };
+    let note = Note { held: Some(held), ..Note::default() };
+    Plan { ops: status::update(subject, &state), again: Some(again), note }
+}
+
+/// The word for several faults: the one that most needs a person.
+fn reason_of(faults: &[Fault]) -> Reason {
+    let has = |reasons: &[Reason]| faults.iter().any(|fault| reasons.contains(&fault.reason));
+    match () {
+        () if has(&[Reason::StepDrift]) => Reason::StepDrift,
+        () if has(&[Reason::TemplateDrift]) => Reason::TemplateDrift,
+        () if has(&[Reason::PrerequisitesMissing, Reason::StepMissing, Reason::TemplateMissing]) => {
+            Reason::PrerequisitesMissing
+        }
+        () => Reason::CompositionFailed,
+    }
+}
+
+/// Claims the attempt and creates its run, unless that was refused a short while ago.
+fn claim(subject: &Subject<'_>, request: &BuildRequest, composition: Composition) -> Plan {
+    let namespace = subject.namespace().to_owned();
+    let owner = subject.build.uid.to_owned();
+    let text = |value: &Value| value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (name, workspace) = (text(&composition.run), text(&composition.claim));
+    let existing = subject.cx.world.claim(&namespace, &workspace);
+    if existing.is_some_and(|claim| claim.seen.deleting) {
+        return Plan::later(SOON);
+    }
+    let Composition { run: body, claim: workspace, .. } = composition;
+    let kind = Kind::PipelineRun;
+    let attempt = Op::Try { kind, namespace: namespace.clone(), body: body.clone(), owner: owner.clone() };
+    let made = existing.is_some_and(|claim| claim.seen.is_controlled_by(&owner));
+    let room = Op::Ensure {
+        kind: Kind::PersistentVolumeClaim,
+        namespace: namespace.clone(),
+        body: workspace,
+        owner: owner.clone(),
+    };
+    let run = Op::Ensure { kind, namespace, body, owner };
+    if let Some(plan) = hindered(subject, &[&attempt, &room, &run]) {
+        return plan;
+    }
+    let mut ops = vec![attempt];
+    ops.extend((!made).then_some(room));
+    ops.extend(status::update(subject, &claimed(subject, request, &name)));
+    ops.push(run);
+    Plan::of(ops)
+}
+
+fn claimed(subject: &Subject<'_>, request: &BuildRequest, name: &str) -> State {
+    let mut state = State::new(Phase::Building, Reason::PipelineRunPending, "Creating PipelineRun")
+        .with("pipelineRunName", name)
+        .with("buildHash", subject.hash.clone())
+        .with("attempts", request.attempt)
+        .with("completionTime", Value::Null)
+        .with("tasks", Value::Null)
+        .with("handledCancel", subject.cancel().map_or(Value::Null, Value::from));
+    state.exists = Some(Reason::PipelineRunPending);
+    // An attempt that is claimed already began when it was.
+    if subject.recorded("pipelineRunName") != name || subject.recorded("lastBuildTime").is_empty() {
+        state = state.with("lastBuildTime", NOW);
+    }
+    state
+}
+
+/// What to do instead of trying the very same again at once.
+fn hindered(subject: &Subject<'_>, ops: &[&Op]) -> Option<Plan> {
+    let trouble = subject.trouble().filter(|trouble| ops.contains(&&trouble.op))?;
+    let Some(reason) = trouble.refused else {
+        let ops = unreachable(subject, trouble);
+        return (!ops.is_empty()).then_some(Plan { ops, again: Some(Duration::ZERO), note: Note::default() });
+    };
+    if reason == Reason::NameConflict
+        && matches!(&trouble.op, Op::Ensure { kind, .. } | Op::Try { kind, .. } if *kind == Kind::PipelineRun)
+    {
+        return None;
+    }
+    let pause = PAUSE.0.saturating_mul(1 << trouble.times.saturating_sub(1).min(5)).min(PAUSE.1);
+    let since = subject.cx.now.saturating_sub(trouble.at);
+    if since >= pause {
+        return None;
+    }
+    let message = format!("Validation failed: {}", refusal(reason, &trouble.message));
+    let state = State::new(Phase::Waiting, reason, message.clone()).telling(READY, Reason::ValidationFailed, message);
+    Some(Plan { ops: status::update(subject, &state), again: Some(pause - since), note: Note::default() })
+}
+
+fn refusal(reason: Reason, words: &str) -> String {
+    match reason {
+        Reason::NameConflict => format!(
+            "{words}. What to do: delete or rename it; the build needs that name for its workspace and never takes over \
+             what it has not made"
+        ),
+        Reason::NotPermitted => {
+            format!(
+                "{words}. What to do: apply the install manifests again; drawbridge doctor tells which right is missing"
+            )
+        }
+        _ => format!(
+            "the run was refused: {words}. What to do: change the build or the ConfigMap of the step that it names"
+        ),
+    }
+}
+
+/// Somebody on the way to creating runs does not answer: said once it is no accident.
+fn unreachable(subject: &Subject<'_>, trouble: &Trouble) -> Vec<Op> {
+    if trouble.times < FAILURES {
+        return Vec::new();
+    }
+    let message = format!("runs cannot be created at present, and are tried again: {}", trouble.message);
+    let phase = if subject.is_claimed() { Phase::Building } else { Phase::Pending };
+    let mut state = State::new(phase, Reason::TektonUnreachable, message.clone());
+    state.tekton = Some((Reason::TektonUnreachable, message));
+    status::update(subject, &state)
+}
+
+/// The plan that starts the next attempt, after the run of the one before is gone.
+pub(super) fn next_attempt(subject: &Subject<'_>) -> Plan {
+    let attempt = subject.recorded_attempt() + 1;
+    let message = format!("PipelineRun {} is gone; attempt {attempt} follows", subject.recorded("pipelineRunName"));
+    let mut request = subject.request.clone();
+    request.attempt = attempt;
+    let name = names::run_name(&request.owner.name, &names::attempt_hash(&subject.hash, attempt));
+    let mut state = claimed(subject, &request, &name);
+    state.message = message;
+    Plan { ops: status::update(subject, &state), again: Some(Duration::ZERO), note: Note::default() }
+}

@@ -1,0 +1,121 @@
+//! One AgentBuild with what is wanted of it and what its status says was claimed.
+
+use serde_json::Value;
+
+use crate::api::observed::Kind;
+use crate::build::agent_build::read;
+use crate::build::fault::Findings;
+use crate::build::names;
+use crate::build::request::BuildRequest;
+use crate::config::builds::Builds;
+use crate::controllers::scaffold::memory::{Note, Trouble};
+use crate::controllers::scaffold::plan::{Context, Controller, Item};
+use crate::controllers::scaffold::world::{CustomRef, RunRef};
+use crate::domain::keys;
+
+/// One AgentBuild.
+pub(super) struct Subject<'a> {
+    pub(super) cx: Context<'a>,
+    pub(super) build: CustomRef<'a>,
+    /// As the engine reads it.
+    pub(super) object: Value,
+    /// What it asks for, first attempt.
+    pub(super) request: BuildRequest,
+    /// Members of a wrong type.
+    pub(super) findings: Findings,
+    /// Identity of the inputs that are wanted.
+    pub(super) hash: String,
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn new(cx: Context<'a>, build: CustomRef<'a>) -> Self {
+        let namespace = &cx.key.namespace;
+        let object = build.seen.object(namespace, build.name, build.uid);
+        let (request, findings) = read(&object, namespace, &cx.facts.snapshot.builds.view, 1);
+        let hash = names::build_hash(&request);
+        Self { cx, build, object, request, findings, hash }
+    }
+
+    pub(super) fn namespace(&self) -> &'a str {
+        &self.cx.key.namespace
+    }
+
+    pub(super) fn builds(&self) -> &'a Builds {
+        &self.cx.facts.snapshot.builds
+    }
+
+    /// A text of the stored status.
+    pub(super) fn recorded(&self, key: &str) -> &'a str {
+        let status: &'a Value = &self.build.seen.status;
+        status.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The attempt that the status names; 0 for none.
+    pub(super) fn recorded_attempt(&self) -> u32 {
+        let attempts = self.build.seen.status.get("attempts").and_then(Value::as_u64);
+        attempts.and_then(|number| u32::try_from(number).ok()).unwrap_or_default()
+    }
+
+    /// The status names an attempt at what is wanted.
+    pub(super) fn is_claimed(&self) -> bool {
+        self.recorded("buildHash") == self.hash && self.recorded_attempt() > 0
+    }
+
+    /// The run that the status names, if it is this build's.
+    pub(super) fn run(&self) -> Option<RunRef<'a>> {
+        let run = self.cx.world.run(self.namespace(), self.recorded("pipelineRunName"))?;
+        let owner = run.seen.controller.as_ref()?;
+        (owner.uid == self.build.uid).then_some(run)
+    }
+
+    /// The runs of this build.
+    pub(super) fn runs(&self) -> impl Iterator<Item = RunRef<'a>> {
+        self.cx.world.runs_of(self.namespace(), self.build.uid)
+    }
+
+    /// A run of other inputs, or of another attempt, that has not ended.
+    pub(super) fn other_active_run(&self) -> Option<RunRef<'a>> {
+        self.runs().find(|run| run.seen.completed.is_none() && !run.seen.is_done() && !run.seen.deleting)
+    }
+
+    /// The wish to cancel, acted on or not.
+    pub(super) fn cancel(&self) -> Option<&'a str> {
+        self.build.seen.annotations.get(keys::ANNOTATION_CANCEL).map(String::as_str)
+    }
+
+    /// A wish to cancel that has not been acted on.
+    pub(super) fn cancels(&self) -> bool {
+        let handled = self.build.seen.status.get("handledCancel").and_then(Value::as_str);
+        self.cancel().is_some_and(|wish| Some(wish) != handled)
+    }
+
+    /// `spec.cleanupAfterBuild`, with its default.
+    pub(super) fn cleans_up(&self) -> bool {
+        self.build.seen.spec.get("cleanupAfterBuild").and_then(Value::as_bool).unwrap_or(true)
+    }
+
+    fn item(&self) -> Item {
+        Item { controller: Controller::AgentBuild, key: self.cx.key.clone() }
+    }
+
+    /// Since when the build has been held back, as the last plan noted.
+    pub(super) fn held(&self) -> Option<std::time::Duration> {
+        self.cx.world.memory.of(&self.item()).and_then(|note: &Note| note.held)
+    }
+
+    /// What failed last.
+    pub(super) fn trouble(&self) -> Option<&'a Trouble> {
+        self.cx.world.memory.trouble(&self.item())
+    }
+
+    /// A kind of Tekton's that is not served, or cannot be read: which, and whether it is certainly absent.
+    pub(super) fn tekton_lacks(&self) -> Option<(Kind, bool)> {
+        use crate::api::observed::Reach;
+        let reach = |kind| match self.cx.world.reach(kind) {
+            Reach::Listed => None,
+            Reach::Absent => Some((kind, true)),
+            Reach::Unknown => Some((kind, false)),
+        };
+        reach(Kind::PipelineRun).or_else(|| reach(Kind::TaskRun))
+    }
+}

@@ -1,0 +1,7 @@
+//! Cases of the page (19.4) and laws, on a cluster in memory that carries plans out.
+
+mod bench;
+mod cases;
+mod ending;
+mod laws;
+mod prerequisites;

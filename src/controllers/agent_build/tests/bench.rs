@@ -1,0 +1,351 @@
+//! A cluster in memory: objects as JSON, plans carried out on them one operation at a time, a clock that is driven.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::api::observed::{Key, Kind, Reach};
+use crate::build::fixtures::{step_map, template_map};
+use crate::build::templates::ConfigMapText;
+use crate::config::builds::Builds;
+use crate::controllers::agent_build::plan::ROW;
+use crate::controllers::scaffold::fixtures::{Cluster, s};
+use crate::controllers::scaffold::memory::{Memory, SecretFact};
+use crate::controllers::scaffold::plan::{Controller, Item, NOW, Op, Plan};
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+
+pub(super) const TEAM: &str = "team";
+pub(super) const NAME: &str = "weather-build";
+
+/// A TaskSpec that tells an image, and one that does not.
+pub(super) const TELLS: &str = "results: [{name: IMAGE_URL}, {name: IMAGE_DIGEST}]\nsteps: [{name: build, image: i}]\n";
+pub(super) const SILENT: &str = "steps: [{name: run, image: i}]\n";
+
+pub(super) fn digest(letter: &str) -> String {
+    format!("sha256:{}", letter.repeat(64))
+}
+
+/// An AgentBuild of mode custom with steps `clone` and `push`.
+pub(super) fn build() -> Value {
+    json!({
+        "apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "AgentBuild",
+        "metadata": {"name": NAME, "namespace": TEAM, "uid": "bu", "generation": 1, "creationTimestamp": "2026-05-01T00:00:00Z"},
+        "spec": {
+            "source": {"sourceRepository": "github.com/a/b", "sourceRevision": "v1.0.0"},
+            "buildOutput": {"imageRegistry": "reg.io:5000", "image": "weather", "imageTag": "v1"},
+            "mode": "custom",
+            "pipeline": {"namespace": "kagenti-system", "steps": [
+                {"name": "clone", "configMap": "silent"}, {"name": "push", "configMap": "tells"},
+            ]},
+        },
+    })
+}
+
+/// A refusal: for which reason, if trying again does not help, and the server's words.
+pub(super) type Answer = (Option<Reason>, &'static str);
+
+pub(super) struct Bench {
+    pub(super) cluster: Cluster,
+    pub(super) objects: BTreeMap<(Kind, String), Value>,
+    pub(super) now: Duration,
+    version: u64,
+    /// Writes and questions, in order.
+    pub(super) done: Vec<Op>,
+    /// Events, each once as their names would make them.
+    pub(super) events: Vec<(Reason, String)>,
+    pub(super) secrets: BTreeMap<String, SecretFact>,
+    /// What the server answers to an operation instead of carrying it out.
+    pub(super) refuses: fn(&Op) -> Option<Answer>,
+    pub(super) maps: Vec<ConfigMapText>,
+}
+
+impl Bench {
+    pub(super) fn new(build: Value) -> Self {
+        let mut bench = Self {
+            cluster: Cluster::new(),
+            objects: BTreeMap::new(),
+            now: s(1000),
+            version: 100,
+            done: Vec::new(),
+            events: Vec::new(),
+            secrets: BTreeMap::new(),
+            refuses: |_| None,
+            maps: vec![step_map("kagenti-system", "silent", SILENT), step_map("kagenti-system", "tells", TELLS)],
+        };
+        bench.configure();
+        for kind in [Kind::PipelineRun, Kind::TaskRun] {
+            bench.cluster.world.set_reach(kind, Reach::Listed);
+        }
+        bench.put(Kind::AgentBuild, build);
+        bench
+    }
+
+    /// The ConfigMaps come into force.
+    pub(super) fn configure(&mut self) {
+        let snapshot = (*self.cluster.facts.snapshot).clone();
+        let mut builds: Builds = (*snapshot.builds).clone();
+        builds.view = crate::build::templates::TemplatesView::new("kagenti-system", false).with(self.maps.clone());
+        self.cluster.facts.snapshot = Arc::new(snapshot.with_builds(Arc::new(builds)));
+        self.cluster.facts.settled = Arc::clone(&self.cluster.facts.snapshot);
+    }
+
+    pub(super) fn template(&mut self, mode: &str, template: &Value) {
+        self.maps.push(template_map("kagenti-system", mode, &template.to_string()));
+        self.configure();
+    }
+
+    /// An object as it is from now on.
+    pub(super) fn put(&mut self, kind: Kind, mut object: Value) {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        self.cluster.see(kind, object.clone());
+        self.objects.insert((kind, name), object);
+    }
+
+    pub(super) fn lose(&mut self, kind: Kind, name: &str) {
+        if let Some(object) = self.objects.remove(&(kind, name.to_owned())) {
+            self.cluster.lose(kind, object);
+        }
+    }
+
+    /// Changes an object.
+    pub(super) fn edit(&mut self, kind: Kind, name: &str, edit: impl FnOnce(&mut Value)) {
+        let mut object = self.objects[&(kind, name.to_owned())].clone();
+        edit(&mut object);
+        self.put(kind, object);
+    }
+
+    /// The user changes the build: a new generation.
+    pub(super) fn user(&mut self, edit: impl FnOnce(&mut Value)) {
+        self.edit(Kind::AgentBuild, NAME, |build| {
+            edit(build);
+            build["metadata"]["generation"] = json!(build["metadata"]["generation"].as_i64().unwrap() + 1);
+        });
+    }
+
+    pub(super) fn build(&self) -> &Value {
+        &self.objects[&(Kind::AgentBuild, NAME.to_owned())]
+    }
+
+    pub(super) fn status(&self) -> Value {
+        self.build().get("status").cloned().unwrap_or_default()
+    }
+
+    pub(super) fn phase(&self) -> String {
+        self.status()["phase"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub(super) fn condition(&self, type_: &str) -> (String, String) {
+        let status = self.status();
+        let all = status["conditions"].as_array().cloned().unwrap_or_default();
+        let one = all.into_iter().find(|one| one["type"] == type_).unwrap_or_default();
+        (one["status"].as_str().unwrap_or_default().to_owned(), one["reason"].as_str().unwrap_or_default().to_owned())
+    }
+
+    pub(super) fn message(&self) -> String {
+        self.status()["message"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub(super) fn names(&self, kind: Kind) -> Vec<String> {
+        self.objects.keys().filter(|(known, _)| *known == kind).map(|(_, name)| name.clone()).collect()
+    }
+
+    pub(super) fn told(&self, reason: Reason) -> usize {
+        self.events.iter().filter(|(known, _)| *known == reason).count()
+    }
+
+    pub(super) fn plan(&self) -> Plan {
+        self.cluster.plan_at(ROW, &Key::new(TEAM, NAME), self.now)
+    }
+
+    fn item() -> Item {
+        Item { controller: Controller::AgentBuild, key: Key::new(TEAM, NAME) }
+    }
+
+    /// Carries out one operation; `Err` as the executor says it.
+    fn carry_out(&mut self, op: &Op) -> Result<(), (Option<Reason>, String)> {
+        if let Some((reason, words)) = (self.refuses)(op) {
+            return Err((reason, words.to_owned()));
+        }
+        let name_of = |body: &Value| body["metadata"]["name"].as_str().unwrap().to_owned();
+        match op {
+            Op::Look { key } => {
+                let fact = self.secrets.get(&*key.name).cloned().unwrap_or(SecretFact::Absent);
+                self.cluster.world.memory.secret(key.clone(), fact, self.now);
+            }
+            Op::Try { kind, body, owner, .. } | Op::Ensure { kind, body, owner, .. } => {
+                let name = name_of(body);
+                match self.objects.get(&(*kind, name.clone())) {
+                    // What has the name is read, and known from then on.
+                    Some(found) if found["metadata"]["ownerReferences"][0]["uid"] == **owner => {
+                        self.cluster.see(*kind, found.clone());
+                    }
+                    Some(_) => return Err((Some(Reason::NameConflict), format!("{name} is somebody else's"))),
+                    None if matches!(op, Op::Ensure { .. }) => {
+                        let mut body = body.clone();
+                        body["metadata"]["uid"] = json!(format!("{}-{name}", kind.plural()));
+                        body["metadata"]["creationTimestamp"] = json!(format!("2026-05-01T00:{:05}Z", self.version));
+                        self.put(*kind, body);
+                    }
+                    None => {}
+                }
+            }
+            Op::Merge { kind, key, patch } | Op::Status { kind, key, patch } => {
+                let version = self.objects[&(*kind, key.name.to_string())]["metadata"]["resourceVersion"].clone();
+                let planned = patch["metadata"]["resourceVersion"].clone();
+                assert!(planned.is_null() || planned == version, "a conflict: {patch}");
+                let mut patch = patch.clone();
+                let text = patch.to_string().replace(&format!("{NOW:?}"), "\"2026-05-01T00:00:00Z\"");
+                patch.clone_from(&serde_json::from_str(&text).unwrap());
+                self.edit(*kind, &key.name, |object| {
+                    if let Some(metadata) = patch.get_mut("metadata").and_then(Value::as_object_mut) {
+                        metadata.remove("resourceVersion");
+                    }
+                    json_patch::merge(object, &patch);
+                    for one in object["status"]["conditions"].as_array_mut().into_iter().flatten() {
+                        if one["lastTransitionTime"].is_null() {
+                            one["lastTransitionTime"] = json!("now");
+                        }
+                    }
+                });
+                let gone = self.build()["metadata"]["finalizers"].is_null()
+                    && !self.build()["metadata"]["deletionTimestamp"].is_null();
+                if gone {
+                    self.lose(Kind::AgentBuild, NAME);
+                }
+            }
+            Op::Edit { kind, key, operations } => {
+                let patch: json_patch::Patch = serde_json::from_value(operations.clone()).unwrap();
+                self.edit(*kind, &key.name, |object| json_patch::patch(object, &patch).unwrap());
+            }
+            Op::Delete { kind, key, uid } => {
+                assert_eq!(self.objects[&(*kind, key.name.to_string())]["metadata"]["uid"], **uid);
+                self.lose(*kind, &key.name);
+            }
+            Op::Report(report) => {
+                let event = (report.reason, report.message.clone());
+                if !self.events.contains(&event) {
+                    self.events.push(event);
+                }
+            }
+            other => panic!("not planned by this controller: {other:?}"),
+        }
+        Ok(())
+    }
+
+    /// One plan, carried out up to `most` operations; the plan, and how many of them were.
+    pub(super) fn step(&mut self, most: usize) -> (Plan, usize) {
+        let mut plan = self.plan();
+        self.cluster.world.memory.note(&Self::item(), std::mem::take(&mut plan.note));
+        for (number, op) in plan.ops.iter().enumerate() {
+            if number == most {
+                return (plan, number);
+            }
+            self.done.push(op.clone());
+            if let Err((reason, words)) = self.carry_out(op) {
+                self.cluster.world.memory.failure(&Self::item(), self.now, (op.clone(), reason, words));
+                return (plan, number + 1);
+            }
+        }
+        let settles = plan.ops.iter().any(Op::settles);
+        if !plan.ops.is_empty() {
+            self.cluster.world.memory.success(&Self::item(), settles);
+        }
+        let count = plan.ops.len();
+        (plan, count)
+    }
+
+    /// Plans until there is nothing to do at this moment; returns when to look again.
+    pub(super) fn settle(&mut self) -> Option<Duration> {
+        for _ in 0..40 {
+            let (plan, _) = self.step(usize::MAX);
+            if plan.ops.is_empty() && plan.again != Some(Duration::ZERO) {
+                return plan.again;
+            }
+        }
+        panic!("it never settles: {:?}", self.done.iter().rev().take(3).collect::<Vec<_>>());
+    }
+
+    /// Time passes, with a look whenever one is due; returns the writes in it.
+    pub(super) fn pass(&mut self, seconds: u64) -> usize {
+        let before = self.writes();
+        let end = self.now + s(seconds);
+        while self.now < end {
+            let again = self.settle().unwrap_or(s(seconds)).max(s(1));
+            self.now = (self.now + again).min(end);
+        }
+        self.settle();
+        self.writes() - before
+    }
+
+    /// Everything but questions.
+    pub(super) fn writes(&self) -> usize {
+        self.done.iter().filter(|op| !matches!(op, Op::Look { .. } | Op::Try { .. })).count()
+    }
+
+    /// The process ends and another one starts: what was only remembered is gone.
+    pub(super) fn restart(&mut self) {
+        self.cluster.world.memory = Memory::default();
+        self.now += s(7);
+    }
+
+    /// The one run.
+    pub(super) fn run(&self) -> String {
+        let name = self.status()["pipelineRunName"].as_str().unwrap_or_default().to_owned();
+        assert!(
+            self.objects.contains_key(&(Kind::PipelineRun, name.clone())),
+            "{name}: {:?}",
+            self.names(Kind::PipelineRun)
+        );
+        name
+    }
+
+    /// A TaskRun of the present run ends so, telling these results.
+    pub(super) fn task(&mut self, task: &str, succeeded: bool, results: Value, more: Value) {
+        let run = self.run();
+        let uid = self.objects[&(Kind::PipelineRun, run.clone())]["metadata"]["uid"].clone();
+        let name = format!("{run}-{task}");
+        let mut object = json!({
+            "metadata": {"name": name, "namespace": TEAM, "uid": format!("tr-{name}"),
+                "labels": {"tekton.dev/pipelineTask": task, keys::LABEL_PIPELINE_RUN: run},
+                "creationTimestamp": "2026-05-01T00:00:02Z",
+                "ownerReferences": [{"apiVersion": "tekton.dev/v1", "kind": "PipelineRun", "name": run, "uid": uid, "controller": true}]},
+            "status": {"startTime": "s", "completionTime": "c", "podName": format!("{name}-pod"), "results": results,
+                "conditions": [{"type": "Succeeded", "status": if succeeded { "True" } else { "False" },
+                    "reason": if succeeded { "Succeeded" } else { "Failed" }, "message": "words"}]},
+        });
+        json_patch::merge(&mut object, &more);
+        self.put(Kind::TaskRun, object);
+        self.edit(Kind::PipelineRun, &run, |run| {
+            let child = json!({"kind": "TaskRun", "name": name, "pipelineTaskName": task});
+            let children = run["status"]["childReferences"].as_array().cloned().unwrap_or_default();
+            let children: Vec<_> = children.into_iter().filter(|one| one["name"] != *name).chain([child]).collect();
+            run["status"]["childReferences"] = json!(children);
+        });
+    }
+
+    /// The present run is under way, or ends.
+    pub(super) fn run_is(&mut self, status: &str, reason: &str, message: &str) {
+        let run = self.run();
+        self.edit(Kind::PipelineRun, &run, |run| {
+            run["status"]["startTime"] = json!("2026-05-01T00:00:01Z");
+            if status != "Unknown" {
+                run["status"]["completionTime"] = json!("2026-05-01T00:10:00Z");
+            }
+            run["status"]["conditions"] =
+                json!([{"type": "Succeeded", "status": status, "reason": reason, "message": message}]);
+        });
+    }
+
+    /// Both tasks succeed and tell this image, then the run.
+    pub(super) fn succeed(&mut self, letter: &str) {
+        self.task("clone", true, json!([{"name": "commit", "value": "0123abc4"}]), json!({}));
+        let results = json!([{"name": "IMAGE_URL", "value": "reg.io:5000/weather:v1\n"}, {"name": "IMAGE_DIGEST", "value": digest(letter)}]);
+        self.task("push", true, results, json!({}));
+        self.run_is("True", "Succeeded", "Tasks Completed: 2");
+    }
+}

@@ -1,0 +1,295 @@
+//! What a build waits for: Secrets, ConfigMaps, templates, and whoever admits its run.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::bench::{Bench, NAME, SILENT, TEAM, TELLS, build};
+use crate::api::observed::Kind;
+use crate::build::fixtures::step_map;
+use crate::build::templates::ConfigMapText;
+use crate::controllers::scaffold::fixtures::s;
+use crate::controllers::scaffold::memory::SecretFact;
+use crate::controllers::scaffold::plan::Op;
+use crate::domain::reason::Reason;
+
+fn secret(type_: &str, keys: &[&str]) -> SecretFact {
+    let keys: BTreeSet<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+    SecretFact::Is { type_: type_.to_owned(), keys, hosts: None }
+}
+
+fn with_git() -> Bench {
+    let mut object = build();
+    object["spec"]["source"]["sourceCredentials"] = json!({"name": "git"});
+    Bench::new(object)
+}
+
+fn failed(bench: &Bench, reason: &str, text: &str) {
+    assert_eq!((bench.phase(), bench.condition("Ready").1), ("Failed".into(), reason.into()), "{}", bench.message());
+    assert!(
+        bench.message().starts_with("Validation failed: ") && bench.message().contains(text),
+        "{}",
+        bench.message()
+    );
+    assert!(bench.names(Kind::PipelineRun).is_empty() && bench.names(Kind::PersistentVolumeClaim).is_empty());
+    assert_eq!(bench.status()["pipelineRunName"], Value::Null, "the status names no run");
+    assert_eq!(bench.told(Reason::ValidationFailed), 1);
+}
+
+/// D-6 as corrected: no watch on Secrets; the one that is named is asked for every 5 s for 2 min, then every 30 s.
+#[test]
+fn case_d05_d06_a_missing_secret_is_asked_for_until_it_is_there() {
+    let mut bench = with_git();
+    bench.settle();
+    failed(&bench, "PrerequisitesMissing", "sourceCredentials secret not found");
+    let looks = |bench: &Bench| bench.done.iter().filter(|op| matches!(op, Op::Look { .. })).count();
+    let before = looks(&bench);
+    assert_eq!(bench.pass(120), 0, "no write");
+    assert!((23..=24).contains(&(looks(&bench) - before)), "a question every 5 s: {}", looks(&bench) - before);
+    let before = looks(&bench);
+    bench.pass(300);
+    assert!((9..=11).contains(&(looks(&bench) - before)), "{}", looks(&bench) - before);
+    bench.secrets.insert("git".into(), secret("Opaque", &["token"]));
+    bench.pass(30);
+    assert_eq!((bench.phase(), bench.names(Kind::PipelineRun).len()), ("Building".into(), 1));
+    bench.secrets.clear();
+    let before = looks(&bench);
+    bench.pass(600);
+    assert_eq!(looks(&bench), before, "a build that runs asks no more");
+}
+
+#[test]
+fn case_d07_e19_keys_that_cannot_be_used_stop_a_build_before_any_pod() {
+    for (keys, usable) in [
+        (&["ssh-privatekey", "known_hosts"][..], true),
+        (&["ssh-privatekey"], false),
+        (&["username", "password"], true),
+        (&["username"], false),
+        (&["user", "token"], true),
+        (&["token"], true),
+        (&["user"], false),
+        (&[], false),
+    ] {
+        let mut bench = with_git();
+        bench.secrets.insert("git".into(), secret("Opaque", keys));
+        bench.settle();
+        if usable {
+            assert_eq!(bench.phase(), "Building", "{keys:?}");
+        } else {
+            failed(&bench, "PrerequisitesMissing", "secret git has");
+        }
+    }
+    let mut bench = with_git();
+    let keys: BTreeSet<String> = ["token".to_owned()].into();
+    bench.secrets.insert(
+        "git".into(),
+        SecretFact::Is { type_: "Opaque".into(), keys: keys.clone(), hosts: Some("git.acme.example".into()) },
+    );
+    bench.settle();
+    failed(&bench, "PrerequisitesMissing", "the repository is at github.com");
+    let hosts = Some("gitlab.com, GitHub.com".into());
+    bench.secrets.insert("git".into(), SecretFact::Is { type_: "Opaque".into(), keys, hosts });
+    bench.pass(6);
+    assert_eq!(bench.phase(), "Building");
+}
+
+#[test]
+fn registry_secrets_of_each_layout() {
+    let bench = |fact: Option<SecretFact>| {
+        let mut object = build();
+        object["spec"]["buildOutput"]["imageRepoCredentials"] = json!({"name": "reg"});
+        let mut bench = Bench::new(object);
+        let uses = "workspaces: [{name: registry-auth, optional: true}]\n";
+        bench.maps = vec![
+            step_map("kagenti-system", "silent", SILENT),
+            step_map("kagenti-system", "tells", &format!("{uses}{TELLS}")),
+        ];
+        bench.configure();
+        bench.secrets.extend(fact.map(|fact| ("reg".to_owned(), fact)));
+        bench.settle();
+        bench
+    };
+    let items = |bench: &Bench| {
+        let run = &bench.objects[&(Kind::PipelineRun, bench.run())];
+        run["spec"]["workspaces"].as_array().unwrap().iter().find(|one| one["name"] == "registry-auth").unwrap()["secret"]["items"].clone()
+    };
+    let docker = bench(Some(secret("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"])));
+    assert_eq!(items(&docker), json!([{"key": ".dockerconfigjson", "path": "config.json"}]));
+    let opaque = bench(Some(secret("Opaque", &["config.json", "else"])));
+    assert_eq!(items(&opaque), json!([{"key": "config.json", "path": "config.json"}]));
+    failed(&bench(None), "PrerequisitesMissing", "imageRepoCredentials secret not found");
+    failed(&bench(Some(secret("Opaque", &["password"]))), "PrerequisitesMissing", "no registry credentials");
+    failed(&bench(Some(SecretFact::Forbidden)), "PrerequisitesMissing", "may not be read");
+}
+
+#[test]
+fn case_d08_a_missing_step_is_named_and_the_build_follows_it() {
+    let mut bench = Bench::new(build());
+    bench.maps.retain(|map| map.name != "tells");
+    bench.configure();
+    bench.settle();
+    failed(&bench, "PrerequisitesMissing", "step ConfigMap tells not found");
+    bench.maps.push(ConfigMapText {
+        data: [("else".to_owned(), "x".to_owned())].into(),
+        ..step_map("kagenti-system", "tells", "")
+    });
+    bench.configure();
+    bench.settle();
+    assert!(bench.message().contains("task-spec.yaml not found in ConfigMap tells"), "{}", bench.message());
+    bench.maps.pop();
+    bench.maps.push(step_map("kagenti-system", "tells", TELLS));
+    bench.configure();
+    bench.settle();
+    assert_eq!(bench.phase(), "Building");
+}
+
+#[test]
+fn case_c05_and_the_texts_of_11_3() {
+    let with = |edit: fn(&mut Value)| {
+        let mut object = build();
+        edit(&mut object);
+        let mut bench = Bench::new(object);
+        bench.settle();
+        bench
+    };
+    failed(
+        &with(|build| build["spec"]["source"]["sourceRepository"] = json!("")),
+        "CompositionFailed",
+        "sourceRepository is required",
+    );
+    failed(
+        &with(|build| build["spec"]["buildOutput"]["image"] = json!("")),
+        "CompositionFailed",
+        "buildOutput.image is required",
+    );
+    let mut bench = Bench::new(build());
+    bench.maps.push(step_map("kagenti-system", "tells", &format!("params: [{{name: needed}}]\n{TELLS}")));
+    bench.configure();
+    bench.settle();
+    failed(&bench, "CompositionFailed", "needed");
+    assert!(bench.message().contains("push"), "{}", bench.message());
+}
+
+/// G4: the ConfigMap of a step was swapped after the review.
+#[test]
+fn a_step_that_changed_since_the_review_is_drift() {
+    let mut object = build();
+    object["spec"]["pipeline"]["namespace"] = json!(TEAM);
+    object["metadata"]["annotations"] =
+        json!({"agent.kagenti.dev/step-hashes": json!({"tells": "0".repeat(64)}).to_string()});
+    let mut bench = Bench::new(object);
+    bench.maps = vec![step_map(TEAM, "silent", SILENT), step_map(TEAM, "tells", TELLS)];
+    bench.configure();
+    bench.settle();
+    failed(&bench, "StepDrift", "whose content changed since the review");
+    assert_eq!(bench.pass(3600), 0);
+}
+
+#[test]
+fn case_d29_d30_a_gated_build_must_have_the_steps_of_its_template_as_it_is() {
+    let steps = json!([{"name": "clone", "configMap": "silent"}, {"name": "push", "configMap": "tells"}]);
+    let template = |steps: &Value| json!({"name": "t", "namespace": "kagenti-system", "steps": steps});
+    for (mode, drifts) in [("prod", true), ("preprod", true), ("dev", false)] {
+        let mut object = build();
+        object["spec"]["mode"] = json!(mode);
+        object["metadata"]["annotations"] = json!({"agent.kagenti.dev/pipeline-origin": format!("template/{mode}"),
+            "agent.kagenti.dev/pipeline-template": format!("kagenti-system/pipeline-template-{mode}@abc")});
+        let mut bench = Bench::new(object.clone());
+        bench.template(mode, &template(&steps));
+        bench.settle();
+        assert_eq!(
+            (bench.phase(), bench.condition("TemplateResolved").0),
+            ("Building".into(), "True".into()),
+            "{mode}: {}",
+            bench.message()
+        );
+        let mut bench = Bench::new(object);
+        bench.template(mode, &template(&json!([{"name": "other", "configMap": "tells"}])));
+        bench.settle();
+        if drifts {
+            failed(&bench, "TemplateDrift", "agent.kagenti.dev/refresh-template");
+            assert_eq!(bench.condition("TemplateResolved").0, "False");
+        } else {
+            assert_eq!(bench.phase(), "Building", "{}", bench.message());
+        }
+    }
+}
+
+/// D-31, C20: whoever admits runs refuses this one.
+#[test]
+fn case_d31_c20_a_refusal_is_said_in_its_words_and_not_hammered() {
+    let mut bench = Bench::new(build());
+    bench.refuses =
+        |op| matches!(op, Op::Try { .. }).then_some((Some(Reason::RunRefused), "unknown field \"resources\""));
+    bench.settle();
+    failed(&bench, "RunRefused", "unknown field \"resources\"");
+    let tries = |bench: &Bench| bench.done.iter().filter(|op| matches!(op, Op::Try { .. })).count();
+    let before = tries(&bench);
+    assert_eq!(bench.pass(600), 0);
+    assert!(
+        (3..=5).contains(&(tries(&bench) - before)),
+        "30 s, 60 s, 120 s, 240 s, then every 5 min: {}",
+        tries(&bench) - before
+    );
+    // Another text is another run, and is tried at once.
+    bench.refuses = |_| None;
+    bench.maps.push(step_map("kagenti-system", "tells", &TELLS.replace("image: i", "image: j")));
+    bench.configure();
+    bench.settle();
+    assert_eq!(bench.phase(), "Building");
+}
+
+#[test]
+fn tekton_that_does_not_answer_is_said_after_three_times_and_waited_for() {
+    let mut bench = Bench::new(build());
+    bench.refuses =
+        |op| matches!(op, Op::Try { .. }).then_some((None, "failed calling webhook: no endpoints available"));
+    for _ in 0..8 {
+        bench.step(usize::MAX);
+    }
+    assert_eq!(
+        (bench.phase(), bench.condition("TektonAvailable")),
+        ("Pending".into(), ("False".into(), "TektonUnreachable".into()))
+    );
+    let before = bench.writes();
+    for _ in 0..5 {
+        bench.step(usize::MAX);
+    }
+    assert_eq!(bench.writes(), before);
+    bench.refuses = |_| None;
+    bench.settle();
+    assert_eq!((bench.phase(), bench.condition("TektonAvailable").0), ("Building".into(), "True".into()));
+}
+
+#[test]
+fn a_foreign_workspace_is_a_conflict_of_names_and_stays_as_it_is() {
+    let mut bench = Bench::new(build());
+    let name = format!("{NAME}-workspace");
+    let foreign = json!({"metadata": {"name": name, "namespace": TEAM, "uid": "f"}});
+    bench.objects.insert((Kind::PersistentVolumeClaim, name.clone()), foreign.clone());
+    bench.settle();
+    assert_eq!(
+        (bench.phase(), bench.condition("Ready").1, bench.names(Kind::PipelineRun).len()),
+        ("Failed".into(), "NameConflict".into(), 0)
+    );
+    assert_eq!(bench.objects[&(Kind::PersistentVolumeClaim, name.clone())], foreign);
+    assert_eq!(bench.status()["pipelineRunName"], Value::Null);
+    bench.objects.remove(&(Kind::PersistentVolumeClaim, name));
+    bench.pass(40);
+    assert_eq!(bench.phase(), "Building");
+}
+
+#[test]
+fn a_build_that_waits_can_be_cancelled_and_started_again() {
+    let mut bench = with_git();
+    bench.settle();
+    bench.user(|build| build["metadata"]["annotations"] = json!({"agent.kagenti.dev/cancel": "1"}));
+    bench.settle();
+    assert_eq!((bench.phase(), bench.condition("Ready").1), ("Failed".into(), "Cancelled".into()));
+    bench.secrets.insert("git".into(), secret("Opaque", &["token"]));
+    assert_eq!((bench.pass(600), bench.names(Kind::PipelineRun).len()), (0, 0));
+    bench.user(|build| build["metadata"]["annotations"]["agent.kagenti.dev/rebuild"] = json!("1"));
+    bench.settle();
+    assert_eq!(bench.phase(), "Building");
+    assert!(bench.now > s(0));
+}

@@ -1,0 +1,136 @@
+//! Questions to the API server, and creations that may be made twice.
+//!
+//! In: [`Op::Ensure`], [`Op::Try`], [`Op::Look`]. Out: what the server made of them. Promises: an object of the same name
+//! is read before anything is concluded, and never changed; of a Secret only the names of its keys are ever decoded.
+
+use std::collections::BTreeMap;
+
+use kube::Client;
+use kube::core::Request as Builder;
+use kube::core::params::GetParams;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use super::apply::{ApplyError, Learned, built, bytes, create, describe, failed, learned, typed};
+use super::memory::SecretFact;
+use super::plan::Op;
+use crate::api::observed::wire::Metadata;
+use crate::api::observed::{Key, Kind};
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+
+/// Carries out one of the operations of this file.
+pub(super) async fn carry_out(client: &Client, manager: &str, op: &Op) -> Result<Learned, ApplyError> {
+    match op {
+        Op::Ensure { kind, namespace, body, owner } => {
+            make(client, (manager, false), (*kind, namespace, body, owner), op).await
+        }
+        Op::Try { kind, namespace, body, owner } => {
+            make(client, (manager, true), (*kind, namespace, body, owner), op).await
+        }
+        Op::Look { key } => look(client, key, op).await,
+        _ => Err(ApplyError::Unbuildable { what: describe(op) }),
+    }
+}
+
+async fn make(
+    client: &Client,
+    (manager, dry_run): (&str, bool),
+    (kind, namespace, body, owner): (Kind, &str, &Value, &str),
+    op: &Op,
+) -> Result<Learned, ApplyError> {
+    let body = typed(kind, body.clone());
+    let request = Builder::new(kind.path(namespace)).create(&create(manager, dry_run), bytes(&body));
+    let status = match client.request_text(built(op, request)?).await {
+        Ok(_) if dry_run => return Ok(Learned::Nothing),
+        Ok(text) => return learned(kind, &text, op),
+        Err(kube::Error::Api(status)) => status,
+        Err(error) => return Err(failed(op, error)),
+    };
+    let refused = |reason| ApplyError::Refused { what: describe(op), reason, message: status.message.clone() };
+    match status.code {
+        409 if status.reason == "AlreadyExists" => {
+            let name = body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            existing(client, (kind, &Key::new(namespace, name), owner), op).await
+        }
+        401 | 403 if status.message.contains("cannot create resource") => Err(refused(Reason::NotPermitted)),
+        // A namespace that is being deleted needs nothing, and soon says so itself.
+        403 if status.message.contains("being terminated") => Err(failed(op, kube::Error::Api(status))),
+        400 | 403 | 422 => Err(refused(Reason::RunRefused)),
+        _ => Err(failed(op, kube::Error::Api(status))),
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Owned {
+    metadata: Metadata,
+}
+
+/// What has the name already: ours, somebody else's, or on its way out.
+async fn existing(client: &Client, (kind, key, owner): (Kind, &Key, &str), op: &Op) -> Result<Learned, ApplyError> {
+    let request = Builder::new(kind.path(&key.namespace)).get(&key.name, &GetParams::default());
+    let text = client.request_text(built(op, request)?).await.map_err(|error| failed(op, error))?;
+    let found: Owned = serde_json::from_str(&text).map_err(|source| failed(op, kube::Error::SerdeError(source)))?;
+    let controller = found.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    match controller {
+        Some(controller) if controller.uid == owner && found.metadata.deletion_timestamp.is_none() => {
+            learned(kind, &text, op)
+        }
+        // What was made for an object of this name that is gone goes by itself; so does what is being deleted.
+        Some(controller) if controller.group() == keys::GROUP_AGENT => Err(ApplyError::Conflict { what: describe(op) }),
+        _ => {
+            let message = format!("{} {} exists and is not controlled by this build", kind.as_str(), key.name);
+            Err(ApplyError::Refused { what: describe(op), reason: Reason::NameConflict, message })
+        }
+    }
+}
+
+/// A Secret without its values.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Keys {
+    metadata: Metadata,
+    data: Option<BTreeMap<String, IgnoredAny>>,
+    #[serde(rename = "type")]
+    type_: String,
+}
+
+async fn look(client: &Client, key: &Key, op: &Op) -> Result<Learned, ApplyError> {
+    let request = Builder::new(Kind::Secret.path(&key.namespace)).get(&key.name, &GetParams::default());
+    let fact = match client.request_text(built(op, request)?).await {
+        // What the decoder says of a text it does not take may repeat a part of it.
+        Ok(text) => fact(&text).ok_or_else(|| ApplyError::Unbuildable { what: describe(op) })?,
+        Err(kube::Error::Api(status)) if status.code == 404 => SecretFact::Absent,
+        Err(kube::Error::Api(status)) if status.code == 403 => SecretFact::Forbidden,
+        Err(error) => return Err(failed(op, error)),
+    };
+    Ok(Learned::Secret(key.clone(), fact))
+}
+
+fn fact(text: &str) -> Option<SecretFact> {
+    let secret: Keys = serde_json::from_str(text).ok()?;
+    let hosts = secret.metadata.annotation(keys::ANNOTATION_GIT_HOSTS).map(str::to_owned);
+    let keys = secret.data.into_iter().flatten().map(|(key, _)| key).collect();
+    Some(SecretFact::Is { type_: secret.type_, keys, hosts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// G2, G10: no value of a Secret gets any further than the connection.
+    #[test]
+    fn of_a_secret_only_the_names_of_its_keys_are_kept() {
+        let text = r#"{"type": "Opaque", "metadata": {"name": "s", "annotations":
+            {"agent.kagenti.dev/git-hosts": "github.com", "kubectl.kubernetes.io/last-applied-configuration": "canary"}},
+            "data": {"token": "Y2FuYXJ5", "user": "Y2FuYXJ5"}}"#;
+        let fact = fact(text).unwrap();
+        let keys = ["token", "user"].map(str::to_owned).into();
+        assert_eq!(fact, SecretFact::Is { type_: "Opaque".into(), keys, hosts: Some("github.com".into()) });
+        assert!(!format!("{fact:?}").contains("Y2FuYXJ5") && !format!("{fact:?}").contains("canary"));
+        assert_eq!(super::fact("{\"data\": \"Y2FuYXJ5\"}"), None);
+        assert!(matches!(super::fact("{\"data\": null}"), Some(SecretFact::Is { keys, .. }) if keys.is_empty()));
+    }
+}
