@@ -1,5 +1,6 @@
 //! Agents against a namespace in memory that keeps owners of fields the way an API server does.
 
+mod adverse;
 mod bench;
 mod cases;
 mod enrolled;

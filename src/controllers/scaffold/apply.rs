@@ -167,14 +167,16 @@ async fn own(
 ) -> Result<Learned, ApplyError> {
     let parameters = PatchParams::apply(manager).force();
     let request = Builder::new(kind.path(&key.namespace)).patch(&key.name, &parameters, &Patch::Apply(body));
-    let status = match client.request::<Raw>(built(op, request)?).await {
-        Ok(raw) => return Ok(Learned::Change(raw.into_change(kind))),
+    let status = match client.request_text(built(op, request)?).await {
+        Ok(text) => return learned(kind, &text, op),
         Err(kube::Error::Api(status)) => status,
         Err(error) => return Err(failed(op, error)),
     };
     let refused = |reason| ApplyError::Refused { what: describe(op), reason, message: status.message.clone() };
     let schema = ["field not declared in schema", "failed to create typed patch object", "duplicate entries for key"];
     match status.code {
+        // Another object of that name than the one that was planned for.
+        422 if status.message.contains("metadata.uid") => Err(ApplyError::Conflict { what: describe(op) }),
         404 => absent(failed(op, kube::Error::Api(status)), kind, key),
         // Only the API server's own words about rights: admission forbids with the same code.
         401 | 403 if status.message.contains("cannot patch resource") => Err(refused(Reason::NotPermitted)),

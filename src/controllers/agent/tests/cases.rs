@@ -4,17 +4,16 @@
 use serde_json::{Value, json};
 
 use super::bench::{Bench, TEAM};
-use crate::api::observed::{Key, Kind, Reach};
+use crate::api::observed::{Key, Kind};
 use crate::controllers::agent::plan::ROW;
 use crate::controllers::scaffold::fixtures::s;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
-use crate::domain::reason::Reason;
 
 const DIGEST: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const OTHER: &str = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
-fn from_build() -> Value {
+pub(super) fn from_build() -> Value {
     json!({"spec": {"imageSource": {"image": null, "buildRef": {"name": "b"}}}})
 }
 
@@ -22,7 +21,7 @@ fn succeeded(digest: &str) -> Value {
     json!({"phase": "Succeeded", "builtImage": format!("r.example/w@{digest}")})
 }
 
-fn running() -> Bench {
+pub(super) fn running() -> Bench {
     let mut bench = Bench::new();
     bench.agent("weather", json!({}));
     bench.converge();
@@ -42,7 +41,7 @@ fn running_a_build() -> Bench {
     bench
 }
 
-fn owns(ops: &[Op]) -> Vec<Kind> {
+pub(super) fn owns(ops: &[Op]) -> Vec<Kind> {
     let kind = |op: &Op| match op {
         Op::Own { kind, .. } => Some(*kind),
         _ => None,
@@ -425,27 +424,6 @@ fn case_a37_what_somebody_edits_by_hand_is_taken_back() {
 }
 
 #[test]
-fn what_is_taken_each_time_is_given_up_and_said() {
-    let mut bench = running();
-    let fight = |bench: &mut Bench| bench.edit(Kind::Deployment, "weather", json!({"spec": {"replicas": 7}}));
-    fight(&mut bench);
-    assert_eq!(owns(&bench.round(ROW)), [Kind::Deployment]);
-    fight(&mut bench);
-    let ops = bench.round(ROW);
-    assert_eq!(owns(&ops), [], "not written a second time");
-    assert_eq!(bench.told.last().map(|report| report.reason), Some(Reason::FieldsContested));
-    assert!(bench.told.last().unwrap().message.contains("Deployment spec.replicas"));
-    for _ in 0..5 {
-        bench.now += s(1);
-        assert_eq!(owns(&bench.round(ROW)), []);
-    }
-    // Once the Agent says something else, it is tried again.
-    bench.edit(Kind::Agent, "weather", json!({"spec": {"replicas": 2}}));
-    bench.converge();
-    assert_eq!(bench.object(Kind::Deployment, "weather")["spec"]["replicas"], 2);
-}
-
-#[test]
 fn case_a38_fields_that_nobody_knows_reach_the_deployment() {
     let mut bench = Bench::new();
     bench.agent("weather", json!({"spec": {"podTemplateSpec": {"spec": {"futureField": {"deep": [1]}}}}}));
@@ -471,67 +449,4 @@ fn replicas_of_an_autoscaler_are_its_own() {
     bench.converge();
     assert_eq!(bench.object(Kind::Deployment, "weather")["spec"]["replicas"], 5);
     assert_eq!(bench.condition("weather", "Ready"), "True/DeploymentReady");
-}
-
-#[test]
-fn a_write_that_is_refused_is_said_and_not_repeated_until_something_changes() {
-    let mut bench = running();
-    bench.edit(Kind::Agent, "weather", json!({"spec": {"replicas": 3}}));
-    let op = bench.plan("weather").ops.into_iter().find(|op| matches!(op, Op::Own { .. })).unwrap();
-    let item = crate::controllers::scaffold::plan::Item { controller: ROW.controller, key: Key::new(TEAM, "weather") };
-    let words = "spec.selector: field is immutable".to_owned();
-    bench.cluster.world.memory.failure(&item, bench.now, (op.clone(), Some(Reason::InvalidSpec), words));
-    assert_eq!(owns(&bench.converge()), []);
-    assert_eq!(
-        (bench.phase("weather").as_str(), bench.condition("weather", "Ready").as_str()),
-        ("Failed", "False/InvalidSpec")
-    );
-    assert!(bench.message("weather", "Ready").contains("immutable"));
-    assert_eq!(bench.status("weather")["image"], "ghcr.io/acme/weather:v1", "what runs");
-    assert!(bench.plan("weather").again.is_some_and(|again| again > s(60)));
-    bench.edit(Kind::Agent, "weather", json!({"spec": {"replicas": 2}}));
-    assert_eq!(owns(&bench.converge()), [Kind::Deployment], "another spec is another try");
-}
-
-#[test]
-fn a_write_that_fails_over_and_over_is_said_and_tried_again() {
-    let mut bench = Bench::new();
-    bench.agent("weather", json!({}));
-    bench.round(ROW);
-    let op = bench.plan("weather").ops.into_iter().find(|op| matches!(op, Op::Own { .. })).unwrap();
-    let item = crate::controllers::scaffold::plan::Item { controller: ROW.controller, key: Key::new(TEAM, "weather") };
-    for _ in 0..5 {
-        bench.cluster.world.memory.failure(&item, bench.now, (op.clone(), None, "etcd is away".to_owned()));
-    }
-    let ops = bench.plan("weather").ops;
-    let status = ops.iter().position(|op| matches!(op, Op::Status { .. }));
-    let own = ops.iter().position(|op| matches!(op, Op::Own { .. }));
-    assert!(status.is_some() && status < own, "said before it fails again: {ops:#?}");
-}
-
-#[test]
-fn in_a_namespace_that_goes_nothing_is_made_and_deletion_waits_for_nothing() {
-    let mut bench = running();
-    let namespace = json!({"metadata": {"name": TEAM, "uid": TEAM, "deletionTimestamp": "2026-05-02T00:00:00Z"}});
-    bench.cluster.see(Kind::Namespace, namespace);
-    bench.remove(Kind::Deployment, "weather");
-    assert_eq!(bench.converge(), []);
-    bench.edit(Kind::Agent, "weather", json!({"metadata": {"deletionTimestamp": "2026-05-02T00:00:00Z"}}));
-    bench.converge();
-    assert!(bench.find(Kind::Agent, "weather").is_none());
-}
-
-#[test]
-fn builds_that_cannot_be_read_are_no_builds_that_do_not_exist() {
-    let mut bench = Bench::new();
-    for (reach, words) in
-        [(Reach::Unknown, "cannot be read"), (Reach::Absent, "does not serve"), (Reach::Listed, "create it")]
-    {
-        bench.cluster.world.set_reach(Kind::AgentBuild, reach);
-        if bench.find(Kind::Agent, "weather").is_none() {
-            bench.agent("weather", from_build());
-        }
-        bench.converge();
-        assert!(bench.message("weather", "ImageReady").contains(words), "{reach:?}");
-    }
 }
