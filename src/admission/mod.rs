@@ -6,6 +6,8 @@
 //! object as received; and an answer's patch, applied, gives an object on which the next patch is empty (for objects
 //! that can be stored: containers of one name twice, which the API server refuses after us, may get a further patch).
 
+mod complete;
+mod custom;
 pub mod explanation;
 pub mod inject;
 pub mod patch;
@@ -58,6 +60,30 @@ const HANDLERS: &[Handler] = &[
         kind: "AgentRuntime",
         run: validate::review_agent_runtime,
         explain: validate::explain_agent_runtime,
+    },
+    Handler {
+        phase: Phase::Mutate,
+        operations: &[Operation::Create, Operation::Update],
+        group: agent_kagenti_dev::GROUP,
+        kind: "AgentBuild",
+        run: complete::complete_agent_build,
+        explain: complete::explain_agent_build,
+    },
+    Handler {
+        phase: Phase::Validate,
+        operations: &[Operation::Create, Operation::Update],
+        group: agent_kagenti_dev::GROUP,
+        kind: "AgentBuild",
+        run: validate::review_agent_build,
+        explain: validate::explain_agent_build,
+    },
+    Handler {
+        phase: Phase::Validate,
+        operations: &[Operation::Create, Operation::Update],
+        group: agent_kagenti_dev::GROUP,
+        kind: "Agent",
+        run: validate::review_agent,
+        explain: validate::explain_agent,
     },
     workload("apps", "Deployment"),
     workload("apps", "StatefulSet"),

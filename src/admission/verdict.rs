@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::patch::PatchOperation;
+use crate::build::fault::{Fault, printed};
 use crate::domain::reason::Reason;
 
 /// A refusal, written as a help text (design, law 10).
@@ -22,13 +23,16 @@ pub struct Denial {
     pub remedy: String,
     /// The exact command that shows more.
     pub more: Option<String>,
+    /// Everything that is wrong, where one look finds all of it; the fields above speak of the first.
+    pub faults: Vec<Fault>,
 }
 
 impl Denial {
     /// A refusal without a field at fault.
     #[must_use]
     pub fn new(reason: Reason, code: u16, sentence: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { reason, code, sentence: sentence.into(), field: None, seen: None, remedy: remedy.into(), more: None }
+        let (sentence, remedy) = (sentence.into(), remedy.into());
+        Self { reason, code, sentence, field: None, seen: None, remedy, more: None, faults: Vec::new() }
     }
 
     /// The same refusal, pointing at a field and the value seen there.
@@ -48,9 +52,12 @@ impl Denial {
 }
 
 impl fmt::Display for Denial {
-    /// `Code: sentence (field: seen). What to do: remedy. More: command`
+    /// `Code: sentence (field: seen). What to do: remedy. More: command`, or `Code: sentence:` and a line for each fault.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.reason.code(), self.sentence)?;
+        if !self.faults.is_empty() {
+            return write!(f, ":\n{}", printed(&self.faults));
+        }
         match (&self.field, &self.seen) {
             (Some(field), Some(seen)) => write!(f, " ({field}: {seen})")?,
             (Some(field), None) => write!(f, " ({field})")?,

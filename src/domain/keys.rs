@@ -234,6 +234,18 @@ pub const WEBHOOK_INJECT: &str = "inject.kagenti.io";
 pub const WEBHOOK_EXPLAIN: &str = "explain.kagenti.io";
 /// Webhook entry that judges AgentRuntimes.
 pub const WEBHOOK_AGENT_RUNTIME: &str = "agentruntime.kagenti.io";
+/// Webhook entry that completes AgentBuilds (`spec/agent-and-agentbuild.md` 2).
+pub const WEBHOOK_COMPLETE_BUILD: &str = "magentbuild.kb.io";
+/// Webhook entry that judges AgentBuilds.
+pub const WEBHOOK_AGENT_BUILD: &str = "vagentbuild.kb.io";
+/// Webhook entry that judges Agents.
+pub const WEBHOOK_AGENT: &str = "vagent.kb.io";
+/// Path of the webhook that completes AgentBuilds.
+pub const PATH_COMPLETE_BUILD: &str = "/mutate-agent-kagenti-dev-v1alpha1-agentbuild";
+/// Path of the webhook that judges AgentBuilds.
+pub const PATH_AGENT_BUILD: &str = "/validate-agent-kagenti-dev-v1alpha1-agentbuild";
+/// Path of the webhook that judges Agents.
+pub const PATH_AGENT: &str = "/validate-agent-kagenti-dev-v1alpha1-agent";
 /// Path of the injecting webhook (`spec/operator-runtime.md` Part 5).
 pub const PATH_INJECT: &str = "/mutate-workloads-authbridge";
 /// Path of the webhook that judges AgentRuntimes (`spec/agentruntime.md` 6).

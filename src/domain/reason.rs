@@ -81,6 +81,8 @@ reasons! {
     NothingToInject, Skipped, "every sidecar is switched off by a gate or a label";
     ModeWaypoint, Skipped, "mode waypoint adds nothing to the Pod";
     Accepted, Skipped, "the object is in order";
+    Completed, Injected, "the AgentBuild was completed from the template of its environment";
+    AlreadyComplete, Skipped, "the AgentBuild leaves nothing open that a template or a default would fill";
     BeingDeleted, Skipped, "the object is being deleted and is not judged any more";
     SpecUnchanged, Skipped, "nothing that is judged has changed";
     BadReview, Denied, "the admission review could not be read";

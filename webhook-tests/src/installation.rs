@@ -132,11 +132,7 @@ impl Installation {
 /// # Errors
 /// When an object is refused.
 pub async fn apply(objects: &Objects, failure_mode: FailureMode, port: u16) -> Result<()> {
-    let install = Install {
-        failure_mode,
-        namespace: keys::OPERATOR_NAMESPACE.to_owned(),
-        image: "drawbridge.invalid/drawbridge:test".to_owned(),
-    };
+    let install = Install::new(failure_mode, keys::OPERATOR_NAMESPACE, "drawbridge.invalid/drawbridge:test");
     for part in render::parts(&install) {
         for mut object in part.objects {
             if matches!(object["kind"].as_str(), Some("Deployment" | "Service" | "PodDisruptionBudget")) {

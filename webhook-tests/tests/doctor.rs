@@ -87,7 +87,7 @@ async fn finds(cp: &ControlPlane, name: &str, words: &str) -> Result<Visit> {
 async fn deploy(cp: &ControlPlane, failure_mode: FailureMode) -> Result<()> {
     let (namespace, image) = (keys::OPERATOR_NAMESPACE.to_owned(), "drawbridge.invalid/drawbridge:test".to_owned());
     let objects = cp.objects().await?;
-    let install = Install { failure_mode, namespace, image };
+    let install = Install::new(failure_mode, namespace, image);
     let deployments: Api<Deployment> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
     for object in render::parts(&install).into_iter().flat_map(|part| part.objects) {
         if object["kind"] == "Deployment" {

@@ -1,9 +1,13 @@
 //! Reviews of custom resources that never change them: one file per kind, each reading the object as its controller does.
 
+mod agent;
+mod agent_build;
 mod agent_runtime;
 mod known;
 
 #[cfg(test)]
 mod tests;
 
+pub(super) use agent::{explain as explain_agent, review as review_agent};
+pub(super) use agent_build::{explain as explain_agent_build, review as review_agent_build};
 pub(super) use agent_runtime::{explain as explain_agent_runtime, review as review_agent_runtime};

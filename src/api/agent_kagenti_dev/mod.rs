@@ -24,7 +24,7 @@ pub const GROUP: &str = "agent.kagenti.dev";
 /// Every CustomResourceDefinition of ours, in the order in which they are installed.
 #[must_use]
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![AgentRuntime::crd()].into_iter().map(without_nullable).collect()
+    vec![without_nullable(AgentRuntime::crd()), agent_build::crd(), agent::crd()]
 }
 
 /// `Option` becomes `nullable: true` (and a null among an enumeration's values) in the derived schema; the reference has neither.

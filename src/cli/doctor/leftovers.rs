@@ -48,7 +48,7 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
 /// Objects that only mode gate has; bindings ahead of what they bind.
 fn of_gate_only(operator: &str) -> Vec<Leftover> {
     let objects = |failure_mode| {
-        let install = Install { failure_mode, namespace: operator.to_owned(), image: String::new() };
+        let install = Install::new(failure_mode, operator, "");
         render::parts(&install).into_iter().flat_map(|part| part.objects).collect::<Vec<Value>>()
     };
     let fail: BTreeSet<_> = objects(FailureMode::Fail).iter().filter_map(uninstall::path).collect();

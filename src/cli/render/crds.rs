@@ -6,7 +6,11 @@ use super::{Manifest, metadata, object};
 use crate::api::agent_kagenti_dev;
 
 /// Where each definition is written.
-const FILES: [(&str, &str); 1] = [("agentruntimes.agent.kagenti.dev", "crds/agentruntimes.agent.kagenti.dev.yaml")];
+const FILES: [(&str, &str); 3] = [
+    ("agentruntimes.agent.kagenti.dev", "crds/agentruntimes.agent.kagenti.dev.yaml"),
+    ("agentbuilds.agent.kagenti.dev", "crds/agentbuilds.agent.kagenti.dev.yaml"),
+    ("agents.agent.kagenti.dev", "crds/agents.agent.kagenti.dev.yaml"),
+];
 
 /// The definitions, in the order in which they are installed.
 #[must_use]

@@ -4,6 +4,7 @@
 //! [`selectors::Reach`], says which Pods are ours; webhooks and policies are given that value and nothing else.
 //! Never a `caBundle`: the running webhook publishes its own, and a manifest that owned the field would undo it.
 
+pub mod builds;
 pub mod crds;
 pub mod deploy;
 pub mod platform;
@@ -23,6 +24,7 @@ use serde_json::Value;
 use super::io::Io;
 use super::yaml::emit;
 use super::{Exit, Format};
+use crate::build::catalogue::Values;
 use crate::domain::keys;
 
 /// Oldest Kubernetes that the manifests and our bindings are for.
@@ -52,8 +54,17 @@ pub struct Args {
     /// Image of the operator.
     #[arg(long, default_value = concat!("drawbridge:", env!("CARGO_PKG_VERSION")))]
     pub image: String,
+    /// Image of the build steps, by its name in the table of the README, such as a mirror's; may be repeated.
+    #[arg(long = "build-image", value_name = "NAME=IMAGE")]
+    pub build_images: Vec<String>,
+    /// The cluster assigns users and groups itself, as OpenShift does: build steps name none.
+    #[arg(long)]
+    pub openshift: bool,
+    /// Build steps may clone over SSH from hosts that the credentials' known_hosts does not name.
+    #[arg(long)]
+    pub allow_unknown_git_hosts: bool,
     /// Write the tree of manifests into this folder instead of printing one stream; both failure modes are written.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["failure_mode", "output"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["failure_mode", "output", "build_images", "openshift", "allow_unknown_git_hosts"])]
     pub out_dir: Option<PathBuf>,
     /// Output format; `table` lists the objects.
     #[arg(short, long, value_enum, default_value = "yaml")]
@@ -69,6 +80,16 @@ pub struct Install {
     pub namespace: String,
     /// Image of the operator.
     pub image: String,
+    /// What is decided about the steps of builds.
+    pub values: Values,
+}
+
+impl Install {
+    /// An installation with the shipped steps.
+    #[must_use]
+    pub fn new(failure_mode: FailureMode, namespace: impl Into<String>, image: impl Into<String>) -> Self {
+        Self { failure_mode, namespace: namespace.into(), image: image.into(), values: Values::default() }
+    }
 }
 
 /// A file of the tree `manifests/`.
@@ -95,7 +116,9 @@ pub fn parts(install: &Install) -> Vec<Manifest> {
         Manifest { path: "deploy/namespace.yaml", objects: vec![deploy::namespace(install)] },
         Manifest { path: "rbac/webhook.yaml", objects: rbac::objects(install, rbac::Role::Webhook) },
         Manifest { path: rights, objects: rbac::objects(install, rbac::Role::Controllers) },
+        Manifest { path: "rbac/people.yaml", objects: rbac::people() },
         Manifest { path: "deploy/config.yaml", objects: platform::objects(install) },
+        Manifest { path: "deploy/builds.yaml", objects: builds::objects(install) },
         Manifest { path: "deploy/webhook.yaml", objects: deploy::webhook(install) },
         Manifest { path: controllers, objects: deploy::controllers(install) },
         Manifest { path: webhooks, objects: registered },
@@ -108,7 +131,7 @@ pub fn parts(install: &Install) -> Vec<Manifest> {
 pub fn tree(namespace: &str, image: &str) -> Vec<(&'static str, String)> {
     let mut files: Vec<(&'static str, String)> = Vec::new();
     for (failure_mode, whole) in [(FailureMode::Fail, "install.yaml"), (FailureMode::Gate, "install-gate.yaml")] {
-        let install = Install { failure_mode, namespace: namespace.to_owned(), image: image.to_owned() };
+        let install = Install::new(failure_mode, namespace, image);
         let parts = parts(&install);
         let all: Vec<Value> = parts.iter().flat_map(|part| part.objects.clone()).collect();
         files.push((whole, format!("{}{}", header(failure_mode), stream(&all))));
@@ -150,14 +173,15 @@ pub fn stream(objects: &[Value]) -> String {
 /// # Errors
 /// When a file cannot be written, or standard output is closed.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
-    let Args { failure_mode, namespace, image, out_dir, output } = args;
+    let values = values(&args)?;
+    let Args { failure_mode, namespace, image, out_dir, output, .. } = args;
     if let Some(folder) = out_dir {
         for (path, text) in tree(&namespace, &image) {
             write_file(&folder.join(path), &text)?;
         }
         return Ok(Exit::Ok);
     }
-    let install = Install { failure_mode, namespace, image };
+    let install = Install { failure_mode, namespace, image, values };
     let objects: Vec<Value> = parts(&install).into_iter().flat_map(|part| part.objects).collect();
     match output {
         Format::Yaml => write!(io.out, "{}{}", header(failure_mode), stream(&objects))?,
@@ -179,6 +203,20 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         }
     }
     Ok(Exit::Ok)
+}
+
+/// What the arguments say about the steps of builds.
+fn values(args: &Args) -> anyhow::Result<Values> {
+    let mut values = Values::default();
+    values.allow_unknown_git_hosts = args.allow_unknown_git_hosts;
+    values.openshift = args.openshift;
+    for pair in &args.build_images {
+        let Some((name, image)) = pair.split_once('=') else {
+            anyhow::bail!("--build-image {pair}: write it as name=image, such as git=mirror.example/git@sha256:…");
+        };
+        values = values.with_image(name.trim(), image.trim()).with_context(|| format!("--build-image {pair}"))?;
+    }
+    Ok(values)
 }
 
 fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {

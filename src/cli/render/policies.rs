@@ -5,13 +5,14 @@
 //! | `drawbridge-gate` (mutating) | puts scheduling gate `drawbridge/injection` on enrolled Pods | mode `gate` |
 //! | `drawbridge-gate-removal` | refuses an update that takes the gate off | mode `gate` |
 //! | `drawbridge-runtime-config` | refuses a change of the runtime configuration of an existing Pod | always |
+//! | `drawbridge-custom-steps` | refuses steps of a person's own from whoever may not create PipelineRuns | always |
 //!
 //! The gate's expression was tried on a real 1.36 API server. Two things there are not as documented: a list of typed
 //! objects (`[Object.spec.schedulingGates{…}]`) as a patch value ends in a panic of the API server, so plain maps are
 //! used; and `ApplyConfiguration` refuses Pods that set an environment variable twice, so JSON patches are used.
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchResources, NamedRuleWithOperations, ParamKind, ParamRef, ValidatingAdmissionPolicy,
+    MatchCondition, MatchResources, NamedRuleWithOperations, ParamKind, ParamRef, ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation,
     Variable,
 };
@@ -30,6 +31,9 @@ pub const POLICY_GATE_REMOVAL: &str = "drawbridge-gate-removal";
 /// Name of the policy that keeps a Pod's runtime configuration as it was admitted.
 pub const POLICY_RUNTIME_CONFIG: &str = "drawbridge-runtime-config";
 
+/// Name of the policy that asks for the right to run what a custom step runs.
+pub const POLICY_CUSTOM_STEPS: &str = "drawbridge-custom-steps";
+
 /// The policies of the mode, each followed by its binding.
 #[must_use]
 pub fn objects(install: &Install) -> Vec<Value> {
@@ -37,9 +41,10 @@ pub fn objects(install: &Install) -> Vec<Value> {
     if install.failure_mode == FailureMode::Gate {
         objects.push(object(&gate(install)));
         objects.push(object(&gate_binding(install)));
-        objects.extend(refusal(POLICY_GATE_REMOVAL, gate_removal()));
+        objects.extend(refusal(POLICY_GATE_REMOVAL, pods_updated(), gate_removal()));
     }
-    objects.extend(refusal(POLICY_RUNTIME_CONFIG, runtime_config()));
+    objects.extend(refusal(POLICY_RUNTIME_CONFIG, pods_updated(), runtime_config()));
+    objects.extend(refusal(POLICY_CUSTOM_STEPS, agent_builds(), custom_steps(install)));
     objects
 }
 
@@ -101,9 +106,9 @@ fn gate_binding(install: &Install) -> MutatingAdmissionPolicyBinding {
     }
 }
 
-/// A rule on updates of Pods: when it applies, what must hold, and what a person is told otherwise.
+/// A rule: when it applies, what must hold, and what a person is told otherwise.
 struct Refusal {
-    applies: Option<(&'static str, String)>,
+    applies: Vec<MatchCondition>,
     holds: String,
     message: String,
 }
@@ -113,7 +118,7 @@ fn gate_removal() -> Refusal {
         format!("{object}.spec.?schedulingGates.orValue([]).exists(gate, gate.name == '{}')", keys::SCHEDULING_GATE)
     };
     Refusal {
-        applies: Some(("was-gated", gated("oldObject"))),
+        applies: vec![condition("was-gated", &gated("oldObject"))],
         holds: gated("object"),
         message: format!(
             "scheduling gate {} is taken off only by the Drawbridge webhook while it admits the Pod: this Pod was created while no webhook \
@@ -127,7 +132,7 @@ fn runtime_config() -> Refusal {
     let value =
         |object: &str| format!("{object}.metadata.?annotations[?'{}'].orValue('')", keys::ANNOTATION_RUNTIME_CONFIG);
     Refusal {
-        applies: None,
+        applies: Vec::new(),
         holds: format!("{} == {}", value("object"), value("oldObject")),
         message: format!(
             "annotation {} is the configuration the sidecars of this Pod run with, and is fixed when the Pod is created; change the \
@@ -138,17 +143,49 @@ fn runtime_config() -> Refusal {
     }
 }
 
-fn refusal(name: &str, rule: Refusal) -> [Value; 2] {
+/// A step that is not the platform's runs whatever its author likes, with the build's ServiceAccount: whoever brings one must have the right
+/// to create such runs himself. Asked of the API server, because only it knows the rights of the person. It applies to steps of a person's own and
+/// to steps of a namespace that is not the operator's, whose ConfigMaps a tenant may write; when an AgentBuild is made and when its pipeline changes,
+/// so that neither the garbage collector nor a change of labels is asked (`spec/corrections.md`, 6.5).
+fn custom_steps(install: &Install) -> Refusal {
+    let Reach { mut conditions, .. } = selectors::living_objects();
+    let origin = keys::ANNOTATION_PIPELINE_ORIGIN;
+    conditions.push(condition(
+        "has-steps-of-its-own",
+        &format!(
+            "object.spec.?pipeline.?steps.orValue([]).size() > 0 && \
+             (!object.metadata.?annotations[?'{origin}'].orValue('{}').startsWith('{}') || object.spec.?pipeline.?namespace.orValue('') != '{}')",
+            keys::ORIGIN_USER,
+            keys::ORIGIN_TEMPLATE_PREFIX,
+            install.namespace
+        ),
+    ));
+    conditions.push(condition(
+        "pipeline-is-new",
+        "request.operation == 'CREATE' || object.spec.?pipeline != oldObject.spec.?pipeline || object.spec.?mode != oldObject.spec.?mode",
+    ));
+    Refusal {
+        applies: conditions,
+        holds: "authorizer.group('tekton.dev').resource('pipelineruns').namespace(request.namespace).check('create').allowed()"
+            .to_owned(),
+        message: "spec.pipeline.steps: steps of one's own, and steps of another namespace than the operator's, run as any Pod of this \
+                  namespace could, so they are taken only from people who may create pipelineruns.tekton.dev here. What to do: leave \
+                  spec.pipeline out to build with the template of the mode, or ask for that right"
+            .to_owned(),
+    }
+}
+
+fn refusal(name: &str, resources: NamedRuleWithOperations, rule: Refusal) -> [Value; 2] {
     let policy = ValidatingAdmissionPolicy {
         metadata: metadata(name, None),
         spec: Some(ValidatingAdmissionPolicySpec {
             failure_policy: Some("Fail".to_owned()),
             match_constraints: Some(MatchResources {
-                resource_rules: Some(vec![pods("UPDATE")]),
+                resource_rules: Some(vec![resources]),
                 match_policy: Some("Equivalent".to_owned()),
                 ..MatchResources::default()
             }),
-            match_conditions: rule.applies.map(|(name, expression)| vec![condition(name, &expression)]),
+            match_conditions: Some(rule.applies).filter(|conditions| !conditions.is_empty()),
             validations: Some(vec![Validation {
                 expression: rule.holds,
                 message: Some(rule.message),
@@ -168,6 +205,22 @@ fn refusal(name: &str, rule: Refusal) -> [Value; 2] {
         }),
     };
     [object(&policy), object(&binding)]
+}
+
+fn pods_updated() -> NamedRuleWithOperations {
+    pods("UPDATE")
+}
+
+fn agent_builds() -> NamedRuleWithOperations {
+    let texts = |texts: &[&str]| Some(texts.iter().map(|text| (*text).to_owned()).collect());
+    NamedRuleWithOperations {
+        api_groups: texts(&[keys::GROUP_AGENT]),
+        api_versions: texts(&["v1alpha1"]),
+        operations: texts(&["CREATE", "UPDATE"]),
+        resources: texts(&["agentbuilds"]),
+        resource_names: None,
+        scope: Some("Namespaced".to_owned()),
+    }
 }
 
 fn pods(operation: &str) -> NamedRuleWithOperations {

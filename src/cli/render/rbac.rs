@@ -158,6 +158,33 @@ pub fn objects(install: &Install, role: Role) -> Vec<Value> {
     ]
 }
 
+/// Roles for people, to be bound by whoever runs the cluster (`spec/agent-and-agentbuild.md` 15.1).
+#[must_use]
+pub fn people() -> Vec<Value> {
+    const VIEW: &[&str] = &["get", "list", "watch"];
+    const EDIT: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+    const ADMIN: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+    let rule = |resource: &str, verbs: &[&str]| PolicyRule {
+        api_groups: Some(vec![keys::GROUP_AGENT.to_owned()]),
+        resources: Some(vec![resource.to_owned()]),
+        verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
+        ..PolicyRule::default()
+    };
+    let role = |kind: &str, who: &str, verbs: &[&str]| {
+        object(&ClusterRole {
+            metadata: metadata(&format!("{kind}-{who}-role"), None),
+            rules: Some(vec![rule(&format!("{kind}s"), verbs), rule(&format!("{kind}s/status"), &["get"])]),
+            ..ClusterRole::default()
+        })
+    };
+    ["agent", "agentbuild"]
+        .into_iter()
+        .flat_map(|kind| {
+            [("admin", ADMIN), ("editor", EDIT), ("viewer", VIEW)].map(|(who, verbs)| role(kind, who, verbs))
+        })
+        .collect()
+}
+
 fn rules(install: &Install, role: Role, scope: Scope) -> Vec<PolicyRule> {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     rights(install.failure_mode)

@@ -4,7 +4,7 @@ use super::*;
 use crate::cli::yaml::tree;
 
 fn install(failure_mode: FailureMode) -> Install {
-    Install { failure_mode, namespace: keys::OPERATOR_NAMESPACE.to_owned(), image: "drawbridge:test".to_owned() }
+    Install::new(failure_mode, keys::OPERATOR_NAMESPACE, "drawbridge:test")
 }
 
 fn objects(mode: FailureMode) -> Vec<Value> {
@@ -101,8 +101,11 @@ fn only_mode_gate_has_the_gate() {
             .map(|object| object["metadata"]["name"].as_str().unwrap().to_owned())
             .collect()
     };
-    assert_eq!(names(FailureMode::Fail), ["drawbridge-runtime-config"]);
-    assert_eq!(names(FailureMode::Gate), ["drawbridge-gate-removal", "drawbridge-runtime-config"]);
+    assert_eq!(names(FailureMode::Fail), ["drawbridge-runtime-config", "drawbridge-custom-steps"]);
+    assert_eq!(
+        names(FailureMode::Gate),
+        ["drawbridge-gate-removal", "drawbridge-runtime-config", "drawbridge-custom-steps"]
+    );
 }
 
 #[test]
@@ -201,8 +204,7 @@ fn what_is_printed_reads_back_as_the_same_objects() {
 
 #[test]
 fn namespace_and_image_are_used_everywhere() {
-    let install =
-        Install { failure_mode: FailureMode::Gate, namespace: "elsewhere".to_owned(), image: "x/y:z".to_owned() };
+    let install = Install::new(FailureMode::Gate, "elsewhere", "x/y:z");
     let text = stream(&parts(&install).into_iter().flat_map(|part| part.objects).collect::<Vec<_>>());
     assert!(!text.contains(keys::OPERATOR_NAMESPACE), "a name was left behind");
     assert!(!text.contains("image: drawbridge"));
@@ -236,4 +238,61 @@ fn whatever_the_watches_and_controllers_ask_for_is_granted() {
             }
         }
     }
+}
+
+#[test]
+fn builds_and_agents_are_registered_as_their_page_says() {
+    let objects = objects(FailureMode::Fail);
+    let mutating = &one(&objects, "MutatingWebhookConfiguration", "drawbridge")["webhooks"];
+    let validating = &one(&objects, "ValidatingWebhookConfiguration", "drawbridge")["webhooks"];
+    for (hooks, name, path, resource) in [
+        (mutating, "magentbuild.kb.io", "/mutate-agent-kagenti-dev-v1alpha1-agentbuild", "agentbuilds"),
+        (validating, "vagentbuild.kb.io", "/validate-agent-kagenti-dev-v1alpha1-agentbuild", "agentbuilds"),
+        (validating, "vagent.kb.io", "/validate-agent-kagenti-dev-v1alpha1-agent", "agents"),
+    ] {
+        let hook = hooks.as_array().unwrap().iter().find(|hook| hook["name"] == name).unwrap();
+        assert_eq!(hook["clientConfig"]["service"]["path"], path);
+        assert_eq!(
+            hook["rules"],
+            serde_json::json!([{"apiGroups": ["agent.kagenti.dev"], "apiVersions": ["v1alpha1"],
+                "operations": ["CREATE", "UPDATE"], "resources": [resource], "scope": "Namespaced"}])
+        );
+        assert_eq!((&hook["failurePolicy"], &hook["sideEffects"]), (&"Fail".into(), &"None".into()));
+        assert_eq!(hook["timeoutSeconds"], 10);
+        assert_eq!(hook["matchConditions"][0]["expression"], "!has(object.metadata.deletionTimestamp)");
+    }
+}
+
+#[test]
+fn steps_and_templates_are_in_the_operators_namespace_with_the_images_of_the_installation() {
+    let mut install = install(FailureMode::Fail);
+    install.values = install.values.with_image("git", "mirror.example/git@sha256:0").unwrap();
+    let objects = builds::objects(&install);
+    assert!(objects.iter().all(|object| object["metadata"]["namespace"] == "kagenti-system"));
+    let clone = one(&objects, "ConfigMap", "github-clone-step");
+    assert_eq!(clone["metadata"]["labels"]["kagenti.operator.dev/tekton"], "step");
+    assert!(clone["data"]["task-spec.yaml"].as_str().unwrap().contains("mirror.example/git@sha256:0"));
+    for mode in ["dev", "buildpack-dev", "dev-local", "dev-external", "preprod", "prod"] {
+        let template = one(&objects, "ConfigMap", &format!("pipeline-template-{mode}"));
+        assert_eq!(template["metadata"]["labels"]["app.kubernetes.io/component"], "pipeline-template");
+        assert_eq!(template["metadata"]["labels"]["component.kagenti.ai/mode"], mode);
+    }
+}
+
+#[test]
+fn roles_for_people_have_no_wildcard() {
+    let names: Vec<_> =
+        rbac::people().iter().map(|role| role["metadata"]["name"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(
+        names,
+        [
+            "agent-admin-role",
+            "agent-editor-role",
+            "agent-viewer-role",
+            "agentbuild-admin-role",
+            "agentbuild-editor-role",
+            "agentbuild-viewer-role"
+        ]
+    );
+    assert!(!rbac::people().iter().any(|role| role.to_string().contains('*')));
 }

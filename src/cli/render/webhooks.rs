@@ -21,13 +21,20 @@ pub fn objects(install: &Install) -> Vec<Value> {
 }
 
 fn mutating(install: &Install) -> MutatingWebhookConfiguration {
+    MutatingWebhookConfiguration {
+        metadata: metadata(keys::WEBHOOK_CONFIGURATION, None),
+        webhooks: Some(vec![injection(install), completion(install)]),
+    }
+}
+
+fn injection(install: &Install) -> MutatingWebhook {
     let Reach { namespaces, objects, conditions } = selectors::enrolled_pods(&install.namespace);
     let failure_policy = match install.failure_mode {
         FailureMode::Fail => "Fail",
         // The policy's scheduling gate holds what the webhook did not see.
         FailureMode::Gate => "Ignore",
     };
-    let webhook = MutatingWebhook {
+    MutatingWebhook {
         name: keys::WEBHOOK_INJECT.to_owned(),
         admission_review_versions: vec!["v1".to_owned()],
         client_config: client(install, keys::PATH_INJECT),
@@ -40,17 +47,37 @@ fn mutating(install: &Install) -> MutatingWebhookConfiguration {
         rules: Some(vec![rule("", "v1", &["pods"], &["CREATE"])]),
         side_effects: "None".to_owned(),
         timeout_seconds: Some(TIMEOUT_SECONDS),
-    };
-    MutatingWebhookConfiguration {
-        metadata: metadata(keys::WEBHOOK_CONFIGURATION, None),
-        webhooks: Some(vec![webhook]),
+    }
+}
+
+/// Completes AgentBuilds. An AgentBuild that nobody completed would be refused anyway, with less to go by.
+fn completion(install: &Install) -> MutatingWebhook {
+    let Reach { namespaces, objects, conditions } = selectors::living_objects();
+    MutatingWebhook {
+        name: keys::WEBHOOK_COMPLETE_BUILD.to_owned(),
+        admission_review_versions: vec!["v1".to_owned()],
+        client_config: client(install, keys::PATH_COMPLETE_BUILD),
+        failure_policy: Some("Fail".to_owned()),
+        match_conditions: Some(conditions),
+        match_policy: Some("Equivalent".to_owned()),
+        namespace_selector: Some(namespaces),
+        object_selector: Some(objects),
+        reinvocation_policy: Some("IfNeeded".to_owned()),
+        rules: Some(vec![own_kind("agentbuilds")]),
+        side_effects: "None".to_owned(),
+        timeout_seconds: Some(TIMEOUT_SECONDS),
     }
 }
 
 fn validating(install: &Install) -> ValidatingWebhookConfiguration {
     ValidatingWebhookConfiguration {
         metadata: metadata(keys::WEBHOOK_CONFIGURATION, None),
-        webhooks: Some(vec![advice(install), agent_runtimes(install)]),
+        webhooks: Some(vec![
+            advice(install),
+            agent_runtimes(install),
+            strict(install, (keys::WEBHOOK_AGENT_BUILD, keys::PATH_AGENT_BUILD), "agentbuilds"),
+            strict(install, (keys::WEBHOOK_AGENT, keys::PATH_AGENT), "agents"),
+        ]),
     }
 }
 
@@ -70,8 +97,18 @@ fn advice(install: &Install) -> ValidatingWebhook {
 
 /// Judges AgentRuntimes; not their status, and not while they are being deleted.
 fn agent_runtimes(install: &Install) -> ValidatingWebhook {
-    let rules = vec![rule(agent_kagenti_dev::GROUP, "v1alpha1", &["agentruntimes"], &["CREATE", "UPDATE"])];
+    let rules = vec![own_kind("agentruntimes")];
     validator(install, (keys::WEBHOOK_AGENT_RUNTIME, keys::PATH_AGENT_RUNTIME), selectors::living_objects(), rules)
+}
+
+/// Judges a kind of ours whose wrong objects must not be stored; not its status, and not while it is being deleted.
+fn strict(install: &Install, names: (&str, &str), resource: &str) -> ValidatingWebhook {
+    let judges = validator(install, names, selectors::living_objects(), vec![own_kind(resource)]);
+    ValidatingWebhook { failure_policy: Some("Fail".to_owned()), timeout_seconds: Some(TIMEOUT_SECONDS), ..judges }
+}
+
+fn own_kind(resource: &str) -> RuleWithOperations {
+    rule(agent_kagenti_dev::GROUP, "v1alpha1", &[resource], &["CREATE", "UPDATE"])
 }
 
 fn validator(

@@ -101,7 +101,7 @@ pub(in crate::cli) fn path(object: &Value) -> Option<String> {
 fn rendered(options: &Options) -> Vec<(String, Value)> {
     let mut all: Vec<(String, Value)> = Vec::new();
     for failure_mode in [FailureMode::Gate, FailureMode::Fail] {
-        let install = Install { failure_mode, namespace: options.operator_namespace.clone(), image: String::new() };
+        let install = Install::new(failure_mode, &*options.operator_namespace, "");
         for object in render::parts(&install).into_iter().flat_map(|part| part.objects) {
             let Some(path) = path(&object) else { continue };
             if all.iter().all(|(known, _)| *known != path) {
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn every_rendered_object_has_a_path() {
         for failure_mode in [FailureMode::Gate, FailureMode::Fail] {
-            let install = Install { failure_mode, namespace: "own".to_owned(), image: String::new() };
+            let install = Install::new(failure_mode, "own", "");
             for object in render::parts(&install).into_iter().flat_map(|part| part.objects) {
                 assert!(path(&object).is_some(), "kind {} is not in the table", object["kind"]);
             }

@@ -65,6 +65,9 @@ const ROUTES: &[Route] = &[
     Route { path: keys::PATH_INJECT, phase: review::Phase::Mutate },
     Route { path: keys::PATH_EXPLAIN, phase: review::Phase::Validate },
     Route { path: keys::PATH_AGENT_RUNTIME, phase: review::Phase::Validate },
+    Route { path: keys::PATH_COMPLETE_BUILD, phase: review::Phase::Mutate },
+    Route { path: keys::PATH_AGENT_BUILD, phase: review::Phase::Validate },
+    Route { path: keys::PATH_AGENT, phase: review::Phase::Validate },
 ];
 
 /// What the endpoints share.

@@ -40,8 +40,19 @@ impl Pipelines {
         match (change.kind, what) {
             (Kind::ConfigMap, Some(What::ConfigMap(seen))) => self.config_map(&change.key, Some(seen)),
             (Kind::ConfigMap, _) => self.config_map(&change.key, None),
+            (Kind::AgentBuild, what) => self.name(&change.key, what.is_some()),
             _ => false,
         }
+    }
+
+    fn name(&mut self, key: &Key, exists: bool) -> bool {
+        let names = self.names.entry(key.namespace.clone()).or_default();
+        let changed = if exists { names.insert(key.name.to_string()) } else { names.remove(&*key.name) };
+        if names.is_empty() {
+            self.names.remove(&key.namespace);
+        }
+        self.names_dirty |= changed;
+        changed
     }
 
     fn config_map(&mut self, key: &Key, seen: Option<&ConfigMapSeen>) -> bool {
@@ -167,5 +178,22 @@ mod tests {
         let third = pipelines.builds(enforced, Some(&second));
         assert!(third.settings.insecure_git);
         assert!(Arc::ptr_eq(&second.view.steps("team")["a"], &third.view.steps("team")["a"]));
+    }
+
+    #[test]
+    fn agent_builds_are_known_by_name_and_their_changes_make_nothing_new() {
+        use crate::api::observed::wire::Raw;
+        let build = |name: &str| {
+            let object = serde_json::json!({"metadata": {"namespace": "team", "name": name}, "spec": {}});
+            serde_json::from_value::<Raw>(object).unwrap().into_change(Kind::AgentBuild)
+        };
+        let mut pipelines = Pipelines::default();
+        assert!(pipelines.apply(&build("a")) && pipelines.apply(&build("b")));
+        assert!(!pipelines.apply(&build("a")), "its spec is not kept");
+        let first = pipelines.builds(settings(), None);
+        assert_eq!(first.names("team").unwrap().len(), 2);
+        assert!(pipelines.apply(&Change { kind: Kind::AgentBuild, ..gone("team", "b") }));
+        let second = pipelines.builds(settings(), Some(&first));
+        assert_eq!(second.names("team").unwrap().iter().collect::<Vec<_>>(), ["a"]);
     }
 }

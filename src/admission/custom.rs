@@ -1,0 +1,85 @@
+//! What the reviews of builds and agents have in common: reading the object, and words for what was found.
+
+use serde_json::Value;
+
+use super::verdict::{Denial, Verdict, Warning};
+use crate::api::json::{self, Unwanted};
+use crate::api::review::{Operation, Raw, Request};
+use crate::build::fault::{Fault, Findings};
+use crate::domain::reason::Reason;
+
+/// What no review of these kinds reads.
+const UNREAD: &Unwanted =
+    &Unwanted { members: &["status"], within: &[("metadata", &Unwanted { members: &["managedFields"], within: &[] })] };
+
+/// The objects of a request.
+#[derive(Debug)]
+pub(super) struct Objects {
+    /// As it would be stored.
+    pub(super) object: Value,
+    /// As it is stored; `None` when it is created.
+    pub(super) old: Option<Value>,
+}
+
+impl Objects {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// A refusal, when one is missing or is no JSON object: then nothing can be said about the request.
+    pub(super) fn of(request: &Request<'_>) -> Result<Self, Box<Verdict>> {
+        let read = |raw: Option<&Raw<'_>>| json::tree(raw?.get(), UNREAD).ok().filter(Value::is_object);
+        let undecodable = || {
+            let kind = &request.kind.kind;
+            let sentence = format!("the review carries no {kind}");
+            Box::new(Verdict::denied(Denial::new(
+                Reason::Undecodable,
+                400,
+                sentence,
+                "send the object as `kubectl apply` would",
+            )))
+        };
+        let object = read(request.object.as_ref()).ok_or_else(undecodable)?;
+        let old = match request.operation {
+            Operation::Update => Some(read(request.old_object.as_ref()).ok_or_else(undecodable)?),
+            _ => None,
+        };
+        Ok(Self { object, old })
+    }
+
+    /// Whether the object is on its way out: nothing may stand in its way then.
+    pub(super) fn is_deleting(&self) -> bool {
+        self.object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
+    }
+
+    /// Whether an update leaves alone what is judged.
+    pub(super) fn keeps_spec(&self) -> bool {
+        self.old.as_ref().is_some_and(|old| old.get("spec") == self.object.get("spec"))
+    }
+
+    /// `Kind name`, or the kind while there is no name.
+    pub(super) fn title(&self, request: &Request<'_>) -> String {
+        let own = self.object.pointer("/metadata/name").and_then(Value::as_str);
+        let name = request.name.as_deref().filter(|name| !name.is_empty()).or(own).unwrap_or("");
+        format!("{} {name}", request.kind.kind).trim_end().to_owned()
+    }
+}
+
+/// The answer to what was found: everything that is wrong in one refusal, everything else as warnings.
+pub(super) fn judged(title: &str, findings: Findings) -> Verdict {
+    let warnings = findings.notes.iter().map(|note| Warning::new(note.reason, format!("{}: {}", note.path, note.text)));
+    let warnings = warnings.collect();
+    let verdict = match refusal(title, findings.faults) {
+        Some(denial) => Verdict::denied(denial),
+        None => Verdict::skipped(Reason::Accepted),
+    };
+    Verdict { warnings, ..verdict }
+}
+
+fn refusal(title: &str, faults: Vec<Fault>) -> Option<Denial> {
+    let first = faults.first()?;
+    let mut denial = Denial::new(first.reason, 403, format!("{title} is not accepted"), first.remedy.clone());
+    denial.field = Some(first.path.clone());
+    denial.seen.clone_from(&first.seen);
+    denial.faults = faults;
+    Some(denial)
+}

@@ -1,0 +1,36 @@
+//! The review of an Agent (`spec/agent-and-agentbuild.md` 6.7): every fault in one answer.
+//!
+//! Promises: nothing that is being deleted and no update that leaves the spec alone is refused; an AgentBuild that does
+//! not exist yet is a warning, since it may come later.
+
+use crate::admission::custom::{Objects, judged};
+use crate::admission::explanation::Explanation;
+use crate::admission::verdict::Verdict;
+use crate::api::review::Request;
+use crate::build::agent::{AgentChange, validate};
+use crate::config::snapshot::Snapshot;
+use crate::domain::reason::Reason;
+
+/// The decision.
+pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
+    let objects = match Objects::of(request) {
+        Ok(objects) => objects,
+        Err(verdict) => return *verdict,
+    };
+    if objects.is_deleting() {
+        return Verdict::skipped(Reason::BeingDeleted);
+    }
+    if objects.keeps_spec() {
+        return Verdict::skipped(Reason::SpecUnchanged);
+    }
+    let builds = &snapshot.builds;
+    let names = builds.names(request.namespace());
+    let change = AgentChange { object: &objects.object, old: objects.old.as_ref(), builds: names };
+    judged(&objects.title(request), validate(&change, &builds.settings))
+}
+
+/// The tree behind the decision: what relaxes the lock-down and what deserves attention stands in its warnings.
+pub(in crate::admission) fn explain(request: &Request<'_>, _: &Snapshot, verdict: &Verdict) -> Explanation {
+    let subject = Objects::of(request).map_or_else(|_| "Agent".to_owned(), |objects| objects.title(request));
+    Explanation::of(&subject, verdict)
+}

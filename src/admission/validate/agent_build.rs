@@ -1,0 +1,43 @@
+//! The review of an AgentBuild (`spec/agent-and-agentbuild.md` 6.5, corrections): every fault in one answer.
+//!
+//! Promises: nothing that is being deleted and no update that leaves the spec alone is refused, so no finalizer is held
+//! up and an upgrade of templates refuses nobody; nothing is looked up.
+
+use crate::admission::custom::{Objects, judged};
+use crate::admission::explanation::{Explanation, FieldLine};
+use crate::admission::verdict::Verdict;
+use crate::api::review::Request;
+use crate::build::agent_build::{Change, Origin, validate};
+use crate::config::snapshot::Snapshot;
+use crate::domain::reason::Reason;
+
+/// The decision.
+pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
+    let objects = match Objects::of(request) {
+        Ok(objects) => objects,
+        Err(verdict) => return *verdict,
+    };
+    if objects.is_deleting() {
+        return Verdict::skipped(Reason::BeingDeleted);
+    }
+    if objects.keeps_spec() {
+        return Verdict::skipped(Reason::SpecUnchanged);
+    }
+    let builds = &snapshot.builds;
+    let change = Change { namespace: request.namespace(), object: &objects.object, old: objects.old.as_ref() };
+    let findings = validate(&change, &builds.view, &builds.settings);
+    judged(&objects.title(request), findings)
+}
+
+/// The tree behind the decision: whose the steps are.
+pub(in crate::admission) fn explain(request: &Request<'_>, _: &Snapshot, verdict: &Verdict) -> Explanation {
+    let Ok(objects) = Objects::of(request) else { return Explanation::of("AgentBuild", verdict) };
+    let mut tree = Explanation::of(&objects.title(request), verdict);
+    tree.fields.push(FieldLine {
+        name: "origin".to_owned(),
+        value: Origin::of(&objects.object).value(),
+        layer: "webhook".to_owned(),
+        shadowed: Vec::new(),
+    });
+    tree
+}

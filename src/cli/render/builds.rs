@@ -1,0 +1,20 @@
+//! The steps and templates of builds, as ConfigMaps of the operator's namespace (`spec/agent-and-agentbuild.md` 12, 13).
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::Value;
+
+use super::{Install, metadata, object};
+use crate::build::catalogue;
+
+/// Every ConfigMap of the catalogue, with the images and settings of the installation.
+#[must_use]
+pub fn objects(install: &Install) -> Vec<Value> {
+    catalogue::config_maps(&install.namespace, &install.values)
+        .into_iter()
+        .map(|text| {
+            let mut metadata = metadata(&text.name, Some(&text.namespace));
+            metadata.labels.get_or_insert_default().extend(text.labels);
+            object(&ConfigMap { metadata, data: Some(text.data), ..ConfigMap::default() })
+        })
+        .collect()
+}

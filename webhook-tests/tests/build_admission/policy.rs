@@ -1,0 +1,131 @@
+//! B34 (corrections 6.5): steps of one's own are taken from people who could run them themselves. The API server's policy
+//! asks for the requester's rights; tried with people who have and who lack them, the garbage collector, and labels.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+use webhook_tests::objects::PATIENCE;
+use webhook_tests::{Objects, TestNamespace, wait_gone};
+
+use super::{builds, control_plane, minimal, origin, own, own_template, resource, team, with};
+
+/// Somebody who may write AgentBuilds of the namespace, and perhaps create PipelineRuns.
+async fn person(ns: &TestNamespace, name: &str, may_run: bool) -> Result<Objects> {
+    let user = format!("{name}-{}", ns.name());
+    let mut rules = vec![json!({"apiGroups": ["agent.kagenti.dev"], "resources": ["agentbuilds"],
+        "verbs": ["get", "create", "update", "patch", "delete"]})];
+    if may_run {
+        rules.push(json!({"apiGroups": ["tekton.dev"], "resources": ["pipelineruns"], "verbs": ["create"]}));
+    }
+    let rbac = "rbac.authorization.k8s.io/v1";
+    ns.accepts(&json!({"apiVersion": rbac, "kind": "Role", "metadata": {"name": user}, "rules": rules})).await?;
+    ns.accepts(&json!({"apiVersion": rbac, "kind": "RoleBinding", "metadata": {"name": user},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]}))
+        .await?;
+    let objects = Objects::new(control_plane().await?.user(&user, &[])?.client().await?, ns.name());
+    // The API server hears of a Role a moment after it was stored.
+    let begun = Instant::now();
+    loop {
+        match objects.create(&minimal("probe"), true).await?.result {
+            Ok(_) if !may_run || objects.create(&custom("probe"), true).await?.result.is_ok() => return Ok(objects),
+            answer if begun.elapsed() > PATIENCE => bail!("{user} may not work: {answer:?}"),
+            _ => tokio::time::sleep(Duration::from_millis(25)).await,
+        }
+    }
+}
+
+fn custom(name: &str) -> Value {
+    with(name, json!({"pipeline": {"steps": [{"name": "clone", "configMap": "github-clone-step"}]}}))
+}
+
+fn as_person(objects: &Objects) -> Api<DynamicObject> {
+    Api::namespaced_with(objects.client(), objects.namespace(), &resource("AgentBuild"))
+}
+
+async fn patched(objects: &Objects, name: &str, patch: Value) -> kube::Result<DynamicObject> {
+    as_person(objects).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
+}
+
+fn refused_by_policy(answer: kube::Result<DynamicObject>) -> Result<()> {
+    match answer {
+        Err(kube::Error::Api(status)) if status.message.contains("drawbridge-custom-steps") => {
+            ensure!(status.code == 403 && status.message.contains("What to do: "), "{status:?}");
+            Ok(())
+        }
+        other => bail!("the policy was to refuse this: {other:?}"),
+    }
+}
+
+async fn refused(objects: &Objects, object: &Value) -> Result<()> {
+    let status = objects.create(object, true).await?.result.err().context("accepted")?;
+    ensure!(status.message.contains("drawbridge-custom-steps"), "{}", status.message);
+    Ok(())
+}
+
+#[tokio::test]
+async fn case_b34_template_steps_are_for_everybody_and_own_steps_for_who_could_run_them() -> Result<()> {
+    let ns = team().await?;
+    let (lacks, has) = (person(&ns, "lacks", false).await?, person(&ns, "has", true).await?);
+    lacks.accepts(&minimal("template")).await?;
+    refused(&lacks, &custom("own")).await?;
+    let stored = has.accepts(&custom("own")).await?;
+    assert_eq!(origin(&stored), "user");
+    let mut claims = custom("claims");
+    claims["metadata"]["annotations"] = json!({"agent.kagenti.dev/pipeline-origin": "template/dev"});
+    refused(&lacks, &claims).await?;
+
+    let edit = json!({"spec": {"pipeline": {"steps": [{"name": "other", "configMap": "github-clone-step"}]}}});
+    refused_by_policy(patched(&lacks, "template", edit.clone()).await)?;
+    refused_by_policy(patched(&lacks, "own", edit.clone()).await)?;
+    let parameters = json!({"spec": {"pipeline": {"parameters": [{"name": "a", "value": "b"}]}}});
+    refused_by_policy(patched(&lacks, "own", parameters).await)?;
+    refused_by_policy(patched(&lacks, "own", json!({"spec": {"mode": "custom"}})).await)?;
+    patched(&has, "own", edit).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn labels_revisions_and_deletion_need_no_more_right_than_before() -> Result<()> {
+    let ns = team().await?;
+    let lacks = person(&ns, "lacks", false).await?;
+    ns.accepts(&custom("own")).await?;
+    patched(&lacks, "own", json!({"metadata": {"labels": {"team": "a"}}})).await?;
+    patched(&lacks, "own", json!({"spec": {"source": {"sourceRevision": "v2"}}})).await?;
+    as_person(&lacks).delete("own", &DeleteParams::default()).await?;
+    wait_gone(&builds(&ns), "own").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_garbage_collector_ends_a_foreground_deletion() -> Result<()> {
+    let ns = team().await?;
+    let stored = ns.accepts(&custom("own")).await?;
+    ns.accepts(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "dependent", "ownerReferences": [
+        {"apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "AgentBuild", "name": "own", "uid": stored.metadata.uid,
+            "blockOwnerDeletion": true}]}}))
+        .await?;
+    builds(&ns).delete("own", &DeleteParams::foreground()).await?;
+    wait_gone(&builds(&ns), "own").await?;
+    wait_gone(&ns.api::<ConfigMap>(), "dependent").await?;
+    Ok(())
+}
+
+/// A template and steps that a tenant may write are the tenant's own steps, whatever the origin says.
+#[tokio::test]
+async fn a_template_of_ones_own_namespace_is_no_way_round() -> Result<()> {
+    let ns = team().await?;
+    own_template(&ns).await?;
+    let (lacks, has) = (person(&ns, "lacks", false).await?, person(&ns, "has", true).await?);
+    refused(&lacks, &own(&ns, "weather", json!({}))).await?;
+    lacks.accepts(&minimal("weather")).await?;
+    refused_by_policy(patched(&lacks, "weather", json!({"spec": {"pipeline": {"namespace": ns.name()}}})).await)?;
+    let stored = has.accepts(&own(&ns, "mine", json!({}))).await?;
+    assert_eq!(origin(&stored), "template/dev");
+    patched(&lacks, "mine", json!({"metadata": {"annotations": {"team": "a"}}})).await?;
+    Ok(())
+}
