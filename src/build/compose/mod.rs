@@ -5,6 +5,7 @@
 //! review asks only for [`examine`], which builds no JSON.
 
 mod envelope;
+mod kinds;
 mod references;
 mod task;
 mod workspaces;
@@ -98,6 +99,7 @@ fn examined<'r>(request: &'r BuildRequest, around: Surroundings<'r>) -> (Examine
     let mut findings = check::request(request, &layers, around.settings);
     let tasks = task::tasks(&layers, request, around, &mut findings);
     references::check(request, &tasks, &mut findings);
+    kinds::check(&layers, &tasks, &mut findings);
     let controls = super::params::control::controls(&layers);
     account(&controls, request, around, &mut findings);
     unused(request, &tasks, &mut findings);

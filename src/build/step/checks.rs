@@ -211,12 +211,19 @@ fn steps(task_spec: &Value, template: Option<&Value>, trusted: bool, faults: &mu
             faults.add(&format!("{at}.image"), "is required", "name the image");
         }
         script_or_command(step, &at, faults);
+        if !text(step, "script").is_empty() && !has_command(step) && template.is_some_and(has_command) {
+            let sentence = "stands together with command of the stepTemplate";
+            faults.add(&format!("{at}.script"), sentence, "keep one of the two");
+        }
     }
 }
 
+fn has_command(container: &Value) -> bool {
+    container.get("command").and_then(Value::as_array).is_some_and(|command| !command.is_empty())
+}
+
 fn script_or_command(container: &Value, at: &str, faults: &mut Faults) {
-    let has_command = container.get("command").and_then(Value::as_array).is_some_and(|command| !command.is_empty());
-    if !text(container, "script").is_empty() && has_command {
+    if !text(container, "script").is_empty() && has_command(container) {
         faults.add(&format!("{at}.script"), "stands together with command", "keep one of the two");
     }
 }

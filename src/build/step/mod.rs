@@ -7,8 +7,10 @@
 //! default that is a number or boolean becomes its JSON text, as Tekton would read it.
 
 mod checks;
+mod features;
 mod mounts;
 mod spelling;
+mod types;
 mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -159,6 +161,8 @@ pub fn parse(config_map: &str, text: &str, trusted: bool) -> Result<Step, Vec<Fa
     }
     let notes = spelling::check(text, config_map, &mut faults);
     checks::check(&task_spec, trusted, &mut faults);
+    types::check(&task_spec, &mut faults);
+    features::check(&task_spec, &mut faults);
     let params = params(&mut task_spec, &mut faults);
     let results = results(&task_spec, &mut faults);
     let workspaces = workspaces(&task_spec, &mut faults);

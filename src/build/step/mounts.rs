@@ -40,13 +40,17 @@ pub(super) fn check(task_spec: &Value, workspaces: &[DeclaredWorkspace], trusted
         }
     }
     let volumes = volumes(task_spec, trusted, faults);
-    let mut taken: BTreeSet<String> = items(task_spec, "workspaces", "", faults)
-        .iter()
-        .map(|workspace| match text(workspace, "mountPath") {
+    let mut taken = BTreeSet::new();
+    for (index, workspace) in items(task_spec, "workspaces", "", faults).iter().enumerate() {
+        let path = match text(workspace, "mountPath") {
             "" => format!("{WORKSPACES}{}", text(workspace, "name")),
             path => clean(path),
-        })
-        .collect();
+        };
+        if !taken.insert(path.clone()) {
+            let at = format!("workspaces[{index}].mountPath");
+            faults.seeing(&at, "is where another workspace is mounted", "mount it elsewhere", &path);
+        }
+    }
     taken.insert(format!("{WORKSPACES}{}", keys::WORKSPACE_SOURCE));
     let place = Place { volumes, taken };
     let shared = task_spec
@@ -97,6 +101,9 @@ impl Place {
             let (name, path) = (text(mount, "name"), clean(text(mount, "mountPath")));
             if text(mount, "mountPath").is_empty() {
                 faults.add(&format!("{at}.mountPath"), "is required", "say where the volume is mounted");
+            }
+            if name.starts_with("tekton-internal-") {
+                faults.seeing(&format!("{at}.name"), "begins as Tekton's own volumes do", "name another volume", name);
             }
             let mut clash = |sentence: &str, remedy: &str| {
                 faults.seeing(&format!("{at}.mountPath"), sentence, remedy, &path);

@@ -82,6 +82,49 @@ fn what_is_refused_and_how_it_is_named() {
             "volumes[0].secret.defaultMode",
         ),
         ("steps: [{image: i}]\nsidecars: [{name: s}]", "sidecars[0].image is required"),
+        // What real Tekton refused of what passed the checks above.
+        ("steps: [{image: i, env: {A: b}}]", "steps[0].env has a wrong type"),
+        ("steps: [{image: i, args: x}]", "steps[0].args has a wrong type"),
+        ("steps: [{image: i, workingDir: [x]}]", "steps[0].workingDir has a wrong type"),
+        ("steps: [{image: i, script: 5}]", "steps[0].script must be a string"),
+        ("steps: [{image: i, securityContext: {runAsUser: '1'}}]", "steps[0].securityContext has a wrong type"),
+        ("steps: [{image: i, timeout: soon}]", "steps[0].timeout is not a length of time"),
+        ("steps: [{image: i, timeout: -1s}]", "steps[0].timeout is not a length of time"),
+        ("steps: [{image: i, computeResources: {limits: {cpu: much}}}]", "limits.cpu is not a quantity"),
+        ("volumes: [{name: v, emptyDir: {sizeLimit: much}}]\nsteps: [{image: i}]", "sizeLimit is not a quantity"),
+        ("volumes: [{name: v, emptyDir: x}]\nsteps: [{image: i}]", "volumes[0] is not a volume"),
+        ("steps: [{image: i, onError: ignore}]", "steps[0].onError is neither"),
+        ("steps: [{image: i, stdoutConfig: {path: x}}]", "steps[0].stdoutConfig needs a feature"),
+        ("steps: [{image: i, params: [{name: x, value: y}]}]", "steps[0].params are for step actions"),
+        ("steps: [{image: i, workspaces: [{name: gone}]}]", "steps[0].workspaces names a workspace"),
+        ("steps: [{image: i, when: [{input: a, operator: eq, values: [b]}]}]", "when[0].operator is neither"),
+        ("steps: [{image: i, when: [{input: a, operator: in, values: []}]}]", "when[0].values is empty"),
+        ("steps: [{image: i, results: [{name: a b}]}]", "steps[0].results[0].name is not a result's name"),
+        ("steps: [{image: i, script: 'x $(steps.a.results.b)'}]", "reads a step's result where none may stand"),
+        ("steps: [{image: i, script: 'x $(steps.a.outputs.b)'}]", "uses artifacts"),
+        ("steps: [{image: i, script: 'x $(context.taskRun.x)'}]", "Tekton's context does not have"),
+        ("steps: [{image: i, script: 'x $(tasks.a.results.b)'}]", "which only parameters may"),
+        ("steps: [{image: i, script: 'x $(tasks.a.status)'}]", "which only parameters may"),
+        ("steps: [{image: i, script: 'x $(params.a.b.c.d)'}]", "names no parameter"),
+        ("steps: [{image: i, script: '#!win'}]", "is for Windows"),
+        ("stepTemplate: {command: [x]}\nsteps: [{image: i, script: y}]", "command of the stepTemplate"),
+        ("stepTemplate: {env: [{name: A}, {name: A}]}\nsteps: [{image: i}]", "stepTemplate.env[1].name is there twice"),
+        ("params: [{name: a, enum: [x]}]\nsteps: [{image: i}]", "params[0].enum needs a feature"),
+        ("params: [{name: a, default: {k: v}}]\nsteps: [{image: i}]", "params[0].properties is required"),
+        (
+            "params: [{name: a, properties: {k: {type: array}}}]\nsteps: [{image: i}]",
+            "properties.k.type must be string",
+        ),
+        (
+            "params: [{name: a, properties: {k: {}}}]\nsteps: [{image: i, script: 'x $(params.a.j)'}]",
+            "names no member of parameter a",
+        ),
+        ("results: [{name: a, type: object}]\nsteps: [{image: i}]", "results[0].properties is required"),
+        ("results: [{name: a, value: x}]\nsteps: [{image: i}]", "results[0].value is not the result of a step"),
+        (
+            "workspaces: [{name: source}, {name: artifacts, mountPath: /workspace/source}]\nsteps: [{image: i}]",
+            "workspaces[1].mountPath is where another workspace is mounted",
+        ),
     ] {
         let told = faults(text);
         assert!(told.contains(path) && told.contains("ConfigMap ns/x: "), "{text:.120} gave {told:?}, not {path}");
@@ -106,6 +149,10 @@ fn what_is_accepted() {
         "volumes: [{name: v, emptyDir: {}}]\nsteps: [{image: i, volumeMounts: [{name: v, mountPath: /tekton/home/x}]}]",
         "volumes: [{name: v, secret: {secretName: $(params.registry-secret)}}]\nparams: [{name: registry-secret, default: x}]\nsteps: [{image: i, volumeMounts: [{name: v, mountPath: /v}]}]",
         "workspaces: []\nsteps: [{image: i}]",
+        "steps: [{image: i, timeout: 90s, onError: continue, computeResources: {limits: {cpu: 1, memory: 1Gi}}}]",
+        "results: [{name: r, value: $(steps.a.results.b)}]\nsteps: [{name: a, image: i, results: [{name: b}]}]",
+        "params: [{name: a, properties: {k: {}}}]\nsteps: [{image: i, env: [{name: A, value: $(params.a.k)}, {name: A, value: b}]}]",
+        "workspaces: [{name: source}]\nsteps: [{image: i, workspaces: [{name: source, mountPath: /w}]}]",
     ] {
         assert_eq!(faults(text), "", "{text}");
     }

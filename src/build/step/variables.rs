@@ -59,6 +59,10 @@ impl Look<'_> {
         for one in reference::in_text(text) {
             match one.target {
                 Target::Param { name, part } => self.param((name, part), (text, one.text), path, faults),
+                Target::Result { .. } => {
+                    let sentence = "reads the result of another task, which only parameters may";
+                    faults.seeing(path, sentence, "declare a parameter, and fill it in the build's steps", one.text);
+                }
                 // `$(…)` in a script is the shell's; only what begins with a word of Tekton's is a reference.
                 _ => self.named(one.text, path, faults),
             }
@@ -91,6 +95,13 @@ impl Look<'_> {
 
     fn named(&self, seen: &str, path: &str, faults: &mut Faults) {
         let inner = seen.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')')).unwrap_or_default();
+        if inner.strip_prefix("params").is_some_and(|rest| rest.starts_with(['.', '['])) {
+            faults.seeing(path, "names no parameter", "write $(params.NAME), or $(params['NAME']) with dots", seen);
+        }
+        if inner.starts_with("tasks.") {
+            let sentence = "reads another task, which only parameters may";
+            faults.seeing(path, sentence, "declare a parameter, and fill it in the build's steps", seen);
+        }
         let name = |rest: &'_ str, ends: &[&str]| -> Option<String> {
             let (name, end) = match rest.strip_prefix("['").or_else(|| rest.strip_prefix("[\"")) {
                 Some(quoted) => {

@@ -48,6 +48,53 @@ fn results_must_be_declared_earlier_and_of_a_fitting_type() {
 }
 
 /// 10.3: what reads a step that may be skipped is skipped itself.
+/// Tekton pools parameters by name; its webhook ends without an answer when an object meets a string.
+#[test]
+fn a_parameter_has_one_type_in_all_tasks() {
+    let object = "params: [{name: opts, properties: {k: {type: string}}}]";
+    let other = "params: [{name: opts, properties: {j: {type: string}}}]";
+    let list = "params: [{name: opts, type: array}]\nstepTemplate: {}";
+    let text = |members: &str| format!("{members}\nsteps: [{{image: i, script: 'x $(params.opts)'}}]");
+    let all = steps(&[
+        ("object", &task_spec(object)),
+        ("other", &task_spec(other)),
+        ("list", &task_spec(list)),
+        ("text", &text("params: [{name: opts, default: x}]")),
+        ("silent", &task_spec("params: [{name: opts, default: x}]")),
+        ("image", &task_spec("params: [{name: image, properties: {k: {type: string}}}]")),
+    ]);
+    let build = |first: &str, second: &str| {
+        let mut steps = vec![entry("one", first), entry("two", second)];
+        for step in &mut steps {
+            let value = match step.config_map.as_str() {
+                "object" => "{\"k\":\"v\"}",
+                "other" => "{\"j\":\"v\"}",
+                _ => "x",
+            };
+            step.parameters = parameters(&[("opts", value)]);
+        }
+        composed(&request(steps), &all)
+    };
+    for (first, second) in
+        [("object", "text"), ("silent", "object"), ("object", "other"), ("list", "object"), ("list", "text")]
+    {
+        let told = build(first, second).unwrap_err().content;
+        assert!(told[0].sentence.contains("Tekton takes one type for a name"), "{first} {second}: {told:?}");
+    }
+    for (first, second) in [("object", "object"), ("text", "list"), ("list", "silent")] {
+        build(first, second).unwrap_or_else(|findings| panic!("{first} {second}: {findings:#?}"));
+    }
+    let mut one = request(vec![entry("one", "image")]);
+    one.steps[0].parameters = parameters(&[("image", "{\"k\":\"v\"}")]);
+    assert!(composed(&one, &all).unwrap_err().content[0].sentence.contains("the run has it with type string"));
+    // The user's own value for an object reaches its task, and no string of that name the run.
+    let mut own = request(vec![entry("one", "object")]);
+    own.parameters = parameters(&[("opts", "{\"k\":\"v\"}")]);
+    let run = composed(&own, &all).unwrap().run;
+    assert!(!run["spec"]["params"].to_string().contains("opts"), "{run}");
+    assert_eq!(run["spec"]["pipelineSpec"]["tasks"][0]["params"], json!([{"name": "opts", "value": {"k": "v"}}]));
+}
+
 #[test]
 fn unguarded_results_of_conditional_steps() {
     let first = task_spec("results: [{name: r}]");
