@@ -7,3 +7,6 @@
 
 mod acceptance;
 mod builds;
+mod dice;
+mod generator;
+mod specs;
