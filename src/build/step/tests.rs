@@ -107,6 +107,7 @@ fn what_is_refused_and_how_it_is_named() {
         ("steps: [{image: i, script: 'x $(tasks.a.status)'}]", "which only parameters may"),
         ("steps: [{image: i, script: 'x $(params.a.b.c.d)'}]", "names no parameter"),
         ("steps: [{image: i, script: '#!win'}]", "is for Windows"),
+        ("results: [{name: a.b}]\nsteps: [{image: i, script: 'x $(results.a.b.path)'}]", "a result with a dot"),
         ("stepTemplate: {command: [x]}\nsteps: [{image: i, script: y}]", "command of the stepTemplate"),
         ("stepTemplate: {env: [{name: A}, {name: A}]}\nsteps: [{image: i}]", "stepTemplate.env[1].name is there twice"),
         ("params: [{name: a, enum: [x]}]\nsteps: [{image: i}]", "params[0].enum needs a feature"),

@@ -98,6 +98,10 @@ impl Look<'_> {
         if inner.strip_prefix("params").is_some_and(|rest| rest.starts_with(['.', '['])) {
             faults.seeing(path, "names no parameter", "write $(params.NAME), or $(params['NAME']) with dots", seen);
         }
+        if inner.strip_prefix("results.").is_some_and(|rest| rest.split('.').count() > 2) {
+            let sentence = "names a result with a dot as if it had parts, which Tekton refuses";
+            faults.seeing(path, sentence, "write $(results['NAME'].path)", seen);
+        }
         if inner.starts_with("tasks.") {
             let sentence = "reads another task, which only parameters may";
             faults.seeing(path, sentence, "declare a parameter, and fill it in the build's steps", seen);
