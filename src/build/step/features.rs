@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{Faults, REMEDY, items, text};
+use crate::api::yaml::kind;
 use crate::build::reference::{self, Part, Target};
 use crate::build::syntax;
-use crate::config::yaml::kind;
 
 /// Where a step may read the result of an earlier one.
 const RESULT_PLACES: [&str; 3] = [".env[", ".command[", ".args["];

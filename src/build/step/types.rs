@@ -5,9 +5,9 @@ use k8s_openapi::api::core::v1::{Container, Volume};
 use serde_json::{Value, json};
 
 use super::{Faults, REMEDY};
+use crate::api::yaml::kind;
 use crate::build::syntax;
-use crate::config::schema::quantity;
-use crate::config::yaml::kind;
+use crate::domain::quantity::quantity;
 
 /// Members that are Kubernetes' own: a step has some of them, a sidecar all.
 const OF_KUBERNETES: &[&str] = &[
