@@ -1,8 +1,10 @@
 //! Whatever webhook and composition accept, real Tekton accepts.
 
 use drawbridge::build::agent_build::MODES;
+use drawbridge::build::templates::ConfigMapText;
+use drawbridge::domain::keys;
 use futures::StreamExt as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 use webhook_tests::{ControlPlane, Tekton};
 
 use crate::builds::{Platform, build};
@@ -82,4 +84,55 @@ fn composed(platform: &Platform, object: &Value) -> Option<Asked> {
     }
     let composition = platform.composed(&stored).ok()?;
     Some((format!("{}: {}", stored["metadata"]["name"], stored["spec"]["pipeline"]), composition.run))
+}
+
+/// Case C19: every shipped template, with and without credentials and build arguments.
+#[tokio::test]
+async fn case_c19_every_template_with_and_without_everything() {
+    Tekton::shared().await.unwrap();
+    let ns = ControlPlane::shared().await.unwrap().namespace("templates").await.unwrap();
+    let platform = Platform::shipped();
+    for mode in MODES {
+        for (credentials, arguments) in [(false, false), (false, true), (true, false), (true, true)] {
+            let mut object = build(ns.name(), "weather", mode);
+            if credentials {
+                object["spec"]["source"]["sourceCredentials"] = json!({ "name": "git-token" });
+                object["spec"]["buildOutput"]["imageRepoCredentials"] = json!({ "name": "ghcr-secret" });
+            }
+            if arguments {
+                object["spec"]["buildArgs"] =
+                    json!([{ "name": "PY", "value": "3.13" }, { "name": "X", "value": "a b" }]);
+            }
+            let answer = ns.create(&platform.accepted(&object).run, true).await.unwrap();
+            let told = answer.result.err().map(|status| status.message);
+            assert_eq!(told, None, "{mode}, credentials {credentials}, arguments {arguments}");
+        }
+    }
+}
+
+/// Case C20, where composition cannot know: a member that no version of Tekton has is kept, and Tekton's own words say
+/// so before a run is claimed. What v1beta1 had (`resources`) is named by us already.
+#[tokio::test]
+async fn case_c20_tekton_names_what_composition_cannot_know() {
+    Tekton::shared().await.unwrap();
+    let ns = ControlPlane::shared().await.unwrap().namespace("unknown").await.unwrap();
+    let mut platform = Platform::shipped();
+    let mut step = |text: &str| {
+        platform.view.insert(&ConfigMapText {
+            namespace: keys::OPERATOR_NAMESPACE.to_owned(),
+            name: "mine".to_owned(),
+            labels: [(keys::LABEL_STEP.to_owned(), keys::LABEL_STEP_VALUE.to_owned())].into(),
+            data: [(keys::KEY_TASK_SPEC.to_owned(), text.to_owned())].into(),
+        });
+        let mut object = build(ns.name(), "weather", "custom");
+        object["spec"]["pipeline"] = json!({ "steps": [{ "name": "one", "configMap": "mine" }] });
+        let (stored, findings) = platform.reviewed(&object);
+        assert_eq!(findings.faults, []);
+        platform.composed(&stored)
+    };
+    let told = step("steps: [{image: i, resources: {}}]").unwrap_err().content;
+    assert!(told[0].to_string().contains("refuses it as an unknown field"), "{told:?}");
+    let run = step("steps: [{image: i, futureMember: 1}]").unwrap().run;
+    let told = ns.create(&run, true).await.unwrap().result.unwrap_err();
+    assert!(told.message.contains("unknown field") && told.message.contains("futureMember"), "{}", told.message);
 }

@@ -9,4 +9,5 @@ mod acceptance;
 mod builds;
 mod dice;
 mod generator;
+mod running;
 mod specs;
