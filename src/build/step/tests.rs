@@ -82,7 +82,16 @@ fn what_is_refused_and_how_it_is_named() {
             "volumes[0].secret.defaultMode",
         ),
         ("steps: [{image: i}]\nsidecars: [{name: s}]", "sidecars[0].image is required"),
-        // What real Tekton refused of what passed the checks above.
+    ] {
+        let told = faults(text);
+        assert!(told.contains(path) && told.contains("ConfigMap ns/x: "), "{text:.120} gave {told:?}, not {path}");
+    }
+}
+
+/// What real Tekton refused of generated steps that had passed all other checks.
+#[test]
+fn what_tekton_refuses_is_refused_here() {
+    for (text, path) in [
         ("steps: [{image: i, env: {A: b}}]", "steps[0].env has a wrong type"),
         ("steps: [{image: i, args: x}]", "steps[0].args has a wrong type"),
         ("steps: [{image: i, workingDir: [x]}]", "steps[0].workingDir has a wrong type"),

@@ -49,7 +49,7 @@ pub(super) fn check(task_spec: &Value, faults: &mut Faults) {
         for (index, entry) in list_of(task_spec, list).iter().enumerate() {
             let at = format!("{list}[{index}]");
             texts(entry, &at, words, faults);
-            typed(entry, &at, switches, "true or false", Value::is_boolean, faults);
+            typed(entry, &at, switches, SWITCH, faults);
             if matches!(list, "steps" | "sidecars") {
                 container(entry, &at, faults);
             }
@@ -73,10 +73,15 @@ fn list_of<'v>(of: &'v Value, key: &str) -> &'v [Value] {
 }
 
 fn texts(of: &Value, at: &str, keys: &[&str], faults: &mut Faults) {
-    typed(of, at, keys, "a string", Value::is_string, faults);
+    typed(of, at, keys, TEXT, faults);
 }
 
-fn typed(of: &Value, at: &str, keys: &[&str], wanted: &str, fits: fn(&Value) -> bool, faults: &mut Faults) {
+/// A type in words, and whether a value has it.
+type Type = (&'static str, fn(&Value) -> bool);
+const TEXT: Type = ("a string", Value::is_string);
+const SWITCH: Type = ("true or false", Value::is_boolean);
+
+fn typed(of: &Value, at: &str, keys: &[&str], (wanted, fits): Type, faults: &mut Faults) {
     for key in keys {
         if let Some(value) = of.get(key).filter(|value| !value.is_null() && !fits(value)) {
             let place = if at.is_empty() { (*key).to_owned() } else { format!("{at}.{key}") };
