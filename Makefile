@@ -61,7 +61,11 @@ soak: controlplane ## MINUTES (default 1440) of everyday work in which memory, o
 	$(CARGO) build -q --workspace --bins --locked
 	$(CARGO) run -q --locked -p webhook-tests --bin endurance -- soak --minutes $(or $(MINUTES),1440)
 
-bench: controlplane ## every number of the README's table, side by side with a bare echo and a Go injector; 8 minutes once built
+fleet: controlplane ## FLEET (default 1000) enrolled workloads: waves, restarts, relists, leaders; what `make test` tries with 100
+	$(CARGO) build -q --workspace --bins --locked
+	DRAWBRIDGE_FLEET=$(or $(FLEET),1000) $(CARGO) test -q --locked -p webhook-tests --test enrolment fleet:: -- --nocapture
+
+bench: controlplane ## every number of the README's table, side by side with a bare echo and a Go injector; 15 minutes once built (BENCH=webhook or BENCH=controllers: those rows, with any option of `bench run`)
 	$(CARGO) build --release --locked --bins -p drawbridge -p drawbridge-bench
 	$(or $(CARGO_TARGET_DIR),target)/release/bench run $(BENCH)
 

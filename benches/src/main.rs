@@ -21,6 +21,9 @@ struct Arguments {
 enum Command {
     /// Measure every row and print the table; status 1 when a must is missed.
     Run {
+        /// Which rows.
+        #[arg(value_enum, default_value_t = run::Part::All)]
+        part: run::Part,
         /// Rounds of everything that is compared.
         #[arg(long, default_value_t = 5)]
         rounds: usize,
@@ -84,9 +87,9 @@ fn main() -> anyhow::Result<ExitCode> {
     webhook_tests::install_crypto();
     let threads = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
     match arguments.command {
-        Command::Run { rounds, requests, creations, agents, pods, patience } => {
+        Command::Run { part, rounds, requests, creations, agents, pods, patience } => {
             let size = run::Size { rounds, requests, creations, agents, pods, patience };
-            if !threads()?.block_on(run::run(size))? {
+            if !threads()?.block_on(run::run(part, size))? {
                 return Ok(ExitCode::FAILURE);
             }
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow};
 use drawbridge::domain::keys;
 use futures::{StreamExt as _, TryStreamExt as _};
-use webhook_tests::Drawbridge;
+use webhook_tests::{Drawbridge, Objects};
 
 use super::Size;
 use super::world::{World, deployment};
@@ -39,7 +39,7 @@ async fn both_roles(world: &World) -> Result<Drawbridge> {
 
 /// MiB of a process, and how many of them are pages of files.
 #[expect(clippy::cast_precision_loss, reason = "megabytes")]
-fn mib(process: &Drawbridge) -> Result<(f64, f64)> {
+pub(super) fn mib(process: &Drawbridge) -> Result<(f64, f64)> {
     let resident = cpu::resident(process.pid().context("the process has ended")?)?;
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     Ok((mib(resident.total), mib(resident.files)))
@@ -71,24 +71,7 @@ pub(super) async fn full(world: &World, size: Size) -> Result<Row> {
         .buffer_unordered(AT_ONCE)
         .try_collect::<Vec<()>>()
         .await?;
-    let deadline = Instant::now() + Duration::from_secs(size.patience);
-    let created: Vec<bool> = futures::stream::iter(0..size.pods)
-        .map(|index| async move {
-            if Instant::now() > deadline {
-                return Ok(false);
-            }
-            let (namespace, name) = agent(index % size.agents);
-            let mut pod = fixture::manifest(namespace, 2048);
-            pod["metadata"]["generateName"] = format!("{name}-7d4f8b9c5-").into();
-            pod["metadata"]["labels"]["app.kubernetes.io/name"] = name.into();
-            // A bare Pod: what is known of it is the same, and it needs no ReplicaSet.
-            let answer = objects.create(&pod, false).await?;
-            answer.result.map(|_| true).map_err(|status| anyhow!("a Pod is refused: {}", status.message))
-        })
-        .buffer_unordered(AT_ONCE)
-        .try_collect()
-        .await?;
-    let pods = created.iter().filter(|created| **created).count();
+    let pods = pods(objects, size, agent).await?;
     let took = began.elapsed().as_secs();
     let process = both_roles(world).await?;
     let (total, files) = mib(&process)?;
@@ -97,4 +80,32 @@ pub(super) async fn full(world: &World, size: Size) -> Result<Row> {
         size.agents,
         namespaces.len()
     )))
+}
+
+/// Pods of agents, as many as are asked for and there is time for; `agent` tells namespace and name of one.
+pub(super) async fn pods<'a>(
+    objects: &Objects,
+    size: Size,
+    agent: impl Fn(usize) -> (&'a str, String),
+) -> Result<usize> {
+    let deadline = Instant::now() + Duration::from_secs(size.patience);
+    let created: Vec<bool> = futures::stream::iter(0..size.pods)
+        .map(|index| {
+            let (namespace, name) = agent(index % size.agents);
+            async move {
+                if Instant::now() > deadline {
+                    return Ok(false);
+                }
+                let mut pod = fixture::manifest(namespace, 2048);
+                pod["metadata"]["generateName"] = format!("{name}-7d4f8b9c5-").into();
+                pod["metadata"]["labels"]["app.kubernetes.io/name"] = name.into();
+                // A bare Pod: what is known of it is the same, and it needs no ReplicaSet.
+                let answer = objects.create(&pod, false).await?;
+                answer.result.map(|_| true).map_err(|status| anyhow!("a Pod is refused: {}", status.message))
+            }
+        })
+        .buffer_unordered(AT_ONCE)
+        .try_collect()
+        .await?;
+    Ok(created.iter().filter(|created| **created).count())
 }

@@ -3,6 +3,7 @@
 //! Everything that is compared is measured in turns: a round asks each process once, and the medians of the rounds are
 //! divided, so that a slow moment of the machine hits all alike.
 
+mod controllers;
 mod create;
 mod memory;
 mod reviews;
@@ -17,6 +18,17 @@ use anyhow::Result;
 use crate::peers::Peers;
 use crate::table::{self, Row};
 use world::World;
+
+/// Which rows are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// Every row.
+    All,
+    /// Reviews, Pods, memory and starts of the webhook.
+    Webhook,
+    /// Enrolments: writes, times, memory and CPU of the controllers.
+    Controllers,
+}
 
 /// How much is done.
 #[derive(Debug, Clone, Copy)]
@@ -39,8 +51,26 @@ pub struct Size {
 ///
 /// # Errors
 /// When something cannot be measured.
-pub async fn run(size: Size) -> Result<bool> {
+pub async fn run(part: Part, size: Size) -> Result<bool> {
     let began = Instant::now();
+    let mut rows = Vec::new();
+    if part != Part::Controllers {
+        rows.extend(webhook(size, began).await?);
+    }
+    if part != Part::Webhook {
+        rows.extend(controllers::rows(size, began).await?);
+    }
+    step(began, "done");
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", table::markdown(&rows))?;
+    let missed: Vec<&Row> = rows.iter().filter(|row| !row.ok()).collect();
+    for row in &missed {
+        writeln!(out, "missed: {}", row.what)?;
+    }
+    Ok(missed.is_empty())
+}
+
+async fn webhook(size: Size, began: Instant) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     step(began, "control plane and installation");
     let world = World::start().await?;
@@ -57,14 +87,7 @@ pub async fn run(size: Size) -> Result<bool> {
     rows.push(start::row(&world, size).await?);
     step(began, &format!("{} agents and {} Pods", size.agents, size.pods));
     rows.push(memory::full(&world, size).await?);
-    step(began, "done");
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", table::markdown(&rows))?;
-    let missed: Vec<&Row> = rows.iter().filter(|row| !row.ok()).collect();
-    for row in &missed {
-        writeln!(out, "missed: {}", row.what)?;
-    }
-    Ok(missed.is_empty())
+    Ok(rows)
 }
 
 /// Says what comes next, and how long everything took so far.
