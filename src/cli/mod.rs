@@ -5,6 +5,7 @@
 //! [`io::Io`], so that tests call what people call.
 
 pub mod alerts;
+pub mod build;
 pub mod cluster;
 pub mod completion;
 pub mod doctor;
@@ -88,6 +89,8 @@ pub enum Command {
     Validate(validate::Args),
     /// Show every enrolled workload, and whether its Pods are what they should be.
     Status(status::Args),
+    /// Start, cancel, read and understand the builds of AgentBuilds.
+    Build(build::Args),
     /// Check an installation on a cluster.
     Doctor(doctor::Args),
     /// Print the install manifests.
@@ -115,6 +118,7 @@ impl Command {
             Command::Explain(args) => explain::run(args, io),
             Command::Validate(args) => validate::run(args, io),
             Command::Status(args) => status::run(args, io),
+            Command::Build(args) => build::run(args, io),
             Command::Doctor(args) => doctor::run(args, io),
             Command::Render(args) => render::run(args, io),
             Command::Alerts(args) => alerts::run(&args, io),

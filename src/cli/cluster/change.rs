@@ -1,4 +1,4 @@
-//! Writing to a cluster: what `uninstall --yes` carries out.
+//! Writing to a cluster: what `uninstall --yes` carries out, and the wishes of `build`.
 //!
 //! Promises: a deletion names the uid of the object that was looked at, so that one made meanwhile under the same name stays; every
 //! other write carries the uid in its body, for the same reason.

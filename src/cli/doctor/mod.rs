@@ -3,6 +3,7 @@
 //! In: a cluster. Out: checks in groups, each finding with what to do about it; exit code 1 when there is one. A check is a row of
 //! [`GROUPS`]. Nothing is written: Pods are created with `dryRun=All`, rights are asked for with reviews.
 
+mod builds;
 mod crds;
 mod enrolment;
 mod install;
@@ -135,6 +136,8 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         surroundings::check(&mut visit).await?;
         visit.group = "enrolment";
         enrolment::check(&mut visit).await?;
+        visit.group = "builds";
+        builds::check(&mut visit).await?;
         Ok(visit.checks)
     })?;
     print(output, &checks, io)?;

@@ -1,8 +1,10 @@
 //! `drawbridge status`: every enrolled workload, what it is, and whether its Pods are what they should be.
 //!
-//! In: a cluster, read by lists (and followed by watches with `--watch`). Out: a row per workload; exit code 1 when one needs a person. Works
+//! In: a cluster, read by lists (and followed by watches with `--watch`). Out: a row per workload, and (without
+//! `--watch`) one per AgentBuild; exit code 1 when one needs a person. Works
 //! also while no operator runs: what becomes of a Pod that is made now is decided here, by the webhook's own function.
 
+mod builds;
 mod print;
 mod rollout;
 mod row;
@@ -21,8 +23,10 @@ use super::io::{self, Io};
 use super::offline::world::{Facts, World};
 use super::survey::{self, TYPES, text};
 use super::{Exit, Format};
+use crate::api::observed::Kind;
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
+pub use builds::BuildRow;
 pub use row::{By, Drift, EnrolledBy, Pods, Rollout, RolloutState, Row};
 use rows::Seen;
 
@@ -35,7 +39,7 @@ pub struct Args {
     /// Every namespace.
     #[arg(short = 'A', long)]
     pub all_namespaces: bool,
-    /// Stay, and print a workload again whenever its row changes; as JSON one row per line, with member `change`.
+    /// Stay, and print a workload (not the builds) again whenever its row changes; as JSON one row per line, with member `change`.
     #[arg(short, long)]
     pub watch: bool,
     /// Namespace of the operator.
@@ -54,6 +58,8 @@ pub struct Args {
 pub struct Report {
     /// The workloads, by namespace, kind and name.
     pub workloads: Vec<Row>,
+    /// The AgentBuilds, by namespace and name.
+    pub builds: Vec<BuildRow>,
     /// What could not be read.
     pub notes: Vec<String>,
 }
@@ -75,7 +81,8 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             return watch::follow(&cluster, &namespace, &operator_namespace, (output, io)).await;
         }
         let report = everything(&cluster, &namespace, &operator_namespace).await?;
-        let (colour, attention) = (io.colour, report.workloads.iter().any(|row| row.attention));
+        let failed = report.builds.iter().any(|row| row.attention);
+        let (colour, attention) = (io.colour, failed || report.workloads.iter().any(|row| row.attention));
         io::print(output, &report, io.out, |out| print::table(out, &report, colour))?;
         Ok(if attention { Exit::Findings } else { Exit::Ok })
     })
@@ -94,7 +101,11 @@ pub async fn everything(cluster: &Cluster, namespace: &str, operator_namespace: 
         }
     }
     let world = base(cluster, operator_namespace, &mut notes).await?;
-    report(cluster, &seen, &world, notes).await
+    let builds = cluster.list(&Kind::AgentBuild.path(namespace), &mut notes).await?;
+    let mut builds: Vec<_> = builds.iter().map(BuildRow::of).collect();
+    builds.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
+    let report = report(cluster, &seen, &world, notes).await?;
+    Ok(Report { builds, ..report })
 }
 
 /// What is read: AgentRuntimes, and everything that is or makes Pods.
@@ -153,7 +164,7 @@ async fn report(
         }
         workloads.extend(rows::rows(seen, namespace, &world)?);
     }
-    Ok(Report { workloads, notes })
+    Ok(Report { workloads, builds: Vec::new(), notes })
 }
 
 /// Something there is enrolled or pointed at.

@@ -28,6 +28,7 @@ pub(super) fn table(out: &mut dyn Write, report: &Report, colour: bool) -> Resul
     for row in report.workloads.iter().filter(|row| row.attention) {
         writeln!(out, "{}/{} in {}: {}", row.kind, row.name, row.namespace, words(row))?;
     }
+    super::builds::table(out, &report.builds)?;
     report.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
 }
 

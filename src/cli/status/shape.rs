@@ -45,5 +45,13 @@ pub const FIELDS: &[Field] = &[
     ("workloads[].reason", "string", "reason code: of condition Ready when that is False, else of the decision"),
     ("workloads[].message", "string", "the reason in words"),
     ("workloads[].attention", "boolean", "a person should act; one of them makes the exit code 1"),
+    ("builds[].namespace", "string", "namespace of the AgentBuild"),
+    ("builds[].name", "string", "name of the AgentBuild"),
+    ("builds[].mode", "string", "its mode"),
+    ("builds[].phase", "Pending, Building, Succeeded or Failed", "how far it is"),
+    ("builds[].image", "string or null", "the image that was built last"),
+    ("builds[].run", "string or null", "name of its last PipelineRun"),
+    ("builds[].message", "string", "what its status says"),
+    ("builds[].attention", "boolean", "a person should act: it failed"),
     ("notes[]", "string", "what could not be read"),
 ];

@@ -155,7 +155,7 @@ fn what_is_printed_as_json_is_what_is_documented() {
         workloads: vec![deployment("w", json!({}))],
         ..Seen::default()
     };
-    let report = Report { workloads: told(&seen), notes: vec!["x".to_owned()] };
+    let report = Report { workloads: told(&seen), builds: vec![BuildRow::of(&json!({}))], notes: vec!["x".to_owned()] };
     let mut printed = BTreeSet::new();
     paths("", &serde_json::to_value(&report).unwrap(), &mut printed);
     let documented: BTreeSet<String> = FIELDS.iter().map(|(path, ..)| (*path).to_owned()).collect();
@@ -169,7 +169,7 @@ fn the_table_names_what_a_person_should_do() {
         pods: vec![pod("b", "w", json!({}))],
         ..Seen::default()
     };
-    let report = Report { workloads: told(&seen), notes: vec!["half".to_owned()] };
+    let report = Report { workloads: told(&seen), builds: Vec::new(), notes: vec!["half".to_owned()] };
     let mut out = Vec::new();
     print::table(&mut out, &report, false).unwrap();
     let text = String::from_utf8(out).unwrap();
@@ -181,4 +181,31 @@ fn the_table_names_what_a_person_should_do() {
     );
     assert!(lines[2].contains("kubectl rollout restart deployment/w -n team1"), "{text}");
     assert_eq!(lines[3], "note: half");
+}
+
+#[test]
+fn builds_have_a_table_of_their_own_and_a_failure_needs_a_person() {
+    let build = |name: &str, status: Value| {
+        BuildRow::of(
+            &json!({"metadata": {"name": name, "namespace": "team1"}, "spec": {"mode": "dev"}, "status": status}),
+        )
+    };
+    let builds = vec![
+        build("bad", json!({"phase": "Failed", "message": "task clone, step clone: exit 128"})),
+        build("good", json!({"phase": "Succeeded", "builtImage": "r/w@sha256:0", "pipelineRunName": "good-1"})),
+        build("new", json!({})),
+    ];
+    let needs: Vec<bool> = builds.iter().map(|row| row.attention).collect();
+    assert_eq!(needs, [true, false, false]);
+    let mut out = Vec::new();
+    print::table(&mut out, &Report { workloads: Vec::new(), builds, notes: Vec::new() }, false).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    for part in [
+        "team1      good   dev   Succeeded  r/w@sha256:0",
+        "new    dev   Pending    -",
+        "exit 128",
+        "drawbridge build logs bad -n team1",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::plan::{NOTES, Options};
+use crate::api::observed::Kind;
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::render::{self, FailureMode, Install};
 use crate::cli::survey::{self, TYPES, annotation, label, text};
@@ -36,6 +37,8 @@ pub(super) struct Found {
     pub(super) pods: Vec<Part>,
     /// AgentRuntimes.
     pub(super) agent_runtimes: Vec<Part>,
+    /// Agents and AgentBuilds.
+    pub(super) agents: Vec<Part>,
     /// ConfigMaps and ServiceAccounts that controllers made.
     pub(super) belongings: Vec<Part>,
     /// Who uses a ConfigMap or ServiceAccount: by kind, namespace and name.
@@ -131,6 +134,11 @@ pub(super) async fn read(cluster: &Cluster, options: &Options, notes: &mut Vec<S
     for object in cluster.list(&survey::agent_runtimes("").path(), notes).await? {
         let collection = survey::agent_runtimes(text(&object, "/metadata/namespace"));
         found.agent_runtimes.push(part(&collection.path(), object));
+    }
+    for kind in [Kind::Agent, Kind::AgentBuild] {
+        for object in cluster.list(&kind.path(""), notes).await? {
+            found.agents.push(part(&kind.path(text(&object, "/metadata/namespace")), object));
+        }
     }
     belongings(cluster, options, &mut found, notes).await?;
     pods(cluster, &mut found, notes).await?;

@@ -35,7 +35,7 @@ pub enum Phase {
     Workloads,
     /// Pods that wait behind the scheduling gate.
     GatedPods,
-    /// Finalizers of AgentRuntimes.
+    /// Finalizers of AgentRuntimes, Agents and AgentBuilds.
     Finalizers,
     /// What we made for Pods.
     Belongings,
@@ -69,7 +69,7 @@ impl Phase {
             Phase::GatedPods => {
                 "Pods that wait behind the scheduling gate: their controllers make them again, without sidecars"
             }
-            Phase::Finalizers => "finalizers: AgentRuntimes can be deleted without an operator",
+            Phase::Finalizers => "finalizers: AgentRuntimes, Agents and AgentBuilds can be deleted without an operator",
             Phase::Belongings => "ConfigMaps and ServiceAccounts that we made and that no Pod uses",
             Phase::Rest => "the operator's own objects",
         }
@@ -146,7 +146,7 @@ pub(super) fn plan(found: &Found, options: &Options) -> Plan {
     found.parts.iter().for_each(|part| install(&mut plan, part, options));
     found.workloads.iter().for_each(|part| workload(&mut plan, part));
     found.pods.iter().for_each(|part| gated(&mut plan, part));
-    found.agent_runtimes.iter().for_each(|part| finalizer(&mut plan, part));
+    found.agent_runtimes.iter().chain(&found.agents).for_each(|part| finalizer(&mut plan, part));
     for object in &found.belongings {
         belonging(&mut plan, object, found);
     }
@@ -225,7 +225,7 @@ fn install(plan: &mut Plan, part: &Part, options: &Options) {
         _ => Phase::Operator,
     };
     let effect = if phase == Phase::Rest && text(&part.object, "/kind") == "CustomResourceDefinition" {
-        "deleted, and every object that is stored under it"
+        "deleted, and every object that is stored under it, with what that controls"
     } else {
         "deleted"
     };
@@ -345,7 +345,8 @@ fn finalizer(plan: &mut Plan, part: &Part) {
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    let others: Vec<&str> = all.iter().copied().filter(|name| *name != keys::FINALIZER).collect();
+    let others: Vec<&str> =
+        all.iter().copied().filter(|name| ![keys::FINALIZER, keys::FINALIZER_AGENT].contains(name)).collect();
     if others.len() == all.len() {
         return;
     }

@@ -1,0 +1,145 @@
+//! `drawbridge build`: start, stop, read and understand the builds of AgentBuilds.
+//!
+//! In: a cluster. Out: what was done, the lines of a build's Pods, or what would be built and why. Writes annotations of
+//! the AgentBuild, nothing else; the controller does the rest.
+
+mod asking;
+mod explain;
+mod logs;
+
+use std::io::Write;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use super::cluster::watch::Collection;
+use super::cluster::{self, Answer, Cluster, ClusterArgs};
+use super::io::Io;
+use super::{Exit, Format};
+use crate::api::observed::Kind;
+
+/// Arguments of `build`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What can be done about a build.
+#[derive(Debug, clap::Subcommand)]
+pub enum Verb {
+    /// Start a build anew, whether or not anything has changed; one that runs is cancelled first.
+    Run(asking::Args),
+    /// Start a build anew that failed or was cancelled.
+    Retry(asking::Args),
+    /// Cancel a build that runs or waits.
+    Cancel(Of),
+    /// Print what the Pods of the last build wrote, task by task.
+    Logs(logs::Args),
+    /// Show each parameter with the place it came from, and the PipelineRun that is composed of them.
+    Explain(explain::Args),
+}
+
+/// Which AgentBuild, and how to print.
+#[derive(Debug, clap::Args)]
+pub struct Of {
+    /// Name of the AgentBuild.
+    pub name: String,
+    /// Namespace; default is that of the context.
+    #[arg(short, long)]
+    pub namespace: Option<String>,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// Does it.
+///
+/// # Errors
+/// When the cluster does not answer, or there is no such AgentBuild.
+pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
+    cluster::block_on(async {
+        match args.verb {
+            Verb::Run(args) => asking::start(args, false, io).await,
+            Verb::Retry(args) => asking::start(args, true, io).await,
+            Verb::Cancel(of) => asking::cancel(of, io).await,
+            Verb::Logs(args) => logs::print(args, io).await,
+            Verb::Explain(args) => explain::explain(args, io).await,
+        }
+    })
+}
+
+/// An AgentBuild of a cluster.
+struct Found {
+    cluster: Cluster,
+    namespace: String,
+    name: String,
+    object: Value,
+}
+
+impl Of {
+    async fn find(&self, follow: bool) -> anyhow::Result<Found> {
+        let cluster = if follow { self.cluster.connect_to_follow().await? } else { self.cluster.connect().await? };
+        let namespace = self.namespace.clone().unwrap_or_else(|| cluster.namespace.clone());
+        let found = Found { cluster, namespace, name: self.name.clone(), object: Value::Null };
+        let object = found.read().await?;
+        Ok(Found { object, ..found })
+    }
+}
+
+impl Found {
+    fn path(&self) -> String {
+        format!("{}/{}", Kind::AgentBuild.path(&self.namespace), self.name)
+    }
+
+    fn collection(&self) -> Collection {
+        let kind = Kind::AgentBuild;
+        Collection {
+            group: kind.group(),
+            version: kind.version(),
+            kind: kind.as_str(),
+            plural: kind.plural(),
+            namespace: self.namespace.clone(),
+        }
+    }
+
+    /// The object as it is now.
+    async fn read(&self) -> anyhow::Result<Value> {
+        match self.cluster.get(&self.path()).await? {
+            Answer::Object(object) => Ok(object),
+            Answer::Absent => bail!(
+                "there is no AgentBuild {} in namespace {}; kubectl get agentbuilds -A shows those that exist",
+                self.name,
+                self.namespace
+            ),
+            Answer::Refused(code, message) => bail!("{} cannot be read ({code}: {message})", self.path()),
+        }
+    }
+
+    fn status(&self, key: &str) -> &str {
+        status(&self.object, key)
+    }
+}
+
+/// A text of an AgentBuild's status.
+fn status<'v>(object: &'v Value, key: &str) -> &'v str {
+    object.get("status").and_then(|status| status.get(key)).and_then(Value::as_str).unwrap_or("")
+}
+
+/// Whether the build that the status speaks of has been judged.
+fn is_judged(object: &Value) -> bool {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let mut succeeded = conditions.filter(|one| one["type"] == "BuildSucceeded");
+    succeeded.any(|one| one["status"] == "True" || one["status"] == "False")
+}
+
+fn line(to: &mut dyn Write, text: &str) -> anyhow::Result<()> {
+    writeln!(to, "{text}").context("standard output")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! What `explain` makes of an AgentBuild, with the shipped catalogue.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::explain::{Known, report};
+use super::is_judged;
+use crate::build::agent_build::{Change, complete};
+use crate::build::catalogue::{self, Values};
+use crate::build::settings::Settings;
+use crate::build::templates::TemplatesView;
+
+const OPERATOR: &str = "kagenti-system";
+
+fn known() -> Known {
+    let settings = Settings::new(OPERATOR);
+    let view = TemplatesView::new(OPERATOR, false).with(catalogue::config_maps(OPERATOR, &Values::default()));
+    Known { settings, view, accounts: BTreeSet::new() }
+}
+
+/// An AgentBuild as the webhook completes it.
+fn build(known: &Known, more: Value) -> Value {
+    let mut object = json!({
+        "metadata": {"name": "weather", "namespace": "team1", "uid": "u"},
+        "spec": {
+            "source": {"sourceRepository": "github.com/acme/weather.git", "sourceSubfolder": "a"},
+            "buildOutput": {"image": "weather", "imageTag": "v1", "imageRegistry": "registry.example"},
+            "mode": "dev",
+        },
+    });
+    json_patch::merge(&mut object, &more);
+    let change = Change { namespace: "team1", object: &object, old: None };
+    let operations = complete(&change, &known.view, &known.settings);
+    json_patch::patch(&mut object, &operations).unwrap();
+    object
+}
+
+fn explained(more: Value) -> Value {
+    let known = known();
+    serde_json::to_value(report(&build(&known, more), "team1", &known)).unwrap()
+}
+
+#[test]
+fn every_parameter_says_where_it_came_from_and_what_it_won_over() {
+    let user = json!({"spec": {"pipeline": {"parameters": [{"name": "pipeline-timeout", "value": "45m"}]}}});
+    let told = explained(user.clone());
+    assert_eq!(told["faults"], json!([]), "{told:#}");
+    let parameters = told["parameters"].as_array().unwrap();
+    let of =
+        |name: &str| parameters.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{name}: {told:#}"));
+    let timeout = of("pipeline-timeout");
+    assert_eq!(
+        (&timeout["value"], &timeout["step"], &timeout["from"]),
+        (&json!("45m"), &json!(""), &json!("the pipeline's parameters"))
+    );
+    assert_eq!(timeout["path"], "spec.pipeline.parameters[0].value");
+    assert_eq!(timeout["shadowed"][0]["from"], "the template's global parameters");
+    assert!(parameters.iter().any(|one| one["from"] == "another field"), "{told:#}");
+    assert_eq!(
+        (&told["stepsFrom"], &told["mode"], &told["current"]),
+        (&json!("template/dev"), &json!("dev"), &json!(false))
+    );
+    assert_eq!(told["pipelineRun"]["kind"], "PipelineRun");
+    // Once built, the status speaks of these very inputs, and of no others.
+    let mut built = json!({"status": {"buildHash": told["buildHash"]}});
+    assert_eq!(explained(built.clone())["current"], false);
+    json_patch::merge(&mut built, &user);
+    assert_eq!(explained(built)["current"], true);
+}
+
+#[test]
+fn what_cannot_be_composed_says_why_and_shows_no_run() {
+    let told =
+        explained(json!({"spec": {"pipeline": {"parameters": [{"name": "pipeline-timeout", "value": "soon"}]}}}));
+    assert!(told["faults"][0].as_str().is_some_and(|fault| fault.contains("spec.pipeline.parameters[0]")), "{told:#}");
+    assert_eq!((&told["pipelineRun"], &told["buildHash"]), (&Value::Null, &json!("")));
+}
+
+#[test]
+fn a_build_is_judged_once_it_says_how_it_ended() {
+    let says =
+        |status: &str| is_judged(&json!({"status": {"conditions": [{"type": "BuildSucceeded", "status": status}]}}));
+    assert_eq!((says("Unknown"), says("True"), says("False"), is_judged(&json!({}))), (false, true, true, false));
+}

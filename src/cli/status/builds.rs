@@ -1,0 +1,77 @@
+//! Builds in `drawbridge status`: a row per AgentBuild.
+
+use std::io::{Result, Write};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli::survey::text;
+
+/// One AgentBuild.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "every member is documented in `shape::FIELDS`, from which the README is made")]
+pub struct BuildRow {
+    pub namespace: String,
+    pub name: String,
+    pub mode: String,
+    pub phase: String,
+    pub image: Option<String>,
+    pub run: Option<String>,
+    pub message: String,
+    pub attention: bool,
+}
+
+const HEAD: [&str; 5] = ["NAMESPACE", "BUILD", "MODE", "PHASE", "IMAGE"];
+
+impl BuildRow {
+    /// The row of an AgentBuild.
+    #[must_use]
+    pub fn of(object: &Value) -> Self {
+        let at = |pointer: &str| text(object, pointer).to_owned();
+        let some = |pointer: &str| Some(at(pointer)).filter(|text| !text.is_empty());
+        let phase = some("/status/phase").unwrap_or_else(|| "Pending".to_owned());
+        Self {
+            namespace: at("/metadata/namespace"),
+            name: at("/metadata/name"),
+            mode: at("/spec/mode"),
+            image: some("/status/builtImage"),
+            run: some("/status/pipelineRunName"),
+            message: at("/status/message"),
+            attention: phase == "Failed",
+            phase,
+        }
+    }
+}
+
+/// The builds, and below them what those that failed say; nothing when there are none.
+pub(super) fn table(out: &mut dyn Write, rows: &[BuildRow]) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let line = |row: &BuildRow| {
+        let image = row.image.clone().unwrap_or_else(|| "-".to_owned());
+        [row.namespace.clone(), row.name.clone(), row.mode.clone(), row.phase.clone(), image]
+    };
+    let lines: Vec<[String; 5]> = std::iter::once(HEAD.map(str::to_owned)).chain(rows.iter().map(line)).collect();
+    let mut widths = [0; 5];
+    for line in &lines {
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    writeln!(out)?;
+    for line in &lines {
+        let cells = line.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
+        writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+    }
+    for row in rows.iter().filter(|row| row.attention) {
+        let (name, namespace) = (&row.name, &row.namespace);
+        writeln!(
+            out,
+            "AgentBuild/{name} in {namespace}: {}; drawbridge build logs {name} -n {namespace} shows what its Pods wrote",
+            row.message
+        )?;
+    }
+    Ok(())
+}
