@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::patch::PatchOperation;
+use super::patch::{PatchOperation, Written};
 use crate::build::fault::{Fault, printed};
 use crate::domain::reason::Reason;
 
@@ -117,6 +117,8 @@ pub struct Verdict {
     pub warnings: Vec<Warning>,
     /// Audit annotations: key without prefix, value.
     pub audit: Vec<(&'static str, String)>,
+    /// The texts of values in the operations that are known already, in order of the operations.
+    pub written: Vec<Written>,
 }
 
 impl Verdict {
@@ -128,6 +130,7 @@ impl Verdict {
             reason,
             warnings: Vec::new(),
             audit: vec![("reason", reason.code().to_owned())],
+            written: Vec::new(),
         }
     }
 

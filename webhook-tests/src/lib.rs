@@ -96,6 +96,7 @@ pub mod objects;
 pub mod pki;
 pub mod port;
 pub mod programs;
+pub mod sandbox;
 pub mod tekton;
 
 pub use access::Access;

@@ -12,8 +12,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::runtime::watcher;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
 use tokio::sync::OnceCell;
 use webhook_tests::objects::PATIENCE;
 use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespace, programs, wait_until};
@@ -148,6 +148,10 @@ async fn doctor_knows_definitions_and_agent_runtimes_that_are_not_ready() -> Res
         "{runtimes:#}"
     );
     assert_eq!(check(&checks, "Pods without sidecars")["group"], "enrolment");
+    for about in [keys::WEBHOOK_INJECT, keys::WEBHOOK_EXPLAIN, keys::WEBHOOK_AGENT_RUNTIME] {
+        assert_eq!(check(&checks, &format!("caBundle of {about}"))["status"], "ok");
+    }
+    assert_eq!(check(&checks, &format!("{} stands", keys::WEBHOOK_AGENT_RUNTIME))["status"], "ok");
     Ok(())
 }
 
@@ -178,20 +182,26 @@ async fn a_pod_that_lost_its_sidecars_or_its_configuration_is_drift() -> Result<
     Ok(())
 }
 
-#[tokio::test]
-async fn following_prints_a_row_when_it_changes_and_when_it_goes() -> Result<()> {
-    let cp = control_plane().await?;
-    let ns = cp.namespace("followed").await?;
-    ns.accepts(&deployment("pointed", &json!({}))).await?;
-    settled(&ns, "pointed", false).await?;
-    let mut child = command(cp, &["status", "-w", "-o", "json", "-n", ns.name()])?
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
-    let mut lines = BufReader::new(child.stdout.take().context("it has a standard output")?).lines();
-    let mut until = async |holds: &dyn Fn(&Value) -> bool| -> Result<Value> {
+/// `status --watch` of a namespace, as rows.
+struct Following {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Following {
+    fn start(cp: &ControlPlane, namespace: &str) -> Result<Self> {
+        let mut child = command(cp, &["status", "-w", "-o", "json", "-n", namespace])?
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let lines = BufReader::new(child.stdout.take().context("it has a standard output")?).lines();
+        Ok(Self { child, lines })
+    }
+
+    /// Reads on to a row.
+    async fn until(&mut self, holds: impl Fn(&Value) -> bool) -> Result<Value> {
         let reading = async {
-            while let Some(line) = lines.next_line().await? {
+            while let Some(line) = self.lines.next_line().await? {
                 let row: Value = serde_json::from_str(&line)?;
                 if holds(&row) {
                     return Ok(row);
@@ -200,14 +210,47 @@ async fn following_prints_a_row_when_it_changes_and_when_it_goes() -> Result<()>
             anyhow::bail!("it ended")
         };
         tokio::time::timeout(PATIENCE, reading).await.context("no such row came")?
-    };
+    }
+}
+
+#[tokio::test]
+async fn following_prints_a_row_when_it_changes_and_when_it_goes() -> Result<()> {
+    let cp = control_plane().await?;
+    let ns = cp.namespace("followed").await?;
+    ns.accepts(&deployment("pointed", &json!({}))).await?;
+    settled(&ns, "pointed", false).await?;
+    let mut following = Following::start(cp, ns.name())?;
     ns.accepts(&agent_runtime("runtime", "pointed")).await?;
-    let row = until(&|row| row["pods"]["injected"] == 1 && row["ready"] == true && row["drift"] == "none").await?;
+    let enrolled = |row: &Value| row["pods"]["injected"] == 1 && row["ready"] == true && row["drift"] == "none";
+    let row = following.until(enrolled).await?;
     assert_eq!(row["name"], "pointed");
     let deleted = cp.kubectl(cp.admin(), &["delete", "agentruntime", "runtime", "-n", ns.name()], "").await?;
     ensure!(deleted.success, "{}", deleted.stderr);
-    until(&|row| row["change"] == "gone" && row["name"] == "pointed").await?;
-    child.kill().await?;
+    following.until(|row| row["change"] == "gone" && row["name"] == "pointed").await?;
+    following.child.kill().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn following_sees_kinds_whose_definition_comes_later() -> Result<()> {
+    let cp = control_plane().await?;
+    let ns = cp.namespace("later").await?;
+    ns.accepts(&deployment("labelled", &json!({keys::LABEL_TYPE: "agent"}))).await?;
+    let mut following = Following::start(cp, ns.name())?;
+    following.until(|row| row["name"] == "labelled").await?;
+    ns.apply(&webhook_tests::sandbox::definition().to_string()).await?;
+    let found = ["wait", "--for=condition=Established", "crd/sandboxes.agents.x-k8s.io", "--timeout=30s"];
+    let found = cp.kubectl(cp.admin(), &found, "").await?;
+    ensure!(found.success, "{}", found.stderr);
+    let mut boxed = deployment("box", &json!({keys::LABEL_TYPE: "agent"}));
+    let template = boxed["spec"]["template"].take();
+    boxed["apiVersion"] = json!("agents.x-k8s.io/v1alpha1");
+    boxed["kind"] = json!("Sandbox");
+    boxed["spec"] = json!({"replicas": 1, "podTemplate": template});
+    ns.accepts(&boxed).await?;
+    let row = following.until(|row| row["name"] == "box").await?;
+    assert_eq!(row["kind"], "Sandbox");
+    following.child.kill().await?;
     Ok(())
 }
 

@@ -1,9 +1,13 @@
 //! Digests: of a part as rendered, and of everything that would change a workload's result.
 //!
 //! Same input, same text, on every machine and in every version: canonical JSON (sorted keys) under SHA-256.
+//!
+//! The parts of one Pod are those of the next, and hashing them was a tenth of a review: the last few texts are
+//! remembered with their hashes, per thread. Texts are compared whole, so what is remembered changes no answer.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -22,11 +26,49 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-fn sha256(value: &impl Serialize) -> [u8; 32] {
-    // A part of ours fits without growing.
-    let mut bytes = Vec::with_capacity(4096);
-    serde_json::to_writer(&mut bytes, value).expect("parts have text keys and no failing serialiser");
-    Sha256::digest(bytes).into()
+/// Texts that a thread remembers: the parts of a few namespaces.
+const REMEMBERED: usize = 64;
+/// Longest text that is remembered, in bytes.
+const REMEMBERED_BYTES: usize = 8 * 1024;
+
+type Hash = [u8; 32];
+
+thread_local! {
+    static LAST: RefCell<VecDeque<(Box<[u8]>, Hash)>> = const { RefCell::new(VecDeque::new()) };
+    /// Where texts are written, so that a review does not ask for memory for each.
+    static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What `then` makes of the serialised form of `value`, which is what its digest is taken of.
+pub(super) fn with_form<T>(value: &impl Serialize, then: impl FnOnce(&[u8]) -> T) -> T {
+    let mut text = TEXT.take();
+    text.clear();
+    serde_json::to_writer(&mut text, value).expect("parts have text keys and no failing serialiser");
+    let out = then(&text);
+    TEXT.set(text);
+    out
+}
+
+fn sha256(value: &impl Serialize) -> Hash {
+    with_form(value, |text| LAST.with_borrow_mut(|last| remembered(last, text)))
+}
+
+/// The digest of a part by its serialised form.
+pub(super) fn of_form(form: &[u8]) -> String {
+    hex(&Sha256::digest(form)[..8])
+}
+
+/// The hash of `text`, from memory where it is there.
+fn remembered(last: &mut VecDeque<(Box<[u8]>, Hash)>, text: &[u8]) -> Hash {
+    if let Some((_, hash)) = last.iter().find(|(known, _)| **known == *text) {
+        return *hash;
+    }
+    let hash = Sha256::digest(text).into();
+    if text.len() <= REMEMBERED_BYTES {
+        last.truncate(REMEMBERED - 1);
+        last.push_front((text.into(), hash));
+    }
+    hash
 }
 
 /// Sixteen hexadecimal digits that tell one rendering of a part from another.
@@ -134,4 +176,23 @@ fn runtime<'a>(cx: &'a Context<'_>) -> RuntimeInputs<'a> {
     let keys = if own_pipeline { &[][..] } else { &runtime_config::PIPELINE_KEYS };
     let value = |key: &'static str| Some((key, cx.config(key).filter(|value| !value.is_empty())?));
     RuntimeInputs { base: runtime_config::base_in_force(cx), values: keys.iter().copied().filter_map(value).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_that_of_its_text_the_first_time_and_again_whatever_came_between() {
+        for round in 0..3 {
+            for number in 0..REMEMBERED + 9 {
+                let text = format!("{}{number}", "x".repeat(if number == 5 { 9_000 } else { number * 100 }));
+                let expected: Hash = Sha256::digest(serde_json::to_vec(&text).unwrap()).into();
+                assert_eq!(sha256(&text), expected, "round {round}");
+            }
+        }
+        LAST.with_borrow(|last| {
+            assert!(last.len() == REMEMBERED && last.iter().all(|(text, _)| text.len() <= REMEMBERED_BYTES));
+        });
+    }
 }

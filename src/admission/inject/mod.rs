@@ -23,6 +23,7 @@ mod governor;
 mod modes;
 mod narrate;
 mod native;
+mod parts;
 mod plan;
 mod pod;
 pub mod port_list;
@@ -60,6 +61,7 @@ use crate::domain::workload::{Workload, WorkloadKind};
 use assess::{Decided, Source, assess};
 use context::Context;
 use decide::Subject;
+use parts::Parts;
 use plan::InjectionPlan;
 use pod::{Misshapen, PodView};
 use status::Status;
@@ -288,13 +290,14 @@ fn skip(reason: Reason, received: &Received<'_>) -> Verdict {
 
 /// The plan as an answer.
 fn inject(received: &Received<'_>, before: PodView<'_>, cx: Context<'_>, plan: InjectionPlan<'_>) -> Verdict {
-    let status = Status::of(&plan, cx.effective.mode.value, before);
+    let ours = Parts::of(&plan);
+    let status = Status::of(&plan, &ours, cx.effective.mode.value, before);
     let nothing = Status::default();
     let recorded = received.status.as_ref().unwrap_or(&nothing);
-    let operations = render::operations(received.view, recorded, &plan, &status);
-    let reason = if operations.is_empty() { Reason::AlreadyInjected } else { Reason::Injected };
+    let operations = render::operations(received.view, recorded, (&plan, &ours), &status);
+    let reason = if operations.list.is_empty() { Reason::AlreadyInjected } else { Reason::Injected };
     let parts: Vec<&str> = plan.all_containers().map(|container| container.name).collect();
-    let mut verdict = Verdict::allowed_with(reason, operations);
+    let mut verdict = Verdict { written: operations.written, ..Verdict::allowed_with(reason, operations.list) };
     verdict.audit.extend([
         ("mode", cx.effective.mode.value.as_str().to_owned()),
         ("mode-layer", cx.effective.mode.layer.to_string()),

@@ -4,25 +4,20 @@
 //! Our elements are added where they belong, surviving ones repaired in place and moved as they are, and recorded
 //! ones that the plan does not want removed. Nothing else is touched.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::edit;
+use super::parts::{Parts, Rendered};
 use super::plan::InjectionPlan;
 use super::pod::{PodView, text};
 use super::refuse::volumes::same_source;
 use super::repair;
-use super::status::{Record, Status};
+use super::status::Status;
 use super::strip;
-use crate::admission::patch::{self, PatchOperation, pointer};
+use crate::admission::patch::{self, Operations, PatchOperation, pointer};
 use crate::domain::keys;
-
-/// A part of the plan as JSON, with what is recorded about it.
-pub(super) struct Rendered {
-    /// The part.
-    pub(super) value: Value,
-    /// Its record in the new status.
-    pub(super) record: Record,
-}
 
 /// Where our elements stand in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,33 +30,22 @@ enum Placement {
     Behind,
 }
 
-fn rendered<T: serde::Serialize>(parts: &[T], records: &[Record]) -> Vec<Rendered> {
-    parts
-        .iter()
-        .zip(records)
-        .map(|(part, record)| Rendered {
-            value: serde_json::to_value(part).expect("parts have text keys and no failing serialiser"),
-            record: record.clone(),
-        })
-        .collect()
-}
-
 /// The operations that make the Pod what the plan says.
 pub(super) fn operations(
     pod: PodView<'_>,
     recorded: &Status,
-    plan: &InjectionPlan<'_>,
+    (plan, parts): (&InjectionPlan<'_>, &Parts),
     status: &Status,
-) -> Vec<PatchOperation> {
-    let mut out = Vec::new();
-    user_containers(pod, recorded, plan, &mut out);
+) -> Operations {
+    let mut out = Operations::default();
+    user_containers(pod, recorded, plan, &mut out.list);
     let placement = if plan.init_first { Placement::First } else { Placement::Last };
-    list(pod, ("initContainers", placement), rendered(&plan.init, &status.init), recorded, &mut out);
-    list(pod, ("containers", Placement::Behind), rendered(&plan.containers, &status.containers), recorded, &mut out);
-    volumes(pod, recorded, plan, &mut out);
-    identity(pod, recorded, plan, &mut out);
-    annotations(pod, plan, status, &mut out);
-    scheduling_gate(pod, &mut out);
+    list(pod, ("initContainers", placement), &parts.init, recorded, &mut out);
+    list(pod, ("containers", Placement::Behind), &parts.containers, recorded, &mut out);
+    volumes(pod, recorded, &parts.volumes, &mut out);
+    identity(pod, recorded, plan, &mut out.list);
+    annotations(pod, plan, status, &mut out.list);
+    scheduling_gate(pod, &mut out.list);
     out
 }
 
@@ -91,14 +75,14 @@ enum Slot {
 fn list(
     pod: PodView<'_>,
     (key, placement): (&str, Placement),
-    mut wanted: Vec<Rendered>,
+    wanted: &[Rendered],
     recorded: &Status,
-    out: &mut Vec<PatchOperation>,
+    out: &mut Operations,
 ) {
     let at = pointer(["spec", key]);
     if !pod.has_list(key) {
         if !wanted.is_empty() {
-            out.push(patch::add(at, wanted.into_iter().map(|part| part.value).collect::<Vec<_>>()));
+            out.add_list(at, wanted.iter().map(|ours| Arc::clone(&ours.part)).collect());
         }
         return;
     }
@@ -113,9 +97,9 @@ fn list(
             Some(which) if !current.contains(&Slot::Ours(which)) => {
                 let at = at.with_trailing_token(index);
                 if !recorded.brought {
-                    repair::operations(element, &wanted[which], record, &at, out);
-                } else if !repair::is_as_rendered(element, &wanted[which].value) {
-                    out.push(patch::replace(at, wanted[which].value.clone()));
+                    repair::operations(element, &wanted[which], record, &at, &mut out.list);
+                } else if !repair::is_as_rendered(element, wanted[which].value()) {
+                    out.replace(at, &wanted[which].part);
                 }
                 current.push(Slot::Ours(which));
             }
@@ -124,21 +108,21 @@ fn list(
     }
     if current.is_empty() && wanted.is_empty() {
         if !gone.is_empty() {
-            out.push(patch::remove(at));
+            out.list.push(patch::remove(at));
         }
         return;
     }
-    out.extend(gone.into_iter().rev().map(|index| patch::remove(at.with_trailing_token(index))));
+    out.list.extend(gone.into_iter().rev().map(|index| patch::remove(at.with_trailing_token(index))));
     for (place, slot) in target(&current, wanted.len(), placement).into_iter().enumerate() {
         if current.get(place) == Some(&slot) {
             continue;
         }
         if let Some(from) = current.iter().position(|here| *here == slot) {
-            out.push(patch::relocate(at.with_trailing_token(from), at.with_trailing_token(place)));
+            out.list.push(patch::relocate(at.with_trailing_token(from), at.with_trailing_token(place)));
             current.remove(from);
         } else if let Slot::Ours(which) = slot {
             let to = if place == current.len() { at.with_trailing_token("-") } else { at.with_trailing_token(place) };
-            out.push(patch::add(to, wanted[which].value.take()));
+            out.add(to, &wanted[which].part);
         }
         current.insert(place, slot);
     }
@@ -164,11 +148,11 @@ fn target(current: &[Slot], wanted: usize, placement: Placement) -> Vec<Slot> {
     }
 }
 
-fn volumes(pod: PodView<'_>, recorded: &Status, plan: &InjectionPlan<'_>, out: &mut Vec<PatchOperation>) {
+fn volumes(pod: PodView<'_>, recorded: &Status, wanted: &[Rendered], out: &mut Operations) {
     let at = pointer(["spec", "volumes"]);
     if !pod.has_list("volumes") {
-        if !plan.volumes.is_empty() {
-            out.push(patch::add(at, plan.volumes.iter().map(|volume| volume.value.clone()).collect::<Vec<_>>()));
+        if !wanted.is_empty() {
+            out.add_list(at, wanted.iter().map(|ours| Arc::clone(&ours.part)).collect());
         }
         return;
     }
@@ -176,20 +160,20 @@ fn volumes(pod: PodView<'_>, recorded: &Status, plan: &InjectionPlan<'_>, out: &
     let mut gone = Vec::new();
     for (index, volume) in present.iter().enumerate() {
         let Some(record) = recorded.record("volumes", text(volume, "name")) else { continue };
-        match plan.volumes.iter().find(|ours| ours.name == record.name) {
-            Some(ours) if same_source(volume, &ours.value) => {}
-            Some(ours) => out.push(patch::replace(at.with_trailing_token(index), ours.value.clone())),
+        match wanted.iter().find(|ours| ours.record.name == record.name) {
+            Some(ours) if same_source(volume, ours.value()) => {}
+            Some(ours) => out.replace(at.with_trailing_token(index), &ours.part),
             None => gone.push(index),
         }
     }
-    let missing: Vec<_> =
-        plan.volumes.iter().filter(|ours| !present.iter().any(|volume| text(volume, "name") == ours.name)).collect();
+    let is_there = |ours: &&Rendered| present.iter().any(|volume| text(volume, "name") == ours.record.name);
+    let missing: Vec<_> = wanted.iter().filter(|ours| !is_there(ours)).collect();
     if gone.len() == present.len() && !gone.is_empty() && missing.is_empty() {
-        out.push(patch::remove(at));
+        out.list.push(patch::remove(at));
         return;
     }
-    out.extend(gone.into_iter().rev().map(|index| patch::remove(at.with_trailing_token(index))));
-    out.extend(missing.into_iter().map(|ours| patch::add(at.with_trailing_token("-"), ours.value.clone())));
+    out.list.extend(gone.into_iter().rev().map(|index| patch::remove(at.with_trailing_token(index))));
+    missing.into_iter().for_each(|ours| out.add(at.with_trailing_token("-"), &ours.part));
 }
 
 /// ServiceAccount and fsGroup.

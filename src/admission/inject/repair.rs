@@ -9,8 +9,8 @@
 use serde_json::{Map, Value};
 
 use super::containers::env;
+use super::parts::Rendered;
 use super::pod::{items, list, text};
-use super::render::Rendered;
 use super::status::Record;
 use crate::admission::patch::{self, PatchOperation, PointerBuf};
 use crate::domain::keys;
@@ -100,7 +100,7 @@ pub(super) fn operations(
     out: &mut Vec<PatchOperation>,
 ) {
     for key in ["command", "args", "restartPolicy"] {
-        match (present.get(key).filter(|value| !value.is_null()), ours.value.get(key)) {
+        match (present.get(key).filter(|value| !value.is_null()), ours.value().get(key)) {
             (Some(seen), Some(wanted)) if seen == wanted => {}
             (_, Some(wanted)) => out.push(patch::add(at.with_trailing_token(key), wanted.clone())),
             (Some(_), None) => out.push(patch::remove(at.with_trailing_token(key))),
@@ -109,9 +109,9 @@ pub(super) fn operations(
     }
     replaceable(present, ours, recorded, at, out);
     security_context(present, ours, at, out);
-    entries(present, &ours.value, at, &PORTS, out);
-    entries(present, &ours.value, at, &ENV, out);
-    entries(present, &ours.value, at, &MOUNTS, out);
+    entries(present, ours.value(), at, &PORTS, out);
+    entries(present, ours.value(), at, &ENV, out);
+    entries(present, ours.value(), at, &MOUNTS, out);
 }
 
 /// Image and resources: somebody else's wish stays while ours has not changed.
@@ -119,7 +119,7 @@ fn replaceable(present: &Value, ours: &Rendered, recorded: &Record, at: &Pointer
     let unchanged = [recorded.image == ours.record.image, recorded.resources == ours.record.resources];
     for (key, unchanged) in ["image", "resources"].into_iter().zip(unchanged) {
         let seen = present.get(key).filter(|value| !value.is_null());
-        let wanted = ours.value.get(key);
+        let wanted = ours.value().get(key);
         if let Some(wanted) = wanted
             && (seen.is_none() || !unchanged)
             && seen != Some(wanted)
@@ -131,7 +131,7 @@ fn replaceable(present: &Value, ours: &Rendered, recorded: &Record, at: &Pointer
 
 fn security_context(present: &Value, ours: &Rendered, at: &PointerBuf, out: &mut Vec<PatchOperation>) {
     let at = at.with_trailing_token("securityContext");
-    let Some(wanted) = ours.value.get("securityContext") else { return };
+    let Some(wanted) = ours.value().get("securityContext") else { return };
     let Some(seen) = present.get("securityContext").and_then(Value::as_object) else {
         out.push(patch::add(at, wanted.clone()));
         return;

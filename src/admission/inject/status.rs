@@ -6,9 +6,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::digest;
 use super::edit::Edit;
-use super::plan::{Container, InjectionPlan, Volume};
+use super::parts::{Parts, Rendered};
+use super::plan::InjectionPlan;
 use super::pod::PodView;
 use crate::domain::keys;
 use crate::domain::mode::Mode;
@@ -76,19 +76,6 @@ pub(super) struct Status {
     pub(super) template_hash: Option<String>,
 }
 
-fn container(container: &Container<'_>) -> Record {
-    Record {
-        name: container.name.to_owned(),
-        digest: digest::of_part(container),
-        image: container.image.clone().into_owned(),
-        resources: digest::of_part(container.resources),
-    }
-}
-
-fn volume(volume: &Volume) -> Record {
-    Record { name: volume.name.to_owned(), digest: digest::of_part(&volume.value), ..Record::default() }
-}
-
 /// The API server notes who set which field before it asks the webhooks, and not again between them: an annotation
 /// that is noted was in the object that the requester sent.
 fn brought(pod: PodView<'_>) -> bool {
@@ -115,14 +102,15 @@ impl Status {
     }
 
     /// The status of a plan for the Pod as it was before us.
-    pub(super) fn of(plan: &InjectionPlan<'_>, mode: Mode, before: PodView<'_>) -> Self {
+    pub(super) fn of(plan: &InjectionPlan<'_>, parts: &Parts, mode: Mode, before: PodView<'_>) -> Self {
+        let records = |parts: &[Rendered]| parts.iter().map(|part| part.record.clone()).collect();
         let was = before.spec("serviceAccountName").and_then(Value::as_str).map(str::to_owned);
         Self {
             version: VERSION,
             mode: mode.as_str().to_owned(),
-            init: plan.init.iter().map(container).collect(),
-            containers: plan.containers.iter().map(container).collect(),
-            volumes: plan.volumes.iter().map(volume).collect(),
+            init: records(&parts.init),
+            containers: records(&parts.containers),
+            volumes: records(&parts.volumes),
             edits: plan.edits.clone(),
             service_account: plan.service_account.clone().map(|now| Account { now, was }),
             fs_group: plan.fs_group,

@@ -45,7 +45,8 @@ use serde::{Deserialize, Serialize};
         name = "Ready",
         type_ = "string",
         json_path = ".status.conditions[?(@.type=='Ready')].status",
-        description = "Whether the workload's Pods run as configured"
+        description = "Whether the workload's Pods run as configured",
+        priority = "1"
     ),
     printcolumn(
         name = "Reason",

@@ -196,7 +196,6 @@ fn names_scope_and_columns_are_the_reference_s() {
             ("Type", ".spec.type", "string"),
             ("Target", ".spec.targetRef.name", "string"),
             ("Phase", ".status.phase", "string"),
-            ("Ready", ".status.conditions[?(@.type=='Ready')].status", "string"),
             ("Age", ".metadata.creationTimestamp", "date"),
         ]
     );

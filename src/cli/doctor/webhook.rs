@@ -16,15 +16,19 @@ use crate::runtime::certs::{RootCertificate, read_bundle};
 /// A review that takes longer than this delays Pods noticeably.
 const SLOW: Duration = Duration::from_millis(500);
 pub(super) const APPLY: &str = "kubectl apply -f manifests/install.yaml (or install-gate.yaml)";
-const CONFIGURATIONS: &[(&str, &str, &str)] = &[
-    ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", keys::WEBHOOK_INJECT),
-    ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", keys::WEBHOOK_EXPLAIN),
+const CONFIGURATIONS: &[(&str, &str, &[&str])] = &[
+    ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", &[keys::WEBHOOK_INJECT]),
+    (
+        "ValidatingWebhookConfiguration",
+        "validatingwebhookconfigurations",
+        &[keys::WEBHOOK_EXPLAIN, keys::WEBHOOK_AGENT_RUNTIME],
+    ),
 ];
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let roots = authority(visit).await?;
     let mut entries = Vec::new();
-    for (kind, resource, entry) in CONFIGURATIONS {
+    for (kind, resource, wanted) in CONFIGURATIONS {
         let name = format!("{kind} {}", keys::WEBHOOK_CONFIGURATION);
         let path = format!("/apis/admissionregistration.k8s.io/v1/{resource}/{}", keys::WEBHOOK_CONFIGURATION);
         let Some(configuration) = visit.read(&name, &path).await? else {
@@ -34,16 +38,20 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
             continue;
         };
         let hooks = configuration["webhooks"].as_array().cloned().unwrap_or_default();
-        match hooks.iter().find(|hook| hook["name"] == *entry) {
-            None => visit.finding(&name, format!("has no entry {entry}"), APPLY),
-            Some(hook) => {
-                bundle(visit, entry, hook, &roots);
-                let pem = STANDARD.decode(text(hook, "/clientConfig/caBundle")).unwrap_or_default();
-                entries.push(served::Entry { name: entry, client: hook["clientConfig"].clone(), bundle: pem });
-                reach(visit, entry, hook);
-                if *entry == keys::WEBHOOK_INJECT {
-                    while_away(visit, hook).await?;
-                }
+        for entry in *wanted {
+            let Some(hook) = hooks.iter().find(|hook| hook["name"] == *entry) else {
+                visit.finding(&name, format!("has no entry {entry}"), APPLY);
+                continue;
+            };
+            bundle(visit, entry, hook, &roots);
+            let pem = STANDARD.decode(text(hook, "/clientConfig/caBundle")).unwrap_or_default();
+            entries.push(served::Entry { name: entry, client: hook["clientConfig"].clone(), bundle: pem });
+            match *entry {
+                keys::WEBHOOK_AGENT_RUNTIME => stands_aside(visit, entry, hook),
+                _ => reach(visit, entry, hook),
+            }
+            if *entry == keys::WEBHOOK_INJECT {
+                while_away(visit, hook).await?;
             }
         }
     }
@@ -105,6 +113,22 @@ fn reach(visit: &mut Visit, entry: &str, hook: &Value) {
         visit.finding(&name, format!("match Pods without label {}", keys::LABEL_TYPE), APPLY);
     } else {
         visit.ok(&name, "match neither our own namespace nor those of Kubernetes");
+    }
+}
+
+/// The validator of AgentRuntimes is everywhere, so it must hold up neither changes while no replica answers nor deletions ever.
+fn stands_aside(visit: &mut Visit, entry: &str, hook: &Value) {
+    let name = format!("{entry} stands in nobody's way");
+    let policy = text(hook, "/failurePolicy");
+    let conditions = hook["matchConditions"].as_array().into_iter().flatten();
+    let passes_deletions = conditions.into_iter().any(|one| text(one, "/expression").contains("deletionTimestamp"));
+    if policy != "Ignore" {
+        let seen = format!("failurePolicy is {policy}: no AgentRuntime can be changed while no replica answers");
+        visit.finding(&name, seen, APPLY);
+    } else if !passes_deletions {
+        visit.finding(&name, "is asked about objects that are being deleted, too", APPLY);
+    } else {
+        visit.ok(&name, "failurePolicy is Ignore, and deletions pass it by: the controllers settle what it missed");
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::stream::{StreamExt, select_all};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
@@ -23,36 +24,55 @@ use crate::cli::{Exit, Format};
 /// Changes within this time are judged together.
 const TOGETHER: Duration = Duration::from_millis(200);
 
+/// How often a kind that is not served is asked for again.
+const ABSENT: Duration = Duration::from_secs(2);
+
+/// Number of a collection, namespace and name.
+type Place = (usize, String, String);
+
 /// Objects of the followed collections.
 #[derive(Default)]
 struct Known {
-    objects: HashMap<(usize, String, String), Value>,
+    objects: HashMap<Place, Value>,
+    /// Lists that are being read: what was known stays until they are complete.
+    incoming: HashMap<usize, Vec<(Place, Value)>>,
     /// Collections whose first list is not complete.
     missing: std::collections::BTreeSet<usize>,
 }
 
 impl Known {
     fn take(&mut self, number: usize, collection: &Collection, event: Event<DynamicObject>) {
-        let key = |object: &DynamicObject| (number, object.namespace().unwrap_or_default(), object.name_any());
+        let place = |object: &DynamicObject| (number, object.namespace().unwrap_or_default(), object.name_any());
         match event {
-            Event::Init => self.objects.retain(|(other, ..), _| *other != number),
+            Event::Init => drop(self.incoming.insert(number, Vec::new())),
+            Event::InitApply(object) => {
+                let entry = place(&object);
+                let listed = value(collection, object).map(|value| (entry, value));
+                self.incoming.entry(number).or_default().extend(listed);
+            }
             Event::InitDone => {
                 self.missing.remove(&number);
+                self.objects.retain(|(other, ..), _| *other != number);
+                self.objects.extend(self.incoming.remove(&number).unwrap_or_default());
             }
             Event::Delete(object) => {
-                self.objects.remove(&key(&object));
+                self.objects.remove(&place(&object));
             }
-            Event::InitApply(mut object) | Event::Apply(mut object) => {
-                object.managed_fields_mut().clear();
-                let key = key(&object);
-                if let Ok(mut value) = serde_json::to_value(object) {
-                    value["apiVersion"] = collection.api_version().into();
-                    value["kind"] = collection.kind.into();
-                    self.objects.insert(key, value);
-                }
+            Event::Apply(object) => {
+                let entry = place(&object);
+                self.objects.extend(value(collection, object).map(|value| (entry, value)));
             }
         }
     }
+}
+
+/// An object with the type that watches leave out, without what nobody looks at.
+fn value(collection: &Collection, mut object: DynamicObject) -> Option<Value> {
+    object.managed_fields_mut().clear();
+    let mut value = serde_json::to_value(object).ok()?;
+    value["apiVersion"] = collection.api_version().into();
+    value["kind"] = collection.kind.into();
+    Some(value)
 }
 
 /// Prints rows until it is interrupted.
@@ -63,22 +83,30 @@ pub(super) async fn follow(
     (output, io): (Format, &mut Io<'_>),
 ) -> anyhow::Result<Exit> {
     let mut followed = Vec::new();
+    let mut known = Known::default();
     for collection in collections(namespace) {
-        // A kind whose CRD is not there now is not followed.
-        match cluster.get(&format!("{}?limit=1", collection.path())).await? {
-            Answer::Object(_) => followed.push(collection),
-            Answer::Absent => {}
+        match cluster.get(&one_of(&collection)).await? {
+            Answer::Object(_) => {
+                known.missing.insert(followed.len());
+                followed.push(collection);
+            }
+            // A kind whose definition may come is not waited for.
+            Answer::Absent => followed.push(collection),
             Answer::Refused(code, message) => {
                 writeln!(io.err, "note: {} could not be read ({code}: {message})", collection.path())?;
             }
         }
     }
-    let streams = followed
-        .iter()
-        .enumerate()
-        .map(|(number, collection)| cluster.follow(collection).map(move |event| (number, event)).boxed());
+    let streams = followed.iter().enumerate().map(|(number, collection)| {
+        let is_there = known.missing.contains(&number);
+        let comes = async move {
+            if !is_there {
+                appears(cluster, collection).await;
+            }
+        };
+        comes.into_stream().flat_map(|()| cluster.follow(collection)).map(move |event| (number, event)).boxed()
+    });
     let mut events = select_all(streams);
-    let mut known = Known { missing: (0..followed.len()).collect(), ..Known::default() };
     let mut shown: BTreeMap<_, Row> = BTreeMap::new();
     if output == Format::Table {
         print::head(io.out, &print::FLOWING)?;
@@ -99,6 +127,18 @@ pub(super) async fn follow(
         shown = now;
     }
     Ok(Exit::Ok)
+}
+
+/// The shortest question about a collection.
+fn one_of(collection: &Collection) -> String {
+    format!("{}?limit=1", collection.path())
+}
+
+/// Waits until the API server serves a kind.
+async fn appears(cluster: &Cluster, collection: &Collection) {
+    while !matches!(cluster.get(&one_of(collection)).await, Ok(Answer::Object(_))) {
+        tokio::time::sleep(ABSENT).await;
+    }
 }
 
 async fn judge(
@@ -140,4 +180,36 @@ fn told(change: &str, row: &Row) -> anyhow::Result<Value> {
     let mut value = serde_json::to_value(row)?;
     value["change"] = change.into();
     Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(name: &str) -> DynamicObject {
+        serde_json::from_value(json!({"metadata": {"name": name, "namespace": "team"}})).unwrap()
+    }
+
+    #[test]
+    fn a_list_that_begins_anew_takes_nothing_away_before_it_is_complete() {
+        let collection = &collections("team")[0];
+        let mut known = Known { missing: [0].into(), ..Known::default() };
+        let names = |known: &Known| known.objects.keys().map(|(_, _, name)| name.clone()).collect::<Vec<_>>();
+        for event in [Event::Init, Event::InitApply(object("a")), Event::InitDone] {
+            assert_eq!(names(&known), Vec::<String>::new());
+            known.take(0, collection, event);
+        }
+        assert_eq!((names(&known), known.missing.len()), (vec!["a".to_owned()], 0));
+        // A definition that went away: lists begin, and none is ever complete.
+        for event in [Event::Init, Event::Init, Event::InitApply(object("b"))] {
+            known.take(0, collection, event);
+            assert_eq!((names(&known), known.missing.len()), (vec!["a".to_owned()], 0));
+        }
+        known.take(0, collection, Event::InitDone);
+        assert_eq!(names(&known), ["b"]);
+        known.take(0, collection, Event::Delete(object("b")));
+        assert!(known.objects.is_empty());
+    }
 }

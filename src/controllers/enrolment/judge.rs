@@ -30,8 +30,8 @@ use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
 
-/// How long namespace ConfigMaps are waited for before an enrolment goes on without them (case 40).
-const CONFIG_MAPS: Duration = Duration::from_secs(2);
+/// How long namespace ConfigMaps are waited for before an enrolment goes on without them and says so (case 40).
+pub(super) const CONFIG_MAPS: Duration = Duration::from_secs(2);
 
 /// One workload in its surroundings.
 #[derive(Debug, Clone, Copy)]
@@ -47,8 +47,6 @@ pub(super) struct Subject<'a> {
 pub(super) struct Judgement {
     /// The hash that its Pods should carry; `None` when that is not known, or nothing of ours.
     pub(super) wanted: Option<String>,
-    /// The dedicated ServiceAccount that its Pods ask for.
-    pub(super) account: Option<String>,
     /// What stands and is ours.
     pub(super) standing: Fields,
     /// What is to be done.
@@ -137,6 +135,14 @@ impl<'a> Subject<'a> {
         same.then_some(view)
     }
 
+    /// ConfigMaps that are made for the Pods of every namespace but our own, and that this one lacks.
+    pub(super) fn lacking(&self) -> Vec<&'static str> {
+        let (world, namespace) = (self.cx.world, self.namespace());
+        let missing = |name: &&str| world.config_map(namespace, name).is_none();
+        let own = namespace == world.operator_namespace();
+        if own { Vec::new() } else { keys::NAMESPACE_CONFIG_MAPS.into_iter().filter(missing).collect() }
+    }
+
     /// What counts for the hash.
     fn needs(&self) -> Option<Needs> {
         self.needs_in(&self.cx.facts.settled)
@@ -155,19 +161,18 @@ pub(super) fn judge(subject: &Subject<'_>) -> Judgement {
         Some(winner) => governed(subject, winner, &standing),
         None => ungoverned(subject, &standing),
     };
-    let Found { wanted, account, step } = found;
-    Judgement { wanted, account, standing, step }
+    let Found { wanted, step } = found;
+    Judgement { wanted, standing, step }
 }
 
 struct Found {
     wanted: Option<String>,
-    account: Option<String>,
     step: Step,
 }
 
 impl From<Step> for Found {
     fn from(step: Step) -> Self {
-        Self { wanted: None, account: None, step }
+        Self { wanted: None, step }
     }
 }
 
@@ -202,12 +207,14 @@ fn governed(subject: &Subject<'_>, winner: &RuntimeRef<'_>, standing: &Fields) -
     let step = match () {
         () if fields.clone().rolled_for(standing.rolled()) == *standing => Step::Settled,
         () if standing.differs_by_hash_only(&fields) => rehash(subject, &hash, fields),
+        // Pods that nothing is injected into ask for nothing.
+        () if hash == keys::HASH_OF_NOTHING => Step::Apply { fields, wave: false },
         () => match first(subject, needs.service_account.as_deref()) {
             Some(waits) => Step::Wait(waits),
             None => Step::Apply { fields, wave: false },
         },
     };
-    Found { wanted: Some(hash), account: needs.service_account, step }
+    Found { wanted: Some(hash), step }
 }
 
 /// Whether the marker is ours to write: the user may have a value of his own there.
@@ -242,11 +249,9 @@ fn first(subject: &Subject<'_>, account: Option<&str>) -> Option<Wait> {
     {
         return Some(Wait::ServiceAccount(account.to_owned()));
     }
-    let missing = keys::NAMESPACE_CONFIG_MAPS.iter().any(|name| world.config_map(namespace, name).is_none());
     let held = subject.note().and_then(|note| note.held);
     let waited = held.map_or(Duration::ZERO, |since| subject.cx.now.saturating_sub(since));
-    let own = namespace == world.operator_namespace();
-    (missing && !own && waited < CONFIG_MAPS).then_some(Wait::ConfigMaps)
+    (waited < CONFIG_MAPS && !subject.lacking().is_empty()).then_some(Wait::ConfigMaps)
 }
 
 /// A workload that no AgentRuntime governs.
@@ -284,7 +289,7 @@ fn label_only(subject: &Subject<'_>, standing: &Fields, needs: Needs) -> Found {
     } else {
         Step::Settled
     };
-    Found { wanted: Some(hash), account: needs.service_account, step }
+    Found { wanted: Some(hash), step }
 }
 
 /// A new hash on a workload that is enrolled already.

@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use super::adopt::disown;
 use super::effective;
 use super::fields::Fields;
-use super::judge::{Judgement, Step, Subject, Wait, judge};
+use super::judge::{CONFIG_MAPS, Judgement, Step, Subject, Wait, judge};
 use super::pods::Tally;
 use super::sandbox::{self, Restart};
 use super::status::{self, Findings, Governs};
 use super::wave::{self, Rolling};
-use crate::api::observed::{Key, Kind, Reach};
+use crate::api::observed::{Key, Kind, Reach, Rollout};
 use crate::config::agent_runtime::AgentRuntimeInput;
 use crate::config::schema::Repair;
 use crate::controllers::scaffold::memory::Note;
@@ -27,7 +27,7 @@ use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
 
-/// Statuses and finalizers per plan; a target with more AgentRuntimes is looked at again at once.
+/// Statuses and finalizers that one plan writes; a target with more AgentRuntimes is looked at again at once.
 const BATCH: usize = 32;
 /// How long a short wait may last before people are told of it.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -144,20 +144,26 @@ fn target(cx: Context<'_>, kind: Kind, name: &str) -> Plan {
         plan.ops.append(&mut work.ops);
         return plan;
     }
-    for (place, runtime) in live.iter().enumerate().take(if here { BATCH } else { 0 }).skip(usize::from(is_new)) {
+    let mut told = 0;
+    for (place, runtime) in live.iter().enumerate().skip(usize::from(is_new)).filter(|_| here) {
         let findings = match (place, &workload) {
             (0, Some(_)) if work.is_quiet => None,
             (0, Some(_)) => governs(&cx, workload, &work),
             (0, None) => Some(unresolved(&cx, kind, name)),
             _ => winner.map(|winner| Findings::Duplicate { winner: winner.name, target: (kind, name) }),
         };
-        plan.ops.extend(findings.iter().flat_map(|findings| status::update(namespace, runtime, findings)));
+        let news = findings.iter().flat_map(|findings| status::update(namespace, runtime, findings));
+        let before = plan.ops.len();
+        plan.ops.extend(news);
+        told += usize::from(plan.ops.len() > before);
+        if told == BATCH {
+            plan.again = Some(SOON);
+            break;
+        }
     }
     if work.is_released || !live.is_empty() {
-        plan.ops.extend(ending.iter().take(BATCH).filter_map(|runtime| finalizer(namespace, runtime, false)));
-    }
-    if live.len() > BATCH && !plan.ops.is_empty() {
-        plan.again = Some(SOON);
+        let ours = ending.iter().filter_map(|runtime| finalizer(namespace, runtime, false));
+        plan.ops.extend(ours.take(BATCH));
     }
     plan
 }
@@ -174,6 +180,8 @@ struct Work {
     is_quiet: bool,
     /// A write has failed repeatedly.
     trouble: Option<String>,
+    /// What its namespace lacks, although it was to be made.
+    lacking: Option<String>,
 }
 
 impl Default for Work {
@@ -186,6 +194,7 @@ impl Default for Work {
             is_released: true,
             is_quiet: false,
             trouble: None,
+            lacking: None,
         }
     }
 }
@@ -232,7 +241,13 @@ impl Work {
                 let since = held.unwrap_or(now);
                 self.note.held = Some(since);
                 self.is_quiet = now.saturating_sub(since) < PATIENCE;
-                self.again = Some(if self.is_quiet { SOON } else { LATER });
+                let waited = now.saturating_sub(since);
+                let given_up = CONFIG_MAPS.saturating_sub(waited).max(SOON);
+                self.again = Some(match &judgement.step {
+                    _ if self.is_quiet => SOON,
+                    Step::Wait(Wait::ConfigMaps) => given_up,
+                    _ => LATER,
+                });
             }
             Step::Wait(Wait::Turn { .. } | Wait::Halted(_)) => {
                 self.note.waits = true;
@@ -243,9 +258,48 @@ impl Work {
                 let Some(tally) = judgement.wanted.as_deref().map(|wanted| subject.tally(wanted)) else { return };
                 self.restart(subject, &tally, held);
                 self.drift(subject, &tally);
+                self.look_away(subject, held);
+                self.lack(subject, judgement.wanted.as_deref().unwrap_or(keys::HASH_OF_NOTHING));
             }
             _ => {}
         }
+    }
+
+    /// Somebody's annotation on a Deployment counts as a generation, which its controller has not seen for a moment: not worth
+    /// saying that Pods are being replaced.
+    fn look_away(&mut self, subject: &Subject<'_>, held: Option<Duration>) {
+        let (rollout, now) = (subject.workload.seen.rollout, subject.cx.now);
+        let behind = rollout.observed < rollout.generation;
+        let done = Rollout { observed: rollout.generation, ..rollout }.is_complete();
+        let told = subject.workload.winner.is_some_and(|winner| status::says_done(&winner, subject.workload.seen));
+        if behind && done && told {
+            let since = held.unwrap_or(now);
+            let waited = now.saturating_sub(since);
+            self.note.held = Some(since);
+            self.is_quiet = waited < PATIENCE;
+            self.again = self.is_quiet.then(|| PATIENCE.saturating_sub(waited));
+        }
+    }
+
+    /// ConfigMaps that have not come, for whatever reason the server gave: said, and looked at again until they have.
+    fn lack(&mut self, subject: &Subject<'_>, wanted: &str) {
+        let (cx, missing) = (&subject.cx, subject.lacking());
+        if missing.is_empty() || wanted == keys::HASH_OF_NOTHING {
+            return;
+        }
+        let since = subject.note().and_then(|note| note.lacks).unwrap_or(cx.now);
+        self.note.lacks = Some(since);
+        let waited = cx.now.saturating_sub(since);
+        if waited < CONFIG_MAPS {
+            self.again = Some(self.again.unwrap_or(LATER).min(CONFIG_MAPS.saturating_sub(waited)));
+            return;
+        }
+        self.again = Some(self.again.unwrap_or(LATER).min(LATER));
+        let maker = Item { controller: Controller::NamespaceConfig, key: Key::new(subject.namespace(), "") };
+        let why = cx.world.memory.trouble(&maker).map(|trouble| format!(": {}", trouble.message)).unwrap_or_default();
+        let list = missing.join(", ");
+        self.lacking =
+            Some(format!("ConfigMaps that its Pods refer to could not be made in this namespace ({list}){why}"));
     }
 
     fn restart(&mut self, subject: &Subject<'_>, tally: &Tally<'_>, held: Option<Duration>) {
@@ -351,7 +405,8 @@ fn governs<'a>(cx: &Context<'a>, workload: Option<WorkloadRef<'a>>, work: &'a Wo
     let (workload, judgement) = (workload?, work.judgement.as_ref()?);
     let subject = Subject { cx: *cx, workload };
     let tally = judgement.wanted.as_deref().map(|wanted| subject.tally(wanted));
-    let (effective, notices) = effective::of(&subject, judgement.account.as_deref());
+    let (effective, mut notices) = effective::of(&subject);
+    notices.extend(work.lacking.clone());
     let trouble = work.trouble.clone();
     Some(Findings::Governs(Box::new(Governs { workload, judgement, tally, trouble, notices, effective })))
 }

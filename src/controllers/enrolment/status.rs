@@ -7,10 +7,11 @@
 
 use serde_json::{Map, Value, json};
 
+use super::fields::Fields;
 use super::judge::{Judgement, Step, Wait};
 use super::pods::Tally;
 use super::{short, wave};
-use crate::api::observed::{Key, Kind};
+use crate::api::observed::{Key, Kind, WorkloadSeen};
 use crate::controllers::conditions::{self, Condition};
 use crate::controllers::scaffold::plan::{Op, Report};
 use crate::controllers::scaffold::world::{RuntimeRef, WorkloadRef};
@@ -24,7 +25,7 @@ const OURS: [&str; 7] =
 /// Those that stay while nothing can be said about them.
 const KEPT: [&str; 1] = ["PodsCurrent"];
 /// Those whose changes people are told.
-const TOLD: [&str; 2] = ["Ready", "PodsCurrent"];
+const TOLD: [&str; 3] = ["Ready", "PodsCurrent", "ConfigResolved"];
 
 /// What was found about one AgentRuntime.
 pub(super) enum Findings<'a> {
@@ -74,8 +75,12 @@ pub(super) fn update(namespace: &str, runtime: &RuntimeRef<'_>, findings: &Findi
     let Some(patch) = conditions::difference(before, &status) else { return Vec::new() };
     let key = Key::new(namespace, runtime.name);
     let news = wanted.iter().filter(|one| TOLD.contains(&one.type_) && conditions::is_news(list, one));
-    // What holds from the beginning is no news, but readiness.
-    let news = news.filter(|one| one.type_ == "Ready" || !one.holds || conditions::stored(list, one.type_).is_some());
+    // What holds from the beginning is no news, but readiness and what could not be read.
+    let news = news.filter(|one| match one.type_ {
+        "Ready" => true,
+        "ConfigResolved" => one.reason == Reason::ConfigWarning,
+        type_ => !one.holds || conditions::stored(list, type_).is_some(),
+    });
     let told = news.map(|one| {
         Op::Report(Report {
             kind: Kind::AgentRuntime,
@@ -90,6 +95,16 @@ pub(super) fn update(namespace: &str, runtime: &RuntimeRef<'_>, findings: &Findi
     let patch = json!({"metadata": metadata, "status": patch});
     ops.push(Op::Status { kind: Kind::AgentRuntime, key, patch });
     ops
+}
+
+/// Whether an AgentRuntime's status says, about what it asks for now and what its workload carries now, that no Pod is being
+/// replaced.
+pub(super) fn says_done(runtime: &RuntimeRef<'_>, workload: &WorkloadSeen) -> bool {
+    let status = &*runtime.seen.status;
+    let done = conditions::stored(status.get("conditions").unwrap_or(&Value::Null), "RolloutProgressing");
+    let done = done.is_some_and(|one| one["status"] == "False" && one["reason"] == Reason::RolloutComplete.code());
+    done && status["observedGeneration"] == runtime.seen.generation
+        && status["configHash"].as_str() == Fields::standing(workload).hash()
 }
 
 fn fields(runtime: &RuntimeRef<'_>, findings: &Findings<'_>, wanted: &[Condition]) -> Map<String, Value> {

@@ -18,8 +18,9 @@ use crate::controllers::rbac;
 
 pub(in crate::controllers) const OWN: &str = "kagenti-system";
 
-/// What every installation's platform file has.
-const IMAGES: &str = "images:\n  envoyProxy: e\n  proxyInit: i\n  spiffeHelper: s\n  clientRegistration: r\n";
+/// What every installation's platform file has: an image for each mode.
+const IMAGES: &str =
+    "images:\n  envoyProxy: e\n  proxyInit: i\n  spiffeHelper: s\n  clientRegistration: r\n  authbridgeLight: l\n";
 
 /// Seconds.
 pub(in crate::controllers) const fn s(seconds: u64) -> Duration {

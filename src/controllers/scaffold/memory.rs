@@ -30,6 +30,8 @@ pub struct Note {
     pub settled: Option<u64>,
     /// Since when it has been held back.
     pub held: Option<Duration>,
+    /// Since when its namespace has lacked what was to be made there for its Pods.
+    pub lacks: Option<Duration>,
     /// Pods that run without our parts although they should have them.
     pub unprotected: usize,
     /// Pods that run with another configuration than their workload's, whose rollout is over.

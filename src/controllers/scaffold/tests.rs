@@ -24,7 +24,12 @@ struct Server {
     objects: Arc<Mutex<BTreeMap<String, Value>>>,
     asked: Arc<Mutex<Vec<String>>>,
     failures: Arc<Mutex<VecDeque<u16>>>,
+    /// Requests whose path has this part are never answered.
+    hangs: Option<&'static str>,
 }
+
+/// How long a 429 asks to be left alone, in seconds.
+const RETRY_AFTER: u64 = 20;
 
 impl Server {
     fn client(&self) -> kube::Client {
@@ -36,6 +41,9 @@ impl Server {
                 let sent = body.collect().await.unwrap().to_bytes();
                 let sent = serde_json::from_slice(&sent).unwrap_or(Value::Null);
                 let (code, answer) = server.answer(&parts.method, parts.uri.path(), sent);
+                if server.hangs.is_some_and(|part| parts.uri.path().contains(part)) {
+                    std::future::pending::<()>().await;
+                }
                 let bytes = Body::from(answer.to_string().into_bytes());
                 Ok::<_, Infallible>(Response::builder().status(code).body(bytes).unwrap())
             }
@@ -45,7 +53,9 @@ impl Server {
 
     fn answer(&self, method: &Method, path: &str, mut sent: Value) -> (u16, Value) {
         let status = |code: u16| {
-            (code, json!({"kind": "Status", "status": "Failure", "code": code, "message": "m", "reason": "r"}))
+            let details = if code == 429 { json!({"retryAfterSeconds": RETRY_AFTER}) } else { json!({}) };
+            let status = json!({"kind": "Status", "status": "Failure", "code": code, "message": "m", "reason": "r", "details": details});
+            (code, status)
         };
         let mut objects = self.objects.lock();
         let name = sent.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -99,7 +109,12 @@ struct Bench {
 
 impl Bench {
     async fn start(server: Server, first: Vec<Change>) -> Self {
-        let cluster = Cluster::new();
+        let mut cluster = Cluster::new();
+        let mut snapshot = (*cluster.facts.snapshot).clone();
+        let view = Arc::clone(&snapshot.view.namespaces["team"]);
+        snapshot.view.namespaces.insert("others".into(), view);
+        cluster.facts.snapshot = Arc::new(snapshot);
+        cluster.facts.settled = Arc::clone(&cluster.facts.snapshot);
         let (feed, receiver) = mpsc::channel(16);
         let (terms, held) = watch::channel(None);
         let (sender, published) = watch::channel(Some(Arc::new(cluster.facts)));
@@ -116,7 +131,7 @@ impl Bench {
             drop(sender);
         });
         let bench = Self { server, feed, terms, task };
-        for name in ["team", OWN] {
+        for name in ["team", "others", OWN] {
             bench.see(change(Kind::Namespace, json!({"metadata": {"name": name, "uid": name}}))).await;
         }
         for one in first {
@@ -183,6 +198,58 @@ async fn failures_are_tried_again_with_growing_pauses_and_do_not_hold_others_up(
     let asked = bench.server.asked();
     assert!(asked.len() <= 3 && asked.iter().any(|line| line == "POST serviceaccounts/a"), "{asked:?}");
     assert!(bench.server.objects.lock().contains_key("/api/v1/namespaces/team/serviceaccounts/a"));
+    bench.task.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_time_gets_it_and_others_do_not_wait() {
+    let bench = Bench::start(Server::default(), Vec::new()).await;
+    bench.lead(Some(1)).await;
+    // The namespace's ConfigMaps are asked for as well; the account is what is looked at.
+    bench.server.failures.lock().extend([429, 429]);
+    bench.see(deployment(10)).await;
+    bench.settle().await;
+    assert_eq!(bench.server.asked(), ["POST serviceaccounts/a"]);
+    // Neither a change nor the time of an ordinary failure brings it back; another item is none of its business.
+    bench.see(deployment(11)).await;
+    bench.see(change(Kind::Deployment, workload(Kind::Deployment, "b", json!({})))).await;
+    tokio::time::sleep(Duration::from_secs(RETRY_AFTER - 1)).await;
+    assert_eq!(bench.server.asked(), ["POST serviceaccounts/b"]);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(bench.server.asked(), ["POST serviceaccounts/a"]);
+    assert_eq!(bench.server.objects.lock().len(), 6, "two accounts and the ConfigMaps");
+    bench.task.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_the_server_answers_nothing_is_lost() {
+    for code in [409, 410, 429, 500, 503, 504] {
+        let bench = Bench::start(Server::default(), Vec::new()).await;
+        bench.lead(Some(1)).await;
+        bench.server.failures.lock().extend([code; 12]);
+        bench.see(deployment(10)).await;
+        tokio::time::sleep(Duration::from_secs(900)).await;
+        assert_eq!(bench.server.objects.lock().len(), 5, "{code}: the account and four ConfigMaps");
+        assert!(bench.server.asked.lock().len() <= 12 + 5, "{code}: no more often than it failed");
+        bench.task.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_whose_requests_hang_does_not_starve_the_others() {
+    let server = Server { hangs: Some("/namespaces/team/"), ..Server::default() };
+    let slow =
+        (0..100).map(|number| change(Kind::Deployment, workload(Kind::Deployment, &format!("w{number}"), json!({}))));
+    let bench = Bench::start(server, slow.collect()).await;
+    bench.lead(Some(1)).await;
+    let begun = bench.server.asked();
+    assert!((1..32).contains(&begun.len()), "a worker stays free: {}", begun.len());
+    let elsewhere = json!({"metadata": {"namespace": "others"}});
+    for name in ["a", "b", "c"] {
+        bench.see(change(Kind::Deployment, workload(Kind::Deployment, name, elsewhere.clone()))).await;
+        bench.settle().await;
+        assert_eq!(bench.server.asked(), [format!("POST serviceaccounts/{name}")], "at once");
+    }
     bench.task.abort();
 }
 

@@ -36,7 +36,9 @@ impl Answer {
         let refusal;
         let (status, patch) = match &verdict.outcome {
             Outcome::Allow => (Status { code: 200, message: code }, None),
-            Outcome::Patch(operations) => (Status { code: 200, message: code }, Some(patch::bytes(operations)?)),
+            Outcome::Patch(operations) => {
+                (Status { code: 200, message: code }, Some(patch::bytes(operations, &verdict.written)?))
+            }
             Outcome::Deny(denial) => {
                 refusal = denial.to_string();
                 (Status { code: denial.code, message: &refusal }, None)

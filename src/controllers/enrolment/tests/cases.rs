@@ -1,13 +1,16 @@
 //! Enrolment and its status: the numbered cases of `spec/agentruntime.md` 12 that plans decide.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::bench::{Bench, TEAM, deployment, pod, template};
 use crate::api::observed::{Key, Kind, Reach};
 use crate::controllers::enrolment::plan::ROW;
 use crate::controllers::scaffold::fixtures::{account, s};
-use crate::controllers::scaffold::plan::Op;
+use crate::controllers::scaffold::plan::{Controller, Item, Op};
 use crate::domain::keys;
+use crate::domain::reason::Reason;
 
 const WEB: (Kind, &str) = (Kind::Deployment, "web");
 
@@ -74,6 +77,19 @@ fn case_005_what_the_user_has_on_the_template_stays() {
     let annotations =
         bench.object(Kind::Deployment, "web").pointer("/spec/template/metadata/annotations").unwrap().clone();
     assert_eq!(annotations["theirs"], "x");
+}
+
+#[test]
+fn a_tool_waits_for_nothing_that_its_pods_do_not_ask_for() {
+    let mut bench = Bench::new();
+    let routes = json!({"metadata": {"name": keys::CONFIG_MAP_ROUTES, "namespace": TEAM}});
+    bench.cluster.lose(Kind::ConfigMap, routes);
+    bench.runtime("art", WEB, json!({"spec": {"type": "tool"}}));
+    bench.converge();
+    assert_eq!(
+        (&*bench.condition("art", "Ready"), &*bench.condition("art", "ConfigResolved")),
+        ("True/Configured", "True/ConfigResolved")
+    );
 }
 
 #[test]
@@ -322,6 +338,30 @@ fn a_managed_by_of_the_users_is_never_written() {
 }
 
 #[test]
+fn case_029_and_031_every_field_that_reaches_the_pod_changes_the_hash() {
+    // Overridden by design, Precedence: the mode selects the plan, so it counts; the trust domain does where it reaches the Pod.
+    for (spec, field) in [
+        (json!({"authBridgeMode": "proxy-sidecar"}), "mode"),
+        (json!({"trace": {"endpoint": "otel:4317"}}), "trace.endpoint"),
+        (json!({"trace": {"sampling": {"rate": 0}}}), "trace.samplingRatio"),
+    ] {
+        let mut bench = enrolled();
+        let before = bench.hash(Kind::Deployment, "web").unwrap().to_owned();
+        bench.change(Kind::AgentRuntime, "art", json!({"metadata": {"generation": 2}, "spec": spec}));
+        bench.converge();
+        assert_ne!(bench.hash(Kind::Deployment, "web").unwrap(), before, "{field}");
+        let values = bench.object(Kind::AgentRuntime, "art")["status"]["effective"]["values"].clone();
+        assert_eq!((&values[0]["field"], &values[0]["from"]), (&json!(field), &json!("AgentRuntime art")), "{values}");
+    }
+    let mut bench = enrolled();
+    let spec = json!({"identity": {"spiffe": {"trustDomain": "custom.example.com"}}});
+    bench.change(Kind::AgentRuntime, "art", json!({"metadata": {"generation": 2}, "spec": spec}));
+    bench.converge();
+    let effective = &bench.object(Kind::AgentRuntime, "art")["status"]["effective"];
+    assert_eq!(effective["spiffeID"], "spiffe://custom.example.com/ns/team/sa/web");
+}
+
+#[test]
 fn a_mode_that_does_not_exist_is_refused_and_rolls_nothing() {
     let mut bench = enrolled();
     let before = bench.object(Kind::Deployment, "web").clone();
@@ -373,9 +413,54 @@ fn case_040_config_maps_that_never_come_do_not_stop_an_enrolment() {
     bench.cluster.lose(Kind::ConfigMap, routes);
     bench.runtime("art", WEB, json!({}));
     assert!(!bench.converge().iter().any(|op| matches!(op, Op::Apply { .. })), "they come first");
+    bench.now = s(101) + Duration::from_millis(500);
+    let again = bench.cluster.plan_at(ROW, &Key::new(TEAM, "deployments/web"), bench.now).again;
+    assert_eq!(again, Some(Duration::from_millis(500)), "looked at again when the time is up");
     bench.now = s(103);
     bench.converge();
     assert_eq!((&*bench.condition("art", "Ready"), bench.phase("art")), ("True/Configured", "Active"));
+    assert_eq!(bench.condition("art", "ConfigResolved"), "True/ConfigResolved", "it may still come");
+    let maker = Item { controller: Controller::NamespaceConfig, key: Key::new(TEAM, "") };
+    let op = Op::Create { kind: Kind::ConfigMap, namespace: TEAM.into(), body: json!({}) };
+    bench.cluster.world.memory.failure(&maker, s(103), (op, None, "exceeded quota".into()));
+    bench.now = s(106);
+    bench.converge();
+    assert_eq!(bench.condition("art", "ConfigResolved"), "True/ConfigWarning");
+    let message = bench.message("art", "ConfigResolved");
+    assert!(message.contains(keys::CONFIG_MAP_ROUTES) && message.contains("exceeded quota"), "{message}");
+    assert!(bench.told.iter().any(|report| report.reason == Reason::ConfigWarning), "case 40 asks for an Event");
+    bench.now = s(1_000);
+    assert_eq!(bench.converge(), []);
+    let routes =
+        json!({"metadata": {"name": keys::CONFIG_MAP_ROUTES, "namespace": TEAM, "uid": "r", "resourceVersion": "9"}});
+    bench.cluster.see(Kind::ConfigMap, routes);
+    bench.converge();
+    assert_eq!(bench.condition("art", "ConfigResolved"), "True/ConfigResolved");
+}
+
+#[test]
+fn case_052_a_thousand_rounds_without_change_tell_and_write_nothing() {
+    let mut bench = enrolled();
+    for round in 0..1_000 {
+        bench.now += s(1);
+        assert_eq!(bench.round(), [], "{round}");
+    }
+}
+
+#[test]
+fn case_058_a_missing_target_is_told_once_until_the_state_changes() {
+    let mut bench = Bench::new();
+    bench.runtime("art", (Kind::Deployment, "later"), json!({}));
+    for _ in 0..10 {
+        bench.now += s(60);
+        bench.converge();
+    }
+    let told = |bench: &Bench| bench.told.iter().filter(|report| report.reason == Reason::TargetNotFound).count();
+    assert_eq!((told(&bench), &*bench.condition("art", "Ready")), (1, "False/TargetNotFound"));
+    assert_eq!(bench.condition("art", "TargetResolved"), "False/TargetNotFound");
+    bench.put(Kind::Deployment, deployment("later"));
+    bench.converge();
+    assert_eq!((told(&bench), &*bench.condition("art", "Ready")), (1, "True/Configured"));
 }
 
 #[test]
@@ -394,12 +479,12 @@ fn case_044_and_049_without_the_sandbox_definition_the_rest_works_and_deletions_
 #[test]
 fn nothing_is_written_before_the_snapshot_knows_the_agent_runtime() {
     let mut bench = Bench::new();
-    let before = bench.cluster.facts.snapshot.clone();
+    let before = bench.cluster.facts.clone();
     bench.runtime("art", WEB, json!({}));
-    let settled = std::mem::replace(&mut bench.cluster.facts.snapshot, before);
+    let settled = std::mem::replace(&mut bench.cluster.facts, before);
     let plan = bench.cluster.plan_at(ROW, &Key::new(TEAM, "deployments/web"), s(100));
     assert!(!plan.ops.iter().any(|op| matches!(op, Op::Apply { .. })));
-    bench.cluster.facts.snapshot = settled;
+    bench.cluster.facts = settled;
     let plan = bench.cluster.plan_at(ROW, &Key::new(TEAM, "deployments/web"), s(100));
     assert!(plan.ops.iter().any(|op| matches!(op, Op::Apply { .. })));
 }
@@ -417,4 +502,15 @@ fn a_thousand_agent_runtimes_on_one_target_are_told_in_batches() {
     let plan = bench.cluster.plan_at(ROW, &Key::new(TEAM, "deployments/web"), s(100));
     assert!(plan.ops.len() <= 80 && plan.again.is_some(), "{}", plan.ops.len());
     assert_eq!(bench.object(Kind::Deployment, "web")["metadata"]["labels"][keys::LABEL_TYPE], "agent");
+    for round in 0.. {
+        assert!(round < 40, "a batch each, and none is passed over");
+        let ops = bench.round();
+        assert!(ops.len() <= 80, "{}", ops.len());
+        if ops.is_empty() {
+            break;
+        }
+    }
+    let ready = |number: usize| bench.condition(&format!("art-{number:04}"), "Ready");
+    assert_eq!(ready(0), "True/Configured");
+    assert!((1..1_000).all(|number| ready(number) == "False/DuplicateTarget"));
 }

@@ -130,6 +130,36 @@ fn what_does_not_roll_by_itself_is_written_at_once() {
 }
 
 #[test]
+fn manual_reports_a_change_of_the_fleet_and_writes_a_change_of_one_agent_runtime() {
+    let mut bench = fleet(2, "rollout: {onUpgrade: manual}\n");
+    bench.change(Kind::AgentRuntime, "d000", json!({"spec": {"authBridgeMode": "proxy-sidecar"}}));
+    assert_eq!(applied(&bench.converge()), ["d000"]);
+    roll_out(&mut bench, "d000");
+    bench.cluster.configure(&format!("rollout: {{onUpgrade: manual}}\n{CHANGED}"));
+    assert_eq!(applied(&bench.converge()), Vec::<String>::new());
+    assert_eq!(bench.condition("d001", "RolloutProgressing"), "False/RolloutManual");
+    assert!(bench.message("d001", "Ready").contains("kubectl rollout restart deployment d001"));
+}
+
+#[test]
+fn somebodys_annotation_is_no_rollout_while_the_controller_has_not_seen_it() {
+    let mut bench = fleet(1, "");
+    // The API server counts a changed annotation of a Deployment as a generation.
+    bench.change(Kind::Deployment, "d000", json!({"metadata": {"generation": 3, "annotations": {"theirs": "y"}}}));
+    assert_eq!(bench.converge(), [], "for a moment");
+    roll_out(&mut bench, "d000");
+    assert_eq!(bench.converge(), [], "nothing was replaced");
+    bench.change(Kind::Deployment, "d000", json!({"metadata": {"generation": 4}}));
+    assert_eq!(bench.converge(), []);
+    bench.now += s(2);
+    bench.converge();
+    assert_eq!(bench.condition("d000", "RolloutProgressing"), "True/RolloutProgressing", "a controller that is away");
+    roll_out(&mut bench, "d000");
+    bench.converge();
+    assert_eq!(bench.condition("d000", "RolloutProgressing"), "False/RolloutComplete");
+}
+
+#[test]
 fn case_041_a_workload_with_the_label_alone_gets_a_hash_once_a_change_must_roll_it() {
     let mut bench = Bench::new();
     let labelled = json!({"spec": {"template": {"metadata": {"labels": {keys::LABEL_TYPE: "agent"}}}}});

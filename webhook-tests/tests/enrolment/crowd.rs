@@ -1,0 +1,75 @@
+//! A thousand AgentRuntimes that point at one workload: one governs, the others are told, nobody fights.
+
+use anyhow::Result;
+use drawbridge::api::agent_kagenti_dev::AgentRuntime;
+use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::ResourceExt as _;
+use kube::api::{DeleteParams, ListParams};
+use kube::runtime::watcher;
+use serde_json::json;
+use webhook_tests::{ControlPlane, Installation, Installing, Options, wait_for, wait_until};
+
+use super::*;
+
+const CROWD: usize = 1_000;
+/// Objects that the test makes at once.
+const HANDS: usize = 16;
+
+#[tokio::test]
+async fn a_thousand_agent_runtimes_on_one_workload_have_one_winner_and_one_write() -> Result<()> {
+    let cp = ControlPlane::start(Options::default()).await?;
+    // Nobody answers at the validating webhook, which lets them all pass.
+    let _installation = Installation::start(&cp, &Installing { webhooks: 0, ..Installing::default() }).await?;
+    let ns = cp.namespace("crowd").await?;
+    ns.accepts(&deployment("web", 0)).await?;
+    let first = ns.accepts(&art("first", "Deployment", "web", json!({}))).await?;
+    says(&ns, "first", "Ready", "True/Configured").await?;
+    // Creation times have whole seconds; the oldest has to be one of an earlier second.
+    let born = first.metadata.creation_timestamp.clone();
+    let mut turn = 0;
+    loop {
+        let name = format!("later-{turn}");
+        if ns.accepts(&art(&name, "Deployment", "web", json!({}))).await?.metadata.creation_timestamp > born {
+            break;
+        }
+        delete_art(&ns, &name).await?;
+        turn += 1;
+    }
+    let mark = cp.audit().mark()?;
+    let made = futures::stream::iter(2..CROWD).map(|number| {
+        let (ns, object) = (&ns, art(&format!("art-{number:04}"), "Deployment", "web", json!({})));
+        async move { ns.accepts(&object).await.map(drop) }
+    });
+    made.buffer_unordered(HANDS).try_collect::<()>().await?;
+    let told = |art: &AgentRuntime| condition(art, "Ready") == "False/DuplicateTarget";
+    let (api, mut before) = (ns.api::<AgentRuntime>(), 0);
+    while before < CROWD - 1 {
+        let all = wait_until(&api, watcher::Config::default(), |all| {
+            all.values().filter(|art| told(art)).count() >= (before + 50).min(CROWD - 1)
+        });
+        before = all.await?.iter().filter(|art| told(art)).count();
+    }
+    let made = writes(cp.audit().settled(mark).await?).in_namespace(ns.name());
+    assert!(made.clone().resource("deployments").is_empty(), "{}", made.resource("deployments"));
+    let statuses = made.resource("agentruntimes").filter(|one| one.code == Some(200));
+    assert!(statuses.len() <= CROWD, "one status each: {}", statuses.len());
+    assert!(!statuses.iter().any(|one| one.name == "first"), "the winner's does not change");
+
+    // The winner goes: the next one takes over, in place.
+    let mark = cp.audit().mark()?;
+    ns.api::<AgentRuntime>().delete("first", &DeleteParams::default()).await?;
+    let governed = |all: &std::collections::BTreeMap<String, AgentRuntime>| {
+        all.values().filter(|art| condition(art, "Ready") == "True/Configured").count() == 1
+            && !all.keys().any(|name| name.ends_with("/first"))
+    };
+    wait_until(&ns.api::<AgentRuntime>(), watcher::Config::default(), governed).await?;
+    let made = writes(cp.audit().settled(mark).await?).in_namespace(ns.name()).resource("deployments");
+    assert!(made.is_empty(), "{made}");
+
+    // All go: the workload is its user's again.
+    ns.api::<AgentRuntime>().delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+    wait_until(&ns.api::<AgentRuntime>(), watcher::Config::default(), std::collections::BTreeMap::is_empty).await?;
+    wait_for(&ns.api::<Deployment>(), "web", |web| hash(web).is_none() && web.labels().len() == 1).await?;
+    Ok(())
+}
