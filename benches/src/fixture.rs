@@ -189,6 +189,27 @@ fn named(container: &Value, list: &str) -> Value {
     Value::Object(fields)
 }
 
+/// An AgentBuild as a person writes it: of mode dev, whose template has 5 steps, or with another number of steps of its own.
+#[must_use]
+pub fn agent_build(namespace: &str, steps: usize) -> Value {
+    let mut object = json!({
+        "apiVersion": "agent.kagenti.dev/v1alpha1",
+        "kind": "AgentBuild",
+        "metadata": { "name": "weather-build", "namespace": namespace },
+        "spec": {
+            "mode": "dev",
+            "source": { "sourceRepository": "github.com/kagenti/agent-examples.git", "sourceRevision": "main",
+                "sourceSubfolder": "a2a/weather_service" },
+            "buildOutput": { "imageRegistry": "registry.example.com", "image": "agents/weather", "imageTag": "v1.4.2" },
+        },
+    });
+    if steps != 5 {
+        let own = |number: usize| json!({ "name": format!("step-{number}"), "configMap": "github-clone-step" });
+        object["spec"]["pipeline"] = json!({ "steps": (0..steps).map(own).collect::<Vec<_>>() });
+    }
+    object
+}
+
 /// The bytes of a review, and where its uid stands in them.
 #[derive(Debug, Clone)]
 pub struct Review {
@@ -202,6 +223,18 @@ impl Review {
     pub fn of(pod: &Value) -> Self {
         let kind = r#"{"group":"","version":"v1","kind":"Pod"}"#;
         let resource = r#"{"group":"","version":"v1","resource":"pods"}"#;
+        Self::created(kind, resource, pod)
+    }
+
+    /// The API server's question about the creation of an AgentBuild.
+    #[must_use]
+    pub fn of_agent_build(object: &Value) -> Self {
+        let kind = r#"{"group":"agent.kagenti.dev","version":"v1alpha1","kind":"AgentBuild"}"#;
+        let resource = r#"{"group":"agent.kagenti.dev","version":"v1alpha1","resource":"agentbuilds"}"#;
+        Self::created(kind, resource, object)
+    }
+
+    fn created(kind: &str, resource: &str, pod: &Value) -> Self {
         let namespace = &pod["metadata"]["namespace"];
         let text = format!(
             r#"{{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{{"uid":"{UID}","kind":{kind},"resource":{resource},"requestKind":{kind},"requestResource":{resource},"namespace":{namespace},"operation":"CREATE","userInfo":{{"username":"system:serviceaccount:kube-system:replicaset-controller","uid":"0b5e8a0e-6c2f-4e4e-9a55-6a4f3c4a7b10","groups":["system:serviceaccounts","system:serviceaccounts:kube-system","system:authenticated"]}},"object":{pod},"oldObject":null,"dryRun":false,"options":{{"kind":"CreateOptions","apiVersion":"meta.k8s.io/v1"}}}}}}"#

@@ -3,7 +3,9 @@
 //! In: files and folders. Out: findings with file and line. The engine's own answers, the configuration files' own checks, and keys that
 //! are nearly ours; nothing is judged here by a second set of rules.
 
+mod builds;
 mod runtime;
+mod schema;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -107,6 +109,9 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             check_keys(document, node, &mut findings);
             if runtimes::is_agent_runtime(&node.to_json()) {
                 runtime::check(document, node, &namespace, (&workloads, &world.snapshot()?), &mut findings)?;
+            }
+            if builds::is_ours(&node.to_json()) {
+                builds::check(document, node, &namespace, &world.snapshot()?, &mut findings)?;
             }
             check_workload(document, node, &namespace, (&mut world, &mut findings))?;
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use drawbridge::cli::render::{self, FailureMode, Install, platform};
+use drawbridge::cli::serve::flags::Namespaces;
 use drawbridge::config::gates::Gates;
 use drawbridge::domain::keys;
 use serde_json::Value;
@@ -34,6 +35,8 @@ pub struct Installing {
     pub gates: String,
     /// Whether CSIDriver `csi.spiffe.io` exists.
     pub spiffe_driver: bool,
+    /// Namespaces that are served, as `NAMESPACES2WATCH` spells them; empty for all.
+    pub namespaces: String,
     /// How the balancer behaves.
     pub balancer: BalancerOptions,
 }
@@ -48,6 +51,7 @@ impl Default for Installing {
             platform: String::new(),
             gates: platform::gates_file(&Gates::default()),
             spiffe_driver: true,
+            namespaces: String::new(),
             balancer: BalancerOptions::default(),
         }
     }
@@ -78,7 +82,7 @@ impl Installation {
         if installing.spiffe_driver {
             objects.apply(&spiffe_driver().to_string()).await?;
         }
-        apply(&objects, installing.failure_mode, balancer.address().port()).await?;
+        apply_scoped(&objects, installing, balancer.address().port()).await?;
         cp.publish_service(keys::OPERATOR_NAMESPACE, keys::SERVICE_WEBHOOK, balancer.address().port()).await?;
         let mut this = Self { webhooks: Vec::new(), controllers: Vec::new(), balancer, folder };
         for _ in 0..installing.controllers {
@@ -110,7 +114,8 @@ impl Installation {
             FailureMode::Fail => "fail",
             FailureMode::Gate => "gate",
         };
-        Drawbridge::launch(&access, &[("POD_NAMESPACE", keys::OPERATOR_NAMESPACE)], |ports| {
+        let served = ("NAMESPACES2WATCH", installing.namespaces.as_str());
+        Drawbridge::launch(&access, &[("POD_NAMESPACE", keys::OPERATOR_NAMESPACE), served], |ports| {
             let mut arguments = vec![
                 "serve".to_owned(),
                 format!("--roles={role}"),
@@ -132,7 +137,14 @@ impl Installation {
 /// # Errors
 /// When an object is refused.
 pub async fn apply(objects: &Objects, failure_mode: FailureMode, port: u16) -> Result<()> {
-    let install = Install::new(failure_mode, keys::OPERATOR_NAMESPACE, "drawbridge.invalid/drawbridge:test");
+    apply_scoped(objects, &Installing { failure_mode, ..Installing::default() }, port).await
+}
+
+async fn apply_scoped(objects: &Objects, installing: &Installing, port: u16) -> Result<()> {
+    let mut install =
+        Install::new(installing.failure_mode, keys::OPERATOR_NAMESPACE, "drawbridge.invalid/drawbridge:test");
+    let served: Namespaces = installing.namespaces.parse().map_err(anyhow::Error::msg)?;
+    install.namespaces = served.0;
     for part in render::parts(&install) {
         for mut object in part.objects {
             if matches!(object["kind"].as_str(), Some("Deployment" | "Service" | "PodDisruptionBudget")) {

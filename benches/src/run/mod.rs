@@ -3,6 +3,7 @@
 //! Everything that is compared is measured in turns: a round asks each process once, and the medians of the rounds are
 //! divided, so that a slow moment of the machine hits all alike.
 
+mod builds;
 mod controllers;
 mod create;
 mod memory;
@@ -79,6 +80,8 @@ async fn webhook(size: Size, began: Instant) -> Result<Vec<Row>> {
     let peers = Peers::new()?;
     step(began, &format!("reviews: {} rounds", size.rounds));
     rows.splice(0..0, reviews::rows(&world, &peers, size).await?);
+    step(began, "AgentBuilds");
+    rows.push(builds::row(&world, &peers, size).await?);
     step(began, "10,000 agents known, and none");
     rows.push(reviews::known(&peers, size)?);
     step(began, &format!("Pods created: {} rounds, webhook on and off", size.rounds));

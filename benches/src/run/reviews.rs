@@ -16,7 +16,7 @@ use crate::table::{Row, median, quantile};
 const BUSY: usize = 16;
 
 /// One process and what it is asked.
-struct Lane<'a> {
+pub(super) struct Lane<'a> {
     target: &'a Target,
     id: i32,
     review: &'a Review,
@@ -28,7 +28,7 @@ struct Lane<'a> {
 }
 
 impl<'a> Lane<'a> {
-    fn new(target: &'a Target, id: i32, review: &'a Review, connections: usize) -> Self {
+    pub(super) fn new(target: &'a Target, id: i32, review: &'a Review, connections: usize) -> Self {
         Self { target, id, review, connections, cpu: Vec::new(), p50: Vec::new(), p99: Vec::new() }
     }
 
@@ -45,13 +45,14 @@ impl<'a> Lane<'a> {
         Ok(())
     }
 
-    fn cpu(&self) -> f64 {
+    /// Microseconds of CPU per review: the median of the rounds.
+    pub(super) fn cpu(&self) -> f64 {
         median(self.cpu.clone())
     }
 }
 
 /// Every lane once per round.
-fn rounds(lanes: &mut [Lane<'_>], size: Size) -> Result<()> {
+pub(super) fn rounds(lanes: &mut [Lane<'_>], size: Size) -> Result<()> {
     for _ in 0..size.rounds {
         for lane in lanes.iter_mut() {
             lane.round(size.requests)?;
@@ -117,6 +118,7 @@ pub(super) fn known(peers: &Peers, size: Size) -> Result<Row> {
         .noted(format!("{many:.1} ÷ {none:.1} µs, endpoints over a made-up snapshot")))
 }
 
-fn contains(bytes: &[u8], text: &str) -> bool {
+/// Whether an answer says so.
+pub(super) fn contains(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }

@@ -119,6 +119,12 @@ impl Kind {
         if self.group().is_empty() { self.version().to_owned() } else { format!("{}/{}", self.group(), self.version()) }
     }
 
+    /// Whether its objects live in namespaces.
+    #[must_use]
+    pub const fn is_namespaced(self) -> bool {
+        self.row().4
+    }
+
     /// Path of the collection, in one namespace or (with an empty name) in all of them.
     #[must_use]
     pub fn path(self, namespace: &str) -> String {

@@ -75,6 +75,32 @@ pub fn agent_runtime(object: &Value, namespace: &str, snapshot: &Snapshot) -> an
     Ok(crate::admission::evaluate(&request, snapshot))
 }
 
+/// What a webhook would answer for an AgentBuild or Agent that is created.
+///
+/// # Errors
+/// When the object cannot be written as JSON.
+pub fn own_kind(object: &Value, namespace: &str, phase: Phase, snapshot: &Snapshot) -> anyhow::Result<Verdict> {
+    let raw = serde_json::value::to_raw_value(object).context("the object cannot be written as JSON")?;
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let request = Request {
+        phase,
+        uid: OFFLINE_UID.into(),
+        kind: GroupVersionKind {
+            group: agent_kagenti_dev::GROUP.into(),
+            version: "v1alpha1".into(),
+            kind: kind.into(),
+        },
+        sub_resource: None,
+        name: object.pointer("/metadata/name").and_then(Value::as_str).map(Into::into),
+        namespace: Some(namespace.into()),
+        operation: Operation::Create,
+        dry_run: Some(true),
+        object: Some((&*raw).into()),
+        old_object: None,
+    };
+    Ok(crate::admission::evaluate(&request, snapshot))
+}
+
 fn with_request<T>(subject: &Subject, pod: &Value, call: impl FnOnce(&Request<'_>) -> T) -> anyhow::Result<T> {
     let raw = serde_json::value::to_raw_value(pod).context("the Pod cannot be written as JSON")?;
     let request = Request {

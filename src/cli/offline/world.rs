@@ -10,9 +10,12 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use super::workload::{OFFLINE_UID, Subject, next_job};
+use crate::build::catalogue::{self, Values};
+use crate::build::templates::ConfigMapText;
 use crate::cli::render::platform;
 use crate::cli::survey::{annotation, label};
 use crate::config::agent_runtime::Governors;
+use crate::config::builds::Builds;
 use crate::config::content::digest;
 use crate::config::gates::Gates;
 use crate::config::inputs::{AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
@@ -78,6 +81,7 @@ pub struct World {
     namespaces: BTreeMap<String, NamespaceInputs>,
     made: BTreeSet<(String, String)>,
     agent_runtimes: BTreeMap<(String, String), Value>,
+    pipelines: Vec<ConfigMapText>,
 }
 
 impl World {
@@ -108,6 +112,7 @@ impl World {
             namespaces: BTreeMap::new(),
             made: BTreeSet::new(),
             agent_runtimes: BTreeMap::new(),
+            pipelines: Vec::new(),
         })
     }
 
@@ -201,6 +206,13 @@ impl World {
                 _ => {}
             }
         }
+        // What is neither template nor step is left out where they are read.
+        self.pipelines.push(ConfigMapText {
+            namespace: place.to_owned(),
+            name: name.to_owned(),
+            labels: strings(object.pointer("/metadata/labels")),
+            data: data.clone(),
+        });
         let is_defaults =
             object.pointer("/metadata/labels/kagenti.io~1defaults").and_then(Value::as_str) == Some("true");
         let ours = label(object, keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE);
@@ -296,7 +308,10 @@ impl World {
             spiffe_driver: self.spiffe_driver,
             namespaces: namespaces.collect(),
         };
-        Ok(Snapshot::new(&platform, gates, view))
+        let mut builds = Builds::new(platform.builds(&self.operator_namespace, false));
+        let shipped = catalogue::config_maps(&self.operator_namespace, &Values::default());
+        builds.view = builds.view.with(shipped).with(self.pipelines.iter().cloned());
+        Ok(Snapshot::new(&platform, gates, view).with_builds(Arc::new(builds)))
     }
 
     /// Sets a key of the platform file, or a gate, by its dotted path.

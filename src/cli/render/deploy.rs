@@ -170,17 +170,7 @@ fn container(install: &Install, role: Role) -> Container {
         name: "drawbridge".to_owned(),
         image: Some(install.image.clone()),
         args: Some(arguments(install, role)),
-        env: Some(vec![EnvVar {
-            name: "POD_NAMESPACE".to_owned(),
-            value_from: Some(EnvVarSource {
-                field_ref: Some(ObjectFieldSelector {
-                    field_path: "metadata.namespace".to_owned(),
-                    ..ObjectFieldSelector::default()
-                }),
-                ..EnvVarSource::default()
-            }),
-            value: None,
-        }]),
+        env: Some(environment(install)),
         ports: Some(ports),
         startup_probe: Some(Probe { period_seconds: Some(1), failure_threshold: Some(60), ..probe("/healthz") }),
         liveness_probe: Some(Probe { period_seconds: Some(20), ..probe("/healthz") }),
@@ -199,6 +189,26 @@ fn container(install: &Install, role: Role) -> Container {
         volume_mounts: Some(vec![mount("platform-config", FOLDER_PLATFORM), mount("feature-gates", FOLDER_GATES)]),
         ..Container::default()
     }
+}
+
+/// Where the process runs, and which namespaces it serves.
+fn environment(install: &Install) -> Vec<EnvVar> {
+    let mut environment = vec![EnvVar {
+        name: "POD_NAMESPACE".to_owned(),
+        value_from: Some(EnvVarSource {
+            field_ref: Some(ObjectFieldSelector {
+                field_path: "metadata.namespace".to_owned(),
+                ..ObjectFieldSelector::default()
+            }),
+            ..EnvVarSource::default()
+        }),
+        value: None,
+    }];
+    if !install.namespaces.is_empty() {
+        let value = Some(install.namespaces.join(","));
+        environment.push(EnvVar { name: "NAMESPACES2WATCH".to_owned(), value, value_from: None });
+    }
+    environment
 }
 
 /// The controllers have to know whether Pods may wait behind the scheduling gate.

@@ -22,6 +22,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::io::Io;
+use super::serve::flags::Namespaces;
 use super::yaml::emit;
 use super::{Exit, Format};
 use crate::build::catalogue::Values;
@@ -54,6 +55,9 @@ pub struct Args {
     /// Image of the operator.
     #[arg(long, default_value = concat!("drawbridge:", env!("CARGO_PKG_VERSION")))]
     pub image: String,
+    /// Namespaces that are served, separated by commas; none means all. Then rights are Roles there instead of ClusterRoles.
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "NAMES")]
+    pub watch_namespaces: Namespaces,
     /// Image of the build steps, by its name in the table of the README, such as a mirror's; may be repeated.
     #[arg(long = "build-image", value_name = "NAME=IMAGE")]
     pub build_images: Vec<String>,
@@ -64,7 +68,7 @@ pub struct Args {
     #[arg(long)]
     pub allow_unknown_git_hosts: bool,
     /// Write the tree of manifests into this folder instead of printing one stream; both failure modes are written.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["failure_mode", "output", "build_images", "openshift", "allow_unknown_git_hosts"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["failure_mode", "output", "watch_namespaces", "build_images", "openshift", "allow_unknown_git_hosts"])]
     pub out_dir: Option<PathBuf>,
     /// Output format; `table` lists the objects.
     #[arg(short, long, value_enum, default_value = "yaml")]
@@ -80,6 +84,8 @@ pub struct Install {
     pub namespace: String,
     /// Image of the operator.
     pub image: String,
+    /// Namespaces that are served; none means all.
+    pub namespaces: Vec<String>,
     /// What is decided about the steps of builds.
     pub values: Values,
 }
@@ -88,7 +94,13 @@ impl Install {
     /// An installation with the shipped steps.
     #[must_use]
     pub fn new(failure_mode: FailureMode, namespace: impl Into<String>, image: impl Into<String>) -> Self {
-        Self { failure_mode, namespace: namespace.into(), image: image.into(), values: Values::default() }
+        Self {
+            failure_mode,
+            namespace: namespace.into(),
+            image: image.into(),
+            namespaces: Vec::new(),
+            values: Values::default(),
+        }
     }
 }
 
@@ -174,14 +186,14 @@ pub fn stream(objects: &[Value]) -> String {
 /// When a file cannot be written, or standard output is closed.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let values = values(&args)?;
-    let Args { failure_mode, namespace, image, out_dir, output, .. } = args;
+    let Args { failure_mode, namespace, image, out_dir, output, watch_namespaces, .. } = args;
     if let Some(folder) = out_dir {
         for (path, text) in tree(&namespace, &image) {
             write_file(&folder.join(path), &text)?;
         }
         return Ok(Exit::Ok);
     }
-    let install = Install { failure_mode, namespace, image, values };
+    let install = Install { failure_mode, namespace, image, namespaces: watch_namespaces.0, values };
     let objects: Vec<Value> = parts(&install).into_iter().flat_map(|part| part.objects).collect();
     match output {
         Format::Yaml => write!(io.out, "{}{}", header(failure_mode), stream(&objects))?,

@@ -41,15 +41,16 @@ pub fn objects(install: &Install) -> Vec<Value> {
     if install.failure_mode == FailureMode::Gate {
         objects.push(object(&gate(install)));
         objects.push(object(&gate_binding(install)));
-        objects.extend(refusal(POLICY_GATE_REMOVAL, pods_updated(), gate_removal()));
+        objects.extend(refusal(install, POLICY_GATE_REMOVAL, pods_updated(), gate_removal()));
     }
-    objects.extend(refusal(POLICY_RUNTIME_CONFIG, pods_updated(), runtime_config()));
-    objects.extend(refusal(POLICY_CUSTOM_STEPS, agent_builds(), custom_steps(install)));
+    objects.extend(refusal(install, POLICY_RUNTIME_CONFIG, pods_updated(), runtime_config()));
+    objects.extend(refusal(install, POLICY_CUSTOM_STEPS, agent_builds(), custom_steps(install)));
     objects
 }
 
 fn gate(install: &Install) -> MutatingAdmissionPolicy {
-    let Reach { namespaces, objects, conditions } = selectors::enrolled_pods(&install.namespace);
+    let Reach { namespaces, objects, conditions } =
+        selectors::enrolled_pods(&install.namespace).within(&install.namespaces);
     let gate = keys::SCHEDULING_GATE;
     let expression = format!(
         "!variables.enrolled ? []\n\
@@ -175,12 +176,14 @@ fn custom_steps(install: &Install) -> Refusal {
     }
 }
 
-fn refusal(name: &str, resources: NamedRuleWithOperations, rule: Refusal) -> [Value; 2] {
+fn refusal(install: &Install, name: &str, resources: NamedRuleWithOperations, rule: Refusal) -> [Value; 2] {
+    let Reach { namespaces, .. } = selectors::living_objects().within(&install.namespaces);
     let policy = ValidatingAdmissionPolicy {
         metadata: metadata(name, None),
         spec: Some(ValidatingAdmissionPolicySpec {
             failure_policy: Some("Fail".to_owned()),
             match_constraints: Some(MatchResources {
+                namespace_selector: (!install.namespaces.is_empty()).then_some(namespaces),
                 resource_rules: Some(vec![resources]),
                 match_policy: Some("Equivalent".to_owned()),
                 ..MatchResources::default()

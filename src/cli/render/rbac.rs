@@ -137,11 +137,13 @@ pub fn objects(install: &Install, role: Role) -> Vec<Value> {
         kind: kind.to_owned(),
         name: name.to_owned(),
     };
-    vec![
+    let mut objects = vec![
         object(&ServiceAccount { metadata: metadata(name, own), ..ServiceAccount::default() }),
         object(&ClusterRole {
             metadata: metadata(name, None),
-            rules: Some(rules(install, role, Scope::Cluster)),
+            rules: Some(rules(install, |right| {
+                right.role == role && right.scope == Scope::Cluster && everywhere(install, right)
+            })),
             ..ClusterRole::default()
         }),
         object(&ClusterRoleBinding {
@@ -149,13 +151,42 @@ pub fn objects(install: &Install, role: Role) -> Vec<Value> {
             role_ref: reference("ClusterRole"),
             subjects: Some(vec![subject.clone()]),
         }),
-        object(&NamespacedRole { metadata: metadata(name, own), rules: Some(rules(install, role, Scope::Own)) }),
-        object(&RoleBinding {
-            metadata: metadata(name, own),
+    ];
+    for (namespace, served) in places(install) {
+        let holds = |right: &Right| {
+            let own = namespace == install.namespace && (right.scope == Scope::Own || at_home(right));
+            right.role == role && !everywhere(install, right) && (own || (served && right.scope == Scope::Cluster))
+        };
+        let rules = Some(rules(install, holds));
+        objects.push(object(&NamespacedRole { metadata: metadata(name, Some(namespace)), rules }));
+        objects.push(object(&RoleBinding {
+            metadata: metadata(name, Some(namespace)),
             role_ref: reference("Role"),
-            subjects: Some(vec![subject]),
-        }),
-    ]
+            subjects: Some(vec![subject.clone()]),
+        }));
+    }
+    objects
+}
+
+/// The namespaces that Roles are made in, and whether all that lies in them is served: our own, and in namespaced scope the served ones.
+fn places(install: &Install) -> Vec<(&str, bool)> {
+    let own = install.namespace.as_str();
+    let mut places = vec![(own, install.namespaces.iter().any(|name| name == own))];
+    places.extend(install.namespaces.iter().map(String::as_str).filter(|name| *name != own).map(|name| (name, true)));
+    places
+}
+
+/// Kinds without a namespace.
+const CLUSTER_KINDS: [&str; 4] = ["namespaces", "csidrivers", MUTATING.1, VALIDATING.1];
+
+/// Whether a right is held in the whole cluster: in cluster scope, or because its kind has no namespace.
+fn everywhere(install: &Install, right: &Right) -> bool {
+    right.scope == Scope::Cluster && (install.namespaces.is_empty() || CLUSTER_KINDS.contains(&right.resource))
+}
+
+/// Whether a right is needed in our own namespace although that is not served: templates and steps, and Events about our own objects.
+fn at_home(right: &Right) -> bool {
+    right.group.is_empty() && (right.resource == "configmaps" || right.resource == "events")
 }
 
 /// Roles for people, to be bound by whoever runs the cluster (`spec/agent-and-agentbuild.md` 15.1).
@@ -185,11 +216,11 @@ pub fn people() -> Vec<Value> {
         .collect()
 }
 
-fn rules(install: &Install, role: Role, scope: Scope) -> Vec<PolicyRule> {
+fn rules(install: &Install, holds: impl Fn(&Right) -> bool) -> Vec<PolicyRule> {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     rights(install.failure_mode)
         .into_iter()
-        .filter(|right| right.role == role && right.scope == scope)
+        .filter(holds)
         .map(|right| PolicyRule {
             api_groups: Some(vec![right.group.to_owned()]),
             resources: Some(vec![right.resource.to_owned()]),

@@ -16,6 +16,21 @@ pub struct Reach {
     pub conditions: Vec<MatchCondition>,
 }
 
+impl Reach {
+    /// The same within some namespaces; with none, as it is.
+    #[must_use]
+    pub fn within(mut self, namespaces: &[String]) -> Self {
+        if !namespaces.is_empty() {
+            let names = requirement(LABEL_NAMESPACE_NAME, "In", namespaces.iter().map(String::as_str));
+            self.namespaces.match_expressions.get_or_insert_default().push(names);
+        }
+        self
+    }
+}
+
+/// Label that every namespace has, with its name.
+const LABEL_NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
+
 /// Enrolled Pods: nothing else in the cluster depends on a replica being there.
 #[must_use]
 pub fn enrolled_pods(operator_namespace: &str) -> Reach {
@@ -83,7 +98,7 @@ pub fn living_objects() -> Reach {
 
 fn outside_system(operator_namespace: &str) -> LabelSelectorRequirement {
     let names = keys::SYSTEM_NAMESPACES.into_iter().chain([operator_namespace]);
-    requirement("kubernetes.io/metadata.name", "NotIn", names)
+    requirement(LABEL_NAMESPACE_NAME, "NotIn", names)
 }
 
 fn requirement<'a>(key: &str, operator: &str, values: impl IntoIterator<Item = &'a str>) -> LabelSelectorRequirement {

@@ -296,3 +296,42 @@ fn roles_for_people_have_no_wildcard() {
     );
     assert!(!rbac::people().iter().any(|role| role.to_string().contains('*')));
 }
+
+#[test]
+fn in_namespaced_scope_no_right_on_namespaced_kinds_is_held_in_the_cluster() {
+    let mut install = install(FailureMode::Fail);
+    install.namespaces = vec!["team1".to_owned(), "team2".to_owned()];
+    let objects: Vec<Value> = parts(&install).into_iter().flat_map(|part| part.objects).collect();
+    for role in ["drawbridge-webhook", "drawbridge-controllers"] {
+        for rule in one(&objects, "ClusterRole", role)["rules"].as_array().unwrap() {
+            let resource = rule["resources"][0].as_str().unwrap();
+            assert!(
+                ["namespaces", "csidrivers", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
+                    .contains(&resource),
+                "{rule}"
+            );
+        }
+        let of = |kind: &str| -> Vec<&str> {
+            let all = objects.iter().filter(|object| object["kind"] == kind && object["metadata"]["name"] == role);
+            all.map(|object| object["metadata"]["namespace"].as_str().unwrap()).collect()
+        };
+        assert_eq!(of("Role"), ["kagenti-system", "team1", "team2"]);
+        assert_eq!(of("RoleBinding"), ["kagenti-system", "team1", "team2"]);
+    }
+    let selector = serde_json::json!(
+        {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["team1", "team2"]});
+    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+        for hook in one(&objects, kind, "drawbridge")["webhooks"].as_array().unwrap() {
+            let expressions = hook["namespaceSelector"]["matchExpressions"].as_array().unwrap();
+            assert!(expressions.contains(&selector), "{hook}");
+        }
+    }
+    let policy = one(&objects, "ValidatingAdmissionPolicy", "drawbridge-custom-steps");
+    assert_eq!(
+        policy["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"],
+        serde_json::json!([selector])
+    );
+    let deployment = one(&objects, "Deployment", "drawbridge-webhook");
+    let env = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
+    assert_eq!(env[1], serde_json::json!({"name": "NAMESPACES2WATCH", "value": "team1,team2"}));
+}

@@ -28,7 +28,8 @@ fn mutating(install: &Install) -> MutatingWebhookConfiguration {
 }
 
 fn injection(install: &Install) -> MutatingWebhook {
-    let Reach { namespaces, objects, conditions } = selectors::enrolled_pods(&install.namespace);
+    let Reach { namespaces, objects, conditions } =
+        selectors::enrolled_pods(&install.namespace).within(&install.namespaces);
     let failure_policy = match install.failure_mode {
         FailureMode::Fail => "Fail",
         // The policy's scheduling gate holds what the webhook did not see.
@@ -52,7 +53,7 @@ fn injection(install: &Install) -> MutatingWebhook {
 
 /// Completes AgentBuilds. An AgentBuild that nobody completed would be refused anyway, with less to go by.
 fn completion(install: &Install) -> MutatingWebhook {
-    let Reach { namespaces, objects, conditions } = selectors::living_objects();
+    let Reach { namespaces, objects, conditions } = selectors::living_objects().within(&install.namespaces);
     MutatingWebhook {
         name: keys::WEBHOOK_COMPLETE_BUILD.to_owned(),
         admission_review_versions: vec!["v1".to_owned()],
@@ -117,7 +118,7 @@ fn validator(
     reach: Reach,
     rules: Vec<RuleWithOperations>,
 ) -> ValidatingWebhook {
-    let Reach { namespaces, objects, conditions } = reach;
+    let Reach { namespaces, objects, conditions } = reach.within(&install.namespaces);
     ValidatingWebhook {
         name: name.to_owned(),
         admission_review_versions: vec!["v1".to_owned()],

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use crate::build::syntax;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::render::FailureMode;
 use crate::domain::keys;
@@ -75,6 +76,27 @@ impl Span {
     }
 }
 
+/// Namespaces, separated by commas (`spec/agent-and-agentbuild.md` 15.2); none means all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Namespaces(pub Vec<String>);
+
+impl FromStr for Namespaces {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut names: Vec<String> = Vec::new();
+        for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            if !syntax::is_label(name) {
+                return Err(format!("{name:?} is not the name of a namespace"));
+            }
+            if names.iter().all(|known| known != name) {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(Self(names))
+    }
+}
+
 /// What this process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Role {
@@ -111,6 +133,9 @@ pub struct Args {
     /// The operator's own namespace.
     #[arg(long, env = "POD_NAMESPACE", default_value = keys::OPERATOR_NAMESPACE, value_name = "NAME")]
     pub namespace: String,
+    /// Namespaces that are served, separated by commas; none means all.
+    #[arg(long, env = "NAMESPACES2WATCH", default_value = "", hide_default_value = true, value_name = "NAMES")]
+    pub watch_namespaces: Namespaces,
     /// What happens to enrolled Pods while no replica answers, as installed: decides whether the controllers free Pods
     /// that wait behind the scheduling gate.
     #[arg(long, value_enum, default_value_t)]

@@ -83,9 +83,6 @@ impl Wiring {
         if roles.is_empty() {
             bail!("no role is left for this process: give --roles, or take ENABLE_WEBHOOKS=false away");
         }
-        if std::env::var("NAMESPACES2WATCH").is_ok_and(|list| list.split(',').any(|name| !name.trim().is_empty())) {
-            bail!("NAMESPACES2WATCH is set, and this version always works on all namespaces; unset it");
-        }
         let metrics = Metrics::new();
         let (settings, config_watch) = settings(&args, &metrics).await?;
         let config = cluster(&args).await?;
@@ -232,6 +229,7 @@ impl Wiring {
         let mut stores = stores::spawn(stores::Options {
             client: self.client.clone(),
             operator_namespace: operator_namespace.clone(),
+            namespaces: self.args.watch_namespaces.0.iter().map(|name| Arc::from(name.as_str())).collect(),
             settings: self.settings.clone(),
             cell: self.cell.clone(),
             latch: self.readiness.latch("caches"),

@@ -65,6 +65,8 @@ pub struct Options {
     pub client: Client,
     /// Our own namespace.
     pub operator_namespace: Arc<str>,
+    /// The namespaces that are served; none means all.
+    pub namespaces: Vec<Arc<str>>,
     /// Platform file and gates.
     pub settings: channel::Receiver<Arc<Settings>>,
     /// Where the snapshot goes.
@@ -92,7 +94,14 @@ pub struct Stores {
 #[must_use]
 pub fn spawn(options: Options) -> Stores {
     let wanted: Vec<&'static Source> = SOURCES.iter().filter(|source| source.needs <= options.needs).collect();
-    let admission = wanted.iter().filter(|source| source.needs == Needs::Admission).count();
+    let own = &options.operator_namespace;
+    let places = |source: &Source| source.places(own, &options.namespaces);
+    let watches: Vec<(usize, &'static Source, Option<Arc<str>>)> = wanted
+        .iter()
+        .enumerate()
+        .flat_map(|(bit, source)| places(source).into_iter().map(move |place| (bit, *source, place)))
+        .collect();
+    let admission = watches.iter().filter(|(_, source, _)| source.needs == Needs::Admission).count();
     let shared = Arc::new(Shared::new(admission));
     let (published, snapshots) = channel::channel(None);
     let (feed, changes) = match options.needs {
@@ -103,14 +112,15 @@ pub fn spawn(options: Options) -> Stores {
         }
     };
     let reconnected = Arc::new(Notify::new());
-    let missing = Arc::new(std::sync::atomic::AtomicUsize::new(wanted.len()));
-    let reaches = Arc::new(Reaches::new(wanted.iter().map(|source| source.kind), options.metrics.clone()));
+    let missing = Arc::new(std::sync::atomic::AtomicUsize::new(watches.len()));
+    let reaches = Arc::new(Reaches::new(watches.iter().map(|(_, source, _)| source.kind), options.metrics.clone()));
     let claims = Arc::new(Claims::default());
     let mut tasks = JoinSet::new();
-    for (at, source) in wanted.into_iter().enumerate() {
+    for (at, (bit, source, place)) in watches.into_iter().enumerate() {
         let mut outlet = Outlet {
             source,
             at,
+            bit,
             reaches: reaches.clone(),
             shared: shared.clone(),
             claims: source.overlaps.then(|| claims.clone()),
@@ -121,9 +131,8 @@ pub fn spawn(options: Options) -> Stores {
             metrics: options.metrics.clone(),
         };
         let client = options.client.clone();
-        let own = source.own.then(|| options.operator_namespace.clone());
         tasks.spawn(async move {
-            watch::run(client, source, own.as_deref(), &mut outlet).await;
+            watch::run(client, source, place.as_deref(), &mut outlet).await;
             source.kind.as_str()
         });
     }
@@ -147,6 +156,8 @@ pub fn spawn(options: Options) -> Stores {
 struct Outlet {
     source: &'static Source,
     at: usize,
+    /// Number of the source among the wanted ones: no two of them deliver one object under the same number.
+    bit: usize,
     reaches: Arc<Reaches>,
     shared: Arc<Shared>,
     claims: Option<Arc<Claims>>,
@@ -174,7 +185,7 @@ impl Sink for Outlet {
             }
         };
         match &self.claims {
-            Some(claims) if !claims.note(self.at, &change, model) => return,
+            Some(claims) if !claims.note(self.bit, &change, model) => return,
             Some(_) => {}
             None => model(&change),
         }

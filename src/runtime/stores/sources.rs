@@ -1,5 +1,7 @@
 //! Which objects are watched: a table. Another kind is another row.
 
+use std::sync::Arc;
+
 use super::Needs;
 use super::pipelines::is_template;
 use crate::api::observed::{Key, Kind, What};
@@ -49,6 +51,24 @@ const fn all(kind: Kind, page: u32, needs: Needs) -> Source {
 
 const fn config_map(name: &'static str) -> Source {
     Source { name: Some(name), ..all(Kind::ConfigMap, SMALL, Needs::Admission) }
+}
+
+impl Source {
+    /// The namespaces it is watched in, each by a watch of its own; `None` for all at once. When only `served` namespaces are, ConfigMaps
+    /// of our `own` are followed all the same: they hold templates and steps.
+    pub(super) fn places(&self, own: &Arc<str>, served: &[Arc<str>]) -> Vec<Option<Arc<str>>> {
+        if self.own {
+            return vec![Some(own.clone())];
+        }
+        if served.is_empty() || !self.kind.is_namespaced() {
+            return vec![None];
+        }
+        let mut places = served.to_vec();
+        if self.kind == Kind::ConfigMap && !served.contains(own) {
+            places.push(own.clone());
+        }
+        places.into_iter().map(Some).collect()
+    }
 }
 
 /// The ConfigMap with a template, in any namespace.
@@ -132,6 +152,23 @@ mod tests {
     use super::*;
     use crate::api::agent_kagenti_dev::agent_build::MODES;
     use crate::build::agent_build::CUSTOM;
+
+    #[test]
+    fn only_served_namespaces_are_watched_and_config_maps_of_our_own() {
+        let (own, served): (Arc<str>, Vec<Arc<str>>) = ("own".into(), vec!["team1".into(), "team2".into()]);
+        for source in SOURCES {
+            assert_eq!(source.places(&own, &[]), [source.own.then(|| own.clone())]);
+            let places = source.places(&own, &served);
+            let names: Vec<_> = places.iter().map(|place| place.as_deref().unwrap_or("*")).collect();
+            let expected: &[&str] = match source.kind {
+                _ if source.own => &["own"],
+                Kind::Namespace | Kind::CsiDriver => &["*"],
+                Kind::ConfigMap => &["team1", "team2", "own"],
+                _ => &["team1", "team2"],
+            };
+            assert_eq!(names, expected, "{:?}", source.kind);
+        }
+    }
 
     #[test]
     fn every_mode_that_may_have_a_template_is_watched() {

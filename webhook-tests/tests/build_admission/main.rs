@@ -11,6 +11,7 @@ mod builds;
 mod changes;
 mod policy;
 mod refusals;
+mod scope;
 
 use std::time::{Duration, Instant};
 

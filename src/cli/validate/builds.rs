@@ -1,0 +1,98 @@
+//! What `validate` says about an AgentBuild or Agent: the schema's faults with their lines, then the webhooks' own answer.
+//!
+//! An AgentBuild is completed first, from the templates of this stream or those that ship with this binary, as the API server would have
+//! the webhook do it. Faults that the schema told already are not told twice.
+
+use json_patch::patch;
+use serde_json::Value;
+
+use super::{Findings, Severity, field_line, schema};
+use crate::admission::verdict::Outcome;
+use crate::api::agent_kagenti_dev;
+use crate::api::review::Phase;
+use crate::cli::offline::documents::Document;
+use crate::cli::offline::review;
+use crate::cli::survey::text;
+use crate::cli::yaml::tree::Node;
+use crate::config::snapshot::Snapshot;
+use crate::domain::reason::Reason;
+
+/// The kinds that are judged here.
+const KINDS: [&str; 2] = ["AgentBuild", "Agent"];
+
+/// Whether an object is one of them.
+pub(super) fn is_ours(object: &Value) -> bool {
+    KINDS.contains(&text(object, "/kind"))
+        && text(object, "/apiVersion").split_once('/').is_some_and(|(group, _)| group == agent_kagenti_dev::GROUP)
+}
+
+/// Judges one AgentBuild or Agent.
+pub(super) fn check(
+    document: &Document<'_>,
+    node: &Node,
+    namespace: &str,
+    snapshot: &Snapshot,
+    findings: &mut Findings,
+) -> anyhow::Result<()> {
+    let mut object = node.to_json();
+    let title = format!("{} {}", text(&object, "/kind"), text(&object, "/metadata/name"));
+    let Some(schema) = schema_of(&object) else {
+        let sentence = format!("{title}: apiVersion: there is no such version of {}", text(&object, "/kind"));
+        findings.add(document, node.line, Severity::Error, ("FieldInvalid", sentence));
+        return Ok(());
+    };
+    let told = schema::check(node, &schema);
+    for found in &told {
+        let code = if found.severity == Severity::Error { Reason::FieldInvalid } else { Reason::UnknownField };
+        findings.add(
+            document,
+            found.line,
+            found.severity,
+            (code.code(), format!("{title}: {}: {}", found.path, found.text)),
+        );
+    }
+    let place = text(&object, "/metadata/namespace").to_owned();
+    let place = if place.is_empty() { namespace } else { &place };
+    let completed = review::own_kind(&object, place, Phase::Mutate, snapshot)?;
+    patch(&mut object, completed.operations())?;
+    let verdict = review::own_kind(&object, place, Phase::Validate, snapshot)?;
+    let at = |path: &str| field_line(node, path).unwrap_or(node.line);
+    if let Outcome::Deny(denial) = &verdict.outcome {
+        let news = denial.faults.iter().filter(|fault| {
+            told.iter().all(|found| found.severity != Severity::Error || !concerns(&found.path, &fault.path))
+        });
+        for fault in news {
+            findings.add(
+                document,
+                at(&fault.path),
+                Severity::Error,
+                (fault.reason.code(), format!("{title}: {fault}")),
+            );
+        }
+    }
+    for warning in &verdict.warnings {
+        let path = warning.text.split(": ").next().unwrap_or("");
+        findings.add(
+            document,
+            at(path),
+            Severity::Warning,
+            (warning.reason.code(), format!("{title}: {}", warning.text)),
+        );
+    }
+    Ok(())
+}
+
+/// Whether a fault of the schema at `told` is about the field at `path`, or about what it stands in.
+fn concerns(told: &str, path: &str) -> bool {
+    path.strip_prefix(told).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        || told.strip_prefix(path).is_some_and(|rest| rest.starts_with(['.', '[']))
+}
+
+fn schema_of(object: &Value) -> Option<Value> {
+    let version = text(object, "/apiVersion").rsplit('/').next()?;
+    let definitions = agent_kagenti_dev::crds().into_iter();
+    let mut ours = definitions.filter(|definition| definition.spec.names.kind == text(object, "/kind"));
+    let versions = ours.next()?.spec.versions;
+    let served = versions.into_iter().find(|served| served.name == version)?;
+    Some(serde_json::to_value(served.schema?.open_api_v3_schema?).unwrap_or_default())
+}
