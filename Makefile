@@ -38,7 +38,7 @@ tekton: ## build webhook and controller of the pinned Tekton Pipelines once, int
 
 test-peers: controlplane tekton ## the suites that need heavy peers: real Tekton Pipelines (root: it lives in a network namespace)
 	$(CARGO) build --workspace --bins --locked
-	$(CARGO) test -p webhook-tests --features peers --lib --test tekton --locked
+	$(CARGO) test -p webhook-tests --features peers --lib --test tekton --test tekton_builds --locked
 
 demo: controlplane ## an agent is applied and comes up with its sidecars; stays up until interrupted (ONCE=1: does not)
 	$(CARGO) build -q --workspace --bins --locked

@@ -160,6 +160,14 @@ impl Audit {
         Self { log, alive_since }
     }
 
+    /// The whole log as text, for searches.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn text(&self) -> Result<String> {
+        std::fs::read_to_string(&self.log).with_context(|| self.log.display().to_string())
+    }
+
     /// Now: everything answered so far lies before it.
     ///
     /// # Errors

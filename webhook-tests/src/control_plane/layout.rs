@@ -117,6 +117,8 @@ impl Layout {
         if !options.audit_omit_users.is_empty() {
             rules.push(json!({ "level": "None", "users": options.audit_omit_users }));
         }
+        // What is in a Secret is nobody's to log, at any level.
+        rules.push(json!({ "level": "Metadata", "resources": [{ "group": "", "resources": ["secrets"] }] }));
         rules.push(json!({ "level": level, "omitManagedFields": true }));
         let policy = json!({ "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules });
         self.write("audit-policy.yaml", &policy.to_string())?;
