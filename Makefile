@@ -7,7 +7,7 @@ export CARGO_TERM_COLOR ?= never
 .PHONY: help test test-peers lint unit controlplane
 .PHONY: manifests docs demo
 .PHONY: envoy promtool tekton fuzz chaos soak
-.PHONY: bench instructions
+.PHONY: bench crowd instructions
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,9 +40,13 @@ test-peers: controlplane tekton ## the suites that need heavy peers: real Tekton
 	$(CARGO) build --workspace --bins --locked
 	$(CARGO) test -p webhook-tests --features peers --lib --test tekton --test tekton_builds --locked
 
-demo: controlplane ## an agent is applied and comes up with its sidecars; stays up until interrupted (ONCE=1: does not)
+crowd: controlplane tekton ## 500 AgentBuilds at once, beside a bare loop that creates the same runs: how much longer that takes
+	$(CARGO) build --release --workspace --bins --locked
+	$(CARGO) test --release -p webhook-tests --features peers --test tekton_builds --locked crowd -- --ignored --nocapture
+
+demo: controlplane $(WITH) ## an agent is applied and comes up with its sidecars; WITH=tekton: builds, too; stays up until interrupted (ONCE=1: does not)
 	$(CARGO) build -q --workspace --bins --locked
-	$(CARGO) run -q --locked -p webhook-tests --bin demo -- $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) $(if $(ONCE),--once)
+	$(CARGO) run -q --locked -p webhook-tests --bin demo -- $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) $(if $(ONCE),--once) $(if $(WITH),--with $(WITH))
 
 manifests: ## write manifests/ from the code
 	$(CARGO) run -q --locked -- render --out-dir manifests

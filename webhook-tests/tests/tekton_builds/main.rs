@@ -11,5 +11,7 @@
 
 mod absence;
 mod canary;
+mod crowd;
+mod demo;
 mod outcomes;
 mod stage;

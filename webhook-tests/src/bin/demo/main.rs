@@ -2,7 +2,9 @@
 //!
 //! Without a kubeconfig a throw-away control plane is started and the product installed on it; it stays up until it is
 //! interrupted. With one (`make demo KUBECONFIG=…`) the product must be installed there already, the agent is applied to
-//! a namespace of its own, which is removed at the end.
+//! a namespace of its own, which is removed at the end. `make demo WITH=tekton` goes on with a build ([`builds`]).
+
+mod builds;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -29,10 +31,13 @@ struct Arguments {
     /// End when everything has been shown, instead of staying up.
     #[arg(long)]
     once: bool,
+    /// What else is brought along: tekton, on which a build is shown.
+    #[arg(long, value_name = "PEER", value_parser = ["tekton"], conflicts_with = "kubeconfig")]
+    with: Option<String>,
 }
 
 /// The quick start's agent and the AgentRuntime that points at it.
-const OPTION_1: &str = include_str!("../../../manifests/samples/weather-agent-runtime.yaml");
+const OPTION_1: &str = include_str!("../../../../manifests/samples/weather-agent-runtime.yaml");
 /// Where people find it.
 const SAMPLE: &str = "manifests/samples/weather-agent-runtime.yaml";
 
@@ -51,24 +56,33 @@ async fn run(arguments: Arguments) -> Result<()> {
     let showing = async {
         match &arguments.kubeconfig {
             Some(kubeconfig) => on_a_cluster(kubeconfig.clone()).await,
-            None => on_our_own(arguments.once).await,
+            None => on_our_own(arguments.once, arguments.with.is_some()).await,
         }
     };
     tokio::select! { ended = showing => ended, () = interrupted => Ok(()) }
 }
 
-async fn on_our_own(once: bool) -> Result<()> {
+async fn on_our_own(once: bool, builds: bool) -> Result<()> {
     step("starting etcd, kube-apiserver, kube-controller-manager and a kwok node (seconds)")?;
     let cp = ControlPlane::start(Options::default()).await?;
     step("installing Drawbridge from its manifests: one webhook and one controllers process, under their own RBAC")?;
     let installation = Installation::start(&cp, &Installing::default()).await?;
     show(cp.admin(), "default", !once).await?;
+    let tekton = match builds {
+        true => Some(builds::show(&cp).await?),
+        false => {
+            step(
+                "not shown: builds, which need Tekton Pipelines (built once, about 8 minutes): make demo WITH=tekton",
+            )?;
+            None
+        }
+    };
     say(&format!("\nTo look around:\n  export KUBECONFIG={}\n", cp.admin().kubeconfig().display()))?;
     if !once {
         say("It stays up until you interrupt it (Ctrl-C).\n")?;
         std::future::pending::<()>().await;
     }
-    drop(installation);
+    drop((installation, tekton));
     Ok(())
 }
 
