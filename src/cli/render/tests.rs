@@ -266,12 +266,13 @@ fn builds_and_agents_are_registered_as_their_page_says() {
 #[test]
 fn steps_and_templates_are_in_the_operators_namespace_with_the_images_of_the_installation() {
     let mut install = install(FailureMode::Fail);
-    install.values = install.values.with_image("git", "mirror.example/git@sha256:0").unwrap();
+    let mirrored = format!("mirror.example/git@sha256:{}", "0".repeat(64));
+    install.values = install.values.with_image("git", &mirrored).unwrap();
     let objects = builds::objects(&install);
     assert!(objects.iter().all(|object| object["metadata"]["namespace"] == "kagenti-system"));
     let clone = one(&objects, "ConfigMap", "github-clone-step");
     assert_eq!(clone["metadata"]["labels"]["kagenti.operator.dev/tekton"], "step");
-    assert!(clone["data"]["task-spec.yaml"].as_str().unwrap().contains("mirror.example/git@sha256:0"));
+    assert!(clone["data"]["task-spec.yaml"].as_str().unwrap().contains(&mirrored));
     for mode in ["dev", "buildpack-dev", "dev-local", "dev-external", "preprod", "prod"] {
         let template = one(&objects, "ConfigMap", &format!("pipeline-template-{mode}"));
         assert_eq!(template["metadata"]["labels"]["app.kubernetes.io/component"], "pipeline-template");

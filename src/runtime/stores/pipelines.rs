@@ -182,10 +182,10 @@ mod tests {
 
     #[test]
     fn agent_builds_are_known_by_name_and_their_changes_make_nothing_new() {
-        use crate::api::observed::wire::Raw;
+        use crate::api::observed::object::change_of;
         let build = |name: &str| {
             let object = serde_json::json!({"metadata": {"namespace": "team", "name": name}, "spec": {}});
-            serde_json::from_value::<Raw>(object).unwrap().into_change(Kind::AgentBuild)
+            change_of(Kind::AgentBuild, &object.to_string()).unwrap()
         };
         let mut pipelines = Pipelines::default();
         assert!(pipelines.apply(&build("a")) && pipelines.apply(&build("b")));
