@@ -156,3 +156,22 @@ fn begun(pod: &Value) -> Vec<&str> {
     let containers = pod.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten();
     containers.filter_map(|one| one["name"].as_str()).filter(|name| has_begun(name)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::begun;
+
+    #[test]
+    fn only_containers_that_have_begun_have_lines_in_the_order_of_the_pod() {
+        let state = |name: &str, state: &str| json!({"name": name, "state": {state: {}}});
+        let pod = json!({
+            "spec": {"containers": [{"name": "step-clone"}, {"name": "step-build"}, {"name": "step-push"}]},
+            "status": {"containerStatuses": [
+                state("step-push", "waiting"), state("step-build", "running"), state("step-clone", "terminated")]},
+        });
+        assert_eq!(begun(&pod), ["step-clone", "step-build"]);
+        assert!(begun(&json!({"spec": {"containers": [{"name": "a"}]}})).is_empty());
+    }
+}

@@ -68,19 +68,25 @@ fn status() -> String {
 
 /// Every command with its flags.
 fn flags() -> String {
-    let root = Cli::command();
     let mut out = String::new();
-    for command in root.get_subcommands().filter(|command| !command.is_hide_set()) {
+    flags_below(&Cli::command(), "drawbridge", &mut out);
+    out.push('\n');
+    out
+}
+
+/// The commands below a command, each followed by those below it.
+fn flags_below(above: &Command, path: &str, out: &mut String) {
+    for command in above.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help") {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-        out.push_str(&format!("\n#### `drawbridge {}`\n\n{about}.\n", command.get_name()));
+        let path = format!("{path} {}", command.get_name());
+        out.push_str(&format!("\n#### `{path}`\n\n{about}.\n"));
         let rows: Vec<_> = arguments(command).map(flag).collect();
         if !rows.is_empty() {
             out.push('\n');
             out.push_str(&table(&["flag", "default", "meaning"], rows));
         }
+        flags_below(command, &path, out);
     }
-    out.push('\n');
-    out
 }
 
 fn arguments(command: &Command) -> impl Iterator<Item = &Arg> {
