@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::subject::Subject;
 use crate::api::observed::Key;
-use crate::build::agent_build::drift;
+use crate::build::agent_build::{Change, drift, validate};
 use crate::build::compose::signing_secret;
 use crate::build::fault::Fault;
 use crate::build::request::BuildRequest;
@@ -19,6 +19,8 @@ use crate::domain::reason::Reason;
 
 /// How often a Secret that is missing is asked for at first, and for how long.
 const EAGER: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(120));
+/// Pause between two questions of one namespace: ten thousand builds that wait ask no more often than a hundred.
+const SHARE: Duration = Duration::from_millis(50);
 /// How often after that.
 const PATIENT: Duration = Duration::from_secs(30);
 
@@ -40,10 +42,11 @@ struct Wanted {
     path: &'static str,
 }
 
-/// How often Secrets are asked for by a build that has waited since then.
-pub(super) fn interval(held: Option<Duration>, now: Duration) -> Duration {
+/// How often Secrets are asked for by a build that has waited since then, among `others` that are held back.
+pub(super) fn interval(held: Option<Duration>, now: Duration, others: usize) -> Duration {
     let waited = held.map_or(Duration::ZERO, |since| now.saturating_sub(since));
-    if waited < EAGER.1 { EAGER.0 } else { PATIENT }
+    let alone = if waited < EAGER.1 { EAGER.0 } else { PATIENT };
+    alone.max(SHARE.saturating_mul(u32::try_from(others).unwrap_or(u32::MAX)))
 }
 
 fn wanted(request: &BuildRequest) -> Vec<Wanted> {
@@ -59,7 +62,7 @@ fn wanted(request: &BuildRequest) -> Vec<Wanted> {
 
 /// The questions whose answers are missing or too old to start a build on.
 pub(super) fn questions(subject: &Subject<'_>) -> Vec<Op> {
-    let (now, every) = (subject.cx.now, interval(subject.held(), subject.cx.now));
+    let (now, every) = (subject.cx.now, interval(subject.held(), subject.cx.now, subject.held_in_namespace()));
     let keys = wanted(&subject.request).into_iter().map(|wanted| Key::new(subject.namespace(), &wanted.name));
     let stale = |key: &Key| {
         let fact = subject.cx.world.memory.secret_fact(key);
@@ -167,6 +170,14 @@ fn registry(wanted: &Wanted, request: &mut BuildRequest, has: impl Fn(&str) -> b
     Some(fault(wanted, sentence, remedy))
 }
 
+/// What the validating webhook would say now: the object may be older than the rules, or have come while nobody judged it;
+/// no other namespace's ConfigMaps, no step of a user's in a gated mode (`faults.md` G1, G4).
+pub(super) fn judged(subject: &Subject<'_>) -> Vec<Fault> {
+    let change = Change { namespace: subject.namespace(), object: &subject.object, old: None };
+    let builds = subject.builds();
+    validate(&change, &builds.view, &builds.settings).faults
+}
+
 /// That the template of a gated mode is not what the build was completed from.
 pub(super) fn template(subject: &Subject<'_>) -> Option<Fault> {
     drift(&subject.object, &subject.builds().view)
@@ -187,7 +198,9 @@ mod tests {
     #[test]
     fn questions_are_asked_often_at_first_and_seldom_later() {
         let s = Duration::from_secs;
-        assert_eq!((interval(None, s(9)), interval(Some(s(1)), s(120))), (s(5), s(5)));
-        assert_eq!(interval(Some(s(1)), s(121)), s(30));
+        assert_eq!((interval(None, s(9), 0), interval(Some(s(1)), s(120), 100)), (s(5), s(5)));
+        assert_eq!(interval(Some(s(1)), s(121), 1), s(30));
+        // G8: a flood asks twenty times a second, however large it is.
+        assert_eq!(interval(Some(s(1)), s(2), 10_000), s(500));
     }
 }

@@ -13,7 +13,7 @@ use super::status::{self, Phase, READY, State, lacking};
 use super::subject::Subject;
 use crate::api::observed::Kind;
 use crate::build::compose::{Composition, Surroundings, compose};
-use crate::build::fault::{Fault, printed};
+use crate::build::fault::{Fault, Findings, printed};
 use crate::build::names;
 use crate::build::request::BuildRequest;
 use crate::controllers::scaffold::memory::{Note, Trouble};
@@ -43,18 +43,20 @@ pub(super) fn plan(subject: &Subject<'_>) -> Plan {
     }
     let mut request = subject.request.clone();
     request.attempt = attempt(subject);
-    let mut faults = subject.findings.faults.clone();
+    let mut found = Findings::default();
     let secrets = prerequisites::secrets(subject, &mut request);
     let asks_again = !secrets.is_empty();
-    faults.extend(secrets);
-    faults.extend(prerequisites::template(subject));
-    match composed(subject, &request) {
-        Ok(composition) if faults.is_empty() => claim(subject, &request, composition),
-        Ok(_) => wait(subject, &faults, asks_again),
-        Err(found) => {
-            faults.extend(found);
-            wait(subject, &faults, asks_again)
-        }
+    let judged = prerequisites::judged(subject);
+    secrets.into_iter().chain(prerequisites::template(subject)).chain(judged).for_each(|fault| found.fault(fault));
+    let composition = composed(subject, &request);
+    let (composition, faults) = match composition {
+        Ok(composition) => (Some(composition), Vec::new()),
+        Err(faults) => (None, faults),
+    };
+    faults.into_iter().for_each(|fault| found.fault(fault));
+    match composition.filter(|_| found.faults.is_empty()) {
+        Some(composition) => claim(subject, &request, composition),
+        None => wait(subject, &found.faults, asks_again),
     }
 }
 
@@ -116,7 +118,7 @@ fn wait(subject: &Subject<'_>, faults: &[Fault], asks_again: bool) -> Plan {
     let message = format!("Validation failed: {}", printed(faults).replace('\n', " "));
     let state = State::new(Phase::Waiting, reason, message.clone()).telling(READY, Reason::ValidationFailed, message);
     let again = if asks_again {
-        prerequisites::interval(Some(held), now)
+        prerequisites::interval(Some(held), now, subject.held_in_namespace())
     } else {
         now.saturating_sub(held).clamp(PAUSE.0, PAUSE.1)
     };

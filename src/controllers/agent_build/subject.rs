@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use crate::api::observed::Kind;
 use crate::build::agent_build::read;
-use crate::build::fault::Findings;
 use crate::build::names;
 use crate::build::request::BuildRequest;
 use crate::config::builds::Builds;
@@ -21,8 +20,6 @@ pub(super) struct Subject<'a> {
     pub(super) object: Value,
     /// What it asks for, first attempt.
     pub(super) request: BuildRequest,
-    /// Members of a wrong type.
-    pub(super) findings: Findings,
     /// Identity of the inputs that are wanted.
     pub(super) hash: String,
 }
@@ -31,9 +28,9 @@ impl<'a> Subject<'a> {
     pub(super) fn new(cx: Context<'a>, build: CustomRef<'a>) -> Self {
         let namespace = &cx.key.namespace;
         let object = build.seen.object(namespace, build.name, build.uid);
-        let (request, findings) = read(&object, namespace, &cx.facts.snapshot.builds.view, 1);
+        let (request, _) = read(&object, namespace, &cx.facts.snapshot.builds.view, 1);
         let hash = names::build_hash(&request);
-        Self { cx, build, object, request, findings, hash }
+        Self { cx, build, object, request, hash }
     }
 
     pub(super) fn namespace(&self) -> &'a str {
@@ -101,6 +98,11 @@ impl<'a> Subject<'a> {
     /// Since when the build has been held back, as the last plan noted.
     pub(super) fn held(&self) -> Option<std::time::Duration> {
         self.cx.world.memory.of(&self.item()).and_then(|note: &Note| note.held)
+    }
+
+    /// How many builds of the namespace are held back.
+    pub(super) fn held_in_namespace(&self) -> usize {
+        self.cx.world.memory.held_in(Controller::AgentBuild, &self.cx.key.namespace)
     }
 
     /// What failed last.

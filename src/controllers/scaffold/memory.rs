@@ -5,9 +5,10 @@
 //! whatever has to outlive it stands in the cluster.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::plan::{Item, Op};
+use super::plan::{Controller, Item, Op};
 use crate::api::observed::Key;
 use crate::domain::reason::Reason;
 
@@ -93,6 +94,8 @@ pub struct Memory {
     drift: (usize, usize),
     blocked: HashMap<Item, Duration>,
     secrets: HashMap<Key, (SecretFact, Duration)>,
+    /// Items that are held back, by controller and namespace.
+    held: HashMap<(Controller, Arc<str>), usize>,
     /// Counts the configurations of the fleet (platform file, gates, API server, SPIRE) of this term.
     pub epoch: u64,
     /// Every item has been planned once: who rolls is known.
@@ -108,6 +111,15 @@ impl Memory {
         let before = self.notes.get(item).map_or((0, 0), |old| (old.unprotected, old.outdated));
         self.drift.0 = self.drift.0 + note.unprotected - before.0;
         self.drift.1 = self.drift.1 + note.outdated - before.1;
+        let was_held = self.notes.get(item).is_some_and(|old| old.held.is_some());
+        if was_held != note.held.is_some() {
+            let place = (item.controller, item.key.namespace.clone());
+            let count = self.held.entry(place.clone()).or_default();
+            *count = if was_held { count.saturating_sub(1) } else { *count + 1 };
+            if *count == 0 {
+                self.held.remove(&place);
+            }
+        }
         for (set, is) in [
             (&mut self.rolling, note.rolling),
             (&mut self.failed, note.failed),
@@ -127,6 +139,12 @@ impl Memory {
             self.notes.insert(item.clone(), note);
         }
         if freed { self.waiting.iter().take(WOKEN).cloned().collect() } else { Vec::new() }
+    }
+
+    /// How many items of a controller are held back in a namespace.
+    #[must_use]
+    pub fn held_in(&self, controller: Controller, namespace: &Arc<str>) -> usize {
+        self.held.get(&(controller, namespace.clone())).copied().unwrap_or_default()
     }
 
     /// The last note of an item.
@@ -265,6 +283,20 @@ mod tests {
         assert!(memory.trouble(&item("a")).is_some(), "a status that was written does not make it right");
         memory.success(&item("a"), true);
         assert_eq!(memory.trouble(&item("a")), None);
+    }
+
+    #[test]
+    fn those_held_back_are_counted_by_namespace() {
+        let mut memory = Memory::default();
+        let held = Note { held: Some(Duration::ZERO), ..Note::default() };
+        let count = |memory: &Memory| memory.held_in(Controller::Enrolment, &"n".into());
+        for name in ["a", "b", "a"] {
+            memory.note(&item(name), held.clone());
+        }
+        assert_eq!((count(&memory), memory.held_in(Controller::Enrolment, &"m".into())), (2, 0));
+        memory.note(&item("a"), Note::default());
+        memory.note(&item("a"), Note::default());
+        assert_eq!(count(&memory), 1);
     }
 
     #[test]

@@ -211,7 +211,9 @@ impl Loop {
             self.world.memory.epoch += 1;
             return self.enqueue_all();
         };
-        if !Arc::ptr_eq(&same.snapshot.builds, &now.snapshot.builds) && same.snapshot.builds != now.snapshot.builds {
+        let (was, is) = (&same.snapshot.builds, &now.snapshot.builds);
+        // Names of builds change with every build, and concern nobody here.
+        if !Arc::ptr_eq(was, is) && (was.view != is.view || was.settings != is.settings) {
             self.enqueue_builds();
         }
         let views = &same.snapshot.view.namespaces;

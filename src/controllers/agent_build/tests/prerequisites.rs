@@ -18,6 +18,9 @@ fn secret(type_: &str, keys: &[&str]) -> SecretFact {
     SecretFact::Is { type_: type_.to_owned(), keys, hosts: None }
 }
 
+/// What is wrong with an object.
+type Edit = fn(&mut Value);
+
 fn with_git() -> Bench {
     let mut object = build();
     object["spec"]["source"]["sourceCredentials"] = json!({"name": "git"});
@@ -168,6 +171,68 @@ fn case_c05_and_the_texts_of_11_3() {
     bench.settle();
     failed(&bench, "CompositionFailed", "needed");
     assert!(bench.message().contains("push"), "{}", bench.message());
+}
+
+/// G1, G3, G4: what admission refuses does not run either when nobody was there to refuse it.
+#[test]
+fn what_the_webhook_would_refuse_is_not_run() {
+    let with = |edit: fn(&mut Value)| {
+        let mut object = build();
+        edit(&mut object);
+        let mut bench = Bench::new(object);
+        bench.maps.extend([step_map("elsewhere", "silent", SILENT), step_map("elsewhere", "tells", TELLS)]);
+        bench.maps.push(step_map(TEAM, "silent", SILENT));
+        bench.maps.push(step_map(TEAM, "root", "steps: [{name: run, image: i, securityContext: {privileged: true}}]"));
+        bench.maps.push(step_map(
+            TEAM,
+            "host",
+            "steps: [{name: run, image: i}]\nvolumes: [{name: v, hostPath: {path: /}}]",
+        ));
+        bench.configure();
+        bench.settle();
+        bench
+    };
+    let wrong: [(Edit, &str); 8] = [
+        (|build| build["spec"]["pipeline"]["namespace"] = json!("elsewhere"), "spec.pipeline.namespace"),
+        (|build| build["spec"]["mode"] = json!("prod"), "spec.pipeline.steps"),
+        (|build| build["spec"]["source"]["sourceRepository"] = json!("ext::sh -c x"), "spec.source.sourceRepository"),
+        (|build| build["spec"]["source"]["sourceRepository"] = json!("file:///etc"), "spec.source.sourceRepository"),
+        (|build| build["spec"]["source"]["sourceRevision"] = json!("--upload-pack=x"), "spec.source.sourceRevision"),
+        (
+            |build| build["spec"]["pipeline"]["parameters"] = json!([{"name": "service-account", "value": "admin"}]),
+            "admin",
+        ),
+        (
+            |build| {
+                build["spec"]["pipeline"] = json!({"namespace": TEAM, "steps": [{"name": "x", "configMap": "root"}]})
+            },
+            "privileged",
+        ),
+        (
+            |build| {
+                build["spec"]["pipeline"] = json!({"namespace": TEAM, "steps": [{"name": "x", "configMap": "host"}]})
+            },
+            "hostPath",
+        ),
+    ];
+    for (edit, text) in wrong {
+        let bench = with(edit);
+        assert_eq!(
+            (bench.phase(), bench.names(Kind::PipelineRun).len()),
+            ("Failed".into(), 0),
+            "{text}: {}",
+            bench.message()
+        );
+        assert!(bench.message().contains(text), "{text}: {}", bench.message());
+    }
+    let mut bench = with(|build| {
+        build["spec"]["pipeline"]["parameters"] = json!([{"name": "service-account", "value": "builder"}])
+    });
+    assert_eq!(bench.phase(), "Failed");
+    let account = json!({"metadata": {"name": "builder", "namespace": TEAM, "uid": "sa", "labels": {"agent.kagenti.dev/build-account": "true"}}});
+    bench.put(Kind::ServiceAccount, account);
+    bench.settle();
+    assert_eq!(bench.phase(), "Building", "{}", bench.message());
 }
 
 /// G4: the ConfigMap of a step was swapped after the review.
