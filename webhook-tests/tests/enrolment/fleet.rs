@@ -62,13 +62,15 @@ async fn all_rolled(ns: &TestNamespace, size: usize) -> Result<()> {
             && condition(art, "Ready") == "True/Configured"
             && condition(art, "RolloutProgressing") == "False/RolloutComplete"
     };
-    // Waves take their time: as long as something moves, the patience begins anew.
-    let (api, mut moved) = (ns.api::<AgentRuntime>(), 0);
-    while moved < size {
+    // Waves take their time: as long as something moves, the patience begins anew. It moves in either direction: at first those
+    // that a change has not reached yet are done, too.
+    let (api, mut before) = (ns.api::<AgentRuntime>(), 0);
+    while before < size {
         let found = wait_until(&api, watcher::Config::default(), |all| {
-            all.len() == size && all.values().filter(|art| done(art)).count() >= (moved + 5).min(size)
+            let count = all.values().filter(|art| done(art)).count();
+            all.len() == size && (count == size || count.abs_diff(before) >= 5)
         });
-        moved = match found.await {
+        before = match found.await {
             Ok(all) => all.iter().filter(|art| done(art)).count(),
             Err(error) => bail!("{}\n{error:#}", unfinished(ns).await?),
         };
