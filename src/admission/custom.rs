@@ -9,8 +9,11 @@ use crate::build::fault::{Fault, Findings};
 use crate::domain::reason::Reason;
 
 /// What no review of these kinds reads.
-const UNREAD: &Unwanted =
-    &Unwanted { members: &["status"], within: &[("metadata", &Unwanted { members: &["managedFields"], within: &[] })] };
+const UNREAD: &Unwanted = &Unwanted {
+    members: &["status"],
+    kept: None,
+    within: &[("metadata", &Unwanted { members: &["managedFields"], kept: None, within: &[] })],
+};
 
 /// The objects of a request.
 #[derive(Debug)]

@@ -16,23 +16,36 @@ const DEPTH: usize = 64;
 pub struct Unwanted {
     /// Keys that are left out at this place.
     pub members: &'static [&'static str],
+    /// The one of them whose text the reader keeps, should somebody want it after all.
+    pub kept: Option<&'static str>,
     /// What is left out further in, by key.
     pub within: &'static [(&'static str, &'static Unwanted)],
 }
 
 /// Nothing is left out.
-pub const ALL_WANTED: &Unwanted = &Unwanted { members: &[], within: &[] };
+pub const ALL_WANTED: &Unwanted = &Unwanted { members: &[], kept: None, within: &[] };
 
 /// `text` as a tree, without what is `unwanted`.
 ///
 /// # Errors
 /// As serde_json has it.
 pub fn tree(text: &str, unwanted: &Unwanted) -> serde_json::Result<Value> {
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = Reader::new(text);
     match reader.value(unwanted, 0).filter(|_| reader.ended()) {
         Some(value) => Ok(value),
         None => serde_json::from_str(text),
     }
+}
+
+/// A value that was read.
+#[derive(Debug)]
+pub struct Tree<'t> {
+    /// The value, less what was unwanted.
+    pub value: Value,
+    /// All of its text.
+    pub text: &'t str,
+    /// The text of the unwanted member that is kept, the last one where it stands twice.
+    pub kept: Option<&'t str>,
 }
 
 /// Reads forward through a text; `None` from any step means "not here": the caller falls back to serde_json.
@@ -40,6 +53,7 @@ pub fn tree(text: &str, unwanted: &Unwanted) -> serde_json::Result<Value> {
 pub struct Reader<'t> {
     text: &'t str,
     at: usize,
+    kept: Option<&'t str>,
 }
 
 /// What a byte outside strings means to a reader that counts brackets.
@@ -102,7 +116,7 @@ impl<'t> Reader<'t> {
     /// At the beginning of `text`.
     #[must_use]
     pub fn new(text: &'t str) -> Self {
-        Self { text, at: 0 }
+        Self { text, at: 0, kept: None }
     }
 
     fn peek(&self) -> Option<u8> {
@@ -180,15 +194,16 @@ impl<'t> Reader<'t> {
         self.text.get(begin..self.at)
     }
 
-    /// A value as a tree without what is `unwanted`, and its text; nothing is taken when it is unusual.
-    pub fn tree(&mut self, unwanted: &Unwanted) -> Option<(Value, &'t str)> {
+    /// A value as a tree without what is `unwanted`; nothing is taken when it is unusual.
+    pub fn tree(&mut self, unwanted: &Unwanted) -> Option<Tree<'t>> {
         self.token()?;
         let begin = self.at;
-        let tree = self.value(unwanted, 0);
-        if tree.is_none() {
+        self.kept = None;
+        let value = self.value(unwanted, 0);
+        if value.is_none() {
             self.at = begin;
         }
-        Some((tree?, self.text.get(begin..self.at)?))
+        Some(Tree { value: value?, text: self.text.get(begin..self.at)?, kept: self.kept })
     }
 
     fn value(&mut self, unwanted: &Unwanted, depth: usize) -> Option<Value> {
@@ -217,9 +232,16 @@ impl<'t> Reader<'t> {
             let key = self.text_of_string()?;
             self.take(b':')?;
             if unwanted.members.contains(&key.as_str()) {
-                self.skip()?;
+                let text = self.skip()?;
+                if unwanted.kept == Some(key.as_str()) {
+                    self.kept = Some(text);
+                }
             } else {
                 let within = unwanted.within.iter().find(|(name, _)| *name == key).map_or(ALL_WANTED, |(_, w)| w);
+                if within.kept.is_some() {
+                    // A member that stands twice is the later one, and so is what it holds.
+                    self.kept = None;
+                }
                 let value = self.value(within, depth + 1)?;
                 members.insert(key, value);
             }

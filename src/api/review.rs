@@ -67,7 +67,16 @@ pub enum Phase {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Raw<'a> {
     text: &'a str,
-    pod: Option<Value>,
+    pod: Option<PodTree<'a>>,
+}
+
+/// A Pod that is created, as it was read on the way through the envelope.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PodTree<'a> {
+    /// The tree, without [`POD_UNREAD`].
+    pub tree: Value,
+    /// The text of `metadata.managedFields`; `None` where there are none.
+    pub managed_fields: Option<&'a str>,
 }
 
 impl<'a> Raw<'a> {
@@ -77,9 +86,9 @@ impl<'a> Raw<'a> {
         self.text
     }
 
-    /// The tree of a Pod that is created, without [`POD_UNREAD`], when it was made on the way through the envelope.
+    /// The Pod that is created, when it was read on the way through the envelope.
     #[must_use]
-    pub fn pod(&self) -> Option<&Value> {
+    pub fn pod(&self) -> Option<&PodTree<'a>> {
         self.pod.as_ref()
     }
 }
@@ -91,12 +100,16 @@ impl<'a> From<&'a RawValue> for Raw<'a> {
 }
 
 /// What the review of a Pod that is created has no use for, a third of its bytes. Who set which field is of interest
-/// only where a status annotation is there; then the whole text is read.
+/// only where a status annotation is there, or where variables are added; so that text is kept.
 pub const POD_UNREAD: &Unwanted = &Unwanted {
     members: &["status"],
+    kept: None,
     within: &[
-        ("metadata", &Unwanted { members: &["managedFields"], within: &[] }),
-        ("spec", &Unwanted { members: &["affinity", "tolerations", "topologySpreadConstraints"], within: &[] }),
+        ("metadata", &Unwanted { members: &["managedFields"], kept: Some("managedFields"), within: &[] }),
+        (
+            "spec",
+            &Unwanted { members: &["affinity", "tolerations", "topologySpreadConstraints"], kept: None, within: &[] },
+        ),
     ],
 };
 

@@ -52,8 +52,8 @@ use super::explanation::Explanation;
 use super::patch::PatchOperation;
 use super::verdict::{Denial, Verdict, Warning};
 use crate::api::agent_kagenti_dev::agent_runtime::Effective as EffectiveConfiguration;
-use crate::api::json::{self, Unwanted};
-use crate::api::review::{POD_UNREAD, Raw, Request};
+use crate::api::json;
+use crate::api::review::{Raw, Request};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -94,8 +94,8 @@ impl Needs {
 /// What Pods of that template will need in that namespace; `template` is `{metadata, spec}`, with the labels its Pods will have.
 #[must_use]
 pub fn needs(namespace: &str, workload: &Workload, template: &Value, snapshot: &Snapshot) -> Needs {
-    let Ok(received) = Received::new(template) else { return Needs::nothing(Reason::Undecodable) };
-    let Ok(pod) = PodView::new(&received.before) else { return Needs::nothing(Reason::Undecodable) };
+    let Ok(received) = Received::new(template, None) else { return Needs::nothing(Reason::Undecodable) };
+    let Ok(pod) = received.before() else { return Needs::nothing(Reason::Undecodable) };
     match assess(Subject { pod, namespace, snapshot }, Source::Template(workload)) {
         Decided::Skip(reason, ..) => Needs::nothing(reason),
         Decided::Inject(decided) => {
@@ -126,8 +126,8 @@ pub fn in_force(
     template: &Value,
     snapshot: &Snapshot,
 ) -> Option<EffectiveConfiguration> {
-    let received = Received::new(template).ok()?;
-    let pod = PodView::new(&received.before).ok()?;
+    let received = Received::new(template, None).ok()?;
+    let pod = received.before().ok()?;
     match assess(Subject { pod, namespace, snapshot }, Source::Template(workload)) {
         Decided::Skip(_, effective, _) => Some(effective?.for_status(None)),
         Decided::Deny(refused) => Some(refused.effective?.for_status(None)),
@@ -185,11 +185,13 @@ struct Received<'v> {
     view: PodView<'v>,
     status: Option<Status>,
     before: Cow<'v, Value>,
+    managed: Option<&'v Value>,
 }
 
 impl<'v> Received<'v> {
-    fn new(value: &'v Value) -> Result<Self, Box<Denial>> {
-        let view = PodView::new(value).map_err(not_a_pod)?;
+    /// `managed` is its `metadata.managedFields`, where `value` is without them.
+    fn new(value: &'v Value, managed: Option<&'v Value>) -> Result<Self, Box<Denial>> {
+        let view = PodView::new(value).map_err(not_a_pod)?.noted(managed);
         let status = Status::read(view);
         let before = match &status {
             None => Cow::Borrowed(value),
@@ -206,35 +208,46 @@ impl<'v> Received<'v> {
                 Cow::Owned(before)
             }
         };
-        Ok(Self { view, status, before })
+        Ok(Self { view, status, before, managed })
+    }
+
+    /// The object as it was before us.
+    fn before(&self) -> Result<PodView<'_>, Misshapen> {
+        Ok(PodView::new(&self.before)?.noted(self.managed))
     }
 }
 
 /// The object of a request as JSON.
 fn object(raw: Option<&Raw<'_>>) -> Result<Value, Box<Denial>> {
-    read(raw, json::ALL_WANTED)
+    parsed(raw.ok_or_else(|| undecodable("the review carries no object"))?.get())
 }
 
-fn read(raw: Option<&Raw<'_>>, unwanted: &Unwanted) -> Result<Value, Box<Denial>> {
-    let raw = raw.ok_or_else(|| undecodable("the review carries no object"))?;
-    json::tree(raw.get(), unwanted).map_err(|error| undecodable(&format!("the object is not readable JSON: {error}")))
+fn parsed(text: &str) -> Result<Value, Box<Denial>> {
+    json::tree(text, json::ALL_WANTED)
+        .map_err(|error| undecodable(&format!("the object is not readable JSON: {error}")))
 }
 
-/// The Pod of a request, without what its review has no use for; who set which field is read only where it decides: when a
+/// A Pod as far as its review reads it.
+struct PodRead<'r> {
+    value: Cow<'r, Value>,
+    /// Its `metadata.managedFields`, when they are not in `value`.
+    managed: Option<Value>,
+}
+
+/// The Pod of a request, without what its review has no use for. Who set which field is read only where it decides: when a
 /// status annotation is there, and where variables are added that the requester may have set.
-fn pod_of<'r>(request: &'r Request<'_>, snapshot: &Snapshot) -> Result<Cow<'r, Value>, Box<Denial>> {
+fn pod_of<'r>(request: &'r Request<'_>, snapshot: &Snapshot) -> Result<PodRead<'r>, Box<Denial>> {
     let raw = request.object.as_ref();
-    let view = snapshot.namespace(request.namespace()).unwrap_or(&snapshot.fresh);
-    if view.resolved.trace.says_something() || view.governors.trace() {
-        return object(raw).map(Cow::Owned);
-    }
-    let pod = match raw.and_then(Raw::pod) {
-        Some(tree) => Cow::Borrowed(tree),
-        None => Cow::Owned(read(raw, POD_UNREAD)?),
+    let Some(pod) = raw.and_then(Raw::pod) else {
+        return Ok(PodRead { value: Cow::Owned(object(raw)?), managed: None });
     };
-    let annotations = pod.get("metadata").and_then(|metadata| metadata.get("annotations"));
+    let view = snapshot.namespace(request.namespace()).unwrap_or(&snapshot.fresh);
+    let traced = view.resolved.trace.says_something() || view.governors.trace();
+    let annotations = pod.tree.get("metadata").and_then(|metadata| metadata.get("annotations"));
     let injected = annotations.is_some_and(|annotations| annotations.get(keys::ANNOTATION_STATUS).is_some());
-    if injected { object(raw).map(Cow::Owned) } else { Ok(pod) }
+    let text = pod.managed_fields.filter(|_| traced || injected);
+    let managed = text.map(parsed).transpose()?;
+    Ok(PodRead { value: Cow::Borrowed(&pod.tree), managed })
 }
 
 fn undecodable(sentence: &str) -> Box<Denial> {
@@ -252,13 +265,13 @@ pub(super) fn review_pod(request: &Request<'_>, snapshot: &Snapshot) -> Verdict 
 }
 
 fn try_review_pod(request: &Request<'_>, snapshot: &Snapshot) -> Result<Verdict, Box<Denial>> {
-    let value = pod_of(request, snapshot)?;
+    let PodRead { value, managed } = pod_of(request, snapshot)?;
     let kind = pod::text(&value, "kind");
     if !matches!(kind, "" | "Pod") {
         return Err(Box::new(undecodable("the object is no Pod").at("kind", kind)));
     }
-    let received = Received::new(&value)?;
-    let before = PodView::new(&received.before).map_err(not_a_pod)?;
+    let received = Received::new(&value, managed.as_ref())?;
+    let before = received.before().map_err(not_a_pod)?;
     let subject = Subject { pod: before, namespace: request.namespace(), snapshot };
     Ok(match assess(subject, Source::Pod) {
         Decided::Skip(reason, effective, warnings) => {

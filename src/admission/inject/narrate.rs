@@ -7,7 +7,6 @@ use super::context::Context;
 use super::decide::{self, Decision, Subject};
 use super::effective::Effective;
 use super::plan::InjectionPlan;
-use super::pod::PodView;
 use crate::admission::explanation::{Explanation, FilterLine, PartLine, SidecarLine};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
@@ -23,8 +22,8 @@ pub(super) fn tree(
     snapshot: &Snapshot,
     source: Source<'_>,
 ) -> Explanation {
-    let Ok(received) = Received::new(object) else { return tree };
-    let Ok(pod) = PodView::new(&received.before) else { return tree };
+    let Ok(received) = Received::new(object, None) else { return tree };
+    let Ok(pod) = received.before() else { return tree };
     let subject = Subject { pod, namespace, snapshot };
     for filter in decide::PRE_FILTERS {
         let passed = !(filter.stops)(&subject);

@@ -20,6 +20,8 @@ pub(super) struct Misshapen {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PodView<'a> {
     root: &'a Value,
+    /// `metadata.managedFields`, where it was read apart from the rest.
+    managed: Option<&'a Value>,
 }
 
 /// The JSON type, for people.
@@ -87,7 +89,7 @@ impl<'a> PodView<'a> {
         if root.is_null() {
             return Err(Misshapen { field: "the object".to_owned(), expected: "an object", seen: "null" });
         }
-        let view = Self { root };
+        let view = Self { root, managed: None };
         object(root.get("metadata"), || "metadata".to_owned())?;
         object(root.get("spec"), || "spec".to_owned())?;
         texts(view.metadata("labels"), "metadata.labels")?;
@@ -106,6 +108,11 @@ impl<'a> PodView<'a> {
             }
         }
         Ok(view)
+    }
+
+    /// The same Pod, with what is noted about it: its `metadata.managedFields`, where they were read apart from the rest.
+    pub(super) fn noted(self, managed: Option<&'a Value>) -> Self {
+        Self { managed, ..self }
     }
 
     fn metadata(self, key: &str) -> Option<&'a Value> {
@@ -159,7 +166,7 @@ impl<'a> PodView<'a> {
 
     /// `metadata.managedFields`: who set which field.
     pub(super) fn managed_fields(self) -> &'a [Value] {
-        self.metadata("managedFields").map_or(&[], list)
+        self.managed.or_else(|| self.metadata("managedFields")).map_or(&[], list)
     }
 
     /// A list of the Pod's spec: `containers`, `initContainers`, `volumes`, `schedulingGates`.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::assess::{Decided, Source, assess};
 use super::decide::Subject;
-use super::pod::{PodView, text};
+use super::pod::text;
 use super::{Received, narrate, object, once};
 use crate::admission::explanation::Explanation;
 use crate::admission::verdict::{Verdict, Warning};
@@ -59,8 +59,8 @@ pub(in crate::admission) fn review_workload(request: &Request<'_>, snapshot: &Sn
     let Some(template) = template(&value, &request.kind.kind).filter(|_| !is_going) else {
         return Verdict::skipped(Reason::NothingToInject);
     };
-    let Ok(received) = Received::new(template) else { return Verdict::skipped(Reason::Undecodable) };
-    let Ok(pod) = PodView::new(&received.before) else { return Verdict::skipped(Reason::Undecodable) };
+    let Ok(received) = Received::new(template, None) else { return Verdict::skipped(Reason::Undecodable) };
+    let Ok(pod) = received.before() else { return Verdict::skipped(Reason::Undecodable) };
     let workload = workload(request, &value);
     let whose = format!("Pods of {} {}/{}", workload.kind.as_str(), request.namespace(), workload.name);
     let subject = Subject { pod, namespace: request.namespace(), snapshot };

@@ -5,8 +5,21 @@ use serde_json::json;
 
 use super::*;
 
-const POD: &Unwanted =
-    &Unwanted { members: &["status"], within: &[("metadata", &Unwanted { members: &["managedFields"], within: &[] })] };
+const POD: &Unwanted = &Unwanted {
+    members: &["status"],
+    kept: None,
+    within: &[("metadata", &Unwanted { members: &["managedFields"], kept: Some("managedFields"), within: &[] })],
+};
+
+#[test]
+fn the_kept_member_is_that_of_the_tree() {
+    let kept = |text: &'static str| Reader::new(text).tree(POD).unwrap().kept;
+    assert_eq!(kept(r#"{"metadata":{"managedFields": [{"a": 1}] ,"x":1}}"#), Some(r#"[{"a": 1}]"#));
+    assert_eq!(kept(r#"{"metadata":{"managedFields":[1],"managedFields":[2]}}"#), Some("[2]"));
+    assert_eq!(kept(r#"{"metadata":{"managedFields":[1]},"metadata":{}}"#), None);
+    assert_eq!(kept(r#"{"metadata":{"managedFields":[1]},"metadata":null}"#), None);
+    assert_eq!(kept(r#"{"managedFields":[1],"spec":{"managedFields":[2]}}"#), None);
+}
 
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![

@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 
 use super::parse::{KIND, echoes};
-use super::{API_VERSION, GroupVersionKind, Operation, POD_UNREAD, Phase, Raw, Request};
-use crate::api::json::Reader;
+use super::{API_VERSION, GroupVersionKind, Operation, POD_UNREAD, Phase, PodTree, Raw, Request};
+use crate::api::json::{Reader, Tree};
 
 pub(super) fn parse(body: &[u8], phase: Phase) -> Option<Request<'_>> {
     let mut reader = Reader::new(std::str::from_utf8(body).ok()?);
@@ -83,8 +83,8 @@ fn optional<'a, T>(reader: &mut Reader<'a>, read: impl FnOnce(&mut Reader<'a>) -
 
 /// An object; the tree of a Pod is made in the same pass.
 fn raw<'a>(reader: &mut Reader<'a>, is_pod: bool) -> Option<Raw<'a>> {
-    if is_pod && let Some((tree, text)) = reader.tree(POD_UNREAD) {
-        return Some(Raw { text, pod: Some(tree) });
+    if is_pod && let Some(Tree { value, text, kept }) = reader.tree(POD_UNREAD) {
+        return Some(Raw { text, pod: Some(PodTree { tree: value, managed_fields: kept }) });
     }
     reader.skip().map(|text| Raw { text, pod: None })
 }
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!((ours.old_object, theirs.old_object), (None, None));
         let object: serde_json::Value = serde_json::from_str(ours.object.as_ref().unwrap().get()).unwrap();
         assert_eq!(object, whole["request"]["object"]);
-        assert_eq!(ours.object.unwrap().pod(), Some(&object), "it holds nothing that is left out");
+        assert_eq!(ours.object.unwrap().pod().map(|pod| &pod.tree), Some(&object), "it holds nothing that is left out");
         let validated = parse(BODY.as_bytes(), Phase::Validate).expect("an ordinary review");
         assert_eq!(validated.object.unwrap().pod(), None);
     }
