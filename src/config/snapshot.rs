@@ -60,6 +60,9 @@ pub struct Published {
     pub settled: Arc<Snapshot>,
     /// The platform configuration, over the template of the operator's namespace.
     pub platform: Arc<Platform>,
+    /// The files changed less than [`Platform::rollout_delay`] ago: a webhook in another process may not have read them yet, and
+    /// Pods that are made now may be made by the old ones.
+    pub spreading: bool,
 }
 
 impl Published {

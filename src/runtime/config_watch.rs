@@ -25,7 +25,7 @@ const PERIOD: Duration = Duration::from_secs(2);
 const LARGEST: u64 = 1024 * 1024;
 
 /// What the files say.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// The platform file.
     pub platform: Platform,

@@ -128,6 +128,12 @@ impl Requests {
     pub fn writes(self) -> Self {
         self.filter(Request::is_write)
     }
+
+    /// Those that were carried out: the API server turns a write down that raced another one, and it is made again.
+    #[must_use]
+    pub fn accepted(self) -> Self {
+        self.filter(|request| request.code.is_some_and(|code| (200..300).contains(&code)))
+    }
 }
 
 impl Deref for Requests {

@@ -220,6 +220,13 @@ pub const KEYS: &[Key] = &[
          reported, and people roll them"
     ),
     process!(
+        "rollout.delaySeconds",
+        rollout_delay,
+        read::seconds,
+        "how long after a change of this file or of the gates the first wave begins: every replica must have read it by then, \
+         and the kubelet takes up to 90 s to bring a changed ConfigMap to a Pod; 120 when unset"
+    ),
+    process!(
         "repair",
         repair,
         read::repair,

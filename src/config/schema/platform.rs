@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -58,6 +59,10 @@ pub enum Repair {
     Evict,
 }
 
+/// In that time a changed ConfigMap is in every Pod that mounts it: the kubelet looks every minute, or half as late again, and
+/// we look every two seconds.
+const REACHES_ALL: Duration = Duration::from_secs(120);
+
 /// What only the platform file sets.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ProcessSettings {
@@ -65,6 +70,7 @@ pub(super) struct ProcessSettings {
     pub(super) namespace_overrides: Vec<String>,
     pub(super) keycloak: Keycloak,
     pub(super) on_upgrade: OnUpgrade,
+    pub(super) rollout_delay: Duration,
     pub(super) repair: Repair,
     pub(super) distribution: Distribution,
     /// Without what the process knows itself: its namespace and the kind of cluster.
@@ -82,6 +88,7 @@ impl Default for ProcessSettings {
                 public_url: None,
             },
             on_upgrade: OnUpgrade::default(),
+            rollout_delay: REACHES_ALL,
             repair: Repair::default(),
             distribution: Distribution::default(),
             builds: build::Settings::new(""),
@@ -203,6 +210,12 @@ impl Platform {
     #[must_use]
     pub fn on_upgrade(&self) -> OnUpgrade {
         self.process.on_upgrade
+    }
+
+    /// How long after a change of the settings the first wave begins.
+    #[must_use]
+    pub fn rollout_delay(&self) -> Duration {
+        self.process.rollout_delay
     }
 
     /// What happens to Pods that are not as their enrolled workload wants them.

@@ -1,5 +1,7 @@
 //! One function per type of value: JSON in, typed value or a sentence out.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::platform::{OnUpgrade, Repair};
@@ -41,6 +43,15 @@ pub(super) fn port(value: &Value) -> Read<u16> {
 pub(super) fn uid(value: &Value) -> Read<i64> {
     let uid = value.as_i64().filter(|uid| (1..=HIGHEST_UID).contains(uid));
     uid.map_or_else(|| expected(value, "a user id from 1 to 2147483647 (0 would be root)"), Ok)
+}
+
+/// A time in whole seconds, an hour at most.
+pub(super) fn seconds(value: &Value) -> Read<Duration> {
+    let seconds = value.as_u64().filter(|seconds| *seconds <= 3600);
+    seconds.map_or_else(
+        || expected(value, "a number of seconds from 0 to 3600"),
+        |seconds| Ok(Duration::from_secs(seconds)),
+    )
 }
 
 pub(super) fn text(value: &Value) -> Read<String> {

@@ -108,6 +108,7 @@ fn every_process_key_changes_what_the_process_does() {
         "keycloak.realm",
         "keycloak.publicUrl",
         "rollout.onUpgrade",
+        "rollout.delaySeconds",
         "repair",
         "distribution",
         "agents.lockdown",
@@ -123,6 +124,8 @@ fn every_process_key_changes_what_the_process_does() {
     assert_eq!(known, covered);
     assert_eq!(Platform::built_in().on_upgrade(), OnUpgrade::Auto);
     assert_eq!(read("rollout: {onUpgrade: manual}").on_upgrade(), OnUpgrade::Manual);
+    let delay = |platform: &Platform| platform.rollout_delay().as_secs();
+    assert_eq!((delay(&Platform::built_in()), delay(&read("rollout: {delaySeconds: 5}"))), (120, 5));
     assert_eq!(Platform::built_in().repair(), Repair::Report);
     assert_eq!(read("repair: evict").repair(), Repair::Evict);
     assert!(!Platform::built_in().require_namespace_label());
@@ -232,6 +235,8 @@ fn case_103_values_that_are_never_right() {
         ("requireNamespaceLabel: yes", "requireNamespaceLabel"),
         ("requireNamespaceLabel: 'true'", "requireNamespaceLabel"),
         ("rollout: {onUpgrade: never}", "rollout.onUpgrade"),
+        ("rollout: {delaySeconds: 2m}", "rollout.delaySeconds"),
+        ("rollout: {delaySeconds: 3601}", "rollout.delaySeconds"),
         ("repair: true", "repair"),
         ("trace: {samplingRatio: 1.5}", "trace.samplingRatio"),
         ("trace: {samplingRatio: -0.1}", "trace.samplingRatio"),

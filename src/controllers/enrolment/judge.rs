@@ -87,6 +87,8 @@ pub(super) enum Wait {
     ServiceAccount(String),
     /// Some of the namespace's ConfigMaps.
     ConfigMaps,
+    /// Every replica that serves reviews having read the settings: it would make the new Pods by the old ones.
+    Spread,
     /// One of those that roll.
     Turn {
         /// How many may roll at once.
@@ -306,6 +308,9 @@ fn rehash(subject: &Subject<'_>, hash: &str, fields: Fields) -> Step {
     let local = subject.note().and_then(|note| note.settled) == Some(memory.epoch);
     if subject.cx.facts.platform.on_upgrade() == OnUpgrade::Manual && !local {
         return Step::Wait(Wait::Manual);
+    }
+    if subject.cx.facts.spreading && !local {
+        return Step::Wait(Wait::Spread);
     }
     let item = subject.item();
     let budget = wave::budget(subject.cx.world.enrolled_count());

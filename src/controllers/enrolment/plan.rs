@@ -249,7 +249,7 @@ impl Work {
                     _ => LATER,
                 });
             }
-            Step::Wait(Wait::Turn { .. } | Wait::Halted(_)) => {
+            Step::Wait(Wait::Spread | Wait::Turn { .. } | Wait::Halted(_)) => {
                 self.note.waits = true;
                 self.again = Some(LATER);
             }

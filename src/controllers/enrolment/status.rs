@@ -273,6 +273,13 @@ fn waits(wait: &Wait, kind: &str, name: &str) -> Verdict {
             Reason::EnrolmentPending,
             format!("{begins} for the ConfigMaps {} of its namespace", keys::NAMESPACE_CONFIG_MAPS.join(", ")),
         ),
+        Wait::Spread => Verdict::waits(
+            Reason::RolloutPending,
+            format!(
+                "{begins}: the settings have changed, and rolling begins when every replica has had the time to read them \
+                 (rollout.delaySeconds of the platform file)"
+            ),
+        ),
         Wait::Turn { budget } => {
             let message = format!("{begins} for its turn: {budget} workloads at once may roll to a new configuration");
             Verdict::waits(Reason::RolloutPending, message)

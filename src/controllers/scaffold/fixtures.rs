@@ -85,7 +85,8 @@ impl Cluster {
         for name in ["team", OWN] {
             world.apply(&change(Kind::Namespace, json!({"metadata": {"name": name, "uid": name}})), s(0));
         }
-        let facts = Published { settled: Arc::clone(&snapshot), snapshot, platform: Arc::new(platform) };
+        let settled = Arc::clone(&snapshot);
+        let facts = Published { settled, snapshot, platform: Arc::new(platform), spreading: false };
         Self { world, facts }
     }
 

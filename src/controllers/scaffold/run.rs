@@ -201,6 +201,7 @@ impl Loop {
         }
         let same = before.as_ref().filter(|before| {
             Arc::ptr_eq(&before.platform, &now.platform)
+                && before.spreading == now.spreading
                 && before.snapshot.gates == now.snapshot.gates
                 && before.snapshot.builds.settings == now.snapshot.builds.settings
                 && before.snapshot.view.spiffe_driver == now.snapshot.view.spiffe_driver

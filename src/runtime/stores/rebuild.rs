@@ -110,19 +110,36 @@ pub(super) struct Rebuild {
     pub(super) latch: Option<Latch>,
 }
 
-/// When `Surroundings` are asked what counts.
+/// When `Surroundings` are asked what counts, and how far settings have spread.
 struct Clock {
     begun: Instant,
     surroundings: Option<Surroundings>,
+    /// When every replica will have read the settings in force.
+    spread: Option<Instant>,
 }
 
 impl Clock {
+    fn start() -> Self {
+        Self { begun: Instant::now(), surroundings: None, spread: None }
+    }
+
     /// Returns when something will count that does not yet.
     async fn due(&self) {
-        match self.surroundings.and_then(|surroundings| surroundings.due()) {
-            Some(due) => tokio::time::sleep_until(self.begun + due).await,
+        let settles = self.surroundings.and_then(|surroundings| surroundings.due()).map(|due| self.begun + due);
+        match settles.into_iter().chain(self.spread).min() {
+            Some(due) => tokio::time::sleep_until(due).await,
             None => std::future::pending().await,
         }
+    }
+
+    /// Takes note of the settings in force and of those before; whether other replicas may still serve by the old ones.
+    fn spreads(&mut self, settings: &Arc<Settings>, last: Option<&Last>) -> bool {
+        let now = Instant::now();
+        if last.is_some_and(|last| !Arc::ptr_eq(&last.settings, settings) && last.settings != *settings) {
+            self.spread = Some(now + settings.platform.rollout_delay());
+        }
+        self.spread = self.spread.filter(|at| *at > now);
+        self.spread.is_some()
     }
 
     fn settle(&mut self, snapshot: &Arc<Snapshot>) -> Arc<Snapshot> {
@@ -144,7 +161,7 @@ impl Rebuild {
     /// Runs until the settings' sender is gone.
     pub(super) async fn run(mut self) {
         let mut last = None;
-        let mut clock = Clock { begun: Instant::now(), surroundings: None };
+        let mut clock = Clock::start();
         loop {
             tokio::select! {
                 () = self.shared.wake.notified() => {}
@@ -167,6 +184,7 @@ impl Rebuild {
         let State { model, pipelines, dirty, server, lists_missing } = &mut *state;
         let (Some(server), 0) = (*server, *lists_missing) else { return last };
         let mut dirty = std::mem::take(dirty);
+        let spreading = clock.spreads(&settings, last.as_ref());
         // The templates of our own namespace lie below every other namespace's configuration.
         let templates = model.config_maps(&self.operator_namespace);
         let builds = last.as_ref().map(|last| last.builds.clone());
@@ -199,7 +217,8 @@ impl Rebuild {
         self.cell.store(Snapshot::new(&platform, settings.gates, view).with_builds(builds.clone()));
         if let Some(snapshot) = self.cell.load() {
             let settled = clock.settle(&snapshot);
-            self.published.send_replace(Some(Arc::new(Published { snapshot, settled, platform: platform.clone() })));
+            let published = Published { snapshot, settled, platform: platform.clone(), spreading };
+            self.published.send_replace(Some(Arc::new(published)));
         }
         if let Some(latch) = self.latch.take() {
             tracing::info!(namespaces = namespaces.len(), "the cluster has been read once: reviews can be answered");

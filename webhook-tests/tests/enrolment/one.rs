@@ -54,7 +54,7 @@ async fn case_001_003_008_009_046_enrolled_in_one_rollout_and_left_as_it_was_wha
     api.replace("web", &PostParams::default(), &put).await?;
     rolled(&ns, "weather", 3).await?;
     assert_eq!(replica_sets(&ns, "web").await?, 2);
-    let applied = writes(cp.audit().settled(mark).await?).in_namespace(ns.name()).resource("deployments");
+    let applied = writes(cp.audit().settled(mark).await?).in_namespace(ns.name()).resource("deployments").accepted();
     assert_eq!(applied.len(), 1, "one apply in all:\n{applied}");
     let web = api.get("web").await?;
     let managers: Vec<_> = web.managed_fields().iter().filter_map(|entry| entry.manager.as_deref()).collect();

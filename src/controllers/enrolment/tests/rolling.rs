@@ -74,6 +74,28 @@ fn case_033_a_fleet_rolls_in_waves_of_five() {
 }
 
 #[test]
+fn no_wave_begins_while_another_replica_may_serve_by_the_old_settings() {
+    let mut bench = fleet(2, "");
+    bench.cluster.configure(CHANGED);
+    bench.cluster.facts.spreading = true;
+    assert_eq!(applied(&bench.converge()), Vec::<String>::new());
+    assert_eq!((&*bench.condition("d000", "Ready"), bench.phase("d000")), ("False/RolloutPending", "Active"));
+    assert!(bench.message("d000", "Ready").contains("rollout.delaySeconds"), "{}", bench.message("d000", "Ready"));
+    bench.cluster.facts.spreading = false;
+    assert_eq!(applied(&bench.converge()), ["d000", "d001"]);
+}
+
+#[test]
+fn what_one_agent_runtime_says_does_not_wait_for_settings_to_spread() {
+    let mut bench = fleet(2, "");
+    bench.cluster.configure(RETIRED);
+    bench.cluster.facts.spreading = true;
+    bench.converge();
+    bench.change(Kind::AgentRuntime, "d000", json!({"spec": {"authBridgeMode": "proxy-sidecar"}}));
+    assert_eq!(applied(&bench.converge()), ["d000"]);
+}
+
+#[test]
 fn who_rolls_is_known_again_after_a_restart() {
     let mut bench = fleet(12, "");
     bench.cluster.configure(CHANGED);

@@ -121,6 +121,33 @@ async fn settings_and_the_template_of_our_namespace_reach_every_namespace() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn changed_settings_spread_for_as_long_as_they_say_and_a_comment_does_not() {
+    let bench = Bench::start(0);
+    let spreading = || bench.published.borrow().as_ref().is_some_and(|published| published.spreading);
+    bench.shared.server(Server { version: (1, 36), openshift: false });
+    bench.soon().await.unwrap();
+    assert!(!spreading(), "what a process starts with is everywhere");
+    bench.settings.send_replace(settings("spire: auto # as before\n"));
+    bench.soon().await.unwrap();
+    assert!(!spreading());
+    bench.settings.send_replace(settings("spire: disabled\nrollout: {delaySeconds: 60}\n"));
+    bench.soon().await.unwrap();
+    assert!(spreading());
+    tokio::time::sleep(Duration::from_secs(59)).await;
+    // Others' changes neither end nor prolong it.
+    bench.shared.apply(&namespace("late", "true"));
+    bench.soon().await.unwrap();
+    assert!(spreading());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    bench.soon().await.unwrap();
+    assert!(!spreading(), "it ends by itself");
+    bench.settings.send_replace(settings("rollout: {delaySeconds: 0}\n"));
+    bench.soon().await.unwrap();
+    assert!(!spreading());
+    bench.task.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_driver_that_went_away_counts_for_hashes_when_it_has_been_gone_for_five_minutes() {
     let bench = Bench::start(0);
     let driver = change(Kind::CsiDriver, serde_json::json!({"metadata": {"name": "csi.spiffe.io"}}));
