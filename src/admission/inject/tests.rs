@@ -1,6 +1,7 @@
 //! The engine as a whole, through `evaluate`: goldens, the numbered cases of the spec, laws for any Pod.
 
-mod cases;
+mod cases_decision;
+mod cases_parts;
 mod cases_proxy;
 mod golden;
 mod governed;
@@ -15,6 +16,8 @@ use super::fixtures;
 use super::pod::{items, text};
 use super::*;
 use crate::admission::verdict::Outcome;
+use crate::config::resolved::Resolved;
+use crate::config::view::NamespaceView;
 
 /// The element of that name in a list.
 fn named<'v>(list: &'v Value, name: &str) -> &'v Value {
@@ -73,4 +76,31 @@ fn annotated(annotations: &[(&str, &str)]) -> Value {
 fn runtime_config(pod: &Value) -> Value {
     let text = pod["metadata"]["annotations"][crate::domain::keys::ANNOTATION_RUNTIME_CONFIG].as_str().unwrap();
     serde_saphyr::from_str(text).unwrap()
+}
+
+/// The snapshot of the fixtures with other settings.
+fn with(configure: impl FnOnce(&mut Resolved)) -> Snapshot {
+    fixtures::snapshot_with(configure, |_| {})
+}
+
+/// The snapshot of the fixtures with another view of the namespace.
+fn observing(observe: impl FnOnce(&mut NamespaceView)) -> Snapshot {
+    fixtures::snapshot_with(|_| {}, observe)
+}
+
+/// Why an allowed Pod is left alone.
+fn skipped(pod: &Value, snapshot: &Snapshot) -> Reason {
+    let verdict = fixtures::review_pod(pod, snapshot);
+    assert_eq!(verdict.outcome, Outcome::Allow);
+    verdict.reason
+}
+
+/// The Pod of the fixtures in mode proxy-sidecar.
+fn proxy_mode() -> Value {
+    annotated(&[(keys::ANNOTATION_MODE, "proxy-sidecar")])
+}
+
+/// A variable of a container of that list.
+fn env<'v>(pod: &'v Value, list: &str, container: &str, name: &str) -> &'v Value {
+    named(&named(&pod["spec"][list], container)["env"], name)
 }

@@ -2,7 +2,9 @@
 
 mod adverse;
 mod bench;
-mod cases;
 mod enrolled;
 mod fields;
+mod images;
+mod objects;
+mod readiness;
 mod taken;

@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
 mod bench;
-mod cases;
+mod changes;
 mod ending;
+mod enrolling;
 mod pods;
 mod rolling;
+mod targets;
+mod waiting;

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use super::cases::{env, observing, proxy_mode, skipped, with};
 use super::*;
 use crate::domain::keys;
 

@@ -10,14 +10,6 @@ use crate::config::view::PodSecurity;
 use crate::domain::keys;
 use crate::domain::workload::{Workload, WorkloadKind};
 
-fn with(configure: impl FnOnce(&mut Resolved)) -> Snapshot {
-    fixtures::snapshot_with(configure, |_| {})
-}
-
-fn proxy_mode() -> Value {
-    annotated(&[(keys::ANNOTATION_MODE, "proxy-sidecar")])
-}
-
 /// A change of the spec, the refusal it earns, the field that is named.
 type Refused = (fn(&mut Value), Reason, &'static str);
 

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::bench::{Bench, TEAM};
-use super::cases::{from_build, owns, running};
+use super::bench::{Bench, TEAM, owns, running};
+use super::images::from_build;
 use crate::api::observed::{Key, Kind, Reach};
 use crate::controllers::agent::plan::ROW;
 use crate::controllers::scaffold::fixtures::s;

@@ -290,3 +290,22 @@ impl Bench {
         self.told.iter().map(|report| report.reason.code()).collect()
     }
 }
+
+/// Agent `weather`, rolled out.
+pub(super) fn running() -> Bench {
+    let mut bench = Bench::new();
+    bench.agent("weather", json!({}));
+    bench.converge();
+    bench.rolled_out("weather");
+    bench.converge();
+    bench
+}
+
+/// The kinds of objects that are applied, in order.
+pub(super) fn owns(ops: &[Op]) -> Vec<Kind> {
+    let kind = |op: &Op| match op {
+        Op::Own { kind, .. } => Some(*kind),
+        _ => None,
+    };
+    ops.iter().filter_map(kind).collect()
+}

@@ -15,6 +15,8 @@ use crate::domain::workload::WorkloadKind;
 
 /// Namespace of everything.
 pub(super) const TEAM: &str = "team";
+/// The user's Deployment.
+pub(super) const WEB: (Kind, &str) = (Kind::Deployment, "web");
 
 /// Objects, and what the controllers make of them.
 pub(super) struct Bench {
@@ -217,6 +219,14 @@ impl Bench {
         let template = self.object(kind, name).pointer(template(kind))?;
         template["metadata"]["annotations"][keys::ANNOTATION_CONFIG_HASH].as_str()
     }
+}
+
+/// The user's Deployment, enrolled by AgentRuntime `art`.
+pub(super) fn enrolled() -> Bench {
+    let mut bench = Bench::new();
+    bench.runtime("art", WEB, json!({}));
+    bench.converge();
+    bench
 }
 
 /// Where the Pod template is.

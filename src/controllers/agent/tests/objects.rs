@@ -1,53 +1,12 @@
-//! The cases of `spec/agent-and-agentbuild.md` 19.1 that plans decide. Those about the shape of what runs stand beside
-//! `build::workload`, those of the webhook beside `build::agent`; here is what is written when, and what is said.
+//! What is written for an Agent, what is left alone and what goes with it: cases of `spec/agent-and-agentbuild.md` 19.1 that plans decide.
+//! Those about the shape of what runs stand beside `build::workload`, those of the webhook beside `build::agent`.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::bench::{Bench, TEAM};
-use crate::api::observed::{Key, Kind};
-use crate::controllers::agent::plan::ROW;
-use crate::controllers::scaffold::fixtures::s;
+use super::bench::{Bench, owns, running};
+use crate::api::observed::Kind;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
-
-const DIGEST: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-const OTHER: &str = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
-
-pub(super) fn from_build() -> Value {
-    json!({"spec": {"imageSource": {"image": null, "buildRef": {"name": "b"}}}})
-}
-
-fn succeeded(digest: &str) -> Value {
-    json!({"phase": "Succeeded", "builtImage": format!("r.example/w@{digest}")})
-}
-
-pub(super) fn running() -> Bench {
-    let mut bench = Bench::new();
-    bench.agent("weather", json!({}));
-    bench.converge();
-    bench.rolled_out("weather");
-    bench.converge();
-    bench
-}
-
-/// An Agent that runs the image of AgentBuild `b`.
-fn running_a_build() -> Bench {
-    let mut bench = Bench::new();
-    bench.build("b", succeeded(DIGEST));
-    bench.agent("weather", from_build());
-    bench.converge();
-    bench.rolled_out("weather");
-    bench.converge();
-    bench
-}
-
-pub(super) fn owns(ops: &[Op]) -> Vec<Kind> {
-    let kind = |op: &Op| match op {
-        Op::Own { kind, .. } => Some(*kind),
-        _ => None,
-    };
-    ops.iter().filter_map(kind).collect()
-}
 
 #[test]
 fn case_a01_account_service_and_deployment_in_this_order_after_the_finalizer() {
@@ -79,98 +38,6 @@ fn case_a01_account_service_and_deployment_in_this_order_after_the_finalizer() {
     assert_eq!(bench.condition("weather", "DeploymentAvailable"), "True/MinimumReplicasAvailable");
     assert_eq!(bench.condition("weather", "PodsScheduled"), "True/AllPodsScheduled");
     assert_eq!(bench.reasons(), ["ServiceCreated", "DeploymentCreated"]);
-}
-
-#[test]
-fn case_a04_another_image_reaches_the_deployment_and_the_status_follows() {
-    let mut bench = running();
-    bench.edit(Kind::Agent, "weather", json!({"spec": {"imageSource": {"image": "ghcr.io/acme/weather:v2"}}}));
-    assert_eq!(owns(&bench.converge()), [Kind::Deployment]);
-    assert_eq!(bench.container("weather", 0)["image"], "ghcr.io/acme/weather:v2");
-    assert_eq!(
-        (bench.status("weather")["image"].as_str(), bench.phase("weather").as_str()),
-        (Some("ghcr.io/acme/weather:v2"), "Deploying")
-    );
-    bench.rolled_out("weather");
-    bench.converge();
-    assert_eq!(bench.phase("weather"), "Ready");
-    assert_eq!(bench.reasons().last(), Some(&"DeploymentUpdated"));
-}
-
-#[test]
-fn case_a05_and_a06_an_agent_waits_for_its_build_and_goes_on_with_its_event() {
-    let mut bench = Bench::new();
-    bench.agent("weather", from_build());
-    bench.converge();
-    assert!(bench.find(Kind::Deployment, "weather").is_none());
-    assert_eq!(
-        (bench.phase("weather").as_str(), bench.condition("weather", "ImageReady").as_str()),
-        ("Pending", "False/BuildNotFound")
-    );
-    assert_eq!(bench.condition("weather", "Ready"), "False/ImageNotReady");
-    assert_eq!(bench.plan("weather").ops, [], "no loop");
-    assert_eq!(bench.plan("weather").again, Some(s(60)), "nor a poll every few seconds");
-    for (status, reason) in [
-        (json!({}), "BuildPending"),
-        (json!({"phase": "Pending"}), "BuildPending"),
-        (json!({"phase": "Building"}), "BuildInProgress"),
-        (json!({"phase": "Failed", "message": "no such branch"}), "BuildFailed"),
-        (json!({"phase": "Succeeded", "message": null}), "BuildHasNoImage"),
-    ] {
-        bench.build("b", status);
-        bench.converge();
-        assert_eq!(bench.condition("weather", "ImageReady"), format!("False/{reason}"));
-        assert_eq!(bench.phase("weather"), "Pending");
-        assert_eq!(reason == "BuildFailed", bench.message("weather", "ImageReady").contains("no such branch"));
-    }
-    let touched = (ROW.touched)(&bench.cluster.world, Kind::AgentBuild, &Key::new(TEAM, "b"));
-    assert_eq!(touched, [Key::new(TEAM, "weather")], "its event finds the Agent");
-    bench.build("b", succeeded(DIGEST));
-    bench.converge();
-    assert_eq!(bench.container("weather", 0)["image"], format!("r.example/w@{DIGEST}"));
-    assert_eq!(bench.condition("weather", "ImageReady"), "True/ImageAvailable");
-    assert!(bench.reasons().contains(&"ImageResolved"));
-    // Once per reason, not once per look.
-    assert_eq!(bench.reasons().iter().filter(|reason| **reason == "WaitingForBuild").count(), 5);
-}
-
-#[test]
-fn case_a07_to_a09_a_running_agent_keeps_its_image_until_the_next_one_is_there() {
-    let mut bench = running_a_build();
-    let before = bench.object(Kind::Deployment, "weather");
-    for (status, reason) in [
-        (json!({"phase": "Building"}), "BuildInProgress"),
-        (
-            json!({"phase": "Failed", "message": "test failed", "builtImage": format!("r.example/w@{DIGEST}")}),
-            "BuildFailed",
-        ),
-    ] {
-        bench.build("b", status);
-        bench.converge();
-        assert_eq!(bench.object(Kind::Deployment, "weather"), before, "{reason}");
-        assert_eq!(bench.condition("weather", "Ready"), "True/DeploymentReady");
-        assert_eq!(bench.condition("weather", "ImageReady"), format!("False/{reason}"));
-    }
-    assert!(bench.message("weather", "ImageReady").contains("test failed"));
-    bench.build("b", succeeded(OTHER));
-    assert_eq!(owns(&bench.converge()), [Kind::Deployment]);
-    assert_eq!(bench.container("weather", 0)["image"], format!("r.example/w@{OTHER}"));
-}
-
-/// Corrections, where the page is silent: the image stays, every other edit arrives.
-#[test]
-fn after_its_build_is_deleted_an_agent_keeps_its_image_and_takes_every_other_edit() {
-    let mut bench = running_a_build();
-    bench.remove(Kind::AgentBuild, "b");
-    // What somebody writes meanwhile is not the image that the Agent ran.
-    let edit = json!({"spec": {"template": {"spec": {"containers": [{"name": "agent", "image": "evil"}]}}}});
-    bench.edit(Kind::Deployment, "weather", edit);
-    bench.edit(Kind::Agent, "weather", json!({"spec": {"replicas": 3}}));
-    bench.converge();
-    let deployment = bench.object(Kind::Deployment, "weather");
-    assert_eq!(deployment["spec"]["replicas"], 3);
-    assert_eq!(bench.container("weather", 0)["image"], format!("r.example/w@{DIGEST}"));
-    assert_eq!(bench.condition("weather", "ImageReady"), "False/BuildNotFound");
 }
 
 #[test]
@@ -310,69 +177,6 @@ fn case_a30_no_account_is_made_for_pods_that_name_theirs() {
 }
 
 #[test]
-fn case_a31_an_agent_without_pods_is_ready() {
-    let mut bench = Bench::new();
-    bench.agent("weather", json!({"spec": {"replicas": 0}}));
-    bench.converge();
-    bench.rolled_out("weather");
-    bench.converge();
-    assert_eq!(
-        (bench.phase("weather").as_str(), bench.condition("weather", "Ready").as_str()),
-        ("Ready", "True/ScaledToZero")
-    );
-}
-
-fn at(bench: &mut Bench, status: Value) -> (String, String) {
-    let generation = bench.object(Kind::Deployment, "weather")["metadata"]["generation"].clone();
-    bench.edit(Kind::Deployment, "weather", json!({"status": {"observedGeneration": generation}}));
-    bench.edit(Kind::Deployment, "weather", json!({"status": status}));
-    bench.converge();
-    (bench.phase("weather"), bench.condition("weather", "Ready"))
-}
-
-#[test]
-fn case_a32_a_rollout_under_way_shows_its_counts() {
-    let mut bench = running();
-    bench.edit(Kind::Agent, "weather", json!({"spec": {"replicas": 3}}));
-    bench.converge();
-    let state = json!({"replicas": 3, "updatedReplicas": 2, "readyReplicas": 3, "availableReplicas": 3, "unavailableReplicas": 1});
-    assert_eq!(at(&mut bench, state), ("Deploying".to_owned(), "False/DeploymentNotReady".to_owned()));
-    assert_eq!(bench.message("weather", "Ready"), "Replicas: 3/3 ready, 2 updated, 3 available");
-    assert_eq!(bench.condition("weather", "PodsScheduled"), "False/PodsUnscheduled");
-    assert_eq!(bench.condition("weather", "Reconciling"), "True/DeploymentNotReady");
-    // A status about an earlier generation says nothing about this one.
-    bench.edit(Kind::Deployment, "weather", json!({"status": {"observedGeneration": 0, "updatedReplicas": 3}}));
-    bench.converge();
-    assert_eq!(bench.condition("weather", "Ready"), "False/DeploymentNotReady");
-}
-
-#[test]
-fn case_a33_a_rollout_that_does_not_get_further_has_failed() {
-    let mut bench = running();
-    let stuck =
-        json!({"conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]});
-    assert_eq!(at(&mut bench, stuck), ("Failed".to_owned(), "False/ProgressDeadlineExceeded".to_owned()));
-    let refused = json!({"conditions": [{"type": "ReplicaFailure", "status": "True", "message": "quota exceeded"}]});
-    assert_eq!(at(&mut bench, refused), ("Failed".to_owned(), "False/ReplicaFailure".to_owned()));
-    assert!(bench.message("weather", "Ready").contains("quota exceeded"));
-    assert_eq!(bench.reasons().iter().filter(|reason| **reason == "DeploymentFailed").count(), 2);
-    assert_eq!(at(&mut bench, json!({"conditions": []})).0, "Ready", "and recovers");
-}
-
-#[test]
-fn case_a34_an_unchanged_agent_is_written_nothing_for_nor_after_a_restart() {
-    let mut bench = running();
-    let told = bench.told.len();
-    for _ in 0..100 {
-        assert_eq!(bench.round(ROW), []);
-    }
-    // A new process knows the cluster and nothing else.
-    bench.cluster.world.memory = crate::controllers::scaffold::memory::Memory::default();
-    assert_eq!(bench.converge(), []);
-    assert_eq!(bench.told.len(), told);
-}
-
-#[test]
 fn case_a35_what_the_agent_controls_goes_with_it() {
     let mut bench = running();
     bench.edit(Kind::Agent, "weather", json!({"metadata": {"deletionTimestamp": "2026-05-02T00:00:00Z"}}));
@@ -433,20 +237,4 @@ fn case_a38_fields_that_nobody_knows_reach_the_deployment() {
     bench.rolled_out("weather");
     bench.converge();
     assert_eq!(bench.converge(), []);
-}
-
-/// O2 of section 20: somebody else scales, and is not disturbed.
-#[test]
-fn replicas_of_an_autoscaler_are_its_own() {
-    let mut bench = Bench::new();
-    bench.agent(
-        "weather",
-        json!({"metadata": {"annotations": {"agent.kagenti.dev/replicas-managed-externally": "true"}}}),
-    );
-    bench.converge();
-    bench.edit(Kind::Deployment, "weather", json!({"spec": {"replicas": 5}}));
-    bench.rolled_out("weather");
-    bench.converge();
-    assert_eq!(bench.object(Kind::Deployment, "weather")["spec"]["replicas"], 5);
-    assert_eq!(bench.condition("weather", "Ready"), "True/DeploymentReady");
 }

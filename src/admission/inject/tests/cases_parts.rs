@@ -1,149 +1,10 @@
-//! The numbered cases of `spec/authbridge-webhook.md` 13 up to 53 that are neither goldens nor about names and decisions.
+//! What the parts of an injected Pod look like: the numbered cases of `spec/authbridge-webhook.md` 13 from 28 to 53 that are neither goldens nor
+//! about names and decisions, and case 13.
 //! A case that a row of design.md overrides asserts that row's outcome and names it.
 
 use super::*;
-use crate::api::review::{Operation, Phase};
-use crate::config::resolved::Resolved;
-use crate::config::view::{NamespaceView, Ownership};
+use crate::config::view::Ownership;
 use crate::domain::keys;
-
-pub(super) fn with(configure: impl FnOnce(&mut Resolved)) -> Snapshot {
-    fixtures::snapshot_with(configure, |_| {})
-}
-
-pub(super) fn observing(observe: impl FnOnce(&mut NamespaceView)) -> Snapshot {
-    fixtures::snapshot_with(|_| {}, observe)
-}
-
-pub(super) fn skipped(pod: &Value, snapshot: &Snapshot) -> Reason {
-    let verdict = fixtures::review_pod(pod, snapshot);
-    assert_eq!(verdict.outcome, Outcome::Allow);
-    verdict.reason
-}
-
-/// Without SPIRE, as label `spiffe-helper-inject: false` leaves it.
-fn without_spire() -> Value {
-    labelled(&[(keys::LABEL_SPIFFE_HELPER, "false")])
-}
-
-pub(super) fn proxy_mode() -> Value {
-    annotated(&[(keys::ANNOTATION_MODE, "proxy-sidecar")])
-}
-
-pub(super) fn env<'v>(pod: &'v Value, list: &str, container: &str, name: &str) -> &'v Value {
-    named(&named(&pod["spec"][list], container)["env"], name)
-}
-
-#[test]
-fn case_001_another_kind_is_not_registered() {
-    // corrections.md, reviews: only what is registered is answered.
-    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment"});
-    let verdict =
-        fixtures::review(Phase::Mutate, Operation::Create, ("apps", "Deployment"), &deployment, &fixtures::snapshot());
-    assert_eq!((verdict.outcome, verdict.reason), (Outcome::Allow, Reason::NotRegistered));
-}
-
-#[test]
-fn case_002_a_body_that_is_no_pod() {
-    for body in [
-        json!("text"),
-        json!([]),
-        json!(null),
-        json!({"kind": "Deployment"}),
-        json!({"spec": []}),
-        json!({"metadata": {"labels": {"a": 1}}}),
-        json!({"spec": {"containers": {}}}),
-        json!({"spec": {"containers": [null]}}),
-        json!({"spec": {"containers": [{"env": "x"}]}}),
-    ] {
-        let denial = refusal(&body, &fixtures::snapshot());
-        assert_eq!((denial.code, denial.reason), (400, Reason::Undecodable), "{body}");
-    }
-}
-
-#[test]
-fn case_003_no_type_label() {
-    for value in ["Agent", "mcp", ""] {
-        assert_eq!(skipped(&labelled(&[(keys::LABEL_TYPE, value)]), &fixtures::snapshot()), Reason::NoTypeLabel);
-    }
-    let mut pod = fixtures::pod();
-    pod["metadata"].as_object_mut().unwrap().remove("labels");
-    assert_eq!(skipped(&pod, &fixtures::snapshot()), Reason::NoTypeLabel);
-}
-
-#[test]
-fn case_004_the_kill_switch_beats_every_label() {
-    let mut snapshot = fixtures::snapshot();
-    snapshot.gates.global_enabled = false;
-    let all = labelled(&[
-        (keys::LABEL_ENVOY_PROXY, "true"),
-        (keys::LABEL_SPIFFE_HELPER, "true"),
-        (keys::LABEL_CLIENT_REGISTRATION, "true"),
-    ]);
-    assert_eq!(skipped(&all, &snapshot), Reason::GlobalDisabled);
-}
-
-#[test]
-fn case_005_only_disabled_opts_out() {
-    let snapshot = fixtures::snapshot();
-    assert_eq!(skipped(&labelled(&[(keys::LABEL_INJECT, "disabled")]), &snapshot), Reason::OptedOut);
-    for value in ["enabled", "false"] {
-        assert_eq!(fixtures::review_pod(&labelled(&[(keys::LABEL_INJECT, value)]), &snapshot).reason, Reason::Injected);
-    }
-    assert_eq!(warned(&labelled(&[(keys::LABEL_INJECT, "false")]), &snapshot), [Reason::UnknownValue]);
-}
-
-#[test]
-fn case_006_tools_are_left_alone_by_default() {
-    assert_eq!(skipped(&labelled(&[(keys::LABEL_TYPE, "tool")]), &fixtures::snapshot()), Reason::ToolsDisabled);
-}
-
-#[test]
-fn case_007_tools_get_what_agents_get() {
-    let mut snapshot = fixtures::snapshot();
-    snapshot.gates.inject_tools = true;
-    let tool = injected(&labelled(&[(keys::LABEL_TYPE, "tool")]), &snapshot);
-    let agent = injected(&fixtures::pod(), &snapshot);
-    assert_eq!(tool["spec"], agent["spec"]);
-    assert_eq!(tool["metadata"]["annotations"], agent["metadata"]["annotations"]);
-}
-
-#[test]
-fn case_008_a_tool_that_is_also_opted_out() {
-    let pod = labelled(&[(keys::LABEL_TYPE, "tool"), (keys::LABEL_INJECT, "disabled")]);
-    assert!(matches!(skipped(&pod, &fixtures::snapshot()), Reason::ToolsDisabled | Reason::OptedOut));
-}
-
-#[test]
-fn case_009_without_annotations() {
-    let mut pod = fixtures::pod();
-    for annotations in [Value::Null, json!({})] {
-        pod["metadata"]["annotations"] = annotations;
-        assert!(names(&injected(&pod, &fixtures::snapshot())["spec"]["containers"]).contains(&"envoy-proxy"));
-    }
-}
-
-#[test]
-fn case_012_a_dry_run_gets_the_same_patch() {
-    // The verdict carries no writes at all (law 1); dryRun is not even read.
-    let raw = serde_json::value::to_raw_value(&fixtures::pod()).unwrap();
-    let answer = |dry_run| {
-        let request = Request {
-            phase: Phase::Mutate,
-            uid: "u".into(),
-            kind: crate::api::review::GroupVersionKind { group: "".into(), version: "v1".into(), kind: "Pod".into() },
-            sub_resource: None,
-            name: None,
-            namespace: Some("team1".into()),
-            operation: Operation::Create,
-            dry_run,
-            object: Some((&*raw).into()),
-            old_object: None,
-        };
-        crate::admission::evaluate(&request, &fixtures::snapshot())
-    };
-    assert_eq!(answer(Some(true)), answer(None));
-}
 
 #[test]
 fn case_013_an_unknown_field_stays() {
@@ -157,64 +18,9 @@ fn case_013_an_unknown_field_stays() {
     assert_eq!(seen["spec"]["containers"][0]["env"][0], json!({"name": "PORT", "value": "8001", "fromTheFuture": 1}));
 }
 
-/// One row of the truth table 3.4.
-struct Row<'a> {
-    kind: &'a str,
-    gates: [bool; 5], // global, tools, envoy, spiffe, registration
-    labels: Vec<(&'a str, &'a str)>,
-    parts: Option<[bool; 5]>, // envoy, init, helper, registration, ServiceAccount with fsGroup
-}
-
-fn row<'a>(kind: &'a str, gates: [bool; 5], labels: &[(&'a str, &'a str)], parts: Option<[bool; 5]>) -> Row<'a> {
-    Row { kind, gates, labels: labels.to_vec(), parts }
-}
-
-#[test]
-fn case_020_the_truth_table() {
-    let (e, s, c, i) =
-        (keys::LABEL_ENVOY_PROXY, keys::LABEL_SPIFFE_HELPER, keys::LABEL_CLIENT_REGISTRATION, keys::LABEL_INJECT);
-    let on = [true, false, true, true, true];
-    let usual = Some([true, true, true, false, true]);
-
-    let table = [
-        row("agent", on, &[], usual),
-        row("agent", on, &[(c, "true")], Some([true; 5])),
-        row("agent", on, &[(e, "false")], Some([false, false, true, false, true])),
-        row("agent", on, &[(s, "false")], Some([true, true, false, false, false])),
-        row("agent", on, &[(e, "false"), (s, "false"), (c, "true")], Some([false, false, false, true, false])),
-        row("agent", on, &[(e, "false"), (s, "false")], None),
-        row("agent", [true, false, false, true, true], &[(e, "true")], Some([false, false, true, false, true])),
-        row("agent", [true, false, true, false, true], &[(s, "true")], Some([true, true, false, false, false])),
-        row("agent", [true, false, true, true, false], &[(c, "true")], usual),
-        row("agent", [false, false, true, true, true], &[(c, "true")], None),
-        row("agent", on, &[(i, "disabled")], None),
-        row("agent", on, &[(i, "enabled")], usual),
-        row("tool", on, &[], None),
-        row("tool", [true, true, true, true, true], &[], usual),
-        row("Agent", [true, true, true, true, true], &[], None),
-    ];
-    for (number, row) in table.iter().enumerate() {
-        let mut snapshot = fixtures::snapshot();
-        let gates = &mut snapshot.gates;
-        [gates.global_enabled, gates.inject_tools, gates.envoy_proxy, gates.spiffe_helper, gates.client_registration] =
-            row.gates;
-        let mut pod = labelled(&row.labels);
-        pod["metadata"]["labels"][keys::LABEL_TYPE] = json!(row.kind);
-        let verdict = fixtures::review_pod(&pod, &snapshot);
-        assert_eq!(row.parts.is_some(), !verdict.operations().is_empty(), "row {}", number + 1);
-        let seen = fixtures::applied(&pod, &verdict);
-        let has = |list: &str, name| names(&seen["spec"][list]).contains(&name);
-        let dedicated = seen["spec"]["serviceAccountName"] == "weather-agent";
-        assert_eq!(dedicated, seen["spec"]["securityContext"]["fsGroup"] == 0);
-        let parts = [
-            has("containers", "envoy-proxy"),
-            has("initContainers", "proxy-init"),
-            has("containers", "spiffe-helper"),
-            has("containers", "kagenti-client-registration"),
-            dedicated,
-        ];
-        assert_eq!(parts, row.parts.unwrap_or_default(), "row {}", number + 1);
-    }
+/// Without SPIRE, as label `spiffe-helper-inject: false` leaves it.
+fn without_spire() -> Value {
+    labelled(&[(keys::LABEL_SPIFFE_HELPER, "false")])
 }
 
 #[test]
@@ -386,21 +192,6 @@ fn case_045_a_volume_of_the_same_source_is_shared() {
     let shared: Vec<_> = names(&seen["spec"]["volumes"]).into_iter().filter(|name| *name == "shared-data").collect();
     assert_eq!(shared.len(), 1);
     assert_eq!(seen["spec"]["volumes"][0], pod["spec"]["volumes"][0]);
-}
-
-#[test]
-fn case_046_an_unknown_mode_is_the_default_one() {
-    let pod = annotated(&[(keys::ANNOTATION_MODE, "proxy-sidecart")]);
-    assert_eq!(warned(&pod, &fixtures::snapshot()), [Reason::UnknownMode]);
-    assert!(names(&injected(&pod, &fixtures::snapshot())["spec"]["containers"]).contains(&"envoy-proxy"));
-}
-
-#[test]
-fn case_047_waypoint() {
-    assert_eq!(
-        skipped(&annotated(&[(keys::ANNOTATION_MODE, "waypoint")]), &fixtures::snapshot()),
-        Reason::ModeWaypoint
-    );
 }
 
 fn combined() -> Snapshot {

@@ -1,0 +1,86 @@
+//! When an Agent counts as ready, and that a settled one is left alone: cases of `spec/agent-and-agentbuild.md` 19.1 that plans decide.
+
+use serde_json::{Value, json};
+
+use super::bench::{Bench, running};
+use crate::api::observed::Kind;
+use crate::controllers::agent::plan::ROW;
+
+#[test]
+fn case_a31_an_agent_without_pods_is_ready() {
+    let mut bench = Bench::new();
+    bench.agent("weather", json!({"spec": {"replicas": 0}}));
+    bench.converge();
+    bench.rolled_out("weather");
+    bench.converge();
+    assert_eq!(
+        (bench.phase("weather").as_str(), bench.condition("weather", "Ready").as_str()),
+        ("Ready", "True/ScaledToZero")
+    );
+}
+
+fn at(bench: &mut Bench, status: Value) -> (String, String) {
+    let generation = bench.object(Kind::Deployment, "weather")["metadata"]["generation"].clone();
+    bench.edit(Kind::Deployment, "weather", json!({"status": {"observedGeneration": generation}}));
+    bench.edit(Kind::Deployment, "weather", json!({"status": status}));
+    bench.converge();
+    (bench.phase("weather"), bench.condition("weather", "Ready"))
+}
+
+#[test]
+fn case_a32_a_rollout_under_way_shows_its_counts() {
+    let mut bench = running();
+    bench.edit(Kind::Agent, "weather", json!({"spec": {"replicas": 3}}));
+    bench.converge();
+    let state = json!({"replicas": 3, "updatedReplicas": 2, "readyReplicas": 3, "availableReplicas": 3, "unavailableReplicas": 1});
+    assert_eq!(at(&mut bench, state), ("Deploying".to_owned(), "False/DeploymentNotReady".to_owned()));
+    assert_eq!(bench.message("weather", "Ready"), "Replicas: 3/3 ready, 2 updated, 3 available");
+    assert_eq!(bench.condition("weather", "PodsScheduled"), "False/PodsUnscheduled");
+    assert_eq!(bench.condition("weather", "Reconciling"), "True/DeploymentNotReady");
+    // A status about an earlier generation says nothing about this one.
+    bench.edit(Kind::Deployment, "weather", json!({"status": {"observedGeneration": 0, "updatedReplicas": 3}}));
+    bench.converge();
+    assert_eq!(bench.condition("weather", "Ready"), "False/DeploymentNotReady");
+}
+
+#[test]
+fn case_a33_a_rollout_that_does_not_get_further_has_failed() {
+    let mut bench = running();
+    let stuck =
+        json!({"conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]});
+    assert_eq!(at(&mut bench, stuck), ("Failed".to_owned(), "False/ProgressDeadlineExceeded".to_owned()));
+    let refused = json!({"conditions": [{"type": "ReplicaFailure", "status": "True", "message": "quota exceeded"}]});
+    assert_eq!(at(&mut bench, refused), ("Failed".to_owned(), "False/ReplicaFailure".to_owned()));
+    assert!(bench.message("weather", "Ready").contains("quota exceeded"));
+    assert_eq!(bench.reasons().iter().filter(|reason| **reason == "DeploymentFailed").count(), 2);
+    assert_eq!(at(&mut bench, json!({"conditions": []})).0, "Ready", "and recovers");
+}
+
+#[test]
+fn case_a34_an_unchanged_agent_is_written_nothing_for_nor_after_a_restart() {
+    let mut bench = running();
+    let told = bench.told.len();
+    for _ in 0..100 {
+        assert_eq!(bench.round(ROW), []);
+    }
+    // A new process knows the cluster and nothing else.
+    bench.cluster.world.memory = crate::controllers::scaffold::memory::Memory::default();
+    assert_eq!(bench.converge(), []);
+    assert_eq!(bench.told.len(), told);
+}
+
+/// O2 of section 20: somebody else scales, and is not disturbed.
+#[test]
+fn replicas_of_an_autoscaler_are_its_own() {
+    let mut bench = Bench::new();
+    bench.agent(
+        "weather",
+        json!({"metadata": {"annotations": {"agent.kagenti.dev/replicas-managed-externally": "true"}}}),
+    );
+    bench.converge();
+    bench.edit(Kind::Deployment, "weather", json!({"spec": {"replicas": 5}}));
+    bench.rolled_out("weather");
+    bench.converge();
+    assert_eq!(bench.object(Kind::Deployment, "weather")["spec"]["replicas"], 5);
+    assert_eq!(bench.condition("weather", "Ready"), "True/DeploymentReady");
+}
