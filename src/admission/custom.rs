@@ -49,13 +49,29 @@ impl Objects {
         Ok(Self { object, old })
     }
 
+    /// Reads them for a review that judges the spec.
+    ///
+    /// # Errors
+    /// The answer, where nothing is to be judged: one of them cannot be read, the object is on its way out, or an update
+    /// leaves its spec alone.
+    pub(super) fn to_judge(request: &Request<'_>) -> Result<Self, Box<Verdict>> {
+        let objects = Self::of(request)?;
+        if objects.is_deleting() {
+            return Err(Box::new(Verdict::skipped(Reason::BeingDeleted)));
+        }
+        if objects.keeps_spec() {
+            return Err(Box::new(Verdict::skipped(Reason::SpecUnchanged)));
+        }
+        Ok(objects)
+    }
+
     /// Whether the object is on its way out: nothing may stand in its way then.
     pub(super) fn is_deleting(&self) -> bool {
         self.object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
     }
 
     /// Whether an update leaves alone what is judged.
-    pub(super) fn keeps_spec(&self) -> bool {
+    fn keeps_spec(&self) -> bool {
         self.old.as_ref().is_some_and(|old| old.get("spec") == self.object.get("spec"))
     }
 

@@ -9,20 +9,13 @@ use crate::admission::verdict::Verdict;
 use crate::api::review::Request;
 use crate::build::agent_build::{Change, Origin, validate};
 use crate::config::snapshot::Snapshot;
-use crate::domain::reason::Reason;
 
 /// The decision.
 pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
-    let objects = match Objects::of(request) {
+    let objects = match Objects::to_judge(request) {
         Ok(objects) => objects,
         Err(verdict) => return *verdict,
     };
-    if objects.is_deleting() {
-        return Verdict::skipped(Reason::BeingDeleted);
-    }
-    if objects.keeps_spec() {
-        return Verdict::skipped(Reason::SpecUnchanged);
-    }
     let builds = &snapshot.builds;
     let change = Change { namespace: request.namespace(), object: &objects.object, old: objects.old.as_ref() };
     let findings = validate(&change, &builds.view, &builds.settings);

@@ -5,7 +5,6 @@
 //! custom resources. [`TektonObject`] serves runs, which are large and of which little is read. Promise: the shape is a
 //! matter of the kind alone ([`Kind::shape`]), so that every reader decodes alike.
 
-use std::borrow::Cow;
 use std::fmt::Debug;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -14,7 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::wire::{Metadata, Raw};
+use super::wire::{Metadata, Raw, resource_told_at_run_time};
 use super::{Change, Kind, custom, project, tekton};
 
 /// How objects of a kind are decoded.
@@ -107,34 +106,7 @@ impl<S, T> From<Parts<S, T>> for Object<S, T> {
     }
 }
 
-impl<S: 'static, T: 'static> Resource for Object<S, T> {
-    type DynamicType = ApiResource;
-    type Scope = DynamicResourceScope;
-
-    fn kind(resource: &ApiResource) -> Cow<'_, str> {
-        resource.kind.as_str().into()
-    }
-
-    fn group(resource: &ApiResource) -> Cow<'_, str> {
-        resource.group.as_str().into()
-    }
-
-    fn version(resource: &ApiResource) -> Cow<'_, str> {
-        resource.version.as_str().into()
-    }
-
-    fn plural(resource: &ApiResource) -> Cow<'_, str> {
-        resource.plural.as_str().into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.meta
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.meta
-    }
-}
+resource_told_at_run_time!([S: 'static, T: 'static] Object<S, T>);
 
 impl Decoded for Raw {
     fn metadata(&self) -> &Metadata {

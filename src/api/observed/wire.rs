@@ -3,12 +3,10 @@
 //! One shape for every kind, because the members we read mean the same wherever they occur. Promise: `null`, absent and
 //! future members never fail the decoding of an object that an API server has accepted.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::{ApiResource, DynamicResourceScope, Resource};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -254,31 +252,40 @@ impl From<Wire> for Raw {
     }
 }
 
-impl Resource for Raw {
-    type DynamicType = ApiResource;
-    type Scope = DynamicResourceScope;
+/// What the client library asks of a type whose kind is told at run time: the kind's names, and the little that is
+/// decoded into `meta`. Which kinds have which type is told by [`super::object`].
+macro_rules! resource_told_at_run_time {
+    ([$($generics:tt)*] $type:ty) => {
+        impl<$($generics)*> kube::core::Resource for $type {
+            type DynamicType = kube::core::ApiResource;
+            type Scope = kube::core::DynamicResourceScope;
 
-    fn kind(resource: &ApiResource) -> Cow<'_, str> {
-        resource.kind.as_str().into()
-    }
+            fn kind(resource: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
+                resource.kind.as_str().into()
+            }
 
-    fn group(resource: &ApiResource) -> Cow<'_, str> {
-        resource.group.as_str().into()
-    }
+            fn group(resource: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
+                resource.group.as_str().into()
+            }
 
-    fn version(resource: &ApiResource) -> Cow<'_, str> {
-        resource.version.as_str().into()
-    }
+            fn version(resource: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
+                resource.version.as_str().into()
+            }
 
-    fn plural(resource: &ApiResource) -> Cow<'_, str> {
-        resource.plural.as_str().into()
-    }
+            fn plural(resource: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
+                resource.plural.as_str().into()
+            }
 
-    fn meta(&self) -> &ObjectMeta {
-        &self.meta
-    }
+            fn meta(&self) -> &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+                &self.meta
+            }
 
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.meta
-    }
+            fn meta_mut(&mut self) -> &mut k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+                &mut self.meta
+            }
+        }
+    };
 }
+pub(super) use resource_told_at_run_time;
+
+resource_told_at_run_time!([] Raw);

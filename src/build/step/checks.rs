@@ -13,8 +13,8 @@ use crate::domain::keys::KEY_TASK_SPEC;
 const MAX_TEKTON_STEPS: usize = 64;
 
 /// The members of one object, and those that an earlier API had: with what to do about them.
-struct Shape {
-    known: &'static [&'static str],
+pub(super) struct Shape {
+    pub(super) known: &'static [&'static str],
     gone: &'static [(&'static str, &'static str)],
 }
 
@@ -102,7 +102,8 @@ const STEP_TEMPLATE: Shape = Shape {
     gone: GONE,
 };
 
-const SIDECAR: Shape = Shape {
+/// [`super::types`] reads what a container may have from the members of a sidecar, which has them all.
+pub(super) const SIDECAR: Shape = Shape {
     known: &[
         "name",
         "image",

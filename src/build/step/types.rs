@@ -4,37 +4,18 @@
 use k8s_openapi::api::core::v1::{Container, Volume};
 use serde_json::{Value, json};
 
+use super::checks::SIDECAR;
 use super::{Faults, REMEDY};
 use crate::api::yaml::kind;
 use crate::build::syntax;
 use crate::domain::quantity::quantity;
 
-/// Members that are Kubernetes' own: a step has some of them, a sidecar all.
-const OF_KUBERNETES: &[&str] = &[
-    "name",
-    "image",
-    "command",
-    "args",
-    "workingDir",
-    "ports",
-    "envFrom",
-    "env",
-    "computeResources",
-    "volumeMounts",
-    "volumeDevices",
-    "livenessProbe",
-    "readinessProbe",
-    "startupProbe",
-    "lifecycle",
-    "terminationMessagePath",
-    "terminationMessagePolicy",
-    "imagePullPolicy",
-    "securityContext",
-    "stdin",
-    "stdinOnce",
-    "tty",
-    "restartPolicy",
-];
+/// Members of a sidecar that are Tekton's own. All others are Kubernetes', and a step has some of those.
+const OF_TEKTON: [&str; 2] = ["script", "workspaces"];
+
+fn is_of_kubernetes(member: &str) -> bool {
+    SIDECAR.known.contains(&member) && !OF_TEKTON.contains(&member)
+}
 
 /// Checks the types of everything that is not checked where it is read.
 pub(super) fn check(task_spec: &Value, faults: &mut Faults) {
@@ -96,7 +77,7 @@ fn container(container: &Value, at: &str, faults: &mut Faults) {
         if key == "timeout" {
             timeout(value, &at, faults);
         }
-        if !OF_KUBERNETES.contains(&key.as_str()) {
+        if !is_of_kubernetes(key) {
             continue;
         }
         let mut value = value.clone();
