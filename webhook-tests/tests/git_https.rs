@@ -1,7 +1,11 @@
 //! `github-clone-step` against a real Git server over TLS: `git` itself speaks to `git http-backend` behind a server
 //! whose certificate only our own authority vouches for, and which wants a name and a password (E1, E2, E3 of 19.5, as
-//! far as they need no kubelet; the ssh layouts run in the library's own tests, with a stub in the place of `ssh`,
-//! because a server for it comes with no package that the tests could count on).
+//! far as they need no kubelet).
+//!
+//! E3's ssh layout is not among them. A machine that runs these suites has Rust, Go, a C compiler, make and Python with
+//! pip (README); neither `sshd` nor `ssh` is on that list, git brings neither along, and a test that is skipped where
+//! they are missing would prove nothing there. So that layout runs in `build::catalogue`'s tests: git for real, a stub in
+//! the place of `ssh`, which records the key, the known_hosts and the strictness that it is called with.
 //!
 //! In: the script of the shipped step, in a shell, with the environment that Tekton would give it. Out: a checked-out
 //! tree. The password must reach the server and nothing else.
