@@ -7,7 +7,7 @@ use crate::domain::keys;
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let name = "Tekton Pipelines";
     let mut notes = Vec::new();
-    let builds = visit.cluster.list(&Kind::AgentBuild.path(""), &mut notes).await?;
+    let builds = visit.list(Kind::AgentBuild, "", &mut notes).await?;
     let kind = Kind::PipelineRun;
     let group = format!("/apis/{}", kind.group());
     let Some(found) = visit.read(name, &group).await? else {

@@ -11,7 +11,12 @@ use crate::domain::reason::Reason;
 const NAMED: usize = 10;
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
-    let report = status::everything(&visit.cluster, "", &visit.operator).await?;
+    let mut report = Report { workloads: Vec::new(), builds: Vec::new(), notes: Vec::new() };
+    for namespace in visit.places() {
+        let more = status::everything(&visit.cluster, &namespace, &visit.operator).await?;
+        report.workloads.extend(more.workloads);
+        report.notes.extend(more.notes.into_iter().filter(|note| !report.notes.contains(note)).collect::<Vec<_>>());
+    }
     if !report.notes.is_empty() {
         let remedy = "run doctor as somebody who may list workloads, Pods and AgentRuntimes";
         visit.unknown("enrolled workloads", report.notes.join("; "), remedy);

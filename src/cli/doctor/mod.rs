@@ -9,6 +9,7 @@ mod enrolment;
 mod install;
 mod leftovers;
 mod rights;
+mod scope;
 mod selectors;
 mod served;
 mod surroundings;
@@ -21,12 +22,13 @@ use super::cluster::{self, Answer, Cluster, ClusterArgs};
 use super::io::{self, Io, Tone};
 use super::render::FailureMode;
 use super::{Exit, Format};
+use crate::api::observed::Kind;
 use crate::domain::keys;
 
 /// Arguments of `doctor`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Namespace in which an enrolled Pod is tried, without being stored.
+    /// Namespace in which an enrolled Pod is tried, without being stored; default is the first that is watched, or that of the context.
     #[arg(short, long)]
     pub namespace: Option<String>,
     /// Namespace of the operator.
@@ -76,6 +78,8 @@ pub(super) struct Visit {
     operator: String,
     /// Namespace in which a Pod is tried.
     namespace: String,
+    /// The namespaces that are watched; none means all.
+    watched: Vec<String>,
     /// What the injecting webhook is registered for.
     mode: FailureMode,
     group: &'static str,
@@ -99,6 +103,25 @@ impl Visit {
         self.checks.push(Check { group: self.group, name: name.to_owned(), status, seen, remedy });
     }
 
+    /// Whether that namespace is watched.
+    fn watches(&self, namespace: &str) -> bool {
+        self.watched.is_empty() || self.watched.iter().any(|name| name == namespace)
+    }
+
+    /// Where to look: the watched namespaces, or everywhere, which is one empty name.
+    fn places(&self) -> Vec<String> {
+        if self.watched.is_empty() { vec![String::new()] } else { self.watched.clone() }
+    }
+
+    /// The objects of a kind, as far as they are watched; `more` goes behind the path.
+    async fn list(&self, kind: Kind, more: &str, notes: &mut Vec<String>) -> anyhow::Result<Vec<Value>> {
+        let mut all = Vec::new();
+        for namespace in self.places() {
+            all.extend(self.cluster.list(&format!("{}{more}", kind.path(&namespace)), notes).await?);
+        }
+        Ok(all)
+    }
+
     /// Reads an object; a refusal becomes a check of that name that could not be asked.
     async fn read(&mut self, name: &str, path: &str) -> anyhow::Result<Option<Value>> {
         match self.cluster.get(path).await? {
@@ -120,13 +143,19 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let Args { namespace, operator_namespace, output, cluster } = args;
     let checks = cluster::block_on(async {
         let cluster = cluster.connect().await?;
-        let namespace = namespace.unwrap_or_else(|| cluster.namespace.clone());
         let mode = installed_mode(&cluster).await?;
-        let mut visit = Visit { cluster, operator: operator_namespace, namespace, mode, group: "", checks: Vec::new() };
+        let scope = scope::read(&cluster, &operator_namespace).await?;
+        let watched = scope.watched();
+        // A person who names none means one where something happens.
+        let served = || watched.iter().find(|name| **name != operator_namespace).cloned();
+        let namespace = namespace.or_else(served).unwrap_or_else(|| cluster.namespace.clone());
+        let (operator, group, checks) = (operator_namespace, "", Vec::new());
+        let mut visit = Visit { cluster, operator, namespace, watched, mode, group, checks };
         visit.group = "cluster";
         surroundings::versions(&mut visit).await?;
         visit.group = "installation";
         install::check(&mut visit).await?;
+        scope::check(&mut visit, &scope).await?;
         crds::check(&mut visit).await?;
         visit.group = "webhook";
         webhook::check(&mut visit).await?;

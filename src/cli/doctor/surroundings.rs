@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Visit, text};
+use crate::api::observed::Kind;
 use crate::cli::render::FailureMode;
 use crate::cli::render::platform::KEY_PLATFORM;
 use crate::config::resolved::SpireSwitch;
@@ -31,7 +32,7 @@ pub(super) async fn versions(visit: &mut Visit) -> anyhow::Result<()> {
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     spire(visit).await?;
     let mut notes = Vec::new();
-    let pods = visit.cluster.list(&format!("/api/v1/pods?labelSelector={}", keys::LABEL_TYPE), &mut notes).await?;
+    let pods = visit.list(Kind::Pod, &format!("?labelSelector={}", keys::LABEL_TYPE), &mut notes).await?;
     let namespaces = visit.cluster.list("/api/v1/namespaces", &mut notes).await?;
     if !notes.is_empty() {
         visit.unknown(
@@ -45,9 +46,11 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let of_interest = namespaces.iter().filter(|namespace| {
         let labels = namespace.pointer("/metadata/labels").cloned().unwrap_or_default();
         let switch = labels[keys::LABEL_NAMESPACE_ENABLED].as_str();
-        switch != Some("false") && (switch == Some("true") || enrolled.contains(text(namespace, "/metadata/name")))
+        visit.watches(text(namespace, "/metadata/name"))
+            && switch != Some("false")
+            && (switch == Some("true") || enrolled.contains(text(namespace, "/metadata/name")))
     });
-    for namespace in of_interest {
+    for namespace in of_interest.collect::<Vec<_>>() {
         pod_security(visit, namespace);
     }
     waiting(visit, &pods);

@@ -168,6 +168,12 @@ async fn while_away(visit: &mut Visit, hook: &Value) -> anyhow::Result<()> {
 /// A real create of an enrolled Pod, not stored.
 async fn try_a_pod(visit: &mut Visit) -> anyhow::Result<()> {
     let name = format!("an enrolled Pod in {}", visit.namespace);
+    if !visit.watches(&visit.namespace) {
+        let remedy =
+            format!("name one that is with -n: {}; or render with a list that has it", visit.watched.join(", "));
+        visit.finding(&name, "would come back without our parts: the namespace is not watched", remedy);
+        return Ok(());
+    }
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"generateName": "drawbridge-doctor-", "labels": {keys::LABEL_TYPE: "agent"}},

@@ -141,9 +141,7 @@ pub fn objects(install: &Install, role: Role) -> Vec<Value> {
         object(&ServiceAccount { metadata: metadata(name, own), ..ServiceAccount::default() }),
         object(&ClusterRole {
             metadata: metadata(name, None),
-            rules: Some(rules(install, |right| {
-                right.role == role && right.scope == Scope::Cluster && everywhere(install, right)
-            })),
+            rules: Some(rules(install, |right| right.role == role && grounds(install, right) == [None])),
             ..ClusterRole::default()
         }),
         object(&ClusterRoleBinding {
@@ -152,11 +150,8 @@ pub fn objects(install: &Install, role: Role) -> Vec<Value> {
             subjects: Some(vec![subject.clone()]),
         }),
     ];
-    for (namespace, served) in places(install) {
-        let holds = |right: &Right| {
-            let own = namespace == install.namespace && (right.scope == Scope::Own || at_home(right));
-            right.role == role && !everywhere(install, right) && (own || (served && right.scope == Scope::Cluster))
-        };
+    for (namespace, _) in places(install) {
+        let holds = |right: &Right| right.role == role && grounds(install, right).contains(&Some(namespace));
         let rules = Some(rules(install, holds));
         objects.push(object(&NamespacedRole { metadata: metadata(name, Some(namespace)), rules }));
         objects.push(object(&RoleBinding {
@@ -174,6 +169,19 @@ fn places(install: &Install) -> Vec<(&str, bool)> {
     let mut places = vec![(own, install.namespaces.iter().any(|name| name == own))];
     places.extend(install.namespaces.iter().map(String::as_str).filter(|name| *name != own).map(|name| (name, true)));
     places
+}
+
+/// Where a right is held: in the whole cluster (one `None`), or in the namespaces named.
+#[must_use]
+pub fn grounds<'i>(install: &'i Install, right: &Right) -> Vec<Option<&'i str>> {
+    if everywhere(install, right) {
+        return vec![None];
+    }
+    let held = places(install).into_iter().filter(|(namespace, served)| {
+        let own = *namespace == install.namespace && (right.scope == Scope::Own || at_home(right));
+        own || (*served && right.scope == Scope::Cluster)
+    });
+    held.map(|(namespace, _)| Some(namespace)).collect()
 }
 
 /// Kinds without a namespace.

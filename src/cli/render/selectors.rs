@@ -29,7 +29,7 @@ impl Reach {
 }
 
 /// Label that every namespace has, with its name.
-const LABEL_NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
+pub const LABEL_NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 /// Enrolled Pods: nothing else in the cluster depends on a replica being there.
 #[must_use]

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::plan::{NOTES, Options};
 use crate::api::observed::Kind;
 use crate::cli::cluster::{Answer, Cluster};
+use crate::cli::render::rbac::Role;
 use crate::cli::render::{self, FailureMode, Install};
 use crate::cli::survey::{self, TYPES, annotation, label, text};
 use crate::controllers::namespace_config::plan::digest;
@@ -112,9 +113,13 @@ fn rendered(options: &Options) -> Vec<(String, Value)> {
             }
         }
     }
-    let place = |kind: &str| FIRST.iter().position(|first| *first == kind).unwrap_or(FIRST.len());
-    all.sort_by_key(|(_, object)| place(text(object, "/kind")));
+    all.sort_by_key(|(_, object)| turn(object));
     all
+}
+
+/// When an object goes, within its phase.
+fn turn(object: &Value) -> usize {
+    FIRST.iter().position(|first| *first == text(object, "/kind")).unwrap_or(FIRST.len())
 }
 
 /// Reads everything.
@@ -178,7 +183,34 @@ async fn installation(cluster: &Cluster, options: &Options, notes: &mut Vec<Stri
             Answer::Refused(code, message) => notes.push(format!("{path} could not be read ({code}: {message})")),
         }
     }
+    let root = "/apis/rbac.authorization.k8s.io/v1";
+    let ours = format!("labelSelector={}%3D{}", keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
+    let bindings = cluster.list(&format!("{root}/rolebindings?{ours}"), notes).await?;
+    let roles = cluster.list(&format!("{root}/roles?{ours}"), notes).await?;
+    for object in of_watched_namespaces(bindings, roles, own) {
+        let path = path(&object).filter(|path| parts.iter().all(|part| part.path != *path));
+        parts.extend(path.map(|path| Part { path, object, always_ours: false, edited: false }));
+    }
+    parts.sort_by_key(|part| turn(&part.object));
     Ok(parts)
+}
+
+/// Bindings and Roles that `render --watch-namespaces` makes, whatever list they were made from: those by our names that give rights to the
+/// operator in `own`, and Roles that nobody is bound to any more. What another operator is bound to is not ours.
+fn of_watched_namespaces(bindings: Vec<Value>, roles: Vec<Value>, own: &str) -> Vec<Value> {
+    let named = |object: &Value| Role::ALL.iter().any(|role| role.name() == text(object, "/metadata/name"));
+    let place =
+        |object: &Value| (text(object, "/metadata/namespace").to_owned(), text(object, "/metadata/name").to_owned());
+    let of_own = |binding: &Value| {
+        let mut subjects = binding["subjects"].as_array().into_iter().flatten();
+        subjects.any(|it| {
+            it["kind"] == "ServiceAccount" && it["namespace"] == own && it["name"] == binding["metadata"]["name"]
+        })
+    };
+    let (ours, theirs): (Vec<Value>, Vec<Value>) = bindings.into_iter().filter(named).partition(of_own);
+    let taken: BTreeSet<_> = theirs.iter().map(place).collect();
+    let roles = roles.into_iter().filter(|role| named(role) && !taken.contains(&place(role)));
+    ours.into_iter().chain(roles).collect()
 }
 
 /// Carries something of ours.
@@ -315,6 +347,37 @@ mod tests {
         let place = |kind: &str| order.iter().position(|known| known == kind).unwrap();
         assert!(place("MutatingAdmissionPolicyBinding") < place("MutatingAdmissionPolicy"));
         assert!(place("ClusterRoleBinding") < place("Deployment"));
+    }
+
+    #[test]
+    fn rights_in_namespaces_are_ours_when_they_are_our_operators_or_nobodys() {
+        let role = |namespace: &str, name: &str| serde_json::json!({"kind": "Role", "metadata": {"namespace": namespace, "name": name}});
+        let binding = |namespace: &str, operator: &str| {
+            let mut binding = role(namespace, "drawbridge-webhook");
+            binding["kind"] = "RoleBinding".into();
+            binding["subjects"] =
+                serde_json::json!([{"kind": "ServiceAccount", "name": "drawbridge-webhook", "namespace": operator}]);
+            binding
+        };
+        let bindings = vec![binding("team1", "own"), binding("team2", "other")];
+        let roles = ["team1", "team2", "orphaned"].map(|namespace| role(namespace, "drawbridge-webhook"));
+        let more = [role("team2", "drawbridge-controllers"), role("team1", "agent-reader")];
+        let found = of_watched_namespaces(bindings, roles.into_iter().chain(more).collect(), "own");
+        let named: Vec<String> = found
+            .iter()
+            .map(|one| {
+                format!("{} {}/{}", text(one, "/kind"), text(one, "/metadata/namespace"), text(one, "/metadata/name"))
+            })
+            .collect();
+        assert_eq!(
+            named,
+            [
+                "RoleBinding team1/drawbridge-webhook",
+                "Role team1/drawbridge-webhook",
+                "Role orphaned/drawbridge-webhook",
+                "Role team2/drawbridge-controllers",
+            ]
+        );
     }
 
     #[test]
