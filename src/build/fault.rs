@@ -22,6 +22,8 @@ pub struct Fault {
     pub seen: Option<String>,
     /// What to do about it, without a full stop.
     pub remedy: String,
+    /// The parameter that has no value, where that is what is wrong.
+    pub parameter: Option<String>,
 }
 
 impl Fault {
@@ -33,7 +35,8 @@ impl Fault {
         sentence: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self { reason, path: path.into(), sentence: sentence.into(), seen: None, remedy: remedy.into() }
+        let (path, sentence, remedy) = (path.into(), sentence.into(), remedy.into());
+        Self { reason, path, sentence, seen: None, remedy, parameter: None }
     }
 
     /// A field that is absent or empty.
@@ -46,6 +49,13 @@ impl Fault {
     #[must_use]
     pub fn invalid(path: impl Into<String>, sentence: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(Reason::FieldInvalid, path, sentence, remedy)
+    }
+
+    /// The same fault, which is that the parameter of that name has no value.
+    #[must_use]
+    pub fn of_parameter(mut self, name: &str) -> Self {
+        self.parameter = Some(name.to_owned());
+        self
     }
 
     /// The same fault, showing what was there.

@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use super::{CUSTOM, Change, MODES, Origin, is_gated, mode, read, template_name, text};
+use crate::build::check::parameters::is_told;
 use crate::build::check::source::is_immutable;
 use crate::build::compose::{self, Surroundings};
 use crate::build::fault::{Fault, Findings, Note};
@@ -38,7 +39,9 @@ pub fn validate(change: &Change<'_>, view: &TemplatesView, settings: &Settings) 
     }
     findings.extend(found);
     moving(&request, &mut findings);
-    let waiting = std::mem::take(&mut findings.content);
+    let mut waiting = std::mem::take(&mut findings.content);
+    // Steps that lack what the refusal asks for run once that is given.
+    waiting.retain(|fault| !fault.parameter.as_ref().is_some_and(|name| is_told(&request, name, &findings.faults)));
     for fault in waiting {
         let seen = fault.seen.map_or(String::new(), |seen| format!(" (seen: {seen})"));
         let text = format!("{}{seen}; the build fails until that is put right: {}", fault.sentence, fault.remedy);

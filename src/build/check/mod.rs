@@ -4,7 +4,7 @@
 mod metadata;
 pub(crate) use metadata::is_reserved;
 mod output;
-mod parameters;
+pub(in crate::build) mod parameters;
 pub mod source;
 mod steps;
 

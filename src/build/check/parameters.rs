@@ -112,18 +112,27 @@ fn required(request: &BuildRequest, layers: &Layers<'_>, findings: &mut Findings
         if layers.provides(index, name) || !told.insert(name) {
             continue;
         }
-        let field = derive::field_of(request, name);
-        if field.is_some_and(|field| findings.faults.iter().any(|fault| fault.path.starts_with(field))) {
+        if is_told(request, name, &findings.faults) {
             continue;
         }
+        let field = derive::field_of(request, name);
         let by = index.map_or("the template".to_owned(), |index| format!("step {}", request.steps[index].name));
         let sentence = format!("leaves a required parameter open: {name} is not provided, and {by} needs it");
         let remedy = match field {
             Some(field) => format!("fill {field}"),
             None => format!("add an entry named {name}"),
         };
-        findings.fault(Fault::new(Reason::ParameterMissing, field.unwrap_or(paths.parameters), sentence, remedy));
+        let path = field.unwrap_or(paths.parameters);
+        findings.fault(Fault::new(Reason::ParameterMissing, path, sentence, remedy).of_parameter(name));
     }
+}
+
+/// Whether faults already tell that a parameter has no value, or blame the field that it would follow from.
+pub(in crate::build) fn is_told(request: &BuildRequest, name: &str, faults: &[Fault]) -> bool {
+    let field = derive::field_of(request, name);
+    faults.iter().any(|fault| {
+        fault.parameter.as_deref() == Some(name) || field.is_some_and(|field| fault.path.starts_with(field))
+    })
 }
 
 fn build_arguments(request: &BuildRequest, findings: &mut Findings) {

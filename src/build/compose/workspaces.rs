@@ -57,6 +57,8 @@ pub(super) fn bindings(
             None => {
                 let sentence = format!("needs workspace {name} in step {task}, and nothing fills it");
                 let fault = Fault::new(Reason::WorkspaceUnknown, path.clone(), sentence, remedy(request, name));
+                let fault =
+                    if name == keys::WORKSPACE_SIGNING_KEY { fault.of_parameter(SIGNING_SECRET) } else { fault };
                 findings.content(fault.seeing(name));
             }
         }

@@ -208,7 +208,7 @@ impl<'r> Layers<'r> {
                 Some(field) => format!("fill {field}"),
                 None => format!("add {name} to {}", self.request.front.paths.parameters),
             };
-            findings.content(Fault::new(Reason::ParameterMissing, path, sentence, remedy));
+            findings.content(Fault::new(Reason::ParameterMissing, path, sentence, remedy).of_parameter(name));
         }
         origins
     }

@@ -123,6 +123,26 @@ fn case_b16_an_image_is_required() {
     assert!(told.contains("image is not provided") && told.contains("fill spec.buildOutput"), "{told}");
 }
 
+/// What is refused is not warned of once more for every step that needs it; what is not refused is.
+#[test]
+fn a_refusal_says_each_thing_once() {
+    for (members, lines) in [
+        (json!({"buildOutput": null}), 1),
+        (json!({"buildOutput": {"image": "", "imageTag": ""}}), 2),
+        (json!({"mode": "prod", "source": {"sourceRevision": "v1.4.2"}}), 2),
+    ] {
+        let findings = created(members);
+        assert_eq!(refusal(&findings).lines().count(), lines, "{findings:#?}");
+        assert_eq!(findings.notes, []);
+    }
+    let needs = step_map(TEAM, "needs", "params: [{name: region}]\nsteps: [{name: run, image: i}]\n");
+    let members = json!({"buildOutput": {"image": ""}, "mode": "custom", "pipeline": {"namespace": TEAM,
+        "steps": [{"name": "a", "configMap": "needs"}]}});
+    let findings = reviewed(&with(members), None, &shipped().with([needs]));
+    assert_eq!(findings.faults.len(), 1, "{findings:#?}");
+    assert!(findings.notes.iter().any(|note| note.text.contains("parameter region has no value")), "{findings:#?}");
+}
+
 #[test]
 fn case_b17_a_parameter_can_name_the_image() {
     let members = json!({"buildOutput": null, "pipeline": {"parameters": [{"name": "image", "value": "r.io/x:1"}]}});
