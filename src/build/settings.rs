@@ -25,6 +25,8 @@ pub struct Settings {
     pub pipeline_namespaces: BTreeSet<String>,
     /// Whether `http://` repositories are allowed.
     pub insecure_git: bool,
+    /// Whether a git Secret must list its hosts (annotation `agent.kagenti.dev/git-hosts`, 14.2).
+    pub require_git_hosts: bool,
     /// Whether steps outside the operator's namespace may be privileged and mount node paths.
     pub privileged_steps: bool,
     /// Whether the cluster assigns users and groups itself.
@@ -41,6 +43,10 @@ pub struct Settings {
     pub tolerations: Vec<Value>,
     /// Resources of each task.
     pub resources: Option<Value>,
+    /// Runs of a build that are kept after a clean-up: as many that succeeded, and as many that did not (11.6).
+    pub history: usize,
+    /// Runs of a build's inputs that may be taken away before they ended, until no other is made and the build has failed.
+    pub lost_runs: usize,
 }
 
 impl Settings {
@@ -51,6 +57,7 @@ impl Settings {
             operator_namespace: operator_namespace.into(),
             pipeline_namespaces: BTreeSet::new(),
             insecure_git: false,
+            require_git_hosts: false,
             privileged_steps: false,
             openshift: false,
             lockdown: Lockdown::Default,
@@ -59,6 +66,8 @@ impl Settings {
             node_selector: BTreeMap::new(),
             tolerations: Vec::new(),
             resources: None,
+            history: 3,
+            lost_runs: 3,
         }
     }
 

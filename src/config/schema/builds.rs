@@ -49,6 +49,30 @@ pub(super) fn namespaces(value: &Value) -> Read<BTreeSet<String>> {
     }
 }
 
+/// How many runs are kept.
+pub(super) fn history(value: &Value) -> Read<usize> {
+    count(value, 0)
+}
+
+/// How many runs may be lost; without any the first would be the last, and none would be made.
+pub(super) fn lost_runs(value: &Value) -> Read<usize> {
+    count(value, 1)
+}
+
+fn count(value: &Value, least: u64) -> Read<usize> {
+    let count = value.as_u64().filter(|count| (least..=100).contains(count));
+    let count = count.and_then(|count| usize::try_from(count).ok());
+    count.ok_or_else(|| format!("a number from {least} to 100 is expected, {} was found", shown(value)).into())
+}
+
+/// A value as messages repeat it: a scalar itself, of anything else the kind.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Number(number) => number.to_string(),
+        other => kind(other).to_owned(),
+    }
+}
+
 pub(super) fn config_map(value: &Value) -> Read<Option<String>> {
     let name = read::word(value)?;
     if syntax::is_subdomain(&name) {

@@ -254,6 +254,13 @@ pub const KEYS: &[Key] = &[
     ),
     process!("builds.insecureGit", builds.insecure_git, read::boolean, "true: http:// repositories are allowed"),
     process!(
+        "builds.requireGitHosts",
+        builds.require_git_hosts,
+        read::boolean,
+        "true: a Secret with git credentials is used only when its annotation agent.kagenti.dev/git-hosts lists the host; \
+         false: only a Secret that has the annotation is held to it"
+    ),
+    process!(
         "builds.privilegedSteps",
         builds.privileged_steps,
         read::boolean,
@@ -274,6 +281,20 @@ pub const KEYS: &[Key] = &[
     process!("builds.nodeSelector", builds.node_selector, builds::node_selector, "node selector of build Pods"),
     process!("builds.tolerations", builds.tolerations, builds::tolerations, "tolerations of build Pods"),
     process!("builds.resources", builds.resources, builds::resources, "requests and limits of each task of a build"),
+    process!(
+        "builds.history",
+        builds.history,
+        builds::history,
+        "PipelineRuns of a build that are kept: as many that succeeded, and as many that did not, 0 to 100, the last one \
+         besides; 3 when unset"
+    ),
+    process!(
+        "builds.lostRuns",
+        builds.lost_runs,
+        builds::lost_runs,
+        "PipelineRuns of one build that somebody may take away before they ended, 1 to 100: after the last of them the build \
+         has failed instead of being tried again; 3 when unset"
+    ),
     retired!("images.authbridgeLite", "mode lite does not exist in this profile"),
     retired!("resources.authbridgeLite", "mode lite does not exist in this profile"),
     retired!("proxy.transparentPort", "there is no transparent egress listener in this profile"),

@@ -114,12 +114,15 @@ fn every_process_key_changes_what_the_process_does() {
         "agents.lockdown",
         "builds.pipelineNamespaces",
         "builds.insecureGit",
+        "builds.requireGitHosts",
         "builds.privilegedSteps",
         "builds.trustBundle",
         "builds.environment",
         "builds.nodeSelector",
         "builds.tolerations",
         "builds.resources",
+        "builds.history",
+        "builds.lostRuns",
     ];
     assert_eq!(known, covered);
     assert_eq!(Platform::built_in().on_upgrade(), OnUpgrade::Auto);
@@ -404,7 +407,13 @@ fn what_is_decided_about_builds_and_agents() {
     assert_eq!(Platform::built_in().builds("ours", false), built_in);
     assert_eq!(settings("agents: {lockdown: enforce}").lockdown, Lockdown::Enforce);
     assert!(settings("builds: {insecureGit: true}").insecure_git);
+    assert!(settings("builds: {requireGitHosts: true}").require_git_hosts);
     assert!(settings("builds: {privilegedSteps: true}").privileged_steps);
+    for (text, history, lost_runs) in
+        [("{}", 3, 3), ("builds: {history: 0}", 0, 3), ("builds: {history: 100, lostRuns: 1}", 100, 1)]
+    {
+        assert_eq!((settings(text).history, settings(text).lost_runs), (history, lost_runs), "{text}");
+    }
     assert!(settings("builds: {pipelineNamespaces: [shared, other]}").allows_pipeline_namespace("shared", "team1"));
     assert_eq!(settings("builds: {trustBundle: corporate-ca}").trust_bundle.as_deref(), Some("corporate-ca"));
     let proxy = settings("builds: {environment: {HTTPS_PROXY: 'http://proxy:3128', NO_PROXY: .svc}}").environment;
@@ -441,6 +450,12 @@ fn settings_of_builds_that_cannot_be_are_refused_by_path() {
         ("builds: {resources: {limits: {memory: lots}}}", "builds.resources.limits.memory: \"lots\" is not a quantity"),
         ("builds: {resources: {limits: {cpu: 1}, requests: {cpu: 2}}}", "is more than limits.cpu"),
         ("builds: {trustBundle: A_b}", "is not the name of a ConfigMap"),
+        ("builds: {requireGitHosts: github.com}", "builds.requireGitHosts: "),
+        ("builds: {history: 101}", "builds.history: a number from 0 to 100 is expected, 101 was found"),
+        ("builds: {history: '3'}", "builds.history: a number from 0 to 100 is expected, a string was found"),
+        ("builds: {history: -1}", "builds.history: a number from 0 to 100 is expected, -1 was found"),
+        ("builds: {lostRuns: 0}", "builds.lostRuns: a number from 1 to 100 is expected, 0 was found"),
+        ("builds: {lostRuns: 1.5}", "builds.lostRuns: a number from 1 to 100"),
         ("agents: {lockdown: enforced}", "did you mean enforce?"),
         ("distribution: open-shift", "did you mean openshift?"),
     ] {

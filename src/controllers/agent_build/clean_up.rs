@@ -16,8 +16,6 @@ use crate::controllers::scaffold::plan::{Op, Plan};
 use crate::controllers::scaffold::world::{RunRef, World};
 use crate::domain::reason::Reason;
 
-/// Runs that are kept besides the present one's own place: of those that succeeded, and of those that did not.
-const HISTORY: usize = 3;
 /// How often unfinished Pods are looked at without being asked to.
 const LATER: Duration = Duration::from_secs(30);
 /// Failures in a row that people are told of.
@@ -123,7 +121,10 @@ fn history(subject: &Subject<'_>) -> Vec<Op> {
     let mut ops = Vec::new();
     for runs in [&mut well, &mut badly] {
         runs.sort_by(newest_first);
-        let old = runs.iter().skip(HISTORY).filter(|run| &**run.name != present && !run.seen.deleting);
+        let old = runs
+            .iter()
+            .skip(subject.builds().settings.history)
+            .filter(|run| &**run.name != present && !run.seen.deleting);
         ops.extend(old.map(|run| delete(Kind::PipelineRun, subject.namespace(), run.name, run.uid)));
     }
     ops

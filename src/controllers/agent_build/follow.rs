@@ -22,8 +22,6 @@ const OPEN: Duration = Duration::from_secs(60);
 const CHILDREN: Duration = Duration::from_secs(30);
 /// How often a run is looked at without being asked to.
 const SAFETY: Duration = Duration::from_secs(30);
-/// Attempts whose runs were taken away until no other is made.
-const LOST: usize = 3;
 
 /// What Tekton calls a run that is to be cancelled.
 const CANCELLED: &str = "Cancelled";
@@ -68,9 +66,9 @@ fn without_run(subject: &Subject<'_>) -> Plan {
     state.exists = Some(Reason::PipelineRunNotFound);
     let mut plan = held(subject, GONE, |subject| {
         let of_hash = |run: &RunRef<'_>| run.seen.build_hash.as_deref() == Some(subject.hash.as_str());
-        let lost = usize::try_from(subject.recorded_attempt()).unwrap_or(LOST)
-            - subject.runs().filter(of_hash).count().min(LOST);
-        if lost < LOST {
+        let attempts = usize::try_from(subject.recorded_attempt()).unwrap_or(usize::MAX);
+        let lost = attempts.saturating_sub(subject.runs().filter(of_hash).count());
+        if lost < subject.builds().settings.lost_runs {
             return start::next_attempt(subject);
         }
         let message = format!("Pipeline run not found: the runs of {lost} attempts were taken away before they ended");

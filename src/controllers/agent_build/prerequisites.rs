@@ -89,7 +89,10 @@ pub(super) fn secrets(subject: &Subject<'_>, request: &mut BuildRequest) -> Vec<
             SecretFact::Is { type_, keys, hosts } => {
                 let has = |key: &str| keys.contains(key);
                 match wanted.what {
-                    Use::Git => faults.extend(git(&wanted, request, has, hosts.as_deref())),
+                    Use::Git => {
+                        let must_list = subject.builds().settings.require_git_hosts;
+                        faults.extend(git(&wanted, request, has, (hosts.as_deref(), must_list)));
+                    }
                     Use::Registry => faults.extend(registry(&wanted, request, has, type_)),
                     Use::Signing if !has("cosign.key") => {
                         let sentence = format!("secret {} has no key cosign.key", wanted.name);
@@ -117,7 +120,13 @@ fn missing(wanted: &Wanted, namespace: &str) -> Fault {
     fault(wanted, sentence, &format!("create the Secret in namespace {namespace}; the build follows by itself"))
 }
 
-fn git(wanted: &Wanted, request: &BuildRequest, has: impl Fn(&str) -> bool, hosts: Option<&str>) -> Vec<Fault> {
+/// `hosts` is what the Secret lists; with `must_list` one that lists none is not used.
+fn git(
+    wanted: &Wanted,
+    request: &BuildRequest,
+    has: impl Fn(&str) -> bool,
+    (hosts, must_list): (Option<&str>, bool),
+) -> Vec<Fault> {
     let mut faults = Vec::new();
     if has("ssh-privatekey") {
         if !has("known_hosts") {
@@ -130,6 +139,14 @@ fn git(wanted: &Wanted, request: &BuildRequest, has: impl Fn(&str) -> bool, host
         faults.push(fault(wanted, sentence, remedy));
     }
     let host = host(&request.source.repository);
+    if hosts.is_none() && must_list {
+        let sentence = format!(
+            "secret {} does not list the hosts that it may be used for, which this platform demands",
+            wanted.name
+        );
+        let remedy = format!("let the Secret's owner annotate it with {}: {host}", keys::ANNOTATION_GIT_HOSTS);
+        faults.push(fault(wanted, sentence, &remedy));
+    }
     if let Some(hosts) = hosts.filter(|hosts| !hosts.split(',').any(|one| one.trim().eq_ignore_ascii_case(host))) {
         let sentence = format!(
             "secret {} may only be used for hosts {hosts} (annotation {}), and the repository is at {host}",

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::api::observed::{Key, Kind, Reach};
 use crate::build::fixtures::{step_map, template_map};
+use crate::build::settings::Settings;
 use crate::build::templates::ConfigMapText;
 use crate::config::builds::Builds;
 use crate::controllers::agent_build::plan::ROW;
@@ -81,6 +82,15 @@ impl Bench {
         }
         bench.put(Kind::AgentBuild, build);
         bench
+    }
+
+    /// The platform file says so from now on.
+    pub(super) fn decide(&mut self, decide: impl FnOnce(&mut Settings)) {
+        let snapshot = (*self.cluster.facts.snapshot).clone();
+        let mut builds: Builds = (*snapshot.builds).clone();
+        decide(&mut builds.settings);
+        self.cluster.facts.snapshot = Arc::new(snapshot.with_builds(Arc::new(builds)));
+        self.cluster.facts.settled = Arc::clone(&self.cluster.facts.snapshot);
     }
 
     /// The ConfigMaps come into force.

@@ -103,6 +103,44 @@ fn case_d26_of_each_kind_of_end_three_runs_are_kept() {
     assert_eq!(bench.names(Kind::PipelineRun).len(), 6);
 }
 
+/// Platform key `builds.history`: how many are kept, and at once when it changes; the last one always is.
+#[test]
+fn as_many_runs_are_kept_as_the_platform_says() {
+    let mut bench = Bench::new(build());
+    bench.decide(|settings| settings.history = 4);
+    for number in 0..6 {
+        bench.user(|build| build["spec"]["source"]["sourceRevision"] = json!(format!("v{number}.0.0")));
+        bench.settle();
+        bench.succeed("a");
+        bench.settle();
+    }
+    assert_eq!(bench.names(Kind::PipelineRun).len(), 4);
+    for (history, kept) in [(2, 2), (0, 1)] {
+        bench.decide(|settings| settings.history = history);
+        bench.settle();
+        assert_eq!(bench.names(Kind::PipelineRun).len(), kept, "{history}");
+    }
+    assert_eq!(bench.names(Kind::PipelineRun), [bench.run()]);
+}
+
+/// Platform key `builds.lostRuns`: after how many runs that were taken away a build has failed.
+#[test]
+fn a_build_is_tried_again_as_often_as_the_platform_says() {
+    for lost_runs in [1, 5] {
+        let mut bench = Bench::new(build());
+        bench.decide(|settings| settings.lost_runs = lost_runs);
+        bench.settle();
+        for attempt in 1..=lost_runs {
+            assert_eq!((bench.phase(), bench.status()["attempts"].clone()), ("Building".into(), json!(attempt)));
+            let run = bench.run();
+            bench.lose(Kind::PipelineRun, &run);
+            bench.settle();
+            bench.pass(31);
+        }
+        assert_eq!((bench.phase(), bench.names(Kind::PipelineRun).len()), ("Failed".into(), 0), "{lost_runs}");
+    }
+}
+
 #[test]
 fn case_d27_deletion_cancels_deletes_and_lets_go() {
     let mut bench = Bench::new(build());

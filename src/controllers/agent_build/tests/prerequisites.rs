@@ -96,6 +96,27 @@ fn case_d07_e19_keys_that_cannot_be_used_stop_a_build_before_any_pod() {
     assert_eq!(bench.phase(), "Building");
 }
 
+/// Platform key `builds.requireGitHosts` (14.2): a Secret without the annotation is not used either.
+#[test]
+fn a_platform_may_demand_that_secrets_list_their_hosts() {
+    let with = |hosts: Option<&str>| {
+        let mut bench = with_git();
+        bench.decide(|settings| settings.require_git_hosts = true);
+        let keys = ["ssh-privatekey".to_owned(), "known_hosts".to_owned()].into();
+        let fact = SecretFact::Is { type_: "Opaque".into(), keys, hosts: hosts.map(Into::into) };
+        bench.secrets.insert("git".into(), fact);
+        bench.settle();
+        bench
+    };
+    let mut bench = with(None);
+    failed(&bench, "PrerequisitesMissing", "annotate it with agent.kagenti.dev/git-hosts: github.com");
+    bench.decide(|settings| settings.require_git_hosts = false);
+    bench.pass(6);
+    assert_eq!(bench.phase(), "Building", "without the key the Secret is used as it is");
+    failed(&with(Some("gitlab.com")), "PrerequisitesMissing", "the repository is at github.com");
+    assert_eq!(with(Some("gitlab.com, github.com")).phase(), "Building");
+}
+
 #[test]
 fn registry_secrets_of_each_layout() {
     let bench = |fact: Option<SecretFact>| {
