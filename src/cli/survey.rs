@@ -65,7 +65,9 @@ impl Type {
     }
 }
 
-fn collection(kind: Kind, namespace: &str) -> Collection {
+/// The objects of a kind in that namespace, or in all.
+#[must_use]
+pub fn collection(kind: Kind, namespace: &str) -> Collection {
     Collection {
         group: kind.group(),
         version: kind.version(),

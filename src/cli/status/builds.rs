@@ -5,6 +5,7 @@ use std::io::{Result, Write};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::api::observed::Kind;
 use crate::cli::survey::text;
 
 /// One AgentBuild.
@@ -13,6 +14,7 @@ use crate::cli::survey::text;
 #[expect(missing_docs, reason = "every member is documented in `shape::FIELDS`, from which the README is made")]
 pub struct BuildRow {
     pub namespace: String,
+    pub kind: &'static str,
     pub name: String,
     pub mode: String,
     pub phase: String,
@@ -33,6 +35,7 @@ impl BuildRow {
         let phase = some("/status/phase").unwrap_or_else(|| "Pending".to_owned());
         Self {
             namespace: at("/metadata/namespace"),
+            kind: Kind::AgentBuild.as_str(),
             name: at("/metadata/name"),
             mode: at("/spec/mode"),
             image: some("/status/builtImage"),
@@ -42,6 +45,24 @@ impl BuildRow {
             phase,
         }
     }
+}
+
+/// The row in the columns of the workloads: its phase under ROLLOUT, its image, or else what its status says, under REASON.
+pub(super) fn beside_workloads(row: &BuildRow) -> [String; 9] {
+    let dash = || "-".to_owned();
+    let words = Some(&row.message).filter(|message| !message.is_empty());
+    let says = row.image.as_ref().filter(|_| row.phase == "Succeeded").or(words);
+    [
+        row.namespace.clone(),
+        format!("{}/{}", row.kind, row.name),
+        dash(),
+        row.mode.clone(),
+        dash(),
+        dash(),
+        dash(),
+        row.phase.clone(),
+        says.cloned().unwrap_or_else(dash),
+    ]
 }
 
 /// The builds, and below them what those that failed say; nothing when there are none.

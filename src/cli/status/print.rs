@@ -3,7 +3,7 @@
 use std::io::{Result, Write};
 
 use super::row::{By, Drift, Row};
-use super::{Report, RolloutState};
+use super::{BuildRow, Report, RolloutState};
 
 const HEAD: [&str; 9] =
     ["NAMESPACE", "WORKLOAD", "TYPE", "MODE", "ENROLLED BY", "INJECTED", "DRIFT", "ROLLOUT", "REASON"];
@@ -42,11 +42,19 @@ pub(super) fn head(out: &mut dyn Write, widths: &[usize; 9]) -> Result<()> {
 
 /// One row as it comes.
 pub(super) fn flowing(out: &mut dyn Write, row: &Row, gone: bool, colour: bool) -> Result<()> {
-    let mut line = cells(row);
+    flow(out, cells(row), gone, (row.attention, colour))
+}
+
+/// The row of a build as it comes.
+pub(super) fn flowing_build(out: &mut dyn Write, row: &BuildRow, gone: bool, colour: bool) -> Result<()> {
+    flow(out, super::builds::beside_workloads(row), gone, (row.attention, colour))
+}
+
+fn flow(out: &mut dyn Write, mut line: [String; 9], gone: bool, tone: (bool, bool)) -> Result<()> {
     if gone {
         line[8] = "(gone)".to_owned();
     }
-    put(out, &line, &FLOWING, (row.attention, colour))
+    put(out, &line, &FLOWING, tone)
 }
 
 fn put(out: &mut dyn Write, line: &[String; 9], widths: &[usize; 9], (attention, colour): (bool, bool)) -> Result<()> {

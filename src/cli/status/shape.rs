@@ -46,6 +46,7 @@ pub const FIELDS: &[Field] = &[
     ("workloads[].message", "string", "the reason in words"),
     ("workloads[].attention", "boolean", "a person should act; one of them makes the exit code 1"),
     ("builds[].namespace", "string", "namespace of the AgentBuild"),
+    ("builds[].kind", "AgentBuild", "what a line of `--watch` is about, as with workloads"),
     ("builds[].name", "string", "name of the AgentBuild"),
     ("builds[].mode", "string", "its mode"),
     ("builds[].phase", "Pending, Building, Succeeded or Failed", "how far it is"),

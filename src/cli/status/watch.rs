@@ -1,10 +1,10 @@
 //! `status --watch`: the same rows, again whenever one changes.
 //!
 //! Promise: nothing is asked twice while nothing happens. Changes that come together are judged together; ConfigMaps and ServiceAccounts are
-//! read again with every judgement, so that a row never mixes two configurations.
+//! read again with every judgement of workloads, so that a row never mixes two configurations. A build's row is its object's own, so that its
+//! progress asks for nothing.
 
-use std::collections::BTreeMap;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -12,13 +12,17 @@ use futures::stream::{StreamExt, select_all};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
+use serde::Serialize;
 use serde_json::Value;
 
+use super::builds::BuildRow;
 use super::row::Row;
 use super::{base, collections, keep, print, report};
+use crate::api::observed::Kind;
 use crate::cli::cluster::watch::Collection;
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::io::Io;
+use crate::cli::survey;
 use crate::cli::{Exit, Format};
 
 /// Changes within this time are judged together.
@@ -30,19 +34,33 @@ const ABSENT: Duration = Duration::from_secs(2);
 /// Number of a collection, namespace and name.
 type Place = (usize, String, String);
 
+/// What identifies a row: namespace, kind, name.
+type Key = (String, String, String);
+
+/// A row of either table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+enum Shown {
+    Workload(Row),
+    Build(BuildRow),
+}
+
 /// Objects of the followed collections.
 #[derive(Default)]
 struct Known {
     objects: HashMap<Place, Value>,
+    /// Collections of which something has changed since the last judgement.
+    changed: BTreeSet<usize>,
     /// Lists that are being read: what was known stays until they are complete.
     incoming: HashMap<usize, Vec<(Place, Value)>>,
     /// Collections whose first list is not complete.
-    missing: std::collections::BTreeSet<usize>,
+    missing: BTreeSet<usize>,
 }
 
 impl Known {
     fn take(&mut self, number: usize, collection: &Collection, event: Event<DynamicObject>) {
         let place = |object: &DynamicObject| (number, object.namespace().unwrap_or_default(), object.name_any());
+        self.changed.insert(number);
         match event {
             Event::Init => drop(self.incoming.insert(number, Vec::new())),
             Event::InitApply(object) => {
@@ -84,7 +102,7 @@ pub(super) async fn follow(
 ) -> anyhow::Result<Exit> {
     let mut followed = Vec::new();
     let mut known = Known::default();
-    for collection in collections(namespace) {
+    for collection in collections(namespace).into_iter().chain([survey::collection(Kind::AgentBuild, namespace)]) {
         match cluster.get(&one_of(&collection)).await? {
             Answer::Object(_) => {
                 known.missing.insert(followed.len());
@@ -107,7 +125,8 @@ pub(super) async fn follow(
         comes.into_stream().flat_map(|()| cluster.follow(collection)).map(move |event| (number, event)).boxed()
     });
     let mut events = select_all(streams);
-    let mut shown: BTreeMap<_, Row> = BTreeMap::new();
+    let mut shown: BTreeMap<Key, Shown> = BTreeMap::new();
+    let mut workloads = BTreeMap::new();
     if output == Format::Table {
         print::head(io.out, &print::FLOWING)?;
     }
@@ -122,7 +141,12 @@ pub(super) async fn follow(
         if !known.missing.is_empty() {
             continue;
         }
-        let now = judge(cluster, &known, operator).await?;
+        let of_builds = |number: &usize| followed[*number].kind == Kind::AgentBuild.as_str();
+        if !std::mem::take(&mut known.changed).iter().all(of_builds) {
+            workloads = judge(cluster, &known, operator).await?;
+        }
+        let mut now = workloads.clone();
+        now.extend(builds(&known));
         changes(&shown, &now, output, io)?;
         shown = now;
     }
@@ -141,24 +165,31 @@ async fn appears(cluster: &Cluster, collection: &Collection) {
     }
 }
 
-async fn judge(
-    cluster: &Cluster,
-    known: &Known,
-    operator: &str,
-) -> anyhow::Result<BTreeMap<(String, String, String), Row>> {
+/// The rows of the workloads.
+async fn judge(cluster: &Cluster, known: &Known, operator: &str) -> anyhow::Result<BTreeMap<Key, Shown>> {
     let mut seen = BTreeMap::new();
-    for object in known.objects.values() {
+    for object in known.objects.values().filter(|object| !is_build(object)) {
         keep(&mut seen, object.clone());
     }
     let mut notes = Vec::new();
     let world = base(cluster, operator, &mut notes).await?;
     let report = report(cluster, &seen, &world, notes).await?;
-    Ok(report.workloads.into_iter().map(|row| (row.key(), row)).collect())
+    Ok(report.workloads.into_iter().map(|row| (row.key(), Shown::Workload(row))).collect())
+}
+
+fn is_build(object: &Value) -> bool {
+    object["kind"] == Kind::AgentBuild.as_str()
+}
+
+/// The rows of the builds.
+fn builds(known: &Known) -> impl Iterator<Item = (Key, Shown)> {
+    let rows = known.objects.values().filter(|object| is_build(object)).map(BuildRow::of);
+    rows.map(|row| ((row.namespace.clone(), row.kind.to_owned(), row.name.clone()), Shown::Build(row)))
 }
 
 fn changes(
-    shown: &BTreeMap<(String, String, String), Row>,
-    now: &BTreeMap<(String, String, String), Row>,
+    shown: &BTreeMap<Key, Shown>,
+    now: &BTreeMap<Key, Shown>,
     output: Format,
     io: &mut Io<'_>,
 ) -> anyhow::Result<()> {
@@ -166,17 +197,21 @@ fn changes(
     let changed = differs.map(|(key, row)| (if shown.contains_key(key) { "changed" } else { "listed" }, row));
     let gone = shown.iter().filter(|(key, _)| !now.contains_key(*key)).map(|(_, row)| ("gone", row));
     for (change, row) in changed.chain(gone) {
-        match output {
-            Format::Table => print::flowing(io.out, row, change == "gone", io.colour)?,
-            Format::Json => writeln!(io.out, "{}", serde_json::to_string(&told(change, row)?)?)?,
-            Format::Yaml => write!(io.out, "---\n{}", crate::cli::yaml::emit::document(&told(change, row)?, None))?,
+        let gone = change == "gone";
+        match (output, row) {
+            (Format::Table, Shown::Workload(row)) => print::flowing(io.out, row, gone, io.colour)?,
+            (Format::Table, Shown::Build(row)) => print::flowing_build(io.out, row, gone, io.colour)?,
+            (Format::Json, row) => writeln!(io.out, "{}", serde_json::to_string(&told(change, row)?)?)?,
+            (Format::Yaml, row) => {
+                write!(io.out, "---\n{}", crate::cli::yaml::emit::document(&told(change, row)?, None))?;
+            }
         }
     }
     io.out.flush()?;
     Ok(())
 }
 
-fn told(change: &str, row: &Row) -> anyhow::Result<Value> {
+fn told(change: &str, row: &Shown) -> anyhow::Result<Value> {
     let mut value = serde_json::to_value(row)?;
     value["change"] = change.into();
     Ok(value)
@@ -211,5 +246,30 @@ mod tests {
         assert_eq!(names(&known), ["b"]);
         known.take(0, collection, Event::Delete(object("b")));
         assert!(known.objects.is_empty());
+    }
+
+    #[test]
+    fn builds_are_told_beside_workloads_of_their_name_and_in_the_same_columns() {
+        let collection = survey::collection(Kind::AgentBuild, "team");
+        let mut known = Known::default();
+        let mut building = object("weather");
+        building.data =
+            json!({"spec": {"mode": "dev"}, "status": {"phase": "Building", "message": "Tasks Completed: 1"}});
+        known.take(0, &collection, Event::Apply(building));
+        let now: BTreeMap<Key, Shown> = builds(&known).collect();
+        let (key, Shown::Build(row)) = now.first_key_value().unwrap() else { panic!("{now:?}") };
+        assert_eq!(key, &("team".to_owned(), "AgentBuild".to_owned(), "weather".to_owned()));
+        let mut out = Vec::new();
+        print::flowing_build(&mut out, row, false, false).unwrap();
+        print::flowing_build(&mut out, row, true, false).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let words: Vec<&str> = lines[0].split_whitespace().collect();
+        assert_eq!(
+            words,
+            ["team", "AgentBuild/weather", "-", "dev", "-", "-", "-", "Building", "Tasks", "Completed:", "1"]
+        );
+        assert!(lines[1].ends_with("(gone)"), "{text}");
+        assert_eq!(told("listed", &now[key]).unwrap()["kind"], "AgentBuild");
     }
 }
