@@ -46,7 +46,7 @@ struct Asked {
     phase: String,
     /// What the status says; empty without `--wait`.
     message: String,
-    /// The image that was built; empty without.
+    /// The image that this build made; empty without.
     built_image: String,
 }
 
@@ -97,7 +97,10 @@ impl Asked {
     fn look(&mut self, object: &Value) {
         status(object, "phase").clone_into(&mut self.phase);
         status(object, "message").clone_into(&mut self.message);
-        status(object, "builtImage").clone_into(&mut self.built_image);
+        // Of a build that has not succeeded the status keeps the image of the one before.
+        if self.phase == "Succeeded" {
+            status(object, "builtImage").clone_into(&mut self.built_image);
+        }
     }
 }
 
@@ -107,7 +110,7 @@ fn print(of: &Of, asked: &Asked, done: &str, io: &mut Io<'_>) -> anyhow::Result<
         if !asked.message.is_empty() {
             writeln!(out, "{}: {}", asked.phase, asked.message)?;
         }
-        if asked.phase == "Succeeded" && !asked.built_image.is_empty() {
+        if !asked.built_image.is_empty() {
             writeln!(out, "image: {}", asked.built_image)?;
         }
         Ok(())
