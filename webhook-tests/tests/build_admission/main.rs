@@ -10,6 +10,7 @@ mod bad_input;
 mod builds;
 mod changes;
 mod policy;
+mod process;
 mod refusals;
 mod scope;
 

@@ -1,4 +1,4 @@
-//! Namespaced scope (`spec/agent-and-agentbuild.md` 15.2): F1 to F4.
+//! Which namespaces are served (`spec/agent-and-agentbuild.md` 15.1, 15.2): F1 to F4.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,25 @@ use serde_json::{Value, json};
 use webhook_tests::objects::PATIENCE;
 use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options, wait_for};
 
-use super::{minimal, origin, step_names, with};
+use super::{minimal, origin, step_names, team, with};
 
-fn agent(name: &str) -> Value {
+pub(super) fn agent(name: &str) -> Value {
     json!({"apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "Agent", "metadata": {"name": name}, "spec": {
         "imageSource": {"image": "ghcr.io/acme/weather:v1"},
         "podTemplateSpec": {"spec": {"containers": [{"name": "agent"}]}}}})
+}
+
+/// The installation that the tests share is started with an empty `NAMESPACES2WATCH`, before there are these namespaces.
+#[tokio::test]
+async fn case_f1_without_a_list_every_namespace_is_served() -> Result<()> {
+    for ns in [team().await?, team().await?] {
+        let stored = ns.accepts(&minimal("weather")).await?;
+        assert_eq!((origin(&stored), step_names(&stored).len()), ("template/dev", 5), "{}", ns.name());
+        ns.rejects(&with("wrong", json!({"source": {"sourceSubfolder": "../x"}}))).await?;
+        ns.accepts(&agent("served")).await?;
+        wait_for(&ns.api::<Deployment>(), "served", |_| true).await?;
+    }
+    Ok(())
 }
 
 #[tokio::test]
