@@ -1,6 +1,6 @@
 //! `github-clone-step`, with `git` for real over a stub of ssh.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::Command;
 
 use super::place::{Place, script};
@@ -91,6 +91,15 @@ fn branches_tags_and_commits_are_checked_out() {
         assert!(place.out("URL").starts_with("ssh://code.example/"), "{}", place.out("URL"));
         let log = place.log("ssh");
         assert!(log.contains("StrictHostKeyChecking=yes") && log.contains("IdentitiesOnly=yes"), "{log}");
+        let (key, known) = (place.path("scratch/key"), place.path("auth/known_hosts"));
+        assert!(log.contains(&format!("-i\n{}\n", key.display())), "{log}");
+        assert!(log.contains(&format!("UserKnownHostsFile={}\n", known.display())), "{log}");
+        let mode = std::fs::metadata(&key).unwrap().permissions().mode();
+        assert_eq!(
+            (std::fs::read_to_string(&key).unwrap().trim_end(), mode & 0o077),
+            ("canary-key", 0),
+            "ssh reads it"
+        );
         let config = std::fs::read_to_string(place.path("source/.git/config")).unwrap();
         assert!(!config.contains("canary-key") && !log.contains("canary-key"));
     }
