@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
@@ -15,14 +15,18 @@ use drawbridge::domain::keys;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::runtime::watcher;
 use serde_json::{Value, json};
 use tokio::process::Command;
 use webhook_tests::installation::apply;
 use webhook_tests::pki::Authority;
-use webhook_tests::{ControlPlane, Hook, Installation, Installing, Options, dial, hook, programs, wait_for};
+use webhook_tests::{
+    ControlPlane, Hook, Installation, Installing, Options, dial, hook, programs, wait_for, wait_until,
+};
 
 /// One run: exit code, and the checks.
 struct Visit {
@@ -32,8 +36,12 @@ struct Visit {
 
 impl Visit {
     async fn of(kubeconfig: &Path) -> Result<Visit> {
+        Self::with(kubeconfig, &["-n", "default"]).await
+    }
+
+    async fn with(kubeconfig: &Path, more: &[&str]) -> Result<Visit> {
         let mut command = Command::new(programs::workspace("drawbridge")?);
-        command.args(["doctor", "-o", "json", "-n", "default", "--kubeconfig"]).arg(kubeconfig);
+        command.args(["doctor", "-o", "json", "--kubeconfig"]).arg(kubeconfig).args(more);
         let output = command.output().await?;
         let code = output.status.code().context("it ends by itself")?;
         let checks = serde_json::from_slice(&output.stdout).unwrap_or_default();
@@ -55,15 +63,20 @@ impl Visit {
 
 /// Nothing to find. How long a review takes is not the installation's doing on a machine full of tests.
 async fn healthy(cp: &ControlPlane) -> Result<()> {
+    healthy_with(cp, &["-n", "default"]).await.map(drop)
+}
+
+/// The same with these flags; the visit.
+async fn healthy_with(cp: &ControlPlane, more: &[&str]) -> Result<Visit> {
     let mut last = String::new();
     for _ in 0..5 {
-        let visit = Visit::of(cp.admin().kubeconfig()).await?;
+        let visit = Visit::with(cp.admin().kubeconfig(), more).await?;
         let findings = visit.findings();
         if findings.is_empty() {
             ensure!(visit.code == 0 && visit.checks.len() > 12, "code {}: {:#?}", visit.code, visit.checks);
             let unknown = visit.checks.iter().filter(|check| check["status"] != "ok").count();
             ensure!(unknown == 0, "{:#?}", visit.checks);
-            return Ok(());
+            return Ok(visit);
         }
         ensure!(findings.iter().all(|(_, seen)| seen.contains("but took")), "{findings:#?}");
         last = format!("{findings:?}");
@@ -73,7 +86,12 @@ async fn healthy(cp: &ControlPlane) -> Result<()> {
 
 /// A finding of that name with these words, and exit code 1.
 async fn finds(cp: &ControlPlane, name: &str, words: &str) -> Result<Visit> {
-    let visit = Visit::of(cp.admin().kubeconfig()).await?;
+    finds_with(cp, &["-n", "default"], (name, words)).await
+}
+
+/// The same with these flags.
+async fn finds_with(cp: &ControlPlane, more: &[&str], (name, words): (&str, &str)) -> Result<Visit> {
+    let visit = Visit::with(cp.admin().kubeconfig(), more).await?;
     ensure!(visit.code == 1, "code {}", visit.code);
     let findings = visit.findings();
     ensure!(
@@ -85,9 +103,15 @@ async fn finds(cp: &ControlPlane, name: &str, words: &str) -> Result<Visit> {
 
 /// The rendered Deployments; kwok makes their Pods ready.
 async fn deploy(cp: &ControlPlane, failure_mode: FailureMode) -> Result<()> {
+    deploy_for(cp, failure_mode, &[]).await
+}
+
+/// The same, for these namespaces.
+async fn deploy_for(cp: &ControlPlane, failure_mode: FailureMode, namespaces: &[&str]) -> Result<()> {
     let (namespace, image) = (keys::OPERATOR_NAMESPACE.to_owned(), "drawbridge.invalid/drawbridge:test".to_owned());
     let objects = cp.objects().await?;
-    let install = Install::new(failure_mode, namespace, image);
+    let mut install = Install::new(failure_mode, namespace, image);
+    install.namespaces = namespaces.iter().map(|name| (*name).to_owned()).collect();
     let deployments: Api<Deployment> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
     for object in render::parts(&install).into_iter().flat_map(|part| part.objects) {
         if object["kind"] == "Deployment" {
@@ -221,6 +245,50 @@ async fn broken_objects(cp: &ControlPlane, port: u16) -> Result<()> {
     patch(&mutating, set("/webhooks/0/namespaceSelector", &json!({}))).await?;
     finds(cp, "selectors of inject.kagenti.io", "kagenti-system").await?;
     apply(&objects, FailureMode::Fail, port).await
+}
+
+/// Section 15.2: what is asked, and what is found, is about the namespaces that are watched.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_installation_for_some_namespaces_is_judged_by_them() -> Result<()> {
+    let cp = ControlPlane::start(Options::default()).await?;
+    let (one, two, unwatched) =
+        (cp.namespace("team").await?, cp.namespace("team").await?, cp.namespace("other").await?);
+    let namespaces = format!("{},{}", one.name(), two.name());
+    let installation = Installation::start(&cp, &Installing { namespaces, ..Installing::default() }).await?;
+    let watched = [one.name(), two.name()];
+    deploy_for(&cp, FailureMode::Fail, &watched).await?;
+    // Enrolled by label where nobody looks: it runs without sidecars, and that is as it should be.
+    let labels = json!({"app": "plain", keys::LABEL_TYPE: "agent"});
+    unwatched
+        .accepts(&json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "plain"},
+            "spec": {"selector": {"matchLabels": {"app": "plain"}}, "template": {"metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "agent", "image": "example.com/agent:1"}]}}},
+        }))
+        .await?;
+    let running = |all: &BTreeMap<String, Pod>| {
+        let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
+        all.values().any(|pod| phase(pod).as_deref() == Some("Running"))
+    };
+    wait_until(&unwatched.api::<Pod>(), watcher::Config::default(), running).await?;
+
+    let visit = healthy_with(&cp, &[]).await?;
+    let named = |name: &str| visit.checks.iter().find(|check| check["name"] == name).with_context(|| name.to_owned());
+    let told = named("watched namespaces")?["seen"].as_str().unwrap_or_default();
+    ensure!(watched.iter().all(|name| told.contains(name)), "{told}");
+    named(&format!("an enrolled Pod in {}", one.name()))?;
+    let other = ["-n", unwatched.name()];
+    finds_with(&cp, &other, (&format!("an enrolled Pod in {}", unwatched.name()), "not watched")).await?;
+
+    let roles: Api<Role> = two.api();
+    roles.delete("drawbridge-controllers", &DeleteParams::default()).await?;
+    let words = format!("list agents in {}", two.name());
+    finds_with(&cp, &[], ("ServiceAccount drawbridge-controllers", &words)).await?;
+    // The processes are told of one namespace more than the webhooks.
+    deploy_for(&cp, FailureMode::Fail, &[one.name(), two.name(), unwatched.name()]).await?;
+    finds_with(&cp, &[], ("watched namespaces", "differ")).await?;
+    drop(installation);
+    Ok(())
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
-use drawbridge::cli::render::FailureMode;
+use drawbridge::cli::render::{self, FailureMode, Install};
 use drawbridge::domain::keys;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, ServiceAccount};
@@ -187,6 +187,64 @@ async fn is_released(ns: &TestNamespace, name: &str) -> Result<bool> {
     let stored = ns.api::<Deployment>().get(name).await?;
     let managers = stored.managed_fields().iter().filter_map(|entry| entry.manager.clone());
     Ok(!managers.into_iter().any(|manager| manager == "drawbridge/enrolment"))
+}
+
+/// The Roles that `render --watch-namespaces` prints for an operator in `operator`.
+async fn roles_of(cp: &ControlPlane, operator: &str, watched: &TestNamespace) -> Result<()> {
+    let mut install = Install::new(FailureMode::Fail, operator, "");
+    install.namespaces = vec![watched.name().to_owned()];
+    let objects = cp.objects().await?;
+    for object in render::parts(&install).into_iter().flat_map(|part| part.objects) {
+        if object["metadata"]["namespace"] == watched.name() {
+            objects.apply(&object.to_string()).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Watched namespaces hold Roles and bindings: those of today's list, those of an earlier one, and another operator's, which stay.
+#[tokio::test]
+async fn rights_in_watched_namespaces_go_and_those_of_another_operator_stay() -> Result<()> {
+    let cp = own_control_plane().await?;
+    let names = ["watched", "watched", "earlier", "theirs"];
+    let [one, two, earlier, theirs] = [
+        cp.namespace(names[0]).await?,
+        cp.namespace(names[1]).await?,
+        cp.namespace(names[2]).await?,
+        cp.namespace(names[3]).await?,
+    ];
+    let namespaces = format!("{},{}", one.name(), two.name());
+    let installation = Installation::start(&cp, &Installing { namespaces, ..Installing::default() }).await?;
+    roles_of(&cp, keys::OPERATOR_NAMESPACE, &earlier).await?;
+    roles_of(&cp, "another-operator", &theirs).await?;
+    two.accepts(&deployment("weather", &json!({}))).await?;
+    two.accepts(&agent_runtime("weather-runtime", "weather")).await?;
+    settled(&two, "weather", true).await?;
+
+    let planned = uninstall(cp.admin(), &[]).await?;
+    ensure!(planned.code == Some(0), "{}", planned.text);
+    let steps = planned.objects("/plan/steps");
+    for kind in ["RoleBinding", "Role"] {
+        for role in ["drawbridge-webhook", "drawbridge-controllers"] {
+            for ns in [&one, &two, &earlier] {
+                let object = format!("{kind} {}/{role}", ns.name());
+                ensure!(steps.contains(&object.as_str()), "{object} is not in {steps:#?}");
+            }
+        }
+    }
+    let place = |object: &str| steps.iter().position(|step| step.starts_with(object)).context("it is planned");
+    ensure!(
+        place(&format!("RoleBinding {}/", one.name()))? < place("Deployment ").unwrap_or(steps.len()),
+        "rights go ahead of processes: {steps:#?}"
+    );
+    let ran = uninstall(cp.admin(), &["--yes"]).await?;
+    ensure!(ran.code == Some(0) && ran.objects("/left").is_empty(), "{}", ran.text);
+    settled(&two, "weather", false).await?;
+    let stay = ["Role", "RoleBinding"]
+        .map(|kind| ["drawbridge-controllers", "drawbridge-webhook"].map(|name| format!("{kind} {name}")));
+    assert_eq!(remains(&cp).await?, stay.concat(), "another operator's");
+    drop(installation);
+    Ok(())
 }
 
 /// Nobody runs, the definitions are gone; a Pod of a label-only workload still needs what was made for it.

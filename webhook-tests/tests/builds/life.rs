@@ -15,7 +15,7 @@ use crate::stage::{
 };
 
 /// A control plane with Tekton's definitions and one leader.
-async fn shared() -> Result<&'static ControlPlane> {
+pub(crate) async fn shared() -> Result<&'static ControlPlane> {
     static LEADER: OnceCell<Drawbridge> = OnceCell::const_new();
     let cp = ControlPlane::shared().await?;
     let start = || async {
