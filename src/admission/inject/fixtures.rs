@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::admission::verdict::Verdict;
@@ -147,19 +148,24 @@ pub(in crate::admission) fn review(
     snapshot: &Snapshot,
 ) -> Verdict {
     let raw = serde_json::value::to_raw_value(object).unwrap();
-    let request = Request {
-        phase,
+    let kind = GroupVersionKind { group: group.into(), version: "v1".into(), kind: kind.into() };
+    crate::admission::evaluate(&Request { phase, kind, operation, ..request(&raw) }, snapshot)
+}
+
+/// The request of a Pod at CREATE in namespace `team1`.
+pub(in crate::admission) fn request(pod: &RawValue) -> Request<'_> {
+    Request {
+        phase: Phase::Mutate,
         uid: "review".into(),
-        kind: GroupVersionKind { group: group.into(), version: "v1".into(), kind: kind.into() },
+        kind: GroupVersionKind { group: "".into(), version: "v1".into(), kind: "Pod".into() },
         sub_resource: None,
         name: None,
         namespace: Some("team1".into()),
-        operation,
+        operation: Operation::Create,
         dry_run: None,
-        object: Some((&*raw).into()),
+        object: Some(pod.into()),
         old_object: None,
-    };
-    crate::admission::evaluate(&request, snapshot)
+    }
 }
 
 /// The review of a Pod at CREATE in namespace `team1`.

@@ -99,18 +99,7 @@ fn case_012_a_dry_run_gets_the_same_patch() {
     // The verdict carries no writes at all (law 1); dryRun is not even read.
     let raw = serde_json::value::to_raw_value(&fixtures::pod()).unwrap();
     let answer = |dry_run| {
-        let request = Request {
-            phase: Phase::Mutate,
-            uid: "u".into(),
-            kind: crate::api::review::GroupVersionKind { group: "".into(), version: "v1".into(), kind: "Pod".into() },
-            sub_resource: None,
-            name: None,
-            namespace: Some("team1".into()),
-            operation: Operation::Create,
-            dry_run,
-            object: Some((&*raw).into()),
-            old_object: None,
-        };
+        let request = Request { dry_run, ..fixtures::request(&raw) };
         crate::admission::evaluate(&request, &fixtures::snapshot())
     };
     assert_eq!(answer(Some(true)), answer(None));

@@ -410,18 +410,7 @@ fn explain_shows_filters_layers_and_parts() {
             });
     });
     let raw = serde_json::value::to_raw_value(&proxy_mode()).unwrap();
-    let request = Request {
-        phase: Phase::Mutate,
-        uid: "u".into(),
-        kind: crate::api::review::GroupVersionKind { group: "".into(), version: "v1".into(), kind: "Pod".into() },
-        sub_resource: None,
-        name: None,
-        namespace: Some("team1".into()),
-        operation: Operation::Create,
-        dry_run: None,
-        object: Some((&*raw).into()),
-        old_object: None,
-    };
+    let request = fixtures::request(&raw);
     let (verdict, tree) = crate::admission::explain(&request, &snapshot);
     assert_eq!(verdict, crate::admission::evaluate(&request, &snapshot));
     assert_eq!((tree.outcome.as_str(), tree.workload.as_deref()), ("injected", Some("Deployment/weather-agent")));
