@@ -7,6 +7,7 @@
 
 mod lockdown;
 mod ports;
+pub mod privileges;
 mod read;
 mod unknown;
 

@@ -235,3 +235,43 @@ fn updates_that_leave_the_spec_and_deletions_pass() {
         assert!(!judged(&broken, Lockdown::Enforce).faults.is_empty(), "{broken}");
     }
 }
+
+/// G3's own list of `faults.md`: each is a power that takes a right, whatever the lock-down says of it.
+#[test]
+fn case_g3_every_power_is_found_where_it_stands() {
+    use super::privileges::asked;
+    let container = |member: Value| json!({"containers": [{"name": "agent"}], "initContainers": [member]});
+    for (pod, at) in [
+        (json!({"serviceAccountName": "builder"}), ".serviceAccountName"),
+        (json!({"serviceAccount": "builder"}), ".serviceAccount"),
+        (json!({"automountServiceAccountToken": true}), ".automountServiceAccountToken"),
+        (json!({"nodeName": "n1"}), ".nodeName"),
+        (json!({"priorityClassName": "system-node-critical"}), ".priorityClassName"),
+        (json!({"shareProcessNamespace": true}), ".shareProcessNamespace"),
+        (json!({"hostPID": true}), ".hostPID"),
+        (json!({"tolerations": [{"key": "gpu"}, {"operator": "Exists"}]}), ".tolerations[1].key"),
+        (
+            json!({"tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]}),
+            ".tolerations[0].key",
+        ),
+        (json!({"securityContext": {"sysctls": [{"name": "a", "value": "b"}]}}), ".securityContext.sysctls[0]"),
+        (json!({"volumes": [{"name": "v"}, {"name": "h", "hostPath": {"path": "/"}}]}), ".volumes[1].hostPath"),
+        (
+            container(json!({"securityContext": {"capabilities": {"add": ["SYS_PTRACE"]}}})),
+            ".initContainers[0].securityContext.capabilities.add[0]",
+        ),
+    ] {
+        let found = asked(&pod);
+        assert_eq!(found.iter().map(|asked| &*asked.at).collect::<Vec<_>>(), [at]);
+        assert!(found[0].privilege.weight.needs_right(), "{at}");
+    }
+    for pod in [
+        json!({"serviceAccountName": "", "automountServiceAccountToken": false, "shareProcessNamespace": false}),
+        json!({"priorityClassName": "batch", "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}),
+        json!({"volumes": [{"name": "v", "emptyDir": {}}], "tolerations": [], "securityContext": {"runAsUser": 2000}}),
+        json!({"hostNetwork": "true", "containers": {"securityContext": []}, "volumes": [3], "tolerations": [null]}),
+        json!(null),
+    ] {
+        assert!(asked(&pod).is_empty(), "{pod}");
+    }
+}

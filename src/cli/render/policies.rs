@@ -6,10 +6,13 @@
 //! | `drawbridge-gate-removal` | refuses an update that takes the gate off | mode `gate` |
 //! | `drawbridge-runtime-config` | refuses a change of the runtime configuration of an existing Pod | always |
 //! | `drawbridge-custom-steps` | refuses steps of a person's own from whoever may not create PipelineRuns | always |
+//! | `drawbridge-agent-pods` | refuses Agents whose Pod asks for powers from whoever may create neither Pods nor Deployments | always |
 //!
 //! The gate's expression was tried on a real 1.36 API server. Two things there are not as documented: a list of typed
 //! objects (`[Object.spec.schedulingGates{…}]`) as a patch value ends in a panic of the API server, so plain maps are
 //! used; and `ApplyConfiguration` refuses Pods that set an environment variable twice, so JSON patches are used.
+
+mod agent_pods;
 
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MatchResources, NamedRuleWithOperations, ParamKind, ParamRef, ValidatingAdmissionPolicy,
@@ -30,9 +33,10 @@ use crate::domain::keys;
 pub const POLICY_GATE_REMOVAL: &str = "drawbridge-gate-removal";
 /// Name of the policy that keeps a Pod's runtime configuration as it was admitted.
 pub const POLICY_RUNTIME_CONFIG: &str = "drawbridge-runtime-config";
-
 /// Name of the policy that asks for the right to run what a custom step runs.
 pub const POLICY_CUSTOM_STEPS: &str = "drawbridge-custom-steps";
+/// Name of the policy that asks for the right to run what an Agent's Pod asks for.
+pub const POLICY_AGENT_PODS: &str = "drawbridge-agent-pods";
 
 /// The policies of the mode, each followed by its binding.
 #[must_use]
@@ -44,7 +48,8 @@ pub fn objects(install: &Install) -> Vec<Value> {
         objects.extend(refusal(install, POLICY_GATE_REMOVAL, pods_updated(), gate_removal()));
     }
     objects.extend(refusal(install, POLICY_RUNTIME_CONFIG, pods_updated(), runtime_config()));
-    objects.extend(refusal(install, POLICY_CUSTOM_STEPS, agent_builds(), custom_steps(install)));
+    objects.extend(refusal(install, POLICY_CUSTOM_STEPS, written("agentbuilds"), custom_steps(install)));
+    objects.extend(refusal(install, POLICY_AGENT_PODS, written("agents"), agent_pods::rule()));
     objects
 }
 
@@ -110,8 +115,12 @@ fn gate_binding(install: &Install) -> MutatingAdmissionPolicyBinding {
 /// A rule: when it applies, what must hold, and what a person is told otherwise.
 struct Refusal {
     applies: Vec<MatchCondition>,
+    /// Parts of what must hold, each of which may use those before it.
+    variables: Vec<Variable>,
     holds: String,
     message: String,
+    /// The same with what was found, as an expression; `message` where it cannot be evaluated.
+    message_expression: Option<String>,
 }
 
 fn gate_removal() -> Refusal {
@@ -120,12 +129,14 @@ fn gate_removal() -> Refusal {
     };
     Refusal {
         applies: vec![condition("was-gated", &gated("oldObject"))],
+        variables: Vec::new(),
         holds: gated("object"),
         message: format!(
             "scheduling gate {} is taken off only by the Drawbridge webhook while it admits the Pod: this Pod was created while no webhook \
              answered, and would run without its sidecars; delete it, and its controller makes another one",
             keys::SCHEDULING_GATE
         ),
+        message_expression: None,
     }
 }
 
@@ -134,6 +145,7 @@ fn runtime_config() -> Refusal {
         |object: &str| format!("{object}.metadata.?annotations[?'{}'].orValue('')", keys::ANNOTATION_RUNTIME_CONFIG);
     Refusal {
         applies: Vec::new(),
+        variables: Vec::new(),
         holds: format!("{} == {}", value("object"), value("oldObject")),
         message: format!(
             "annotation {} is the configuration the sidecars of this Pod run with, and is fixed when the Pod is created; change the \
@@ -141,6 +153,7 @@ fn runtime_config() -> Refusal {
             keys::ANNOTATION_RUNTIME_CONFIG,
             keys::CONFIG_MAP_RUNTIME
         ),
+        message_expression: None,
     }
 }
 
@@ -167,12 +180,14 @@ fn custom_steps(install: &Install) -> Refusal {
     ));
     Refusal {
         applies: conditions,
+        variables: Vec::new(),
         holds: "authorizer.group('tekton.dev').resource('pipelineruns').namespace(request.namespace).check('create').allowed()"
             .to_owned(),
         message: "spec.pipeline.steps: steps of one's own, and steps of another namespace than the operator's, run as any Pod of this \
                   namespace could, so they are taken only from people who may create pipelineruns.tekton.dev here. What to do: leave \
                   spec.pipeline out to build with the template of the mode, or ask for that right"
             .to_owned(),
+        message_expression: None,
     }
 }
 
@@ -189,11 +204,12 @@ fn refusal(install: &Install, name: &str, resources: NamedRuleWithOperations, ru
                 ..MatchResources::default()
             }),
             match_conditions: Some(rule.applies).filter(|conditions| !conditions.is_empty()),
+            variables: Some(rule.variables).filter(|variables| !variables.is_empty()),
             validations: Some(vec![Validation {
                 expression: rule.holds,
                 message: Some(rule.message),
+                message_expression: rule.message_expression,
                 reason: Some("Forbidden".to_owned()),
-                ..Validation::default()
             }]),
             ..ValidatingAdmissionPolicySpec::default()
         }),
@@ -214,13 +230,14 @@ fn pods_updated() -> NamedRuleWithOperations {
     pods("UPDATE")
 }
 
-fn agent_builds() -> NamedRuleWithOperations {
+/// Our own kind, made or changed.
+fn written(resource: &str) -> NamedRuleWithOperations {
     let texts = |texts: &[&str]| Some(texts.iter().map(|text| (*text).to_owned()).collect());
     NamedRuleWithOperations {
         api_groups: texts(&[keys::GROUP_AGENT]),
         api_versions: texts(&["v1alpha1"]),
         operations: texts(&["CREATE", "UPDATE"]),
-        resources: texts(&["agentbuilds"]),
+        resources: texts(&[resource]),
         resource_names: None,
         scope: Some("Namespaced".to_owned()),
     }

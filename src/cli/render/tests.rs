@@ -101,10 +101,13 @@ fn only_mode_gate_has_the_gate() {
             .map(|object| object["metadata"]["name"].as_str().unwrap().to_owned())
             .collect()
     };
-    assert_eq!(names(FailureMode::Fail), ["drawbridge-runtime-config", "drawbridge-custom-steps"]);
+    assert_eq!(
+        names(FailureMode::Fail),
+        ["drawbridge-runtime-config", "drawbridge-custom-steps", "drawbridge-agent-pods"]
+    );
     assert_eq!(
         names(FailureMode::Gate),
-        ["drawbridge-gate-removal", "drawbridge-runtime-config", "drawbridge-custom-steps"]
+        ["drawbridge-gate-removal", "drawbridge-runtime-config", "drawbridge-custom-steps", "drawbridge-agent-pods"]
     );
 }
 
@@ -327,11 +330,11 @@ fn in_namespaced_scope_no_right_on_namespaced_kinds_is_held_in_the_cluster() {
             assert!(expressions.contains(&selector), "{hook}");
         }
     }
-    let policy = one(&objects, "ValidatingAdmissionPolicy", "drawbridge-custom-steps");
-    assert_eq!(
-        policy["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"],
-        serde_json::json!([selector])
-    );
+    for name in ["drawbridge-custom-steps", "drawbridge-agent-pods"] {
+        let policy = one(&objects, "ValidatingAdmissionPolicy", name);
+        let expressions = &policy["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"];
+        assert_eq!(*expressions, serde_json::json!([selector]));
+    }
     let deployment = one(&objects, "Deployment", "drawbridge-webhook");
     let env = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
     assert_eq!(env[1], serde_json::json!({"name": "NAMESPACES2WATCH", "value": "team1,team2"}));

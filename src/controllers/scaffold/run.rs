@@ -199,19 +199,14 @@ impl Loop {
         if self.term.is_none() {
             return;
         }
-        let same = before.as_ref().filter(|before| {
-            Arc::ptr_eq(&before.platform, &now.platform)
-                && before.spreading == now.spreading
-                && before.snapshot.gates == now.snapshot.gates
-                && before.snapshot.builds.settings == now.snapshot.builds.settings
-                && before.snapshot.view.spiffe_driver == now.snapshot.view.spiffe_driver
-                && before.settled.view.spiffe_driver == now.settled.view.spiffe_driver
-                && before.settled.view.server_version == now.settled.view.server_version
-        });
-        let Some(same) = same else {
+        let Some(same) = before.filter(|before| same_fleet(before, &now)) else {
             self.world.memory.epoch += 1;
             return self.enqueue_all();
         };
+        // The settings have reached every replica: those that waited for that may go on, by the settings of before.
+        if same.spreading != now.spreading {
+            return self.enqueue_all();
+        }
         let (was, is) = (&same.snapshot.builds, &now.snapshot.builds);
         // Names of builds change with every build, and concern nobody here.
         if !Arc::ptr_eq(was, is) && (was.view != is.view || was.settings != is.settings) {
@@ -372,6 +367,16 @@ fn retry_after(error: &ApplyError) -> Duration {
     Duration::from_secs(u64::from(seconds).min(300))
 }
 
+/// Whether both are the same configuration of the whole fleet, whatever they say of single namespaces.
+fn same_fleet(before: &Published, now: &Published) -> bool {
+    Arc::ptr_eq(&before.platform, &now.platform)
+        && before.snapshot.gates == now.snapshot.gates
+        && before.snapshot.builds.settings == now.snapshot.builds.settings
+        && before.snapshot.view.spiffe_driver == now.snapshot.view.spiffe_driver
+        && before.settled.view.spiffe_driver == now.settled.view.spiffe_driver
+        && before.settled.view.server_version == now.settled.view.server_version
+}
+
 /// Whether workloads need the same under both views: ServiceAccounts and Jobs are followed object by object.
 fn same_needs(before: &NamespaceView, now: &NamespaceView) -> bool {
     before.enabled_label == now.enabled_label
@@ -393,4 +398,28 @@ async fn carry_out(writer: &Client, metrics: &ControllerMetrics, item: &Item, pl
     }
     let applied = plan.ops.iter().any(Op::settles);
     (learned, Ok((plan.again, applied)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::Cluster;
+    use super::*;
+
+    /// An AgentRuntime that is edited while the delay of a rollout ends is not taken for a change of the fleet.
+    #[test]
+    fn the_end_of_a_rollouts_delay_is_no_new_configuration_of_the_fleet() {
+        let cluster = Cluster::new();
+        let spreading = Published { spreading: true, ..cluster.facts.clone() };
+        assert!(same_fleet(&spreading, &cluster.facts));
+        let others: [fn(&mut Cluster); 3] = [
+            |cluster| cluster.configure("proxy: {uid: 3000}\n"),
+            |cluster| cluster.spiffe_driver(false),
+            |cluster| Arc::make_mut(&mut cluster.facts.snapshot).gates.inject_tools ^= true,
+        ];
+        for change in others {
+            let mut changed = Cluster { world: World::new("x"), facts: cluster.facts.clone() };
+            change(&mut changed);
+            assert!(!same_fleet(&cluster.facts, &changed.facts));
+        }
+    }
 }

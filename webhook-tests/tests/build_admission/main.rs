@@ -5,10 +5,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
+mod agent_pods;
 mod agents;
 mod bad_input;
 mod builds;
 mod changes;
+mod people;
 mod policy;
 mod process;
 mod refusals;

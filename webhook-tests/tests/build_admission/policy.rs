@@ -1,70 +1,39 @@
 //! B34 (corrections 6.5): steps of one's own are taken from people who could run them themselves. The API server's policy
 //! asks for the requester's rights; tried with people who have and who lack them, the garbage collector, and labels.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::api::{DeleteParams, DynamicObject};
 use serde_json::{Value, json};
-use webhook_tests::objects::PATIENCE;
 use webhook_tests::{Objects, TestNamespace, wait_gone};
 
-use super::{builds, control_plane, minimal, origin, own, own_template, resource, team, with};
+use super::people::{self, rule};
+use super::{builds, minimal, origin, own, own_template, team, with};
 
 /// Somebody who may write AgentBuilds of the namespace, and perhaps create PipelineRuns.
 async fn person(ns: &TestNamespace, name: &str, may_run: bool) -> Result<Objects> {
-    let user = format!("{name}-{}", ns.name());
-    let mut rules = vec![json!({"apiGroups": ["agent.kagenti.dev"], "resources": ["agentbuilds"],
-        "verbs": ["get", "create", "update", "patch", "delete"]})];
+    let builds = rule("agent.kagenti.dev", "agentbuilds", &["get", "create", "update", "patch", "delete"]);
     if may_run {
-        rules.push(json!({"apiGroups": ["tekton.dev"], "resources": ["pipelineruns"], "verbs": ["create"]}));
+        let runs = rule("tekton.dev", "pipelineruns", &["create"]);
+        return people::person(ns, name, &[builds, runs], &custom("probe")).await;
     }
-    let rbac = "rbac.authorization.k8s.io/v1";
-    ns.accepts(&json!({"apiVersion": rbac, "kind": "Role", "metadata": {"name": user}, "rules": rules})).await?;
-    ns.accepts(&json!({"apiVersion": rbac, "kind": "RoleBinding", "metadata": {"name": user},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]}))
-        .await?;
-    let objects = Objects::new(control_plane().await?.user(&user, &[])?.client().await?, ns.name());
-    // The API server hears of a Role a moment after it was stored.
-    let begun = Instant::now();
-    loop {
-        match objects.create(&minimal("probe"), true).await?.result {
-            Ok(_) if !may_run || objects.create(&custom("probe"), true).await?.result.is_ok() => return Ok(objects),
-            answer if begun.elapsed() > PATIENCE => bail!("{user} may not work: {answer:?}"),
-            _ => tokio::time::sleep(Duration::from_millis(25)).await,
-        }
-    }
+    people::person(ns, name, &[builds], &minimal("probe")).await
 }
 
 fn custom(name: &str) -> Value {
     with(name, json!({"pipeline": {"steps": [{"name": "clone", "configMap": "github-clone-step"}]}}))
 }
 
-fn as_person(objects: &Objects) -> Api<DynamicObject> {
-    Api::namespaced_with(objects.client(), objects.namespace(), &resource("AgentBuild"))
-}
-
 async fn patched(objects: &Objects, name: &str, patch: Value) -> kube::Result<DynamicObject> {
-    as_person(objects).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
+    people::patched(objects, "AgentBuild", name, patch).await
 }
 
 fn refused_by_policy(answer: kube::Result<DynamicObject>) -> Result<()> {
-    match answer {
-        Err(kube::Error::Api(status)) if status.message.contains("drawbridge-custom-steps") => {
-            ensure!(status.code == 403 && status.message.contains("What to do: "), "{status:?}");
-            Ok(())
-        }
-        other => bail!("the policy was to refuse this: {other:?}"),
-    }
+    people::refused_by("drawbridge-custom-steps", answer).map(drop)
 }
 
 async fn refused(objects: &Objects, object: &Value) -> Result<()> {
-    let status = objects.create(object, true).await?.result.err().context("accepted")?;
-    ensure!(status.message.contains("drawbridge-custom-steps"), "{}", status.message);
-    Ok(())
+    refused_by_policy(people::tried(objects, object).await?)
 }
 
 #[tokio::test]
@@ -96,7 +65,7 @@ async fn labels_revisions_and_deletion_need_no_more_right_than_before() -> Resul
     ns.accepts(&custom("own")).await?;
     patched(&lacks, "own", json!({"metadata": {"labels": {"team": "a"}}})).await?;
     patched(&lacks, "own", json!({"spec": {"source": {"sourceRevision": "v2"}}})).await?;
-    as_person(&lacks).delete("own", &DeleteParams::default()).await?;
+    people::api(&lacks, "AgentBuild").delete("own", &DeleteParams::default()).await?;
     wait_gone(&builds(&ns), "own").await?;
     Ok(())
 }

@@ -1,0 +1,238 @@
+//! What an Agent's Pod may ask for that is more than a plain agent needs: one table for everybody who judges it.
+//!
+//! In: the Pod of a template as JSON. Out: the places that ask for something, and for what. The lock-down
+//! (`spec/agent-and-agentbuild.md` 4.5) reads the rows that relax it; the API server's policy asks for the right to create Pods at
+//! the rows that are a power over others (`faults.md` G3), and is written from these rows too (`cli::render`), so that both
+//! mean the same. Types are the schema's to check: a value of another type asks for nothing here.
+
+use serde_json::Value;
+
+/// One thing that a Pod may ask for.
+#[derive(Debug)]
+pub struct Privilege {
+    /// Where it is looked for.
+    pub of: Scope,
+    /// Members below that, joined by `/`; `*` stands for every item of a list.
+    pub path: &'static str,
+    /// What the value must be to ask for something.
+    pub test: Test,
+    /// What it gives, as the predicate of a sentence about the field.
+    pub what: &'static str,
+    /// Whom it concerns.
+    pub weight: Weight,
+}
+
+/// Where the path of a [`Privilege`] begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// At the Pod's spec.
+    Pod,
+    /// At every container and init container.
+    Container,
+}
+
+/// When a value asks for something. A place whose last member is absent is tested, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Test {
+    /// `true`.
+    True,
+    /// `false`.
+    False,
+    /// The number 0.
+    Zero,
+    /// A number other than 0.
+    NotZero,
+    /// This text.
+    Is(&'static str),
+    /// A text that is none of these.
+    NoneOf(&'static [&'static str]),
+    /// A text with this beginning.
+    StartsWith(&'static str),
+    /// As [`Test::StartsWith`], or no text at all.
+    AbsentOrStartsWith(&'static str),
+    /// A text that is not empty.
+    Text,
+    /// Anything.
+    Present,
+    /// A list without this text.
+    ListLacks(&'static str),
+}
+
+/// Whom a privilege concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// It relaxes the lock-down, to the agent's own harm only.
+    Relaxes,
+    /// It is a power over others, which only people may give who could create such a Pod themselves.
+    Power,
+    /// Both.
+    Both,
+}
+
+impl Weight {
+    /// Whether it relaxes the lock-down.
+    #[must_use]
+    pub fn relaxes(self) -> bool {
+        self != Self::Power
+    }
+
+    /// Whether it takes the right to create Pods.
+    #[must_use]
+    pub fn needs_right(self) -> bool {
+        self != Self::Relaxes
+    }
+}
+
+impl Test {
+    fn holds(self, value: Option<&Value>) -> bool {
+        let text = value.and_then(Value::as_str);
+        match self {
+            Self::True => value == Some(&Value::Bool(true)),
+            Self::False => value == Some(&Value::Bool(false)),
+            Self::Zero => value.and_then(Value::as_i64) == Some(0),
+            Self::NotZero => value.and_then(Value::as_i64).is_some_and(|number| number != 0),
+            Self::Is(one) => text == Some(one),
+            Self::NoneOf(allowed) => text.is_some_and(|text| !allowed.contains(&text)),
+            Self::StartsWith(beginning) => text.is_some_and(|text| text.starts_with(beginning)),
+            Self::AbsentOrStartsWith(beginning) => {
+                text.is_none_or(|text| text.is_empty() || text.starts_with(beginning))
+            }
+            Self::Text => text.is_some_and(|text| !text.is_empty()),
+            Self::Present => value.is_some_and(|value| !value.is_null()),
+            Self::ListLacks(item) => {
+                value.and_then(Value::as_array).is_some_and(|list| !list.iter().any(|one| one == item))
+            }
+        }
+    }
+}
+
+const fn pod(path: &'static str, test: Test, weight: Weight, what: &'static str) -> Privilege {
+    Privilege { of: Scope::Pod, path, test, what, weight }
+}
+
+const fn container(path: &'static str, test: Test, weight: Weight, what: &'static str) -> Privilege {
+    Privilege { of: Scope::Container, path, test, what, weight }
+}
+
+/// The types of SELinux that any Pod may name (Pod Security Standards, baseline).
+const SELINUX_TYPES: &[&str] = &["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"];
+
+/// Every privilege that is looked for.
+pub const PRIVILEGES: &[Privilege] = &[
+    pod("hostNetwork", Test::True, Weight::Both, "shares the node's network"),
+    pod("hostPID", Test::True, Weight::Both, "sees the node's processes"),
+    pod("hostIPC", Test::True, Weight::Both, "shares the node's memory"),
+    pod("securityContext/runAsNonRoot", Test::False, Weight::Both, "lets containers run as root"),
+    pod("securityContext/runAsUser", Test::Zero, Weight::Both, "lets containers run as root"),
+    pod("securityContext/seccompProfile/type", Test::Is("Unconfined"), Weight::Both, "allows every system call"),
+    pod("securityContext/appArmorProfile/type", Test::Is("Unconfined"), Weight::Both, "lifts AppArmor's limits"),
+    pod("securityContext/seLinuxOptions/user", Test::Text, Weight::Both, "leaves the containers' SELinux limits"),
+    pod("securityContext/seLinuxOptions/role", Test::Text, Weight::Both, "leaves the containers' SELinux limits"),
+    pod(
+        "securityContext/seLinuxOptions/type",
+        Test::NoneOf(SELINUX_TYPES),
+        Weight::Both,
+        "leaves the containers' SELinux limits",
+    ),
+    pod("securityContext/windowsOptions/hostProcess", Test::True, Weight::Both, "runs as a process of the node"),
+    pod("volumes/*/hostPath", Test::Present, Weight::Both, "mounts files of the node"),
+    pod("securityContext/sysctls/*", Test::Present, Weight::Power, "sets a parameter of the kernel"),
+    pod("serviceAccountName", Test::Text, Weight::Power, "takes the rights of another ServiceAccount"),
+    pod("serviceAccount", Test::Text, Weight::Power, "takes the rights of another ServiceAccount"),
+    pod("automountServiceAccountToken", Test::True, Weight::Power, "has a token of the Kubernetes API"),
+    pod("nodeName", Test::Text, Weight::Power, "passes the scheduler by"),
+    pod(
+        "tolerations/*/key",
+        Test::AbsentOrStartsWith("node-role.kubernetes.io/"),
+        Weight::Power,
+        "may run on nodes of the control plane",
+    ),
+    pod("priorityClassName", Test::StartsWith("system-"), Weight::Power, "drives other Pods away"),
+    pod("shareProcessNamespace", Test::True, Weight::Power, "sees the processes of its sidecars"),
+    container("securityContext/privileged", Test::True, Weight::Both, "has all rights on the node"),
+    container("securityContext/allowPrivilegeEscalation", Test::True, Weight::Relaxes, "may gain rights"),
+    container("securityContext/readOnlyRootFilesystem", Test::False, Weight::Relaxes, "may change its own image"),
+    container("securityContext/runAsNonRoot", Test::False, Weight::Both, "may run as root"),
+    container("securityContext/runAsUser", Test::Zero, Weight::Both, "runs as root"),
+    container("securityContext/seccompProfile/type", Test::Is("Unconfined"), Weight::Both, "allows every system call"),
+    container("securityContext/appArmorProfile/type", Test::Is("Unconfined"), Weight::Both, "lifts AppArmor's limits"),
+    container("securityContext/seLinuxOptions/user", Test::Text, Weight::Both, "leaves a container's SELinux limits"),
+    container("securityContext/seLinuxOptions/role", Test::Text, Weight::Both, "leaves a container's SELinux limits"),
+    container(
+        "securityContext/seLinuxOptions/type",
+        Test::NoneOf(SELINUX_TYPES),
+        Weight::Both,
+        "leaves a container's SELinux limits",
+    ),
+    container("securityContext/windowsOptions/hostProcess", Test::True, Weight::Both, "runs as a process of the node"),
+    container(
+        "securityContext/procMount",
+        Test::NoneOf(&["", "Default"]),
+        Weight::Both,
+        "sees parts of the node's kernel",
+    ),
+    container(
+        "securityContext/capabilities/add/*",
+        Test::NoneOf(&["NET_BIND_SERVICE"]),
+        Weight::Both,
+        "adds a capability",
+    ),
+    container(
+        "securityContext/capabilities/drop",
+        Test::ListLacks("ALL"),
+        Weight::Relaxes,
+        "keeps capabilities that an agent does not need",
+    ),
+    container("ports/*/hostPort", Test::NotZero, Weight::Both, "takes a port of the node"),
+];
+
+/// A place that asks for something.
+#[derive(Debug)]
+pub struct Asked<'v> {
+    /// The row.
+    pub privilege: &'static Privilege,
+    /// The field below the Pod, as a person writes it: `.containers[0].securityContext.privileged`.
+    pub at: String,
+    /// What stands there.
+    pub value: Option<&'v Value>,
+}
+
+/// Everything that `pod`, the spec of a Pod, asks for: first the Pod itself, then its containers in their order.
+#[must_use]
+pub fn asked(pod: &Value) -> Vec<Asked<'_>> {
+    let mut found = Vec::new();
+    look(pod, "", Scope::Pod, &mut found);
+    for kind in ["containers", "initContainers"] {
+        for (index, container) in super::list(pod, &format!("/{kind}")).iter().enumerate() {
+            look(container, &format!(".{kind}[{index}]"), Scope::Container, &mut found);
+        }
+    }
+    found
+}
+
+fn look<'v>(of: &'v Value, at: &str, scope: Scope, found: &mut Vec<Asked<'v>>) {
+    for privilege in PRIVILEGES.iter().filter(|privilege| privilege.of == scope) {
+        let path: Vec<_> = privilege.path.split('/').collect();
+        let mut places = Vec::new();
+        places_of(of, &path, at.to_owned(), &mut places);
+        let asking = places.into_iter().filter(|(_, value)| privilege.test.holds(*value));
+        found.extend(asking.map(|(at, value)| Asked { privilege, at, value }));
+    }
+}
+
+/// The places that `path` names: of a list every item, and of an object also a last member that is not there.
+fn places_of<'v>(of: &'v Value, path: &[&str], at: String, places: &mut Vec<(String, Option<&'v Value>)>) {
+    match path {
+        [] => places.push((at, Some(of))),
+        ["*", rest @ ..] => {
+            for (index, item) in of.as_array().into_iter().flatten().enumerate() {
+                places_of(item, rest, format!("{at}[{index}]"), places);
+            }
+        }
+        [member, rest @ ..] => match of.get(*member) {
+            Some(value) => places_of(value, rest, format!("{at}.{member}"), places),
+            None if rest.is_empty() && of.is_object() => places.push((format!("{at}.{member}"), None)),
+            None => {}
+        },
+    }
+}

@@ -1,0 +1,63 @@
+//! People with rights of their own in a namespace, for the policies that ask for them.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail, ensure};
+use kube::Api;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+use webhook_tests::objects::PATIENCE;
+use webhook_tests::{Objects, TestNamespace};
+
+use super::{control_plane, resource};
+
+/// A rule of a Role.
+pub(super) fn rule(group: &str, resource: &str, verbs: &[&str]) -> Value {
+    json!({"apiGroups": [group], "resources": [resource], "verbs": verbs})
+}
+
+/// Somebody with these rights in the namespace, once the API server takes `probe` from him (on trial).
+pub(super) async fn person(ns: &TestNamespace, name: &str, rules: &[Value], probe: &Value) -> Result<Objects> {
+    let user = format!("{name}-{}", ns.name());
+    let rbac = "rbac.authorization.k8s.io/v1";
+    ns.accepts(&json!({"apiVersion": rbac, "kind": "Role", "metadata": {"name": user}, "rules": rules})).await?;
+    ns.accepts(&json!({"apiVersion": rbac, "kind": "RoleBinding", "metadata": {"name": user},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]}))
+        .await?;
+    let objects = Objects::new(control_plane().await?.user(&user, &[])?.client().await?, ns.name());
+    // The API server hears of a Role a moment after it was stored.
+    let begun = Instant::now();
+    loop {
+        match objects.create(probe, true).await?.result {
+            Ok(_) => return Ok(objects),
+            answer if begun.elapsed() > PATIENCE => bail!("{user} may not work: {answer:?}"),
+            Err(_) => tokio::time::sleep(Duration::from_millis(25)).await,
+        }
+    }
+}
+
+/// Our kinds, as this person.
+pub(super) fn api(objects: &Objects, kind: &str) -> Api<DynamicObject> {
+    Api::namespaced_with(objects.client(), objects.namespace(), &resource(kind))
+}
+
+pub(super) async fn patched(objects: &Objects, kind: &str, name: &str, patch: Value) -> kube::Result<DynamicObject> {
+    api(objects, kind).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
+}
+
+/// The answer to a creation on trial.
+pub(super) async fn tried(objects: &Objects, object: &Value) -> Result<kube::Result<DynamicObject>> {
+    Ok(objects.create(object, true).await?.result.map_err(|status| kube::Error::Api(Box::new(status))))
+}
+
+/// The refusal of the policy, which says what to do; anything else is an error.
+pub(super) fn refused_by(policy: &str, answer: kube::Result<DynamicObject>) -> Result<String> {
+    match answer {
+        Err(kube::Error::Api(status)) if status.message.contains(policy) => {
+            ensure!(status.code == 403 && status.message.contains("What to do: "), "{status:?}");
+            Ok(status.message.clone())
+        }
+        other => bail!("{policy} was to refuse this: {other:?}"),
+    }
+}
