@@ -6,5 +6,6 @@ pub mod event;
 pub mod foreign;
 pub mod json;
 pub mod observed;
+pub mod refusal;
 pub mod review;
 pub mod yaml;

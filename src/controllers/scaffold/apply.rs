@@ -7,8 +7,8 @@
 use http::Request;
 use kube::Client;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::Request as Builder;
 use kube::core::params::GetParams;
+use kube::core::{Request as Builder, Status};
 use serde_json::{Value, json};
 
 use super::ask;
@@ -18,6 +18,7 @@ use crate::api::event::Regarding;
 use crate::api::observed::object::change_of;
 use crate::api::observed::wire::Raw;
 use crate::api::observed::{Change, Key, Kind};
+use crate::api::refusal;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 
@@ -40,13 +41,15 @@ pub enum ApplyError {
         source: Box<kube::Error>,
     },
     /// The server refused what was applied, and trying again does not help.
-    #[error("{what}: {}: {message}", .reason.code())]
+    #[error("{what}: {}: {brief}", .reason.code())]
     Refused {
         /// The operation.
         what: String,
         /// Which kind of refusal.
         reason: Reason,
-        /// The server's words.
+        /// What may be logged.
+        brief: String,
+        /// The server's words, for the object: they may quote it.
         message: String,
     },
     /// The request could not be put together.
@@ -55,6 +58,18 @@ pub enum ApplyError {
         /// The operation.
         what: String,
     },
+}
+
+impl ApplyError {
+    /// What may be logged of the server's answer, when there is one.
+    #[must_use]
+    pub fn brief(&self) -> Option<String> {
+        match self {
+            ApplyError::Request { source, .. } => Some(refusal::of_error(source)),
+            ApplyError::Refused { brief, .. } => Some(brief.clone()),
+            ApplyError::Conflict { .. } | ApplyError::Unbuildable { .. } => None,
+        }
+    }
 }
 
 /// What came of one operation.
@@ -142,7 +157,7 @@ async fn enrol(client: &Client, (kind, key, body): (Kind, &Key, &Value), op: &Op
             Err(kube::Error::Api(status)) => status,
             Err(error) => return Err(failed(op, error)),
         };
-        let refused = |reason| ApplyError::Refused { what: describe(op), reason, message: status.message.clone() };
+        let refused = |reason| refused(op, reason, &status);
         match (status.code, foreign(&status)) {
             (404, _) => return absent(failed(op, kube::Error::Api(status)), kind, key),
             (409, Foreign::None) => return Err(failed(op, kube::Error::Api(status))),
@@ -172,7 +187,7 @@ async fn own(
         Err(kube::Error::Api(status)) => status,
         Err(error) => return Err(failed(op, error)),
     };
-    let refused = |reason| ApplyError::Refused { what: describe(op), reason, message: status.message.clone() };
+    let refused = |reason| refused(op, reason, &status);
     let schema = ["field not declared in schema", "failed to create typed patch object", "duplicate entries for key"];
     match status.code {
         // Another object of that name than the one that was planned for.
@@ -201,7 +216,7 @@ enum Foreign {
     Type,
 }
 
-fn foreign(status: &kube::core::Status) -> Foreign {
+fn foreign(status: &Status) -> Foreign {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let fields: Vec<_> =
         causes.filter(|cause| cause.reason == "FieldManagerConflict").map(|cause| &cause.field).collect();
@@ -250,7 +265,7 @@ async fn evict(client: &Client, key: &Key, uid: &str, op: &Op) -> Result<Learned
     match client.request_text(built(op, request)?).await {
         Ok(_) => Ok(Learned::Evicted),
         Err(kube::Error::Api(status)) if status.code == 429 => {
-            tracing::info!(eviction = describe(op), refusal = status.message, "not evicted for now");
+            tracing::info!(eviction = describe(op), refusal = refusal::of_status(&status), "not evicted for now");
             Ok(Learned::Blocked)
         }
         Err(error) => absent(failed(op, error), Kind::Pod, key),
@@ -295,7 +310,8 @@ async fn probe(client: &Client, request: Request<Vec<u8>>, op: &Op) -> Result<Le
             Ok(Learned::Back(true))
         }
         Err(kube::Error::Api(status)) if (400..429).contains(&status.code) => {
-            tracing::info!(probe = describe(op), refusal = status.message, "the probe was refused by somebody else");
+            let refusal = refusal::of_status(&status);
+            tracing::info!(probe = describe(op), refusal, "the probe was refused by somebody else");
             Ok(Learned::Back(false))
         }
         Err(error) => Err(failed(op, error)),
@@ -330,6 +346,11 @@ fn event(manager: &str, report: &Report) -> Value {
     };
     let moment = format!("{:.0}", jiff::Timestamp::now());
     crate::api::event::warning(manager, &about, (report.reason, &report.message), &moment)
+}
+
+pub(super) fn refused(op: &Op, reason: Reason, status: &Status) -> ApplyError {
+    let brief = refusal::of_status(status);
+    ApplyError::Refused { what: describe(op), reason, brief, message: status.message.clone() }
 }
 
 pub(super) fn failed(op: &Op, error: kube::Error) -> ApplyError {

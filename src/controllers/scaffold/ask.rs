@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::apply::{ApplyError, Learned, built, bytes, create, describe, failed, learned, typed};
+use super::apply::{ApplyError, Learned, built, bytes, create, describe, failed, learned, refused, typed};
 use super::memory::SecretFact;
 use super::plan::Op;
 use crate::api::observed::wire::Metadata;
@@ -48,7 +48,7 @@ async fn make(
         Err(kube::Error::Api(status)) => status,
         Err(error) => return Err(failed(op, error)),
     };
-    let refused = |reason| ApplyError::Refused { what: describe(op), reason, message: status.message.clone() };
+    let refused = |reason| refused(op, reason, &status);
     match status.code {
         409 if status.reason == "AlreadyExists" => {
             let name = body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
@@ -82,7 +82,8 @@ async fn existing(client: &Client, (kind, key, owner): (Kind, &Key, &str), op: &
         Some(controller) if controller.group() == keys::GROUP_AGENT => Err(ApplyError::Conflict { what: describe(op) }),
         _ => {
             let message = format!("{} {} exists and is not controlled by this build", kind.as_str(), key.name);
-            Err(ApplyError::Refused { what: describe(op), reason: Reason::NameConflict, message })
+            let brief = message.clone();
+            Err(ApplyError::Refused { what: describe(op), reason: Reason::NameConflict, brief, message })
         }
     }
 }

@@ -338,15 +338,15 @@ impl Loop {
                 self.world.memory.success(&item, applied);
                 Ending::Done(again)
             }
-            Err((ApplyError::Refused { what, reason, message }, op)) => {
-                tracing::warn!(controller = item.controller.as_str(), what, reason = reason.code(), message, "refused");
+            Err((ApplyError::Refused { what, reason, brief, message }, op)) => {
+                tracing::warn!(controller = item.controller.as_str(), what, reason = reason.code(), brief, "refused");
                 self.world.memory.failure(&item, now, (op, Some(reason), message));
                 // The plan knows of it now, and says so.
                 Ending::Done(Some(Duration::ZERO))
             }
             Err((error, op)) => {
+                tracing::warn!(controller = item.controller.as_str(), %error, cause = error.brief(), "will be tried again");
                 let source = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::warn!(controller = item.controller.as_str(), %error, cause = source.as_deref(), "will be tried again");
                 let message = source.unwrap_or_else(|| error.to_string());
                 self.world.memory.failure(&item, now, (op, None, message));
                 // A report that did not get out is still to be told.

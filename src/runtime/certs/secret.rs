@@ -28,6 +28,7 @@ use super::root::{Fingerprint, Millis, Root, RootCertificate, read_bundle};
 use super::source::Source;
 use super::trust::Trust;
 use super::wanted::Wanted;
+use crate::runtime::kube::watch_failure;
 use crate::runtime::shutdown::{Phase, Shutdown};
 
 const TICK: Duration = Duration::from_millis(500);
@@ -110,7 +111,7 @@ impl CertManagerSecret {
                 () = &mut closing => return,
                 Some(event) = secrets.next() => match event {
                     Ok(secret) => self.see(secret.as_ref()),
-                    Err(error) => tracing::warn!(%error, secret = self.config.name, "the certificate's Secret cannot be watched; serving the last good pair"),
+                    Err(error) => tracing::warn!(error = watch_failure(&error), secret = self.config.name, "the certificate's Secret cannot be watched; serving the last good pair"),
                 },
                 () = self.source.changed() => {}
                 _ = tick.tick() => {}

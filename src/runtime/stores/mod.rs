@@ -36,6 +36,7 @@ use super::config_watch::Settings;
 use super::health::Latch;
 use super::snapshots::SnapshotCell;
 use crate::api::observed::{Change, Feed, Reach};
+use crate::api::refusal;
 use crate::config::snapshot::Published;
 use claims::Claims;
 use reaches::Reaches;
@@ -225,7 +226,7 @@ impl From<&WatchError> for metrics::Cause {
     fn from(error: &WatchError) -> Self {
         match error {
             WatchError::Request(kube::Error::Api(status)) => metrics::Cause::of_code(status.code),
-            WatchError::Status { code, .. } => metrics::Cause::of_code(*code),
+            WatchError::Status(status) => metrics::Cause::of_code(status.code),
             WatchError::Request(_) => metrics::Cause::Connection,
             WatchError::WentBack { .. } => metrics::Cause::Gone,
             WatchError::Silent => metrics::Cause::Silent,
@@ -249,7 +250,8 @@ async fn server_version(client: Client, shared: Arc<Shared>, again: Arc<Notify>)
             other => {
                 failures += 1;
                 if failures == 1 {
-                    let error = other.err().map_or_else(|| "not a version".to_owned(), |error| error.to_string());
+                    let error =
+                        other.err().map_or_else(|| "not a version".to_owned(), |error| refusal::of_error(&error));
                     tracing::warn!(error, "the API server's version cannot be read; trying again");
                 }
                 tokio::time::sleep(backoff::pause(failures, backoff::jitter())).await;

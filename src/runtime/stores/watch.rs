@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use kube::api::{ListParams, WatchParams};
-use kube::core::{ApiResource, WatchEvent};
+use kube::core::{ApiResource, Status, WatchEvent};
 use kube::{Api, Client};
 use tokio::time::{Instant, timeout};
 
@@ -27,6 +27,7 @@ use super::{Needs, backoff};
 use crate::api::observed::object::{Decoded, Shape, TektonObject, Whole};
 use crate::api::observed::wire::Raw;
 use crate::api::observed::{Change, Key, Kind, Pool, Reach};
+use crate::api::refusal;
 
 /// How long the server lets one watch last.
 const RENEWAL: u32 = 25;
@@ -61,16 +62,11 @@ pub(super) trait Sink {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WatchError {
     /// The request failed, or the stream broke.
-    #[error(transparent)]
+    #[error("{}", refusal::of_error(.0))]
     Request(#[from] kube::Error),
     /// The server reported an error within the stream, or refused the version to go on from.
-    #[error("{message} ({code})")]
-    Status {
-        /// HTTP code.
-        code: u16,
-        /// The server's words.
-        message: String,
-    },
+    #[error("{}", refusal::of_status(.0))]
+    Status(Box<Status>),
     /// No answer.
     #[error("no answer within {} s", SILENCE.as_secs())]
     Silent,
@@ -91,7 +87,7 @@ impl WatchError {
     fn code(&self) -> Option<u16> {
         match self {
             WatchError::Request(kube::Error::Api(status)) => Some(status.code),
-            WatchError::Status { code, .. } => Some(*code),
+            WatchError::Status(status) => Some(status.code),
             _ => None,
         }
     }
@@ -103,7 +99,7 @@ impl WatchError {
         match self {
             WatchError::WentBack { .. } => true,
             WatchError::Request(kube::Error::Api(status)) if ahead(&status.message) => true,
-            WatchError::Status { message, .. } if ahead(message) => true,
+            WatchError::Status(status) if ahead(&status.message) => true,
             _ => matches!(self.code(), Some(404 | 410)),
         }
     }
@@ -336,7 +332,7 @@ impl<S: Sink, R: Decoded> Watch<'_, S, R> {
                     self.advance(Some(&version)).map_err(|from| WatchError::WentBack { from, to: number(&version) })?;
                 }
                 WatchEvent::Error(status) => {
-                    return Err(WatchError::Status { code: status.code, message: status.message.clone() });
+                    return Err(WatchError::Status(status));
                 }
             }
             self.sink.alive();

@@ -57,10 +57,8 @@ containerStatuses:
 {{ end }}
 "#;
 
-/// Every container has ended with exit code 0.
-const SUCCEEDED: &str = r#"
-{{ $now := Now }}
-phase: Succeeded
+/// The conditions of a Pod whose containers have all ended, whatever else is said of it; stands behind a text that sets `$now`.
+const ENDED: &str = r#"
 conditions:
 {{ range $type := list "ContainersReady" "Ready" }}
 - type: {{ $type | Quote }}
@@ -68,6 +66,12 @@ conditions:
   reason: PodCompleted
   lastTransitionTime: {{ $now | Quote }}
 {{ end }}
+"#;
+
+/// Every container has ended with exit code 0.
+const SUCCEEDED: &str = r#"
+{{ $now := Now }}
+phase: Succeeded
 initContainerStatuses:
 {{ range .spec.initContainers }}
 - name: {{ .name | Quote }}
@@ -98,13 +102,6 @@ const STEPS_ENDED: &str = r#"
 {{ $code := or ( index $annotations ( printf "kwok.test/exit.%s" $task ) ) "0" }}
 {{ $results := or ( index $annotations ( printf "kwok.test/results.%s" $task ) ) "" }}
 phase: {{ if eq $code "0" }}Succeeded{{ else }}Failed{{ end }}
-conditions:
-{{ range $type := list "ContainersReady" "Ready" }}
-- type: {{ $type | Quote }}
-  status: "False"
-  reason: PodCompleted
-  lastTransitionTime: {{ $now | Quote }}
-{{ end }}
 containerStatuses:
 {{ range .spec.containers }}
 - name: {{ .name | Quote }}
@@ -143,10 +140,11 @@ pub(super) fn configuration(endless: &[String]) -> String {
     ];
     let deleted = json!({ "key": ".metadata.deletionTimestamp", "operator": "Exists" });
     let without_address = json!({ "key": ".status.podIP", "operator": "DoesNotExist" });
+    let (succeeded, steps_ended) = ([SUCCEEDED, ENDED].concat(), [STEPS_ENDED, ENDED].concat());
     let stages = [
         stage("pod-ready", &[alive, without_address], &json!({ "statusTemplate": RUNNING })),
-        stage("pod-complete", &complete, &json!({ "statusTemplate": SUCCEEDED })),
-        stage("taskrun-complete", &steps, &json!({ "statusTemplate": STEPS_ENDED })),
+        stage("pod-complete", &complete, &json!({ "statusTemplate": succeeded })),
+        stage("taskrun-complete", &steps, &json!({ "statusTemplate": steps_ended })),
         stage("pod-delete", &[deleted], &json!({ "finalizers": { "empty": true }, "delete": true })),
     ];
     stages.map(|stage| stage.to_string()).join("\n---\n")

@@ -37,6 +37,7 @@ use crate::runtime::certs::resolver::Resolver;
 use crate::runtime::certs::source::Source;
 use crate::runtime::certs::wanted::Wanted;
 use crate::runtime::certs::watched::newer;
+use crate::runtime::kube::watch_failure;
 use crate::runtime::leader::{Writer, turned};
 use crate::runtime::shutdown::{Phase, Shutdown};
 
@@ -146,7 +147,7 @@ impl SelfManaged {
                 () = &mut closing => return,
                 Some(event) = secrets.next() => match event {
                     Ok(secret) => self.see(secret),
-                    Err(error) => tracing::warn!(%error, secret = keys::SECRET_AUTHORITY, "the authority's Secret cannot be watched; serving on from memory"),
+                    Err(error) => tracing::warn!(error = watch_failure(&error), secret = keys::SECRET_AUTHORITY, "the authority's Secret cannot be watched; serving on from memory"),
                 },
                 answer = finished(&mut self.write) => self.written(answer),
                 () = self.source.changed() => {}

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Secret as SecretObject;
 use kube::Api;
 use kube::api::PostParams;
 
+use crate::api::refusal;
 use crate::domain::keys;
 
 /// How long a write may take before it is given up and tried again.
@@ -27,7 +28,7 @@ pub(super) enum Written {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     /// The API server's answer.
-    #[error("the API server refused or could not be reached: {0}")]
+    #[error("the API server refused or could not be reached: {}", refusal::of_error(.0))]
     Api(#[from] kube::Error),
     /// No answer.
     #[error("the API server did not answer within {} seconds", DEADLINE.as_secs())]

@@ -194,7 +194,7 @@ async fn gone_means_a_new_list_and_what_it_lacks_is_gone() {
         Answer::Stuck(&[]),
     ];
     let (notes, _) = notes(script, 7).await;
-    assert_eq!(notes, ["+a@1", "+b@2", "listed", "failed: too old (410)", "+c@9", "-b@0", "recovered"]);
+    assert_eq!(notes, ["+a@1", "+b@2", "listed", "failed: 410 Gone", "+c@9", "-b@0", "recovered"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -205,7 +205,7 @@ async fn a_restored_backup_moves_the_cache_back_because_lists_are_the_truth() {
         Answer::Page(&[("a", 3)], 10, false),
     ];
     let (notes, _) = notes(script, 4).await;
-    assert_eq!(notes, ["+a@900", "listed", "failed: too large (410)", "+a@3"]);
+    assert_eq!(notes, ["+a@900", "listed", "failed: 410 Gone", "+a@3"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,207 @@
+//! What of an API server's answer may stand in a log.
+//!
+//! In: a failed request. Out: one line for a log. Promises: nothing in it repeats what was sent or read. The server's
+//! sentences quote it: a field's value in a 422, a parameter in the words of somebody's admission webhook or policy, a
+//! quantity in those of a quota, a piece of an object in a decoder's complaint. What is left is the code, the reason, the
+//! fields with the reason for each, and the name of the webhook or policy. Only where the server says that a right is
+//! missing its sentence is kept: it was written before the object was read, and without it nobody could help. The whole
+//! words belong on the object, in a condition: who may read that may read what they quote.
+
+use kube::core::Status;
+
+/// How many fields are named.
+const FIELDS: usize = 8;
+/// Bytes of a field's path that may be logged.
+const PATH: usize = 160;
+/// Bytes of a word that may be logged: longer ones are no reasons.
+const WORD: usize = 64;
+/// Bytes of the name of a webhook or policy.
+const NAME: usize = 253;
+
+/// A failed request, for a log.
+#[must_use]
+pub fn of_error(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => of_status(status),
+        kube::Error::SerdeError(error) => of_decoder(error),
+        kube::Error::FromUtf8(_) => "an answer that is not UTF-8".to_owned(),
+        // Said by the connection, which knows no objects.
+        other => other.to_string(),
+    }
+}
+
+/// A refusal, for a log.
+#[must_use]
+pub fn of_status(status: &Status) -> String {
+    let mut line = status.code.to_string();
+    if let Some(reason) = word(&status.reason) {
+        line.push(' ');
+        line.push_str(reason);
+    }
+    if let Some(denial) = denied_by(&status.message) {
+        line.push_str(", ");
+        line.push_str(&denial);
+    } else if lacks_a_right(status) {
+        line.push_str(": ");
+        line.push_str(&status.message);
+    }
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let fields: Vec<_> = causes.filter_map(|cause| at(&cause.field, &cause.reason)).collect();
+    if !fields.is_empty() {
+        line.push_str(": ");
+        line.push_str(&fields[..fields.len().min(FIELDS)].join(", "));
+    }
+    if fields.len() > FIELDS {
+        line.push_str(", …");
+    }
+    line
+}
+
+/// Where a decoder stopped; its words quote what it stopped at.
+fn of_decoder(error: &serde_json::Error) -> String {
+    let (line, column) = (error.line(), error.column());
+    format!("an answer that cannot be read ({:?} error, line {line}, column {column})", error.classify())
+}
+
+/// Who refused, when it was not the API server itself. Those names are put in front by the API server.
+fn denied_by(message: &str) -> Option<String> {
+    let named = |kind: &str, (_, rest): (&str, &str), end| {
+        let name = rest.split(end).next().filter(|name| name.len() <= NAME && name.bytes().all(of_a_name));
+        name.map_or_else(|| format!("refused by {kind}"), |name| format!("refused by {kind} {name}"))
+    };
+    let webhook = message.split_once("admission webhook \"").map(|parts| (parts, '"', "admission webhook"));
+    let policy =
+        message.split_once("ValidatingAdmissionPolicy '").map(|parts| (parts, '\'', "ValidatingAdmissionPolicy"));
+    // The earlier of the two is the API server's; the other one may be quoted.
+    let first = webhook.into_iter().chain(policy).min_by_key(|((before, _), ..)| before.len());
+    first.map(|(parts, end, kind)| named(kind, parts, end))
+}
+
+fn of_a_name(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b':')
+}
+
+/// Whether the API server says that the user may not do that. Its authorisers speak before the object is read.
+fn lacks_a_right(status: &Status) -> bool {
+    let words = status.message.split_once(" is forbidden: User \"").map(|(_, words)| words);
+    status.code == 403 && words.is_some_and(|words| words.contains("\" cannot ") && words.contains(" resource \""))
+}
+
+/// A field and the reason for it.
+fn at(field: &str, reason: &str) -> Option<String> {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'/' | b'[' | b']');
+    let field = Some(field).filter(|field| !field.is_empty() && field.len() <= PATH && field.bytes().all(known));
+    match (field, word(reason)) {
+        (Some(field), Some(reason)) => Some(format!("{field} ({reason})")),
+        (Some(one), None) | (None, Some(one)) => Some(one.to_owned()),
+        (None, None) => None,
+    }
+}
+
+/// A reason code, not a sentence.
+fn word(reason: &str) -> Option<&str> {
+    let is_word = !reason.is_empty() && reason.len() <= WORD && reason.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_word.then_some(reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::response::{StatusCause, StatusDetails};
+
+    use super::*;
+
+    fn status(code: u16, reason: &str, message: &str, causes: &[(&str, &str)]) -> Status {
+        let cause = |(field, reason): &(&str, &str)| StatusCause {
+            reason: (*reason).to_owned(),
+            message: "Invalid value: \"canary\"".to_owned(),
+            field: (*field).to_owned(),
+        };
+        let causes: Vec<_> = causes.iter().map(cause).collect();
+        let details = StatusDetails {
+            name: "canary".to_owned(),
+            group: String::new(),
+            kind: "pods".to_owned(),
+            uid: String::new(),
+            causes,
+            retry_after_seconds: 0,
+        };
+        Status {
+            status: None,
+            code,
+            message: message.to_owned(),
+            metadata: None,
+            reason: reason.to_owned(),
+            details: Some(details),
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_code_reason_and_fields() {
+        let message = "Deployment.apps \"a\" is invalid: spec.x: Invalid value: \"canary\": no";
+        let causes = [("spec.x[0].y", "FieldValueInvalid"), ("metadata.labels[a.b/c]", "FieldValueNotSupported")];
+        let told = of_status(&status(422, "Invalid", message, &causes));
+        assert_eq!(
+            told,
+            "422 Invalid: spec.x[0].y (FieldValueInvalid), metadata.labels[a.b/c] (FieldValueNotSupported)"
+        );
+    }
+
+    #[test]
+    fn who_refused_is_named_and_not_what_was_said() {
+        let webhook = "admission webhook \"validation.webhook.pipeline.tekton.dev\" denied the request: validation \
+                       failed: non-existent variable in \"canary\": ValidatingAdmissionPolicy 'canary' with";
+        assert_eq!(
+            of_status(&status(400, "BadRequest", webhook, &[])),
+            "400 BadRequest, refused by admission webhook validation.webhook.pipeline.tekton.dev"
+        );
+        let policy = "pipelineruns.tekton.dev \"a\" is forbidden: ValidatingAdmissionPolicy 'house.rules' with binding \
+                      'b' denied request: not \"canary\": admission webhook \"canary\"";
+        assert_eq!(
+            of_status(&status(422, "Invalid", policy, &[])),
+            "422 Invalid, refused by ValidatingAdmissionPolicy house.rules"
+        );
+        let odd = "admission webhook \"Canary \" denied";
+        assert_eq!(of_status(&status(400, "", odd, &[])), "400, refused by admission webhook");
+    }
+
+    #[test]
+    fn a_missing_right_is_told_in_full() {
+        let message = "pods is forbidden: User \"system:serviceaccount:a:b\" cannot list resource \"pods\" in API group \
+                       \"\" at the cluster scope";
+        assert_eq!(of_status(&status(403, "Forbidden", message, &[])), format!("403 Forbidden: {message}"));
+        let quota = "persistentvolumeclaims \"a\" is forbidden: maximum storage usage per PersistentVolumeClaim is 1Gi, \
+                     but request is canary";
+        assert_eq!(of_status(&status(403, "Forbidden", quota, &[])), "403 Forbidden");
+        let claimed = "admission webhook \"a.b\" denied the request: x is forbidden: User \"u\" cannot create resource \
+                       \"canary\"";
+        assert_eq!(
+            of_status(&status(403, "Forbidden", claimed, &[])),
+            "403 Forbidden, refused by admission webhook a.b"
+        );
+    }
+
+    /// A webhook writes reason, fields and causes as it likes.
+    #[test]
+    fn what_is_neither_code_nor_path_is_left_out() {
+        let causes = [("canary of a field", "canary of a reason"), ("<nil>", "x"), ("", "")];
+        assert_eq!(of_status(&status(422, "canary of a reason", "canary", &causes)), "422: x");
+        let long = "c".repeat(PATH + 1);
+        assert_eq!(of_status(&status(422, &"c".repeat(WORD + 1), "", &[(&long, "")])), "422");
+        let many = [("a", "b"); FIELDS + 1];
+        assert_eq!(of_status(&status(422, "", "", &many)).matches("a (b)").count(), FIELDS);
+        assert!(of_status(&status(422, "", "", &many)).ends_with(", …"));
+    }
+
+    #[test]
+    fn what_a_decoder_quotes_is_left_out() {
+        let error = serde_json::from_str::<u8>("\n\"canary\"").unwrap_err();
+        assert!(error.to_string().contains("canary"));
+        assert_eq!(
+            of_error(&kube::Error::SerdeError(error)),
+            "an answer that cannot be read (Data error, line 2, column 8)"
+        );
+        let status = status(409, "Conflict", "canary", &[(".spec.image", "FieldManagerConflict")]);
+        let told = of_error(&kube::Error::Api(Box::new(status)));
+        assert_eq!(told, "409 Conflict: .spec.image (FieldManagerConflict)");
+    }
+}
