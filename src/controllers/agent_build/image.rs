@@ -35,7 +35,8 @@ fn split(reference: &str) -> (&str, Option<&str>, Option<&str>) {
     }
 }
 
-fn is_digest(text: &str) -> bool {
+/// Whether a text is the digest of a manifest; what is none was not told (D-11).
+pub(super) fn is_digest(text: &str) -> bool {
     let hex = text.strip_prefix("sha256:").unwrap_or_default();
     hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }

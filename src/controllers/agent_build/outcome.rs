@@ -98,7 +98,8 @@ fn told<'a>(run: &RunRef<'a>, ran: &[(&TaskSeen, TaskRunRef<'a>)]) -> Result<Tol
     let seen: &'a PipelineRunSeen = run.seen;
     let parameter = seen.image_parameter.as_deref();
     let of_results = |results: &'a [ResultSeen]| {
-        let told = Told { image: result(results, &RESULTS_IMAGE), digest: result(results, &RESULTS_DIGEST), parameter };
+        let digest = result(results, &RESULTS_DIGEST).filter(|digest| image::is_digest(digest));
+        let told = Told { image: result(results, &RESULTS_IMAGE), digest, parameter };
         (told.image.is_some() || (told.digest.is_some() && parameter.is_some())).then_some(told)
     };
     let tellers: Vec<&str> = seen.tasks.iter().filter(|task| task.tells_image).map(|task| &*task.name).collect();

@@ -9,5 +9,6 @@ mod acceptance;
 mod builds;
 mod dice;
 mod generator;
+mod hostile;
 mod running;
 mod specs;

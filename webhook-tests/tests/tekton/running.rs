@@ -22,10 +22,10 @@ use crate::builds::{Platform, build};
 
 /// How long a run may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(240);
-const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+pub(crate) const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 /// A namespace on the shared control plane with Tekton, where AgentBuilds can be stored.
-async fn namespace(prefix: &str) -> TestNamespace {
+pub(crate) async fn namespace(prefix: &str) -> TestNamespace {
     Tekton::shared().await.unwrap();
     let cp = ControlPlane::shared().await.unwrap();
     cp.objects().await.unwrap().apply(&serde_json::to_string(&agent_build::crd()).unwrap()).await.unwrap();
@@ -38,7 +38,7 @@ fn api(ns: &TestNamespace, kind: &str) -> Api<DynamicObject> {
 }
 
 /// The same build, whose tasks end as `annotations` say.
-fn ending(mut object: Value, annotations: &[(String, String)]) -> Value {
+pub(crate) fn ending(mut object: Value, annotations: &[(String, String)]) -> Value {
     object["spec"]["annotations"] =
         annotations.iter().cloned().collect::<std::collections::BTreeMap<_, _>>().into_iter().collect();
     object
@@ -46,13 +46,23 @@ fn ending(mut object: Value, annotations: &[(String, String)]) -> Value {
 
 /// Stores the build and creates claim and run for it, as the controller would; gives the run's name.
 async fn start(ns: &TestNamespace, platform: &Platform, object: &Value) -> Result<String> {
+    start_with(ns, platform, object, Value::clone).await
+}
+
+/// The same with another run than the one that was composed.
+pub(crate) async fn start_with(
+    ns: &TestNamespace,
+    platform: &Platform,
+    object: &Value,
+    write: impl Fn(&Value) -> Value,
+) -> Result<String> {
     let (mut completed, findings) = platform.reviewed(object);
     anyhow::ensure!(findings.faults.is_empty(), "{:#?}", findings.faults);
     let stored = retried(|| ns.accepts(&completed)).await?;
     completed["metadata"]["uid"] = json!(stored.metadata.uid);
     let composition = platform.composed(&completed).map_err(|findings| anyhow::anyhow!("{findings:#?}"))?;
     ns.accepts(&composition.claim).await?;
-    let run = ns.accepts(&composition.run).await?;
+    let run = ns.accepts(&write(&composition.run)).await?;
     run.metadata.name.context("a stored run has a name")
 }
 
@@ -68,7 +78,7 @@ async fn retried<T, F: Future<Output = Result<T>>>(mut attempt: impl FnMut() -> 
 }
 
 /// Waits for the end of a run.
-async fn ended(ns: &TestNamespace, name: &str) -> Value {
+pub(crate) async fn ended(ns: &TestNamespace, name: &str) -> Value {
     let over = |run: Option<&DynamicObject>| run.is_some_and(|run| outcome(&run.data).is_some());
     let waiting = await_condition(api(ns, "PipelineRun"), name, over);
     if let Ok(run) = tokio::time::timeout(PATIENCE, waiting).await {
@@ -94,7 +104,7 @@ fn skipped(run: &Value) -> Vec<(&str, &str)> {
 }
 
 /// What the tasks of a build with a Dockerfile say.
-fn with_dockerfile() -> Vec<(String, String)> {
+pub(crate) fn with_dockerfile() -> Vec<(String, String)> {
     let pushed = [("IMAGE_URL", "ghcr.io/acme/weather:v0.0.1"), ("IMAGE_DIGEST", DIGEST)];
     let reference = format!("ghcr.io/acme/weather@{DIGEST}");
     vec![

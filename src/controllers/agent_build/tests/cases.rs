@@ -117,6 +117,14 @@ fn case_d09_d10_d11_the_image_is_by_digest_where_one_is_told() {
     );
     assert_eq!(bench.told(Reason::NoDigest), 1);
 
+    // D-11 with corrections 11.4: what is no digest says nothing, so it does not vouch for the parameter either.
+    let mut bench = running();
+    bench.task("clone", true, json!([]), json!({}));
+    bench.task("push", true, json!([{"name": "IMAGE_DIGEST", "value": "sha256:short"}]), json!({}));
+    bench.run_is("True", "Succeeded", "");
+    bench.settle();
+    assert_eq!((bench.phase(), bench.condition("Ready").1), ("Failed".into(), "NoImage".into()));
+
     // D-10: no task tells an image; the parameter of the run counts.
     let mut custom = build();
     custom["spec"]["pipeline"]["steps"] = json!([{"name": "clone", "configMap": "silent"}]);
