@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, ensure};
 use axum::body::Body;
-use drawbridge::admission::{self, patch::PatchOperation};
+use drawbridge::admission;
 use drawbridge::api::review::{self, Phase};
 use drawbridge::config::snapshot::Snapshot;
 use drawbridge::domain::keys;
@@ -61,9 +61,8 @@ fn injected(pod: &mut Value, snapshot: &Snapshot) -> anyhow::Result<()> {
     let mut review = Review::of(pod);
     let request = review::parse(review.numbered(1), Phase::Mutate)?;
     let verdict = admission::evaluate(&request, snapshot);
-    let operations: &[PatchOperation] = verdict.operations();
     ensure!(verdict.reason == Reason::Injected, "the Pod is not injected: {verdict:?}");
-    Ok(json_patch::patch(pod, operations)?)
+    Ok(json_patch::patch(pod, &verdict.operations())?)
 }
 
 /// Decides `case` `times` times, and checks the first answer.

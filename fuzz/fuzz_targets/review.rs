@@ -12,7 +12,7 @@ use drawbridge::admission::inject::uninject;
 use drawbridge::admission::patch::PatchOperation;
 use drawbridge::admission::verdict::{Outcome, Verdict};
 use drawbridge::admission::{evaluate, explain};
-use drawbridge::api::review::{self, Operation, Phase, Request, Response, Status};
+use drawbridge::api::review::{self, Encoded, Operation, Phase, Request, Response, Status};
 use drawbridge::config::snapshot::Snapshot;
 use drawbridge::domain::keys::SCHEDULING_GATE;
 use drawbridge_fuzz::{mutate, worlds};
@@ -63,7 +63,7 @@ fn decided(request: &Request<'_>, snapshot: &Snapshot) {
     if !verdict.allowed() {
         return;
     }
-    let after = applied(&before, verdict.operations());
+    let after = applied(&before, &verdict.operations());
     names_and_mounts(&before, &after);
     if is_pod_creation(request) {
         assert!(!has_gate(&after), "the gate stays, for {}", verdict.reason.code());
@@ -74,7 +74,7 @@ fn decided(request: &Request<'_>, snapshot: &Snapshot) {
     let raw = to_raw_value(&after).expect("a value serialises");
     let second = evaluate(&with_object(request, &raw), snapshot);
     assert!(second.allowed(), "refused on the second call: {:?}", second.outcome);
-    assert_eq!(second.operations(), &[] as &[PatchOperation], "the second call changes something");
+    assert_eq!(second.operations(), Vec::new(), "the second call changes something");
 
     let without = applied(&after, &uninject(&after));
     assert_eq!(uninject(&without), [], "something of ours is left");
@@ -177,12 +177,13 @@ fn encoded(request: &Request<'_>, verdict: &Verdict) {
     };
     let warnings: Vec<String> = verdict.warnings.iter().map(ToString::to_string).collect();
     let audit: Vec<(&str, &str)> = verdict.audit.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let encoded = patch.as_deref().map(Encoded::of);
     let response = Response {
         version: review::API_VERSION,
         uid: &request.uid,
         allowed: verdict.allowed(),
         status: Status { code, message: &message },
-        patch: patch.as_deref(),
+        patch: encoded.as_ref(),
         warnings: &warnings,
         audit: &audit,
     };

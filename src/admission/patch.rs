@@ -1,68 +1,98 @@
 //! Intended operations on the raw JSON; never a diff of a typed round trip (design, law 4).
 //!
-//! Paths are built from tokens, so that a `/` or `~` in a key is escaped here and nowhere else.
+//! Paths are built from tokens, so that a `/` or `~` in a key is escaped here and nowhere else. A value that many
+//! objects get is shared and not copied into each operation; [`Operation::plain`] copies it for those who apply one.
 
 use std::sync::Arc;
 
 pub use json_patch::PatchOperation;
 pub use json_patch::jsonptr::PointerBuf;
-use json_patch::{AddOperation, MoveOperation, RemoveOperation};
+use json_patch::{AddOperation, MoveOperation, RemoveOperation, ReplaceOperation};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// A value that many objects get, with its text.
+use crate::api::review::Piece;
+
+/// A value that many objects get, as a tree and as it goes out.
 #[derive(Debug, PartialEq)]
 pub struct Part {
     /// The value.
     pub value: Value,
-    /// What serde_json writes for `value`.
-    pub text: String,
+    /// Its text, encoded.
+    pub piece: Piece,
 }
 
-/// The value of an operation as text, so that it need not be written again.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Written {
-    /// Index of the operation, which adds or replaces.
-    pub operation: usize,
-    /// What its value is made of.
-    pub text: WrittenText,
+impl Part {
+    /// The part that is `value`.
+    #[must_use]
+    pub fn new(value: Value) -> Self {
+        Self { piece: Piece::of(&value.to_string()), value }
+    }
 }
 
-/// How the value of an operation is made of parts.
+/// What is made of parts.
 #[derive(Debug, Clone, PartialEq)]
-pub enum WrittenText {
-    /// It is this part.
+pub enum Shared {
+    /// This part.
     One(Arc<Part>),
-    /// It is the list of these.
+    /// The list of these.
     List(Vec<Arc<Part>>),
 }
 
-/// Operations in order, with the texts that are known.
-#[derive(Debug, Default)]
-pub struct Operations {
-    /// The operations.
-    pub list: Vec<PatchOperation>,
-    /// In order of the operations; those whose text is not known are left out.
-    pub written: Vec<Written>,
+impl Shared {
+    /// The value.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        match self {
+            Shared::One(part) => part.value.clone(),
+            Shared::List(parts) => parts.iter().map(|part| part.value.clone()).collect(),
+        }
+    }
 }
 
-impl Operations {
-    /// Adds this part.
-    pub fn add(&mut self, path: PointerBuf, part: &Arc<Part>) {
-        self.written.push(Written { operation: self.list.len(), text: WrittenText::One(Arc::clone(part)) });
-        self.list.push(add(path, part.value.clone()));
-    }
+/// One operation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Operation {
+    /// With a value of its own, or with none.
+    Plain(PatchOperation),
+    /// Adds what is made of parts.
+    Add(PointerBuf, Shared),
+    /// Replaces what exists by what is made of parts.
+    Replace(PointerBuf, Shared),
+}
 
-    /// Replaces what exists by this part.
-    pub fn replace(&mut self, path: PointerBuf, part: &Arc<Part>) {
-        self.written.push(Written { operation: self.list.len(), text: WrittenText::One(Arc::clone(part)) });
-        self.list.push(replace(path, part.value.clone()));
+impl Operation {
+    /// The operation as those know it who apply one.
+    #[must_use]
+    pub fn plain(&self) -> PatchOperation {
+        match self {
+            Operation::Plain(plain) => plain.clone(),
+            Operation::Add(path, shared) => {
+                PatchOperation::Add(AddOperation { path: path.clone(), value: shared.value() })
+            }
+            Operation::Replace(path, shared) => {
+                PatchOperation::Replace(ReplaceOperation { path: path.clone(), value: shared.value() })
+            }
+        }
     }
+}
 
-    /// Adds a list of these parts.
-    pub fn add_list(&mut self, path: PointerBuf, parts: Vec<Arc<Part>>) {
-        self.list.push(add(path, parts.iter().map(|part| part.value.clone()).collect::<Vec<_>>()));
-        self.written.push(Written { operation: self.list.len() - 1, text: WrittenText::List(parts) });
+impl From<PatchOperation> for Operation {
+    fn from(plain: PatchOperation) -> Self {
+        Operation::Plain(plain)
     }
+}
+
+impl Serialize for Operation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.plain().serialize(serializer)
+    }
+}
+
+/// The operations as those know them who apply them.
+#[must_use]
+pub fn plain(operations: &[Operation]) -> Vec<PatchOperation> {
+    operations.iter().map(Operation::plain).collect()
 }
 
 /// The pointer of these object keys.
@@ -73,24 +103,42 @@ pub fn pointer<const N: usize>(keys: [&str; N]) -> PointerBuf {
 
 /// Adds a member or an array element, or replaces a member that exists.
 #[must_use]
-pub fn add(path: PointerBuf, value: impl Into<Value>) -> PatchOperation {
-    PatchOperation::Add(AddOperation { path, value: value.into() })
+pub fn add(path: PointerBuf, value: impl Into<Value>) -> Operation {
+    PatchOperation::Add(AddOperation { path, value: value.into() }).into()
+}
+
+/// Adds this part.
+#[must_use]
+pub fn add_part(path: PointerBuf, part: &Arc<Part>) -> Operation {
+    Operation::Add(path, Shared::One(Arc::clone(part)))
+}
+
+/// Adds a list of these parts.
+#[must_use]
+pub fn add_parts(path: PointerBuf, parts: Vec<Arc<Part>>) -> Operation {
+    Operation::Add(path, Shared::List(parts))
 }
 
 /// Replaces what exists.
 #[must_use]
-pub fn replace(path: PointerBuf, value: impl Into<Value>) -> PatchOperation {
-    PatchOperation::Replace(json_patch::ReplaceOperation { path, value: value.into() })
+pub fn replace(path: PointerBuf, value: impl Into<Value>) -> Operation {
+    PatchOperation::Replace(ReplaceOperation { path, value: value.into() }).into()
+}
+
+/// Replaces what exists by this part.
+#[must_use]
+pub fn replace_part(path: PointerBuf, part: &Arc<Part>) -> Operation {
+    Operation::Replace(path, Shared::One(Arc::clone(part)))
 }
 
 /// Removes what exists.
 #[must_use]
-pub fn remove(path: PointerBuf) -> PatchOperation {
-    PatchOperation::Remove(RemoveOperation { path })
+pub fn remove(path: PointerBuf) -> Operation {
+    PatchOperation::Remove(RemoveOperation { path }).into()
 }
 
 /// Moves an element, byte for byte: what others wrote in it survives.
 #[must_use]
-pub fn relocate(from: PointerBuf, path: PointerBuf) -> PatchOperation {
-    PatchOperation::Move(MoveOperation { from, path })
+pub fn relocate(from: PointerBuf, path: PointerBuf) -> Operation {
+    PatchOperation::Move(MoveOperation { from, path }).into()
 }

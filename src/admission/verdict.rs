@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::patch::{PatchOperation, Written};
+use super::patch::{self, Operation, PatchOperation};
 use crate::build::fault::{Fault, printed};
 use crate::domain::reason::Reason;
 
@@ -101,7 +101,7 @@ pub enum Outcome {
     /// As it is.
     Allow,
     /// With these operations on the object as received; never empty.
-    Patch(Vec<PatchOperation>),
+    Patch(Vec<Operation>),
     /// Not at all.
     Deny(Denial),
 }
@@ -117,8 +117,6 @@ pub struct Verdict {
     pub warnings: Vec<Warning>,
     /// Audit annotations: key without prefix, value.
     pub audit: Vec<(&'static str, String)>,
-    /// The texts of values in the operations that are known already, in order of the operations.
-    pub written: Vec<Written>,
 }
 
 impl Verdict {
@@ -130,13 +128,12 @@ impl Verdict {
             reason,
             warnings: Vec::new(),
             audit: vec![("reason", reason.code().to_owned())],
-            written: Vec::new(),
         }
     }
 
     /// Allowed for `reason` with these operations; untouched when there are none.
     #[must_use]
-    pub fn allowed_with(reason: Reason, operations: Vec<PatchOperation>) -> Self {
+    pub fn allowed_with(reason: Reason, operations: Vec<Operation>) -> Self {
         let outcome = if operations.is_empty() { Outcome::Allow } else { Outcome::Patch(operations) };
         Self { outcome, ..Self::skipped(reason) }
     }
@@ -154,12 +151,12 @@ impl Verdict {
         !matches!(self.outcome, Outcome::Deny(_))
     }
 
-    /// The operations of the answer, empty when there are none.
+    /// The operations of the answer as those know them who apply them, empty when there are none.
     #[must_use]
-    pub fn operations(&self) -> &[PatchOperation] {
+    pub fn operations(&self) -> Vec<PatchOperation> {
         match &self.outcome {
-            Outcome::Patch(operations) => operations,
-            Outcome::Allow | Outcome::Deny(_) => &[],
+            Outcome::Patch(operations) => patch::plain(operations),
+            Outcome::Allow | Outcome::Deny(_) => Vec::new(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! depth of nesting costs stack, since what is not needed is skipped without recursion.
 //! kube's own types buffer the whole document and write the patch as a list of integers (anchors 1.4).
 
+mod encoded;
 mod parse;
 mod quick;
 mod response;
@@ -19,6 +20,7 @@ use serde_json::value::RawValue;
 
 use crate::api::json::Unwanted;
 
+pub use encoded::{Encoded, Encoder, Piece};
 pub use parse::{BadReview, Fault, parse, uid};
 pub use response::{Response, Status, encode, status_reason};
 

@@ -185,8 +185,11 @@ pub fn run_uninject(args: UninjectArgs, io: &mut Io<'_>) -> anyhow::Result<Exit>
 fn inject(subject: &Subject, object: &Value, snapshot: &Snapshot) -> anyhow::Result<(Verdict, Option<Value>)> {
     let mut pod = subject.pod(object);
     let verdict = review::evaluate(subject, &pod, snapshot)?;
-    let Outcome::Patch(operations) = &verdict.outcome else { return Ok((verdict, None)) };
-    json_patch::patch(&mut pod, operations)
+    let operations = verdict.operations();
+    if operations.is_empty() {
+        return Ok((verdict, None));
+    }
+    json_patch::patch(&mut pod, &operations)
         .with_context(|| format!("{}: the patch does not apply, which is a defect in Drawbridge", subject.title()))?;
     let changed = subject.with_pod(object, &pod);
     Ok((verdict, Some(changed)))

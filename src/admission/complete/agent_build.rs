@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::admission::custom::Objects;
 use crate::admission::explanation::{Explanation, FieldLine};
-use crate::admission::patch::PatchOperation;
+use crate::admission::patch::{Operation, PatchOperation};
 use crate::admission::verdict::Verdict;
 use crate::api::review::Request;
 use crate::build::agent_build::{Change, complete};
@@ -33,6 +33,7 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
     let operations = complete(&change, &builds.view, &builds.settings);
     let reason = if operations.is_empty() { Reason::AlreadyComplete } else { Reason::Completed };
     let recorded = RECORDED.map(|(key, annotation)| (key, annotation_after(&objects.object, &operations, annotation)));
+    let operations = operations.into_iter().map(Operation::from).collect();
     let mut verdict = Verdict::allowed_with(reason, operations);
     verdict.audit.extend(recorded.into_iter().filter_map(|(key, value)| Some((key, value?))));
     verdict

@@ -66,7 +66,7 @@ fn an_agent_build_is_completed_then_accepted_and_the_audit_log_knows_from_where(
             .any(|(key, value)| *key == "template" && value.starts_with("kagenti-system/pipeline-template-dev@"))
     );
     let mut stored = build();
-    patch(&mut stored, first.operations()).unwrap();
+    patch(&mut stored, &first.operations()).unwrap();
     assert_eq!(stored["spec"]["pipeline"]["steps"].as_array().unwrap().len(), 5);
     assert_eq!(stored["metadata"]["managedFields"], build()["metadata"]["managedFields"]);
     assert_eq!(asked(Phase::Mutate, "AgentBuild", &stored, None).reason, Reason::AlreadyComplete);
@@ -81,7 +81,7 @@ fn every_fault_stands_in_one_refusal_a_line_each() {
     wrong["spec"]["buildOutput"]["imageTag"] = json!("");
     wrong["spec"]["source"]["sourceSubfolder"] = json!("../x");
     let mut stored = wrong.clone();
-    patch(&mut stored, asked(Phase::Mutate, "AgentBuild", &wrong, None).operations()).unwrap();
+    patch(&mut stored, &asked(Phase::Mutate, "AgentBuild", &wrong, None).operations()).unwrap();
     let verdict = asked(Phase::Validate, "AgentBuild", &stored, None);
     let Outcome::Deny(denial) = &verdict.outcome else { panic!("{verdict:?}") };
     assert_eq!(denial.code, 403);
@@ -100,7 +100,7 @@ fn a_template_that_is_missing_is_not_refused_by_the_first_webhook_but_by_the_sec
     object["spec"]["pipeline"] = json!({"namespace": "team1"});
     let first = asked(Phase::Mutate, "AgentBuild", &object, None);
     assert!(first.allowed());
-    patch(&mut object, first.operations()).unwrap();
+    patch(&mut object, &first.operations()).unwrap();
     let second = asked(Phase::Validate, "AgentBuild", &object, None);
     assert_eq!(second.reason, Reason::TemplateMissing, "{second:?}");
 }

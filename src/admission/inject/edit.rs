@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::pod::{items, text};
-use crate::admission::patch::{self, PatchOperation, PointerBuf};
+use crate::admission::patch::{self, Operation, PointerBuf};
 
 /// One change to one container, addressed by the container's name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -85,13 +85,13 @@ pub(super) fn by_container(edits: &[Edit]) -> BTreeMap<&str, Vec<&Edit>> {
 /// What is done to one list of a container: in this order, so that indices stay true.
 #[derive(Default)]
 struct ListOperations {
-    replaced: Vec<PatchOperation>,
+    replaced: Vec<Operation>,
     removed: Vec<usize>,
     appended: Vec<Value>,
 }
 
 impl ListOperations {
-    fn finish(mut self, container: &Value, at: &PointerBuf, key: &str, out: &mut Vec<PatchOperation>) {
+    fn finish(mut self, container: &Value, at: &PointerBuf, key: &str, out: &mut Vec<Operation>) {
         let list = at.with_trailing_token(key);
         let existing = items(container, key).len();
         out.append(&mut self.replaced);
@@ -136,7 +136,7 @@ pub(super) fn given(entry: &Value) -> Map<String, Value> {
 }
 
 /// Lets an entry give `wanted` and nothing else.
-fn set_members(entry: &Value, place: &PointerBuf, wanted: &Map<String, Value>, out: &mut Vec<PatchOperation>) {
+fn set_members(entry: &Value, place: &PointerBuf, wanted: &Map<String, Value>, out: &mut Vec<Operation>) {
     for key in SOURCES {
         let at = place.with_trailing_token(key);
         match (entry.get(key), wanted.get(key)) {
@@ -171,7 +171,7 @@ fn put_back(
     container: &Value,
     at: &PointerBuf,
     lists: &mut [ListOperations; 2],
-    out: &mut Vec<PatchOperation>,
+    out: &mut Vec<Operation>,
 ) {
     match edit {
         Edit::Env { name, value, was, .. } => {
@@ -223,7 +223,7 @@ fn put_in_place(
     container: &Value,
     at: &PointerBuf,
     lists: &mut [ListOperations; 2],
-    out: &mut Vec<PatchOperation>,
+    out: &mut Vec<Operation>,
 ) {
     match edit {
         Edit::Env { name, value, .. } => match env_entry(container, name) {
@@ -267,7 +267,7 @@ pub(super) fn operations(
     at: &PointerBuf,
     wanted: &[&Edit],
     recorded: &[&Edit],
-    out: &mut Vec<PatchOperation>,
+    out: &mut Vec<Operation>,
 ) {
     let mut lists = [ListOperations::default(), ListOperations::default()];
     for edit in recorded.iter().filter(|old| !wanted.iter().any(|new| new.same_place(old))) {

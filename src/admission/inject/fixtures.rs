@@ -176,6 +176,6 @@ pub(in crate::admission) fn review_pod(pod: &Value, snapshot: &Snapshot) -> Verd
 /// The Pod with the answer applied, as the API server would.
 pub(in crate::admission) fn applied(pod: &Value, verdict: &Verdict) -> Value {
     let mut out = pod.clone();
-    json_patch::patch(&mut out, verdict.operations()).unwrap();
+    json_patch::patch(&mut out, &verdict.operations()).unwrap();
     out
 }

@@ -49,7 +49,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::explanation::Explanation;
-use super::patch::PatchOperation;
+use super::patch::{self, PatchOperation};
 use super::verdict::{Denial, Verdict, Warning};
 use crate::api::agent_kagenti_dev::agent_runtime::Effective as EffectiveConfiguration;
 use crate::api::json;
@@ -175,7 +175,7 @@ pub fn governed_template<'t>(
 #[must_use]
 pub fn uninject(pod: &Value) -> Vec<PatchOperation> {
     match PodView::new(pod) {
-        Ok(view) => Status::read(view).map_or_else(Vec::new, |status| strip::operations(view, &status)),
+        Ok(view) => Status::read(view).map_or_else(Vec::new, |status| patch::plain(&strip::operations(view, &status))),
         Err(_) => Vec::new(),
     }
 }
@@ -197,7 +197,7 @@ impl<'v> Received<'v> {
             None => Cow::Borrowed(value),
             Some(status) => {
                 let mut before = value.clone();
-                json_patch::patch(&mut before, &strip::operations(view, status)).map_err(|error| {
+                json_patch::patch(&mut before, &patch::plain(&strip::operations(view, status))).map_err(|error| {
                     Box::new(Denial::new(
                         Reason::InternalError,
                         500,
@@ -308,9 +308,9 @@ fn inject(received: &Received<'_>, before: PodView<'_>, cx: Context<'_>, plan: I
     let nothing = Status::default();
     let recorded = received.status.as_ref().unwrap_or(&nothing);
     let operations = render::operations(received.view, recorded, (&plan, &ours), &status);
-    let reason = if operations.list.is_empty() { Reason::AlreadyInjected } else { Reason::Injected };
+    let reason = if operations.is_empty() { Reason::AlreadyInjected } else { Reason::Injected };
     let parts: Vec<&str> = plan.all_containers().map(|container| container.name).collect();
-    let mut verdict = Verdict { written: operations.written, ..Verdict::allowed_with(reason, operations.list) };
+    let mut verdict = Verdict::allowed_with(reason, operations);
     verdict.audit.extend([
         ("mode", cx.effective.mode.value.as_str().to_owned()),
         ("mode-layer", cx.effective.mode.layer.to_string()),

@@ -16,7 +16,7 @@ use super::refuse::volumes::same_source;
 use super::repair;
 use super::status::Status;
 use super::strip;
-use crate::admission::patch::{self, Operations, PatchOperation, pointer};
+use crate::admission::patch::{self, Operation, pointer};
 use crate::domain::keys;
 
 /// Where our elements stand in a list.
@@ -36,21 +36,21 @@ pub(super) fn operations(
     recorded: &Status,
     (plan, parts): (&InjectionPlan<'_>, &Parts),
     status: &Status,
-) -> Operations {
-    let mut out = Operations::default();
-    user_containers(pod, recorded, plan, &mut out.list);
+) -> Vec<Operation> {
+    let mut out = Vec::new();
+    user_containers(pod, recorded, plan, &mut out);
     let placement = if plan.init_first { Placement::First } else { Placement::Last };
     list(pod, ("initContainers", placement), &parts.init, recorded, &mut out);
     list(pod, ("containers", Placement::Behind), &parts.containers, recorded, &mut out);
     volumes(pod, recorded, &parts.volumes, &mut out);
-    identity(pod, recorded, plan, &mut out.list);
-    annotations(pod, plan, status, &mut out.list);
-    scheduling_gate(pod, &mut out.list);
+    identity(pod, recorded, plan, &mut out);
+    annotations(pod, plan, status, &mut out);
+    scheduling_gate(pod, &mut out);
     out
 }
 
 /// Changes to the user's containers, ahead of anything that shifts an index.
-fn user_containers(pod: PodView<'_>, recorded: &Status, plan: &InjectionPlan<'_>, out: &mut Vec<PatchOperation>) {
+fn user_containers(pod: PodView<'_>, recorded: &Status, plan: &InjectionPlan<'_>, out: &mut Vec<Operation>) {
     if plan.edits.is_empty() && recorded.edits.is_empty() {
         return;
     }
@@ -77,12 +77,12 @@ fn list(
     (key, placement): (&str, Placement),
     wanted: &[Rendered],
     recorded: &Status,
-    out: &mut Operations,
+    out: &mut Vec<Operation>,
 ) {
     let at = pointer(["spec", key]);
     if !pod.has_list(key) {
         if !wanted.is_empty() {
-            out.add_list(at, wanted.iter().map(|ours| Arc::clone(&ours.part)).collect());
+            out.push(patch::add_parts(at, wanted.iter().map(|ours| Arc::clone(&ours.part)).collect()));
         }
         return;
     }
@@ -97,9 +97,9 @@ fn list(
             Some(which) if !current.contains(&Slot::Ours(which)) => {
                 let at = at.with_trailing_token(index);
                 if !recorded.brought {
-                    repair::operations(element, &wanted[which], record, &at, &mut out.list);
+                    repair::operations(element, &wanted[which], record, &at, out);
                 } else if !repair::is_as_rendered(element, wanted[which].value()) {
-                    out.replace(at, &wanted[which].part);
+                    out.push(patch::replace_part(at, &wanted[which].part));
                 }
                 current.push(Slot::Ours(which));
             }
@@ -108,21 +108,21 @@ fn list(
     }
     if current.is_empty() && wanted.is_empty() {
         if !gone.is_empty() {
-            out.list.push(patch::remove(at));
+            out.push(patch::remove(at));
         }
         return;
     }
-    out.list.extend(gone.into_iter().rev().map(|index| patch::remove(at.with_trailing_token(index))));
+    out.extend(gone.into_iter().rev().map(|index| patch::remove(at.with_trailing_token(index))));
     for (place, slot) in target(&current, wanted.len(), placement).into_iter().enumerate() {
         if current.get(place) == Some(&slot) {
             continue;
         }
         if let Some(from) = current.iter().position(|here| *here == slot) {
-            out.list.push(patch::relocate(at.with_trailing_token(from), at.with_trailing_token(place)));
+            out.push(patch::relocate(at.with_trailing_token(from), at.with_trailing_token(place)));
             current.remove(from);
         } else if let Slot::Ours(which) = slot {
             let to = if place == current.len() { at.with_trailing_token("-") } else { at.with_trailing_token(place) };
-            out.add(to, &wanted[which].part);
+            out.push(patch::add_part(to, &wanted[which].part));
         }
         current.insert(place, slot);
     }
@@ -148,11 +148,11 @@ fn target(current: &[Slot], wanted: usize, placement: Placement) -> Vec<Slot> {
     }
 }
 
-fn volumes(pod: PodView<'_>, recorded: &Status, wanted: &[Rendered], out: &mut Operations) {
+fn volumes(pod: PodView<'_>, recorded: &Status, wanted: &[Rendered], out: &mut Vec<Operation>) {
     let at = pointer(["spec", "volumes"]);
     if !pod.has_list("volumes") {
         if !wanted.is_empty() {
-            out.add_list(at, wanted.iter().map(|ours| Arc::clone(&ours.part)).collect());
+            out.push(patch::add_parts(at, wanted.iter().map(|ours| Arc::clone(&ours.part)).collect()));
         }
         return;
     }
@@ -162,22 +162,22 @@ fn volumes(pod: PodView<'_>, recorded: &Status, wanted: &[Rendered], out: &mut O
         let Some(record) = recorded.record("volumes", text(volume, "name")) else { continue };
         match wanted.iter().find(|ours| ours.record.name == record.name) {
             Some(ours) if same_source(volume, ours.value()) => {}
-            Some(ours) => out.replace(at.with_trailing_token(index), &ours.part),
+            Some(ours) => out.push(patch::replace_part(at.with_trailing_token(index), &ours.part)),
             None => gone.push(index),
         }
     }
     let is_there = |ours: &&Rendered| present.iter().any(|volume| text(volume, "name") == ours.record.name);
     let missing: Vec<_> = wanted.iter().filter(|ours| !is_there(ours)).collect();
     if gone.len() == present.len() && !gone.is_empty() && missing.is_empty() {
-        out.list.push(patch::remove(at));
+        out.push(patch::remove(at));
         return;
     }
-    out.list.extend(gone.into_iter().rev().map(|index| patch::remove(at.with_trailing_token(index))));
-    missing.into_iter().for_each(|ours| out.add(at.with_trailing_token("-"), &ours.part));
+    out.extend(gone.into_iter().rev().map(|index| patch::remove(at.with_trailing_token(index))));
+    out.extend(missing.into_iter().map(|ours| patch::add_part(at.with_trailing_token("-"), &ours.part)));
 }
 
 /// ServiceAccount and fsGroup.
-fn identity(pod: PodView<'_>, recorded: &Status, plan: &InjectionPlan<'_>, out: &mut Vec<PatchOperation>) {
+fn identity(pod: PodView<'_>, recorded: &Status, plan: &InjectionPlan<'_>, out: &mut Vec<Operation>) {
     let now = pod.spec("serviceAccountName").and_then(Value::as_str);
     match (&plan.service_account, &recorded.service_account) {
         (Some(name), _) if now != Some(name.as_str()) => {
@@ -198,7 +198,7 @@ fn identity(pod: PodView<'_>, recorded: &Status, plan: &InjectionPlan<'_>, out: 
     }
 }
 
-fn annotations(pod: PodView<'_>, plan: &InjectionPlan<'_>, status: &Status, out: &mut Vec<PatchOperation>) {
+fn annotations(pod: PodView<'_>, plan: &InjectionPlan<'_>, status: &Status, out: &mut Vec<Operation>) {
     let status = serde_json::to_string(status).expect("the status has text keys and no failing serialiser");
     let wanted = [
         (keys::ANNOTATION_STATUS, Some(status.as_str())),
@@ -222,7 +222,7 @@ fn annotations(pod: PodView<'_>, plan: &InjectionPlan<'_>, status: &Status, out:
 }
 
 /// Every allowing answer takes our scheduling gate away (design, failure policy).
-pub(super) fn scheduling_gate(pod: PodView<'_>, out: &mut Vec<PatchOperation>) {
+pub(super) fn scheduling_gate(pod: PodView<'_>, out: &mut Vec<Operation>) {
     let gates = pod.list("schedulingGates");
     let ours: Vec<usize> =
         (0..gates.len()).filter(|index| text(&gates[*index], "name") == keys::SCHEDULING_GATE).collect();

@@ -12,7 +12,7 @@ use super::containers::env;
 use super::parts::Rendered;
 use super::pod::{items, list, text};
 use super::status::Record;
-use crate::admission::patch::{self, PatchOperation, PointerBuf};
+use crate::admission::patch::{self, Operation, PointerBuf};
 use crate::domain::keys;
 
 /// `present` says everything that `ours` says; what defaulting added does not matter, empty texts may be dropped.
@@ -97,7 +97,7 @@ pub(super) fn operations(
     ours: &Rendered,
     recorded: &Record,
     at: &PointerBuf,
-    out: &mut Vec<PatchOperation>,
+    out: &mut Vec<Operation>,
 ) {
     for key in ["command", "args", "restartPolicy"] {
         match (present.get(key).filter(|value| !value.is_null()), ours.value().get(key)) {
@@ -115,7 +115,7 @@ pub(super) fn operations(
 }
 
 /// Image and resources: somebody else's wish stays while ours has not changed.
-fn replaceable(present: &Value, ours: &Rendered, recorded: &Record, at: &PointerBuf, out: &mut Vec<PatchOperation>) {
+fn replaceable(present: &Value, ours: &Rendered, recorded: &Record, at: &PointerBuf, out: &mut Vec<Operation>) {
     let unchanged = [recorded.image == ours.record.image, recorded.resources == ours.record.resources];
     for (key, unchanged) in ["image", "resources"].into_iter().zip(unchanged) {
         let seen = present.get(key).filter(|value| !value.is_null());
@@ -129,7 +129,7 @@ fn replaceable(present: &Value, ours: &Rendered, recorded: &Record, at: &Pointer
     }
 }
 
-fn security_context(present: &Value, ours: &Rendered, at: &PointerBuf, out: &mut Vec<PatchOperation>) {
+fn security_context(present: &Value, ours: &Rendered, at: &PointerBuf, out: &mut Vec<Operation>) {
     let at = at.with_trailing_token("securityContext");
     let Some(wanted) = ours.value().get("securityContext") else { return };
     let Some(seen) = present.get("securityContext").and_then(Value::as_object) else {
@@ -192,7 +192,7 @@ fn matches(seen: &Value, ours: &Value) -> bool {
 }
 
 /// Puts our entries back, once each; entries that others added stay.
-fn entries(present: &Value, ours: &Value, at: &PointerBuf, kind: &EntryList, out: &mut Vec<PatchOperation>) {
+fn entries(present: &Value, ours: &Value, at: &PointerBuf, kind: &EntryList, out: &mut Vec<Operation>) {
     let (seen, wanted) = (items(present, kind.key), items(ours, kind.key));
     let at = at.with_trailing_token(kind.key);
     let mut placed = vec![false; wanted.len()];

@@ -4,9 +4,9 @@
 //! Equal responses give equal bytes. Contract: `k8s.io/api/admission/v1` AdmissionResponse, and
 //! `metav1.Status` inside it.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
+
+use super::encoded::Encoded;
 
 /// What the API server shows of all warnings of one answer, in characters; beyond it each is cut to [`WARNING_ITEM`].
 const WARNING_TOTAL: usize = 4096;
@@ -34,7 +34,7 @@ pub struct Response<'a> {
     /// Code and sentence.
     pub status: Status<'a>,
     /// RFC 6902 operations: a list, as JSON.
-    pub patch: Option<&'a [u8]>,
+    pub patch: Option<&'a Encoded>,
     /// Sentences that `kubectl` prints, most important first.
     pub warnings: &'a [String],
     /// Key without prefix and value; the API server puts the webhook's name before the key.
@@ -65,20 +65,17 @@ pub fn status_reason(code: u16) -> &'static str {
 /// # Errors
 /// When a text cannot be serialised, which does not happen.
 pub fn encode(response: &Response<'_>) -> serde_json::Result<Vec<u8>> {
-    let encoded = response.patch.map_or(0, |patch| patch.len().div_ceil(3) * 4);
-    let mut out = Vec::with_capacity(512 + encoded);
+    let encoded = response.patch.map_or(&[][..], Encoded::bytes);
+    let mut out = Vec::with_capacity(1024 + encoded.len());
     out.extend_from_slice(br#"{"kind":"AdmissionReview","apiVersion":"#);
     serde_json::to_writer(&mut out, response.version)?;
     out.extend_from_slice(br#","response":{"uid":"#);
     serde_json::to_writer(&mut out, response.uid)?;
     out.extend_from_slice(if response.allowed { br#","allowed":true"# } else { br#","allowed":false"# });
     write_status(&mut out, response)?;
-    if let Some(patch) = response.patch {
+    if response.patch.is_some() {
         out.extend_from_slice(br#","patchType":"JSONPatch","patch":""#);
-        let start = out.len();
-        out.resize(start + encoded, 0);
-        let written = STANDARD.encode_slice(patch, &mut out[start..]).unwrap_or(0);
-        out.truncate(start + written);
+        out.extend_from_slice(encoded);
         out.push(b'"');
     }
     write_warnings(&mut out, response.warnings)?;

@@ -157,6 +157,7 @@ fn a_patch_goes_out_as_base64_and_is_the_list_that_was_given() {
         let operations = vec![serde_json::json!({"op":"add","path":"/a","value":"x".repeat(size)}); size % 3 + 1];
         let mut response = answer("u-1", true, 200, "Injected");
         let patch = serde_json::to_vec(&operations).unwrap();
+        let patch = Encoded::of(&patch);
         response.patch = Some(&patch);
         let out = decoded(&response);
         assert_eq!(out["apiVersion"], API_VERSION);

@@ -21,7 +21,7 @@ use super::offline::{governed, review};
 use super::{Exit, Format};
 use crate::admission::explanation::Explanation;
 use crate::admission::inject;
-use crate::admission::verdict::{Outcome, Verdict};
+use crate::admission::verdict::Verdict;
 use what_if::Change;
 
 /// Arguments of `explain`.
@@ -79,9 +79,8 @@ pub struct PatchSummary {
 impl PatchSummary {
     fn of(verdict: &Verdict) -> anyhow::Result<Self> {
         let mut summary = Self::default();
-        let Outcome::Patch(operations) = &verdict.outcome else { return Ok(summary) };
-        for operation in operations {
-            let value = serde_json::to_value(operation).context("patch")?;
+        for operation in verdict.operations() {
+            let value = serde_json::to_value(&operation).context("patch")?;
             let text = |key: &str| value[key].as_str().unwrap_or("").to_owned();
             *summary.operations.entry(text("op")).or_default() += 1;
             summary.paths.push(text("path"));

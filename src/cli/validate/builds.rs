@@ -54,7 +54,7 @@ pub(super) fn check(
     let place = text(&object, "/metadata/namespace").to_owned();
     let place = if place.is_empty() { namespace } else { &place };
     let completed = review::own_kind(&object, place, Phase::Mutate, snapshot)?;
-    patch(&mut object, completed.operations())?;
+    patch(&mut object, &completed.operations())?;
     let verdict = review::own_kind(&object, place, Phase::Validate, snapshot)?;
     let at = |path: &str| field_line(node, path).unwrap_or(node.line);
     if let Outcome::Deny(denial) = &verdict.outcome {

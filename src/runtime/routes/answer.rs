@@ -36,9 +36,7 @@ impl Answer {
         let refusal;
         let (status, patch) = match &verdict.outcome {
             Outcome::Allow => (Status { code: 200, message: code }, None),
-            Outcome::Patch(operations) => {
-                (Status { code: 200, message: code }, Some(patch::bytes(operations, &verdict.written)?))
-            }
+            Outcome::Patch(operations) => (Status { code: 200, message: code }, Some(patch::encoded(operations)?)),
             Outcome::Deny(denial) => {
                 refusal = denial.to_string();
                 (Status { code: denial.code, message: &refusal }, None)
@@ -51,7 +49,7 @@ impl Answer {
             uid,
             allowed: verdict.allowed(),
             status,
-            patch: patch.as_deref(),
+            patch: patch.as_ref(),
             warnings: &warnings,
             audit: &audit,
         };

@@ -1,61 +1,52 @@
-//! The operations of an answer as JSON.
+//! The operations of an answer as they go out.
 //!
-//! In: operations, and the texts that are known of their values. Out: the bytes that serde_json writes.
+//! In: operations. Out: the JSON that serde_json writes, but for blanks, in base64.
 
-use json_patch::{AddOperation, ReplaceOperation};
+use crate::admission::patch::{Operation, Shared};
+use crate::api::review::{Encoded, Encoder};
 
-use crate::admission::patch::{PatchOperation, Written, WrittenText};
+/// Letters of the patch that injects all sidecars, and some more.
+const ORDINARY: usize = 16 * 1024;
 
-/// Bytes of the patch that injects all sidecars, and some more.
-const ORDINARY: usize = 12 * 1024;
-
-/// `operations` as a JSON list; `written` are texts of values in them, in their order.
+/// `operations` as a JSON list.
 ///
 /// # Errors
 /// When one cannot be serialised, which does not happen.
-pub(super) fn bytes(operations: &[PatchOperation], written: &[Written]) -> serde_json::Result<Vec<u8>> {
-    let mut out = Vec::with_capacity(ORDINARY);
-    let mut written = written.iter().peekable();
-    out.push(b'[');
+pub(super) fn encoded(operations: &[Operation]) -> serde_json::Result<Encoded> {
+    let mut out = Encoder::with_capacity(ORDINARY);
+    out.text().push(b'[');
     for (index, operation) in operations.iter().enumerate() {
         if index > 0 {
-            out.push(b',');
+            out.text().push(b',');
         }
-        let known = written.next_if(|written| written.operation == index);
-        match (operation, known) {
-            (PatchOperation::Add(AddOperation { path, .. }), Some(known)) => {
-                with_text(&mut out, "add", path.as_str(), &known.text)?;
-            }
-            (PatchOperation::Replace(ReplaceOperation { path, .. }), Some(known)) => {
-                with_text(&mut out, "replace", path.as_str(), &known.text)?;
-            }
-            (other, _) => serde_json::to_writer(&mut out, other)?,
+        match operation {
+            Operation::Plain(plain) => serde_json::to_writer(out.text(), plain)?,
+            Operation::Add(path, shared) => put(&mut out, br#"{"op":"add","path":"#, path.as_str(), shared)?,
+            Operation::Replace(path, shared) => put(&mut out, br#"{"op":"replace","path":"#, path.as_str(), shared)?,
         }
     }
-    out.push(b']');
-    Ok(out)
+    out.text().push(b']');
+    Ok(out.finish())
 }
 
-fn with_text(out: &mut Vec<u8>, op: &str, path: &str, text: &WrittenText) -> serde_json::Result<()> {
-    out.extend_from_slice(br#"{"op":""#);
-    out.extend_from_slice(op.as_bytes());
-    out.extend_from_slice(br#"","path":"#);
-    serde_json::to_writer(&mut *out, path)?;
-    out.extend_from_slice(br#","value":"#);
-    match text {
-        WrittenText::One(part) => out.extend_from_slice(part.text.as_bytes()),
-        WrittenText::List(parts) => {
-            out.push(b'[');
+fn put(out: &mut Encoder, begin: &[u8], path: &str, shared: &Shared) -> serde_json::Result<()> {
+    out.text().extend_from_slice(begin);
+    serde_json::to_writer(out.text(), path)?;
+    out.text().extend_from_slice(br#","value":"#);
+    match shared {
+        Shared::One(part) => out.piece(&part.piece),
+        Shared::List(parts) => {
+            out.text().push(b'[');
             for (index, part) in parts.iter().enumerate() {
                 if index > 0 {
-                    out.push(b',');
+                    out.text().push(b',');
                 }
-                out.extend_from_slice(part.text.as_bytes());
+                out.piece(&part.piece);
             }
-            out.push(b']');
+            out.text().push(b']');
         }
     }
-    out.push(b'}');
+    out.text().push(b'}');
     Ok(())
 }
 
@@ -63,30 +54,32 @@ fn with_text(out: &mut Vec<u8>, op: &str, path: &str, text: &WrittenText) -> ser
 mod tests {
     use std::sync::Arc;
 
-    use serde_json::json;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::admission::patch::{Operations, Part, add, pointer, relocate, remove};
+    use crate::admission::patch::{Part, add, add_part, add_parts, pointer, relocate, remove, replace_part};
 
     #[test]
-    fn the_bytes_are_those_of_serde_json_with_known_texts_and_without() {
+    fn what_goes_out_is_what_serde_json_writes_with_parts_and_without() {
         let part = |number: usize| {
             let value = json!({"name": "envoy-\"proxy\"", "env": [{"name": "N", "value": number.to_string()}]});
-            Arc::new(Part { text: value.to_string(), value })
+            Arc::new(Part::new(value))
         };
-        let mut operations = Operations::default();
-        operations.list.push(add(pointer(["spec", "securityContext", "fsGroup"]), 0));
-        operations.add(pointer(["spec", "containers", "-"]), &part(1));
-        operations.list.push(add(pointer(["metadata", "annotations", "a/b~c"]), "x\"y"));
-        operations.add_list(pointer(["spec", "initContainers"]), vec![part(2), part(3)]);
-        operations.add_list(pointer(["spec", "volumes"]), Vec::new());
-        operations.replace(pointer(["spec", "volumes", "a/b"]), &part(4));
-        operations.list.push(relocate(pointer(["spec", "containers", "0"]), pointer(["spec", "containers", "1"])));
-        operations.list.push(remove(pointer(["spec", "schedulingGates"])));
-        let expected = serde_json::to_string(&operations.list).unwrap();
-        for written in [operations.written.as_slice(), &operations.written[1..], &[]] {
-            assert_eq!(String::from_utf8(bytes(&operations.list, written).unwrap()).unwrap(), expected);
+        let operations = vec![
+            add(pointer(["spec", "securityContext", "fsGroup"]), 0),
+            add_part(pointer(["spec", "containers", "-"]), &part(1)),
+            add(pointer(["metadata", "annotations", "a/b~c"]), "x\"y"),
+            add_parts(pointer(["spec", "initContainers"]), vec![part(2), part(3)]),
+            add_parts(pointer(["spec", "volumes"]), Vec::new()),
+            replace_part(pointer(["spec", "volumes", "a/b"]), &part(4)),
+            relocate(pointer(["spec", "containers", "0"]), pointer(["spec", "containers", "1"])),
+            remove(pointer(["spec", "schedulingGates"])),
+        ];
+        for operations in [operations.as_slice(), &[]] {
+            let sent = STANDARD.decode(encoded(operations).unwrap().bytes()).unwrap();
+            assert_eq!(serde_json::from_slice::<Value>(&sent).unwrap(), serde_json::to_value(operations).unwrap());
         }
-        assert_eq!(bytes(&[], &[]).unwrap(), b"[]");
     }
 }

@@ -49,7 +49,7 @@ pub fn ask(case: &Case, review: &str, snapshot: &Snapshot) -> anyhow::Result<Ans
     let verdict = evaluate(&request, snapshot);
     let (denial, patch) = match &verdict.outcome {
         Outcome::Allow => (None, None),
-        Outcome::Patch(operations) => (None, Some(json_patch::Patch(operations.clone()))),
+        Outcome::Patch(_) => (None, Some(json_patch::Patch(verdict.operations()))),
         Outcome::Deny(denial) => (Some((denial.code, denial.to_string())), None),
     };
     let warnings = verdict.warnings.iter().map(|warning| (warning.reason.code().to_owned(), warning.text.clone()));

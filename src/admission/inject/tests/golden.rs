@@ -82,6 +82,6 @@ fn case_095_fed_back_nothing_changes() {
     for (pod, snapshot) in [(golden, fixtures::snapshot()), (registering(), combined), (proxy, fixtures::snapshot())] {
         let first = injected(&pod, &snapshot);
         let second = fixtures::review_pod(&first, &snapshot);
-        assert_eq!((second.operations(), second.reason), (&[][..], Reason::AlreadyInjected));
+        assert_eq!((second.operations(), second.reason), (Vec::new(), Reason::AlreadyInjected));
     }
 }

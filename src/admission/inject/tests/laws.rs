@@ -215,14 +215,14 @@ proptest! {
     fn the_patch_applies_and_a_second_call_is_silent(pod in pod(), snapshot in snapshot()) {
         let first = fixtures::review_pod(&pod, &snapshot);
         let again = fixtures::review_pod(&pod, &snapshot);
-        prop_assert_eq!(serde_json::to_string(first.operations()).unwrap(), serde_json::to_string(again.operations()).unwrap());
+        prop_assert_eq!(serde_json::to_string(&first.operations()).unwrap(), serde_json::to_string(&again.operations()).unwrap());
         if let Outcome::Deny(denial) = &first.outcome {
             prop_assert!(denial.to_string().contains("What to do"));
             return Ok(());
         }
         let seen = fixtures::applied(&pod, &first);
         let second = fixtures::review_pod(&seen, &snapshot);
-        prop_assert_eq!(second.operations(), &[][..], "after {:?}", first.reason);
+        prop_assert_eq!(second.operations(), Vec::new(), "after {:?}", first.reason);
         if first.reason == Reason::Injected {
             prop_assert_eq!(second.reason, Reason::AlreadyInjected);
             let mut back = seen.clone();
@@ -253,7 +253,7 @@ proptest! {
         if !second.allowed() { return Ok(()); }
         let settled = fixtures::applied(&seen, &second);
         let third = fixtures::review_pod(&settled, &later);
-        prop_assert_eq!(third.operations(), &[][..]);
+        prop_assert_eq!(third.operations(), Vec::new());
         for list in ["containers", "initContainers", "volumes"] {
             let mut all = names(&settled["spec"][list]);
             all.retain(|name| keys::OUR_CONTAINERS.contains(name) || keys::OUR_VOLUMES.contains(name));

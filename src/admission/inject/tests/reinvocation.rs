@@ -59,7 +59,7 @@ fn defaulted(mut pod: Value) -> Value {
 
 fn unchanged(pod: &Value, snapshot: &Snapshot) {
     let verdict = fixtures::review_pod(pod, snapshot);
-    assert_eq!((verdict.operations(), verdict.reason), (&[][..], Reason::AlreadyInjected));
+    assert_eq!((verdict.operations(), verdict.reason), (Vec::new(), Reason::AlreadyInjected));
 }
 
 #[test]
