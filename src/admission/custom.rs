@@ -11,8 +11,8 @@ use crate::domain::reason::Reason;
 /// What no review of these kinds reads.
 const UNREAD: &Unwanted = &Unwanted {
     members: &["status"],
-    kept: None,
-    within: &[("metadata", &Unwanted { members: &["managedFields"], kept: None, within: &[] })],
+    within: &[("metadata", &Unwanted { members: &["managedFields"], ..Unwanted::NOTHING })],
+    ..Unwanted::NOTHING
 };
 
 /// The objects of a request.

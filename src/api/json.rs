@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value};
 /// Levels that are read here; serde_json reads up to 128.
 const DEPTH: usize = 64;
 
-/// Members that a reader has no use for, by place; lists stand for their elements.
+/// What a reader has no use for, by place; lists stand for their elements.
 #[derive(Debug)]
 pub struct Unwanted {
     /// Keys that are left out at this place.
@@ -20,16 +20,28 @@ pub struct Unwanted {
     pub kept: Option<&'static str>,
     /// What is left out further in, by key.
     pub within: &'static [(&'static str, &'static Unwanted)],
+    /// The member whose presence at this place marks the document.
+    pub mark: Option<&'static str>,
+    /// Nothing is left out here, nor further in, of a document that is marked.
+    pub unless_marked: bool,
+    /// The objects at this place that are wanted, by their member `name`; the others are left empty.
+    pub named: Option<&'static [&'static str]>,
+}
+
+impl Unwanted {
+    /// Nothing.
+    pub const NOTHING: Self =
+        Self { members: &[], kept: None, within: &[], mark: None, unless_marked: false, named: None };
 }
 
 /// Nothing is left out.
-pub const ALL_WANTED: &Unwanted = &Unwanted { members: &[], kept: None, within: &[] };
+pub const ALL_WANTED: &Unwanted = &Unwanted::NOTHING;
 
 /// `text` as a tree, without what is `unwanted`.
 ///
 /// # Errors
 /// As serde_json has it.
-pub fn tree(text: &str, unwanted: &Unwanted) -> serde_json::Result<Value> {
+pub fn tree(text: &str, unwanted: &'static Unwanted) -> serde_json::Result<Value> {
     let mut reader = Reader::new(text);
     match reader.value(unwanted, 0).filter(|_| reader.ended()) {
         Some(value) => Ok(value),
@@ -54,6 +66,10 @@ pub struct Reader<'t> {
     text: &'t str,
     at: usize,
     kept: Option<&'t str>,
+    /// The document is marked.
+    marked: bool,
+    /// Something was left out that is not left out of a document that is marked.
+    trimmed: bool,
 }
 
 /// What a byte outside strings means to a reader that counts brackets.
@@ -116,7 +132,7 @@ impl<'t> Reader<'t> {
     /// At the beginning of `text`.
     #[must_use]
     pub fn new(text: &'t str) -> Self {
-        Self { text, at: 0, kept: None }
+        Self { text, at: 0, kept: None, marked: false, trimmed: false }
     }
 
     fn peek(&self) -> Option<u8> {
@@ -195,10 +211,10 @@ impl<'t> Reader<'t> {
     }
 
     /// A value as a tree without what is `unwanted`; nothing is taken when it is unusual.
-    pub fn tree(&mut self, unwanted: &Unwanted) -> Option<Tree<'t>> {
+    pub fn tree(&mut self, unwanted: &'static Unwanted) -> Option<Tree<'t>> {
         self.token()?;
         let begin = self.at;
-        self.kept = None;
+        (self.kept, self.marked, self.trimmed) = (None, false, false);
         let value = self.value(unwanted, 0);
         if value.is_none() {
             self.at = begin;
@@ -206,7 +222,7 @@ impl<'t> Reader<'t> {
         Some(Tree { value: value?, text: self.text.get(begin..self.at)?, kept: self.kept })
     }
 
-    fn value(&mut self, unwanted: &Unwanted, depth: usize) -> Option<Value> {
+    fn value(&mut self, unwanted: &'static Unwanted, depth: usize) -> Option<Value> {
         if depth > DEPTH {
             return None;
         }
@@ -221,23 +237,29 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn object(&mut self, unwanted: &Unwanted, depth: usize) -> Option<Value> {
+    fn object(&mut self, unwanted: &'static Unwanted, depth: usize) -> Option<Value> {
         self.at += 1;
         let mut members = Map::new();
-        if self.empty(b'}')? {
+        if self.empty(b'}')? || (unwanted.named.is_some() && self.pass_over_unnamed(unwanted)?) {
             return Some(Value::Object(members));
         }
         loop {
             self.token()?;
             let key = self.text_of_string()?;
             self.take(b':')?;
+            if unwanted.mark == Some(key.as_str()) {
+                self.marked = true;
+                if self.trimmed {
+                    return None;
+                }
+            }
             if unwanted.members.contains(&key.as_str()) {
                 let text = self.skip()?;
                 if unwanted.kept == Some(key.as_str()) {
                     self.kept = Some(text);
                 }
             } else {
-                let within = unwanted.within.iter().find(|(name, _)| *name == key).map_or(ALL_WANTED, |(_, w)| w);
+                let within = self.within(unwanted, &key);
                 if within.kept.is_some() {
                     // A member that stands twice is the later one, and so is what it holds.
                     self.kept = None;
@@ -251,7 +273,41 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn array(&mut self, unwanted: &Unwanted, depth: usize) -> Option<Value> {
+    /// What is unwanted further in.
+    fn within(&mut self, unwanted: &'static Unwanted, key: &str) -> &'static Unwanted {
+        match unwanted.within.iter().find(|(name, _)| *name == key) {
+            Some((_, within)) if !within.unless_marked => within,
+            Some((_, within)) if !self.marked => {
+                self.trimmed = true;
+                within
+            }
+            _ => ALL_WANTED,
+        }
+    }
+
+    /// Behind the bracket of an object that begins with its name: passes over the rest of it when nobody wants one of
+    /// that name. Everything else is read as usual.
+    fn pass_over_unnamed(&mut self, unwanted: &Unwanted) -> Option<bool> {
+        let begin = self.at;
+        let first = if self.token()? == b'"' { self.string() } else { None };
+        if first == Some("name") && self.take(b':').is_some() && self.token()? == b'"' {
+            let name = self.string();
+            if name.is_some_and(|name| unwanted.named.is_some_and(|wanted| !wanted.contains(&name))) {
+                while self.more(b'}')? {
+                    // A name that stands twice is the later one.
+                    if self.key()? == "name" {
+                        return None;
+                    }
+                    self.skip()?;
+                }
+                return Some(true);
+            }
+        }
+        self.at = begin;
+        Some(false)
+    }
+
+    fn array(&mut self, unwanted: &'static Unwanted, depth: usize) -> Option<Value> {
         self.at += 1;
         let mut elements = Vec::new();
         if self.empty(b']')? {

@@ -19,6 +19,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::api::json::Unwanted;
+use crate::domain::keys;
 
 pub use encoded::{Encoded, Encoder, Piece};
 pub use parse::{BadReview, Fault, parse, uid};
@@ -101,18 +102,47 @@ impl<'a> From<&'a RawValue> for Raw<'a> {
     }
 }
 
-/// What the review of a Pod that is created has no use for, a third of its bytes. Who set which field is of interest
-/// only where a status annotation is there, or where variables are added; so that text is kept.
+/// What the review of a Pod that is created has no use for, most of its bytes. Who set which field is of interest only
+/// where a status annotation is there, or where variables are added; so that text is kept. A Pod with that annotation
+/// has containers of ours, which are looked at as a whole; of others, only what may stand in our way.
 pub const POD_UNREAD: &Unwanted = &Unwanted {
     members: &["status"],
-    kept: None,
     within: &[
-        ("metadata", &Unwanted { members: &["managedFields"], kept: Some("managedFields"), within: &[] }),
+        (
+            "metadata",
+            &Unwanted {
+                members: &["managedFields"],
+                kept: Some("managedFields"),
+                within: &[("annotations", &Unwanted { mark: Some(keys::ANNOTATION_STATUS), ..Unwanted::NOTHING })],
+                ..Unwanted::NOTHING
+            },
+        ),
         (
             "spec",
-            &Unwanted { members: &["affinity", "tolerations", "topologySpreadConstraints"], kept: None, within: &[] },
+            &Unwanted {
+                members: &["affinity", "tolerations", "topologySpreadConstraints"],
+                within: &[("containers", CONTAINER_UNREAD), ("initContainers", CONTAINER_UNREAD)],
+                ..Unwanted::NOTHING
+            },
         ),
     ],
+    ..Unwanted::NOTHING
+};
+
+/// Of the variables of a container, only those are read that may be set for it.
+const CONTAINER_UNREAD: &Unwanted = &Unwanted {
+    members: &[
+        "image",
+        "command",
+        "args",
+        "resources",
+        "terminationMessagePath",
+        "terminationMessagePolicy",
+        "imagePullPolicy",
+    ],
+    within: &[("env", &Unwanted { named: Some(&keys::AGENT_VARIABLES), ..Unwanted::NOTHING })],
+    unless_marked: true,
+    ..Unwanted::NOTHING
 };
 
 impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {

@@ -122,6 +122,21 @@ pub const VOLUME_ROUTES: &str = "authproxy-routes";
 /// [`ANNOTATION_STATUS`] (at most some 2 KiB a container), and Kubernetes takes 256 KiB of annotations in all; answering
 /// costs up to ten times the size of the question beyond that.
 pub const CONTAINERS_MOST: usize = 100;
+/// Every variable that may be set in a container of the user's. Of a Pod that is reviewed for the first time, only
+/// variables of these names are read: one that joins must join here.
+pub const AGENT_VARIABLES: [&str; 11] = [
+    "PORT",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_PROTOCOL",
+    "OTEL_TRACES_SAMPLER",
+    "OTEL_TRACES_SAMPLER_ARG",
+];
 /// Volume: downwardAPI copy of [`ANNOTATION_RUNTIME_CONFIG`].
 pub const VOLUME_RUNTIME_CONFIG: &str = "authbridge-runtime-config";
 /// Volume: projected credentials Secret, in place of [`VOLUME_SHARED`] in our containers.

@@ -13,6 +13,7 @@ use super::pod::{PodView, text};
 use super::requested::Requested;
 use crate::admission::verdict::Warning;
 use crate::config::resolved::{Trace, TraceProtocol};
+use crate::domain::keys;
 use crate::domain::reason::Reason;
 
 /// Hosts that are never called through the proxy. No cluster suffixes: they would send agent-to-tool calls around
@@ -20,6 +21,7 @@ use crate::domain::reason::Reason;
 const NO_PROXY: &str = "127.0.0.1,localhost,::1";
 
 fn add(container: &Value, name: &str, value: &str) -> Edit {
+    debug_assert!(keys::AGENT_VARIABLES.contains(&name), "{name}: of others the review does not see what a Pod sets");
     Edit::Env {
         container: text(container, "name").to_owned(),
         name: name.to_owned(),

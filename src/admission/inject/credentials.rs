@@ -3,10 +3,10 @@
 //! Our containers see the Secret's two keys as a projected volume at `/shared`, so that rotation is seen. A user
 //! container that mounts `shared-data` gets the two files as subPath mounts, which do not rotate, and a warning.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::edit::Edit;
-use super::plan::{InjectionPlan, Volume};
+use super::plan::InjectionPlan;
 use super::pod::{PodView, items, text};
 use crate::admission::verdict::Warning;
 use crate::domain::keys;
@@ -17,14 +17,11 @@ const FILES: [(&str, &str); 2] =
     [(keys::PATH_CLIENT_SECRET, keys::FILE_CLIENT_SECRET), (keys::PATH_CLIENT_ID, keys::FILE_CLIENT_ID)];
 
 /// The volume that shows that Secret.
-pub(super) fn volume(secret: &str) -> Volume {
+pub(super) fn volume(name: &str, secret: &str) -> Value {
     let file = |name: &str| json!({"key": name, "path": name});
-    Volume {
-        name: keys::VOLUME_CREDENTIALS,
-        value: json!({"name": keys::VOLUME_CREDENTIALS, "projected": {"sources": [{"secret": {
-            "name": secret, "optional": false,
-            "items": [file(keys::FILE_CLIENT_ID), file(keys::FILE_CLIENT_SECRET)]}}]}}),
-    }
+    json!({"name": name, "projected": {"sources": [{"secret": {
+        "name": secret, "optional": false,
+        "items": [file(keys::FILE_CLIENT_ID), file(keys::FILE_CLIENT_SECRET)]}}]}})
 }
 
 /// The mounts of user containers that share `shared-data`.

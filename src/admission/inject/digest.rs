@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::agent_env;
 use super::containers::env;
 use super::context::Context;
-use super::plan::InjectionPlan;
+use super::plan::{InjectionPlan, Source};
 use super::runtime_config;
 use crate::domain::keys;
 
@@ -137,7 +137,7 @@ pub(super) fn of_configuration(cx: &Context<'_>, plan: &InjectionPlan<'_>) -> St
     let mounted = &cx.subject.view().mounted;
     let (mut containers, mut values) = (BTreeMap::new(), BTreeMap::new());
     for container in plan.all_containers() {
-        containers.insert(container.name, ContainerInputs { image: &container.image, resources: container.resources });
+        containers.insert(container.name, ContainerInputs { image: &container.image, resources: &container.resources });
         for variable in container.env.iter().filter(|variable| env::FROM_CONFIG.contains(&variable.name)) {
             values.insert(
                 variable.name,
@@ -162,8 +162,8 @@ pub(super) fn of_configuration(cx: &Context<'_>, plan: &InjectionPlan<'_>) -> St
         mounted: plan
             .volumes
             .iter()
-            .filter_map(|volume| volume.value.get("configMap")?.get("name")?.as_str())
-            .map(|name| (name, mounted.get(name)))
+            .filter(|volume| matches!(volume.source, Source::ConfigMap { .. }))
+            .map(|volume| (volume.name, mounted.get(volume.name)))
             .collect(),
         runtime: plan.runtime_config.as_ref().map(|_| runtime(cx)),
         credentials: cx.effective.credentials,

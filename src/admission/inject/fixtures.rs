@@ -173,6 +173,17 @@ pub(in crate::admission) fn review_pod(pod: &Value, snapshot: &Snapshot) -> Verd
     review(Phase::Mutate, Operation::Create, ("", "Pod"), pod, snapshot)
 }
 
+/// The same review as it arrives, without what is passed over on its way through the envelope.
+pub(in crate::admission) fn review_sent(pod: &Value, snapshot: &Snapshot) -> Verdict {
+    let kind = r#"{"group":"","version":"v1","kind":"Pod"}"#;
+    let body = format!(
+        r#"{{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{{"uid":"review","kind":{kind},"namespace":"team1","operation":"CREATE","object":{pod}}}}}"#
+    );
+    let request = crate::api::review::parse(body.as_bytes(), Phase::Mutate).unwrap();
+    assert!(request.object.as_ref().is_some_and(|raw| raw.pod().is_some()), "read on the way");
+    crate::admission::evaluate(&request, snapshot)
+}
+
 /// The Pod with the answer applied, as the API server would.
 pub(in crate::admission) fn applied(pod: &Value, verdict: &Verdict) -> Value {
     let mut out = pod.clone();

@@ -52,7 +52,7 @@ use super::explanation::Explanation;
 use super::patch::{self, PatchOperation};
 use super::verdict::{Denial, Verdict, Warning};
 use crate::api::agent_kagenti_dev::agent_runtime::Effective as EffectiveConfiguration;
-use crate::api::json;
+use crate::api::json::{self, Unwanted};
 use crate::api::review::{Raw, Request};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
@@ -183,7 +183,7 @@ pub fn uninject(pod: &Value) -> Vec<PatchOperation> {
 /// An object as received, what its status annotation records, and as it was before us.
 struct Received<'v> {
     view: PodView<'v>,
-    status: Option<Status>,
+    status: Option<Status<'static>>,
     before: Cow<'v, Value>,
     managed: Option<&'v Value>,
 }
@@ -213,18 +213,20 @@ impl<'v> Received<'v> {
 
     /// The object as it was before us.
     fn before(&self) -> Result<PodView<'_>, Misshapen> {
-        Ok(PodView::new(&self.before)?.noted(self.managed))
+        match &self.before {
+            Cow::Borrowed(_) => Ok(self.view),
+            Cow::Owned(before) => Ok(PodView::new(before)?.noted(self.managed)),
+        }
     }
 }
 
 /// The object of a request as JSON.
 fn object(raw: Option<&Raw<'_>>) -> Result<Value, Box<Denial>> {
-    parsed(raw.ok_or_else(|| undecodable("the review carries no object"))?.get())
+    parsed(raw.ok_or_else(|| undecodable("the review carries no object"))?.get(), json::ALL_WANTED)
 }
 
-fn parsed(text: &str) -> Result<Value, Box<Denial>> {
-    json::tree(text, json::ALL_WANTED)
-        .map_err(|error| undecodable(&format!("the object is not readable JSON: {error}")))
+fn parsed(text: &str, unread: &'static Unwanted) -> Result<Value, Box<Denial>> {
+    json::tree(text, unread).map_err(|error| undecodable(&format!("the object is not readable JSON: {error}")))
 }
 
 /// A Pod as far as its review reads it.
@@ -233,6 +235,12 @@ struct PodRead<'r> {
     /// Its `metadata.managedFields`, when they are not in `value`.
     managed: Option<Value>,
 }
+
+/// What of `metadata.managedFields` decides nothing where no variable is added: who set which field of the spec.
+const NOTES_UNREAD: &Unwanted = &Unwanted {
+    within: &[("fieldsV1", &Unwanted { members: &["f:spec", "f:status"], ..Unwanted::NOTHING })],
+    ..Unwanted::NOTHING
+};
 
 /// The Pod of a request, without what its review has no use for. Who set which field is read only where it decides: when a
 /// status annotation is there, and where variables are added that the requester may have set.
@@ -246,7 +254,8 @@ fn pod_of<'r>(request: &'r Request<'_>, snapshot: &Snapshot) -> Result<PodRead<'
     let annotations = pod.tree.get("metadata").and_then(|metadata| metadata.get("annotations"));
     let injected = annotations.is_some_and(|annotations| annotations.get(keys::ANNOTATION_STATUS).is_some());
     let text = pod.managed_fields.filter(|_| traced || injected);
-    let managed = text.map(parsed).transpose()?;
+    let unread = if traced { json::ALL_WANTED } else { NOTES_UNREAD };
+    let managed = text.map(|text| parsed(text, unread)).transpose()?;
     Ok(PodRead { value: Cow::Borrowed(&pod.tree), managed })
 }
 

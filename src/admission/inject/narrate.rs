@@ -77,7 +77,8 @@ fn parts(tree: &mut Explanation, cx: &Context<'_>, plan: &InjectionPlan<'_>) {
         part("container", container.name, container.image.clone().into_owned());
     }
     for volume in &plan.volumes {
-        let source = volume.value.as_object().into_iter().flatten().find(|(key, _)| *key != "name");
+        let value = volume.value();
+        let source = value.as_object().into_iter().flatten().find(|(key, _)| *key != "name");
         part("volume", volume.name, source.map_or_else(String::new, |(key, value)| format!("{key} {value}")));
     }
     let id = cx.spiffe_id(plan);

@@ -1,8 +1,8 @@
-//! The parts of a plan as they go into the Pod: tree, text, and what is recorded about them.
+//! The parts of a plan as they go into the Pod: tree, encoded text, and what is recorded about them.
 //!
 //! In: typed containers and volumes. Out: [`Parts`], in the plan's order. The parts of one Pod are those of the next,
-//! and making their trees, texts and digests was a third of a review: the last few are remembered, per thread.
-//! Promise: a part is found by its whole serialised form, so what is remembered changes no answer.
+//! and making their trees, texts and digests was half of a review: the last few are remembered, per thread.
+//! Promise: a part is found by everything it is made of, so what is remembered changes no answer.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -16,23 +16,21 @@ use super::plan::{Container, InjectionPlan, Volume};
 use super::status::Record;
 use crate::admission::patch::Part;
 
-/// Parts that a thread remembers: those of a few namespaces.
-const REMEMBERED: usize = 96;
+/// Containers that a thread remembers, and volumes: those of a few namespaces.
+const REMEMBERED: usize = 64;
 /// Longest serialised form that is remembered, in bytes.
 const REMEMBERED_BYTES: usize = 8 * 1024;
 
-/// A part that was made before.
-struct Known {
-    form: Box<[u8]>,
-    part: Arc<Part>,
-    digest: String,
-}
+/// What parts were made of, and what was made.
+type Known<T> = VecDeque<(T, Arc<Rendered>)>;
 
 thread_local! {
-    static LAST: RefCell<VecDeque<Known>> = const { RefCell::new(VecDeque::new()) };
+    static CONTAINERS: RefCell<Known<Container<'static>>> = const { RefCell::new(VecDeque::new()) };
+    static VOLUMES: RefCell<Known<Volume<'static>>> = const { RefCell::new(VecDeque::new()) };
 }
 
 /// A part with what is recorded about it.
+#[derive(Debug, PartialEq)]
 pub(super) struct Rendered {
     /// The part.
     pub(super) part: Arc<Part>,
@@ -51,11 +49,11 @@ impl Rendered {
 #[derive(Default)]
 pub(super) struct Parts {
     /// Init containers.
-    pub(super) init: Vec<Rendered>,
+    pub(super) init: Vec<Arc<Rendered>>,
     /// Regular containers.
-    pub(super) containers: Vec<Rendered>,
+    pub(super) containers: Vec<Arc<Rendered>>,
     /// Volumes, as many as the plan has.
-    pub(super) volumes: Vec<Rendered>,
+    pub(super) volumes: Vec<Arc<Rendered>>,
 }
 
 impl Parts {
@@ -69,60 +67,101 @@ impl Parts {
     }
 }
 
-fn container(container: &Container<'_>) -> Rendered {
-    let (part, digest) = made(container);
-    let record = Record {
-        name: container.name.to_owned(),
-        digest,
-        image: container.image.clone().into_owned(),
-        resources: digest::of_part(container.resources),
-    };
-    Rendered { part, record }
+fn container(container: &Container<'_>) -> Arc<Rendered> {
+    CONTAINERS.with_borrow_mut(|last| {
+        if let Some((_, rendered)) = last.iter().find(|(known, _)| known == container) {
+            return Arc::clone(rendered);
+        }
+        let (part, digest, form) = made(container);
+        let record = Record {
+            name: container.name.to_owned(),
+            digest,
+            image: container.image.clone().into_owned(),
+            resources: digest::of_part(&container.resources),
+        };
+        let rendered = Arc::new(Rendered { part, record });
+        if form <= REMEMBERED_BYTES {
+            remember(last, container.clone().into_owned(), &rendered);
+        }
+        rendered
+    })
 }
 
-fn volume(volume: &Volume) -> Rendered {
-    let (part, digest) = made(&volume.value);
-    Rendered { part, record: Record { name: volume.name.to_owned(), digest, ..Record::default() } }
+fn volume(volume: &Volume<'_>) -> Arc<Rendered> {
+    VOLUMES.with_borrow_mut(|last| {
+        if let Some((_, rendered)) = last.iter().find(|(known, _)| known == volume) {
+            return Arc::clone(rendered);
+        }
+        let (part, digest, _) = made(&volume.value());
+        let record = Record { name: volume.name.to_owned(), digest, ..Record::default() };
+        let rendered = Arc::new(Rendered { part, record });
+        remember(last, volume.to_owned(), &rendered);
+        rendered
+    })
 }
 
-/// The part and its digest, from memory where they are there.
-fn made(part: &impl Serialize) -> (Arc<Part>, String) {
-    digest::with_form(part, |form| LAST.with_borrow_mut(|last| remembered(last, form, part)))
+fn remember<T>(last: &mut Known<T>, of: T, rendered: &Arc<Rendered>) {
+    last.truncate(REMEMBERED - 1);
+    last.push_front((of, Arc::clone(rendered)));
 }
 
-fn remembered(last: &mut VecDeque<Known>, form: &[u8], part: &impl Serialize) -> (Arc<Part>, String) {
-    if let Some(known) = last.iter().find(|known| *known.form == *form) {
-        return (Arc::clone(&known.part), known.digest.clone());
-    }
+/// The part, its digest, and how long its serialised form is, in bytes.
+fn made(part: &impl Serialize) -> (Arc<Part>, String, usize) {
     let value = serde_json::to_value(part).expect("parts have text keys and no failing serialiser");
-    let part = Arc::new(Part::new(value));
-    let digest = digest::of_form(form);
-    if form.len() <= REMEMBERED_BYTES {
-        last.truncate(REMEMBERED - 1);
-        last.push_front(Known { form: form.into(), part: Arc::clone(&part), digest: digest.clone() });
-    }
-    (part, digest)
+    let (digest, form) = digest::with_form(part, |form| (digest::of_form(form), form.len()));
+    (Arc::new(Part::new(value)), digest, form)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use serde_json::json;
 
     use super::*;
+    use crate::admission::inject::plan::{EnvVar, SecurityContext, Source};
+
+    fn numbered(number: usize, resources: &Value) -> Container<'_> {
+        Container {
+            name: "envoy-proxy",
+            image: Cow::Owned("i".repeat(if number == 5 { 9_000 } else { 70 })),
+            image_pull_policy: Cow::Borrowed("Always"),
+            command: vec![],
+            args: vec![],
+            ports: vec![],
+            env: vec![EnvVar::literal("NUMBER", number.to_string())],
+            resources: Cow::Borrowed(resources),
+            restart_policy: None,
+            startup_probe: None,
+            security_context: SecurityContext::unprivileged(None, None),
+            volume_mounts: vec![],
+            listens_on: None,
+        }
+    }
 
     #[test]
     fn a_part_is_the_same_the_first_time_and_again_whatever_came_between() {
+        let resources = json!({"limits": {"cpu": "1"}});
         for round in 0..3 {
             for number in 0..REMEMBERED + 9 {
-                let long = "i".repeat(if number == 5 { 9_000 } else { number * 70 });
-                let part = json!({"name": "envoy-proxy", "image": long, "b": [{"a": number}]});
-                let (made, digest) = made(&part);
-                assert_eq!(*made, Part::new(part.clone()), "round {round}");
-                assert_eq!(digest, digest::of_part(&part));
+                let of = numbered(number, &resources);
+                let rendered = container(&of);
+                assert_eq!(rendered.part.value, serde_json::to_value(&of).unwrap(), "round {round}");
+                assert_eq!(*rendered.part, Part::new(rendered.part.value.clone()));
+                assert_eq!(rendered.record.digest, digest::of_part(&of));
+                assert_eq!(rendered.record.image, of.image);
+                assert_eq!(rendered.record.resources, digest::of_part(&resources));
+
+                let name = Cow::Owned(format!("secret-{number}"));
+                let of = Volume { name: "credentials", source: Source::Credentials(name) };
+                let rendered = volume(&of);
+                assert_eq!(rendered.part.value, of.value(), "round {round}");
+                assert_eq!(rendered.record.digest, digest::of_part(&of.value()));
             }
         }
-        LAST.with_borrow(|last| {
-            assert!(last.len() == REMEMBERED && last.iter().all(|known| known.form.len() <= REMEMBERED_BYTES));
+        CONTAINERS.with_borrow(|last| {
+            assert!(last.len() == REMEMBERED && last.iter().all(|(known, _)| known.image.len() == 70));
         });
+        VOLUMES.with_borrow(|last| assert_eq!(last.len(), REMEMBERED));
     }
 }

@@ -11,7 +11,7 @@ use super::edit::Edit;
 use crate::admission::verdict::Warning;
 
 /// A container of ours.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Container<'a> {
     pub(super) name: &'static str,
@@ -25,7 +25,7 @@ pub(super) struct Container<'a> {
     pub(super) ports: Vec<Port>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) env: Vec<EnvVar<'a>>,
-    pub(super) resources: &'a Value,
+    pub(super) resources: Cow<'a, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) restart_policy: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,6 +36,28 @@ pub(super) struct Container<'a> {
     /// The port that tells that this proxy listens; `None` for what is no proxy.
     #[serde(skip)]
     pub(super) listens_on: Option<u16>,
+}
+
+impl Container<'_> {
+    /// The same container, on its own.
+    pub(super) fn into_owned(self) -> Container<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        Container {
+            name: self.name,
+            image: owned(self.image),
+            image_pull_policy: owned(self.image_pull_policy),
+            command: self.command.into_iter().map(owned).collect(),
+            args: self.args.into_iter().map(owned).collect(),
+            ports: self.ports,
+            env: self.env.into_iter().map(|one| EnvVar { value: one.value.map(owned), ..one }).collect(),
+            resources: Cow::Owned(self.resources.into_owned()),
+            restart_policy: self.restart_policy,
+            startup_probe: self.startup_probe,
+            security_context: self.security_context,
+            volume_mounts: self.volume_mounts,
+            listens_on: self.listens_on,
+        }
+    }
 }
 
 /// A container port; TCP, as all of ours.
@@ -181,11 +203,26 @@ impl Mount {
     }
 }
 
-/// A volume: its name and the whole object as the API wants it.
+/// A volume.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Volume {
+pub(super) struct Volume<'a> {
     pub(super) name: &'static str,
-    pub(super) value: Value,
+    pub(super) source: Source<'a>,
+}
+
+/// What a volume shows.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Source<'a> {
+    /// Nothing at first.
+    Empty,
+    /// The ConfigMap of the volume's name; the Pod waits for it unless it is optional.
+    ConfigMap { optional: bool },
+    /// The socket of the SPIFFE Workload API.
+    SpiffeSocket,
+    /// The runtime configuration in the Pod's own annotation.
+    Annotation,
+    /// The client credentials in the Secret of that name.
+    Credentials(Cow<'a, str>),
 }
 
 /// Everything that happens to one Pod.
@@ -198,7 +235,7 @@ pub(super) struct InjectionPlan<'a> {
     /// Our init containers come before the user's (native sidecars), or after them.
     pub(super) init_first: bool,
     /// Volumes, in order.
-    pub(super) volumes: Vec<Volume>,
+    pub(super) volumes: Vec<Volume<'a>>,
     /// Changes to the user's regular containers.
     pub(super) edits: Vec<Edit>,
     /// The ServiceAccount to run under; `None` keeps the Pod's.

@@ -33,9 +33,9 @@ enum Placement {
 /// The operations that make the Pod what the plan says.
 pub(super) fn operations(
     pod: PodView<'_>,
-    recorded: &Status,
+    recorded: &Status<'_>,
     (plan, parts): (&InjectionPlan<'_>, &Parts),
-    status: &Status,
+    status: &Status<'_>,
 ) -> Vec<Operation> {
     let mut out = Vec::new();
     user_containers(pod, recorded, plan, &mut out);
@@ -50,7 +50,7 @@ pub(super) fn operations(
 }
 
 /// Changes to the user's containers, ahead of anything that shifts an index.
-fn user_containers(pod: PodView<'_>, recorded: &Status, plan: &InjectionPlan<'_>, out: &mut Vec<Operation>) {
+fn user_containers(pod: PodView<'_>, recorded: &Status<'_>, plan: &InjectionPlan<'_>, out: &mut Vec<Operation>) {
     if plan.edits.is_empty() && recorded.edits.is_empty() {
         return;
     }
@@ -75,8 +75,8 @@ enum Slot {
 fn list(
     pod: PodView<'_>,
     (key, placement): (&str, Placement),
-    wanted: &[Rendered],
-    recorded: &Status,
+    wanted: &[Arc<Rendered>],
+    recorded: &Status<'_>,
     out: &mut Vec<Operation>,
 ) {
     let at = pointer(["spec", key]);
@@ -148,7 +148,7 @@ fn target(current: &[Slot], wanted: usize, placement: Placement) -> Vec<Slot> {
     }
 }
 
-fn volumes(pod: PodView<'_>, recorded: &Status, wanted: &[Rendered], out: &mut Vec<Operation>) {
+fn volumes(pod: PodView<'_>, recorded: &Status<'_>, wanted: &[Arc<Rendered>], out: &mut Vec<Operation>) {
     let at = pointer(["spec", "volumes"]);
     if !pod.has_list("volumes") {
         if !wanted.is_empty() {
@@ -166,7 +166,7 @@ fn volumes(pod: PodView<'_>, recorded: &Status, wanted: &[Rendered], out: &mut V
             None => gone.push(index),
         }
     }
-    let is_there = |ours: &&Rendered| present.iter().any(|volume| text(volume, "name") == ours.record.name);
+    let is_there = |ours: &&Arc<Rendered>| present.iter().any(|volume| text(volume, "name") == ours.record.name);
     let missing: Vec<_> = wanted.iter().filter(|ours| !is_there(ours)).collect();
     if gone.len() == present.len() && !gone.is_empty() && missing.is_empty() {
         out.push(patch::remove(at));
@@ -177,7 +177,7 @@ fn volumes(pod: PodView<'_>, recorded: &Status, wanted: &[Rendered], out: &mut V
 }
 
 /// ServiceAccount and fsGroup.
-fn identity(pod: PodView<'_>, recorded: &Status, plan: &InjectionPlan<'_>, out: &mut Vec<Operation>) {
+fn identity(pod: PodView<'_>, recorded: &Status<'_>, plan: &InjectionPlan<'_>, out: &mut Vec<Operation>) {
     let now = pod.spec("serviceAccountName").and_then(Value::as_str);
     match (&plan.service_account, &recorded.service_account) {
         (Some(name), _) if now != Some(name.as_str()) => {
@@ -198,7 +198,7 @@ fn identity(pod: PodView<'_>, recorded: &Status, plan: &InjectionPlan<'_>, out: 
     }
 }
 
-fn annotations(pod: PodView<'_>, plan: &InjectionPlan<'_>, status: &Status, out: &mut Vec<Operation>) {
+fn annotations(pod: PodView<'_>, plan: &InjectionPlan<'_>, status: &Status<'_>, out: &mut Vec<Operation>) {
     let status = serde_json::to_string(status).expect("the status has text keys and no failing serialiser");
     let wanted = [
         (keys::ANNOTATION_STATUS, Some(status.as_str())),

@@ -56,47 +56,107 @@ pub(super) fn base_in_force<'a>(cx: &Context<'a>) -> BTreeMap<&'a str, Cow<'a, V
     members.collect()
 }
 
-fn pipeline(cx: &Context<'_>) -> Value {
-    let value = |key: &str| cx.config(key).filter(|value| !value.is_empty());
-    let members = |pairs: &[(&str, &str)]| -> Map<String, Value> {
-        pairs.iter().filter_map(|(name, key)| Some(((*name).to_owned(), value(key)?.into()))).collect()
-    };
-    let inbound =
-        members(&[("issuer", "ISSUER"), ("keycloak_url", "KEYCLOAK_URL"), ("keycloak_realm", "KEYCLOAK_REALM")]);
-    let mut outbound = members(&[
-        ("keycloak_url", "KEYCLOAK_URL"),
-        ("keycloak_realm", "KEYCLOAK_REALM"),
-        ("default_policy", "DEFAULT_OUTBOUND_POLICY"),
-    ]);
-    if let Some(kind) = value("CLIENT_AUTH_TYPE") {
-        let kind = if kind == "federated-jwt" { "spiffe" } else { kind };
-        outbound.insert("identity".to_owned(), json!({"type": kind}));
-    }
-    json!({
-        "inbound": {"plugins": [{"name": "jwt-validation", "config": inbound}]},
-        "outbound": {"plugins": [{"name": "token-exchange", "config": outbound}]},
-    })
+/// Everything the text is made from.
+#[derive(Debug, PartialEq)]
+struct Inputs<'a> {
+    base: Cow<'a, Value>,
+    /// Of [`PIPELINE_KEYS`], in their order; of no account where the base has a pipeline.
+    values: [Option<Cow<'a, str>>; PIPELINE_KEYS.len()],
+    mode: Mode,
+    /// What the proxy receives on, where it sends that, and what it takes the agent's own calls on.
+    ports: Option<[u16; LISTENERS.len()]>,
 }
 
-/// Configurations that a thread remembers with their text.
+impl<'a> Inputs<'a> {
+    fn of(cx: &Context<'a>, mode: Mode, takeover: Option<&Takeover>) -> Self {
+        let base = &cx.effective.resolved.runtime_base;
+        let config = cx.subject.view().authbridge_config.as_ref();
+        let value = |key| {
+            let value = config?.get(key).filter(|value| !value.is_empty() && !has_pipeline(base))?;
+            Some(Cow::Borrowed(value.as_str()))
+        };
+        Self {
+            base: Cow::Borrowed(base),
+            values: PIPELINE_KEYS.map(value),
+            mode,
+            ports: takeover.map(|ports| [ports.reverse, ports.backend, ports.forward]),
+        }
+    }
+
+    fn into_owned(self) -> Inputs<'static> {
+        Inputs {
+            base: Cow::Owned(self.base.into_owned()),
+            values: self.values.map(|value| Some(Cow::Owned(value?.into_owned()))),
+            mode: self.mode,
+            ports: self.ports,
+        }
+    }
+
+    fn value(&self, key: &str) -> Option<&str> {
+        let place = PIPELINE_KEYS.iter().position(|known| *known == key)?;
+        self.values[place].as_deref()
+    }
+
+    fn pipeline(&self) -> Value {
+        let members = |pairs: &[(&str, &str)]| -> Map<String, Value> {
+            pairs.iter().filter_map(|(name, key)| Some(((*name).to_owned(), self.value(key)?.into()))).collect()
+        };
+        let inbound =
+            members(&[("issuer", "ISSUER"), ("keycloak_url", "KEYCLOAK_URL"), ("keycloak_realm", "KEYCLOAK_REALM")]);
+        let mut outbound = members(&[
+            ("keycloak_url", "KEYCLOAK_URL"),
+            ("keycloak_realm", "KEYCLOAK_REALM"),
+            ("default_policy", "DEFAULT_OUTBOUND_POLICY"),
+        ]);
+        if let Some(kind) = self.value("CLIENT_AUTH_TYPE") {
+            let kind = if kind == "federated-jwt" { "spiffe" } else { kind };
+            outbound.insert("identity".to_owned(), json!({"type": kind}));
+        }
+        json!({
+            "inbound": {"plugins": [{"name": "jwt-validation", "config": inbound}]},
+            "outbound": {"plugins": [{"name": "token-exchange", "config": outbound}]},
+        })
+    }
+
+    fn config(&self) -> Value {
+        let mut config = self.base.as_object().cloned().unwrap_or_default();
+        if !has_pipeline(&self.base) {
+            config.insert("pipeline".to_owned(), self.pipeline());
+        }
+        config.insert("mode".to_owned(), self.mode.as_str().into());
+        if let Some([reverse, backend, forward]) = self.ports {
+            let listener = config.entry("listener").or_insert(Value::Null);
+            if !listener.is_object() {
+                *listener = json!({});
+            }
+            let addresses = [format!(":{reverse}"), format!("http://127.0.0.1:{backend}"), format!(":{forward}")];
+            for (member, address) in LISTENERS.into_iter().zip(addresses) {
+                listener[member] = address.into();
+            }
+        }
+        Value::Object(config)
+    }
+}
+
+/// Texts that a thread remembers with their inputs.
 const REMEMBERED: usize = 8;
 /// Longest text that is remembered, in bytes.
 const REMEMBERED_BYTES: usize = 8 * 1024;
 
-/// `config` as YAML. Writing it is a tenth of the work of a review, and the Pods of a namespace bring the same one again
-/// and again: the last few are kept. Equal configurations give equal text with or without that.
-fn yaml(config: Value) -> Result<String, serde_saphyr::SerializeError> {
+/// What `inputs` come to, as YAML. Writing it is a tenth of the work of a review, and the Pods of a namespace bring the
+/// same inputs again and again: the last few are kept. Equal inputs give equal text with or without that.
+fn yaml(inputs: Inputs<'_>) -> Result<String, serde_saphyr::SerializeError> {
     thread_local! {
-        static LAST: RefCell<VecDeque<(Value, String)>> = const { RefCell::new(VecDeque::new()) };
+        static LAST: RefCell<VecDeque<(Inputs<'static>, String)>> = const { RefCell::new(VecDeque::new()) };
     }
     LAST.with_borrow_mut(|last| {
-        if let Some((_, text)) = last.iter().find(|(known, _)| *known == config) {
+        if let Some((_, text)) = last.iter().find(|(known, _)| *known == inputs) {
             return Ok(text.clone());
         }
-        let text = serde_saphyr::to_string(&config)?;
+        let text = serde_saphyr::to_string(&inputs.config())?;
         if text.len() <= REMEMBERED_BYTES {
             last.truncate(REMEMBERED - 1);
-            last.push_front((config, text.clone()));
+            last.push_front((inputs.into_owned(), text.clone()));
         }
         Ok(text)
     })
@@ -104,27 +164,7 @@ fn yaml(config: Value) -> Result<String, serde_saphyr::SerializeError> {
 
 /// The text for this Pod; `takeover` is the port layout of mode proxy-sidecar.
 pub(super) fn text(cx: &Context<'_>, mode: Mode, takeover: Option<&Takeover>) -> Result<String, Box<Denial>> {
-    let base = &cx.effective.resolved.runtime_base;
-    let mut config = base.as_object().cloned().unwrap_or_default();
-    if !has_pipeline(base) {
-        config.insert("pipeline".to_owned(), pipeline(cx));
-    }
-    config.insert("mode".to_owned(), mode.as_str().into());
-    if let Some(ports) = takeover {
-        let listener = config.entry("listener").or_insert(Value::Null);
-        if !listener.is_object() {
-            *listener = json!({});
-        }
-        let addresses = [
-            format!(":{}", ports.reverse),
-            format!("http://127.0.0.1:{}", ports.backend),
-            format!(":{}", ports.forward),
-        ];
-        for (member, address) in LISTENERS.into_iter().zip(addresses) {
-            listener[member] = address.into();
-        }
-    }
-    let text = yaml(Value::Object(config)).map_err(|error| {
+    let text = yaml(Inputs::of(cx, mode, takeover)).map_err(|error| {
         Box::new(Denial::new(
             Reason::InternalError,
             500,
@@ -151,12 +191,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_configuration_has_its_own_text_however_many_came_before() {
+    fn inputs_have_their_own_text_however_many_came_before() {
         for round in 0..3 {
             for number in 0..2 * REMEMBERED {
-                let config = json!({"mode": number, "long": "x".repeat(number * 1024)});
-                let text = yaml(config.clone()).unwrap();
-                assert_eq!(text, serde_saphyr::to_string(&config).unwrap(), "round {round}");
+                let inputs = || Inputs {
+                    base: Cow::Owned(json!({"number": number / 4, "long": "x".repeat(number / 4 * 4096)})),
+                    values: [(number % 2 == 1).then_some(Cow::Borrowed("issuer")), None, None, None, None],
+                    mode: Mode::EnvoySidecar,
+                    ports: (number % 4 > 1).then_some([8000, 8001, 8081]),
+                };
+                let text = yaml(inputs()).unwrap();
+                assert_eq!(text, serde_saphyr::to_string(&inputs().config()).unwrap(), "round {round}");
             }
         }
     }

@@ -3,6 +3,9 @@
 //! JSON. Users can write it, too; so it is read as a hint about what may be taken out or repaired, never as a proof
 //! that something is there: only names of ours count, and the plan is made all the same.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -45,20 +48,20 @@ pub(super) struct Account {
 /// Everything we added to one Pod.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Status {
+pub(super) struct Status<'p> {
     /// Format version.
     pub(super) version: u8,
     /// The mode that was built.
     pub(super) mode: String,
     /// Init containers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) init: Vec<Record>,
+    pub(super) init: Vec<Cow<'p, Record>>,
     /// Regular containers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) containers: Vec<Record>,
+    pub(super) containers: Vec<Cow<'p, Record>>,
     /// Volumes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) volumes: Vec<Record>,
+    pub(super) volumes: Vec<Cow<'p, Record>>,
     /// Changes to the user's containers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) edits: Vec<Edit>,
@@ -88,10 +91,10 @@ fn brought(pod: PodView<'_>) -> bool {
     })
 }
 
-impl Status {
+impl<'p> Status<'p> {
     /// What the Pod's annotation says, as far as it can be read and names parts of ours.
     pub(super) fn read(pod: PodView<'_>) -> Option<Self> {
-        let mut status: Status = serde_json::from_str(pod.annotation(keys::ANNOTATION_STATUS)?).ok()?;
+        let mut status: Self = serde_json::from_str(pod.annotation(keys::ANNOTATION_STATUS)?).ok()?;
         for list in [&mut status.init, &mut status.containers] {
             list.retain(|part| keys::OUR_CONTAINERS.contains(&part.name.as_str()));
         }
@@ -102,8 +105,8 @@ impl Status {
     }
 
     /// The status of a plan for the Pod as it was before us.
-    pub(super) fn of(plan: &InjectionPlan<'_>, parts: &Parts, mode: Mode, before: PodView<'_>) -> Self {
-        let records = |parts: &[Rendered]| parts.iter().map(|part| part.record.clone()).collect();
+    pub(super) fn of(plan: &InjectionPlan<'_>, parts: &'p Parts, mode: Mode, before: PodView<'_>) -> Self {
+        let records = |parts: &'p [Arc<Rendered>]| parts.iter().map(|part| Cow::Borrowed(&part.record)).collect();
         let was = before.spec("serviceAccountName").and_then(Value::as_str).map(str::to_owned);
         Self {
             version: VERSION,
@@ -120,7 +123,7 @@ impl Status {
     }
 
     /// The recorded containers of a list.
-    pub(super) fn records(&self, list: &str) -> &[Record] {
+    pub(super) fn records(&self, list: &str) -> &[Cow<'p, Record>] {
         match list {
             "initContainers" => &self.init,
             "containers" => &self.containers,
@@ -130,6 +133,6 @@ impl Status {
 
     /// The record of that name in a list.
     pub(super) fn record(&self, list: &str, name: &str) -> Option<&Record> {
-        self.records(list).iter().find(|record| record.name == name)
+        self.records(list).iter().map(AsRef::as_ref).find(|record| record.name == name)
     }
 }

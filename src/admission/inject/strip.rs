@@ -12,7 +12,7 @@ use crate::admission::patch::{self, Operation, pointer};
 use crate::domain::keys;
 
 /// The operations, in an order in which every path is true when its turn comes.
-pub(super) fn operations(pod: PodView<'_>, status: &Status) -> Vec<Operation> {
+pub(super) fn operations(pod: PodView<'_>, status: &Status<'_>) -> Vec<Operation> {
     let mut out = Vec::new();
     let mut recorded = edit::by_container(&status.edits);
     for (list, index, container) in pod.all_containers() {
@@ -30,7 +30,7 @@ pub(super) fn operations(pod: PodView<'_>, status: &Status) -> Vec<Operation> {
 }
 
 /// Removes our elements of a list, from the back; a list that would be empty goes as a whole.
-fn elements(pod: PodView<'_>, list: &str, status: &Status, out: &mut Vec<Operation>) {
+fn elements(pod: PodView<'_>, list: &str, status: &Status<'_>, out: &mut Vec<Operation>) {
     let items = pod.list(list);
     let ours: Vec<usize> =
         (0..items.len()).filter(|i| status.record(list, text(&items[*i], "name")).is_some()).collect();
@@ -55,7 +55,7 @@ pub(super) fn service_account(pod: PodView<'_>, account: &Account, out: &mut Vec
     }
 }
 
-fn account(pod: PodView<'_>, status: &Status, out: &mut Vec<Operation>) {
+fn account(pod: PodView<'_>, status: &Status<'_>, out: &mut Vec<Operation>) {
     if let Some(account) = &status.service_account {
         service_account(pod, account, out);
     }
@@ -66,7 +66,7 @@ fn account(pod: PodView<'_>, status: &Status, out: &mut Vec<Operation>) {
     }
 }
 
-fn annotations(pod: PodView<'_>, status: &Status, out: &mut Vec<Operation>) {
+fn annotations(pod: PodView<'_>, status: &Status<'_>, out: &mut Vec<Operation>) {
     let Some(present) = pod.annotations() else { return };
     let mut gone: Vec<&str> = [keys::ANNOTATION_STATUS, keys::ANNOTATION_RUNTIME_CONFIG]
         .into_iter()

@@ -3,18 +3,20 @@
 //! In: a plan with its containers. Out: the volumes in contract order. The runtime configuration comes from the
 //! Pod's own annotation; the shape with the combined container keeps upstream's unmounted reference.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::context::Context;
 use super::credentials;
-use super::plan::{InjectionPlan, Volume};
+use super::plan::{InjectionPlan, Source, Volume};
 use crate::domain::keys;
 
 /// One row of the table.
 struct Row {
     name: &'static str,
     needed: fn(&Context<'_>, &InjectionPlan<'_>) -> bool,
-    source: fn(&InjectionPlan<'_>) -> Value,
+    source: fn(&InjectionPlan<'_>) -> Source<'static>,
 }
 
 fn spire(cx: &Context<'_>, _: &InjectionPlan<'_>) -> bool {
@@ -26,50 +28,65 @@ fn proxy(_: &Context<'_>, plan: &InjectionPlan<'_>) -> bool {
     plan.all_containers().any(|container| container.listens_on.is_some())
 }
 
-fn config_map(name: &str) -> Value {
-    json!({"name": name, "configMap": {"name": name}})
+const REQUIRED: Source<'static> = Source::ConfigMap { optional: false };
+const OPTIONAL: Source<'static> = Source::ConfigMap { optional: true };
+
+fn runtime_config(plan: &InjectionPlan<'_>) -> Source<'static> {
+    if plan.runtime_config.is_some() { Source::Annotation } else { OPTIONAL }
 }
 
-fn optional_config_map(name: &str) -> Value {
-    json!({"name": name, "configMap": {"name": name, "optional": true}})
-}
-
-fn empty(name: &str) -> Value {
-    json!({"name": name, "emptyDir": {}})
-}
-
-fn runtime_config(plan: &InjectionPlan<'_>) -> Value {
-    if plan.runtime_config.is_none() {
-        return optional_config_map(keys::VOLUME_RUNTIME_CONFIG);
+impl Volume<'_> {
+    /// The whole object as the API wants it.
+    pub(super) fn value(&self) -> Value {
+        let name = self.name;
+        match &self.source {
+            Source::Empty => json!({"name": name, "emptyDir": {}}),
+            Source::ConfigMap { optional: false } => json!({"name": name, "configMap": {"name": name}}),
+            Source::ConfigMap { optional: true } => {
+                json!({"name": name, "configMap": {"name": name, "optional": true}})
+            }
+            Source::SpiffeSocket => json!({"name": name, "csi": {"driver": keys::CSI_DRIVER_SPIFFE, "readOnly": true}}),
+            Source::Annotation => {
+                let path = format!("metadata.annotations['{}']", keys::ANNOTATION_RUNTIME_CONFIG);
+                json!({"name": name, "downwardAPI": {"items": [
+                    {"path": "config.yaml", "fieldRef": {"fieldPath": path}}]}})
+            }
+            Source::Credentials(secret) => credentials::volume(name, secret),
+        }
     }
-    let path = format!("metadata.annotations['{}']", keys::ANNOTATION_RUNTIME_CONFIG);
-    json!({"name": keys::VOLUME_RUNTIME_CONFIG, "downwardAPI": {"items": [
-        {"path": "config.yaml", "fieldRef": {"fieldPath": path}}]}})
+
+    /// The same volume, on its own.
+    pub(super) fn to_owned(&self) -> Volume<'static> {
+        let source = match &self.source {
+            Source::Credentials(secret) => Source::Credentials(Cow::Owned(secret.clone().into_owned())),
+            Source::Empty => Source::Empty,
+            Source::ConfigMap { optional } => Source::ConfigMap { optional: *optional },
+            Source::SpiffeSocket => Source::SpiffeSocket,
+            Source::Annotation => Source::Annotation,
+        };
+        Volume { name: self.name, source }
+    }
 }
 
 const ROWS: [Row; 7] = [
-    Row { name: keys::VOLUME_SHARED, needed: |_, _| true, source: |_| empty(keys::VOLUME_SHARED) },
-    Row {
-        name: keys::VOLUME_SPIRE_SOCKET,
-        needed: spire,
-        source: |_| json!({"name": keys::VOLUME_SPIRE_SOCKET, "csi": {"driver": keys::CSI_DRIVER_SPIFFE, "readOnly": true}}),
-    },
-    Row { name: keys::VOLUME_SPIFFE_HELPER, needed: spire, source: |_| config_map(keys::CONFIG_MAP_SPIFFE_HELPER) },
-    Row { name: keys::VOLUME_SVID, needed: spire, source: |_| empty(keys::VOLUME_SVID) },
-    Row { name: keys::VOLUME_ENVOY, needed: proxy, source: |_| config_map(keys::CONFIG_MAP_ENVOY) },
-    Row { name: keys::VOLUME_ROUTES, needed: proxy, source: |_| optional_config_map(keys::CONFIG_MAP_ROUTES) },
+    Row { name: keys::VOLUME_SHARED, needed: |_, _| true, source: |_| Source::Empty },
+    Row { name: keys::VOLUME_SPIRE_SOCKET, needed: spire, source: |_| Source::SpiffeSocket },
+    Row { name: keys::VOLUME_SPIFFE_HELPER, needed: spire, source: |_| REQUIRED },
+    Row { name: keys::VOLUME_SVID, needed: spire, source: |_| Source::Empty },
+    Row { name: keys::VOLUME_ENVOY, needed: proxy, source: |_| REQUIRED },
+    Row { name: keys::VOLUME_ROUTES, needed: proxy, source: |_| OPTIONAL },
     Row { name: keys::VOLUME_RUNTIME_CONFIG, needed: proxy, source: runtime_config },
 ];
 
 /// Fills the plan's volumes.
-pub(super) fn fill(cx: &Context<'_>, plan: &mut InjectionPlan<'_>) {
-    let mut volumes: Vec<Volume> = ROWS
+pub(super) fn fill<'a>(cx: &Context<'a>, plan: &mut InjectionPlan<'a>) {
+    let mut volumes: Vec<Volume<'a>> = ROWS
         .iter()
         .filter(|row| (row.needed)(cx, plan))
-        .map(|row| Volume { name: row.name, value: (row.source)(plan) })
+        .map(|row| Volume { name: row.name, source: (row.source)(plan) })
         .collect();
     if let Some(secret) = cx.effective.credentials {
-        volumes.push(credentials::volume(secret));
+        volumes.push(Volume { name: keys::VOLUME_CREDENTIALS, source: Source::Credentials(Cow::Borrowed(secret)) });
     }
     plan.volumes = volumes;
 }

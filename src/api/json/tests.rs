@@ -7,8 +7,27 @@ use super::*;
 
 const POD: &Unwanted = &Unwanted {
     members: &["status"],
-    kept: None,
-    within: &[("metadata", &Unwanted { members: &["managedFields"], kept: Some("managedFields"), within: &[] })],
+    within: &[
+        (
+            "metadata",
+            &Unwanted {
+                members: &["managedFields"],
+                kept: Some("managedFields"),
+                mark: Some("marked"),
+                ..Unwanted::NOTHING
+            },
+        ),
+        (
+            "list",
+            &Unwanted {
+                members: &["image"],
+                within: &[("env", &Unwanted { named: Some(&["A", "B"]), ..Unwanted::NOTHING })],
+                unless_marked: true,
+                ..Unwanted::NOTHING
+            },
+        ),
+    ],
+    ..Unwanted::NOTHING
 };
 
 #[test]
@@ -97,6 +116,28 @@ fn what_is_unwanted_is_left_out_at_its_place_only() {
     assert_eq!(tree(text, POD).unwrap(), expected);
     let list = r#"[{"metadata":{"managedFields":1}},{"status":"x"}]"#;
     assert_eq!(tree(list, POD).unwrap(), json!([{"metadata": {}}, {}]));
+}
+
+#[test]
+fn objects_of_other_names_are_left_empty_unless_the_document_is_marked() {
+    let read = |text: &'static str| Reader::new(text).tree(POD).map(|tree| tree.value);
+    let list = r#"[{"image":"i","env":[{"name":"A","value":"1"},{"name":"C","value":{"x":"}"}},{"value":"2","name":"C"},{},3]}]"#;
+    let whole: Value = serde_json::from_str(list).unwrap();
+    let trimmed = json!([{"env": [{"name": "A", "value": "1"}, {}, {"value": "2", "name": "C"}, {}, 3]}]);
+    assert_eq!(
+        tree(&format!(r#"{{"list":{list},"env":{list}}}"#), POD).unwrap(),
+        json!({"list": trimmed, "env": whole})
+    );
+    let marked = format!(r#"{{"metadata":{{"marked":null}},"list":{list}}}"#);
+    assert_eq!(tree(&marked, POD).unwrap(), json!({"metadata": {"marked": null}, "list": whole}));
+    // Whoever is marked too late, or named twice, is left to serde_json.
+    assert_eq!(read(r#"{"list":[],"metadata":{"marked":1}}"#), None);
+    assert_eq!(read(r#"{"list":[{"env":[{"name":"C","name":"A"}]}]}"#), None);
+    assert_eq!(read(r#"{"list":[{"env":[{"name":"C" 1}]}]}"#), None);
+    assert_eq!(
+        read(r#"{"list":[{"env":[{"name":"\u0041"},{"name":1}]}]}"#),
+        Some(json!({"list": [{"env": [{"name": "A"}, {"name": 1}]}]}))
+    );
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub(in crate::admission::inject) fn container<'a>(
         listens_on: ports.first().map(|port| port.container_port),
         ports,
         env: vec![],
-        resources: &resolved.resources.envoy_proxy.value,
+        resources: Cow::Borrowed(&resolved.resources.envoy_proxy.value),
         restart_policy: None,
         startup_probe: None,
         security_context: SecurityContext::unprivileged(Some(UID), None),

@@ -40,7 +40,7 @@ pub(in crate::admission::inject) fn container<'a>(cx: &Context<'a>) -> Result<Co
         args: vec![],
         ports: envoy::ports(cx),
         env: variables,
-        resources: &resolved.resources.authbridge.value,
+        resources: Cow::Borrowed(&resolved.resources.authbridge.value),
         restart_policy: None,
         startup_probe: None,
         security_context: SecurityContext::unprivileged(Some(uid), Some(uid)),

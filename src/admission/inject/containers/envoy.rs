@@ -40,7 +40,7 @@ pub(in crate::admission::inject) fn container<'a>(cx: &Context<'a>) -> Result<Co
         args: RUNTIME_CONFIG_ARGS.map(Cow::Borrowed).into(),
         ports: ports(cx),
         env: env::proxy(cx),
-        resources: &resolved.resources.envoy_proxy.value,
+        resources: Cow::Borrowed(&resolved.resources.envoy_proxy.value),
         restart_policy: None,
         startup_probe: None,
         security_context: SecurityContext::unprivileged(Some(uid), Some(uid)),

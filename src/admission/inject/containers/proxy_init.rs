@@ -56,7 +56,7 @@ pub(in crate::admission::inject) fn container<'a>(
         args: vec![],
         ports: vec![],
         env,
-        resources: &resolved.resources.proxy_init.value,
+        resources: Cow::Borrowed(&resolved.resources.proxy_init.value),
         restart_policy: None,
         startup_probe: None,
         security_context: SecurityContext {

@@ -50,7 +50,7 @@ pub(in crate::admission::inject) fn container<'a>(cx: &Context<'a>) -> Result<Co
         args: vec![],
         ports: vec![],
         env: variables,
-        resources: &resolved.resources.client_registration.value,
+        resources: Cow::Borrowed(&resolved.resources.client_registration.value),
         restart_policy: None,
         startup_probe: None,
         security_context: SecurityContext::unprivileged(None, None),

@@ -19,7 +19,7 @@ pub(in crate::admission::inject) fn container<'a>(cx: &Context<'a>) -> Result<Co
         args: vec![],
         ports: vec![],
         env: vec![],
-        resources: &resolved.resources.spiffe_helper.value,
+        resources: Cow::Borrowed(&resolved.resources.spiffe_helper.value),
         restart_policy: None,
         startup_probe: None,
         security_context: SecurityContext::unprivileged(None, None),

@@ -39,13 +39,14 @@ pub(super) fn sources(cx: &Context<'_>, plan: &InjectionPlan<'_>) -> Option<Deni
     cx.subject.pod.list("volumes").iter().enumerate().find_map(|(index, volume)| {
         let name = text(volume, "name");
         let ours = plan.volumes.iter().find(|ours| ours.name == name)?;
-        if same_source(volume, &ours.value) {
+        let wanted = ours.value();
+        if same_source(volume, &wanted) {
             return None;
         }
         let denial = Denial::new(
             Reason::VolumeCollision,
             422,
-            format!("the Pod brings a volume named {name} with another source than ours; ours is {}", ours.value),
+            format!("the Pod brings a volume named {name} with another source than ours; ours is {wanted}"),
             "rename the volume, or opt the Pod out with label kagenti.io/inject: disabled",
         );
         Some(denial.at(format!("spec.volumes[{index}]"), volume.to_string().chars().take(200).collect::<String>()))

@@ -216,6 +216,7 @@ proptest! {
         let first = fixtures::review_pod(&pod, &snapshot);
         let again = fixtures::review_pod(&pod, &snapshot);
         prop_assert_eq!(serde_json::to_string(&first.operations()).unwrap(), serde_json::to_string(&again.operations()).unwrap());
+        prop_assert_eq!(&fixtures::review_sent(&pod, &snapshot), &first, "what is passed over decides nothing");
         if let Outcome::Deny(denial) = &first.outcome {
             prop_assert!(denial.to_string().contains("What to do"));
             return Ok(());
@@ -223,6 +224,7 @@ proptest! {
         let seen = fixtures::applied(&pod, &first);
         let second = fixtures::review_pod(&seen, &snapshot);
         prop_assert_eq!(second.operations(), Vec::new(), "after {:?}", first.reason);
+        prop_assert_eq!(&fixtures::review_sent(&seen, &snapshot), &second, "what is passed over decides nothing");
         if first.reason == Reason::Injected {
             prop_assert_eq!(second.reason, Reason::AlreadyInjected);
             let mut back = seen.clone();
@@ -251,6 +253,7 @@ proptest! {
         }
         let second = fixtures::review_pod(&seen, &later);
         if !second.allowed() { return Ok(()); }
+        prop_assert_eq!(&fixtures::review_sent(&seen, &later), &second, "what is passed over decides nothing");
         let settled = fixtures::applied(&seen, &second);
         let third = fixtures::review_pod(&settled, &later);
         prop_assert_eq!(third.operations(), Vec::new());
