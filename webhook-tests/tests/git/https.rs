@@ -1,28 +1,15 @@
-//! `github-clone-step` against a real Git server over TLS: `git` itself speaks to `git http-backend` behind a server
-//! whose certificate only our own authority vouches for, and which wants a name and a password (E1, E2, E3 of 19.5, as
-//! far as they need no kubelet).
-//!
-//! E3's ssh layout is not among them. A machine that runs these suites has Rust, Go, a C compiler, make and Python with
-//! pip (README); neither `sshd` nor `ssh` is on that list, git brings neither along, and a test that is skipped where
-//! they are missing would prove nothing there. So that layout runs in `build::catalogue`'s tests: git for real, a stub in
-//! the place of `ssh`, which records the key, the known_hosts and the strictness that it is called with.
-//!
-//! In: the script of the shipped step, in a shell, with the environment that Tekton would give it. Out: a checked-out
-//! tree. The password must reach the server and nothing else.
-
-#![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used, reason = "a test says what is wrong by panicking")]
+//! Clones over TLS: `git http-backend` behind a server whose certificate only our own authority vouches for, and which
+//! wants a name and a password.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use drawbridge::build::catalogue::{Values, config_maps};
-use drawbridge::domain::keys;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
@@ -31,12 +18,12 @@ use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use serde_json::Value;
-use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use webhook_tests::pki::Authority;
+
+use crate::clone::{Run, repository};
 
 const USER: &str = "octo";
 const PASSWORD: &str = "canary-p4ss'w\"ord$(id)";
@@ -149,133 +136,6 @@ async fn backend(environment: &BTreeMap<&str, String>, body: &[u8]) -> Response<
     response.body(Full::from(output[end + 4..].to_vec())).unwrap()
 }
 
-fn git(folder: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("git")
-        .args([
-            "-c",
-            "user.name=t",
-            "-c",
-            "user.email=t@example.com",
-            "-c",
-            "init.defaultBranch=main",
-            "-c",
-            "commit.gpgsign=false",
-        ])
-        .args(arguments)
-        .current_dir(folder)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
-
-/// `agents.git` with two commits, a tag and a branch; the ids of the commits.
-fn repository(root: &Path) -> [String; 2] {
-    let work = root.join("work");
-    std::fs::create_dir(&work).unwrap();
-    git(&work, &["init", "-q", "."]);
-    std::fs::write(work.join("one"), "1").unwrap();
-    git(&work, &["add", "."]);
-    git(&work, &["commit", "-q", "-m", "one"]);
-    git(&work, &["tag", "v1.0.0"]);
-    let first = git(&work, &["rev-parse", "HEAD"]);
-    git(&work, &["checkout", "-q", "-b", "feature/x"]);
-    std::fs::write(work.join("two"), "2").unwrap();
-    git(&work, &["add", "."]);
-    git(&work, &["commit", "-q", "-m", "two"]);
-    let second = git(&work, &["rev-parse", "HEAD"]);
-    git(&work, &["checkout", "-q", "main"]);
-    git(root, &["clone", "-q", "--bare", "work", "agents.git"]);
-    [first, second]
-}
-
-/// The script of the shipped step.
-fn script() -> String {
-    let maps = config_maps("anywhere", &Values::default());
-    let map = maps.iter().find(|map| map.name == "github-clone-step").unwrap();
-    let spec: Value = serde_saphyr::from_str(&map.data[keys::KEY_TASK_SPEC]).unwrap();
-    spec["steps"][0]["script"].as_str().unwrap().to_owned()
-}
-
-/// A place where the step runs once.
-struct Run {
-    folder: TempDir,
-    environment: BTreeMap<String, String>,
-}
-
-impl Run {
-    fn new(url: &str, revision: &str, authority: Option<&Authority>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut environment = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
-        for (name, value) in [
-            ("URL", url),
-            ("REVISION", revision),
-            ("DEPTH", "1"),
-            ("SUBMODULES", "false"),
-            ("REPO_USER", ""),
-            ("ARTIFACTS_BOUND", "false"),
-            ("ALLOW_UNKNOWN_HOSTS", "false"),
-            ("AUTH_BOUND", "false"),
-            ("TRUST_BOUND", "false"),
-        ] {
-            environment.insert(name.to_owned(), value.to_owned());
-        }
-        for (name, below) in [
-            ("HOME", "home"),
-            ("SOURCE", "source"),
-            ("ARTIFACTS", "artifacts"),
-            ("SCRATCH", "scratch"),
-            ("AUTH", "auth"),
-            ("TRUST", "trust"),
-        ] {
-            let path = folder.path().join(below);
-            std::fs::create_dir(&path).unwrap();
-            environment.insert(name.to_owned(), path.display().to_string());
-        }
-        for name in ["COMMIT", "URL"] {
-            environment.insert(format!("OUT_{name}"), folder.path().join(name).display().to_string());
-        }
-        if let Some(authority) = authority {
-            std::fs::write(folder.path().join("trust/ca.crt"), authority.certificate()).unwrap();
-            environment.insert("TRUST_BOUND".to_owned(), "true".to_owned());
-        }
-        Self { folder, environment }
-    }
-
-    /// With a Secret of these keys.
-    fn with(mut self, files: &[(&str, &str)], user: &str) -> Self {
-        for (name, content) in files {
-            std::fs::write(self.folder.path().join("auth").join(name), content).unwrap();
-        }
-        self.environment.insert("AUTH_BOUND".to_owned(), "true".to_owned());
-        self.environment.insert("REPO_USER".to_owned(), user.to_owned());
-        self
-    }
-
-    async fn output(&self) -> Output {
-        let file = self.folder.path().join("script");
-        std::fs::write(&file, script()).unwrap();
-        tokio::process::Command::new("sh").arg(file).env_clear().envs(&self.environment).output().await.unwrap()
-    }
-
-    fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.folder.path().join(name)).unwrap_or_default()
-    }
-
-    /// Nothing that outlives the step holds the password.
-    fn keeps_no_password(&self, output: &Output) {
-        for text in [&output.stdout, &output.stderr] {
-            assert!(!String::from_utf8_lossy(text).contains("canary"));
-        }
-        for below in ["source", "home", "artifacts"] {
-            let found =
-                Command::new("grep").args(["-r", "-l", "canary"]).arg(self.folder.path().join(below)).output().unwrap();
-            assert_eq!(String::from_utf8_lossy(&found.stdout), "");
-        }
-    }
-}
-
 /// E1, E2: with and without `https://`, by branch, tag and commit; E3: each layout of 14.2.
 #[tokio::test(flavor = "multi_thread")]
 async fn private_repositories_are_cloned_over_tls() {
@@ -301,7 +161,7 @@ async fn private_repositories_are_cloned_over_tls() {
             assert_eq!(run.read("URL"), server.url("https://"));
             assert_eq!(run.read("source/one"), "1");
             assert!(server.saw_password());
-            run.keeps_no_password(&output);
+            run.keeps_nothing_of("canary", &output);
         }
     }
 }
@@ -321,7 +181,7 @@ async fn an_unknown_authority_is_not_trusted() {
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(told.contains("certificate") && told.contains("cannot be fetched"), "{told}");
         assert_eq!(*server.seen.lock(), Vec::<String>::new());
-        run.keeps_no_password(&output);
+        run.keeps_nothing_of("canary", &output);
     }
 }
 
@@ -339,7 +199,7 @@ async fn a_redirect_takes_no_password_along() {
     assert!(!output.status.success());
     assert!(!elsewhere.seen.lock().is_empty(), "the redirect was followed");
     assert!(!elsewhere.saw_password(), "{:?}", elsewhere.seen.lock());
-    run.keeps_no_password(&output);
+    run.keeps_nothing_of("canary", &output);
 }
 
 /// A public repository needs no Secret, and wrong credentials fail at once instead of asking anybody.
