@@ -2,17 +2,14 @@
 
 use serde_json::Value;
 
-use super::pod;
 use super::privileges::asked;
 use crate::build::fault::{Fault, Findings, Note};
 use crate::build::settings::Lockdown;
 use crate::domain::reason::Reason;
 
-const AT: &str = "spec.podTemplateSpec.spec";
-
 pub(super) fn check(object: &Value, lockdown: Lockdown, findings: &mut Findings) {
-    for asked in asked(pod(object)).into_iter().filter(|asked| asked.privilege.weight.relaxes()) {
-        let (path, what) = (format!("{AT}{}", asked.at), asked.privilege.what);
+    for asked in asked(object).into_iter().filter(|asked| asked.privilege.weight.relaxes()) {
+        let (path, what) = (asked.at, asked.privilege.what);
         let seen =
             asked.value.map_or_else(String::new, |seen| seen.as_str().map_or_else(|| seen.to_string(), str::to_owned));
         match lockdown {

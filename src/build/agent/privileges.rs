@@ -1,6 +1,6 @@
 //! What an Agent's Pod may ask for that is more than a plain agent needs: one table for everybody who judges it.
 //!
-//! In: the Pod of a template as JSON. Out: the places that ask for something, and for what. The lock-down
+//! In: an Agent as JSON. Out: the places that ask for something, and for what. The lock-down
 //! (`spec/agent-and-agentbuild.md` 4.5) reads the rows that relax it; the API server's policy asks for the right to create Pods at
 //! the rows that are a power over others (`faults.md` G3), and is written from these rows too (`cli::render`), so that both
 //! mean the same. Types are the schema's to check: a value of another type asks for nothing here.
@@ -12,7 +12,7 @@ use serde_json::Value;
 pub struct Privilege {
     /// Where it is looked for.
     pub of: Scope,
-    /// Members below that, joined by `/`; `*` stands for every item of a list.
+    /// Members below that, joined by `/`; `*` stands for every item of a list. Of annotations the beginning of the key.
     pub path: &'static str,
     /// What the value must be to ask for something.
     pub test: Test,
@@ -29,6 +29,8 @@ pub enum Scope {
     Pod,
     /// At every container and init container.
     Container,
+    /// At the annotations that the Pod gets.
+    Annotations,
 }
 
 /// When a value asks for something. A place whose last member is absent is tested, too.
@@ -114,6 +116,10 @@ const fn container(path: &'static str, test: Test, weight: Weight, what: &'stati
     Privilege { of: Scope::Container, path, test, what, weight }
 }
 
+const fn annotation(path: &'static str, test: Test, weight: Weight, what: &'static str) -> Privilege {
+    Privilege { of: Scope::Annotations, path, test, what, weight }
+}
+
 /// The types of SELinux that any Pod may name (Pod Security Standards, baseline).
 const SELINUX_TYPES: &[&str] = &["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"];
 
@@ -184,34 +190,58 @@ pub const PRIVILEGES: &[Privilege] = &[
         "keeps capabilities that an agent does not need",
     ),
     container("ports/*/hostPort", Test::NotZero, Weight::Both, "takes a port of the node"),
+    // The API server makes a container's profile of it, where the container names none.
+    annotation(
+        "container.apparmor.security.beta.kubernetes.io/",
+        Test::Is("unconfined"),
+        Weight::Both,
+        "lifts AppArmor's limits",
+    ),
 ];
+
+/// Where an Agent has annotations that its Pods get.
+pub const ANNOTATIONS: [&str; 2] = ["spec/annotations", "spec/podTemplateSpec/metadata/annotations"];
 
 /// A place that asks for something.
 #[derive(Debug)]
 pub struct Asked<'v> {
     /// The row.
     pub privilege: &'static Privilege,
-    /// The field below the Pod, as a person writes it: `.containers[0].securityContext.privileged`.
+    /// The field, as a person writes it: `spec.podTemplateSpec.spec.containers[0].securityContext.privileged`.
     pub at: String,
-    /// What stands there.
+    /// What stands there; `None` where a member that is not there asks for something.
     pub value: Option<&'v Value>,
 }
 
-/// Everything that `pod`, the spec of a Pod, asks for: first the Pod itself, then its containers in their order.
+/// Everything that `agent` asks for: first its Pod, then the containers in their order, then the annotations.
 #[must_use]
-pub fn asked(pod: &Value) -> Vec<Asked<'_>> {
+pub fn asked(agent: &Value) -> Vec<Asked<'_>> {
+    const AT: &str = "spec.podTemplateSpec.spec";
+    let pod = super::pod(agent);
     let mut found = Vec::new();
-    look(pod, "", Scope::Pod, &mut found);
+    look(pod, AT, Scope::Pod, &mut found);
     for kind in ["containers", "initContainers"] {
         for (index, container) in super::list(pod, &format!("/{kind}")).iter().enumerate() {
-            look(container, &format!(".{kind}[{index}]"), Scope::Container, &mut found);
+            look(container, &format!("{AT}.{kind}[{index}]"), Scope::Container, &mut found);
+        }
+    }
+    for place in ANNOTATIONS {
+        let annotations = agent.pointer(&format!("/{place}")).and_then(Value::as_object).into_iter().flatten();
+        for (key, value) in annotations {
+            let rows = rows(Scope::Annotations).filter(|row| key.starts_with(row.path) && row.test.holds(Some(value)));
+            let at = format!("{}[{key}]", place.replace('/', "."));
+            found.extend(rows.map(|privilege| Asked { privilege, at: at.clone(), value: Some(value) }));
         }
     }
     found
 }
 
+fn rows(scope: Scope) -> impl Iterator<Item = &'static Privilege> {
+    PRIVILEGES.iter().filter(move |privilege| privilege.of == scope)
+}
+
 fn look<'v>(of: &'v Value, at: &str, scope: Scope, found: &mut Vec<Asked<'v>>) {
-    for privilege in PRIVILEGES.iter().filter(|privilege| privilege.of == scope) {
+    for privilege in rows(scope) {
         let path: Vec<_> = privilege.path.split('/').collect();
         let mut places = Vec::new();
         places_of(of, &path, at.to_owned(), &mut places);

@@ -261,8 +261,12 @@ fn case_g3_every_power_is_found_where_it_stands() {
             ".initContainers[0].securityContext.capabilities.add[0]",
         ),
     ] {
-        let found = asked(&pod);
-        assert_eq!(found.iter().map(|asked| &*asked.at).collect::<Vec<_>>(), [at]);
+        let object = json!({"spec": {"podTemplateSpec": {"spec": pod}}});
+        let found = asked(&object);
+        assert_eq!(
+            found.iter().map(|asked| &*asked.at).collect::<Vec<_>>(),
+            [format!("spec.podTemplateSpec.spec{at}")]
+        );
         assert!(found[0].privilege.weight.needs_right(), "{at}");
     }
     for pod in [
@@ -272,6 +276,14 @@ fn case_g3_every_power_is_found_where_it_stands() {
         json!({"hostNetwork": "true", "containers": {"securityContext": []}, "volumes": [3], "tolerations": [null]}),
         json!(null),
     ] {
-        assert!(asked(&pod).is_empty(), "{pod}");
+        assert!(asked(&json!({"spec": {"podTemplateSpec": {"spec": pod}}})).is_empty(), "{pod}");
     }
+    let key = "container.apparmor.security.beta.kubernetes.io/agent";
+    let template =
+        json!({"spec": {"podTemplateSpec": {"metadata": {"annotations": {key: "unconfined", "a": "unconfined"}}}}});
+    for object in [json!({"spec": {"annotations": {key: "unconfined"}}}), template] {
+        let found = asked(&object);
+        assert!(matches!(&found[..], [one] if one.at.ends_with(&format!("annotations[{key}]"))), "{found:?}");
+    }
+    assert!(asked(&json!({"spec": {"annotations": {key: "runtime/default"}}})).is_empty());
 }

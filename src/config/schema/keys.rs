@@ -231,7 +231,7 @@ pub const KEYS: &[Key] = &[
         repair,
         read::repair,
         "report: Pods that run unprotected or with an old configuration are reported; evict: they are also evicted, one \
-         at a time"
+         at a time, and not again for 5 minutes when what was made since is no better"
     ),
     process!(
         "distribution",

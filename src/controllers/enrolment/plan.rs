@@ -20,7 +20,7 @@ use super::wave::{self, Rolling};
 use crate::api::observed::{Key, Kind, Reach, Rollout};
 use crate::config::agent_runtime::AgentRuntimeInput;
 use crate::config::schema::Repair;
-use crate::controllers::scaffold::memory::Note;
+use crate::controllers::scaffold::memory::{Eviction, Note};
 use crate::controllers::scaffold::plan::{Context, Controller, Item, Op, Plan, Report, Row};
 use crate::controllers::scaffold::world::{RuntimeRef, WorkloadRef, World};
 use crate::domain::keys;
@@ -43,6 +43,8 @@ const REFUSED_CHANGED: Duration = Duration::from_secs(5);
 const FAILURES: u32 = 5;
 /// Pause between two evictions.
 const EVICTION: Duration = Duration::from_secs(2);
+/// Pause after an eviction that made nothing better.
+const IN_VAIN: Duration = Duration::from_secs(300);
 
 /// The controller's row. Its items are targets.
 pub const ROW: Row = Row { controller: Controller::Enrolment, touched, of_namespace, plan };
@@ -316,18 +318,36 @@ impl Work {
     /// Pods that nothing will replace: reported, and evicted if that is wanted.
     fn drift(&mut self, subject: &Subject<'_>, tally: &Tally<'_>) {
         let (seen, cx) = (subject.workload.seen, &subject.cx);
+        self.note.evicted = subject.note().and_then(|note| note.evicted.clone());
         let replaces = !matches!(seen.kind, WorkloadKind::CronJob | WorkloadKind::Sandbox);
         if !replaces || !seen.rollout.is_complete() {
             return;
         }
         (self.note.unprotected, self.note.outdated) = (tally.unprotected.len(), tally.outdated.len());
-        let Some((reason, message)) = status::drift(tally) else { return };
+        let Some((reason, message)) = status::drift(tally) else {
+            self.note.evicted = None;
+            return;
+        };
         if subject.workload.winner.is_none() {
             let about = Key::new(subject.namespace(), subject.workload.name);
             let uid = subject.workload.uid.to_owned();
             self.ops.push(Op::Report(Report { kind: subject.workload.kind, about, uid, reason, message }));
         }
         if cx.facts.platform.repair() != Repair::Evict || !wave::rolls(seen) {
+            return;
+        }
+        self.evict(subject, tally);
+    }
+
+    /// Evicts one Pod, so that its controller makes a better one. When those that were made since the last eviction are no
+    /// better, nobody injects at present, and another eviction would only harm: it waits.
+    fn evict(&mut self, subject: &Subject<'_>, tally: &Tally<'_>) {
+        let cx = &subject.cx;
+        let drifted = || tally.unprotected.iter().chain(&tally.outdated);
+        if let Some(last) = self.note.evicted.as_ref().filter(|last| cx.now.saturating_sub(last.at) < IN_VAIN)
+            && drifted().any(|pod| pod.seen.created > last.youngest)
+        {
+            self.again = Some(IN_VAIN.saturating_sub(cx.now.saturating_sub(last.at)));
             return;
         }
         self.again = Some(EVICTION);
@@ -337,11 +357,12 @@ impl Work {
         if recent || memory.evicts_besides(&item) || memory.is_blocked(&item, cx.now) || tally.ending > 0 {
             return;
         }
-        let drifted = tally.unprotected.iter().chain(&tally.outdated);
-        let oldest = drifted.min_by_key(|pod| (&pod.seen.created, pod.name));
+        let oldest = drifted().min_by_key(|pod| (&pod.seen.created, pod.name));
+        let youngest = drifted().map(|pod| &pod.seen.created).max();
         self.ops.extend(
             oldest.map(|pod| Op::Evict { key: Key::new(subject.namespace(), pod.name), uid: pod.uid.to_owned() }),
         );
+        self.note.evicted = youngest.map(|youngest| Eviction { youngest: youngest.clone(), at: cx.now });
         self.note.evicting = oldest.is_some();
     }
 }

@@ -39,10 +39,21 @@ pub struct Note {
     pub outdated: usize,
     /// One of its Pods is being evicted by us.
     pub evicting: bool,
+    /// The last eviction, while its Pods are not as they should be.
+    pub evicted: Option<Eviction>,
     /// Digests of what was applied whole, one behind the other.
     pub sent: String,
     /// Fields that somebody else takes back each time they are applied.
     pub contested: Option<Box<str>>,
+}
+
+/// A Pod was evicted, so that a better one might be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Eviction {
+    /// When the youngest of the Pods that were not as they should be was made, as the API server writes it.
+    pub youngest: Box<str>,
+    /// When it was evicted.
+    pub at: Duration,
 }
 
 /// The last write of an item that came to nothing.

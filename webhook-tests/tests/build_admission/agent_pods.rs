@@ -2,7 +2,7 @@
 //! from nobody else. Every row of the product's table is tried on the API server's policy, which is written from it.
 
 use anyhow::{Context as _, Result, ensure};
-use drawbridge::build::agent::privileges::{PRIVILEGES, Privilege, Scope, Test};
+use drawbridge::build::agent::privileges::{ANNOTATIONS, PRIVILEGES, Privilege, Scope, Test};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, DynamicObject};
 use serde_json::{Value, json};
@@ -70,24 +70,34 @@ fn standing(path: &[&str], value: Option<Value>) -> Value {
     }
 }
 
-fn pods_asking(privilege: &Privilege) -> Vec<Value> {
+/// Agents that ask for the privilege, at every place where it can be asked for.
+fn agents_asking(privilege: &Privilege) -> Vec<Value> {
     let path: Vec<_> = privilege.path.split('/').collect();
-    let mut pods = Vec::new();
+    let mut agents = Vec::new();
     for value in asking(privilege.test) {
-        let members = standing(&path, value);
-        if privilege.of == Scope::Pod {
-            pods.push(members);
-            continue;
-        }
-        for kind in ["containers", "initContainers"] {
-            let mut last = json!({"name": "last", "image": "a/b:1"});
-            json_patch::merge(&mut last, &members);
-            let mut pod = json!({"containers": [{"name": "agent", "image": "set by operator"}]});
-            pod[kind] = json!([{"name": "agent-0", "image": "a/b:1"}, last]);
-            pods.push(pod);
+        match privilege.of {
+            Scope::Pod => agents.push(agent("weather", standing(&path, value))),
+            Scope::Container => {
+                for kind in ["containers", "initContainers"] {
+                    let mut last = json!({"name": "last", "image": "a/b:1"});
+                    json_patch::merge(&mut last, &standing(&path, value.clone()));
+                    let mut pod = json!({"containers": [{"name": "agent", "image": "set by operator"}]});
+                    pod[kind] = json!([{"name": "agent-0", "image": "a/b:1"}, last]);
+                    agents.push(agent("weather", pod));
+                }
+            }
+            Scope::Annotations => {
+                for place in ANNOTATIONS {
+                    let member = json!({format!("{}agent", privilege.path): value});
+                    let members = place.rsplit('/').fold(member, |inner, name| json!({name: inner}));
+                    let mut object = agent("weather", json!({}));
+                    json_patch::merge(&mut object, &members);
+                    agents.push(object);
+                }
+            }
         }
     }
-    pods
+    agents
 }
 
 #[tokio::test]
@@ -97,17 +107,19 @@ async fn case_g3_every_power_takes_the_right_to_create_pods() -> Result<()> {
     let has = person(&ns, "has", Some(("", "pods"))).await?;
     let deploys = person(&ns, "deploys", Some(("apps", "deployments"))).await?;
     for privilege in PRIVILEGES {
-        for pod in pods_asking(privilege) {
-            let object = agent("weather", pod.clone());
+        for object in agents_asking(privilege) {
             let answer = people::tried(&lacks, &object).await?;
             if privilege.weight.needs_right() {
-                let message = people::refused_by(POLICY, answer).with_context(|| pod.to_string())?;
-                let field = privilege.path.replace("/*", "[]").replace('/', ".");
+                let message = people::refused_by(POLICY, answer).with_context(|| object.to_string())?;
+                let field = match privilege.of {
+                    Scope::Annotations => privilege.path.to_owned(),
+                    Scope::Pod | Scope::Container => privilege.path.replace("/*", "[]").replace('/', "."),
+                };
                 ensure!(message.contains(&field), "{message} does not name {field}");
             } else {
-                answer.with_context(|| pod.to_string())?;
+                answer.with_context(|| object.to_string())?;
             }
-            people::tried(&has, &object).await?.with_context(|| pod.to_string())?;
+            people::tried(&has, &object).await?.with_context(|| object.to_string())?;
         }
     }
     people::tried(&deploys, &agent("weather", json!({"hostPID": true}))).await??;
@@ -159,6 +171,8 @@ async fn changes_are_asked_about_when_they_change_what_runs() -> Result<()> {
     people::refused_by(POLICY, change("granted", environment).await)?;
     let power = json!({"spec": {"podTemplateSpec": {"spec": {"hostNetwork": true}}}});
     people::refused_by(POLICY, change("plain", power).await)?;
+    let key = "container.apparmor.security.beta.kubernetes.io/agent";
+    people::refused_by(POLICY, change("plain", json!({"spec": {"annotations": {key: "unconfined"}}})).await)?;
 
     change("plain", image).await?;
     change("granted", json!({"metadata": {"labels": {"team": "a"}}, "spec": {"replicas": 3}})).await?;

@@ -9,14 +9,14 @@ use k8s_openapi::api::admissionregistration::v1::Variable;
 
 use super::super::selectors::{self, Reach, condition};
 use super::Refusal;
-use crate::build::agent::privileges::{PRIVILEGES, Privilege, Scope, Test};
+use crate::build::agent::privileges::{ANNOTATIONS, PRIVILEGES, Privilege, Scope, Test};
 
 /// Ways to run a Pod of one's own making: any of them will do.
 const RIGHTS: [(&str, &str); 2] = [("", "pods"), ("apps", "deployments")];
 
 pub(super) fn rule() -> Refusal {
     let Reach { mut conditions, .. } = selectors::living_objects();
-    let changed = ["podTemplateSpec", "image", "imageSource"]
+    let changed = ["podTemplateSpec", "image", "imageSource", "annotations"]
         .map(|member| format!("object.spec.?{member} != oldObject.spec.?{member}"));
     conditions.push(condition("pod-is-new", &format!("request.operation == 'CREATE' || {}", changed.join(" || "))));
     let allowed = RIGHTS.map(|(group, resource)| {
@@ -31,12 +31,13 @@ pub(super) fn rule() -> Refusal {
         variables: vec![
             variable("pod", "object.spec.?podTemplateSpec.?spec.orValue({})"),
             variable("containers", "variables.pod.?containers.orValue([]) + variables.pod.?initContainers.orValue([])"),
+            variable("annotations", &annotations()),
             variable("asked", &asked()),
         ],
         holds: format!("variables.asked.size() == 0 || {}", allowed.join(" || ")),
-        message: format!("spec.podTemplateSpec.spec {told}"),
+        message: format!("spec.podTemplateSpec {told}"),
         message_expression: Some(format!(
-            "'spec.podTemplateSpec.spec: what stands at ' + variables.asked.join(', ') + ' {}'",
+            "'spec.podTemplateSpec: what stands at ' + variables.asked.join(', ') + ' {}'",
             told.replace('\'', "\\'")
         )),
     }
@@ -49,12 +50,22 @@ fn asked() -> String {
     format!("[{}].filter(field, field != '')", rows.join(",\n"))
 }
 
+/// The annotations that the Pod gets, as a list of maps.
+fn annotations() -> String {
+    let maps = ANNOTATIONS.map(|place| {
+        let members: Vec<_> = place.split('/').collect();
+        format!("object.{}.?{}.orValue({{}})", members[0], members[1..].join(".?"))
+    });
+    format!("[{}]", maps.join(", "))
+}
+
 /// The field, as people are told of it; of a container the list's name stands for both kinds.
 fn field(privilege: &Privilege) -> String {
     let path = privilege.path.replace("/*", "[]").replace('/', ".");
     match privilege.of {
         Scope::Pod => path,
         Scope::Container => format!("containers[].{path}"),
+        Scope::Annotations => format!("annotations[{}*]", privilege.path),
     }
 }
 
@@ -66,6 +77,11 @@ fn asks(privilege: &Privilege) -> String {
         Scope::Container => {
             format!("variables.containers.exists(c, {})", below("c", &path, privilege.test, 0))
         }
+        Scope::Annotations => format!(
+            "variables.annotations.exists(all, all.exists(key, key.startsWith('{}') && {}))",
+            privilege.path,
+            passes("optional.of(all[key])", privilege.test)
+        ),
     }
 }
 

@@ -84,6 +84,27 @@ fn evictions_go_one_at_a_time_and_never_twice_for_one_pod() {
     assert_eq!(bench.evicted, ["db-0", "db-1"]);
 }
 
+/// As when the webhook's configuration is gone: what replaces an evicted Pod is no better than it was.
+#[test]
+fn evictions_pause_when_what_was_made_since_is_no_better() {
+    let (mut bench, _) = bench("repair: evict\n");
+    for name in ["db-0", "db-1"] {
+        bench.put(Kind::Pod, pod(name, DB, None));
+    }
+    bench.converge();
+    assert_eq!(bench.evicted, ["db-0"]);
+    bench.remove(Kind::Pod, "db-0");
+    let mut again = pod("db-2", DB, None);
+    again["metadata"]["creationTimestamp"] = json!("2026-06-01T00:00:00Z");
+    bench.put(Kind::Pod, again);
+    bench.now = s(200);
+    bench.converge();
+    assert_eq!(bench.evicted, ["db-0"], "the same would come of it");
+    bench.now = s(500);
+    bench.converge();
+    assert_eq!(bench.evicted, ["db-0", "db-1"], "but it is tried from time to time");
+}
+
 #[test]
 fn on_delete_and_paused_say_why_no_pod_was_replaced_and_nothing_is_evicted() {
     let (mut bench, _) = bench("repair: evict\n");
