@@ -37,6 +37,8 @@ pub enum Shared {
     One(Arc<Part>),
     /// The list of these.
     List(Vec<Arc<Part>>),
+    /// The object of these members.
+    Members(Vec<(&'static str, Arc<Part>)>),
 }
 
 impl Shared {
@@ -46,6 +48,7 @@ impl Shared {
         match self {
             Shared::One(part) => part.value.clone(),
             Shared::List(parts) => parts.iter().map(|part| part.value.clone()).collect(),
+            Shared::Members(parts) => parts.iter().map(|(key, part)| (*key, part.value.clone())).collect(),
         }
     }
 }
@@ -117,6 +120,12 @@ pub fn add_part(path: PointerBuf, part: &Arc<Part>) -> Operation {
 #[must_use]
 pub fn add_parts(path: PointerBuf, parts: Vec<Arc<Part>>) -> Operation {
     Operation::Add(path, Shared::List(parts))
+}
+
+/// Adds an object of these parts.
+#[must_use]
+pub fn add_members(path: PointerBuf, parts: Vec<(&'static str, Arc<Part>)>) -> Operation {
+    Operation::Add(path, Shared::Members(parts))
 }
 
 /// Replaces what exists.

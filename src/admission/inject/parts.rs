@@ -16,7 +16,7 @@ use super::plan::{Container, InjectionPlan, Volume};
 use super::status::Record;
 use crate::admission::patch::Part;
 
-/// Containers that a thread remembers, and volumes: those of a few namespaces.
+/// Containers that a thread remembers, volumes, and texts: those of a few namespaces.
 const REMEMBERED: usize = 64;
 /// Longest serialised form that is remembered, in bytes.
 const REMEMBERED_BYTES: usize = 8 * 1024;
@@ -26,7 +26,23 @@ type Known<T> = VecDeque<(T, Arc<Rendered>)>;
 
 thread_local! {
     static CONTAINERS: RefCell<Known<Container<'static>>> = const { RefCell::new(VecDeque::new()) };
+    static TEXTS: RefCell<VecDeque<Arc<Part>>> = const { RefCell::new(VecDeque::new()) };
     static VOLUMES: RefCell<Known<Volume<'static>>> = const { RefCell::new(VecDeque::new()) };
+}
+
+/// The text as a part, such as the value of an annotation.
+pub(super) fn text(text: &str) -> Arc<Part> {
+    TEXTS.with_borrow_mut(|last| {
+        if let Some(known) = last.iter().find(|known| known.value.as_str() == Some(text)) {
+            return Arc::clone(known);
+        }
+        let part = Arc::new(Part::new(text.into()));
+        if text.len() <= REMEMBERED_BYTES {
+            last.truncate(REMEMBERED - 1);
+            last.push_front(Arc::clone(&part));
+        }
+        part
+    })
 }
 
 /// A part with what is recorded about it.
@@ -152,6 +168,9 @@ mod tests {
                 assert_eq!(rendered.record.image, of.image);
                 assert_eq!(rendered.record.resources, digest::of_part(&resources));
 
+                let long = "\"text\"\n".repeat(if number == 5 { 2_000 } else { number });
+                assert_eq!(*text(&long), Part::new(long.into()), "round {round}");
+
                 let name = Cow::Owned(format!("secret-{number}"));
                 let of = Volume { name: "credentials", source: Source::Credentials(name) };
                 let rendered = volume(&of);
@@ -163,5 +182,9 @@ mod tests {
             assert!(last.len() == REMEMBERED && last.iter().all(|(known, _)| known.image.len() == 70));
         });
         VOLUMES.with_borrow(|last| assert_eq!(last.len(), REMEMBERED));
+        TEXTS.with_borrow(|last| {
+            let short = |part: &Arc<Part>| part.value.as_str().is_some_and(|text| text.len() <= REMEMBERED_BYTES);
+            assert!(last.len() == REMEMBERED && last.iter().all(short));
+        });
     }
 }

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::edit;
-use super::parts::{Parts, Rendered};
+use super::parts::{self, Parts, Rendered};
 use super::plan::InjectionPlan;
 use super::pod::{PodView, text};
 use super::refuse::volumes::same_source;
@@ -34,15 +34,15 @@ enum Placement {
 pub(super) fn operations(
     pod: PodView<'_>,
     recorded: &Status<'_>,
-    (plan, parts): (&InjectionPlan<'_>, &Parts),
+    (plan, ours): (&InjectionPlan<'_>, &Parts),
     status: &Status<'_>,
 ) -> Vec<Operation> {
     let mut out = Vec::new();
     user_containers(pod, recorded, plan, &mut out);
     let placement = if plan.init_first { Placement::First } else { Placement::Last };
-    list(pod, ("initContainers", placement), &parts.init, recorded, &mut out);
-    list(pod, ("containers", Placement::Behind), &parts.containers, recorded, &mut out);
-    volumes(pod, recorded, &parts.volumes, &mut out);
+    list(pod, ("initContainers", placement), &ours.init, recorded, &mut out);
+    list(pod, ("containers", Placement::Behind), &ours.containers, recorded, &mut out);
+    volumes(pod, recorded, &ours.volumes, &mut out);
     identity(pod, recorded, plan, &mut out);
     annotations(pod, plan, status, &mut out);
     scheduling_gate(pod, &mut out);
@@ -199,22 +199,21 @@ fn identity(pod: PodView<'_>, recorded: &Status<'_>, plan: &InjectionPlan<'_>, o
 }
 
 fn annotations(pod: PodView<'_>, plan: &InjectionPlan<'_>, status: &Status<'_>, out: &mut Vec<Operation>) {
-    let status = serde_json::to_string(status).expect("the status has text keys and no failing serialiser");
     let wanted = [
-        (keys::ANNOTATION_STATUS, Some(status.as_str())),
-        (keys::ANNOTATION_RUNTIME_CONFIG, plan.runtime_config.as_deref()),
-        (keys::ANNOTATION_CONFIG_HASH, Some(plan.config_hash.as_str())),
+        (keys::ANNOTATION_STATUS, Some(status.part())),
+        (keys::ANNOTATION_RUNTIME_CONFIG, plan.runtime_config.as_deref().map(parts::text)),
+        (keys::ANNOTATION_CONFIG_HASH, Some(parts::text(&plan.config_hash))),
     ];
     if pod.annotations().is_none() {
-        let all: Map<String, Value> =
-            wanted.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?.into()))).collect();
-        out.push(patch::add(pointer(["metadata", "annotations"]), all));
+        let mut all: Vec<_> = wanted.into_iter().filter_map(|(key, part)| Some((key, part?))).collect();
+        all.sort_unstable_by_key(|(key, _)| *key);
+        out.push(patch::add_members(pointer(["metadata", "annotations"]), all));
         return;
     }
-    for (key, value) in wanted {
+    for (key, part) in wanted {
         let at = || pointer(["metadata", "annotations", key]);
-        match (pod.annotation(key), value) {
-            (seen, Some(value)) if seen != Some(value) => out.push(patch::add(at(), value)),
+        match (pod.annotation(key), part) {
+            (seen, Some(part)) if seen != part.value.as_str() => out.push(patch::add_part(at(), &part)),
             (Some(_), None) => out.push(patch::remove(at())),
             _ => {}
         }

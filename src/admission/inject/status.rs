@@ -4,6 +4,8 @@
 //! that something is there: only names of ours count, and the plan is made all the same.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -13,11 +15,16 @@ use super::edit::Edit;
 use super::parts::{Parts, Rendered};
 use super::plan::InjectionPlan;
 use super::pod::PodView;
+use crate::admission::patch::Part;
 use crate::domain::keys;
 use crate::domain::mode::Mode;
 
 /// The format's version.
 const VERSION: u8 = 1;
+/// Annotations that a thread remembers: those of some workloads.
+const REMEMBERED: usize = 32;
+/// Longest annotation that is remembered, in bytes.
+const REMEMBERED_BYTES: usize = 8 * 1024;
 
 /// One part as we rendered it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,6 +129,43 @@ impl<'p> Status<'p> {
         }
     }
 
+    /// The annotation's value. The Pods of a workload get the same one, and writing it was a tenth of a review: the last
+    /// few are remembered, per thread, and found by everything that they say.
+    pub(super) fn part(&self) -> Arc<Part> {
+        thread_local! {
+            static LAST: RefCell<VecDeque<(Status<'static>, Arc<Part>)>> = const { RefCell::new(VecDeque::new()) };
+        }
+        LAST.with_borrow_mut(|last| {
+            if let Some((_, part)) = last.iter().find(|(known, _)| known == self) {
+                return Arc::clone(part);
+            }
+            let text = serde_json::to_string(self).expect("the status has text keys and no failing serialiser");
+            let length = text.len();
+            let part = Arc::new(Part::new(text.into()));
+            if length <= REMEMBERED_BYTES {
+                last.truncate(REMEMBERED - 1);
+                last.push_front((self.to_static(), Arc::clone(&part)));
+            }
+            part
+        })
+    }
+
+    fn to_static(&self) -> Status<'static> {
+        let owned = |records: &[Cow<'_, Record>]| records.iter().map(|one| Cow::Owned(Record::clone(one))).collect();
+        Status {
+            version: self.version,
+            mode: self.mode.clone(),
+            init: owned(&self.init),
+            containers: owned(&self.containers),
+            volumes: owned(&self.volumes),
+            edits: self.edits.clone(),
+            service_account: self.service_account.clone(),
+            fs_group: self.fs_group,
+            brought: self.brought,
+            template_hash: self.template_hash.clone(),
+        }
+    }
+
     /// The recorded containers of a list.
     pub(super) fn records(&self, list: &str) -> &[Cow<'p, Record>] {
         match list {
@@ -134,5 +178,28 @@ impl<'p> Status<'p> {
     /// The record of that name in a list.
     pub(super) fn record(&self, list: &str, name: &str) -> Option<&Record> {
         self.records(list).iter().map(AsRef::as_ref).find(|record| record.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_annotation_is_that_of_its_status_however_many_came_before() {
+        for round in 0..3 {
+            for number in 0..2 * REMEMBERED {
+                let name = "n".repeat(if number == 5 { 9_000 } else { number / 4 });
+                let record = Record { name, digest: "d".to_owned(), ..Record::default() };
+                let status = Status {
+                    init: vec![Cow::Borrowed(&record)],
+                    fs_group: number % 2 == 1,
+                    template_hash: (number % 4 > 1).then(|| "hash".to_owned()),
+                    ..Status::default()
+                };
+                let text = serde_json::to_string(&status).unwrap();
+                assert_eq!(*status.part(), Part::new(text.into()), "round {round}");
+            }
+        }
     }
 }

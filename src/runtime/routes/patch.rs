@@ -45,6 +45,18 @@ fn put(out: &mut Encoder, begin: &[u8], path: &str, shared: &Shared) -> serde_js
             }
             out.text().push(b']');
         }
+        Shared::Members(parts) => {
+            out.text().push(b'{');
+            for (index, (key, part)) in parts.iter().enumerate() {
+                if index > 0 {
+                    out.text().push(b',');
+                }
+                serde_json::to_writer(out.text(), key)?;
+                out.text().push(b':');
+                out.piece(&part.piece);
+            }
+            out.text().push(b'}');
+        }
     }
     out.text().push(b'}');
     Ok(())
@@ -59,7 +71,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::admission::patch::{Part, add, add_part, add_parts, pointer, relocate, remove, replace_part};
+    use crate::admission::patch::{
+        Part, add, add_members, add_part, add_parts, pointer, relocate, remove, replace_part,
+    };
 
     #[test]
     fn what_goes_out_is_what_serde_json_writes_with_parts_and_without() {
@@ -73,6 +87,8 @@ mod tests {
             add(pointer(["metadata", "annotations", "a/b~c"]), "x\"y"),
             add_parts(pointer(["spec", "initContainers"]), vec![part(2), part(3)]),
             add_parts(pointer(["spec", "volumes"]), Vec::new()),
+            add_members(pointer(["metadata", "labels"]), Vec::new()),
+            add_members(pointer(["metadata", "annotations"]), vec![("a/\"b", part(5)), ("c", part(6))]),
             replace_part(pointer(["spec", "volumes", "a/b"]), &part(4)),
             relocate(pointer(["spec", "containers", "0"]), pointer(["spec", "containers", "1"])),
             remove(pointer(["spec", "schedulingGates"])),
