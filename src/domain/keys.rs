@@ -54,8 +54,8 @@ pub const ANNOTATION_RUNTIME_CONFIG: &str = "kagenti.io/authbridge-config";
 pub const ANNOTATION_NATIVE_SIDECARS: &str = "kagenti.io/native-sidecars";
 /// Annotation the API server puts on static Pods' mirrors.
 pub const ANNOTATION_MIRROR: &str = "kubernetes.io/config.mirror";
-/// Annotation of a namespace ConfigMap: digest of the data that the controller wrote last; a different digest of the
-/// data in force means that a person edited it.
+/// Annotation of a ConfigMap that `render` or a controller wrote: digest of the data it was given last; a different digest
+/// of the data in force means that a person edited it.
 pub const ANNOTATION_CONTENT_DIGEST: &str = "kagenti.io/content-digest";
 /// Annotation of a ReplicaSet, StatefulSet, DaemonSet or Job: the fact it was last told to try again for.
 pub const ANNOTATION_RETRY: &str = "kagenti.io/retry-for";

@@ -247,6 +247,44 @@ async fn rights_in_watched_namespaces_go_and_those_of_another_operator_stay() ->
     Ok(())
 }
 
+/// Steps for OpenShift with a mirror's image, which another version of the manifests wrote, too: only what a person edited stays.
+#[tokio::test]
+async fn settings_that_nobody_edited_go_whatever_they_were_rendered_with() -> Result<()> {
+    let cp = own_control_plane().await?;
+    let rendered = tokio::process::Command::new(programs::workspace("drawbridge")?)
+        .args(["render", "--failure-mode=gate", "--openshift", "--allow-unknown-git-hosts", "-o", "json"])
+        .arg("--build-image=git=mirror.example/git:1")
+        .output()
+        .await?;
+    let mut manifests: Value = serde_json::from_slice(&rendered.stdout).context("render prints a List")?;
+    let items = manifests["items"].as_array_mut().context("a List has items")?;
+    items.retain(|object| object["kind"] == "ConfigMap" || object["kind"] == "Namespace");
+    let mut earlier = items.iter().find(|object| object["metadata"]["name"] == "sign-step").context("a step")?.clone();
+    earlier["metadata"]["name"] = json!("earlier-step");
+    items.push(earlier);
+    let applied = cp.kubectl(cp.admin(), &["apply", "-f", "-"], &manifests.to_string()).await?;
+    ensure!(applied.success, "{}", applied.stderr);
+    let edited = ["github-clone-step", keys::CONFIG_MAP_GATES];
+    for name in edited {
+        let merge = json!({"data": {"more": "a person's"}}).to_string();
+        let patch = ["-n", keys::OPERATOR_NAMESPACE, "patch", "configmap", name, "--type=merge", "-p", &merge];
+        let patched = cp.kubectl(cp.admin(), &patch, "").await?;
+        ensure!(patched.success, "{}", patched.stderr);
+    }
+
+    let ran = uninstall(cp.admin(), &["--yes"]).await?;
+    ensure!(ran.code == Some(0) && ran.objects("/left").is_empty(), "{}", ran.text);
+    let stays: Vec<String> = edited.map(|name| format!("ConfigMap {}/{name}", keys::OPERATOR_NAMESPACE)).into();
+    let mut told: Vec<&str> = ran.objects("/plan/stays");
+    told.retain(|object| object.starts_with("ConfigMap "));
+    told.sort_unstable_by_key(|object| stays.iter().position(|name| name == object));
+    assert_eq!(told, stays, "{}", ran.text);
+    let mut left = remains(&cp).await?;
+    left.sort_unstable_by_key(|object| edited.iter().position(|name| object.ends_with(name)));
+    assert_eq!(left, edited.map(|name| format!("ConfigMap {name}")));
+    Ok(())
+}
+
 /// Nobody runs, the definitions are gone; a Pod of a label-only workload still needs what was made for it.
 #[tokio::test]
 async fn without_an_operator_and_definitions_it_says_what_is_left_until_nothing_is() -> Result<()> {

@@ -1,9 +1,8 @@
 //! The steps and templates of builds, as ConfigMaps of the operator's namespace (`spec/agent-and-agentbuild.md` 12, 13).
 
-use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
 
-use super::{Install, metadata, object};
+use super::{Install, metadata, settings};
 use crate::build::catalogue;
 
 /// Every ConfigMap of the catalogue, with the images and settings of the installation.
@@ -14,7 +13,7 @@ pub fn objects(install: &Install) -> Vec<Value> {
         .map(|text| {
             let mut metadata = metadata(&text.name, Some(&text.namespace));
             metadata.labels.get_or_insert_default().extend(text.labels);
-            object(&ConfigMap { metadata, data: Some(text.data), ..ConfigMap::default() })
+            settings(metadata, text.data)
         })
         .collect()
 }

@@ -13,10 +13,12 @@ pub mod rbac;
 pub mod selectors;
 pub mod webhooks;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::ValueEnum;
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde_json::Value;
@@ -26,6 +28,7 @@ use super::serve::flags::Namespaces;
 use super::yaml::emit;
 use super::{Exit, Format};
 use crate::build::catalogue::Values;
+use crate::controllers::namespace_config::plan::digest;
 use crate::domain::keys;
 
 /// Oldest Kubernetes that the manifests and our bindings are for.
@@ -252,6 +255,13 @@ fn metadata(name: &str, namespace: Option<&str>) -> ObjectMeta {
         labels: Some(labels.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()),
         ..ObjectMeta::default()
     }
+}
+
+/// A ConfigMap that people may edit: it carries the digest of what is written here, so that an edit shows, whatever it was rendered with.
+fn settings(mut metadata: ObjectMeta, data: BTreeMap<String, String>) -> Value {
+    let annotations = metadata.annotations.get_or_insert_default();
+    annotations.insert(keys::ANNOTATION_CONTENT_DIGEST.to_owned(), digest(&data));
+    object(&ConfigMap { metadata, data: Some(data), ..ConfigMap::default() })
 }
 
 #[cfg(test)]

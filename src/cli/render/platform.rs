@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
 
-use super::{FailureMode, Install, metadata, object};
+use super::{FailureMode, Install, metadata, object, settings};
 use crate::config::gates::Gates;
 use crate::domain::keys;
 
@@ -27,18 +27,26 @@ pub const KEY_GATE_TYPES: &str = "types";
 /// Platform file and feature gates.
 #[must_use]
 pub fn objects(install: &Install) -> Vec<Value> {
-    vec![
-        config_map(install, keys::CONFIG_MAP_PLATFORM, KEY_PLATFORM, platform_file()),
-        config_map(install, keys::CONFIG_MAP_GATES, KEY_GATES, gates_file(&Gates::default())),
-    ]
+    let gates = gates_file(&Gates::default());
+    [(keys::CONFIG_MAP_PLATFORM, KEY_PLATFORM, platform_file()), (keys::CONFIG_MAP_GATES, KEY_GATES, gates)]
+        .map(|(name, key, text)| {
+            let data = BTreeMap::from([(key.to_owned(), text)]);
+            settings(metadata(name, Some(&install.namespace)), data)
+        })
+        .into()
 }
 
 /// Parameters of the gate policy, in mode `gate`; the leader keeps them equal to the feature gates.
 #[must_use]
 pub fn gate_parameters(install: &Install) -> Option<Value> {
     let types = gate_types(&Gates::default());
-    (install.failure_mode == FailureMode::Gate)
-        .then(|| config_map(install, keys::CONFIG_MAP_GATE, KEY_GATE_TYPES, types))
+    (install.failure_mode == FailureMode::Gate).then(|| {
+        object(&ConfigMap {
+            metadata: metadata(keys::CONFIG_MAP_GATE, Some(&install.namespace)),
+            data: Some(BTreeMap::from([(KEY_GATE_TYPES.to_owned(), types)])),
+            ..ConfigMap::default()
+        })
+    })
 }
 
 /// The platform file of a fresh installation: the images, which have no built-in value, and nothing else.
@@ -85,12 +93,4 @@ fn gate_types(gates: &Gates) -> String {
         (true, false) => "agent".to_owned(),
         (true, true) => "agent,tool".to_owned(),
     }
-}
-
-fn config_map(install: &Install, name: &str, key: &str, text: String) -> Value {
-    object(&ConfigMap {
-        metadata: metadata(name, Some(&install.namespace)),
-        data: Some(BTreeMap::from([(key.to_owned(), text)])),
-        ..ConfigMap::default()
-    })
 }

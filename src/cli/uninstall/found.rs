@@ -174,17 +174,19 @@ async fn installation(cluster: &Cluster, options: &Options, notes: &mut Vec<Stri
         match cluster.get(&path).await? {
             Answer::Object(mut object) => {
                 object["kind"] = wanted["kind"].clone();
-                let is_settings =
-                    text(&wanted, "/kind") == "ConfigMap" && text(&wanted, "/metadata/name") != keys::CONFIG_MAP_GATE;
-                let edited = is_settings && object["data"] != wanted["data"];
+                let edited =
+                    is_settings(&object) && edited(&object).unwrap_or_else(|| object["data"] != wanted["data"]);
                 parts.push(Part { path, object, always_ours, edited });
             }
             Answer::Absent => {}
             Answer::Refused(code, message) => notes.push(format!("{path} could not be read ({code}: {message})")),
         }
     }
-    let root = "/apis/rbac.authorization.k8s.io/v1";
     let ours = format!("labelSelector={}%3D{}", keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
+    let settings = cluster.list(&format!("/api/v1/namespaces/{own}/configmaps?{ours}"), notes).await?;
+    let more = unknown_settings(&settings, &parts);
+    parts.extend(more);
+    let root = "/apis/rbac.authorization.k8s.io/v1";
     let bindings = cluster.list(&format!("{root}/rolebindings?{ours}"), notes).await?;
     let roles = cluster.list(&format!("{root}/roles?{ours}"), notes).await?;
     for object in of_watched_namespaces(bindings, roles, own) {
@@ -193,6 +195,33 @@ async fn installation(cluster: &Cluster, options: &Options, notes: &mut Vec<Stri
     }
     parts.sort_by_key(|part| turn(&part.object));
     Ok(parts)
+}
+
+/// A ConfigMap of the manifests that people may edit; the other one is the leader's.
+fn is_settings(object: &Value) -> bool {
+    text(object, "/kind") == "ConfigMap" && text(object, "/metadata/name") != keys::CONFIG_MAP_GATE
+}
+
+/// Whether the data of a ConfigMap differ from what `render` or a controller wrote there, by the digest that they left with it: so it does not
+/// matter which options or which version of the manifests it came from. `None` without a digest.
+fn edited(object: &Value) -> Option<bool> {
+    let written = annotation(object, keys::ANNOTATION_CONTENT_DIGEST)?;
+    let data = object["data"].as_object().into_iter().flatten();
+    let data = data.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
+    let more = object["binaryData"].as_object().is_some_and(|more| !more.is_empty());
+    Some(more || written != digest(&data))
+}
+
+/// ConfigMaps that another version of `render` has written into the operator's namespace. A template of namespace ConfigMaps is a person's, even
+/// when it was copied from one that a controller made.
+fn unknown_settings(all: &[Value], known: &[Part]) -> Vec<Part> {
+    let parts = all.iter().filter_map(|object| {
+        let path = path(object).filter(|path| known.iter().all(|part| part.path != *path))?;
+        let template = keys::NAMESPACE_CONFIG_MAPS.contains(&text(object, "/metadata/name"));
+        let edited = edited(object).filter(|_| is_settings(object) && !template)?;
+        Some(Part { path, object: object.clone(), always_ours: false, edited })
+    });
+    parts.collect()
 }
 
 /// Bindings and Roles that `render --watch-namespaces` makes, whatever list they were made from: those by our names that give rights to the
@@ -235,13 +264,7 @@ async fn belongings(
         {
             continue;
         }
-        let data: BTreeMap<String, String> = object["data"]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-            .collect();
-        let edited = annotation(&object, keys::ANNOTATION_CONTENT_DIGEST) != Some(&digest(&data));
+        let edited = edited(&object).unwrap_or(true);
         found.belongings.push(Part { edited, ..part(&format!("/api/v1/namespaces/{namespace}/configmaps"), object) });
     }
     for object in cluster.list(&format!("/api/v1/serviceaccounts?labelSelector={ours}"), notes).await? {
@@ -325,71 +348,4 @@ fn uses(value: &Value, namespace: &str, who: &str, users: &mut BTreeMap<(String,
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_rendered_object_has_a_path() {
-        for failure_mode in [FailureMode::Gate, FailureMode::Fail] {
-            let install = Install::new(failure_mode, "own", "");
-            for object in render::parts(&install).into_iter().flat_map(|part| part.objects) {
-                assert!(path(&object).is_some(), "kind {} is not in the table", object["kind"]);
-            }
-        }
-    }
-
-    #[test]
-    fn bindings_go_ahead_of_policies_and_rights_ahead_of_processes() {
-        let order: Vec<String> = rendered(&Options { operator_namespace: "own".to_owned(), crds: false })
-            .into_iter()
-            .map(|(_, object)| text(&object, "/kind").to_owned())
-            .collect();
-        let place = |kind: &str| order.iter().position(|known| known == kind).unwrap();
-        assert!(place("MutatingAdmissionPolicyBinding") < place("MutatingAdmissionPolicy"));
-        assert!(place("ClusterRoleBinding") < place("Deployment"));
-    }
-
-    #[test]
-    fn rights_in_namespaces_are_ours_when_they_are_our_operators_or_nobodys() {
-        let role = |namespace: &str, name: &str| serde_json::json!({"kind": "Role", "metadata": {"namespace": namespace, "name": name}});
-        let binding = |namespace: &str, operator: &str| {
-            let mut binding = role(namespace, "drawbridge-webhook");
-            binding["kind"] = "RoleBinding".into();
-            binding["subjects"] =
-                serde_json::json!([{"kind": "ServiceAccount", "name": "drawbridge-webhook", "namespace": operator}]);
-            binding
-        };
-        let bindings = vec![binding("team1", "own"), binding("team2", "other")];
-        let roles = ["team1", "team2", "orphaned"].map(|namespace| role(namespace, "drawbridge-webhook"));
-        let more = [role("team2", "drawbridge-controllers"), role("team1", "agent-reader")];
-        let found = of_watched_namespaces(bindings, roles.into_iter().chain(more).collect(), "own");
-        let named: Vec<String> = found
-            .iter()
-            .map(|one| {
-                format!("{} {}/{}", text(one, "/kind"), text(one, "/metadata/namespace"), text(one, "/metadata/name"))
-            })
-            .collect();
-        assert_eq!(
-            named,
-            [
-                "RoleBinding team1/drawbridge-webhook",
-                "Role team1/drawbridge-webhook",
-                "Role orphaned/drawbridge-webhook",
-                "Role team2/drawbridge-controllers",
-            ]
-        );
-    }
-
-    #[test]
-    fn every_way_to_name_a_config_map_counts_as_use() {
-        let spec = serde_json::json!({
-            "serviceAccountName": "s",
-            "volumes": [{"configMap": {"name": "a"}}, {"projected": {"sources": [{"configMap": {"name": "b"}}]}}],
-            "containers": [{"envFrom": [{"configMapRef": {"name": "c"}}], "env": [{"valueFrom": {"configMapKeyRef": {"name": "d"}}}]}],
-        });
-        let mut users = BTreeMap::new();
-        uses(&serde_json::json!({"template": {"spec": spec}}), "ns", "me", &mut users);
-        let named: Vec<String> = users.keys().map(|(kind, _, name)| format!("{kind} {name}")).collect();
-        assert_eq!(named, ["ConfigMap a", "ConfigMap b", "ConfigMap c", "ConfigMap d", "ServiceAccount s"]);
-    }
-}
+mod tests;

@@ -215,8 +215,9 @@ fn install(plan: &mut Plan, part: &Part, options: &Options) {
         }
         "ConfigMap" if part.edited => {
             let (namespace, name) = (&options.operator_namespace, text(&part.object, "/metadata/name"));
-            let why =
-                format!("you changed it; when you do not need it: kubectl -n {namespace} delete configmap {name}");
+            let why = format!(
+                "it is not as `drawbridge render` wrote it; when you do not need it: kubectl -n {namespace} delete configmap {name}"
+            );
             return plan.stays.push(kept(why));
         }
         kind if kind.contains("AdmissionPolicy") => Phase::Policies,

@@ -66,8 +66,12 @@ fn what_is_a_persons_stays_with_the_reason() {
     let kept = plan(&found, &options(false));
     assert!(kept.steps.is_empty());
     let whys: Vec<&str> = kept.stays.iter().map(|one| one.why.as_str()).collect();
-    for (why, says) in whys.iter().zip(["you changed it", "somebody else's", "kubectl delete namespace own", "--crds"])
-    {
+    for (why, says) in whys.iter().zip([
+        "not as `drawbridge render` wrote it",
+        "somebody else's",
+        "kubectl delete namespace own",
+        "--crds",
+    ]) {
         assert!(why.contains(says), "{why}");
     }
     let taken = plan(&found, &options(true));
