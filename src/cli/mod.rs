@@ -15,6 +15,7 @@ pub mod io;
 pub mod offline;
 pub mod reference;
 pub mod render;
+pub(in crate::cli) mod scope;
 pub mod serve;
 pub mod status;
 pub mod survey;

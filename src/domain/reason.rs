@@ -75,6 +75,7 @@ reasons! {
     OptedOut, Skipped, "label kagenti.io/inject is disabled";
     NamespaceOptedOut, Skipped, "the namespace carries kagenti-enabled=false";
     NamespaceNotEnrolled, Skipped, "requireNamespaceLabel is on and the namespace does not carry kagenti-enabled=true";
+    NamespaceNotWatched, Skipped, "the operator watches other namespaces only: nothing is injected or reconciled here";
     SystemNamespace, Skipped, "the namespace belongs to Kubernetes or to Drawbridge itself";
     MirrorPod, Skipped, "the Pod mirrors a static Pod, which admission cannot change";
     NoContainers, Skipped, "the Pod has no containers; the API server will refuse it";

@@ -247,6 +247,30 @@ async fn broken_objects(cp: &ControlPlane, port: u16) -> Result<()> {
     apply(&objects, FailureMode::Fail, port).await
 }
 
+/// `status` says of the workload in the namespace that nobody watches why it has no sidecars, and nothing else; `explain` says it, too.
+async fn status_tells_the_place(cp: &ControlPlane, unwatched: &str) -> Result<()> {
+    let run = async |args: &[&str]| -> Result<(Option<i32>, Value, String)> {
+        let mut command = Command::new(programs::workspace("drawbridge")?);
+        let output = command.args(args).arg("--kubeconfig").arg(cp.admin().kubeconfig()).output().await?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok((output.status.code(), serde_json::from_str(&text).unwrap_or_default(), text))
+    };
+    for place in [&["-n", unwatched][..], &["-A"]] {
+        let (code, report, text) = run(&[&["status", "-o", "json"], place].concat()).await?;
+        let rows = report["workloads"].as_array().context("rows")?;
+        ensure!(code == Some(1) && rows.len() == 1, "{text}");
+        let row = &rows[0];
+        assert_eq!((&row["watched"], &row["reason"]), (&json!(false), &json!("NamespaceNotWatched")), "{row:#}");
+        assert_eq!((&row["drift"], &row["pods"]["unprotected"]), (&json!("none"), &json!(0)), "{row:#}");
+        assert_eq!((&row["pods"]["total"], &row["decision"]), (&json!(1), &json!("skipped")), "{row:#}");
+    }
+    let (_, _, text) = run(&["status", "-n", unwatched]).await?;
+    ensure!(text.contains("--watch-namespaces") && !text.contains("rollout restart"), "{text}");
+    let (_, _, text) = run(&["explain", "deployment/plain", "-n", unwatched, "-o", "json"]).await?;
+    ensure!(text.contains("NamespaceNotWatched: "), "{text}");
+    Ok(())
+}
+
 /// Section 15.2: what is asked, and what is found, is about the namespaces that are watched.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_installation_for_some_namespaces_is_judged_by_them() -> Result<()> {
@@ -257,7 +281,7 @@ async fn an_installation_for_some_namespaces_is_judged_by_them() -> Result<()> {
     let installation = Installation::start(&cp, &Installing { namespaces, ..Installing::default() }).await?;
     let watched = [one.name(), two.name()];
     deploy_for(&cp, FailureMode::Fail, &watched).await?;
-    // Enrolled by label where nobody looks: it runs without sidecars, and that is as it should be.
+    // Enrolled by label where nobody looks: it runs without sidecars, which says nothing about the installation.
     let labels = json!({"app": "plain", keys::LABEL_TYPE: "agent"});
     unwatched
         .accepts(&json!({
@@ -279,6 +303,8 @@ async fn an_installation_for_some_namespaces_is_judged_by_them() -> Result<()> {
     named(&format!("an enrolled Pod in {}", one.name()))?;
     let other = ["-n", unwatched.name()];
     finds_with(&cp, &other, (&format!("an enrolled Pod in {}", unwatched.name()), "not watched")).await?;
+
+    status_tells_the_place(&cp, unwatched.name()).await?;
 
     let roles: Api<Role> = two.api();
     roles.delete("drawbridge-controllers", &DeleteParams::default()).await?;

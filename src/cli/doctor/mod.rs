@@ -21,6 +21,7 @@ use serde_json::Value;
 use super::cluster::{self, Answer, Cluster, ClusterArgs};
 use super::io::{self, Io, Tone};
 use super::render::FailureMode;
+use super::scope as watched_namespaces;
 use super::{Exit, Format};
 use crate::api::observed::Kind;
 use crate::domain::keys;
@@ -144,8 +145,8 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let checks = cluster::block_on(async {
         let cluster = cluster.connect().await?;
         let mode = installed_mode(&cluster).await?;
-        let scope = scope::read(&cluster, &operator_namespace).await?;
-        let watched = scope.watched();
+        let scope = watched_namespaces::read(&cluster, &operator_namespace).await?;
+        let watched = scope.watched().to_vec();
         // A person who names none means one where something happens.
         let served = || watched.iter().find(|name| **name != operator_namespace).cloned();
         let namespace = namespace.or_else(served).unwrap_or_else(|| cluster.namespace.clone());

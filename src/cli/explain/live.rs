@@ -7,9 +7,11 @@ use super::Question;
 use crate::cli::cluster::watch::Collection;
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::offline::world::{Facts, World};
+use crate::cli::scope;
 use crate::cli::survey::{self, AGENT_RUNTIME_WORDS, TYPES, Type};
 use crate::config::inputs::{AgentRuntimeInput, Target};
 use crate::domain::keys;
+use crate::domain::reason::Reason;
 use crate::domain::suggest::nearest;
 
 /// Reads the object and everything its decision depends on; for an AgentRuntime that is the workload it points at.
@@ -31,6 +33,16 @@ pub(super) async fn question(
     let found = existing(cluster, &kind.collection(namespace), &name).await?;
     let mut world = World::new(facts)?;
     survey::facts(cluster, &mut world, namespace, &mut notes).await?;
+    let scope = scope::read(cluster, &facts.operator_namespace).await?;
+    if !scope.watches(namespace) {
+        let reason = Reason::NamespaceNotWatched;
+        let watched = scope.words();
+        notes.push(format!(
+            "{}: {} (watched: {watched}); the decision is what it would be there",
+            reason.code(),
+            reason.sentence()
+        ));
+    }
     if found["kind"] == "Pod" {
         notes.extend(recorded(&found));
     }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::api::observed::Kind;
+use crate::cli::scope::Scope;
 use crate::cli::survey::text;
 
 /// One AgentBuild.
@@ -22,26 +23,32 @@ pub struct BuildRow {
     pub run: Option<String>,
     pub message: String,
     pub attention: bool,
+    pub watched: bool,
 }
 
 const HEAD: [&str; 5] = ["NAMESPACE", "BUILD", "MODE", "PHASE", "IMAGE"];
 
 impl BuildRow {
-    /// The row of an AgentBuild.
+    /// The row of an AgentBuild; where nobody watches and nobody has acted, it says so.
     #[must_use]
-    pub fn of(object: &Value) -> Self {
+    pub(super) fn of(object: &Value, scope: &Scope) -> Self {
         let at = |pointer: &str| text(object, pointer).to_owned();
         let some = |pointer: &str| Some(at(pointer)).filter(|text| !text.is_empty());
-        let phase = some("/status/phase").unwrap_or_else(|| "Pending".to_owned());
+        let namespace = at("/metadata/namespace");
+        let (watched, told) = (scope.watches(&namespace), some("/status/phase"));
+        let waits_in_vain = !watched && told.is_none();
+        let phase = told.unwrap_or_else(|| "Pending".to_owned());
+        let message = if waits_in_vain { super::rows::not_watched(scope) } else { at("/status/message") };
         Self {
-            namespace: at("/metadata/namespace"),
             kind: Kind::AgentBuild.as_str(),
             name: at("/metadata/name"),
             mode: at("/spec/mode"),
             image: some("/status/builtImage"),
             run: some("/status/pipelineRunName"),
-            message: at("/status/message"),
-            attention: phase == "Failed",
+            message,
+            attention: phase == "Failed" || waits_in_vain,
+            watched,
+            namespace,
             phase,
         }
     }
@@ -87,12 +94,12 @@ pub(super) fn table(out: &mut dyn Write, rows: &[BuildRow]) -> Result<()> {
         writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
     }
     for row in rows.iter().filter(|row| row.attention) {
-        let (name, namespace) = (&row.name, &row.namespace);
-        writeln!(
-            out,
-            "AgentBuild/{name} in {namespace}: {}; drawbridge build logs {name} -n {namespace} shows what its Pods wrote",
-            row.message
-        )?;
+        let (name, namespace, message) = (&row.name, &row.namespace, &row.message);
+        let logs = match row.phase.as_str() {
+            "Failed" => format!("; drawbridge build logs {name} -n {namespace} shows what its Pods wrote"),
+            _ => String::new(),
+        };
+        writeln!(out, "AgentBuild/{name} in {namespace}: {message}{logs}")?;
     }
     Ok(())
 }

@@ -21,6 +21,7 @@ use super::cluster::watch::Collection;
 use super::cluster::{self, Cluster, ClusterArgs};
 use super::io::{self, Io};
 use super::offline::world::{Facts, World};
+use super::scope::{self, Scope};
 use super::survey::{self, TYPES, text};
 use super::{Exit, Format};
 use crate::api::observed::Kind;
@@ -100,11 +101,11 @@ pub async fn everything(cluster: &Cluster, namespace: &str, operator_namespace: 
             keep(&mut seen, object);
         }
     }
-    let world = base(cluster, operator_namespace, &mut notes).await?;
+    let base = base(cluster, operator_namespace, &mut notes).await?;
     let builds = cluster.list(&Kind::AgentBuild.path(namespace), &mut notes).await?;
-    let mut builds: Vec<_> = builds.iter().map(BuildRow::of).collect();
+    let mut builds: Vec<_> = builds.iter().map(|object| BuildRow::of(object, &base.scope)).collect();
     builds.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
-    let report = report(cluster, &seen, &world, notes).await?;
+    let report = report(cluster, &seen, &base, notes).await?;
     Ok(Report { builds, ..report })
 }
 
@@ -126,8 +127,13 @@ fn keep(seen: &mut BTreeMap<String, Seen>, object: Value) {
     }
 }
 
-/// The world as far as it is the same in every namespace.
-async fn base(cluster: &Cluster, operator_namespace: &str, notes: &mut Vec<String>) -> anyhow::Result<World> {
+/// What is the same in every namespace.
+struct Base {
+    world: World,
+    scope: Scope,
+}
+
+async fn base(cluster: &Cluster, operator_namespace: &str, notes: &mut Vec<String>) -> anyhow::Result<Base> {
     let facts = Facts {
         platform_file: None,
         feature_gates_path: None,
@@ -137,19 +143,21 @@ async fn base(cluster: &Cluster, operator_namespace: &str, notes: &mut Vec<Strin
     };
     let mut world = World::new(&facts)?;
     survey::of_the_cluster(cluster, &mut world, notes).await?;
-    Ok(world)
+    let scope = scope::read(cluster, operator_namespace).await?;
+    notes.extend(scope.is_guessed());
+    Ok(Base { world, scope })
 }
 
 /// The rows of every namespace that has something enrolled.
 async fn report(
     cluster: &Cluster,
     seen: &BTreeMap<String, Seen>,
-    base: &World,
+    base: &Base,
     mut notes: Vec<String>,
 ) -> anyhow::Result<Report> {
     let mut workloads = Vec::new();
     for (namespace, seen) in seen.iter().filter(|(_, seen)| concerns(seen)) {
-        let mut world = base.clone();
+        let mut world = base.world.clone();
         survey::of_a_namespace(cluster, &mut world, namespace, &mut notes).await?;
         for object in &seen.agent_runtimes {
             world.observe(object, namespace);
@@ -162,7 +170,8 @@ async fn report(
                 _ => {}
             }
         }
-        workloads.extend(rows::rows(seen, namespace, &world)?);
+        let rows = rows::rows(seen, namespace, &world)?;
+        workloads.extend(rows.into_iter().map(|row| rows::placed(row, &base.scope)));
     }
     Ok(Report { workloads, builds: Vec::new(), notes })
 }

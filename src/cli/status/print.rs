@@ -4,6 +4,7 @@ use std::io::{Result, Write};
 
 use super::row::{By, Drift, Row};
 use super::{BuildRow, Report, RolloutState};
+use crate::domain::reason::Reason;
 
 const HEAD: [&str; 9] =
     ["NAMESPACE", "WORKLOAD", "TYPE", "MODE", "ENROLLED BY", "INJECTED", "DRIFT", "ROLLOUT", "REASON"];
@@ -102,6 +103,7 @@ fn drift(row: &Row) -> String {
 fn words(row: &Row) -> String {
     let resource = row.kind.to_lowercase();
     match (row.ready, row.drift) {
+        _ if row.reason == Reason::NamespaceNotWatched.code() => row.message.clone(),
         (Some(false), _) => format!("{}: {}", row.reason, row.message),
         _ if row.decision == "denied" => row.message.clone(),
         (_, Drift::Gated) => {

@@ -23,6 +23,7 @@ pub struct Row {
     pub reason: String,
     pub message: String,
     pub attention: bool,
+    pub watched: bool,
 }
 
 /// What enrols a workload.

@@ -15,6 +15,7 @@ use crate::cli::offline::governed;
 use crate::cli::offline::review;
 use crate::cli::offline::workload::Subject;
 use crate::cli::offline::world::World;
+use crate::cli::scope::Scope;
 use crate::cli::survey::{self, annotation, is_gated, label, text};
 use crate::config::inputs::{AgentRuntimeInput, Target};
 use crate::config::snapshot::Snapshot;
@@ -144,6 +145,7 @@ fn row(
         reason,
         message,
         attention,
+        watched: true,
     })
 }
 
@@ -212,5 +214,39 @@ fn missing(namespace: &str, target: &Workload, pointing: &[&Value]) -> Row {
         reason: reason.code().to_owned(),
         message: reason.sentence().to_owned(),
         attention: true,
+        watched: true,
     }
+}
+
+/// The row where it lies. What nobody watches is not injected, whatever the engine would say; its facts stay as they are.
+pub(super) fn placed(row: Row, scope: &Scope) -> Row {
+    if scope.watches(&row.namespace) {
+        return row;
+    }
+    if !matches!(row.decision.as_str(), "injected" | "denied") {
+        return Row { watched: false, ..row };
+    }
+    let pods = Pods { unprotected: 0, outdated: 0, ..row.pods };
+    Row {
+        mode: None,
+        mode_set_by: None,
+        pods,
+        drift: Drift::of(pods),
+        decision: Reason::NamespaceNotWatched.class().as_str().to_owned(),
+        reason: Reason::NamespaceNotWatched.code().to_owned(),
+        message: not_watched(scope),
+        // Where every Pod has its sidecars, another operator watches.
+        attention: pods.injected < pods.total,
+        watched: false,
+        ..row
+    }
+}
+
+/// That nobody acts, and what to do about it.
+pub(super) fn not_watched(scope: &Scope) -> String {
+    let sentence = Reason::NamespaceNotWatched.sentence();
+    format!(
+        "{sentence} (watched: {}); add the namespace with drawbridge render --watch-namespaces and kubectl apply, or move it to one of those",
+        scope.words()
+    )
 }

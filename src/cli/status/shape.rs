@@ -45,6 +45,11 @@ pub const FIELDS: &[Field] = &[
     ("workloads[].reason", "string", "reason code: of condition Ready when that is False, else of the decision"),
     ("workloads[].message", "string", "the reason in words"),
     ("workloads[].attention", "boolean", "a person should act; one of them makes the exit code 1"),
+    (
+        "workloads[].watched",
+        "boolean",
+        "the operator watches its namespace; otherwise nothing is injected there and nobody acts on its AgentRuntime",
+    ),
     ("builds[].namespace", "string", "namespace of the AgentBuild"),
     ("builds[].kind", "AgentBuild", "what a line of `--watch` is about, as with workloads"),
     ("builds[].name", "string", "name of the AgentBuild"),
@@ -53,6 +58,11 @@ pub const FIELDS: &[Field] = &[
     ("builds[].image", "string or null", "the image that was built last"),
     ("builds[].run", "string or null", "name of its last PipelineRun"),
     ("builds[].message", "string", "what its status says"),
-    ("builds[].attention", "boolean", "a person should act: it failed"),
+    (
+        "builds[].attention",
+        "boolean",
+        "a person should act: it failed, or nobody watches its namespace and nobody has begun it",
+    ),
+    ("builds[].watched", "boolean", "the operator watches its namespace"),
     ("notes[]", "string", "what could not be read"),
 ];

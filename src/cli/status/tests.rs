@@ -155,7 +155,11 @@ fn what_is_printed_as_json_is_what_is_documented() {
         workloads: vec![deployment("w", json!({}))],
         ..Seen::default()
     };
-    let report = Report { workloads: told(&seen), builds: vec![BuildRow::of(&json!({}))], notes: vec!["x".to_owned()] };
+    let report = Report {
+        workloads: told(&seen),
+        builds: vec![BuildRow::of(&json!({}), &Scope::default())],
+        notes: vec!["x".to_owned()],
+    };
     let mut printed = BTreeSet::new();
     paths("", &serde_json::to_value(&report).unwrap(), &mut printed);
     let documented: BTreeSet<String> = FIELDS.iter().map(|(path, ..)| (*path).to_owned()).collect();
@@ -188,6 +192,7 @@ fn builds_have_a_table_of_their_own_and_a_failure_needs_a_person() {
     let build = |name: &str, status: Value| {
         BuildRow::of(
             &json!({"metadata": {"name": name, "namespace": "team1"}, "spec": {"mode": "dev"}, "status": status}),
+            &Scope::default(),
         )
     };
     let builds = vec![
@@ -207,5 +212,49 @@ fn builds_have_a_table_of_their_own_and_a_failure_needs_a_person() {
         "drawbridge build logs bad -n team1",
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+}
+
+#[test]
+fn outside_of_the_watched_namespaces_nothing_is_missing_and_the_place_is_named() {
+    let scope = scope::tests::rendered(&["team2", "team3"]);
+    let labels = json!({"kagenti.io/type": "agent"});
+    let sidecars = json!({"kagenti.io/authbridge-status": "{}", "kagenti.io/config-hash": "another operator's"});
+    let placed = |workload: Value, pods: Vec<Value>| {
+        let seen = Seen { workloads: vec![workload], pods, ..Seen::default() };
+        let row = told(&seen).remove(0);
+        assert_eq!(rows::placed(row.clone(), &scope::tests::rendered(&["team1"])), row);
+        assert_eq!(rows::placed(row.clone(), &Scope::default()), row);
+        rows::placed(row, &scope)
+    };
+    let bare = placed(deployment("w", labels.clone()), vec![pod("b", "w", json!({}))]);
+    assert_eq!((bare.watched, bare.drift, bare.pods.unprotected, bare.mode.as_deref()), (false, Drift::None, 0, None));
+    assert_eq!((bare.decision.as_str(), bare.reason.as_str()), ("skipped", "NamespaceNotWatched"));
+    assert!(bare.attention && bare.message.contains("(watched: team2, team3)"), "{}", bare.message);
+    let served = placed(deployment("w", labels.clone()), vec![pod("a", "w", sidecars)]);
+    assert_eq!((served.attention, served.drift, served.pods.injected), (false, Drift::None, 1), "by another operator");
+    let mut out_of_it = labels;
+    out_of_it["kagenti.io/inject"] = json!("disabled");
+    let out_of_it = placed(deployment("w", out_of_it), vec![pod("b", "w", json!({}))]);
+    assert_eq!((out_of_it.reason.as_str(), out_of_it.watched, out_of_it.attention), ("OptedOut", false, false));
+
+    let build = |status: Value| {
+        BuildRow::of(&json!({"metadata": {"name": "w", "namespace": "team1"}, "status": status}), &scope)
+    };
+    let (waiting, elsewhere) = (build(json!({})), build(json!({"phase": "Building", "message": "m"})));
+    assert_eq!(
+        (waiting.watched, waiting.attention, elsewhere.watched, elsewhere.attention),
+        (false, true, false, false)
+    );
+    assert_eq!(elsewhere.message, "m");
+    let mut out = Vec::new();
+    print::table(&mut out, &Report { workloads: vec![bare], builds: vec![waiting], notes: Vec::new() }, false).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    for line in
+        ["Deployment/w in team1: the operator watches other", "AgentBuild/w in team1: the operator watches other"]
+    {
+        let line =
+            text.lines().find(|told| told.starts_with(line)).unwrap_or_else(|| panic!("{line} is not in {text}"));
+        assert!(line.ends_with("or move it to one of those"), "{line}");
     }
 }

@@ -22,6 +22,7 @@ use crate::api::observed::Kind;
 use crate::cli::cluster::watch::Collection;
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::io::Io;
+use crate::cli::scope::{self, Scope};
 use crate::cli::survey;
 use crate::cli::{Exit, Format};
 
@@ -127,6 +128,7 @@ pub(super) async fn follow(
     let mut events = select_all(streams);
     let mut shown: BTreeMap<Key, Shown> = BTreeMap::new();
     let mut workloads = BTreeMap::new();
+    let mut scope = scope::read(cluster, operator).await?;
     if output == Format::Table {
         print::head(io.out, &print::FLOWING)?;
     }
@@ -143,10 +145,10 @@ pub(super) async fn follow(
         }
         let of_builds = |number: &usize| followed[*number].kind == Kind::AgentBuild.as_str();
         if !std::mem::take(&mut known.changed).iter().all(of_builds) {
-            workloads = judge(cluster, &known, operator).await?;
+            (workloads, scope) = judge(cluster, &known, operator).await?;
         }
         let mut now = workloads.clone();
-        now.extend(builds(&known));
+        now.extend(builds(&known, &scope));
         changes(&shown, &now, output, io)?;
         shown = now;
     }
@@ -165,16 +167,16 @@ async fn appears(cluster: &Cluster, collection: &Collection) {
     }
 }
 
-/// The rows of the workloads.
-async fn judge(cluster: &Cluster, known: &Known, operator: &str) -> anyhow::Result<BTreeMap<Key, Shown>> {
+/// The rows of the workloads, and which namespaces were watched then.
+async fn judge(cluster: &Cluster, known: &Known, operator: &str) -> anyhow::Result<(BTreeMap<Key, Shown>, Scope)> {
     let mut seen = BTreeMap::new();
     for object in known.objects.values().filter(|object| !is_build(object)) {
         keep(&mut seen, object.clone());
     }
     let mut notes = Vec::new();
-    let world = base(cluster, operator, &mut notes).await?;
-    let report = report(cluster, &seen, &world, notes).await?;
-    Ok(report.workloads.into_iter().map(|row| (row.key(), Shown::Workload(row))).collect())
+    let base = base(cluster, operator, &mut notes).await?;
+    let report = report(cluster, &seen, &base, notes).await?;
+    Ok((report.workloads.into_iter().map(|row| (row.key(), Shown::Workload(row))).collect(), base.scope))
 }
 
 fn is_build(object: &Value) -> bool {
@@ -182,8 +184,8 @@ fn is_build(object: &Value) -> bool {
 }
 
 /// The rows of the builds.
-fn builds(known: &Known) -> impl Iterator<Item = (Key, Shown)> {
-    let rows = known.objects.values().filter(|object| is_build(object)).map(BuildRow::of);
+fn builds(known: &Known, scope: &Scope) -> impl Iterator<Item = (Key, Shown)> {
+    let rows = known.objects.values().filter(|object| is_build(object)).map(|object| BuildRow::of(object, scope));
     rows.map(|row| ((row.namespace.clone(), row.kind.to_owned(), row.name.clone()), Shown::Build(row)))
 }
 
@@ -256,7 +258,7 @@ mod tests {
         building.data =
             json!({"spec": {"mode": "dev"}, "status": {"phase": "Building", "message": "Tasks Completed: 1"}});
         known.take(0, &collection, Event::Apply(building));
-        let now: BTreeMap<Key, Shown> = builds(&known).collect();
+        let now: BTreeMap<Key, Shown> = builds(&known, &Scope::default()).collect();
         let (key, Shown::Build(row)) = now.first_key_value().unwrap() else { panic!("{now:?}") };
         assert_eq!(key, &("team".to_owned(), "AgentBuild".to_owned(), "weather".to_owned()));
         let mut out = Vec::new();
