@@ -8,6 +8,7 @@
 
 mod events;
 mod leadership;
+mod matrix;
 mod mutual;
 mod stage;
 
