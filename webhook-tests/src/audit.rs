@@ -179,8 +179,10 @@ impl Audit {
     /// # Errors
     /// When the log cannot be read.
     pub fn mark(&self) -> Result<Mark> {
-        let length = std::fs::metadata(&self.log).with_context(|| self.log.display().to_string())?.len();
-        Ok(Mark(length))
+        let said = || self.log.display().to_string();
+        let file = std::fs::File::open(&self.log).with_context(said)?;
+        let length = file.metadata().with_context(said)?.len();
+        Ok(Mark(begun_line(&file, length).with_context(said)?))
     }
 
     /// The requests that arrived after `mark`, as the log says now; some may be running.
@@ -225,6 +227,24 @@ impl Audit {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
+}
+
+/// Where the line begins that ends at `end` or later. The file grows while an event is written, so its end need not be a
+/// line's; and what is not written whole is not answered.
+fn begun_line(mut file: &std::fs::File, mut end: u64) -> std::io::Result<u64> {
+    const CHUNK: u64 = 64 * 1024;
+    let mut chunk = Vec::new();
+    while end > 0 {
+        let begin = end.saturating_sub(CHUNK);
+        file.seek(SeekFrom::Start(begin))?;
+        chunk.clear();
+        file.take(end - begin).read_to_end(&mut chunk)?;
+        if let Some(at) = chunk.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(begin + at as u64 + 1);
+        }
+        end = begin;
+    }
+    Ok(0)
 }
 
 #[derive(Deserialize)]
@@ -358,6 +378,23 @@ mod tests {
         let rest = line("late", "RequestReceived", None) + &line("in", "ResponseComplete", Some(201));
         let requests = collect((first.clone() + &rest).as_bytes(), 0, first.len() as u64).unwrap();
         assert_eq!(requests.iter().map(|r| r.code).collect::<Vec<_>>(), [Some(201)]);
+    }
+
+    /// Also in a line that is longer than what is read at once.
+    #[test]
+    fn a_mark_is_where_a_line_begins() {
+        let folder = tempfile::tempdir().unwrap();
+        let audit = Audit::new(folder.path().join("audit.log"), Arc::default());
+        for (text, mark) in [
+            (String::new(), 0),
+            ("half".to_owned(), 0),
+            ("one\n".to_owned(), 4),
+            (format!("one\n{}", "x".repeat(200_000)), 4),
+            (format!("one\n{}\n", "x".repeat(200_000)), 200_005),
+        ] {
+            std::fs::write(folder.path().join("audit.log"), &text).unwrap();
+            assert_eq!(audit.mark().unwrap(), Mark(mark), "{} bytes", text.len());
+        }
     }
 
     #[test]

@@ -13,7 +13,10 @@ use drawbridge::cli::reference;
 use drawbridge::cli::render::{self, FailureMode, Install};
 use drawbridge::domain::keys;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    ValidatingWebhookConfiguration,
+};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
@@ -212,6 +215,24 @@ async fn broken_trust(cp: &ControlPlane, installation: &Installation) -> Result<
     Ok(())
 }
 
+/// One policy says something else, and another one binds nobody.
+async fn broken_policies(cp: &ControlPlane) -> Result<()> {
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(cp.client().await?);
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(cp.client().await?);
+    let anybody = Patch::Json::<()>(serde_json::from_value(set("/spec/validations/0/expression", &json!("true")))?);
+    policies.patch("drawbridge-agent-pods", &PatchParams::default(), &anybody).await?;
+    finds(cp, "policy drawbridge-agent-pods", "is not as this version renders it").await?;
+    bindings.delete("drawbridge-custom-steps", &DeleteParams::default()).await?;
+    let words = "there is no ValidatingAdmissionPolicyBinding";
+    let visit = finds(cp, "policy drawbridge-custom-steps", words).await?;
+    ensure!(
+        visit.findings().iter().all(|(name, _)| *name != "policy drawbridge-runtime-config"),
+        "{:?}",
+        visit.findings()
+    );
+    Ok(())
+}
+
 async fn broken_objects(cp: &ControlPlane, port: u16) -> Result<()> {
     let objects = cp.objects().await?;
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(cp.client().await?);
@@ -223,6 +244,7 @@ async fn broken_objects(cp: &ControlPlane, port: u16) -> Result<()> {
     finds(cp, "an enrolled Pod in default", "without our parts").await?;
     validating.delete(keys::WEBHOOK_CONFIGURATION, &DeleteParams::default()).await?;
     finds(cp, "ValidatingWebhookConfiguration drawbridge", "does not exist").await?;
+    broken_policies(cp).await?;
     apply(&objects, FailureMode::Fail, port).await?;
     wait_for(&mutating, keys::WEBHOOK_CONFIGURATION, |object| {
         object.webhooks.iter().flatten().all(|hook| hook.client_config.ca_bundle.is_some())

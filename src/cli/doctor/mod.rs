@@ -8,6 +8,7 @@ mod crds;
 mod enrolment;
 mod install;
 mod leftovers;
+mod policies;
 mod rights;
 mod scope;
 mod selectors;
@@ -158,6 +159,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         install::check(&mut visit).await?;
         scope::check(&mut visit, &scope).await?;
         crds::check(&mut visit).await?;
+        policies::check(&mut visit).await?;
         visit.group = "webhook";
         webhook::check(&mut visit).await?;
         visit.group = "rights";
