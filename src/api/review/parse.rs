@@ -71,7 +71,7 @@ struct Envelope<'a> {
 /// Reads one AdmissionReview that was sent to a webhook of `phase`.
 ///
 /// # Errors
-/// [`BadReview`], with the uid when it stood before the fault.
+/// [`BadReview`], with the uid when it stood before the fault, or when the brackets are sound around it.
 pub fn parse(body: &[u8], phase: Phase) -> Result<Request<'_>, BadReview> {
     if body.is_empty() {
         return Err(BadReview { uid: None, version: API_VERSION, fault: Fault::Empty });
@@ -85,7 +85,8 @@ pub fn parse(body: &[u8], phase: Phase) -> Result<Request<'_>, BadReview> {
             Some(other) => Fault::Version(other.to_owned()),
             None => Fault::Unreadable(shown(&error.to_string())),
         };
-        BadReview { uid: seen.uid, version: seen.version.unwrap_or(API_VERSION), fault }
+        let uid = quick::uid(body).map(str::to_owned).or(seen.uid);
+        BadReview { uid, version: seen.version.unwrap_or(API_VERSION), fault }
     })?;
     let named = |text: &Option<Cow<'_, str>>| text.as_deref().map_or_else(|| "missing".to_owned(), shown);
     let version = match envelope.api_version.as_deref() {
@@ -116,10 +117,10 @@ pub fn parse(body: &[u8], phase: Phase) -> Result<Request<'_>, BadReview> {
     }
 }
 
-/// The uid of a review, also of one that is otherwise unreadable from some later byte on.
+/// The uid of a review, also of one whose objects are unreadable, or that is unreadable altogether from some later byte on.
 #[must_use]
 pub fn uid(body: &[u8]) -> Option<String> {
-    look(body).uid
+    quick::uid(body).map(str::to_owned).or_else(|| look(body).uid)
 }
 
 pub(super) fn echoes(uid: &str) -> bool {

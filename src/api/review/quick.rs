@@ -21,6 +21,23 @@ pub(super) fn parse(body: &[u8], phase: Phase) -> Option<Request<'_>> {
     (reader.ended() && kind == Some(KIND) && version == Some(API_VERSION)).then_some(request).flatten()
 }
 
+/// The uid of a review, whatever else is in it, as long as its brackets and its strings outside of it are sound.
+pub(super) fn uid(body: &[u8]) -> Option<&str> {
+    let mut reader = Reader::new(std::str::from_utf8(body).ok()?);
+    let (mut uid, mut request) = (None, None);
+    members(&mut reader, |reader, key| match key {
+        "request" => {
+            once(&mut request, ())?;
+            members(reader, |reader, key| match key {
+                "uid" => once(&mut uid, reader.string()?),
+                _ => reader.skip().map(drop),
+            })
+        }
+        _ => reader.skip().map(drop),
+    })?;
+    uid.filter(|uid| reader.ended() && echoes(uid))
+}
+
 fn of<'a>(reader: &mut Reader<'a>, phase: Phase) -> Option<Request<'a>> {
     let (mut uid, mut kind, mut operation) = (None, None, None);
     let (mut sub_resource, mut name, mut namespace, mut dry_run) = (None, None, None, None);
@@ -127,6 +144,21 @@ mod tests {
         "kind":{"group":"","version":"v1","kind":"Pod"},"resource":{"group":"","version":"v1","resource":"pods"},
         "name":"p","namespace":"team1","operation":"CREATE","userInfo":{"username":"x","groups":["a","b"]},
         "object":{"b":"}\"",  "a":[1,-2.5e3,null,true]},"oldObject":null,"dryRun":false,"options":{}}}"#;
+
+    /// Found by the fuzz target: such a review is answered, and so its uid must be known to whoever answers in a hurry.
+    #[test]
+    fn a_uid_behind_an_object_that_is_no_json_is_found() {
+        let broken = BODY.replace(r#""b":"}\"","#, r#""b","c":1,"#).replace(r#""uid":"u-1","#, "");
+        let broken = broken.replace(r#""options":{}"#, r#""options":{},"uid":"u-1""#);
+        assert!(serde_json::from_str::<serde_json::Value>(&broken).is_err());
+        assert_eq!(parse(broken.as_bytes(), Phase::Mutate).expect("an ordinary envelope").uid, "u-1");
+        assert_eq!(super::super::uid(broken.as_bytes()).as_deref(), Some("u-1"));
+        let operation = broken.replace("CREATE", "INVENT");
+        assert_eq!(super::super::parse(operation.as_bytes(), Phase::Mutate).unwrap_err().uid.as_deref(), Some("u-1"));
+        for unsound in [&broken[..broken.len() - 1], &broken.replace(r#""uid":"u-1""#, r#""uid":"u-1","uid":"u-2""#)] {
+            assert_eq!(uid(unsound.as_bytes()), None);
+        }
+    }
 
     #[test]
     fn what_is_read_here_serde_reads_alike() {

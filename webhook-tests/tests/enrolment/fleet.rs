@@ -44,17 +44,21 @@ fn configure(installation: &Installation, more: &str) -> Result<()> {
     Ok(std::fs::rename(new, file)?)
 }
 
-/// Everybody's Deployment and AgentRuntime; those of the second half have run before they are enrolled.
+/// Everybody's Deployment and AgentRuntime; those of the second half have run before they are enrolled. They come when the first
+/// half is done: the Pods of a thousand Deployments at once are more than the cluster's own controllers make in time.
 async fn enrol(ns: &TestNamespace, size: usize) -> Result<()> {
-    let made = futures::stream::iter(0..size).map(|number| async move {
-        ns.accepts(&deployment(&name(number), 1)).await?;
-        if number >= size / 2 {
-            pods(ns, &name(number), 1, false).await?;
-        }
-        ns.accepts(&art(&name(number), "Deployment", &name(number), json!({}))).await.map(drop)
-    });
-    made.buffer_unordered(HANDS).try_collect::<()>().await?;
-    all_rolled(ns, size).await
+    for (begin, end) in [(0, size / 2), (size / 2, size)] {
+        let made = futures::stream::iter(begin..end).map(|number| async move {
+            ns.accepts(&deployment(&name(number), 1)).await?;
+            if begin > 0 {
+                pods(ns, &name(number), 1, false).await?;
+            }
+            ns.accepts(&art(&name(number), "Deployment", &name(number), json!({}))).await.map(drop)
+        });
+        made.buffer_unordered(HANDS).try_collect::<()>().await?;
+        all_rolled(ns, end).await?;
+    }
+    Ok(())
 }
 
 /// Waits until every AgentRuntime has one Pod with the configuration, and no rollout is left.
