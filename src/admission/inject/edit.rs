@@ -244,9 +244,14 @@ fn put_in_place(
             }
         }
         Edit::Port { index, to, moved, .. } => {
-            let Some(entry) = port_entry(container, *index) else { return };
+            // An entry without a number is that of another container of the same name; the API server refuses such a Pod later.
+            let Some((entry, number)) =
+                port_entry(container, *index).and_then(|it| Some((it, it.get("containerPort")?)))
+            else {
+                return;
+            };
             let place = at.with_trailing_token("ports").with_trailing_token(*index);
-            if !is_port(entry.get("containerPort"), *to) {
+            if !is_port(Some(number), *to) {
                 out.push(patch::replace(place.with_trailing_token("containerPort"), *to));
             }
             for key in moved.keys().filter(|key| entry.get(key.as_str()).is_some()) {

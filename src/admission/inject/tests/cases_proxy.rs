@@ -201,3 +201,15 @@ fn sorted(list: &Value) -> Vec<String> {
     texts.sort();
     texts
 }
+
+/// Found by the fuzz target: of two containers of one name, whom the API server refuses later, the first has no such port.
+#[test]
+fn a_port_entry_without_a_number_stays_as_it_is() {
+    let mut pod = proxy_mode();
+    pod["spec"]["containers"] = json!([
+        {"name": "agent", "image": "x", "ports": [{"name": "http"}]},
+        {"name": "agent", "image": "x", "ports": [{"name": "http", "containerPort": 8000}]},
+    ]);
+    let seen = injected(&pod, &fixtures::snapshot());
+    assert_eq!(seen["spec"]["containers"][0]["ports"], json!([{"name": "http"}]));
+}
