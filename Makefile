@@ -45,7 +45,7 @@ crowd: controlplane tekton ## 500 AgentBuilds at once, beside a bare loop that c
 	$(CARGO) test --release -p webhook-tests --features peers --test tekton_builds --locked crowd -- --ignored --nocapture
 
 demo: controlplane $(WITH) ## an agent is applied and comes up with its sidecars; WITH=tekton: builds, too; stays up until interrupted (ONCE=1: does not)
-	$(CARGO) build -q --workspace --bins --locked
+	$(CARGO) build --workspace --bins --locked
 	$(CARGO) run -q --locked -p webhook-tests --bin demo -- $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) $(if $(ONCE),--once) $(if $(WITH),--with $(WITH))
 
 manifests: ## write manifests/ from the code
@@ -58,15 +58,15 @@ fuzz: ## every fuzz target for SECONDS (default 60) seconds; needs a nightly too
 	fuzz/run $(if $(filter environment default undefined,$(origin SECONDS)),60,$(SECONDS))
 
 chaos: controlplane ## instances killed every 20 s under rotation and 50 Pods a second, MINUTES (default 10) per failure mode (MODE=fail or gate: that one only)
-	$(CARGO) build -q --workspace --bins --locked
+	$(CARGO) build --workspace --bins --locked
 	$(CARGO) run -q --locked -p webhook-tests --bin endurance -- chaos --minutes $(or $(MINUTES),10) $(if $(MODE),--failure-mode $(MODE))
 
 soak: controlplane ## MINUTES (default 1440) of everyday work in which memory, open files and tasks must not grow
-	$(CARGO) build -q --workspace --bins --locked
+	$(CARGO) build --workspace --bins --locked
 	$(CARGO) run -q --locked -p webhook-tests --bin endurance -- soak --minutes $(or $(MINUTES),1440)
 
 fleet: controlplane ## FLEET (default 1000) enrolled workloads: waves, restarts, relists, leaders; what `make test` tries with 100
-	$(CARGO) build -q --workspace --bins --locked
+	$(CARGO) build --workspace --bins --locked
 	DRAWBRIDGE_FLEET=$(or $(FLEET),1000) $(CARGO) test -q --locked -p webhook-tests --test enrolment fleet:: -- --nocapture
 
 bench: controlplane ## every number of the README's table, side by side with a bare echo and a Go injector; 15 minutes once built (BENCH=webhook or BENCH=controllers: those rows, with any option of `bench run`)
@@ -74,5 +74,5 @@ bench: controlplane ## every number of the README's table, side by side with a b
 	$(or $(CARGO_TARGET_DIR),target)/release/bench run $(BENCH)
 
 instructions: ## instructions per review against benches/instructions.txt, where valgrind is present (REFRESH=1 writes them)
-	@if command -v valgrind >/dev/null; then $(CARGO) build -q --profile counts --locked -p drawbridge-bench && $(or $(CARGO_TARGET_DIR),target)/counts/bench instructions $(if $(REFRESH),--refresh); \
+	@if command -v valgrind >/dev/null; then $(CARGO) build --profile counts --locked -p drawbridge-bench && $(or $(CARGO_TARGET_DIR),target)/counts/bench instructions $(if $(REFRESH),--refresh); \
 	else echo "instructions: valgrind is not installed, so nothing is counted (Debian: apt-get install valgrind)"; fi
