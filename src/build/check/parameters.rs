@@ -65,9 +65,9 @@ fn one(request: &BuildRequest, parameter: &Parameter, at: &str, findings: &mut F
     if reference::mentions(value) {
         let sentence = "contains $(, which Tekton refuses in the parameters of a run";
         let remedy = "remove it, or give the value to a step of your own";
-        findings.fault(Fault::new(Reason::ReferenceInvalid, format!("{at}.value"), sentence, remedy).seeing(value));
-    }
-    if !reference::mentions(value) {
+        let fault = Fault::new(Reason::ReferenceInvalid, format!("{at}.value"), sentence, remedy);
+        findings.fault(if source::is_secret(name, value) { fault } else { fault.seeing(value) });
+    } else {
         source::replaced(request, name, (&format!("{at}.value"), value), findings);
     }
     if let Some(wanted) = control::wanted(name, value) {

@@ -83,6 +83,11 @@ pub(super) fn replaced(request: &BuildRequest, name: &str, (path, value): (&str,
     }
 }
 
+/// Whether the value of such a parameter must not be repeated, whatever is wrong with it.
+pub(super) fn is_secret(name: &str, value: &str) -> bool {
+    name == "repo-url" && repository(value, true).is_some_and(|wrong| wrong.secret)
+}
+
 fn secret_name(name: &str) -> Option<Wrong> {
     if name.is_empty() {
         return Some(Wrong {
@@ -126,6 +131,13 @@ fn repository(url: &str, insecure: bool) -> Option<Wrong> {
     if user.is_some_and(|user| user.contains(':') || scheme.is_some_and(|scheme| scheme != "ssh")) {
         return Some(CREDENTIALS);
     }
+    // A password with a slash in it, or a scheme that is misspelt, keeps the @ out of the first part.
+    let after = rest.strip_prefix(authority).unwrap_or_default();
+    let is_hidden =
+        after.rfind('@').is_some_and(|at| !syntax::is_host_and_port(authority) || after[..at].contains(':'));
+    if user.is_none() && is_hidden {
+        return Some(CREDENTIALS);
+    }
     // `user@host/path` would become a URL with the user, most often a token, in it.
     if scheme.is_none() && user.is_some() && !authority.rsplit('@').next().unwrap_or_default().contains(':') {
         return Some(CREDENTIALS);
@@ -137,10 +149,11 @@ fn repository(url: &str, insecure: bool) -> Option<Wrong> {
         return Some(DASH);
     }
     if url.contains(is_forbidden) {
-        return Some(FORBIDDEN);
+        // What follows a question mark is where tokens are put.
+        return Some(Wrong { secret: url.contains('?'), ..FORBIDDEN });
     }
     let host = authority.rsplit('@').next().unwrap_or_default();
-    let path = rest.strip_prefix(authority).unwrap_or_default().trim_matches('/');
+    let path = after.trim_matches('/');
     match scheme.map(str::to_ascii_lowercase).as_deref() {
         Some("https" | "ssh") => {}
         Some("http") if insecure => {}

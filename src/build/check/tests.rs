@@ -85,10 +85,27 @@ fn case_b20_a_credential_is_refused_and_not_repeated() {
         "https://user:s3cr3t@host/r.git; rm -rf /",
         "user:s3cr3t@host:r.git",
         "ftp://user:s3cr3t@host/r.git",
+        "https://user:a/s3cr3t@host/r.git",
+        "https://user:s3cr3t/x@host/r.git",
+        "https:/user:s3cr3t@host/r.git",
+        "https//user:s3cr3t@host/r.git",
+        "//user:s3cr3t@host/r.git",
     ] {
         let findings = found(|request| request.source.repository = url.to_owned());
         assert_eq!(reasons(&findings, "spec.source.sourceRepository"), [Reason::CredentialInText], "{url}");
         assert!(!format!("{findings:?}").contains("s3cr3t"), "{findings:?}");
+        for value in [url.to_owned(), format!("{url}$(x)")] {
+            let findings = found(|request| request.parameters = parameters(&[("repo-url", &value)]));
+            let findings = Findings { notes: Vec::new(), ..findings };
+            assert_eq!(findings.faults.len(), 1, "{value}: {findings:?}");
+            assert!(!format!("{findings:?}").contains("s3cr3t"), "{findings:?}");
+        }
+    }
+    let findings = found(|request| request.source.repository = "https://host/r?access_token=s3cr3t".to_owned());
+    assert_eq!(reasons(&findings, "spec.source.sourceRepository"), [Reason::FieldInvalid]);
+    assert!(!format!("{findings:?}").contains("s3cr3t"), "{findings:?}");
+    for url in ["https://host:8443/a@b", "host/a@v1:b"] {
+        assert_eq!(found(|request| request.source.repository = url.to_owned()).faults, [], "{url}");
     }
 }
 
