@@ -7,9 +7,23 @@ use crate::build::fault::{Fault, Findings, Note};
 use crate::build::settings::Lockdown;
 use crate::domain::reason::Reason;
 
+const USER: &str = "runAsUser";
+const NON_ROOT: &str = "runAsNonRoot";
+/// Where a Pod says it for all its containers.
+const OF_POD: &str = "spec.podTemplateSpec.spec.securityContext.runAsNonRoot";
+
 pub(super) fn check(object: &Value, lockdown: Lockdown, findings: &mut Findings) {
-    for asked in asked(object).into_iter().filter(|asked| asked.privilege.weight.relaxes()) {
-        let (path, what) = (asked.at, asked.privilege.what);
+    let all = asked(object);
+    let says_root = |at: &str| all.iter().any(|asked| asked.at == at && asked.privilege.path.ends_with(NON_ROOT));
+    let starts: Vec<bool> = all
+        .iter()
+        .map(|asked| match asked.at.strip_suffix(USER) {
+            Some(context) => says_root(&format!("{context}{NON_ROOT}")) || says_root(OF_POD),
+            None => true,
+        })
+        .collect();
+    for (asked, starts) in all.iter().zip(starts).filter(|(asked, _)| asked.privilege.weight.relaxes()) {
+        let (path, what) = (&*asked.at, asked.privilege.what);
         let seen =
             asked.value.map_or_else(String::new, |seen| seen.as_str().map_or_else(|| seen.to_string(), str::to_owned));
         match lockdown {
@@ -18,7 +32,10 @@ pub(super) fn check(object: &Value, lockdown: Lockdown, findings: &mut Findings)
                 findings.fault(Fault::new(Reason::LockdownViolated, path, sentence, "remove the field").seeing(&seen));
             }
             Lockdown::Default => {
-                let text = format!("{what} (seen: {seen}); leave the field out to keep the lock-down");
+                let mut text = format!("{what} (seen: {seen}); leave the field out to keep the lock-down");
+                if !starts {
+                    text.push_str(". No Pod starts with it beside runAsNonRoot: true, which the lock-down sets; write runAsNonRoot: false, too, if root is meant");
+                }
                 findings.note(Note::new(Reason::LockdownRelaxed, path, text));
             }
         }

@@ -4,17 +4,19 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{agent_container, list, text};
+use super::{agent_container, list, pod, text};
 use crate::build::fault::{Fault, Findings, Note};
 use crate::build::syntax;
 use crate::domain::reason::Reason;
 
 /// Port of the agent's container when neither it nor the Service names one.
 pub(super) const DEFAULT_CONTAINER_PORT: i64 = 8000;
+/// Protocol of a port that names none.
+const TCP: &str = "TCP";
 
 pub(super) fn check(object: &Value, findings: &mut Findings) {
     let ports = list(object, "/spec/servicePorts");
-    let mut names = BTreeSet::new();
+    let (mut names, mut numbers) = (BTreeSet::new(), BTreeSet::new());
     for (index, port) in ports.iter().enumerate() {
         let at = format!("spec.servicePorts[{index}]");
         let name = text(port, "name");
@@ -29,6 +31,13 @@ pub(super) fn check(object: &Value, findings: &mut Findings) {
             findings.fault(fault.seeing(name));
         }
         number(port.get("port"), true, &format!("{at}.port"), findings);
+        if let Some(number) = port.get("port").and_then(Value::as_i64)
+            && !numbers.insert((number, protocol(port)))
+        {
+            let sentence = format!("is there twice with protocol {}, which no Service can have", protocol(port));
+            let fault = Fault::new(Reason::DuplicateName, format!("{at}.port"), sentence, "change one of the ports");
+            findings.fault(fault.seeing(&number.to_string()));
+        }
         if let Some(target) = port.get("targetPort").filter(|target| target.is_number()) {
             number(Some(target), false, &format!("{at}.targetPort"), findings);
         }
@@ -48,30 +57,50 @@ fn number(port: Option<&Value>, needed: bool, at: &str, findings: &mut Findings)
     }
 }
 
-/// The ports of the agent's container: as declared, or the one that it is given.
-fn container_ports(object: &Value) -> Vec<(String, i64)> {
-    let declared = agent_container(object).map_or(&[][..], |(_, container)| list(container, "/ports"));
-    if !declared.is_empty() {
-        let one = |port: &Value| Some((text(port, "name").to_owned(), port.get("containerPort")?.as_i64()?));
-        return declared.iter().filter_map(one).collect();
+/// A port that a container listens at: name, number, protocol.
+type Listening<'v> = (&'v str, i64, &'v str);
+
+/// The ports of the Pod: of every container and sidecar as declared, of the agent's the one that it is given otherwise.
+fn pod_ports(object: &Value) -> Vec<Listening<'_>> {
+    let agent = agent_container(object).map(|(index, _)| index);
+    let mut ports = Vec::new();
+    for (index, container) in list(pod(object), "/containers").iter().enumerate() {
+        let own = declared(container);
+        if own.is_empty() && Some(index) == agent {
+            let target = list(object, "/spec/servicePorts").iter().find_map(|port| port.get("targetPort")?.as_i64());
+            ports.push(("http", target.unwrap_or(DEFAULT_CONTAINER_PORT), TCP));
+        }
+        ports.extend(own);
     }
-    let ports = list(object, "/spec/servicePorts");
-    let target = ports.iter().find_map(|port| port.get("targetPort")?.as_i64());
-    vec![("http".to_owned(), target.unwrap_or(DEFAULT_CONTAINER_PORT))]
+    let sidecars = list(pod(object), "/initContainers").iter().filter(|one| text(one, "restartPolicy") == "Always");
+    ports.extend(sidecars.flat_map(declared));
+    ports
+}
+
+fn declared(container: &Value) -> Vec<Listening<'_>> {
+    let one = |port| Some((text(port, "name"), port.get("containerPort")?.as_i64()?, protocol(port)));
+    list(container, "/ports").iter().filter_map(one).collect()
+}
+
+/// Protocol of a port, with its default.
+fn protocol(port: &Value) -> &str {
+    Some(text(port, "protocol")).filter(|protocol| !protocol.is_empty()).unwrap_or(TCP)
 }
 
 fn unmatched(object: &Value, port: &Value, at: &str, findings: &mut Findings) {
-    let known = container_ports(object);
+    let known = pod_ports(object);
     let target = port.get("targetPort").filter(|target| !target.is_null()).or_else(|| port.get("port"));
     let Some(target) = target else { return };
-    let answers = match target {
-        Value::String(name) => known.iter().any(|(known, _)| known == name),
-        other => known.iter().any(|(_, number)| Some(*number) == other.as_i64()),
-    };
+    let wanted = protocol(port);
+    let answers = known.iter().filter(|(_, _, protocol)| *protocol == wanted).any(|(name, number, _)| match target {
+        Value::String(target) => target == name,
+        other => other.as_i64() == Some(*number),
+    });
     if !answers {
-        let there: Vec<_> = known.iter().map(|(name, number)| format!("{name} {number}").trim().to_owned()).collect();
-        let text =
-            format!("leads to {target}, and the agent's container has {}; nothing will answer", there.join(", "));
+        let there: Vec<_> =
+            known.iter().map(|(name, number, protocol)| format!("{name} {number}/{protocol}")).collect();
+        let there = there.iter().map(|port| port.trim()).collect::<Vec<_>>().join(", ");
+        let text = format!("leads to {target} ({wanted}), and the Pod's containers have {there}; nothing will answer");
         findings.note(Note::new(Reason::PortUnmatched, format!("{at}.targetPort"), text));
     }
 }

@@ -166,6 +166,57 @@ fn ports_of_the_service() {
     assert!(unmatched(members));
 }
 
+/// A Service leads to the whole Pod: a port of any container that runs beside the agent answers, in its own protocol.
+#[test]
+fn ports_lead_to_any_container_of_the_pod() {
+    let object = |target: Value, protocol: &str| {
+        agent(json!({"spec": {
+            "servicePorts": [{"name": "a", "port": 80, "targetPort": 8000}, {"name": "b", "port": 81, "targetPort": target, "protocol": protocol}],
+            "podTemplateSpec": {"spec": {
+                "containers": [{"name": "agent"}, {"name": "metrics", "image": "m:1", "ports": [{"name": "metrics", "containerPort": 9090}]}],
+                "initContainers": [
+                    {"name": "side", "image": "s:1", "restartPolicy": "Always", "ports": [{"name": "dns", "containerPort": 53, "protocol": "UDP"}]},
+                    {"name": "once", "image": "o:1", "ports": [{"name": "once", "containerPort": 7000}]}],
+            }},
+        }}))
+    };
+    for (target, protocol, answers) in [
+        (json!("metrics"), "TCP", true),
+        (json!(9090), "TCP", true),
+        (json!(9090), "UDP", false),
+        (json!("dns"), "UDP", true),
+        (json!("dns"), "TCP", false),
+        (json!("once"), "TCP", false),
+        (json!("http"), "TCP", true),
+    ] {
+        let notes = judged(&object(target.clone(), protocol), Lockdown::Default).notes;
+        assert_eq!(notes.is_empty(), answers, "{target} {protocol}: {notes:?}");
+    }
+}
+
+#[test]
+fn a_port_is_there_once_per_protocol() {
+    let ports = |protocol: &str| json!({"spec": {"servicePorts": [{"name": "a", "port": 80, "targetPort": 8000}, {"name": "b", "port": 80, "targetPort": 8000, "protocol": protocol}]}});
+    assert!(told(ports("TCP")).contains("servicePorts[1].port is there twice with protocol TCP"));
+    assert_eq!(told(ports("UDP")), "");
+}
+
+/// What the lock-down sets beside a user's own value can keep the Pod from starting: said while it can be changed.
+#[test]
+fn root_beside_run_as_non_root_never_starts() {
+    let notes = |container: Value, pod: Value| {
+        let mut object = agent(self::container(json!({"name": "agent", "securityContext": container})));
+        object["spec"]["podTemplateSpec"]["spec"]["securityContext"] = pod;
+        let notes = judged(&object, Lockdown::Default).notes;
+        notes.iter().filter(|note| note.text.contains("No Pod starts")).count()
+    };
+    assert_eq!(notes(json!({"runAsUser": 0}), json!({})), 1);
+    assert_eq!(notes(json!({}), json!({"runAsUser": 0})), 1);
+    assert_eq!(notes(json!({"runAsUser": 0, "runAsNonRoot": false}), json!({})), 0);
+    assert_eq!(notes(json!({"runAsUser": 0}), json!({"runAsNonRoot": false})), 0);
+    assert_eq!(notes(json!({"runAsUser": 2000}), json!({})), 0);
+}
+
 #[test]
 fn labels_and_annotations() {
     assert!(told(json!({"spec": {"labels": {"app.kubernetes.io/name": "x"}}})).contains("reserved label"));
