@@ -14,7 +14,6 @@ use crate::build::fault::{Fault, Findings, Note};
 use crate::build::request::BuildRequest;
 use crate::build::settings::Settings;
 use crate::build::templates::TemplatesView;
-use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::suggest::nearest;
 
@@ -28,7 +27,7 @@ pub fn validate(change: &Change<'_>, view: &TemplatesView, settings: &Settings) 
         return Findings::default();
     }
     let (request, mut findings) = read(object, change.namespace, view, 1);
-    let namespace = namespace(change, &request, settings, &mut findings);
+    let namespace = namespace(change, &request, (view, settings), &mut findings);
     known_mode(object, &mut findings);
     let has_template = template(&request, Origin::of(object), (view, namespace), &mut findings);
     let around = Surroundings { steps: view.steps(namespace), settings, accounts: None };
@@ -50,12 +49,17 @@ pub fn validate(change: &Change<'_>, view: &TemplatesView, settings: &Settings) 
     findings
 }
 
-fn namespace<'a>(change: &Change<'a>, request: &BuildRequest, settings: &Settings, findings: &mut Findings) -> &'a str {
+fn namespace<'a>(
+    change: &Change<'a>,
+    request: &BuildRequest,
+    (view, settings): (&TemplatesView, &Settings),
+    findings: &mut Findings,
+) -> &'a str {
     const PATH: &str = "spec.pipeline.namespace";
     let namespace = text(change.object, "/spec/pipeline/namespace");
     if namespace.is_empty() {
         findings.fault(Fault::required(PATH, format!("write {}", settings.operator_namespace)));
-    } else if request.gated && ![settings.operator_namespace.as_str(), keys::OPERATOR_NAMESPACE].contains(&namespace) {
+    } else if request.gated && view.namespace(namespace) != settings.operator_namespace {
         let sentence = format!("must be the operator's namespace in mode {}", request.mode);
         let remedy = format!("write {}", settings.operator_namespace);
         findings.fault(Fault::new(Reason::GatedMode, PATH, sentence, remedy).seeing(namespace));

@@ -292,3 +292,26 @@ fn kagenti_system_is_allowed_wherever_the_operator_lives() {
     let change = Change { namespace: TEAM, object: &stored, old: None };
     assert_eq!(validate(&change, &view, &settings).faults, []);
 }
+
+/// 13.1: a namespace that is called so and holds templates of its own is not the operator's.
+#[test]
+fn a_gated_mode_takes_nothing_from_somebody_elses_kagenti_system() {
+    let own = r#"{"name": "own", "steps": [{"name": "only", "configMap": "mine"}]}"#;
+    let theirs = [template_map(OPERATOR, "preprod", own), step_map(OPERATOR, "mine", &task_spec(""))];
+    let view = TemplatesView::new("drawbridge", false).with(config_maps("drawbridge", &Values::default())).with(theirs);
+    let settings = Settings::new("drawbridge");
+    let judged = |mode: &str, namespace: &str| {
+        let mut object =
+            with(json!({"pipeline": {"namespace": namespace}, "mode": mode, "source": {"sourceRevision": "v1.0.0"}}));
+        let change = Change { namespace: TEAM, object: &object, old: None };
+        let operations = complete(&change, &view, &settings);
+        patch(&mut object, &operations).unwrap();
+        validate(&Change { namespace: TEAM, object: &object, old: None }, &view, &settings).faults
+    };
+    let faults = judged("preprod", OPERATOR);
+    assert!(
+        faults.iter().any(|one| one.path == "spec.pipeline.namespace" && one.reason == Reason::GatedMode),
+        "{faults:?}"
+    );
+    assert_eq!(judged("preprod", "drawbridge"), []);
+}
