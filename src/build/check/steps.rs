@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use super::parameters;
 use crate::build::fault::{Fault, Findings, Note};
+use crate::build::params::{control, derive};
 use crate::build::reference::{self, Part, Target};
 use crate::build::request::{BuildRequest, StepUse, StepsFrom, When};
 use crate::build::syntax;
 use crate::build::template::MAX_STEPS;
+use crate::domain::keys;
 use crate::domain::reason::Reason;
 
 pub(super) fn check(request: &BuildRequest, findings: &mut Findings) {
@@ -38,6 +40,7 @@ pub(super) fn check(request: &BuildRequest, findings: &mut Findings) {
         }
         parameters::names(&step.parameters, &format!("{at}.parameters"), findings);
         if step.enabled {
+            signing_secret(request, step, &at, findings);
             References { request, index, at: &at }.check(step, findings);
             taken_over(request, step, &at, findings);
         }
@@ -53,6 +56,21 @@ fn name<'n>(name: &'n str, at: &str, seen: &mut BTreeSet<&'n str>, findings: &mu
     } else if !seen.insert(name) {
         let sentence = "is a duplicate of an earlier step's";
         findings.fault(Fault::new(Reason::DuplicateName, at, sentence, "rename one of the steps").seeing(name));
+    }
+}
+
+/// The Secret with the signing key is bound as a workspace: it must be a name, not a reference.
+fn signing_secret(request: &BuildRequest, step: &StepUse, at: &str, findings: &mut Findings) {
+    if step.name != keys::TASK_SIGN || request.steps_from != StepsFrom::User {
+        return;
+    }
+    let named = step.parameters.iter().enumerate().filter(|(_, one)| one.name == control::SIGNING_SECRET);
+    for (index, parameter) in named {
+        if let Some(wanted) = control::wanted(&parameter.name, &parameter.value) {
+            let at = format!("{at}.parameters[{index}].value");
+            let sentence = format!("of {} is not {wanted}", parameter.name);
+            findings.fault(Fault::invalid(at, sentence, "name the Secret").seeing(&parameter.value));
+        }
     }
 }
 
@@ -145,7 +163,6 @@ impl References<'_> {
     }
 
     fn is_run_parameter(&self, name: &str) -> bool {
-        use crate::build::params::{control, derive};
         let user = self.request.parameters.iter().any(|one| one.name == name && !control::is_control(name));
         user || derive::derived(self.request, "").iter().any(|derived| derived.name == name)
     }

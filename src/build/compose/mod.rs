@@ -16,11 +16,12 @@ use serde_json::Value;
 
 use super::fault::{Fault, Findings, Note};
 use super::params::control::Controls;
-use super::params::{Layers, Traced};
+use super::params::{BUILD_ARGS, Layer, Layers, Traced};
 use super::request::BuildRequest;
 use super::settings::Settings;
+use super::step::Kind;
 use super::templates::Steps;
-use super::{check, names, reference};
+use super::{check, names, reference, syntax};
 use crate::domain::reason::Reason;
 use task::Task;
 pub use workspaces::signing_secret;
@@ -100,7 +101,7 @@ fn examined<'r>(request: &'r BuildRequest, around: Surroundings<'r>) -> (Examine
     let tasks = task::tasks(&layers, request, around, &mut findings);
     references::check(request, &tasks, &mut findings);
     kinds::check(&layers, &tasks, &mut findings);
-    let controls = super::params::control::controls(&layers);
+    let controls = super::params::control::controls(&layers, &mut findings);
     account(&controls, request, around, &mut findings);
     unused(request, &tasks, &mut findings);
     (Examined { request, build_hash, attempt_hash, layers, controls, tasks }, findings)
@@ -150,11 +151,34 @@ fn unused(request: &BuildRequest, tasks: &[Task<'_>], findings: &mut Findings) {
         let name = &parameter.name;
         let declared =
             tasks.iter().any(|task| task.step.param(name).is_some() || task.step.propagated.contains_key(name));
-        if !declared && !control::is_control(name) && !filled(name) && !in_when(name) {
+        let named = syntax::is_parameter(name);
+        let bound = name == control::SIGNING_SECRET && tasks.iter().any(Task::binds_signing_key);
+        if named && !declared && !bound && !control::is_control(name) && !filled(name) && !in_when(name) {
             let path = format!("{}[{index}]", request.front.paths.parameters);
             let text = format!("no step declares a parameter {name}; it has no effect");
             findings.note(Note::new(Reason::ParameterUnused, path, text));
         }
+    }
+    arguments_unused(request, tasks, findings);
+}
+
+/// Build arguments that reach no task: none takes them, or each has a list of its own.
+fn arguments_unused(request: &BuildRequest, tasks: &[Task<'_>], findings: &mut Findings) {
+    let path = request.front.paths.build_arguments;
+    if request.build_arguments.is_empty() {
+        return;
+    }
+    let takes = |task: &&Task<'_>| task.step.param(BUILD_ARGS).is_some_and(|declared| declared.kind == Kind::List);
+    let taken = tasks.iter().filter(takes).flat_map(|task| &task.parameters.traced);
+    let taken: Vec<_> = taken.filter(|traced| traced.parameter == BUILD_ARGS).collect();
+    if taken.is_empty() {
+        let text =
+            format!("no step takes build arguments (a parameter {BUILD_ARGS} of type array); they have no effect");
+        findings.note(Note::new(Reason::ParameterUnused, path, text));
+    } else if let Some(over) = taken.iter().find(|traced| traced.origin.layer != Layer::BuildArguments) {
+        let step = over.step.as_deref().unwrap_or_default();
+        let text = format!("step {step} uses {BUILD_ARGS} of {} in their place; keep one of the two", over.origin.path);
+        findings.note(Note::new(Reason::ValueShadowed, path, text));
     }
 }
 

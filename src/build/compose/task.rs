@@ -25,6 +25,10 @@ impl Task<'_> {
     pub(super) fn name(&self) -> &str {
         &self.entry.name
     }
+
+    pub(super) fn binds_signing_key(&self) -> bool {
+        self.bindings.iter().any(|binding| binding.workspace == keys::WORKSPACE_SIGNING_KEY)
+    }
 }
 
 /// The tasks of a request; steps that cannot be used are faults and left out.

@@ -90,11 +90,15 @@ fn remedy(request: &BuildRequest, name: &str) -> String {
     }
 }
 
-/// The Secret with the signing key, when the request names one.
+/// The Secret with the signing key, when the request names one: the one that the step which signs is given.
 #[must_use]
 pub fn signing_secret(request: &BuildRequest) -> Option<String> {
-    let traced = Layers::new(request, "").of_run(SIGNING_SECRET)?;
-    traced.origin.value.as_str().filter(|name| !name.is_empty()).map(str::to_owned)
+    let layers = Layers::new(request, "");
+    let given = match request.steps.iter().position(|step| step.enabled && step.name == keys::TASK_SIGN) {
+        Some(sign) => layers.strongest(sign, SIGNING_SECRET),
+        None => layers.strongest_of_run(SIGNING_SECRET),
+    };
+    given?.text.ok().filter(|name| !name.is_empty())
 }
 
 /// The workspaces of the run: the claim, then what any task uses.

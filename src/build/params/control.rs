@@ -1,9 +1,13 @@
 //! Parameters that steer the run and are never passed to tasks (`spec/agent-and-agentbuild.md` 8.4).
 
-use super::Traced;
-use super::layers::Layers;
+use super::layers::{Given, Layers};
+use super::{Layer, Traced};
+use crate::build::fault::{Fault, Findings};
 use crate::build::syntax;
 use crate::domain::quantity::quantity;
+use crate::domain::reason::Reason;
+
+const REMEDY: &str = "give the build a parameter of that name, or correct the template";
 
 /// Shortest and longest time a run may take, in seconds.
 const TIMEOUT: std::ops::RangeInclusive<f64> = 60.0..=86_400.0;
@@ -72,11 +76,18 @@ pub struct Controls {
     pub traced: Vec<Traced>,
 }
 
-/// The control parameters: the user's over the template's.
+/// The control parameters: the user's over the template's. One of the template that cannot be used is a fault of its
+/// content: the run would go on without it, and nobody would know.
 #[must_use]
-pub fn controls(layers: &Layers<'_>) -> Controls {
+pub fn controls(layers: &Layers<'_>, findings: &mut Findings) -> Controls {
     let mut controls = Controls::default();
     for control in &CONTROLS {
+        if let Some(given) = layers.strongest_of_run(control.name).filter(|given| given.layer == Layer::TemplateGlobal)
+        {
+            if let Some(fault) = unusable(control, &given) {
+                findings.content(fault);
+            }
+        }
         let Some(traced) = layers.of_run(control.name) else { continue };
         let value = traced.origin.value.as_str().filter(|value| (control.fits)(value)).map(str::to_owned);
         match control.name {
@@ -88,6 +99,19 @@ pub fn controls(layers: &Layers<'_>) -> Controls {
         controls.traced.push(traced);
     }
     controls
+}
+
+/// Why a template's value of a control parameter cannot be used.
+fn unusable(control: &Control, given: &Given) -> Option<Fault> {
+    let fault = |reason, sentence: String| Fault::new(reason, given.path.clone(), sentence, REMEDY);
+    match &given.text {
+        Err(sentence) => Some(fault(Reason::PlaceholderUnknown, sentence.clone())),
+        Ok(text) if (control.fits)(text) => None,
+        Ok(text) => {
+            let sentence = format!("of {} is not {}", control.name, control.wanted);
+            Some(fault(Reason::TemplateInvalid, sentence).seeing(text))
+        }
+    }
 }
 
 #[cfg(test)]

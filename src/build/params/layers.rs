@@ -12,7 +12,7 @@ use crate::build::step::{Declared, Kind, Step};
 use crate::domain::reason::Reason;
 
 /// The array parameter that takes the build arguments.
-const BUILD_ARGS: &str = "BUILD_ARGS";
+pub const BUILD_ARGS: &str = "BUILD_ARGS";
 
 /// A text that was given somewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +106,18 @@ impl<'r> Layers<'r> {
         }
         given.sort_by_key(|one| one.layer);
         given
+    }
+
+    /// What the strongest layer gives for a parameter of a step, whether or not its TaskSpec declares it.
+    #[must_use]
+    pub fn strongest(&self, index: usize, name: &str) -> Option<Given> {
+        self.given(index, name).into_iter().next()
+    }
+
+    /// What the strongest layer gives for a parameter of the run: the user's over the template's.
+    #[must_use]
+    pub fn strongest_of_run(&self, name: &str) -> Option<Given> {
+        self.user(name).or_else(|| self.global(name))
     }
 
     /// The text a run-wide parameter has, when one is given: the user's over the template's.

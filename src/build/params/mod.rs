@@ -9,7 +9,7 @@ mod layers;
 pub mod placeholder;
 mod value;
 
-pub use layers::{Given, Layers, StepParameters};
+pub use layers::{BUILD_ARGS, Given, Layers, StepParameters};
 pub use value::{Fit, fit};
 
 use serde_json::Value;

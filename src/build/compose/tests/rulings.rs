@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use super::kinds;
-use crate::build::fixtures::{OPERATOR, composed, entry, one_step, parameters, request, steps, task_spec, when};
+use crate::build::fixtures::{
+    OPERATOR, composed, entry, from_template, one_step, parameters, request, steps, task_spec, when,
+};
 use crate::build::settings::Settings;
 use crate::domain::reason::Reason;
 
@@ -202,4 +204,72 @@ fn too_large_a_run_names_its_largest_step() {
     let findings = findings.unwrap_err();
     assert_eq!(kinds(&findings), [Reason::RunTooLarge]);
     assert!(findings.content[0].sentence.contains("the largest step is b"));
+}
+
+/// No accepted field is dead: arguments that no task takes are said, and so is what takes their place.
+#[test]
+fn build_arguments_that_reach_no_task() {
+    let (with, without) = (task_spec("params: [{name: BUILD_ARGS, type: array, default: []}]"), task_spec(""));
+    let steps = steps(&[("with", &with), ("without", &without)]);
+    let notes = |config_map: &str, own: &[(&str, &str)]| {
+        let mut request = request(vec![entry("a", config_map)]);
+        request.build_arguments = parameters(&[("PY", "3.13")]);
+        request.parameters = parameters(own);
+        let notes = composed(&request, &steps).unwrap().notes;
+        notes.into_iter().filter(|note| note.path == "spec.buildArgs").map(|note| note.reason).collect::<Vec<_>>()
+    };
+    assert_eq!(notes("with", &[]), []);
+    assert_eq!(notes("without", &[]), [Reason::ParameterUnused]);
+    assert_eq!(notes("with", &[("BUILD_ARGS", "[\"--x\"]")]), [Reason::ValueShadowed]);
+}
+
+/// 8.4, 8.5: a template's control parameter that cannot be used is told, unless the user gives another.
+#[test]
+fn control_parameters_of_a_template_are_judged_too() {
+    let steps = one_step("");
+    for (name, value, reason) in [
+        ("pipeline-timeout", "2d", Reason::TemplateInvalid),
+        ("pipeline-timeout", "{{.unknown}}", Reason::PlaceholderUnknown),
+        ("workspace-size", "big", Reason::TemplateInvalid),
+    ] {
+        let template = json!({"name": "t", "steps": [{"name": "a", "configMap": "one"}],
+            "globalParameters": [{"name": name, "value": value}]});
+        let mut build = from_template(request(Vec::new()), &template);
+        let findings = composed(&build, &steps).unwrap_err();
+        assert_eq!(kinds(&findings), [reason], "{name}={value}");
+        assert!(findings.content[0].path.contains("globalParameters[0]"), "{findings:?}");
+        build.parameters = parameters(&[(name, if name == "workspace-size" { "2Gi" } else { "30m" })]);
+        assert!(composed(&build, &steps).is_ok(), "what is shadowed does no harm");
+    }
+}
+
+/// 14.4: the Secret whose name the step that signs is given is the one that is bound for it.
+#[test]
+fn the_signing_key_is_the_one_that_the_step_is_given() {
+    let text = task_spec("params: [{name: signing-secret, default: ''}]\nworkspaces: [{name: signing-key}]");
+    let steps = steps(&[("one", &text)]);
+    let bound = |build: &crate::build::request::BuildRequest| {
+        let run = composed(build, &steps).unwrap().run;
+        let all = run["spec"]["workspaces"].as_array().unwrap().clone();
+        all.into_iter().find(|one| one["name"] == "signing-key").unwrap()["secret"]["secretName"].clone()
+    };
+    let mut own = request(vec![entry("sign", "one")]);
+    own.steps[0].parameters = parameters(&[("signing-secret", "step-key")]);
+    assert_eq!(bound(&own), "step-key");
+    own.parameters = parameters(&[("signing-secret", "run-key")]);
+    assert_eq!(bound(&own), "step-key", "as the parameter itself: the step wins");
+    own.steps[0].parameters = parameters(&[("signing-secret", "$(tasks.a.results.b)")]);
+    assert!(composed(&own, &steps).is_err(), "a workspace cannot be a reference");
+    let template = json!({"name": "t", "steps": [{"name": "sign", "configMap": "one",
+        "defaultParameters": [{"name": "signing-secret", "value": "release"}]}]});
+    let mut build = from_template(request(Vec::new()), &template);
+    assert_eq!(bound(&build), "release");
+    build.parameters = parameters(&[("signing-secret", "mine")]);
+    assert_eq!(bound(&build), "mine", "unless the template locks it");
+    // Bound, and so not without effect, also where the TaskSpec reads no parameter of that name.
+    let text = task_spec("workspaces: [{name: signing-key}]");
+    let mut silent = request(vec![entry("sign", "one")]);
+    silent.parameters = parameters(&[("signing-secret", "run-key")]);
+    let notes = composed(&silent, &self::steps(&[("one", &text)])).unwrap().notes;
+    assert!(notes.iter().all(|note| note.reason != Reason::ParameterUnused), "{notes:?}");
 }
