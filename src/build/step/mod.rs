@@ -115,9 +115,26 @@ impl Step {
     pub fn reports_image(&self) -> bool {
         ["IMAGE_URL", "IMAGE_DIGEST"].iter().any(|name| self.results.contains_key(*name))
     }
+
+    /// Whether it declares a workspace of that name.
+    #[must_use]
+    pub fn has_workspace(&self, name: &str) -> bool {
+        self.workspaces.iter().any(|workspace| workspace.name == name)
+    }
+
+    /// Whether it says that it clones from hosts which no `known_hosts` names: the shipped step does, as it was rendered.
+    #[must_use]
+    pub fn takes_unknown_hosts(&self) -> bool {
+        let steps = self.task_spec.get("steps").and_then(Value::as_array).into_iter().flatten();
+        let mut variables = steps.filter_map(|step| step.get("env")?.as_array()).flatten();
+        let says = |one: &Value| text(one, "name") == ALLOW_UNKNOWN_HOSTS && text(one, "value") == "true";
+        variables.any(says)
+    }
 }
 
 const REMEDY: &str = "correct the TaskSpec in the ConfigMap";
+/// Variable by which the shipped step that clones is told about hosts.
+const ALLOW_UNKNOWN_HOSTS: &str = "ALLOW_UNKNOWN_HOSTS";
 
 /// Faults of one TaskSpec while it is read.
 pub(super) struct Faults {
@@ -131,6 +148,17 @@ impl Faults {
         self.all.push(Fault::new(Reason::StepInvalid, path, sentence, remedy));
         let last = self.all.len() - 1;
         &mut self.all[last]
+    }
+
+    /// Several looks at one member find the same fault.
+    fn each_once(self) -> Vec<Fault> {
+        let mut told = Vec::with_capacity(self.all.len());
+        for fault in self.all {
+            if !told.contains(&fault) {
+                told.push(fault);
+            }
+        }
+        told
     }
 
     pub(super) fn seeing(&mut self, at: &str, sentence: impl Into<String>, remedy: &str, seen: &str) {
@@ -169,7 +197,7 @@ pub fn parse(config_map: &str, text: &str, trusted: bool) -> Result<Step, Vec<Fa
     mounts::check(&task_spec, &workspaces, trusted, &mut faults);
     let propagated = variables::check(&task_spec, &params, &results, &workspaces, &mut faults);
     if !faults.all.is_empty() {
-        return Err(faults.all);
+        return Err(faults.each_once());
     }
     let hash = digest::of_bytes(text.as_bytes());
     let size = text.len();

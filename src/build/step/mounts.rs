@@ -25,9 +25,16 @@ const KNOWN_WORKSPACES: [&str; 6] = [
     keys::WORKSPACE_TRUST_BUNDLE,
 ];
 
-/// A path without doubled, trailing or dot segments.
+/// A path without doubled, trailing or dot segments, as a container runtime reads it.
 fn clean(path: &str) -> String {
-    let parts: Vec<_> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let mut parts = Vec::new();
+    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
     format!("/{}", parts.join("/"))
 }
 

@@ -36,6 +36,7 @@ fn what_is_refused_and_how_it_is_named() {
         (&over(1000), "steps has 1000 entries"),
         ("params: [{name: 1a}]\nsteps: [{image: i}]", "params[0].name"),
         ("params: [{name: a}, {name: a}]\nsteps: [{image: i}]", "params[1].name is there twice"),
+        ("params: [{name: a, type: 5}]\nsteps: [{image: i}]", "params[0].type must be a string"),
         ("params: [{name: a, type: number}]\nsteps: [{image: i}]", "params[0].type"),
         (
             "params: [{name: a, type: array, default: x}]\nsteps: [{image: i}]",
@@ -60,6 +61,8 @@ fn what_is_refused_and_how_it_is_named() {
             "volumes[0].name begins as Tekton's",
         ),
         (&mount("/workspace/source/"), "steps[0].volumeMounts[0].mountPath is where a workspace is mounted"),
+        (&mount("/workspace/x/../source"), "steps[0].volumeMounts[0].mountPath is where a workspace is mounted"),
+        (&mount("/x/../tekton/bin"), "lies in Tekton's own folder"),
         (&mount("/tekton/bin"), "lies in Tekton's own folder"),
         (&mount("/tekton"), "lies in Tekton's own folder"),
         (&mount(""), "mountPath is required"),
@@ -172,6 +175,7 @@ fn what_is_accepted() {
 fn everything_wrong_is_told_at_once() {
     let told = faults("params: [{name: 1a}]\nworkspaces: [{name: foo}]\nsteps: [{name: A, resources: {}}]");
     assert_eq!(told.lines().count(), 5, "{told}");
+    assert_eq!(faults("steps: [{image: i}]\nparams: {}").lines().count(), 1, "once each");
 }
 
 #[test]

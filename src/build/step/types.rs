@@ -21,8 +21,8 @@ fn is_of_kubernetes(member: &str) -> bool {
 pub(super) fn check(task_spec: &Value, faults: &mut Faults) {
     texts(task_spec, "", &["description", "displayName"], faults);
     for (list, words, switches) in [
-        ("params", &["description"][..], &[][..]),
-        ("results", &["description"], &[]),
+        ("params", &["description", "type"][..], &[][..]),
+        ("results", &["description", "type"], &[]),
         ("workspaces", &["description", "mountPath"], &["readOnly", "optional"]),
         ("steps", &["script", "displayName", "onError"], &[]),
         ("sidecars", &["script"], &[]),

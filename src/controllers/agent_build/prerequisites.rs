@@ -90,8 +90,11 @@ pub(super) fn secrets(subject: &Subject<'_>, request: &mut BuildRequest) -> Vec<
                 let has = |key: &str| keys.contains(key);
                 match wanted.what {
                     Use::Git => {
-                        let must_list = subject.builds().settings.require_git_hosts;
-                        faults.extend(git(&wanted, request, has, (hosts.as_deref(), must_list)));
+                        let rules = GitRules {
+                            must_list: subject.builds().settings.require_git_hosts,
+                            unknown_hosts: takes_unknown_hosts(subject),
+                        };
+                        faults.extend(git(&wanted, request, has, (hosts.as_deref(), rules)));
                     }
                     Use::Registry => faults.extend(registry(&wanted, request, has, type_)),
                     Use::Signing if !has("cosign.key") => {
@@ -120,16 +123,35 @@ fn missing(wanted: &Wanted, namespace: &str) -> Fault {
     fault(wanted, sentence, &format!("create the Secret in namespace {namespace}; the build follows by itself"))
 }
 
-/// `hosts` is what the Secret lists; with `must_list` one that lists none is not used.
+/// What the platform decides about credentials for repositories.
+#[derive(Clone, Copy)]
+struct GitRules {
+    /// A Secret that does not list its hosts is not used.
+    must_list: bool,
+    /// The steps that get the Secret clone from hosts which no `known_hosts` names.
+    unknown_hosts: bool,
+}
+
+/// Whether every step that gets the credentials does without `known_hosts`: then the Secret needs none (14.2).
+fn takes_unknown_hosts(subject: &Subject<'_>) -> bool {
+    let written = subject.object.pointer("/spec/pipeline/namespace").and_then(serde_json::Value::as_str);
+    let known = subject.builds().view.steps(written.unwrap_or_default());
+    let used = subject.request.steps.iter().filter(|step| step.enabled).filter_map(|step| known.get(&step.config_map));
+    let steps = used.filter_map(|entry| entry.step.as_ref().ok());
+    let mut given = steps.filter(|step| step.has_workspace(keys::WORKSPACE_GIT_AUTH)).peekable();
+    given.peek().is_some() && given.all(|step| step.takes_unknown_hosts())
+}
+
+/// `hosts` is what the Secret lists.
 fn git(
     wanted: &Wanted,
     request: &BuildRequest,
     has: impl Fn(&str) -> bool,
-    (hosts, must_list): (Option<&str>, bool),
+    (hosts, GitRules { must_list, unknown_hosts }): (Option<&str>, GitRules),
 ) -> Vec<Fault> {
     let mut faults = Vec::new();
     if has("ssh-privatekey") {
-        if !has("known_hosts") {
+        if !has("known_hosts") && !unknown_hosts {
             let sentence = format!("secret {} has ssh-privatekey and no known_hosts", wanted.name);
             faults.push(fault(wanted, sentence, "add the host's keys (ssh-keyscan) under known_hosts"));
         }
@@ -168,8 +190,8 @@ fn host(repository: &str) -> &str {
 
 /// In gated modes the kubelet pulls with it, which takes one type only.
 fn registry(wanted: &Wanted, request: &mut BuildRequest, has: impl Fn(&str) -> bool, type_: &str) -> Option<Fault> {
-    let docker = type_ == "kubernetes.io/dockerconfigjson" && has(DOCKER_CONFIG);
-    if docker {
+    let pulls = type_ == "kubernetes.io/dockerconfigjson" || !request.gated;
+    if pulls && has(DOCKER_CONFIG) {
         return None;
     }
     if !request.gated && has(CONFIG) {

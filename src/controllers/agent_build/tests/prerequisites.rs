@@ -96,6 +96,24 @@ fn case_d07_e19_keys_that_cannot_be_used_stop_a_build_before_any_pod() {
     assert_eq!(bench.phase(), "Building");
 }
 
+/// 14.2, `render --allow-unknown-git-hosts`: the step that clones takes any host, so the key alone will do.
+#[test]
+fn a_step_that_takes_unknown_hosts_needs_no_known_hosts() {
+    let clone = |value: &str| {
+        format!(
+            "workspaces: [{{name: git-auth, optional: true}}]\nsteps: [{{name: run, image: i, env: [{{name: ALLOW_UNKNOWN_HOSTS, value: '{value}'}}]}}]\n"
+        )
+    };
+    for (value, phase) in [("true", "Building"), ("false", "Failed")] {
+        let mut bench = with_git();
+        bench.maps.push(step_map("kagenti-system", "silent", &clone(value)));
+        bench.configure();
+        bench.secrets.insert("git".into(), secret("Opaque", &["ssh-privatekey"]));
+        bench.settle();
+        assert_eq!(bench.phase(), phase, "{}", bench.message());
+    }
+}
+
 /// Platform key `builds.requireGitHosts` (14.2): a Secret without the annotation is not used either.
 #[test]
 fn a_platform_may_demand_that_secrets_list_their_hosts() {
@@ -141,6 +159,8 @@ fn registry_secrets_of_each_layout() {
     assert_eq!(items(&docker), json!([{"key": ".dockerconfigjson", "path": "config.json"}]));
     let opaque = bench(Some(secret("Opaque", &["config.json", "else"])));
     assert_eq!(items(&opaque), json!([{"key": "config.json", "path": "config.json"}]));
+    let by_key = bench(Some(secret("Opaque", &[".dockerconfigjson"])));
+    assert_eq!(items(&by_key), json!([{"key": ".dockerconfigjson", "path": "config.json"}]), "the key counts (14.3)");
     failed(&bench(None), "PrerequisitesMissing", "imageRepoCredentials secret not found");
     failed(&bench(Some(secret("Opaque", &["password"]))), "PrerequisitesMissing", "no registry credentials");
     failed(&bench(Some(SecretFact::Forbidden)), "PrerequisitesMissing", "may not be read");
