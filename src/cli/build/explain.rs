@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use super::{Found, Of};
 use crate::api::observed::Kind;
-use crate::build::agent_build::{Origin, read};
+use crate::build::agent_build::{Change, Origin, drift, read, validate};
 use crate::build::compose::{Composition, Surroundings, compose};
-use crate::build::fault::{Fault, Findings};
+use crate::build::fault::Fault;
+use crate::build::names;
 use crate::build::params::{Origin as Given, Traced};
 use crate::build::settings::Settings;
 use crate::build::templates::{ConfigMapText, TemplatesView};
@@ -134,11 +135,16 @@ fn config_map(object: &Value) -> ConfigMapText {
     }
 }
 
-/// What is composed of an AgentBuild, or what is wrong.
+/// What is composed of an AgentBuild, or what is wrong: everything for which the controller would not start it.
 pub(super) fn report(object: &Value, namespace: &str, known: &Known) -> Report {
-    let attempts = object.pointer("/status/attempts").and_then(Value::as_u64).unwrap_or(1);
-    let attempt = u32::try_from(attempts).unwrap_or(1).max(1);
-    let (request, mut findings) = read(object, namespace, &known.view, attempt);
+    let (mut request, mut findings) = read(object, namespace, &known.view, 1);
+    if survey::text(object, "/status/buildHash") == names::build_hash(&request) {
+        let attempts = object.pointer("/status/attempts").and_then(Value::as_u64).unwrap_or(1);
+        request.attempt = u32::try_from(attempts).unwrap_or(1).max(1);
+    }
+    let change = Change { namespace, object, old: None };
+    let judged = validate(&change, &known.view, &known.settings).faults;
+    judged.into_iter().chain(drift(object, &known.view)).for_each(|fault| findings.fault(fault));
     let written = survey::text(object, "/spec/pipeline/namespace");
     let around =
         Surroundings { steps: known.view.steps(written), settings: &known.settings, accounts: Some(&known.accounts) };
@@ -156,6 +162,7 @@ pub(super) fn report(object: &Value, namespace: &str, known: &Known) -> Report {
         pipeline_run: Value::Null,
     };
     match composed {
+        Ok(Composition { notes, .. }) if !findings.faults.is_empty() => findings.notes.extend(notes),
         Ok(Composition { run, build_hash, provenance, notes, .. }) => {
             report.current = survey::text(object, "/status/buildHash") == build_hash;
             report.build_hash = build_hash;
@@ -164,10 +171,7 @@ pub(super) fn report(object: &Value, namespace: &str, known: &Known) -> Report {
             report.pipeline_run = run;
         }
         Err(found) => {
-            let Findings { faults, content, notes, .. } = found;
-            findings.faults.extend(faults);
-            findings.content.extend(content);
-            findings.notes.extend(notes);
+            findings.extend(found);
         }
     }
     report.warnings = findings.notes.iter().map(ToString::to_string).collect();

@@ -77,6 +77,30 @@ fn what_cannot_be_composed_says_why_and_shows_no_run() {
     assert_eq!((&told["pipelineRun"], &told["buildHash"]), (&Value::Null, &json!("")));
 }
 
+/// What the controller would not start is not shown as if it were built, whoever finds it.
+#[test]
+fn what_the_controller_would_not_start_is_a_fault_here_too() {
+    let known = known();
+    let mut object = build(&known, json!({"spec": {"mode": "preprod", "source": {"sourceRevision": "v1.0.0"}}}));
+    let told = |object: &Value| serde_json::to_value(report(object, "team1", &known)).unwrap();
+    assert_eq!(told(&object)["faults"], json!([]));
+    object["spec"]["pipeline"]["steps"].as_array_mut().unwrap().remove(2);
+    let drifted = told(&object);
+    assert!(drifted["faults"].to_string().contains("refresh-template"), "{drifted:#}");
+    assert_eq!((&drifted["pipelineRun"], &drifted["buildHash"]), (&Value::Null, &json!("")));
+    let elsewhere = explained(json!({"spec": {"pipeline": {"namespace": "elsewhere"}}}));
+    assert!(elsewhere["faults"].to_string().contains("spec.pipeline.namespace"), "{elsewhere:#}");
+}
+
+/// The attempts of the status are those at the inputs that it names, not at others.
+#[test]
+fn other_inputs_begin_with_the_first_attempt() {
+    let attempt = |told: &Value| told["pipelineRun"]["metadata"]["annotations"]["agent.kagenti.dev/attempt"].clone();
+    let hash = explained(json!({}))["buildHash"].clone();
+    assert_eq!(attempt(&explained(json!({"status": {"attempts": 3, "buildHash": hash}}))), "3");
+    assert_eq!(attempt(&explained(json!({"status": {"attempts": 3, "buildHash": "of before"}}))), "1");
+}
+
 #[test]
 fn a_build_is_judged_once_it_says_how_it_ended() {
     let says =
