@@ -137,3 +137,56 @@ fn settings_of_the_platform_file_in_the_stream_count() {
     let (_, found) = validated(&format!("{platform}{relaxed}"));
     assert!(found.iter().any(|(_, severity, code, _)| severity == "error" && code == "LockdownViolated"), "{found:#?}");
 }
+
+/// The API server asks the schema about what the webhook has filled in, not about what was written.
+#[test]
+fn what_the_webhook_fills_in_may_be_left_out() {
+    for (written, read) in [
+        (
+            "  mode: dev\n",
+            "  mode: \"\"\n  pipeline:\n    parameters:\n    - {name: DOCKERFILE, value: Containerfile}\n",
+        ),
+        ("  mode: dev\n", "  mode: dev\n  pipeline: {namespace: \"\"}\n"),
+        ("  mode: dev\n", "  pipeline: {}\n"),
+    ] {
+        assert_eq!(validated(&BUILD.replace(written, read)), (Exit::Ok, Vec::new()), "{read}");
+    }
+    let text = BUILD.replace("  mode: dev\n", "  mode: dev\n  pipeline:\n    steps:\n    - {name: a}\n");
+    let (_, found) = validated(&text);
+    assert!(
+        found.iter().any(|(.., text)| text.contains("spec.pipeline.steps[0].configMap: is required")),
+        "{found:#?}"
+    );
+    assert!(found.iter().all(|(.., text)| !text.contains("spec.pipeline.namespace")), "{found:#?}");
+}
+
+/// A pipeline that makes a build per commit lets the API server choose the name.
+#[test]
+fn a_name_may_be_left_to_the_api_server() {
+    let text = BUILD.replacen("  name: ", "  generateName: ", 1);
+    assert_eq!(validated(&text), (Exit::Ok, Vec::new()));
+    let text = BUILD.replacen("  name: ", "  generateName: Not.A.Name-", 1);
+    assert!(validated(&text).1.iter().any(|(.., text)| text.contains("metadata.name is not a DNS label")));
+}
+
+/// C14: the linter reports what readers of YAML disagree about; and nobody needs a build to hear of a broken template.
+#[test]
+fn templates_and_steps_are_judged_without_a_build() {
+    let map = |name: &str, key: &str, text: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: team1\n  labels: {{kagenti.operator.dev/tekton: step}}\ndata:\n  {key}: |\n    {text}\n"
+        )
+    };
+    let (exit, found) = validated(&map("pipeline-template-dev", "template.json", "{\"name\": \"own\", \"steps\": []}"));
+    assert_eq!(exit, Exit::Findings);
+    tells(&found, 9, "error", "ConfigMap team1/pipeline-template-dev: steps is missing or empty");
+    let (_, found) = validated(&map("own", "task-spec.yaml", "steps: [{name: a, image: i, resources: {}}]"));
+    tells(&found, 9, "error", "ConfigMap team1/own: steps[0].resources is no member");
+    let (_, found) =
+        validated(&map("own", "task-spec.yaml", "{params: [{name: a, default: yes}], steps: [{image: i}]}"));
+    tells(&found, 9, "warning", "yes is a string here and a boolean to readers of YAML 1.1");
+    assert_eq!(validated(&map("own", "task-spec.yaml", "steps: [{image: i}]")), (Exit::Ok, Vec::new()));
+    assert_eq!(validated(&map("other", "any", "steps: [")).0, Exit::Findings, "a step without its key");
+    let plain = map("other", "task-spec.yaml", "steps: [").replace("kagenti.operator.dev/tekton", "other");
+    assert_eq!(validated(&plain), (Exit::Ok, Vec::new()), "what carries no label is no step");
+}

@@ -113,6 +113,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             if builds::is_ours(&node.to_json()) {
                 builds::check(document, node, &namespace, &world.snapshot()?, &mut findings)?;
             }
+            builds::check_content(document, node, &namespace, &world.snapshot()?, &mut findings);
             check_workload(document, node, &namespace, (&mut world, &mut findings))?;
         }
     }

@@ -1,4 +1,5 @@
-//! What `validate` says about an AgentBuild or Agent: the schema's faults with their lines, then the webhooks' own answer.
+//! What `validate` says about an AgentBuild or Agent: the schema's faults with their lines, then the webhooks' own answer; and about the
+//! ConfigMaps that builds are made of.
 //!
 //! An AgentBuild is completed first, from the templates of this stream or those that ship with this binary, as the API server would have
 //! the webhook do it. Faults that the schema told already are not told twice.
@@ -15,6 +16,7 @@ use crate::cli::offline::review;
 use crate::cli::survey::text;
 use crate::cli::yaml::tree::Node;
 use crate::config::snapshot::Snapshot;
+use crate::domain::keys;
 use crate::domain::reason::Reason;
 
 /// The kinds that are judged here.
@@ -41,7 +43,16 @@ pub(super) fn check(
         findings.add(document, node.line, Severity::Error, ("FieldInvalid", sentence));
         return Ok(());
     };
-    let told = schema::check(node, &schema);
+    let place = text(&object, "/metadata/namespace").to_owned();
+    let place = if place.is_empty() { namespace } else { &place };
+    let completed = review::own_kind(&object, place, Phase::Mutate, snapshot)?;
+    let written = object.clone();
+    patch(&mut object, &completed.operations())?;
+    name_generated(&mut object);
+    // The API server asks the schema about the object as the webhook completed it.
+    let is_filled_in = |path: &str| at_path(&written, path) != at_path(&object, path);
+    let mut told = schema::check(node, &schema);
+    told.retain(|found| found.severity != Severity::Error || !is_filled_in(&found.path));
     for found in &told {
         let code = if found.severity == Severity::Error { Reason::FieldInvalid } else { Reason::UnknownField };
         findings.add(
@@ -51,10 +62,6 @@ pub(super) fn check(
             (code.code(), format!("{title}: {}: {}", found.path, found.text)),
         );
     }
-    let place = text(&object, "/metadata/namespace").to_owned();
-    let place = if place.is_empty() { namespace } else { &place };
-    let completed = review::own_kind(&object, place, Phase::Mutate, snapshot)?;
-    patch(&mut object, &completed.operations())?;
     let verdict = review::own_kind(&object, place, Phase::Validate, snapshot)?;
     let at = |path: &str| field_line(node, path).unwrap_or(node.line);
     if let Outcome::Deny(denial) = &verdict.outcome {
@@ -80,6 +87,53 @@ pub(super) fn check(
         );
     }
     Ok(())
+}
+
+/// The API server makes the name between the two reviews, where the object has only its beginning.
+fn name_generated(object: &mut Value) {
+    const LONGEST: usize = 58;
+    let beginning = text(object, "/metadata/generateName");
+    if beginning.is_empty() || !text(object, "/metadata/name").is_empty() {
+        return;
+    }
+    let beginning: String = beginning.chars().take(LONGEST).collect();
+    object["metadata"]["name"] = Value::String(format!("{beginning}x7x7x"));
+}
+
+/// Judges a ConfigMap that is the template of a mode, or a step: whatever builds it would stop.
+pub(super) fn check_content(
+    document: &Document<'_>,
+    node: &Node,
+    namespace: &str,
+    snapshot: &Snapshot,
+    findings: &mut Findings,
+) {
+    let object = node.to_json();
+    let (kind, name) = (text(&object, "/kind"), text(&object, "/metadata/name"));
+    if kind != "ConfigMap" || text(&object, "/apiVersion") != "v1" {
+        return;
+    }
+    let place = Some(text(&object, "/metadata/namespace")).filter(|place| !place.is_empty()).unwrap_or(namespace);
+    let view = &snapshot.builds.view;
+    let template = name.strip_prefix(keys::PREFIX_TEMPLATE).and_then(|mode| view.template(place, mode));
+    let (key, faults, notes) = match (template, view.steps(place).get(name).map(|entry| &entry.step)) {
+        (Some(entry), _) => (keys::KEY_TEMPLATE, entry.template.as_ref().err(), None),
+        (None, Some(Ok(step))) => (keys::KEY_TASK_SPEC, None, Some(&step.notes)),
+        (None, Some(Err(faults))) => (keys::KEY_TASK_SPEC, Some(faults), None),
+        (None, None) => return,
+    };
+    let line = node.at(&["data", key]).map_or(node.line, |text| text.line);
+    for fault in faults.into_iter().flatten() {
+        findings.add(document, line, Severity::Error, (fault.reason.code(), fault.to_string()));
+    }
+    for note in notes.into_iter().flatten() {
+        findings.add(document, line, Severity::Warning, (note.reason.code(), format!("{}: {}", note.path, note.text)));
+    }
+}
+
+/// What stands at a path such as `spec.pipeline.steps[0].name`.
+fn at_path<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {
+    object.pointer(&format!("/{}", path.replace(['.', '['], "/").replace(']', "")))
 }
 
 /// Whether a fault of the schema at `told` is about the field at `path`, or about what it stands in.
