@@ -160,10 +160,12 @@ fn runtime_config() -> Refusal {
 /// A step that is not the platform's runs whatever its author likes, with the build's ServiceAccount: whoever brings one must have the right
 /// to create such runs himself. Asked of the API server, because only it knows the rights of the person. It applies to steps of a person's own and
 /// to steps of a namespace that is not the operator's, whose ConfigMaps a tenant may write; when an AgentBuild is made and when its pipeline changes,
-/// so that neither the garbage collector nor a change of labels is asked (`spec/corrections.md`, 6.5).
+/// so that neither the garbage collector nor a change of labels is asked (`spec/corrections.md`, 6.5). Whoever accepts steps whose content has
+/// changed since the review, by a refresh, brings them.
 fn custom_steps(install: &Install) -> Refusal {
     let Reach { mut conditions, .. } = selectors::living_objects();
     let origin = keys::ANNOTATION_PIPELINE_ORIGIN;
+    let hashes = |of: &str| format!("{of}.metadata.?annotations[?'{}'].orValue('')", keys::ANNOTATION_STEP_HASHES);
     conditions.push(condition(
         "has-steps-of-its-own",
         &format!(
@@ -176,7 +178,12 @@ fn custom_steps(install: &Install) -> Refusal {
     ));
     conditions.push(condition(
         "pipeline-is-new",
-        "request.operation == 'CREATE' || object.spec.?pipeline != oldObject.spec.?pipeline || object.spec.?mode != oldObject.spec.?mode",
+        &format!(
+            "request.operation == 'CREATE' || object.spec.?pipeline != oldObject.spec.?pipeline || object.spec.?mode != oldObject.spec.?mode || \
+             {} != {}",
+            hashes("object"),
+            hashes("oldObject")
+        ),
     ));
     Refusal {
         applies: conditions,

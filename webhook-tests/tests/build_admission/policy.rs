@@ -2,13 +2,14 @@
 //! asks for the requester's rights; tried with people who have and who lack them, the garbage collector, and labels.
 
 use anyhow::Result;
+use drawbridge::domain::keys;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, DynamicObject};
 use serde_json::{Value, json};
 use webhook_tests::{Objects, TestNamespace, wait_gone};
 
 use super::people::{self, rule};
-use super::{builds, minimal, origin, own, own_template, team, with};
+use super::{annotation, builds, minimal, origin, own, own_template, settled, step, team, with};
 
 /// Somebody who may write AgentBuilds of the namespace, and perhaps create PipelineRuns.
 async fn person(ns: &TestNamespace, name: &str, may_run: bool) -> Result<Objects> {
@@ -96,5 +97,27 @@ async fn a_template_of_ones_own_namespace_is_no_way_round() -> Result<()> {
     let stored = has.accepts(&own(&ns, "mine", json!({}))).await?;
     assert_eq!(origin(&stored), "template/dev");
     patched(&lacks, "mine", json!({"metadata": {"annotations": {"team": "a"}}})).await?;
+    Ok(())
+}
+
+/// Steps that have changed since the review are brought by whoever accepts them, not by whoever brought them first.
+#[tokio::test]
+async fn accepting_steps_that_have_changed_takes_the_right_to_run_them() -> Result<()> {
+    let ns = team().await?;
+    own_template(&ns).await?;
+    let (lacks, has) = (person(&ns, "lacks", false).await?, person(&ns, "has", true).await?);
+    let wish = |value: &str| json!({"metadata": {"annotations": {keys::ANNOTATION_REFRESH_TEMPLATE: value}}});
+    let mine = json!({"mode": "custom", "pipeline": {"steps": [{"name": "mine", "configMap": "own-step"}]}});
+    let first = has.accepts(&own(&ns, "mine", mine)).await?;
+    patched(&lacks, "mine", wish("nothing has changed")).await?;
+    let reviewed = annotation(&first, keys::ANNOTATION_STEP_HASHES).to_owned();
+    ns.apply(&step("own-step", &super::TASK.replace("true", "id")).to_string()).await?;
+    settled(&ns, &own(&ns, "probe", json!({})), |answer| {
+        answer.as_ref().is_ok_and(|object| annotation(object, keys::ANNOTATION_STEP_HASHES) != reviewed)
+    })
+    .await?;
+    refused_by_policy(patched(&lacks, "mine", wish("mine now")).await)?;
+    let accepted = patched(&has, "mine", wish("mine now")).await?;
+    assert_ne!(annotation(&accepted, keys::ANNOTATION_STEP_HASHES), reviewed);
     Ok(())
 }

@@ -182,3 +182,15 @@ fn further_authorities_are_added_to_the_known() {
     let seen = std::fs::read_to_string(place.path("seen")).unwrap();
     assert!(seen.ends_with("our authority\n"));
 }
+
+/// A scheme is the same in any case, and git knows it in small letters only.
+#[test]
+fn a_scheme_may_be_written_in_capitals() {
+    let text = script("github-clone-step", "clone");
+    let (place, commits) = cloning();
+    let url = format!("SSH://git@code.example{}", place.path("work").display());
+    let place = place.with("URL", &url);
+    place.ran(&text, &[]);
+    assert_eq!(place.out("COMMIT"), commits[0]);
+    assert!(place.out("URL").starts_with("ssh://code.example/"), "{}", place.out("URL"));
+}
