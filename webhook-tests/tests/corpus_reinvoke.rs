@@ -248,7 +248,12 @@ fn second_injector(injected: &Injected) -> anyhow::Result<Vec<String>> {
             let item = if list == "volumes" {
                 json!({"name": name, "emptyDir": {}})
             } else {
-                json!({"name": name, "image": "mesh/x", "securityContext": {"runAsUser": 5005}, "volumeMounts": [{"name": "mesh-data", "mountPath": "/mesh"}]})
+                let port = if list == "containers" {
+                    json!([{"name": "mesh-stats", "containerPort": 15090}])
+                } else {
+                    Value::Null
+                };
+                json!({"name": name, "image": "mesh/x", "ports": port, "securityContext": {"runAsUser": 5005}, "volumeMounts": [{"name": "mesh-data", "mountPath": "/mesh"}]})
             };
             let held = &mut fought["spec"];
             match held.get_mut(list).and_then(Value::as_array_mut) {
@@ -259,6 +264,14 @@ fn second_injector(injected: &Injected) -> anyhow::Result<Vec<String>> {
         let second = injected.again(&fought)?;
         let third = injected.again(&second)?;
         same("third call: ", &second, &third, &mut wrong);
+        // The mesh's own port is not the agent's, wherever its container stands.
+        let others = |pod: &Value| -> Vec<Value> {
+            let users = items(pod, "/spec/containers")
+                .iter()
+                .filter(|container| !is_ours(container) && container["name"] != "mesh");
+            users.map(|container| container["ports"].clone()).collect()
+        };
+        same("ports of the agent: ", &others(&injected.result).into(), &others(&second).into(), &mut wrong);
         let inits = names(&second, "/spec/initContainers");
         let mut all = names(&second, "/spec/containers");
         all.extend(inits.clone());

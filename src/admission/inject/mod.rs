@@ -215,7 +215,10 @@ impl<'v> Received<'v> {
     fn before(&self) -> Result<PodView<'_>, Misshapen> {
         match &self.before {
             Cow::Borrowed(_) => Ok(self.view),
-            Cow::Owned(before) => Ok(PodView::new(before)?.noted(self.managed)),
+            Cow::Owned(before) => {
+                let moved = self.status.as_ref().and_then(Status::moved);
+                Ok(PodView::new(before)?.noted(self.managed).with_moved(moved))
+            }
         }
     }
 }

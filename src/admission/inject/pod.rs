@@ -22,6 +22,8 @@ pub(super) struct PodView<'a> {
     root: &'a Value,
     /// `metadata.managedFields`, where it was read apart from the rest.
     managed: Option<&'a Value>,
+    /// The container whose port an earlier call of ours moved.
+    moved: Option<&'a str>,
 }
 
 /// The JSON type, for people.
@@ -89,7 +91,7 @@ impl<'a> PodView<'a> {
         if root.is_null() {
             return Err(Misshapen { field: "the object".to_owned(), expected: "an object", seen: "null" });
         }
-        let view = Self { root, managed: None };
+        let view = Self { root, managed: None, moved: None };
         object(root.get("metadata"), || "metadata".to_owned())?;
         object(root.get("spec"), || "spec".to_owned())?;
         texts(view.metadata("labels"), "metadata.labels")?;
@@ -113,6 +115,16 @@ impl<'a> PodView<'a> {
     /// The same Pod, with what is noted about it: its `metadata.managedFields`, where they were read apart from the rest.
     pub(super) fn noted(self, managed: Option<&'a Value>) -> Self {
         Self { managed, ..self }
+    }
+
+    /// The same Pod, with the container whose port an earlier call of ours moved.
+    pub(super) fn with_moved(self, moved: Option<&'a str>) -> Self {
+        Self { moved, ..self }
+    }
+
+    /// The container whose port an earlier call of ours moved.
+    pub(super) fn moved(self) -> Option<&'a str> {
+        self.moved
     }
 
     fn metadata(self, key: &str) -> Option<&'a Value> {

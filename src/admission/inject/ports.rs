@@ -58,9 +58,12 @@ fn free(from: u32, used: &mut BTreeSet<u16>) -> Option<u16> {
     Some(port)
 }
 
-/// The first TCP port of the first regular container that declares one: container, index of the port, number.
+/// The first TCP port of the first regular container that declares one: container, index of the port, number. The agent of an
+/// earlier call stays the agent: another injector may have put its container in front since.
 fn app(pod: PodView<'_>) -> Option<(usize, usize, u16)> {
-    pod.list("containers").iter().enumerate().find_map(|(container_index, container)| {
+    let all = || pod.list("containers").iter().enumerate();
+    let earlier = all().filter(|(_, container)| pod.moved() == Some(text(container, "name")));
+    earlier.chain(all()).find_map(|(container_index, container)| {
         let (port_index, port) = items(container, "ports")
             .iter()
             .enumerate()
@@ -108,11 +111,16 @@ pub(super) fn takeover(pod: PodView<'_>) -> Result<Takeover, Box<Denial>> {
     Ok(Takeover { reverse, backend, forward, ports, edits, declared: app.is_some() })
 }
 
+/// What the API server takes for absent.
+fn is_unset(value: &Value) -> bool {
+    value.is_null() || *value == "" || *value == 0
+}
+
 /// The members of a port entry that lead callers to it.
 fn leads(entry: &Value) -> Map<String, Value> {
     LEADS_HERE
         .into_iter()
-        .filter_map(|key| Some((key.to_owned(), entry.get(key).filter(|value| !value.is_null())?.clone())))
+        .filter_map(|key| Some((key.to_owned(), entry.get(key).filter(|value| !is_unset(value))?.clone())))
         .collect()
 }
 
@@ -135,8 +143,7 @@ fn move_agent(container: &Value, port_index: usize, (from, to): (u16, u16)) -> V
     let name = text(container, "name");
     let entry = &items(container, "ports")[port_index];
     let mut edits = vec![Edit::Port { container: name.to_owned(), index: port_index, from, to, moved: leads(entry) }];
-    let port_name = Some(text(entry, "name")).filter(|name| !name.is_empty());
-    edits.extend(probes::follow(container, from, port_name, to));
+    edits.extend(probes::follow(container, from, to));
     let was = edit::env_entry(container, "PORT").map(|(_, entry)| entry);
     if was.is_none_or(|entry| !edit::has_value(entry, &to.to_string())) {
         edits.push(Edit::Env {

@@ -183,12 +183,15 @@ const MOUNTS: EntryList = EntryList {
     stale: |seen| keys::OUR_VOLUMES.contains(&text(seen, "name")),
 };
 
-/// A literal must not come with a reference, nor a reference with a literal.
+/// Members that make another entry of one of ours: a literal beside a reference, a part of a volume instead of all of it,
+/// a mount that cannot be written, a way in from the node.
+const DECISIVE: [&str; 7] = ["value", "valueFrom", "subPath", "subPathExpr", "readOnly", "hostPort", "hostIP"];
+
+/// The entry says what ours says, and nothing that makes another one of it.
 fn matches(seen: &Value, ours: &Value) -> bool {
+    let says_nothing = |value: &Value| is_nothing(value) || *value == false || *value == 0;
     covers(Some(seen), ours)
-        && ["value", "valueFrom"].iter().all(|key| {
-            ours.get(key).is_some() || seen.get(key).is_none_or(|value| value.is_null() || value.as_str() == Some(""))
-        })
+        && DECISIVE.iter().all(|key| ours.get(key).is_some() || seen.get(key).is_none_or(says_nothing))
 }
 
 /// Puts our entries back, once each; entries that others added stay.

@@ -166,6 +166,11 @@ impl<'p> Status<'p> {
         }
     }
 
+    /// The container whose port we moved.
+    pub(super) fn moved(&self) -> Option<&str> {
+        self.edits.iter().find(|edit| matches!(edit, Edit::Port { .. })).map(Edit::container)
+    }
+
     /// The recorded containers of a list.
     pub(super) fn records(&self, list: &str) -> &[Cow<'p, Record>] {
         match list {

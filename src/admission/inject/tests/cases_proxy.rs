@@ -213,3 +213,12 @@ fn a_port_entry_without_a_number_stays_as_it_is() {
     let seen = injected(&pod, &fixtures::snapshot());
     assert_eq!(seen["spec"]["containers"][0]["ports"], json!([{"name": "http"}]));
 }
+
+#[test]
+fn a_host_port_of_nought_is_none() {
+    let mut pod = proxy_mode();
+    pod["spec"]["containers"][0]["ports"] = json!([{"containerPort": 8000, "hostPort": 0, "hostIP": "", "name": ""}]);
+    let seen = injected(&pod, &fixtures::snapshot());
+    let proxy = named(&seen["spec"]["containers"], "authbridge-proxy");
+    assert_eq!(names(&proxy["ports"]), ["reverse-proxy", "forward-proxy"]);
+}

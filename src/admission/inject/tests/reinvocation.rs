@@ -206,6 +206,51 @@ fn a_container_that_came_later_moves_the_layout() {
 }
 
 #[test]
+fn the_agent_stays_the_agent_when_another_injector_comes_in_front() {
+    let snapshot = native();
+    let mut pod = injected(&proxy_mode(), &snapshot);
+    let first = pod.clone();
+    let mesh = json!({"name": "mesh", "ports": [{"name": "stats", "containerPort": 15090, "protocol": "TCP"}]});
+    pod["spec"]["containers"].as_array_mut().unwrap().insert(0, mesh.clone());
+    let seen = injected(&pod, &snapshot);
+    assert_eq!(named(&seen["spec"]["containers"], "mesh")["ports"], mesh["ports"]);
+    assert_eq!(named(&seen["spec"]["containers"], "agent"), named(&first["spec"]["containers"], "agent"));
+    assert_eq!(seen["spec"]["initContainers"], first["spec"]["initContainers"]);
+    unchanged(&seen, &snapshot);
+
+    // An agent that declares nothing any more is none.
+    named_mut(&mut pod["spec"]["containers"], "agent").as_object_mut().unwrap().remove("ports");
+    let seen = injected(&pod, &snapshot);
+    assert_eq!(
+        named(&seen["spec"]["containers"], "mesh")["ports"],
+        json!([{"containerPort": 15091, "protocol": "TCP"}])
+    );
+    unchanged(&seen, &snapshot);
+}
+
+#[test]
+fn our_entries_come_back_as_a_whole() {
+    let snapshot = native();
+    let first = injected(&fixtures::pod(), &snapshot);
+    let mut pod = first.clone();
+    let envoy = named_mut(&mut pod["spec"]["initContainers"], "envoy-proxy");
+    named_mut(&mut envoy["volumeMounts"], "envoy-config")["subPath"] = json!("of-somebody");
+    named_mut(&mut envoy["volumeMounts"], "authproxy-routes")["subPathExpr"] = json!("$(POD_NAME)");
+    named_mut(&mut envoy["ports"], "envoy-admin")["hostPort"] = json!(9901);
+    let helper = named_mut(&mut pod["spec"]["initContainers"], "spiffe-helper");
+    named_mut(&mut helper["volumeMounts"], "svid-output")["readOnly"] = json!(true);
+    assert_eq!(injected(&pod, &snapshot), first);
+
+    // What the API server and its plugins add says nothing.
+    let mut pod = first;
+    let helper = named_mut(&mut pod["spec"]["initContainers"], "spiffe-helper");
+    for (key, value) in [("readOnly", json!(false)), ("subPath", json!("")), ("recursiveReadOnly", json!("Disabled"))] {
+        named_mut(&mut helper["volumeMounts"], "svid-output")[key] = value;
+    }
+    unchanged(&pod, &snapshot);
+}
+
+#[test]
 fn a_forged_marker_protects_nobody() {
     let snapshot = native();
     let whole = injected(&fixtures::pod(), &snapshot);
