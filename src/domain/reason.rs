@@ -138,7 +138,7 @@ reasons! {
     ProxyEnvironmentKept, Warning, "a container sets a proxy variable of its own, which was kept";
     SharedDataMounted, Warning, "a container of the Pod mounts shared-data and sees the credentials, without rotation";
     NoDeclaredPort, Warning, "no container declares a port; the proxy has nothing to protect";
-    LabelIgnored, Warning, "a label or annotation has no effect in this mode";
+    LabelIgnored, Warning, "a label or annotation has no effect here";
     ValueShadowed, Warning, "a value was set in one place and overridden in another";
     NamespaceConfigUnreadable, Warning, "a ConfigMap of the namespace could not be read; its last good value is used";
     CombinedIncomplete, Warning, "gate combinedSidecar is on and the envoy decision is no, so nothing intercepts traffic";

@@ -66,8 +66,10 @@ impl<'a> Effective<'a> {
         let credentials =
             subject.pod.annotation(keys::ANNOTATION_CREDENTIALS).map(str::trim).filter(|name| !name.is_empty());
         let mut sidecars = decide::sidecars(subject.pod, &subject.snapshot.gates);
-        if mode.value == Mode::ProxySidecar {
-            proxy_mode(subject, &mut sidecars, &mut warnings);
+        match mode.value {
+            Mode::EnvoySidecar => envoy_mode(subject, &sidecars, &mut warnings),
+            Mode::ProxySidecar => proxy_mode(subject, &mut sidecars, &mut warnings),
+            Mode::Waypoint => {}
         }
         spire(subject, resolved, &mut sidecars, &mut warnings);
         if credentials.is_some() && sidecars.registration.inject {
@@ -214,8 +216,44 @@ fn native(subject: &Subject<'_>, resolved: &Resolved, warnings: &mut Vec<Warning
     below.over(Layer::PodAnnotation, value, |value| value.as_str().to_owned())
 }
 
+/// A label that asks for a sidecar which a gate switches off (spec 12.4).
+fn overruled(subject: &Subject<'_>, label: &str, decision: Decision, gate: &str, warnings: &mut Vec<Warning>) {
+    if decision.by == DecidedBy::FeatureGate && subject.pod.label(label) == Some("true") {
+        warnings.push(Warning::new(
+            Reason::LabelIgnored,
+            format!("label {label}: true has no effect, because feature gate {gate} is false"),
+        ));
+    }
+}
+
+fn overruled_helpers(subject: &Subject<'_>, sidecars: &Decisions, warnings: &mut Vec<Warning>) {
+    overruled(subject, keys::LABEL_SPIFFE_HELPER, sidecars.spiffe, "spiffeHelper", warnings);
+    overruled(subject, keys::LABEL_CLIENT_REGISTRATION, sidecars.registration, "clientRegistration", warnings);
+}
+
+/// Without proxy-init nothing is redirected, and so nothing excluded (spec 3.1, 12.4).
+fn envoy_mode(subject: &Subject<'_>, sidecars: &Decisions, warnings: &mut Vec<Warning>) {
+    overruled(subject, keys::LABEL_ENVOY_PROXY, sidecars.envoy, "envoyProxy", warnings);
+    overruled_helpers(subject, sidecars, warnings);
+    if sidecars.proxy_init.inject {
+        return;
+    }
+    for annotation in [keys::ANNOTATION_OUTBOUND_EXCLUDE, keys::ANNOTATION_INBOUND_EXCLUDE] {
+        if subject.pod.annotation(annotation).is_some() {
+            warnings.push(Warning::new(
+                Reason::LabelIgnored,
+                format!(
+                    "annotation {annotation} has no effect, because proxy-init, which reads it, is switched off by {}",
+                    sidecars.proxy_init.by.as_str()
+                ),
+            ));
+        }
+    }
+}
+
 /// Mode proxy-sidecar brings its own proxy, which neither gate nor label of Envoy switches off (spec 11, B8).
 fn proxy_mode(subject: &Subject<'_>, sidecars: &mut Decisions, warnings: &mut Vec<Warning>) {
+    overruled_helpers(subject, sidecars, warnings);
     if sidecars.envoy.by == DecidedBy::WorkloadLabel {
         warnings.push(Warning::new(
             Reason::LabelIgnored,
@@ -244,7 +282,19 @@ fn spire(subject: &Subject<'_>, resolved: &Resolved, sidecars: &mut Decisions, w
         return;
     }
     match (resolved.spire.value, subject.snapshot.view.spiffe_driver) {
-        (SpireSwitch::Disabled, _) => sidecars.spiffe = Decision { inject: false, by: DecidedBy::Spire },
+        (SpireSwitch::Disabled, _) => {
+            sidecars.spiffe = Decision { inject: false, by: DecidedBy::Spire };
+            if subject.pod.label(keys::LABEL_SPIFFE_HELPER) == Some("true") {
+                warnings.push(Warning::new(
+                    Reason::LabelIgnored,
+                    format!(
+                        "label {}: true has no effect, because {} sets spire: disabled",
+                        keys::LABEL_SPIFFE_HELPER,
+                        resolved.spire.layer
+                    ),
+                ));
+            }
+        }
         (SpireSwitch::Auto, false) => {
             sidecars.spiffe = Decision { inject: false, by: DecidedBy::Spire };
             warnings.push(Warning::new(
