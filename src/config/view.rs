@@ -110,13 +110,14 @@ pub fn namespace_view(
 }
 
 impl PodSecurity {
-    /// The level of a namespace whose label [`LABEL_POD_SECURITY`] is `label`; absent or unknown is privileged.
+    /// The level of a namespace whose label [`LABEL_POD_SECURITY`] is `label`; absent is privileged, and a word that is no level
+    /// restricted, as Kubernetes has it.
     #[must_use]
     pub fn of_label(label: Option<&str>) -> Self {
         match label {
+            None | Some("privileged") => PodSecurity::Privileged,
             Some("baseline") => PodSecurity::Baseline,
-            Some("restricted") => PodSecurity::Restricted,
-            _ => PodSecurity::Privileged,
+            Some(_) => PodSecurity::Restricted,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What every part builder reads: the subject, what is in force for it, and its workload.
 
+use serde_json::Value;
+
 use super::decide::Subject;
 use super::effective::Effective;
 use super::plan::{InjectionPlan, Mount};
@@ -36,6 +38,13 @@ impl Context<'_> {
         };
         let domain = &self.effective.trust_domain.value;
         Some(format!("spiffe://{domain}/ns/{}/sa/{account}", self.subject.namespace))
+    }
+
+    /// The user of a sidecar that runs as its image's, `image`: said aloud only where the Pod is told to run as root, which a
+    /// container that must not would inherit, and the kubelet would never start it.
+    pub(super) fn user_of_image(&self, image: i64) -> Option<i64> {
+        let of_pod = self.subject.pod.security_context("runAsUser").and_then(Value::as_i64);
+        (of_pod == Some(0)).then_some(image)
     }
 
     /// The mount at `/shared`: the managed credentials where there are any, else the shared emptyDir.

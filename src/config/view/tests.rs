@@ -79,7 +79,8 @@ fn labels_are_read_by_value() {
         (Some("baseline"), PodSecurity::Baseline),
         (Some("restricted"), PodSecurity::Restricted),
         (Some("privileged"), PodSecurity::Privileged),
-        (Some("Restricted"), PodSecurity::Privileged),
+        (Some("Baseline"), PodSecurity::Restricted),
+        (Some(""), PodSecurity::Restricted),
         (None, PodSecurity::Privileged),
     ] {
         let labels = label.map(|value| ("pod-security.kubernetes.io/enforce".to_owned(), value.to_owned()));

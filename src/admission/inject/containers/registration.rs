@@ -26,6 +26,9 @@ tail -f /dev/null &
 wait $!
 "#;
 
+/// The user of the registration's image.
+const UID: i64 = 1000;
+
 /// The container.
 pub(in crate::admission::inject) fn container<'a>(cx: &Context<'a>) -> Result<Container<'a>, Box<Denial>> {
     let resolved = cx.effective.resolved;
@@ -53,7 +56,7 @@ pub(in crate::admission::inject) fn container<'a>(cx: &Context<'a>) -> Result<Co
         resources: Cow::Borrowed(&resolved.resources.client_registration.value),
         restart_policy: None,
         startup_probe: None,
-        security_context: SecurityContext::unprivileged(None, None),
+        security_context: SecurityContext::unprivileged(cx.user_of_image(UID), None),
         volume_mounts,
         listens_on: None,
     })

@@ -8,6 +8,9 @@ use crate::admission::inject::plan::{Container, Mount, SecurityContext};
 use crate::admission::verdict::Denial;
 use crate::domain::keys;
 
+/// The user of the helper's image.
+const UID: i64 = 1001;
+
 /// The container.
 pub(in crate::admission::inject) fn container<'a>(cx: &Context<'a>) -> Result<Container<'a>, Box<Denial>> {
     let resolved = cx.effective.resolved;
@@ -22,7 +25,7 @@ pub(in crate::admission::inject) fn container<'a>(cx: &Context<'a>) -> Result<Co
         resources: Cow::Borrowed(&resolved.resources.spiffe_helper.value),
         restart_policy: None,
         startup_probe: None,
-        security_context: SecurityContext::unprivileged(None, None),
+        security_context: SecurityContext::unprivileged(cx.user_of_image(UID), None),
         volume_mounts: vec![
             Mount::writable(keys::VOLUME_SPIFFE_HELPER, "/etc/spiffe-helper"),
             Mount::writable(keys::VOLUME_SPIRE_SOCKET, "/spiffe-workload-api"),

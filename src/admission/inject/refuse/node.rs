@@ -23,10 +23,14 @@ pub(super) fn host_network(subject: &Subject<'_>) -> Option<Denial> {
 /// The sidecars exist for Linux only.
 pub(super) fn windows(subject: &Subject<'_>) -> Option<Denial> {
     let os = subject.pod.spec("os").map_or("", |os| text(os, "name"));
-    let selected = subject.pod.spec("nodeSelector").map_or("", |labels| text(labels, "kubernetes.io/os"));
-    let (field, seen) = [("spec.os.name", os), ("spec.nodeSelector[kubernetes.io/os]", selected)]
-        .into_iter()
-        .find(|(_, value)| *value == "windows")?;
+    let selected = |label| subject.pod.spec("nodeSelector").map_or("", |labels| text(labels, label));
+    let (field, seen) = [
+        ("spec.os.name", os),
+        ("spec.nodeSelector[kubernetes.io/os]", selected("kubernetes.io/os")),
+        ("spec.nodeSelector[beta.kubernetes.io/os]", selected("beta.kubernetes.io/os")),
+    ]
+    .into_iter()
+    .find(|(_, value)| *value == "windows")?;
     let denial = Denial::new(
         Reason::WindowsPod,
         422,

@@ -28,9 +28,14 @@ fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
+/// A volume without any source becomes an emptyDir in the API server; a manifest may say it that way.
+fn is_empty_dir(volume: &Value) -> bool {
+    let mut members = volume.as_object().into_iter().flatten();
+    volume.get("emptyDir").is_some_and(Value::is_object) || members.all(|(key, value)| key == "name" || value.is_null())
+}
+
 /// Whether two volumes of one name show the same content; two emptyDirs do, whatever their medium and size.
 pub(in crate::admission::inject) fn same_source(left: &Value, right: &Value) -> bool {
-    let is_empty_dir = |volume: &Value| volume.get("emptyDir").is_some_and(Value::is_object);
     (is_empty_dir(left) && is_empty_dir(right)) || same(left, right)
 }
 
