@@ -123,10 +123,20 @@ impl Spec {
 /// `updateStrategy`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-#[expect(missing_docs, reason = "the field is that of the API")]
+#[expect(missing_docs, reason = "the fields are those of the API")]
 pub struct Strategy {
     #[serde(rename = "type")]
     pub type_: Option<String>,
+    #[serde(rename = "rollingUpdate")]
+    pub rolling_update: Option<RollingUpdate>,
+}
+
+/// `updateStrategy.rollingUpdate`, as far as StatefulSets have it.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "the field is that of the API")]
+pub struct RollingUpdate {
+    pub partition: Option<i64>,
 }
 
 /// A container of a Pod template.

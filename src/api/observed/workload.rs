@@ -93,16 +93,28 @@ pub struct Rollout {
     pub on_delete: bool,
     /// Condition `Progressing=False` with reason `ProgressDeadlineExceeded` (Deployments).
     pub deadline_exceeded: bool,
+    /// Pods below `spec.updateStrategy.rollingUpdate.partition`, which keep the template of before (StatefulSets).
+    pub held: i64,
 }
 
 impl Rollout {
-    /// Every wanted Pod is of the present template and available, and no other is left.
+    /// Every wanted Pod is of the present template and available, and no other is left, but for those that a partition holds.
     #[must_use]
     pub fn is_complete(&self) -> bool {
+        let done = self.updated + self.held_back();
+        self.is_observed() && done >= self.wanted && self.existing <= done && self.available >= done
+    }
+
+    /// The status tells about the present template.
+    #[must_use]
+    pub fn is_observed(&self) -> bool {
         self.observed >= self.generation
-            && self.updated >= self.wanted
-            && self.existing <= self.updated
-            && self.available >= self.updated
+    }
+
+    /// The Pods that a partition keeps at the template of before.
+    #[must_use]
+    pub fn held_back(&self) -> i64 {
+        self.held.min(self.wanted - self.updated).max(0)
     }
 }
 
@@ -317,9 +329,11 @@ fn rollout(kind: WorkloadKind, metadata: &Metadata, spec: &Spec, status: &Status
         deadline_exceeded: status.conditions.iter().flatten().any(stuck),
         ..Rollout::default()
     };
+    let wanted = spec.replicas.unwrap_or(1);
     match kind {
         WorkloadKind::Deployment | WorkloadKind::StatefulSet => Rollout {
-            wanted: spec.replicas.unwrap_or(1),
+            wanted,
+            held: if kind == WorkloadKind::StatefulSet { partition(spec).clamp(0, wanted.max(0)) } else { 0 },
             existing: count(status.replicas),
             updated: count(status.updated_replicas),
             available: count(status.available_replicas),
@@ -333,11 +347,14 @@ fn rollout(kind: WorkloadKind, metadata: &Metadata, spec: &Spec, status: &Status
             ..base
         },
         // A Sandbox keeps its Pod, a CronJob makes the next one from the new template: neither rolls.
-        WorkloadKind::Sandbox => {
-            Rollout { wanted: spec.replicas.unwrap_or(1), existing: count(status.replicas), ..base }
-        }
+        WorkloadKind::Sandbox => Rollout { wanted, existing: count(status.replicas), ..base },
         _ => base,
     }
+}
+
+fn partition(spec: &Spec) -> i64 {
+    let update = spec.update_strategy.as_ref().and_then(|strategy| strategy.rolling_update.as_ref());
+    update.and_then(|update| update.partition).unwrap_or_default()
 }
 
 fn unmet(kind: WorkloadKind, spec: &Spec, status: &Status) -> bool {

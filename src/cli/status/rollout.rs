@@ -36,7 +36,7 @@ pub(super) fn of(kind: WorkloadKind, object: &Value) -> Rollout {
         ["/spec/updateStrategy/type"].iter().any(|pointer| text(object, pointer) == "OnDelete") && updated < desired;
     let state = if object.pointer("/spec/paused") == Some(&Value::Bool(true)) {
         RolloutState::Paused
-    } else if stalled(object) {
+    } else if stalled(object) && !behind {
         RolloutState::Stalled
     } else if on_delete && !behind {
         RolloutState::OnDelete

@@ -271,7 +271,7 @@ fn told(subject: &Subject<'_>, kind: Kind, claim: Claim<'_>, image: &Image) -> O
 
 pub(super) fn report(subject: &Subject<'_>, reason: Reason, message: String) -> Op {
     let (about, uid) = (subject.cx.key.clone(), subject.uid.to_owned());
-    Op::Report(Report { kind: Kind::Agent, about, uid, reason, message })
+    Op::Report(Report { kind: Kind::Agent, about, uid, reason, message, since: String::new() })
 }
 
 fn delete(subject: &Subject<'_>, kind: Kind, uid: &str) -> Op {

@@ -160,6 +160,7 @@ pub(super) fn report(subject: &Subject<'_>, reason: Reason, message: String) -> 
         uid: subject.build.uid.to_owned(),
         reason,
         message,
+        since: String::new(),
     })
 }
 

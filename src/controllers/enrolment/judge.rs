@@ -156,6 +156,22 @@ impl<'a> Subject<'a> {
     }
 }
 
+/// What to do about a write that the API server refuses.
+pub(super) fn remedy(reason: Reason) -> &'static str {
+    match reason {
+        Reason::NotPermitted => "drawbridge doctor names the right that is missing",
+        Reason::ImmutableSelector => {
+            "A selector cannot be changed: make the workload anew with one that lets label kagenti.io/type be"
+        }
+        Reason::LabelConflict => {
+            "Take the label out of what that field manager applies, or change spec.type to its value"
+        }
+        _ => {
+            "Let field manager drawbridge/enrolment pass there, or repair the workload; it is tried again every minute"
+        }
+    }
+}
+
 /// What is to be written on the workload.
 pub(super) fn judge(subject: &Subject<'_>) -> Judgement {
     let standing = Fields::standing(subject.workload.seen);
@@ -283,7 +299,11 @@ fn label_only(subject: &Subject<'_>, standing: &Fields, needs: Needs) -> Found {
     let hash = needs.config_hash.unwrap_or_else(|| keys::HASH_OF_NOTHING.to_owned());
     let stale = match standing.hash() {
         Some(known) => known != hash,
-        None => seen.rollout.is_complete() && !subject.tally(&hash).outdated.is_empty(),
+        None => {
+            // A Sandbox has no rollout that could be under way.
+            let over = seen.kind == WorkloadKind::Sandbox || seen.rollout.is_complete();
+            over && !subject.tally(&hash).outdated.is_empty()
+        }
     };
     // A CronJob's next Job is made with the present configuration anyway.
     let step = if stale && seen.kind != WorkloadKind::CronJob {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::adopt::disown;
 use super::effective;
 use super::fields::Fields;
-use super::judge::{CONFIG_MAPS, Judgement, Step, Subject, Wait, judge};
+use super::judge::{CONFIG_MAPS, Judgement, Step, Subject, Wait, judge, remedy};
 use super::pods::Tally;
 use super::sandbox::{self, Restart};
 use super::status::{self, Findings, Governs};
@@ -43,8 +43,6 @@ const REFUSED_CHANGED: Duration = Duration::from_secs(5);
 const FAILURES: u32 = 5;
 /// Pause between two evictions.
 const EVICTION: Duration = Duration::from_secs(2);
-/// Pause after an eviction that made nothing better.
-const IN_VAIN: Duration = Duration::from_secs(300);
 
 /// The controller's row. Its items are targets.
 pub const ROW: Row = Row { controller: Controller::Enrolment, touched, of_namespace, plan };
@@ -143,6 +141,9 @@ fn target(cx: Context<'_>, kind: Kind, name: &str) -> Plan {
             let findings = governs(&cx, workload, &work);
             plan.ops.extend(findings.iter().flat_map(|findings| status::update(namespace, winner, findings)));
         }
+        if winner.is_none() {
+            plan.ops.extend(held_up(namespace, (kind, name), &ending, &work));
+        }
         plan.ops.append(&mut work.ops);
         return plan;
     }
@@ -166,8 +167,22 @@ fn target(cx: Context<'_>, kind: Kind, name: &str) -> Plan {
     if work.is_released || !live.is_empty() {
         let ours = ending.iter().filter_map(|runtime| finalizer(namespace, runtime, false));
         plan.ops.extend(ours.take(BATCH));
+    } else {
+        plan.ops.extend(held_up(namespace, (kind, name), &ending, &work));
     }
     plan
+}
+
+/// What AgentRuntimes whose deletion waits for their enrolment to be taken away are told about that.
+fn held_up(namespace: &str, target: (Kind, &str), ending: &[RuntimeRef<'_>], work: &Work) -> Vec<Op> {
+    let step = work.judgement.as_ref().map(|judgement| &judgement.step);
+    let (reason, message) = match (step, &work.trouble) {
+        (Some(Step::Refused { reason, message }), _) => (*reason, message),
+        (Some(Step::Release), Some(message)) => (Reason::ConfigApplyError, message),
+        _ => return Vec::new(),
+    };
+    let held = ending.iter().filter(|runtime| finalizer(namespace, runtime, false).is_some()).take(BATCH);
+    held.flat_map(|runtime| status::update(namespace, runtime, &Findings::HeldUp { reason, message, target })).collect()
 }
 
 /// What there is to do about an existing workload.
@@ -184,6 +199,8 @@ struct Work {
     trouble: Option<String>,
     /// What its namespace lacks, although it was to be made.
     lacking: Option<String>,
+    /// A restart made nothing better.
+    in_vain: bool,
 }
 
 impl Default for Work {
@@ -197,6 +214,7 @@ impl Default for Work {
             is_quiet: false,
             trouble: None,
             lacking: None,
+            in_vain: false,
         }
     }
 }
@@ -222,7 +240,7 @@ impl Work {
         {
             // What stands for ever because it cannot be taken away must not hold the AgentRuntime's deletion up.
             work.is_released |= judgement.step == Step::Release && reason != Reason::NotPermitted;
-            judgement.step = Step::Refused { reason, message };
+            judgement.step = Step::Refused { reason, message: format!("{message}. {}", remedy(reason)) };
             work.again = Some(pause);
         } else {
             work.ops = write;
@@ -236,8 +254,12 @@ impl Work {
     fn look_around(&mut self, subject: &Subject<'_>, judgement: &mut Judgement, held: Option<Duration>) {
         let (seen, now) = (subject.workload.seen, subject.cx.now);
         let rolling = wave::rolling(seen);
-        self.note.rolling = rolling == Rolling::Yes || matches!(judgement.step, Step::Apply { wave: true, .. });
-        self.note.failed = rolling == Rolling::Failed && judgement.standing.hash() == judgement.wanted.as_deref();
+        let failed = rolling == Rolling::Failed && judgement.standing.hash() == judgement.wanted.as_deref();
+        // What the status says from before it saw the template is about that rollout, unless this one was known to fail.
+        let stale = failed && !wave::has_failed(seen) && !subject.note().is_some_and(|note| note.failed);
+        self.note.failed = failed && !stale;
+        self.note.rolling =
+            rolling == Rolling::Yes || stale || matches!(judgement.step, Step::Apply { wave: true, .. });
         match &judgement.step {
             Step::Wait(Wait::Configuration | Wait::ServiceAccount(_) | Wait::ConfigMaps) => {
                 let since = held.unwrap_or(now);
@@ -257,9 +279,10 @@ impl Work {
             }
             Step::Settled => {
                 self.note.settled = Some(subject.cx.world.memory.epoch);
+                self.note.evicted = subject.note().and_then(|note| note.evicted.clone());
                 let Some(tally) = judgement.wanted.as_deref().map(|wanted| subject.tally(wanted)) else { return };
-                self.restart(subject, &tally, held);
-                self.drift(subject, &tally);
+                self.restart(subject, &tally, judgement, held);
+                self.drift(subject, &tally, judgement);
                 self.look_away(subject, held);
                 self.lack(subject, judgement.wanted.as_deref().unwrap_or(keys::HASH_OF_NOTHING));
             }
@@ -271,10 +294,18 @@ impl Work {
     /// saying that Pods are being replaced.
     fn look_away(&mut self, subject: &Subject<'_>, held: Option<Duration>) {
         let (rollout, now) = (subject.workload.seen.rollout, subject.cx.now);
-        let behind = rollout.observed < rollout.generation;
-        let done = Rollout { observed: rollout.generation, ..rollout }.is_complete();
-        let told = subject.workload.winner.is_some_and(|winner| status::says_done(&winner, subject.workload.seen));
-        if behind && done && told {
+        // Others do not say which generation they have seen.
+        let says = [WorkloadKind::Deployment, WorkloadKind::StatefulSet, WorkloadKind::DaemonSet];
+        if !says.contains(&subject.workload.seen.kind) {
+            return;
+        }
+        let reason = match (Rollout { observed: rollout.generation, ..rollout }, rollout.deadline_exceeded) {
+            (_, true) => Reason::ProgressDeadlineExceeded,
+            (seen, false) if seen.is_complete() => Reason::RolloutComplete,
+            _ => return,
+        };
+        let told = |winner| status::says_over(&winner, subject.workload.seen, reason);
+        if !rollout.is_observed() && subject.workload.winner.is_some_and(told) {
             let since = held.unwrap_or(now);
             let waited = now.saturating_sub(since);
             self.note.held = Some(since);
@@ -304,23 +335,42 @@ impl Work {
             Some(format!("ConfigMaps that its Pods refer to could not be made in this namespace ({list}){why}"));
     }
 
-    fn restart(&mut self, subject: &Subject<'_>, tally: &Tally<'_>, held: Option<Duration>) {
-        match sandbox::restart(subject, tally) {
-            Restart::No => {}
-            Restart::Ops(ops) => self.ops.extend(ops),
+    fn restart(&mut self, subject: &Subject<'_>, tally: &Tally<'_>, judgement: &Judgement, held: Option<Duration>) {
+        match sandbox::restart(subject, tally, judgement) {
+            Restart::No => {
+                let is_good = tally.configured > 0 && tally.configured == tally.running();
+                if is_good && subject.workload.seen.kind == WorkloadKind::Sandbox {
+                    self.note.evicted = None;
+                }
+            }
+            Restart::Go(op) => {
+                let (hash, rolled) = (judgement.standing.hash(), judgement.standing.rolled());
+                self.note.rolling |= rolled.is_some() && rolled == hash;
+                self.note.evicted =
+                    Some(Eviction { youngest: tally.youngest().unwrap_or_default(), at: subject.cx.now });
+                self.ops.push(op);
+            }
+            Restart::Back(ops) => self.ops.extend(ops),
             Restart::Wait(time) => {
                 self.note.held = held.or(Some(subject.cx.now));
+                self.again = Some(time);
+            }
+            Restart::Vain(time) => {
+                self.in_vain = true;
                 self.again = Some(time);
             }
         }
     }
 
     /// Pods that nothing will replace: reported, and evicted if that is wanted.
-    fn drift(&mut self, subject: &Subject<'_>, tally: &Tally<'_>) {
+    fn drift(&mut self, subject: &Subject<'_>, tally: &Tally<'_>, judgement: &Judgement) {
         let (seen, cx) = (subject.workload.seen, &subject.cx);
-        self.note.evicted = subject.note().and_then(|note| note.evicted.clone());
-        let replaces = !matches!(seen.kind, WorkloadKind::CronJob | WorkloadKind::Sandbox);
-        if !replaces || !seen.rollout.is_complete() {
+        let over = match seen.kind {
+            WorkloadKind::CronJob => false,
+            WorkloadKind::Sandbox => self.in_vain || !sandbox::is_ours_to_restart(subject, judgement),
+            _ => seen.rollout.is_complete(),
+        };
+        if !over {
             return;
         }
         (self.note.unprotected, self.note.outdated) = (tally.unprotected.len(), tally.outdated.len());
@@ -331,9 +381,12 @@ impl Work {
         if subject.workload.winner.is_none() {
             let about = Key::new(subject.namespace(), subject.workload.name);
             let uid = subject.workload.uid.to_owned();
-            self.ops.push(Op::Report(Report { kind: subject.workload.kind, about, uid, reason, message }));
+            let (kind, since) = (subject.workload.kind, String::new());
+            self.ops.push(Op::Report(Report { kind, about, uid, reason, message, since }));
         }
-        if cx.facts.platform.repair() != Repair::Evict || !wave::rolls(seen) {
+        // What a partition holds is held by a person, and a Sandbox is restarted instead.
+        let may = wave::rolls(seen) && seen.rollout.held == 0 && seen.kind != WorkloadKind::Sandbox;
+        if cx.facts.platform.repair() != Repair::Evict || !may {
             return;
         }
         self.evict(subject, tally);
@@ -343,11 +396,8 @@ impl Work {
     /// better, nobody injects at present, and another eviction would only harm: it waits.
     fn evict(&mut self, subject: &Subject<'_>, tally: &Tally<'_>) {
         let cx = &subject.cx;
-        let drifted = || tally.unprotected.iter().chain(&tally.outdated);
-        if let Some(last) = self.note.evicted.as_ref().filter(|last| cx.now.saturating_sub(last.at) < IN_VAIN)
-            && drifted().any(|pod| pod.seen.created > last.youngest)
-        {
-            self.again = Some(IN_VAIN.saturating_sub(cx.now.saturating_sub(last.at)));
+        if let Some(rest) = self.note.evicted.as_ref().and_then(|last| tally.in_vain(last, cx.now)) {
+            self.again = Some(rest);
             return;
         }
         self.again = Some(EVICTION);
@@ -357,12 +407,11 @@ impl Work {
         if recent || memory.evicts_besides(&item) || memory.is_blocked(&item, cx.now) || tally.ending > 0 {
             return;
         }
-        let oldest = drifted().min_by_key(|pod| (&pod.seen.created, pod.name));
-        let youngest = drifted().map(|pod| &pod.seen.created).max();
+        let oldest = tally.drifted().min_by_key(|pod| (&pod.seen.created, pod.name));
         self.ops.extend(
             oldest.map(|pod| Op::Evict { key: Key::new(subject.namespace(), pod.name), uid: pod.uid.to_owned() }),
         );
-        self.note.evicted = youngest.map(|youngest| Eviction { youngest: youngest.clone(), at: cx.now });
+        self.note.evicted = tally.youngest().map(|youngest| Eviction { youngest, at: cx.now });
         self.note.evicting = oldest.is_some();
     }
 }
@@ -428,8 +477,8 @@ fn governs<'a>(cx: &Context<'a>, workload: Option<WorkloadRef<'a>>, work: &'a Wo
     let tally = judgement.wanted.as_deref().map(|wanted| subject.tally(wanted));
     let (effective, mut notices) = effective::of(&subject);
     notices.extend(work.lacking.clone());
-    let trouble = work.trouble.clone();
-    Some(Findings::Governs(Box::new(Governs { workload, judgement, tally, trouble, notices, effective })))
+    let (trouble, in_vain) = (work.trouble.clone(), work.in_vain);
+    Some(Findings::Governs(Box::new(Governs { workload, judgement, tally, trouble, notices, effective, in_vain })))
 }
 
 /// Our finalizer on an AgentRuntime, put on or taken off; `None` when that is so.

@@ -2,9 +2,15 @@
 //!
 //! Promise: only Pods that the workload controls count, by uid; those that end or have ended do not.
 
+use std::time::Duration;
+
 use crate::api::observed::PodPhase;
+use crate::controllers::scaffold::memory::Eviction;
 use crate::controllers::scaffold::world::PodRef;
 use crate::domain::keys::HASH_OF_NOTHING;
+
+/// Pause after Pods were replaced that made nothing better.
+const IN_VAIN: Duration = Duration::from_secs(300);
 
 /// What the Pods of one workload run with.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +49,24 @@ impl<'a> Tally<'a> {
         let before = self.outdated.len();
         self.outdated.retain(|pod| hash.is_none() || pod.seen.hash.as_deref() != hash);
         self.configured += before - self.outdated.len();
+    }
+
+    /// Those that are not as they should be.
+    pub(super) fn drifted(&self) -> impl Iterator<Item = &PodRef<'a>> {
+        self.unprotected.iter().chain(&self.outdated)
+    }
+
+    /// When the youngest of these was made.
+    pub(super) fn youngest(&self) -> Option<Box<str>> {
+        self.drifted().map(|pod| pod.seen.created.clone()).max()
+    }
+
+    /// How long to wait where what was made since Pods were last replaced is no better: nobody injects at present, or by
+    /// other settings, and to replace it again would only harm.
+    pub(super) fn in_vain(&self, last: &Eviction, now: Duration) -> Option<Duration> {
+        let waited = now.saturating_sub(last.at);
+        let no_better = self.youngest().is_some_and(|made| made > last.youngest);
+        (waited < IN_VAIN && no_better).then(|| IN_VAIN.saturating_sub(waited))
     }
 
     /// Every Pod that runs.

@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::judge::Subject;
+use super::judge::{Judgement, Subject};
 use super::pods::Tally;
+use crate::config::schema::Repair;
 use crate::controllers::scaffold::plan::{Op, Report};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -28,14 +29,19 @@ const LAG: Duration = Duration::from_secs(2);
 pub(super) enum Restart {
     /// Nothing.
     No,
-    /// Its Pod goes, or comes again.
-    Ops(Vec<Op>),
+    /// Its Pod goes.
+    Go(Op),
+    /// Its Pod comes again.
+    Back(Vec<Op>),
     /// Its Pod has to go first, or may still come into sight.
     Wait(Duration),
+    /// The Pod that was made since the last restart is no better: not again before this time.
+    Vain(Duration),
 }
 
-/// What a Sandbox with the wanted template needs for its Pod to have it, too.
-pub(super) fn restart(subject: &Subject<'_>, tally: &Tally<'_>) -> Restart {
+/// What a Sandbox with the wanted template needs for its Pod to have it, too. One that its user enrolled by the label is
+/// restarted for a change that must roll it; what it runs from before is reported, as for every other kind.
+pub(super) fn restart(subject: &Subject<'_>, tally: &Tally<'_>, judgement: &Judgement) -> Restart {
     let seen = subject.workload.seen;
     if seen.kind != WorkloadKind::Sandbox {
         return Restart::No;
@@ -43,19 +49,29 @@ pub(super) fn restart(subject: &Subject<'_>, tally: &Tally<'_>) -> Restart {
     let running = tally.running() + tally.ending;
     if pending(subject) {
         let gone = running == 0 && seen.rollout.existing == 0;
-        return if gone { Restart::Ops(come_back(subject)) } else { Restart::Wait(LAG) };
+        return if gone { Restart::Back(come_back(subject)) } else { Restart::Wait(LAG) };
+    }
+    let may = is_ours_to_restart(subject, judgement) || subject.cx.facts.platform.repair() == Repair::Evict;
+    if seen.rollout.wanted == 0 || !may {
+        return Restart::No;
     }
     let stale = !tally.outdated.is_empty() || !tally.unprotected.is_empty();
     // A Pod from before the enrolment has no label, so it is counted by the Sandbox and not seen by us.
     let unseen = running == 0 && seen.rollout.existing > 0;
     let held = subject.note().and_then(|note| note.held);
     let waited = held.map_or(Duration::ZERO, |since| subject.cx.now.saturating_sub(since));
-    match () {
-        () if seen.rollout.wanted == 0 => Restart::No,
-        () if stale || (unseen && waited >= LAG) => Restart::Ops(vec![go(subject)]),
-        () if unseen => Restart::Wait(LAG),
-        () => Restart::No,
+    let last = subject.note().and_then(|note| note.evicted.as_ref());
+    match last.and_then(|last| tally.in_vain(last, subject.cx.now)) {
+        Some(rest) => Restart::Vain(rest),
+        None if stale || (unseen && waited >= LAG) => Restart::Go(go(subject)),
+        None if unseen => Restart::Wait(LAG),
+        None => Restart::No,
     }
+}
+
+/// Whether its Pod is to be replaced: an AgentRuntime says so, or we have written that a change must roll it.
+pub(super) fn is_ours_to_restart(subject: &Subject<'_>, judgement: &Judgement) -> bool {
+    subject.workload.winner.is_some() || judgement.standing.hash() == judgement.wanted.as_deref()
 }
 
 /// Whether a restart of ours is under way.
@@ -107,6 +123,7 @@ pub(super) fn come_back(subject: &Subject<'_>) -> Vec<Op> {
             workload.name,
             super::short(super::fields::Fields::standing(seen).hash().unwrap_or_default()),
         ),
+        since: String::new(),
     });
     told.map(Op::Report).into_iter().chain([merge(subject, annotations, replicas)]).collect()
 }

@@ -22,7 +22,7 @@ use crate::domain::workload::WorkloadKind;
 /// The condition types that are ours.
 const OURS: [&str; 7] =
     ["TargetResolved", "ConfigResolved", "Ready", "RolloutProgressing", "PodsCurrent", "Reconciling", "Stalled"];
-/// Those that stay while nothing can be said about them.
+/// Those that stay while nothing can be said about them, as long as there is a workload of its own to say it about.
 const KEPT: [&str; 1] = ["PodsCurrent"];
 /// Those whose changes people are told.
 const TOLD: [&str; 3] = ["Ready", "PodsCurrent", "ConfigResolved"];
@@ -43,6 +43,15 @@ pub(super) enum Findings<'a> {
         /// What both point at.
         target: (Kind, &'a str),
     },
+    /// It is being deleted, and its enrolment cannot be taken away.
+    HeldUp {
+        /// Why.
+        reason: Reason,
+        /// The server's words.
+        message: &'a str,
+        /// What it points at.
+        target: (Kind, &'a str),
+    },
     /// It governs the workload.
     Governs(Box<Governs<'a>>),
 }
@@ -61,6 +70,8 @@ pub(super) struct Governs<'a> {
     pub(super) notices: Vec<String>,
     /// `status.effective`.
     pub(super) effective: Value,
+    /// A Sandbox was restarted, and its new Pod is no better.
+    pub(super) in_vain: bool,
 }
 
 /// The operations that bring the status up to date: none when it is.
@@ -69,7 +80,8 @@ pub(super) fn update(namespace: &str, runtime: &RuntimeRef<'_>, findings: &Findi
     let wanted = conditions_of(findings);
     let list = before.get("conditions").unwrap_or(&Value::Null);
     let mut status = fields(runtime, findings, &wanted);
-    let merged = conditions::merged(list, &wanted, &OURS, &KEPT, runtime.seen.generation);
+    let kept: &[&str] = if matches!(findings, Findings::Governs(_)) { &KEPT } else { &[] };
+    let merged = conditions::merged(list, &wanted, &OURS, kept, runtime.seen.generation);
     status.insert("conditions".to_owned(), merged);
     let status = Value::Object(status);
     let Some(patch) = conditions::difference(before, &status) else { return Vec::new() };
@@ -88,6 +100,7 @@ pub(super) fn update(namespace: &str, runtime: &RuntimeRef<'_>, findings: &Findi
             uid: runtime.uid.to_owned(),
             reason: one.reason,
             message: one.message.clone(),
+            since: since(list, one.type_),
         })
     });
     let mut ops: Vec<Op> = told.collect();
@@ -98,13 +111,19 @@ pub(super) fn update(namespace: &str, runtime: &RuntimeRef<'_>, findings: &Findi
 }
 
 /// Whether an AgentRuntime's status says, about what it asks for now and what its workload carries now, that no Pod is being
-/// replaced.
-pub(super) fn says_done(runtime: &RuntimeRef<'_>, workload: &WorkloadSeen) -> bool {
+/// replaced, for that reason.
+pub(super) fn says_over(runtime: &RuntimeRef<'_>, workload: &WorkloadSeen, reason: Reason) -> bool {
     let status = &*runtime.seen.status;
     let done = conditions::stored(status.get("conditions").unwrap_or(&Value::Null), "RolloutProgressing");
-    let done = done.is_some_and(|one| one["status"] == "False" && one["reason"] == Reason::RolloutComplete.code());
+    let done = done.is_some_and(|one| one["status"] == "False" && one["reason"] == reason.code());
     done && status["observedGeneration"] == runtime.seen.generation
         && status["configHash"].as_str() == Fields::standing(workload).hash()
+}
+
+/// Since when the stored judgement of a type holds.
+fn since(list: &Value, type_: &str) -> String {
+    let stored = conditions::stored(list, type_).and_then(|one| one.get("lastTransitionTime"));
+    stored.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 fn fields(runtime: &RuntimeRef<'_>, findings: &Findings<'_>, wanted: &[Condition]) -> Map<String, Value> {
@@ -172,6 +191,17 @@ fn conditions_of(findings: &Findings<'_>) -> Vec<Condition> {
                 Condition::new("Stalled", true, reason, message),
             ]
         }
+        Findings::HeldUp { reason, message, target: (kind, name) } => {
+            let message = format!(
+                "its deletion waits until what it wrote on {} {name} is taken off, and the API server refuses that: {message}",
+                kind.as_str(),
+            );
+            vec![
+                found(*kind, name),
+                Condition::new("Ready", false, *reason, message.clone()),
+                Condition::new("Stalled", true, *reason, message),
+            ]
+        }
         Findings::Governs(found) => governs(found),
     }
 }
@@ -236,7 +266,7 @@ fn verdict(found: &Governs<'_>) -> Verdict {
         Step::Apply { .. } | Step::Release => {
             Verdict::waits(Reason::EnrolmentPending, format!("{kind} {name} is about to be written"))
         }
-        Step::Settled if found.workload.seen.rollout.deadline_exceeded => Verdict::stuck(
+        Step::Settled if wave::has_failed(found.workload.seen) => Verdict::stuck(
             Reason::ProgressDeadlineExceeded,
             format!(
                 "{kind} {name} is configured, and its new Pods did not become available in time. Look at them: \
@@ -246,7 +276,8 @@ fn verdict(found: &Governs<'_>) -> Verdict {
             ),
         ),
         Step::Settled => {
-            let hash = found.judgement.standing.hash().unwrap_or_default();
+            // What runs, which is not what the template carries where somebody else has rolled the workload.
+            let hash = found.judgement.wanted.as_deref().unwrap_or_default();
             let message = match hash {
                 keys::HASH_OF_NOTHING => format!(
                     "{kind} {name} is enrolled with hash {}, and nothing is injected into its Pods: drawbridge explain tells why",
@@ -328,10 +359,12 @@ fn progress(found: &Governs<'_>) -> (bool, Reason, String) {
         () if seen.rollout.on_delete => {
             stays(Reason::RolloutOnDelete, "has update strategy OnDelete: its Pods are replaced as they are deleted")
         }
+        () if seen.rollout.held_back() > 0 && (done(found) || !wave::rolls(seen)) => stays(
+            Reason::RolloutPaused,
+            "keeps the Pods below spec.updateStrategy.rollingUpdate.partition as they are: they are replaced once it is lowered",
+        ),
         () if !wave::rolls(seen) => stays(Reason::RolloutComplete, "wants no Pods"),
-        () if seen.rollout.deadline_exceeded => {
-            stays(Reason::ProgressDeadlineExceeded, "did not finish its rollout in time")
-        }
+        () if wave::has_failed(seen) => stays(Reason::ProgressDeadlineExceeded, "did not finish its rollout in time"),
         () if done(found) => stays(Reason::RolloutComplete, "has replaced its Pods"),
         () => (true, Reason::RolloutProgressing, format!("{kind} {name} is replacing its Pods")),
     }
@@ -340,7 +373,7 @@ fn progress(found: &Governs<'_>) -> (bool, Reason, String) {
 /// Whether nothing is being replaced. A Sandbox is done when a Pod with the configuration runs.
 fn done(found: &Governs<'_>) -> bool {
     match found.workload.seen.kind {
-        WorkloadKind::Sandbox => found.tally.as_ref().is_some_and(|tally| tally.configured > 0),
+        WorkloadKind::Sandbox => found.in_vain || found.tally.as_ref().is_some_and(|tally| tally.configured > 0),
         _ => found.workload.seen.rollout.is_complete(),
     }
 }

@@ -4,6 +4,7 @@
 
 mod bench;
 mod changes;
+mod edges;
 mod ending;
 mod enrolling;
 mod pods;

@@ -32,7 +32,12 @@ pub(super) fn rolls(seen: &WorkloadSeen) -> bool {
         seen.kind,
         WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet | WorkloadKind::Sandbox
     );
-    by_itself && !seen.rollout.paused && !seen.rollout.on_delete && seen.rollout.wanted > 0
+    by_itself && !seen.rollout.paused && !seen.rollout.on_delete && seen.rollout.wanted > seen.rollout.held
+}
+
+/// Whether the rollout of the present template exceeded its deadline: a condition from before it was seen is about another.
+pub(super) fn has_failed(seen: &WorkloadSeen) -> bool {
+    seen.rollout.deadline_exceeded && seen.rollout.is_observed()
 }
 
 /// How the rollout goes that we began on that workload, if we did.

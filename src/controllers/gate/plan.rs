@@ -172,5 +172,12 @@ fn orphan(key: &Key, uid: &str) -> Op {
         key.name,
     );
     let reason = Reason::GatedWithoutController;
-    Op::Report(Report { kind: Kind::Pod, about: key.clone(), uid: uid.to_owned(), reason, message })
+    Op::Report(Report {
+        kind: Kind::Pod,
+        about: key.clone(),
+        uid: uid.to_owned(),
+        reason,
+        message,
+        since: String::new(),
+    })
 }

@@ -163,13 +163,22 @@ async fn enrol(client: &Client, (kind, key, body): (Kind, &Key, &Value), op: &Op
             (409, Foreign::None) => return Err(failed(op, kube::Error::Api(status))),
             (409, Foreign::Ours) if !force => {}
             (409, _) => return Err(refused(Reason::LabelConflict)),
-            (401 | 403, _) => return Err(refused(Reason::NotPermitted)),
-            (422, _) if status.message.contains("selector") => return Err(refused(Reason::ImmutableSelector)),
-            (400 | 405..=428, _) => return Err(refused(Reason::ConfigApplyError)),
-            _ => return Err(failed(op, kube::Error::Api(status))),
+            _ => return Err(refusal_of(&status).map_or_else(|| failed(op, kube::Error::Api(status.clone())), refused)),
         }
     }
     Err(ApplyError::Conflict { what: describe(op) })
+}
+
+/// Why an enrolment is refused however often it is tried; `None` where another try may help.
+fn refusal_of(status: &Status) -> Option<Reason> {
+    match status.code {
+        // Only the API server's own words about rights: admission forbids with the same code.
+        401 => Some(Reason::NotPermitted),
+        403 if status.message.contains("cannot patch resource") => Some(Reason::NotPermitted),
+        422 if status.message.contains("selector") => Some(Reason::ImmutableSelector),
+        400 | 403 | 405..=428 => Some(Reason::ConfigApplyError),
+        _ => None,
+    }
 }
 
 /// Server-side apply of a whole object of ours: what others have set of it is taken back. What the API server will not
@@ -345,7 +354,13 @@ fn event(manager: &str, report: &Report) -> Value {
         uid: report.uid.clone(),
     };
     let moment = format!("{:.0}", jiff::Timestamp::now());
-    crate::api::event::warning(manager, &about, (report.reason, &report.message), &moment)
+    let mut event = crate::api::event::warning(manager, &about, (report.reason, &report.message), &moment);
+    // The end of another state is another Event, and the same one however often it is tried.
+    let since: String = report.since.chars().filter(char::is_ascii_digit).collect();
+    if let Some(name) = event["metadata"]["name"].as_str().filter(|_| !since.is_empty()) {
+        event["metadata"]["name"] = format!("{name}.{since}").into();
+    }
+    event
 }
 
 pub(super) fn refused(op: &Op, reason: Reason, status: &Status) -> ApplyError {
@@ -400,4 +415,60 @@ pub(super) fn describe(op: &Op) -> String {
         Op::Report(report) => Some(&*report.about.name),
     };
     format!("{verb} {} {namespace}/{}", kind.as_str(), name.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A policy that forbids is no missing right: the doctor would find none, and a deletion would wait for ever.
+    #[test]
+    fn what_admission_forbids_is_told_from_what_rights_do() {
+        let status = |code: u16, message: &str| {
+            let status = json!({"status": "Failure", "code": code, "reason": "r", "message": message});
+            serde_json::from_value::<Status>(status).unwrap()
+        };
+        for (code, message, reason) in [
+            (
+                403,
+                "deployments.apps \"web\" is forbidden: User \"u\" cannot patch resource \"deployments\" in API group \"apps\"",
+                Some(Reason::NotPermitted),
+            ),
+            (
+                403,
+                "admission webhook \"validate.kyverno.svc\" denied the request: limits",
+                Some(Reason::ConfigApplyError),
+            ),
+            (
+                403,
+                "deployments.apps \"web\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: no",
+                Some(Reason::ConfigApplyError),
+            ),
+            (422, "spec.template.metadata.labels: `selector` does not match", Some(Reason::ImmutableSelector)),
+            (422, "spec.replicas: Invalid value", Some(Reason::ConfigApplyError)),
+            (401, "Unauthorized", Some(Reason::NotPermitted)),
+            (429, "slow down", None),
+            (500, "failed calling webhook", None),
+        ] {
+            assert_eq!(refusal_of(&status(code, message)), reason, "{code} {message}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_another_state_is_another_event() {
+        let name = |since: &str| {
+            let report = Report {
+                kind: Kind::AgentRuntime,
+                about: Key::new("n", "art"),
+                uid: "u".into(),
+                reason: Reason::TargetNotFound,
+                message: "m".into(),
+                since: since.into(),
+            };
+            event("drawbridge/x", &report)["metadata"]["name"].as_str().unwrap().to_owned()
+        };
+        let (first, later) = (name(""), name("2026-05-01T10:20:30Z"));
+        assert!(later.starts_with(&first) && later.ends_with(".20260501102030"), "{later}");
+        assert_eq!(later, name("2026-05-01T10:20:30Z"), "however often it is tried");
+    }
 }

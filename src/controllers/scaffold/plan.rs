@@ -240,6 +240,9 @@ pub struct Report {
     pub reason: Reason,
     /// The facts and the way out; cut to 1,024 bytes. The Event is a warning unless the reason is a state.
     pub message: String,
+    /// Since when the state held that this one ends, RFC 3339: the same may be told again when it comes again. Empty where it is
+    /// told once.
+    pub since: String,
 }
 
 /// What to do about one item.

@@ -294,7 +294,10 @@ impl Loop {
             self.told.clear();
         }
         plan.ops.retain(|op| match op {
-            Op::Report(report) => self.told.insert((report.uid.clone(), report.reason.code(), report.message.clone())),
+            Op::Report(report) => {
+                let said = format!("{} {}", report.since, report.message);
+                self.told.insert((report.uid.clone(), report.reason.code(), said))
+            }
             _ => true,
         });
         plan

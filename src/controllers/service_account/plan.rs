@@ -147,5 +147,6 @@ fn conflict(key: &Key, user: &WorkloadRef<'_>) -> Op {
         uid: user.uid.to_owned(),
         reason: Reason::ServiceAccountConflict,
         message,
+        since: String::new(),
     })
 }

@@ -28,6 +28,7 @@ fn rollouts_are_read_in_the_words_of_each_kind() {
         paused: true,
         on_delete: false,
         deadline_exceeded: true,
+        held: 0,
     };
     assert_eq!(deployment, expected);
     for (status, reason) in [("True", "ProgressDeadlineExceeded"), ("False", "ReplicaSetCreateError")] {
@@ -44,6 +45,13 @@ fn rollouts_are_read_in_the_words_of_each_kind() {
     assert_eq!(counts(daemon_set), (5, 4, 3, 2, true));
     let rolling = json!({"updateStrategy": {"type": "RollingUpdate"}});
     assert_eq!(counts(rollout(Kind::StatefulSet, rolling, json!({}))), (1, 0, 0, 0, false));
+    let parted = |replicas: i64, partition: i64| {
+        let update = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": partition}});
+        rollout(Kind::StatefulSet, json!({"replicas": replicas, "updateStrategy": update}), json!({})).held
+    };
+    assert_eq!((parted(3, 0), parted(3, 2), parted(3, 9)), (0, 2, 3));
+    let surge = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 1}}});
+    assert_eq!(rollout(Kind::DaemonSet, surge, json!({})).held, 0);
     assert_eq!(counts(rollout(Kind::Sandbox, json!({"replicas": 0}), json!({"replicas": 1}))), (0, 1, 0, 0, false));
     assert_eq!(counts(rollout(Kind::CronJob, json!({}), json!({}))), (0, 0, 0, 0, false));
 }
@@ -61,6 +69,33 @@ fn a_rollout_is_complete_when_nothing_of_the_old_template_is_left() {
     ] {
         assert!(!not.is_complete(), "{not:?}");
     }
+}
+
+#[test]
+fn what_a_partition_holds_counts_as_done() {
+    let held = Rollout {
+        generation: 2,
+        observed: 2,
+        wanted: 3,
+        existing: 3,
+        updated: 1,
+        available: 3,
+        held: 2,
+        ..Rollout::default()
+    };
+    assert!(held.is_complete() && held.held_back() == 2);
+    for not in [
+        Rollout { updated: 0, ..held },
+        Rollout { held: 1, ..held },
+        Rollout { available: 2, ..held },
+        Rollout { existing: 4, ..held },
+        Rollout { observed: 1, ..held },
+    ] {
+        assert!(!not.is_complete(), "{not:?}");
+    }
+    // Nothing is left to be held back once the partition was lowered and raised again.
+    let all = Rollout { updated: 3, ..held };
+    assert!(all.is_complete() && all.held_back() == 0);
 }
 
 fn managed(manager: &str, operation: &str, subresource: &str, fields: Value) -> Value {
