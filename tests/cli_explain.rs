@@ -218,6 +218,11 @@ fn what_is_wrong_with_an_agent_runtime_is_found_with_its_line() {
             add("  trace:\n    protocol: udp\n"),
             "-:13: error: InvalidSpec: AgentRuntime team1/runtime: spec.trace.protocol: grpc or http is expected (udp was found)",
         ),
+        (
+            add("  authBridgeMode: \"\"\n"),
+            "-:12: error: InvalidSpec: spec.authBridgeMode: the API server refuses an empty value; leave the field out, or write",
+        ),
+        (add("  trace:\n    protocol: ''\n"), "-:13: error: InvalidSpec: spec.trace.protocol: the API server refuses"),
         (add("  trace: off\n"), "-:12: error: UnknownField: spec.trace: a mapping is expected"),
         (add("  identity:\n    spiffe:\n      trustDomain: -bad-\n"), "-:14: error: InvalidSpec: "),
         (add("  authBridgeMode: lite\n"), "-:12: error: ModeNotAvailable: "),
@@ -227,7 +232,11 @@ fn what_is_wrong_with_an_agent_runtime_is_found_with_its_line() {
         ),
         (RUNTIME.replace("kind: Deployment", "kind: Deploiment"), "-:10: error: UnsupportedTarget: "),
         (RUNTIME.replace("apps/v1", "extensions/v1beta1"), "error: UnsupportedTarget: "),
-        (RUNTIME.replace("name: weather", "name: \"\""), "-:11: error: InvalidSpec: "),
+        (
+            RUNTIME.replace("name: weather", "name: \"\""),
+            "-:11: error: InvalidSpec: AgentRuntime team1/runtime: spec.targetRef.name: a string that is not empty is expected (an empty \
+             string was found)",
+        ),
         (
             RUNTIME.replace("name: weather", "name: whether"),
             "-:11: warning: TargetNotFound: AgentRuntime team1/runtime: Deployment team1/whether is not in the input",

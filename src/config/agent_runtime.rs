@@ -262,6 +262,7 @@ fn unsupported(api_version: &str, kind: &str) -> String {
 fn shown(value: Option<&Value>) -> String {
     match value {
         None => "absent".to_owned(),
+        Some(Value::String(text)) if text.is_empty() => "an empty string".to_owned(),
         Some(Value::String(text)) => cut(text),
         Some(Value::Array(_)) => "a list".to_owned(),
         Some(Value::Object(_)) => "a mapping".to_owned(),

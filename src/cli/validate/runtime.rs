@@ -26,10 +26,14 @@ pub(super) fn check(
     findings: &mut Findings,
 ) -> anyhow::Result<()> {
     let object = node.to_json();
-    for (line, severity, text) in unknown(node, &object) {
-        findings.add(document, line, severity, (Reason::UnknownField.code(), text));
-    }
     let fate = runtimes::fate(&object, namespace, workloads, snapshot);
+    for (line, severity, reason, text) in unknown(node, &object) {
+        // What a field's own reading says of it is said below, in better words.
+        if fate.obstacles.iter().any(|obstacle| text.starts_with(&format!("{}:", obstacle.field))) {
+            continue;
+        }
+        findings.add(document, line, severity, (reason.code(), text));
+    }
     for obstacle in &fate.obstacles {
         let refused = obstacle.reason.class() == Class::Denied;
         let severity = if refused { Severity::Error } else { Severity::Warning };
@@ -54,9 +58,10 @@ pub(super) fn check(
     Ok(())
 }
 
-type Faults = Vec<(u64, Severity, String)>;
+type Faults = Vec<(u64, Severity, Reason, String)>;
 
-/// Members that no version of the schema has, and values of another shape than it wants.
+/// Members that no version of the schema has, values of another shape than it wants, and empty words where it names the words:
+/// everywhere else an empty one counts as none.
 fn unknown(node: &Node, object: &Value) -> Faults {
     let served = text(object, "/apiVersion").rsplit('/').next().unwrap_or_default().to_owned();
     let mut faults = Vec::new();
@@ -72,7 +77,7 @@ fn unknown(node: &Node, object: &Value) -> Faults {
             None => {
                 let known: Vec<&str> = definition.spec.versions.iter().map(|version| version.name.as_str()).collect();
                 let text = format!("apiVersion: version {served} does not exist; there is {}", known.join(", "));
-                faults.push((node.line, Severity::Error, text));
+                faults.push((node.line, Severity::Error, Reason::UnknownField, text));
             }
         }
     }
@@ -83,11 +88,19 @@ fn unknown(node: &Node, object: &Value) -> Faults {
 const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 fn below(path: &str, node: &Node, schema: &Value, faults: &mut Faults) {
+    if let Some(words) = schema["enum"].as_array().filter(|_| node.to_json() == "") {
+        let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+        let text = format!(
+            "{path}: the API server refuses an empty value; leave the field out, or write {}",
+            words.join(" or ")
+        );
+        return faults.push((node.line, Severity::Error, Reason::InvalidSpec, text));
+    }
     let Some(members) = schema["properties"].as_object() else { return };
     let value = node.to_json();
     if !value.is_object() {
         if !value.is_null() {
-            faults.push((node.line, Severity::Error, format!("{path}: a mapping is expected")));
+            faults.push((node.line, Severity::Error, Reason::UnknownField, format!("{path}: a mapping is expected")));
         }
         return;
     }
@@ -106,6 +119,7 @@ fn below(path: &str, node: &Node, schema: &Value, faults: &mut Faults) {
                 faults.push((
                     key.line,
                     Severity::Warning,
+                    Reason::UnknownField,
                     format!("{place}: nobody knows this field, and it is dropped; {hint}"),
                 ));
             }
