@@ -89,10 +89,15 @@ struct Followed<T> {
     good: T,
     stale: bool,
     parse: Parse<T>,
+    lacks: Lacks<T>,
 }
 
 /// From text and file name to a value, and what a person should hear about it.
 type Parse<T> = fn(&str, &str) -> Result<(T, Vec<Notice>), SchemaError>;
+
+/// Keys without which nothing can be done, and that a value does not have: no start with one of them, and a change that takes
+/// one away is refused.
+type Lacks<T> = fn(&T) -> Vec<&'static str>;
 
 /// A file as read; `Ok(None)` = not there, or not used.
 type Content = Result<Option<String>, Failure>;
@@ -121,12 +126,13 @@ pub async fn load(
     files: Files,
     metrics: ConfigMetrics,
 ) -> Result<(watch::Receiver<Arc<Settings>>, ConfigWatch), ConfigError> {
-    let platform = Followed::start(files.platform, Platform::built_in(), |text, file| {
+    let parse: Parse<Platform> = |text, file| {
         let platform = Platform::parse(text, file)?;
         let warnings = platform.warnings().to_vec();
         Ok((platform, warnings))
-    });
-    let gates = Followed::start(files.gates, Gates::default(), Gates::parse);
+    };
+    let platform = Followed::start(files.platform, Platform::built_in(), parse, Platform::missing_images);
+    let gates = Followed::start(files.gates, Gates::default(), Gates::parse, |_| Vec::new());
     let (platform, gates) = (platform.await?, gates.await?);
     let settings = Settings { platform: platform.good.clone(), gates: gates.good };
     let (sender, receiver) = watch::channel(Arc::new(settings));
@@ -165,9 +171,9 @@ enum Change {
 }
 
 impl<T> Followed<T> {
-    async fn start(path: Option<PathBuf>, default: T, parse: Parse<T>) -> Result<Self, ConfigError> {
+    async fn start(path: Option<PathBuf>, good: T, parse: Parse<T>, lacks: Lacks<T>) -> Result<Self, ConfigError> {
         let seen = content(path.as_deref()).await;
-        let mut file = Self { path, seen, good: default, stale: false, parse };
+        let mut file = Self { path, seen, good, stale: false, parse, lacks };
         let Some(path) = file.path.clone() else { return Ok(file) };
         match &file.seen {
             Ok(Some(text)) => file.good = file.parsed(&path, text)?,
@@ -186,7 +192,10 @@ impl<T> Followed<T> {
         let now = content(self.path.as_deref()).await;
         let Some(path) = self.path.clone().filter(|_| now != self.seen) else { return Change::Nothing };
         let parsed = match &now {
-            Ok(Some(text)) => self.parsed(&path, text).map_err(|error| error.to_string()),
+            Ok(Some(text)) => {
+                let parsed = self.parsed(&path, text).map_err(|error| error.to_string());
+                parsed.and_then(|value| self.whole(&path, value))
+            }
             Ok(None) => Err(format!("{}: the file is gone", path.display())),
             Err(failure) => Err(format!("{}: cannot be read: {}", path.display(), failure.text)),
         };
@@ -203,6 +212,13 @@ impl<T> Followed<T> {
                 Change::Refused
             }
         }
+    }
+
+    /// `value`, unless it lacks what the one in force has and nothing can be done without.
+    fn whole(&self, path: &Path, value: T) -> Result<T, String> {
+        let had = (self.lacks)(&self.good);
+        let gone: Vec<_> = (self.lacks)(&value).into_iter().filter(|key| !had.contains(key)).collect();
+        if gone.is_empty() { Ok(value) } else { Err(format!("{}: {} is gone", path.display(), gone.join(", "))) }
     }
 
     fn parsed(&self, path: &Path, text: &str) -> Result<T, SchemaError> {
@@ -269,6 +285,7 @@ mod tests {
     }
 
     const REQUIRED: &str = "requireNamespaceLabel: true\n";
+    const IMAGES: &str = "images: {envoyProxy: e, proxyInit: p, spiffeHelper: s, clientRegistration: c}\n";
 
     #[tokio::test]
     async fn files_that_are_missing_at_start_mean_the_defaults_and_are_taken_when_they_appear() {
@@ -293,6 +310,24 @@ mod tests {
         let files = Files { platform: Some(folder.clone()), gates: None };
         let error = load(files, ConfigMetrics::default()).await.unwrap_err();
         assert!(matches!(error, ConfigError::Unreadable { .. }), "{error}");
+    }
+
+    /// With it every enrolled Pod would be refused, and no process could start any more.
+    #[tokio::test]
+    async fn a_change_that_takes_an_image_away_is_refused_as_it_would_be_at_start() {
+        let mut mounted = Mounted::new();
+        mounted.publish(&[("config.yaml", IMAGES)]);
+        let metrics = ConfigMetrics::default();
+        let (mut settings, mut watch) = load(mounted.files(), metrics.clone()).await.unwrap();
+        settings.mark_unchanged();
+        mounted.publish(&[("config.yaml", &format!("{REQUIRED}{}", IMAGES.replace(", proxyInit: p", "")))]);
+        watch.look().await;
+        assert!(!settings.has_changed().unwrap());
+        assert_eq!((metrics.failures.get(), metrics.stale.get()), (1, 1));
+        mounted.publish(&[("config.yaml", &format!("{REQUIRED}{}", IMAGES.replace("proxyInit: p", "proxyInit: q")))]);
+        watch.look().await;
+        assert!(settings.borrow_and_update().platform.require_namespace_label());
+        assert_eq!(metrics.stale.get(), 0);
     }
 
     #[tokio::test]

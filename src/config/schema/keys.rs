@@ -223,8 +223,8 @@ pub const KEYS: &[Key] = &[
         "rollout.delaySeconds",
         rollout_delay,
         read::seconds,
-        "how long after a change of this file or of the gates the first wave begins: every replica must have read it by then, \
-         and the kubelet takes up to 90 s to bring a changed ConfigMap to a Pod; 120 when unset"
+        "how long after a change of this file or of the gates, or a start of the controllers, the first wave begins: every \
+         replica must have read it by then, and the kubelet takes up to 90 s to bring a changed ConfigMap to a Pod; 120 when unset"
     ),
     process!(
         "repair",

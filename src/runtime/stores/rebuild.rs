@@ -132,10 +132,11 @@ impl Clock {
         }
     }
 
-    /// Takes note of the settings in force and of those before; whether other replicas may still serve by the old ones.
+    /// Takes note of the settings in force and of those before; whether other replicas may still serve by the old ones. A process
+    /// that starts does not know for how long its settings have been in force: an upgrade brings new ones and new processes at once.
     fn spreads(&mut self, settings: &Arc<Settings>, last: Option<&Last>) -> bool {
         let now = Instant::now();
-        if last.is_some_and(|last| !Arc::ptr_eq(&last.settings, settings) && last.settings != *settings) {
+        if last.is_none_or(|last| !Arc::ptr_eq(&last.settings, settings) && last.settings != *settings) {
             self.spread = Some(now + settings.platform.rollout_delay());
         }
         self.spread = self.spread.filter(|at| *at > now);
