@@ -245,6 +245,8 @@ fn budget(install: &Install, role: Role) -> PodDisruptionBudget {
         spec: Some(PodDisruptionBudgetSpec {
             max_unavailable: Some(IntOrString::Int(1)),
             selector: Some(selected(role)),
+            // Replicas that do not work protect nothing, and must not keep a node from being drained.
+            unhealthy_pod_eviction_policy: Some("AlwaysAllow".to_owned()),
             ..PodDisruptionBudgetSpec::default()
         }),
         status: None,

@@ -216,7 +216,7 @@ pub fn people() -> Vec<Value> {
             ..ClusterRole::default()
         })
     };
-    ["agent", "agentbuild"]
+    ["agent", "agentbuild", "agentruntime"]
         .into_iter()
         .flat_map(|kind| {
             [("admin", ADMIN), ("editor", EDIT), ("viewer", VIEW)].map(|(who, verbs)| role(kind, who, verbs))

@@ -295,7 +295,10 @@ fn roles_for_people_have_no_wildcard() {
             "agent-viewer-role",
             "agentbuild-admin-role",
             "agentbuild-editor-role",
-            "agentbuild-viewer-role"
+            "agentbuild-viewer-role",
+            "agentruntime-admin-role",
+            "agentruntime-editor-role",
+            "agentruntime-viewer-role",
         ]
     );
     assert!(!rbac::people().iter().any(|role| role.to_string().contains('*')));
