@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::read::default_ports;
 use super::{agent_container, list, pod, text};
 use crate::build::fault::{Fault, Findings, Note};
 use crate::build::syntax;
@@ -15,7 +16,10 @@ pub(super) const DEFAULT_CONTAINER_PORT: i64 = 8000;
 const TCP: &str = "TCP";
 
 pub(super) fn check(object: &Value, findings: &mut Findings) {
-    let ports = list(object, "/spec/servicePorts");
+    let defaults = default_ports();
+    // The schema fills in the default, in a manifest nobody has.
+    let written = object.pointer("/spec/servicePorts").filter(|ports| !ports.is_null());
+    let ports = written.map_or(&*defaults, |_| list(object, "/spec/servicePorts"));
     let (mut names, mut numbers) = (BTreeSet::new(), BTreeSet::new());
     for (index, port) in ports.iter().enumerate() {
         let at = format!("spec.servicePorts[{index}]");

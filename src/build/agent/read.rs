@@ -55,7 +55,7 @@ pub fn workload(object: &Value, built: Option<&str>) -> WorkloadRequest {
 }
 
 /// The schema's default, for objects that no API server has seen.
-fn default_ports() -> Vec<Value> {
+pub(super) fn default_ports() -> Vec<Value> {
     vec![json!({"name": "http", "port": 8080, "targetPort": 8000, "protocol": "TCP"})]
 }
 

@@ -195,6 +195,15 @@ fn ports_lead_to_any_container_of_the_pod() {
 }
 
 #[test]
+fn the_default_port_is_looked_at_where_nobody_has_filled_it_in() {
+    let mut object = agent(container(json!({"name": "agent", "ports": [{"containerPort": 8080}]})));
+    object["spec"].as_object_mut().unwrap().remove("servicePorts");
+    assert_eq!(judged(&object, Lockdown::Default).notes[0].reason, Reason::PortUnmatched);
+    object["spec"]["podTemplateSpec"]["spec"]["containers"][0]["ports"] = json!([{"containerPort": 8000}]);
+    assert_eq!(judged(&object, Lockdown::Default), Findings::default());
+}
+
+#[test]
 fn a_port_is_there_once_per_protocol() {
     let ports = |protocol: &str| json!({"spec": {"servicePorts": [{"name": "a", "port": 80, "targetPort": 8000}, {"name": "b", "port": 80, "targetPort": 8000, "protocol": protocol}]}});
     assert!(told(ports("TCP")).contains("servicePorts[1].port is there twice with protocol TCP"));
