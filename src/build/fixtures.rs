@@ -87,6 +87,7 @@ pub(crate) fn request(steps: Vec<StepUse>) -> BuildRequest {
         derived: Vec::new(),
         template: None,
         steps,
+        steps_namespace: OPERATOR.to_owned(),
         steps_from: StepsFrom::User,
         parameters: Vec::new(),
         build_arguments: Vec::new(),

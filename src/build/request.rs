@@ -236,6 +236,8 @@ pub struct BuildRequest {
     pub template: Option<Template>,
     /// The steps, in order.
     pub steps: Vec<StepUse>,
+    /// Namespace of their ConfigMaps.
+    pub steps_namespace: String,
     /// Whose steps they are.
     pub steps_from: StepsFrom,
     /// The user's parameters for all steps.

@@ -84,6 +84,7 @@ pub fn read(object: &Value, namespace: &str, view: &TemplatesView, attempt: u32)
         derived: Vec::new(),
         template,
         steps: reader.steps(pipeline),
+        steps_namespace: view.namespace(super::text(object, "/spec/pipeline/namespace")).to_owned(),
         steps_from,
         parameters: reader.parameters(pipeline, "parameters", "spec.pipeline"),
         build_arguments: reader.parameters(spec, "buildArgs", "spec"),

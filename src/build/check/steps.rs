@@ -143,7 +143,10 @@ impl References<'_> {
                 _ => Some("is neither $(tasks.STEP.results.NAME) nor $(context.pipelineRun.name)".to_owned()),
             };
             if let Some(sentence) = wrong {
-                let remedy = "refer to a result of an earlier enabled step, or write the value itself";
+                let remedy = match self.request.steps_from {
+                    StepsFrom::User => "refer to a result of an earlier enabled step, or write the value itself",
+                    StepsFrom::Template => "correct the template that the step comes from, or choose another mode",
+                };
                 findings.fault(Fault::new(Reason::ReferenceInvalid, at, sentence, remedy).seeing(one.text));
             }
         }

@@ -329,6 +329,16 @@ fn required_parameters_of_templates_and_steps() {
     assert_eq!(examined(&build, &steps).faults, []);
 }
 
+/// Who applies a build cannot correct what its template refers to: the remedy says where it stands.
+#[test]
+fn a_reference_of_the_template_is_the_templates_to_correct() {
+    let template = serde_json::json!({"name": "t", "steps": [{"name": "off", "configMap": "one", "enabled": false},
+        {"name": "a", "configMap": "one", "defaultParameters": [{"name": "A", "value": "$(tasks.off.results.r)"}]}]});
+    let spec = task_spec("params: [{name: A}]");
+    let findings = examined(&from_template(request(Vec::new()), &template), &steps(&[("one", &spec)]));
+    assert!(printed(&findings.faults).contains("correct the template"), "{findings:?}");
+}
+
 #[test]
 fn what_a_template_locks() {
     let template = serde_json::json!({"name": "t", "steps": [{"name": "a", "configMap": "one", "lockedParameters": ["FAIL_ON"],

@@ -127,7 +127,7 @@ fn account(controls: &Controls, request: &BuildRequest, around: Surroundings<'_>
 
 /// Parameters of the user's that nothing reads.
 fn unused(request: &BuildRequest, tasks: &[Task<'_>], findings: &mut Findings) {
-    use super::params::{control, placeholder};
+    use super::params::{control, derive, placeholder};
     let complete = request.steps.iter().filter(|step| step.enabled).count() == tasks.len();
     if !complete {
         return;
@@ -155,7 +155,10 @@ fn unused(request: &BuildRequest, tasks: &[Task<'_>], findings: &mut Findings) {
         let bound = name == control::SIGNING_SECRET && tasks.iter().any(Task::binds_signing_key);
         if named && !declared && !bound && !control::is_control(name) && !filled(name) && !in_when(name) {
             let path = format!("{}[{index}]", request.front.paths.parameters);
-            let text = format!("no step declares a parameter {name}; it has no effect");
+            let given = derive::derived(request, "").iter().any(|derived| derived.name == *name);
+            let field = derive::field_of(request, name).filter(|_| !given);
+            let instead = field.map_or(String::new(), |field| format!(". Fill {field} instead"));
+            let text = format!("no step declares a parameter {name}; it has no effect{instead}");
             findings.note(Note::new(Reason::ParameterUnused, path, text));
         }
     }

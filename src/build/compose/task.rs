@@ -65,7 +65,8 @@ fn usable<'r>(
     let Some(entry) = around.steps.get(name) else {
         let sentence = format!("names nothing: step ConfigMap {name} not found");
         let remedy = format!(
-            "create the ConfigMap in the pipeline's namespace, with label {}: {}",
+            "create the ConfigMap in namespace {}, with label {}: {}, or let the pipeline's namespace be the one that has it",
+            request.steps_namespace,
             keys::LABEL_STEP,
             keys::LABEL_STEP_VALUE
         );

@@ -193,6 +193,9 @@ fn case_b31_an_unused_parameter_is_said() {
     let findings = created(json!({"pipeline": {"parameters": [{"name": "FOO", "value": "bar"}]}}));
     assert_eq!(findings.faults, []);
     assert_eq!(findings.notes.iter().map(|note| note.reason).collect::<Vec<_>>(), [Reason::ParameterUnused]);
+    // The common one: upstream's samples named the Secret here, where nothing reads it.
+    let findings = created(json!({"pipeline": {"parameters": [{"name": "SOURCE_REPO_SECRET", "value": "token"}]}}));
+    assert!(findings.notes[0].text.ends_with("Fill spec.source.sourceCredentials.name instead"), "{findings:?}");
 }
 
 /// D-6, overridden (corrections, D-6): whether Secrets exist is looked at by the controller, again and again.
@@ -220,6 +223,10 @@ fn steps_that_are_missing_or_wrong_are_warnings() {
         assert!(findings.notes.iter().any(|note| note.reason == reason), "{findings:?}");
     }
     assert_eq!(reviewed(&object("good"), None, &view).notes, []);
+    // Where the step is looked for is where it must be, and the default is seldom one's own namespace.
+    let elsewhere = with(json!({"mode": "custom", "pipeline": {"steps": [{"name": "a", "configMap": "good"}]}}));
+    let told = reviewed(&elsewhere, None, &view).notes.iter().map(ToString::to_string).collect::<String>();
+    assert!(told.contains("create the ConfigMap in namespace kagenti-system"), "{told}");
 }
 
 #[test]
