@@ -302,3 +302,45 @@ fn an_agent_runtime_is_the_strongest_layer_and_its_fields_can_be_tried() {
     let (exit, _, err) = run(&["explain", "-f", "-", "--what-if", "spec.authbridgemode=waypoint"], &governed);
     assert!(exit == Exit::Usage && err.contains("did you mean spec.authBridgeMode?"), "{err}");
 }
+
+#[test]
+fn a_setting_of_pods_on_the_workload_itself_is_a_finding() {
+    let marked = AGENT.replace(
+        "  name: weather\n",
+        "  name: weather\n  labels:\n    kagenti.io/inject: disabled\n  annotations:\n    kagenti.io/authbridge-mode: waypoint\n    other: x\n",
+    );
+    let found = findings(&marked);
+    assert_eq!(
+        found.iter().map(|(line, code, _)| (*line, code.as_str())).collect::<Vec<_>>(),
+        [(6, "Key"), (8, "Key")]
+    );
+    assert!(found[0].2.contains("is on the Deployment and not on its Pod template"), "{found:?}");
+    assert!(found[1].2.ends_with("move it to spec.template.metadata.annotations"), "{found:?}");
+    let both =
+        marked.replace("        kagenti.io/type", "        kagenti.io/inject: disabled\n        kagenti.io/type");
+    assert_eq!(findings(&both).len(), 1, "the label is on both");
+}
+
+#[test]
+fn a_misspelt_key_hides_no_warning_of_the_next_document() {
+    let defaults = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: authbridge-runtime-config, namespace: team1}\ndata:\n  config.yaml: \"mode: bogus\"\n---\n";
+    let alone = findings(&format!("{defaults}{AGENT}"));
+    let misspelt = AGENT.replace("kagenti.io/type: agent", "kagenti.io/typ: agent");
+    let after = findings(&format!("{defaults}{misspelt}---\n{AGENT}"));
+    assert!(alone.iter().any(|(_, code, _)| code == "UnknownMode"), "{alone:?}");
+    assert!(after.iter().any(|(_, code, _)| code == "UnknownMode"), "{after:?}");
+}
+
+#[test]
+fn what_if_sees_a_change_inside_a_sidecar() {
+    for (change, path) in [
+        ("kagenti.io/inbound-ports-exclude=9000", "parts.initContainer.proxy-init.env.INBOUND_PORTS_EXCLUDE.value"),
+        ("kagenti.io/outbound-ports-exclude=5432", "parts.initContainer.proxy-init.env.OUTBOUND_PORTS_EXCLUDE.value"),
+    ] {
+        let told = explained(&["--what-if", change], AGENT);
+        let changes = told["whatIf"]["changes"].as_array().unwrap();
+        assert!(changes.iter().any(|changed| changed["path"] == path), "{change}: {changes:?}");
+    }
+    let (exit, _, err) = run(&["explain", "-f", "-", "--what-if", "mode=bogus"], AGENT);
+    assert!(exit == Exit::Usage && err.contains("--what-if mode=bogus: "), "{err}");
+}

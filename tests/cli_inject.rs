@@ -252,3 +252,127 @@ fn an_agent_runtime_of_a_tool_labels_and_injects_only_where_the_gate_is_on() {
     assert_eq!(template["spec"]["initContainers"], Value::Null);
     assert!(ran.err.contains("skipped (ToolsDisabled)"), "{}", ran.err);
 }
+
+#[test]
+fn the_items_of_typed_lists_are_what_the_list_says_they_are() {
+    let pod = serde_json::json!({"metadata": {"name": "p", "labels": {"kagenti.io/type": "agent"}},
+        "spec": {"containers": [{"name": "agent", "image": "a"}]}});
+    let deployment = serde_json::json!({"metadata": {"name": "d"}, "spec": {"template": pod}});
+    for (api, kind, item) in [("v1", "PodList", &pod), ("apps/v1", "DeploymentList", &deployment)] {
+        let list = serde_json::json!({"apiVersion": api, "kind": kind, "items": [item]});
+        let ran = run(&["inject", "-f", "-"], &list.to_string());
+        assert_eq!(ran.exit, Exit::Ok, "{}", ran.err);
+        assert!(ran.out.contains("\"envoy-proxy\"") && !ran.out.contains('\n'), "{kind}: {}", ran.err);
+        let out: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(out["items"][0].get("kind"), None, "the list says it");
+        assert_eq!(run(&["inject", "-f", "-"], &ran.out).out, ran.out, "{kind}");
+        let back: Value = serde_json::from_str(&run(&["uninject", "-f", "-"], &ran.out).out).unwrap();
+        assert_eq!(back, list, "{kind}");
+    }
+}
+
+#[test]
+fn a_replication_controller_makes_pods_that_are_injected() {
+    let input = workload("Deployment", AGENT).replace("apps/v1", "v1").replace("Deployment", "ReplicationController");
+    let ran = run(&["inject", "-f", "-", "--spire-driver"], &input);
+    assert!(ran.err.contains("ReplicationController team1/weather  injected (Injected)"), "{}", ran.err);
+    assert!(ran.err.contains("ServiceAccountKept"), "{}", ran.err);
+    assert_eq!(documents(&run(&["uninject", "-f", "-"], &ran.out).out), documents(&input));
+}
+
+#[test]
+fn a_name_that_the_api_server_makes_up_gives_nothing_its_name() {
+    for kind in KINDS {
+        let input = workload(kind, AGENT).replace("  name: weather\n", "  generateName: weather-\n");
+        let ran = run(&["inject", "-f", "-", "--spire-driver"], &input);
+        assert_eq!(ran.exit, Exit::Ok, "{kind}: {}", ran.err);
+        assert!(ran.err.contains(&format!("{kind} team1/weather-  injected (Injected)")), "{}", ran.err);
+        assert!(!ran.out.contains("serviceAccountName") && !ran.err.contains("controller makes"), "{}", ran.err);
+        assert!(ran.err.contains("set spec.serviceAccountName"), "{}", ran.err);
+        assert_eq!(run(&["inject", "-f", "-", "--spire-driver"], &ran.out).out, ran.out);
+    }
+}
+
+#[test]
+fn a_changed_document_keeps_its_line_ends_and_the_digits_of_its_numbers() {
+    let input = workload("Deployment", AGENT)
+        .replace("spec:\n  template", "spec:\n  future: 0x1F\n  huge: 1234567890123456789012\n  template");
+    let ran = run(&["inject", "-f", "-"], &input.replace('\n', "\r\n"));
+    assert!(
+        ran.out.contains("future: 0x1F\r\n") && ran.out.contains("huge: 1234567890123456789012\r\n"),
+        "{}",
+        ran.out
+    );
+    assert_eq!(ran.out.matches('\n').count(), ran.out.matches("\r\n").count());
+}
+
+#[test]
+fn folders_are_read_without_what_is_hidden_and_not_round_in_circles() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let write = |name: &str| std::fs::write(at(name), workload("Deployment", AGENT).replace("weather", "w")).unwrap();
+    std::fs::create_dir_all(at("..2024")).unwrap();
+    std::fs::create_dir_all(at("sub")).unwrap();
+    write("..2024/a.yaml");
+    write("sub/b.yml");
+    write(".hidden.yaml");
+    for (target, link) in
+        [("..2024", "..data"), ("..data/a.yaml", "a.yaml"), (".", "sub/loop"), ("nowhere", "x.txt"), ("n", ".#a.yaml")]
+    {
+        std::os::unix::fs::symlink(target, at(link)).unwrap();
+    }
+    std::os::unix::fs::symlink(folder.path(), at("sub/up")).unwrap();
+    let path = folder.path().display().to_string();
+    let ran = run(&["inject", "-f", &path], "");
+    assert_eq!(ran.exit, Exit::Ok, "{}", ran.err);
+    let places: Vec<_> = ran.err.lines().filter(|line| line.contains("injected")).collect();
+    assert_eq!(places.len(), 2, "{places:?}");
+    assert!(places[0].contains("/a.yaml:3") && places[1].contains("/sub/b.yml:3"), "{places:?}");
+}
+
+#[test]
+fn several_files_become_one_stream_that_reads_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut arguments = vec!["inject".to_owned()];
+    for (number, text) in ["a: 1", "# c\n%YAML 1.2\n---\nb: 2\n", "\u{feff}c: 3\n", "---\nd: 4\n...\n", "", "{\"e\":5}"]
+        .iter()
+        .enumerate()
+    {
+        let path = folder.path().join(format!("{number}.yaml"));
+        std::fs::write(&path, text).unwrap();
+        arguments.extend(["-f".to_owned(), path.display().to_string()]);
+    }
+    let ran = run(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), "");
+    assert_eq!(ran.out, "a: 1\n...\n# c\n%YAML 1.2\n---\nb: 2\n---\nc: 3\n---\nd: 4\n...\n---\n{\"e\":5}");
+}
+
+#[test]
+fn input_that_cannot_be_read_is_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("u.yaml");
+    std::fs::write(&path, [0xff, 0xfe, b'a', 0, b':', 0]).unwrap();
+    let path = path.display().to_string();
+    for (arguments, input, says) in [
+        (&["inject", "-f", "https://example.com/a.yaml"][..], "", "curl -fsSL https://example.com/a.yaml |"),
+        (&["inject", "-f", &path], "", "is UTF-16"),
+        (
+            &["inject", "-f", "-"],
+            "a: {{ .Values.a }}\n",
+            "-:1: a key must be text, not a list or mapping; a Helm template",
+        ),
+        (&["inject", "-f", "-"], "a: 1\na: 2\n", "-:2: key \"a\" is there twice"),
+    ] {
+        let ran = run(arguments, input);
+        assert_eq!(ran.exit, Exit::Usage);
+        assert!(ran.err.contains(says) && ran.out.is_empty(), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_type_label_that_uninject_cannot_tell_from_an_enrolments_is_told() {
+    let input = format!("{}{}", runtime("a", ("apps/v1", "Deployment"), ""), workload("Deployment", AGENT));
+    let ran = run(&["uninject", "-f", "-"], &run(&["inject", "-f", "-"], &input).out);
+    assert!(ran.err.contains("warning: label kagenti.io/type was taken out"), "{}", ran.err);
+    let ran = run(&["uninject", "-f", "-"], &run(&["inject", "-f", "-"], &workload("Deployment", AGENT)).out);
+    assert!(ran.err.contains("uninjected") && !ran.err.contains("warning"), "{}", ran.err);
+}

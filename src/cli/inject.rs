@@ -21,6 +21,7 @@ use super::yaml::{emit, stream};
 use super::{Exit, Format};
 use crate::admission::verdict::{Outcome, Verdict};
 use crate::config::snapshot::Snapshot;
+use crate::domain::keys;
 use crate::domain::reason::{Class, Reason};
 
 /// Arguments of `inject` and `uninject`.
@@ -157,6 +158,19 @@ pub fn run_uninject(args: UninjectArgs, io: &mut Io<'_>) -> anyhow::Result<Exit>
         json_patch::patch(&mut pod, &operations).with_context(|| format!("{}: cannot be undone", subject.title()))?;
         let stripped = if operations.is_empty() { object.clone() } else { subject.with_pod(object, &pod) };
         let released = governed::released(&stripped, &subject).into_owned();
+        let type_label = |object: &Value| -> bool {
+            subject
+                .template(object)
+                .and_then(|template| template.pointer("/metadata/labels")?.get(keys::LABEL_TYPE))
+                .is_some()
+        };
+        // A manifest does not say who wrote a label.
+        let doubt = (type_label(object) && !type_label(&released)).then(|| {
+            format!(
+                "label {} was taken out with the rest of the enrolment; if the manifest had it before, put it back",
+                keys::LABEL_TYPE
+            )
+        });
         let nothing = released == *object;
         let (outcome, reason, text) = if nothing {
             ("skipped", "NothingToRemove", "nothing of ours is in it")
@@ -173,7 +187,7 @@ pub fn run_uninject(args: UninjectArgs, io: &mut Io<'_>) -> anyhow::Result<Exit>
             outcome: outcome.to_owned(),
             reason: reason.to_owned(),
             text: text.to_owned(),
-            warnings: Vec::new(),
+            warnings: doubt.into_iter().collect(),
             made_by_controller: Vec::new(),
         });
         Ok((!nothing).then_some(released))
@@ -220,7 +234,7 @@ fn objects(sources: &[Source]) -> anyhow::Result<Vec<Value>> {
     let mut found = Vec::new();
     for piece in sources.iter().flat_map(Source::pieces) {
         if let Piece::Document(document) = piece? {
-            found.extend(documents::objects(&document.node).into_iter().map(super::yaml::tree::Node::to_json));
+            found.extend(documents::objects(&document.node).into_iter().map(|object| object.value));
         }
     }
     Ok(found)
@@ -244,17 +258,27 @@ fn rewrite(
                 },
             }
         }
-        // Several files become one stream.
-        if !out.is_empty() && !text.trim_start().starts_with("---") {
-            if !out.ends_with('\n') {
-                out.push('\n');
-            }
-            out.push_str("---\n");
-        }
-        out.push_str(&text);
+        join(&mut out, &text);
     }
     io.out.write_all(out.as_bytes())?;
     Ok(())
+}
+
+/// Adds a file to the stream that several files become.
+fn join(out: &mut String, text: &str) {
+    // A byte order mark says something at the head of a stream only.
+    let text = text.strip_prefix('\u{feff}').filter(|_| !out.is_empty()).unwrap_or(text);
+    if !out.is_empty() && !out.ends_with('\n') {
+        out.push('\n');
+    }
+    let starts_with = |marker| text[stream::leading_comments(text).len()..].starts_with(marker);
+    if !out.is_empty() && starts_with("%") {
+        // A directive belongs ahead of a document, and another one ends with this.
+        out.push_str("...\n");
+    } else if !out.is_empty() && !text.is_empty() && !starts_with("---") {
+        out.push_str("---\n");
+    }
+    out.push_str(text);
 }
 
 fn rewritten(
@@ -262,7 +286,7 @@ fn rewritten(
     change: &mut impl FnMut(&Document<'_>, &Value) -> anyhow::Result<Option<Value>>,
 ) -> anyhow::Result<Option<Value>> {
     let mut value = document.node.to_json();
-    let changed = rewrite_value(&mut value, document, change, 0)?;
+    let changed = rewrite_value(&mut value, None, (document, change), 0)?;
     Ok(changed.then_some(value))
 }
 
@@ -271,42 +295,47 @@ const MAX_LISTS: usize = 8;
 
 fn rewrite_value(
     value: &mut Value,
-    document: &Document<'_>,
-    change: &mut impl FnMut(&Document<'_>, &Value) -> anyhow::Result<Option<Value>>,
+    of: Option<&(String, String)>,
+    (document, change): (&Document<'_>, &mut impl FnMut(&Document<'_>, &Value) -> anyhow::Result<Option<Value>>),
     depth: usize,
 ) -> anyhow::Result<bool> {
     if depth > MAX_LISTS {
         bail!("{}: Lists within Lists, deeper than {MAX_LISTS}", place(document));
     }
-    let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
-    if is_list && let Some(items) = value.get_mut("items").and_then(Value::as_array_mut) {
+    let list = documents::items_of(value["apiVersion"].as_str(), value["kind"].as_str());
+    if let (Some(of), Some(items)) = (list, value.get_mut("items").and_then(Value::as_array_mut)) {
         let mut any = false;
         for item in items {
-            any |= rewrite_value(item, document, change, depth + 1)?;
+            any |= rewrite_value(item, of.as_ref(), (document, &mut *change), depth + 1)?;
         }
         return Ok(any);
     }
-    let Some(changed) = change(document, value)? else { return Ok(false) };
+    let typed = documents::typed(value, of);
+    let Some(mut changed) = change(document, &typed)? else { return Ok(false) };
+    if let (Cow::Owned(_), Some(members)) = (&typed, changed.as_object_mut()) {
+        // The list says these, and goes on saying them.
+        ["apiVersion", "kind"].iter().for_each(|member| drop(members.remove(*member)));
+    }
     let differs = changed != *value;
     *value = changed;
     Ok(differs)
 }
 
 fn push_document(out: &mut String, document: &Document<'_>, value: &Value) {
-    if document.text.trim_start().starts_with('{') {
-        out.push_str(&document.text[..document.text.len() - document.text.trim_start().len()]);
-        out.push_str(&format!("{value:#}"));
-        if document.text.ends_with('\n') {
-            out.push('\n');
-        }
+    let (text, node) = (document.text, Some(&document.node));
+    if text.trim_start().starts_with('{') {
+        out.push_str(&text[..text.len() - text.trim_start().len()]);
+        out.push_str(&emit::json_document(value, node, text));
+        out.push_str(&text[text.trim_end().len()..]);
         return;
     }
     // Content that began on the line of its marker moves to the next one.
-    if !out.is_empty() && !out.ends_with('\n') {
+    if !out.is_empty() && !out.ends_with(['\n', '\u{feff}']) {
         out.push('\n');
     }
-    out.push_str(stream::leading_comments(document.text));
-    out.push_str(&emit::document(value, Some(&document.node)));
+    out.push_str(stream::leading_comments(text));
+    let written = emit::document(value, node);
+    out.push_str(&if text.contains("\r\n") { written.replace('\n', "\r\n") } else { written });
 }
 
 fn report(format: Format, lines: &[Line], io: &mut Io<'_>) -> anyhow::Result<()> {

@@ -26,6 +26,7 @@ pub mod yaml;
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use io::Io;
@@ -158,7 +159,9 @@ pub fn main() -> ExitCode {
 
 /// The exit code of a result; an error is printed with its whole chain.
 pub fn conclude(result: anyhow::Result<Exit>, io: &mut Io<'_>) -> Exit {
-    match result {
+    // What stays in a buffer is lost without a word when the disk is full.
+    let written = result.and_then(|exit| Ok(io.out.flush().map(|()| exit).context("standard output")?));
+    match written {
         Ok(exit) => exit,
         Err(error) if error.chain().any(is_closed_pipe) => Exit::Ok,
         Err(error) => {

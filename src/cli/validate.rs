@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::io::{self, Io, Tone};
-use super::offline::documents::{self, Document, Input, Piece, Source};
+use super::offline::documents::{self, Document, Input, Object, Piece, Source};
 use super::offline::runtimes::{self, Workloads};
 use super::offline::workload::{Subject, template_path};
 use super::offline::world::{Facts, World};
@@ -70,6 +70,9 @@ pub struct Finding {
 
 struct Findings(Vec<Finding>);
 
+/// An object and the document it stands in.
+type Placed<'a> = (&'a Document<'a>, Object<'a>);
+
 impl Findings {
     fn add(&mut self, document: &Document<'_>, node_line: u64, severity: Severity, (code, text): (&str, String)) {
         self.0.push(Finding {
@@ -91,31 +94,27 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let sources = documents::read(&filename, io)?;
     let mut findings = Findings(Vec::new());
     let documents = readable(&sources, &mut findings);
+    let objects: Vec<Placed<'_>> = documents
+        .iter()
+        .flat_map(|document| documents::objects(&document.node).into_iter().map(move |object| (document, object)))
+        .collect();
     let mut world = World::new(&facts)?;
     // A faulty configuration in the input is a finding of its own and must not hide the others.
-    let configured = check_configuration(&documents, &namespace, &facts, &mut findings);
-    for object in documents.iter().flat_map(|document| documents::objects(&document.node)) {
-        let value = object.to_json();
-        if configured || !is_configuration(&value) {
-            world.observe(&value, &namespace);
+    let configured = check_configuration(&objects, &namespace, &facts, &mut findings);
+    let values = || objects.iter().map(|(_, object)| &object.value);
+    values().filter(|value| configured || !is_configuration(value)).for_each(|value| world.observe(value, &namespace));
+    runtimes::namespaces(values(), &namespace).iter().for_each(|name| world.know_namespace(name));
+    let workloads = Workloads::of(values(), &namespace);
+    for placed @ (_, object) in &objects {
+        let told = check_keys(placed, &mut findings);
+        if runtimes::is_agent_runtime(&object.value) {
+            runtime::check(placed, &namespace, (&workloads, &world.snapshot()?), &mut findings)?;
         }
-    }
-    let all: Vec<Value> =
-        documents.iter().flat_map(|document| documents::objects(&document.node)).map(Node::to_json).collect();
-    runtimes::namespaces(&all, &namespace).iter().for_each(|name| world.know_namespace(name));
-    let workloads = Workloads::of(&all, &namespace);
-    for document in &documents {
-        for node in documents::objects(&document.node) {
-            check_keys(document, node, &mut findings);
-            if runtimes::is_agent_runtime(&node.to_json()) {
-                runtime::check(document, node, &namespace, (&workloads, &world.snapshot()?), &mut findings)?;
-            }
-            if builds::is_ours(&node.to_json()) {
-                builds::check(document, node, &namespace, &world.snapshot()?, &mut findings)?;
-            }
-            builds::check_content(document, node, &namespace, &world.snapshot()?, &mut findings);
-            check_workload(document, node, &namespace, (&mut world, &mut findings))?;
+        if builds::is_ours(&object.value) {
+            builds::check(placed, &namespace, &world.snapshot()?, &mut findings)?;
         }
+        builds::check_content(placed, &namespace, &world.snapshot()?, &mut findings);
+        check_workload(placed, &namespace, told, (&mut world, &mut findings))?;
     }
     let mut findings = findings.0;
     findings.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
@@ -164,24 +163,21 @@ fn is_configuration(object: &Value) -> bool {
 }
 
 /// The platform file and the gates, where the input has them; false when one has a fault.
-fn check_configuration(documents: &[Document<'_>], namespace: &str, facts: &Facts, findings: &mut Findings) -> bool {
+fn check_configuration(objects: &[Placed<'_>], namespace: &str, facts: &Facts, findings: &mut Findings) -> bool {
     let mut sound = true;
-    for document in documents {
-        for node in documents::objects(&document.node) {
-            let object = node.to_json();
-            let place = Some(text(&object, "/metadata/namespace")).filter(|place| !place.is_empty());
-            if !is_configuration(&object) || place.unwrap_or(namespace) != facts.operator_namespace {
-                continue;
-            }
-            for (key, check) in [(KEY_PLATFORM, platform_faults as fn(&str) -> Faults), (KEY_GATES, gates_faults)] {
-                let Some(data) = node.at(&["data", key]) else { continue };
-                let Value::String(content) = data.to_json() else { continue };
-                for (line, severity, text) in check(&content) {
-                    sound &= severity != Severity::Error;
-                    // The text begins on the line of its node.
-                    let line = data.line + line.saturating_sub(1);
-                    findings.add(document, line, severity, ("Config", format!("{key}: {text}")));
-                }
+    for (document, Object { node, value: object }) in objects {
+        let place = Some(text(object, "/metadata/namespace")).filter(|place| !place.is_empty());
+        if !is_configuration(object) || place.unwrap_or(namespace) != facts.operator_namespace {
+            continue;
+        }
+        for (key, check) in [(KEY_PLATFORM, platform_faults as fn(&str) -> Faults), (KEY_GATES, gates_faults)] {
+            let Some(data) = node.at(&["data", key]) else { continue };
+            let Value::String(content) = data.to_json() else { continue };
+            for (line, severity, text) in check(&content) {
+                sound &= severity != Severity::Error;
+                // The text begins on the line of its node.
+                let line = data.line + line.saturating_sub(1);
+                findings.add(document, line, severity, ("Config", format!("{key}: {text}")));
             }
         }
     }
@@ -212,30 +208,55 @@ fn gates_faults(content: &str) -> Faults {
     }
 }
 
-/// Labels and annotations that are nearly ours.
-fn check_keys(document: &Document<'_>, node: &Node, findings: &mut Findings) {
-    let object = node.to_json();
-    let mut places: Vec<(Option<&Node>, Carrier)> = Vec::new();
-    match (text(&object, "/kind"), Subject::of(&object, "")) {
-        (_, Some(subject)) => {
-            let path = template_path(subject.workload.kind);
-            let template = node.at(path);
-            places.push((template.and_then(|template| template.at(&["metadata", "labels"])), Carrier::PodLabel));
-            places.push((
-                template.and_then(|template| template.at(&["metadata", "annotations"])),
-                Carrier::PodAnnotation,
-            ));
-        }
-        ("Namespace", None) => places.push((node.at(&["metadata", "labels"]), Carrier::NamespaceLabel)),
-        ("ConfigMap", None) => places.push((node.at(&["metadata", "labels"]), Carrier::ConfigMapLabel)),
-        _ => {}
-    }
-    for (map, carrier) in places {
-        for (Key { line, text: key }, value) in map.map_or(&[][..], Node::entries) {
+/// Labels and annotations that are nearly ours, or stand where nobody reads them; true when the Pods' own were at fault.
+fn check_keys((document, Object { node, value: object }): &Placed<'_>, findings: &mut Findings) -> bool {
+    let mut told = false;
+    let mut check = |map: Option<&Node>, carrier: Carrier| {
+        for (Key { line, text: key, .. }, value) in map.map_or(&[][..], Node::entries) {
             let value = value.to_json();
             let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             if let Some(fault) = known::fault(key, &shown, carrier) {
                 findings.add(document, *line, Severity::Warning, ("Key", fault));
+                told = true;
+            }
+        }
+    };
+    match (text(object, "/kind"), Subject::of(object, "")) {
+        (_, Some(subject)) => {
+            let template = node.at(template_path(subject.workload.kind));
+            let of_pods = |map| template.and_then(|template| template.at(&["metadata", map]));
+            check(of_pods("labels"), Carrier::PodLabel);
+            check(of_pods("annotations"), Carrier::PodAnnotation);
+            if subject.workload.kind != WorkloadKind::Pod {
+                misplaced((document, node), &subject, of_pods, findings);
+            }
+        }
+        ("Namespace", None) => check(node.at(&["metadata", "labels"]), Carrier::NamespaceLabel),
+        ("ConfigMap", None) => check(node.at(&["metadata", "labels"]), Carrier::ConfigMapLabel),
+        _ => {}
+    }
+    told
+}
+
+/// Settings of Pods that stand on what makes them, where they do nothing. The type label has a word of its own, because an
+/// AgentRuntime may read it there.
+fn misplaced<'n>(
+    (document, node): (&Document<'_>, &Node),
+    subject: &Subject,
+    of_pods: impl Fn(&'static str) -> Option<&'n Node>,
+    findings: &mut Findings,
+) {
+    for (map, carrier) in [("labels", Carrier::PodLabel), ("annotations", Carrier::PodAnnotation)] {
+        for (Key { line, text: key, .. }, _) in node.at(&["metadata", map]).map_or(&[][..], Node::entries) {
+            let is_ours = known::ROWS.iter().any(|row| row.key == key && row.carrier == carrier);
+            let is_there = of_pods(map).is_some_and(|pods| pods.get(key).is_some());
+            if is_ours && !is_there && key != keys::LABEL_TYPE {
+                let text = format!(
+                    "{key} is on the {} and not on its Pod template, where alone it has an effect; move it to {}.metadata.{map}",
+                    subject.kind(),
+                    template_path(subject.workload.kind).join(".")
+                );
+                findings.add(document, *line, Severity::Warning, ("Key", text));
             }
         }
     }
@@ -248,23 +269,22 @@ const ABOUT_VALUES: &[Reason] = &[Reason::UnknownMode, Reason::UnknownValue, Rea
 
 /// What the webhook would say about the workload's Pods.
 fn check_workload(
-    document: &Document<'_>,
-    node: &Node,
+    (document, Object { node, value: object }): &Placed<'_>,
     namespace: &str,
+    keys_told: bool,
     (world, findings): (&mut World, &mut Findings),
 ) -> anyhow::Result<()> {
-    let object = node.to_json();
-    let Some(subject) = Subject::of(&object, namespace) else { return Ok(()) };
-    let governed = governed::with_type(&object, &subject, &world.snapshot()?).into_owned();
+    let Some(subject) = Subject::of(object, namespace) else { return Ok(()) };
+    let governed = governed::with_type(object, &subject, &world.snapshot()?).into_owned();
     let path = template_path(subject.workload.kind);
-    if subject.workload.kind != WorkloadKind::Pod && governed == object {
+    if subject.workload.kind != WorkloadKind::Pod && governed == *object {
         let own = node.at(&["metadata", "labels", keys::LABEL_TYPE]);
         let pods = node.at(path).and_then(|template| template.at(&["metadata", "labels", keys::LABEL_TYPE]));
         if let (Some(label), None) = (own, pods) {
             let text = format!(
                 "label {} is on the {} and not on its Pod template: its Pods are not enrolled; add it under {}.metadata.labels",
                 keys::LABEL_TYPE,
-                subject.workload.kind.as_str(),
+                subject.kind(),
                 path.join(".")
             );
             findings.add(document, label.line, Severity::Warning, ("NoTypeLabel", text));
@@ -278,7 +298,6 @@ fn check_workload(
         let line = denial.field.as_deref().and_then(|field| field_line(template, field)).unwrap_or(node.line);
         findings.add(document, line, Severity::Error, (denial.reason.code(), format!("{}: {denial}", subject.title())));
     }
-    let keys_told = findings.0.iter().any(|finding| finding.file == document.file && finding.code == "Key");
     for warning in &verdict.warnings {
         if ABOUT_THE_CLUSTER.contains(&warning.reason) || (keys_told && ABOUT_VALUES.contains(&warning.reason)) {
             continue;

@@ -117,7 +117,8 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     };
     if questions.is_empty() {
         bail!(
-            "no Pod and nothing that makes Pods in the input; explain reads Pods, Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs and CronJobs"
+            "no Pod and nothing that makes Pods in the input; explain reads Pods, Deployments, StatefulSets, DaemonSets, ReplicaSets, \
+             ReplicationControllers, Jobs, CronJobs and Sandboxes"
         );
     }
     let told = questions.into_iter().map(|question| answer(question, &changes)).collect::<anyhow::Result<Vec<_>>>()?;
@@ -133,10 +134,12 @@ fn offline(paths: &[String], namespace: &str, facts: &Facts, io: &mut Io<'_>) ->
     let mut objects = Vec::new();
     for piece in sources.iter().flat_map(Source::pieces) {
         if let Piece::Document(document) = piece? {
-            objects.extend(documents::objects(&document.node).into_iter().map(|node| node.to_json()));
+            objects.extend(documents::objects(&document.node).into_iter().map(|object| object.value));
         }
     }
     objects.iter().for_each(|object| world.observe(object, namespace));
+    // What is read once is there in every copy.
+    world.snapshot()?;
     let subjects = objects.into_iter().filter(|object| Subject::of(object, namespace).is_some());
     Ok(subjects
         .map(|object| Question { world: world.clone(), object, namespace: namespace.to_owned(), notes: Vec::new() })
@@ -145,7 +148,7 @@ fn offline(paths: &[String], namespace: &str, facts: &Facts, io: &mut Io<'_>) ->
 
 fn answer(question: Question, changes: &[Change]) -> anyhow::Result<Told> {
     let Question { mut world, object, namespace, mut notes } = question;
-    let (verdict, explanation, made) = explained(&mut world, &object, &namespace)?;
+    let Answered { verdict, explanation, made, pod } = answered(&mut world, &object, &namespace)?;
     notes.extend(made);
     notes.push(format!("platform file: {}; feature gates: {}", world.platform.name, world.gates.name));
     let what_if = if changes.is_empty() {
@@ -155,17 +158,24 @@ fn answer(question: Question, changes: &[Change]) -> anyhow::Result<Told> {
         for change in changes {
             change.apply(&mut world, &mut object, &namespace)?;
         }
-        let (_, changed, _) = explained(&mut world, &object, &namespace)?;
-        Some(what_if::Difference::between(&explanation, &changed)?)
+        let tried = || changes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let changed = answered(&mut world, &object, &namespace).with_context(tried)?;
+        Some(what_if::Difference::between((&explanation, &pod), (&changed.explanation, &changed.pod))?)
     };
     Ok(Told { patch: PatchSummary::of(&verdict)?, explanation, notes, what_if })
 }
 
-fn explained(
-    world: &mut World,
-    object: &Value,
-    namespace: &str,
-) -> anyhow::Result<(Verdict, Explanation, Option<String>)> {
+/// What the engine says about one workload.
+struct Answered {
+    verdict: Verdict,
+    explanation: Explanation,
+    /// What a controller makes first.
+    made: Option<String>,
+    /// The Pod afterwards.
+    pod: Value,
+}
+
+fn answered(world: &mut World, object: &Value, namespace: &str) -> anyhow::Result<Answered> {
     let subject = Subject::of(object, namespace).context("not a Pod and nothing that makes Pods")?;
     world.know_namespace(&subject.namespace);
     let governed = governed::with_type(object, &subject, &world.snapshot()?).into_owned();
@@ -178,5 +188,6 @@ fn explained(
     let snapshot = world.snapshot()?;
     let (verdict, mut explanation) = review::explain(&subject, &pod, &snapshot)?;
     explanation.subject = subject.title();
-    Ok((verdict, explanation, made))
+    json_patch::patch(&mut pod, &verdict.operations()).context("the patch does not apply")?;
+    Ok(Answered { verdict, explanation, made, pod })
 }

@@ -5,6 +5,15 @@ use std::io::{Result, Write};
 use super::Told;
 use crate::admission::explanation::Explanation;
 
+/// A text of several lines by its first; `-o yaml` has all of it.
+fn first(text: &str) -> String {
+    let mut lines = text.lines();
+    match (lines.next().unwrap_or_default(), lines.count()) {
+        (first, 0) => first.to_owned(),
+        (first, more) => format!("{first} … {more} more lines"),
+    }
+}
+
 /// Colour for terminals.
 pub(super) struct Painter {
     pub(super) colour: bool,
@@ -87,13 +96,7 @@ impl Painter {
         }
         writeln!(out, "├─ added to the Pod")?;
         for part in &tree.parts {
-            // A text of several lines is shown by its first; `-o yaml` has all of it.
-            let mut lines = part.detail.lines();
-            let detail = match (lines.next(), lines.count()) {
-                (None, _) => String::new(),
-                (Some(first), 0) => format!(" ({first})"),
-                (Some(first), more) => format!(" ({first} … {more} more lines)"),
-            };
+            let detail = if part.detail.is_empty() { String::new() } else { format!(" ({})", first(&part.detail)) };
             writeln!(out, "│  ├─ {} {}{detail}", part.kind, part.name)?;
         }
         for edit in &tree.edits {
@@ -117,7 +120,7 @@ impl Painter {
             return writeln!(out, "   nothing would change");
         }
         for change in &difference.changes {
-            let (before, after) = (change.before.as_deref(), change.after.as_deref());
+            let (before, after) = (change.before.as_deref().map(first), change.after.as_deref().map(first));
             match (before, after) {
                 (Some(before), Some(after)) => writeln!(out, "   ~ {}: {before} → {after}", change.path)?,
                 (None, Some(after)) => writeln!(out, "   {} {}: {after}", self.paint(32, "+"), change.path)?,

@@ -55,6 +55,12 @@ pub(super) struct Change {
     value: String,
 }
 
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "--what-if {}={}", self.key, self.value)
+    }
+}
+
 impl Change {
     /// Reads `KEY=VALUE`.
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
@@ -160,14 +166,32 @@ pub struct Changed {
 }
 
 impl Difference {
-    /// The lines in which two trees differ.
-    pub(super) fn between(before: &Explanation, after: &Explanation) -> anyhow::Result<Self> {
-        let lines = |tree: &Explanation| -> anyhow::Result<BTreeMap<String, String>> {
+    /// The lines in which two trees differ, and the containers of ours that are in both Pods.
+    pub(super) fn between(
+        (before, pod_before): (&Explanation, &Value),
+        (after, pod_after): (&Explanation, &Value),
+    ) -> anyhow::Result<Self> {
+        let is_in = |tree: &Explanation, (kind, name): (&str, &str)| {
+            tree.parts.iter().any(|part| part.kind == kind && part.name == name)
+        };
+        let lines = |tree: &Explanation, pod: &Value| -> anyhow::Result<BTreeMap<String, String>> {
             let mut lines = BTreeMap::new();
             flatten("", &serde_json::to_value(tree).context("tree")?, &mut lines);
+            for (kind, list) in [("container", "containers"), ("initContainer", "initContainers")] {
+                for container in pod["spec"][list].as_array().into_iter().flatten() {
+                    let name = container["name"].as_str().unwrap_or_default();
+                    // The tree tells of whole containers that come or go.
+                    if is_in(before, (kind, name)) && is_in(after, (kind, name)) {
+                        // Its image stands in the tree.
+                        let mut rest = container.clone();
+                        drop(rest.as_object_mut().and_then(|members| members.remove("image")));
+                        flatten(&format!("parts.{kind}.{name}"), &rest, &mut lines);
+                    }
+                }
+            }
             Ok(lines)
         };
-        let (old, new) = (lines(before)?, lines(after)?);
+        let (old, new) = (lines(before, pod_before)?, lines(after, pod_after)?);
         let mut paths: Vec<&String> = old.keys().chain(new.keys()).collect();
         paths.sort();
         paths.dedup();

@@ -2,9 +2,11 @@
 //!
 //! In: files, folders or standard input. Out: per file the segments of its text and, for each document, its tree.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use serde_json::{Value, json};
 
 use crate::cli::io::Io;
 use crate::cli::yaml::stream::{self, Segment};
@@ -18,7 +20,7 @@ const ENDINGS: &[&str] = &["yaml", "yml", "json"];
 /// The manifests a command works on.
 #[derive(Debug, clap::Args)]
 pub struct Input {
-    /// Manifests: files, folders, or - for standard input.
+    /// Manifests: files, folders (without what is hidden in them), or - for standard input.
     #[arg(short, long, required = true, value_name = "PATH")]
     pub filename: Vec<String>,
     /// Namespace of objects that do not name one.
@@ -77,7 +79,8 @@ pub struct Unreadable {
     pub text: String,
 }
 
-/// Reads every path; a folder gives its manifests in name order, subfolders included.
+/// Reads every path; a folder gives its manifests in name order, subfolders included, what is hidden left out: a mounted ConfigMap keeps
+/// further copies of itself there.
 ///
 /// # Errors
 /// When a path does not exist or cannot be read, is not text, or is larger than 64 MiB.
@@ -87,12 +90,20 @@ pub fn read(paths: &[String], io: &mut Io<'_>) -> anyhow::Result<Vec<Source>> {
         if path == "-" {
             let mut bytes = Vec::new();
             io.stdin.read_to_end(&mut bytes).context("standard input cannot be read")?;
-            let text = String::from_utf8(bytes).context("standard input is not UTF-8 text")?;
-            sources.push(Source { name: "-".to_owned(), text });
+            sources.push(Source { name: "-".to_owned(), text: text("standard input", bytes)? });
+            continue;
+        }
+        if path.starts_with("https://") || path.starts_with("http://") {
+            bail!("{path}: URLs are not fetched; use a pipe: curl -fsSL {path} | drawbridge … -f -");
+        }
+        let path = Path::new(path);
+        let facts = std::fs::metadata(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        if !facts.is_dir() {
+            sources.push(read_file(path)?);
             continue;
         }
         let mut files = Vec::new();
-        gather(Path::new(path), true, &mut files)?;
+        gather(path, &mut Vec::new(), &mut files)?;
         for file in files {
             sources.push(read_file(&file)?);
         }
@@ -100,23 +111,33 @@ pub fn read(paths: &[String], io: &mut Io<'_>) -> anyhow::Result<Vec<Source>> {
     Ok(sources)
 }
 
-fn gather(path: &Path, named: bool, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    let facts = std::fs::metadata(path).with_context(|| format!("{} cannot be read", path.display()))?;
-    if !facts.is_dir() {
-        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
-        if named || ENDINGS.contains(&ending) {
-            found.push(path.to_owned());
-        }
+/// The manifests below a folder; `above` are the folders it is in, so that a link back to one of them is not followed for ever.
+fn gather(folder: &Path, above: &mut Vec<PathBuf>, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    let cannot = || format!("{} cannot be listed", folder.display());
+    let real = folder.canonicalize().with_context(cannot)?;
+    if above.contains(&real) {
         return Ok(());
     }
-    let mut below: Vec<_> = std::fs::read_dir(path)
-        .and_then(Iterator::collect::<std::io::Result<Vec<_>>>)
-        .with_context(|| format!("{} cannot be listed", path.display()))?
-        .into_iter()
-        .map(|entry| entry.path())
-        .collect();
+    above.push(real);
+    let entries = std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
+    let mut below: Vec<_> = entries.with_context(cannot)?.into_iter().map(|entry| entry.path()).collect();
     below.sort();
-    below.iter().try_for_each(|path| gather(path, false, found))
+    for path in below {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
+        let is_manifest = ENDINGS.contains(&ending);
+        match std::fs::metadata(&path) {
+            _ if name.starts_with('.') => {}
+            Ok(facts) if facts.is_dir() => gather(&path, above, found)?,
+            Ok(facts) if is_manifest && facts.is_file() => found.push(path),
+            Err(error) if is_manifest => {
+                return Err(error).with_context(|| format!("{} cannot be read", path.display()));
+            }
+            _ => {}
+        }
+    }
+    above.pop();
+    Ok(())
 }
 
 fn read_file(path: &Path) -> anyhow::Result<Source> {
@@ -126,8 +147,17 @@ fn read_file(path: &Path) -> anyhow::Result<Source> {
         bail!("{name} has {size} bytes, more than the {MAX_BYTES} that are read");
     }
     let bytes = std::fs::read(path).with_context(|| format!("{name} cannot be read"))?;
-    let text = String::from_utf8(bytes).with_context(|| format!("{name} is not UTF-8 text"))?;
+    let text = text(&name, bytes)?;
     Ok(Source { name, text })
+}
+
+/// The bytes as text.
+fn text(name: &str, bytes: Vec<u8>) -> anyhow::Result<String> {
+    // A byte order mark, or every other byte of the first character is zero.
+    if matches!(bytes.as_slice(), [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=127, ..] | [1..=127, 0, ..]) {
+        bail!("{name} is UTF-16, and UTF-8 is read; convert it with: iconv -f UTF-16 -t UTF-8");
+    }
+    String::from_utf8(bytes).with_context(|| format!("{name} is not UTF-8 text"))
 }
 
 impl Source {
@@ -138,23 +168,64 @@ impl Source {
             Segment::Document { text, lines_before } => match tree::parse(text) {
                 Ok(Some(node)) => Ok(Piece::Document(Document { file: &self.name, text, lines_before, node })),
                 Ok(None) => Ok(Piece::Verbatim(text)),
-                Err(error) => Err(Unreadable {
-                    file: self.name.clone(),
-                    line: lines_before + error.line.max(1),
-                    text: error.text,
-                }),
+                Err(error) => {
+                    let hint = if text.contains("{{") {
+                        "; a Helm template is read once it is rendered: helm template … | drawbridge … -f -"
+                    } else {
+                        ""
+                    };
+                    Err(Unreadable {
+                        file: self.name.clone(),
+                        line: lines_before + error.line.max(1),
+                        text: format!("{}{hint}", error.text),
+                    })
+                }
             },
         })
     }
 }
 
-/// The objects of a document with the node each stands at: the document itself, or the items of a List.
+/// What the items of a list are: `None` when it is no list, the type of the items where they leave it to the list, as in a `PodList`.
 #[must_use]
-pub fn objects(node: &Node) -> Vec<&Node> {
-    let kind = node.get("kind").map(Node::to_json);
-    let is_list = kind.as_ref().and_then(|kind| kind.as_str()).is_some_and(|kind| kind.ends_with("List"));
-    match node.get("items") {
-        Some(items) if is_list => items.items().iter().flat_map(objects).collect(),
-        _ => vec![node],
+pub fn items_of(api_version: Option<&str>, kind: Option<&str>) -> Option<Option<(String, String)>> {
+    let item = kind?.strip_suffix("List")?;
+    Some(api_version.filter(|_| !item.is_empty()).map(|version| (version.to_owned(), item.to_owned())))
+}
+
+/// An object of a document.
+#[derive(Debug, Clone)]
+pub struct Object<'n> {
+    /// Where it stands.
+    pub node: &'n Node,
+    /// What it says, with the type that a typed list gives it.
+    pub value: Value,
+}
+
+/// The objects of a document: the document itself, or the items of a List.
+#[must_use]
+pub fn objects(node: &Node) -> Vec<Object<'_>> {
+    let mut found = Vec::new();
+    gather_objects(node, None, &mut found);
+    found
+}
+
+fn gather_objects<'n>(node: &'n Node, of: Option<&(String, String)>, found: &mut Vec<Object<'n>>) {
+    let text = |key: &str| node.get(key).map(Node::to_json).and_then(|value| value.as_str().map(str::to_owned));
+    let list = items_of(text("apiVersion").as_deref(), text("kind").as_deref());
+    match (list, node.get("items")) {
+        (Some(of), Some(items)) => items.items().iter().for_each(|item| gather_objects(item, of.as_ref(), found)),
+        _ => found.push(Object { node, value: typed(&node.to_json(), of).into_owned() }),
     }
+}
+
+/// An item with its type, which a typed list says for all of its items.
+#[must_use]
+pub fn typed<'v>(item: &'v Value, of: Option<&(String, String)>) -> Cow<'v, Value> {
+    let Some((api_version, kind)) = of.filter(|_| item.is_object() && item.get("kind").is_none()) else {
+        return Cow::Borrowed(item);
+    };
+    let mut typed = item.clone();
+    typed["apiVersion"] = json!(api_version);
+    typed["kind"] = json!(kind);
+    Cow::Owned(typed)
 }

@@ -24,7 +24,7 @@ pub fn prepare(world: &mut World, subject: &Subject, object: &Value) -> anyhow::
         let cron_job = (subject.workload.kind == WorkloadKind::CronJob).then_some(subject.workload.name.as_str());
         world.observe_job(&subject.namespace, &job, OFFLINE_UID, cron_job);
     }
-    if subject.workload.kind == WorkloadKind::Pod {
+    if !subject.may_have_account() {
         return Ok(None);
     }
     let template = subject.template(object).cloned().unwrap_or_default();

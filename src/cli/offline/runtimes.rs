@@ -110,13 +110,13 @@ fn of_target(
 
 /// The namespaces of AgentRuntimes and workloads, so that the world knows them.
 #[must_use]
-pub fn namespaces(objects: &[Value], namespace: &str) -> BTreeSet<String> {
+pub fn namespaces<'v>(objects: impl IntoIterator<Item = &'v Value>, namespace: &str) -> BTreeSet<String> {
     let of = |object: &Value| match text(object, "/metadata/namespace") {
         "" => namespace.to_owned(),
         own => own.to_owned(),
     };
     objects
-        .iter()
+        .into_iter()
         .filter(|object| is_agent_runtime(object) || Subject::of(object, namespace).is_some())
         .map(of)
         .collect()

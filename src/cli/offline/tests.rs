@@ -1,6 +1,9 @@
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::workload::Subject;
+use super::world::{Facts, World};
 use crate::domain::workload::WorkloadKind;
 
 #[test]
@@ -49,4 +52,31 @@ fn other_kinds_and_other_groups_are_not_ours() {
     }
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "x-"}, "spec": {}});
     assert_eq!(Subject::of(&pod, "default").unwrap().workload.kind, WorkloadKind::Pod);
+}
+
+#[test]
+fn what_did_not_change_is_not_read_again_for_the_next_snapshot() {
+    let facts = Facts {
+        platform_file: None,
+        feature_gates_path: None,
+        server_version: (1, 34),
+        spire_driver: false,
+        operator_namespace: "own".to_owned(),
+    };
+    let mut world = World::new(&facts).unwrap();
+    ["team1", "team2"].into_iter().for_each(|name| world.know_namespace(name));
+    let first = world.snapshot().unwrap();
+    assert!(world.make_service_account("team1", "weather"));
+    let second = world.snapshot().unwrap();
+    assert!(Arc::ptr_eq(&first.builds, &second.builds));
+    let same = |name: &str| Arc::ptr_eq(first.namespace(name).unwrap(), second.namespace(name).unwrap());
+    assert!(same("team2") && !same("team1"));
+    let defaults = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "d", "namespace": "own"}, "data": {"a": "b"}});
+    world.observe(&defaults, "own");
+    assert!(!Arc::ptr_eq(&world.snapshot().unwrap().builds, &first.builds));
+    world.gates.text = "globalEnabled: false".to_owned();
+    assert_ne!(world.snapshot().unwrap().gates, first.gates);
+    world.gates.text = "globalEnabled: maybe".to_owned();
+    assert!(world.snapshot().is_err() && world.snapshot().is_err());
 }

@@ -19,11 +19,18 @@ pub fn next_job(cron_job: &str) -> String {
 /// An object that is, or makes, Pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
-    /// Kind and name.
+    /// Kind and name; the name is empty where the API server makes it up.
     pub workload: Workload,
     /// Where it is applied.
     pub namespace: String,
+    /// The kind as manifests spell it.
+    kind: &'static str,
+    /// What the API server makes the name from.
+    generate_name: String,
 }
+
+/// A kind that makes Pods and that the engine has no name for; to it their controller is one of a kind it does not know.
+const REPLICATION_CONTROLLER: &str = "ReplicationController";
 
 /// Path from a workload to its Pod template; empty for a Pod, which is its own.
 #[must_use]
@@ -45,13 +52,18 @@ impl Subject {
             Some((group, version)) => (group, version),
             None => ("", text("/apiVersion")?),
         };
-        let kind = WorkloadKind::from_group_kind(group, text("/kind")?)?;
+        let (kind, spelled) = match (group, text("/kind")?) {
+            ("", REPLICATION_CONTROLLER) => (WorkloadKind::Unknown, REPLICATION_CONTROLLER),
+            (group, kind) => WorkloadKind::from_group_kind(group, kind).map(|kind| (kind, kind.as_str()))?,
+        };
         if version != kind.api_version().rsplit('/').next().unwrap_or_default() {
             return None;
         }
         let subject = Self {
             workload: Workload { kind, name: text("/metadata/name").unwrap_or_default().to_owned() },
             namespace: text("/metadata/namespace").unwrap_or(default_namespace).to_owned(),
+            kind: spelled,
+            generate_name: text("/metadata/generateName").unwrap_or_default().to_owned(),
         };
         subject.template(object).filter(|template| template.is_object()).map(|_| subject.clone())
     }
@@ -59,7 +71,20 @@ impl Subject {
     /// How people and reports name it.
     #[must_use]
     pub fn title(&self) -> String {
-        format!("{} {}/{}", self.workload.kind.as_str(), self.namespace, self.workload.name)
+        let name = if self.workload.name.is_empty() { &self.generate_name } else { &self.workload.name };
+        format!("{} {}/{name}", self.kind, self.namespace)
+    }
+
+    /// The kind as manifests spell it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// Whether a controller makes a ServiceAccount for its Pods ahead of them: the name must be known, and the kind.
+    #[must_use]
+    pub fn may_have_account(&self) -> bool {
+        !self.workload.name.is_empty() && !matches!(self.workload.kind, WorkloadKind::Pod | WorkloadKind::Unknown)
     }
 
     /// The template of an object of this kind.
@@ -72,6 +97,7 @@ impl Subject {
     #[must_use]
     pub fn job_name(&self) -> Option<String> {
         match self.workload.kind {
+            _ if self.workload.name.is_empty() => None,
             WorkloadKind::Job => Some(self.workload.name.clone()),
             WorkloadKind::CronJob => Some(next_job(&self.workload.name)),
             _ => None,
@@ -88,10 +114,15 @@ impl Subject {
         let mut metadata = template.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
         let (kind, group, owner) = match self.job_name() {
             Some(job) => ("Job", "batch/v1", job),
-            None => (self.workload.kind.as_str(), self.workload.kind.api_version(), self.workload.name.clone()),
+            None => (self.kind, self.workload.kind.api_version(), self.workload.name.clone()),
         };
         metadata.insert("namespace".to_owned(), json!(self.namespace));
-        metadata.insert("generateName".to_owned(), json!(format!("{owner}-")));
+        // An owner whose name nobody knows yet cannot be named; the Pod is as one of a controller of another kind.
+        let (group, generated) = match owner.as_str() {
+            "" => ("", self.generate_name.clone()),
+            name => (group, format!("{name}-")),
+        };
+        metadata.insert("generateName".to_owned(), json!(generated));
         metadata.insert(
             "ownerReferences".to_owned(),
             json!([{"apiVersion": group, "kind": kind, "name": owner, "uid": OFFLINE_UID, "controller": true}]),

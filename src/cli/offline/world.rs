@@ -3,7 +3,8 @@
 //! In: flags, and any objects (from manifests, or read from a cluster). Out: the [`Snapshot`] a webhook replica would have that had
 //! seen those objects. Kinds that say nothing about admission are ignored.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
@@ -21,7 +22,7 @@ use crate::config::gates::Gates;
 use crate::config::inputs::{AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
 use crate::config::schema::Platform;
 use crate::config::snapshot::Snapshot;
-use crate::config::view::{ClusterView, JobOwner, Ownership, namespace_view};
+use crate::config::view::{ClusterView, JobOwner, NamespaceView, Ownership, namespace_view};
 use crate::domain::keys;
 use crate::domain::workload::{Workload, WorkloadKind};
 
@@ -82,6 +83,19 @@ pub struct World {
     made: BTreeSet<(String, String)>,
     agent_runtimes: BTreeMap<(String, String), Value>,
     pipelines: Vec<ConfigMapText>,
+    read: RefCell<Option<Read>>,
+}
+
+/// What the last snapshot was made from: reading it again for every workload of a long stream would take minutes.
+#[derive(Debug, Clone)]
+struct Read {
+    /// The texts it was read from.
+    files: (String, String),
+    platform: Platform,
+    /// A snapshot without namespaces.
+    base: Snapshot,
+    /// The namespaces that have not changed since.
+    namespaces: HashMap<Arc<str>, Arc<NamespaceView>>,
 }
 
 impl World {
@@ -113,6 +127,7 @@ impl World {
             made: BTreeSet::new(),
             agent_runtimes: BTreeMap::new(),
             pipelines: Vec::new(),
+            read: RefCell::new(None),
         })
     }
 
@@ -206,6 +221,7 @@ impl World {
                 _ => {}
             }
         }
+        *self.read.get_mut() = None;
         // What is neither template nor step is left out where they are read.
         self.pipelines.push(ConfigMapText {
             namespace: place.to_owned(),
@@ -261,6 +277,13 @@ impl World {
     }
 
     fn namespace(&mut self, name: &str) -> &mut NamespaceInputs {
+        let read = self.read.get_mut();
+        if name == self.operator_namespace {
+            // Its ConfigMaps are templates for all the others.
+            *read = None;
+        } else if let Some(read) = read {
+            read.namespaces.remove(name);
+        }
         self.namespaces.entry(name.to_owned()).or_default()
     }
 
@@ -276,7 +299,9 @@ impl World {
 
     /// Makes sure that the namespace is known, also when no object said so.
     pub fn know_namespace(&mut self, name: &str) {
-        self.namespace(name);
+        if !self.namespaces.contains_key(name) {
+            self.namespace(name);
+        }
     }
 
     /// The platform file as read, and what the operator's own namespace adds to it.
@@ -296,22 +321,46 @@ impl World {
     /// # Errors
     /// When the platform file or the gates file has a fault.
     pub fn snapshot(&self) -> anyhow::Result<Snapshot> {
+        let mut kept = self.read.borrow_mut();
+        let current = kept.take().filter(|read| read.files == (self.platform.text.clone(), self.gates.text.clone()));
+        let read = kept.insert(match current {
+            Some(read) => read,
+            None => self.read()?,
+        });
+        for (name, inputs) in &self.namespaces {
+            if !read.namespaces.contains_key(name.as_str()) {
+                let view = namespace_view(&read.platform, name, inputs, None);
+                read.namespaces.insert(Arc::from(name.as_str()), Arc::new(view));
+            }
+        }
+        let view = ClusterView {
+            server_version: self.server_version,
+            spiffe_driver: self.spiffe_driver,
+            namespaces: read.namespaces.clone(),
+            ..read.base.view.clone()
+        };
+        Ok(Snapshot { view, ..read.base.clone() })
+    }
+
+    /// Everything but the namespaces.
+    fn read(&self) -> anyhow::Result<Read> {
         let platform = self.platform()?;
         let (gates, _) = Gates::parse(&self.gates.text, &self.gates.name)?;
-        let namespaces = self
-            .namespaces
-            .iter()
-            .map(|(name, inputs)| (Arc::from(name.as_str()), Arc::new(namespace_view(&platform, name, inputs, None))));
         let view = ClusterView {
             operator_namespace: self.operator_namespace.as_str().into(),
             server_version: self.server_version,
             spiffe_driver: self.spiffe_driver,
-            namespaces: namespaces.collect(),
+            namespaces: HashMap::new(),
         };
         let mut builds = Builds::new(platform.builds(&self.operator_namespace, false));
         let shipped = catalogue::config_maps(&self.operator_namespace, &Values::default());
         builds.view = builds.view.with(shipped).with(self.pipelines.iter().cloned());
-        Ok(Snapshot::new(&platform, gates, view).with_builds(Arc::new(builds)))
+        Ok(Read {
+            files: (self.platform.text.clone(), self.gates.text.clone()),
+            base: Snapshot::new(&platform, gates, view).with_builds(Arc::new(builds)),
+            platform,
+            namespaces: HashMap::new(),
+        })
     }
 
     /// Sets a key of the platform file, or a gate, by its dotted path.

@@ -7,14 +7,13 @@
 use json_patch::patch;
 use serde_json::Value;
 
-use super::{Findings, Severity, field_line, schema};
+use super::{Findings, Placed, Severity, field_line, schema};
 use crate::admission::verdict::Outcome;
 use crate::api::agent_kagenti_dev;
 use crate::api::review::Phase;
-use crate::cli::offline::documents::Document;
+use crate::cli::offline::documents::Object;
 use crate::cli::offline::review;
 use crate::cli::survey::text;
-use crate::cli::yaml::tree::Node;
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -30,13 +29,12 @@ pub(super) fn is_ours(object: &Value) -> bool {
 
 /// Judges one AgentBuild or Agent.
 pub(super) fn check(
-    document: &Document<'_>,
-    node: &Node,
+    (document, Object { node, value }): &Placed<'_>,
     namespace: &str,
     snapshot: &Snapshot,
     findings: &mut Findings,
 ) -> anyhow::Result<()> {
-    let mut object = node.to_json();
+    let mut object = value.clone();
     let title = format!("{} {}", text(&object, "/kind"), text(&object, "/metadata/name"));
     let Some(schema) = schema_of(&object) else {
         let sentence = format!("{title}: apiVersion: there is no such version of {}", text(&object, "/kind"));
@@ -102,18 +100,16 @@ fn name_generated(object: &mut Value) {
 
 /// Judges a ConfigMap that is the template of a mode, or a step: whatever builds it would stop.
 pub(super) fn check_content(
-    document: &Document<'_>,
-    node: &Node,
+    (document, Object { node, value: object }): &Placed<'_>,
     namespace: &str,
     snapshot: &Snapshot,
     findings: &mut Findings,
 ) {
-    let object = node.to_json();
-    let (kind, name) = (text(&object, "/kind"), text(&object, "/metadata/name"));
-    if kind != "ConfigMap" || text(&object, "/apiVersion") != "v1" {
+    let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
+    if kind != "ConfigMap" || text(object, "/apiVersion") != "v1" {
         return;
     }
-    let place = Some(text(&object, "/metadata/namespace")).filter(|place| !place.is_empty()).unwrap_or(namespace);
+    let place = Some(text(object, "/metadata/namespace")).filter(|place| !place.is_empty()).unwrap_or(namespace);
     let view = &snapshot.builds.view;
     let template = name.strip_prefix(keys::PREFIX_TEMPLATE).and_then(|mode| view.template(place, mode));
     let (key, faults, notes) = match (template, view.steps(place).get(name).map(|entry| &entry.step)) {

@@ -5,10 +5,10 @@
 
 use serde_json::Value;
 
-use super::{Findings, Severity, field_line};
+use super::{Findings, Placed, Severity, field_line};
 use crate::admission::verdict::Outcome;
 use crate::api::agent_kagenti_dev;
-use crate::cli::offline::documents::Document;
+use crate::cli::offline::documents::Object;
 use crate::cli::offline::review;
 use crate::cli::offline::runtimes::{self, Workloads};
 use crate::cli::survey::text;
@@ -19,15 +19,13 @@ use crate::domain::suggest::nearest;
 
 /// Judges one AgentRuntime.
 pub(super) fn check(
-    document: &Document<'_>,
-    node: &Node,
+    (document, Object { node, value: object }): &Placed<'_>,
     namespace: &str,
     (workloads, snapshot): (&Workloads, &Snapshot),
     findings: &mut Findings,
 ) -> anyhow::Result<()> {
-    let object = node.to_json();
-    let fate = runtimes::fate(&object, namespace, workloads, snapshot);
-    for (line, severity, reason, text) in unknown(node, &object) {
+    let fate = runtimes::fate(object, namespace, workloads, snapshot);
+    for (line, severity, reason, text) in unknown(node, object) {
         // What a field's own reading says of it is said below, in better words.
         if fate.obstacles.iter().any(|obstacle| text.starts_with(&format!("{}:", obstacle.field))) {
             continue;
@@ -41,9 +39,9 @@ pub(super) fn check(
         let text = format!("{}: {}", fate.title, obstacle.text);
         findings.add(document, line, severity, (obstacle.reason.code(), text));
     }
-    let place = text(&object, "/metadata/namespace");
+    let place = text(object, "/metadata/namespace");
     let place = if place.is_empty() { namespace } else { place };
-    let verdict = review::agent_runtime(&object, place, snapshot)?;
+    let verdict = review::agent_runtime(object, place, snapshot)?;
     // Unknown fields stand above, with their lines, and so does whatever is refused for a field.
     for warning in verdict.warnings.iter().filter(|warning| warning.reason != Reason::UnknownField) {
         let text = format!("{}: {}", fate.title, warning.text);

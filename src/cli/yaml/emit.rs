@@ -1,12 +1,12 @@
 //! A JSON value as block YAML, in the order a person wrote the keys.
 //!
 //! In: a value and, when there is one, the tree it came from. Out: text that every YAML 1.1 and 1.2 reader takes for the
-//! same value: whatever one of them could read as something else is quoted. Lists stand at the indentation of
-//! their key, as in Kubernetes' own examples.
+//! same value: whatever one of them could read as something else is quoted, and numbers that did not change keep the digits in
+//! which they were written. Lists stand at the indentation of their key, as in Kubernetes' own examples. JSON stays JSON.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
-use super::tree::Node;
+use super::tree::{Key, Node};
 
 /// The value as a document, ending in a line feed.
 #[must_use]
@@ -16,19 +16,76 @@ pub fn document(value: &Value, like: Option<&Node>) -> String {
         Value::Object(map) if !map.is_empty() => mapping(&mut out, map, like, 0),
         Value::Array(items) if !items.is_empty() => sequence(&mut out, items, like, 0),
         scalar_value => {
-            inline(&mut out, scalar_value, 0);
+            inline(&mut out, scalar_value, like, 0);
             out.push('\n');
         }
     }
     out
 }
 
+/// The value as a JSON document without a line feed at its end, in the manner of `text`: on one line, or indented as there.
+#[must_use]
+pub fn json_document(value: &Value, like: Option<&Node>, text: &str) -> String {
+    let indentation = text.trim().split_once('\n').map(|(_, rest)| {
+        let width = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+        if width == 0 { "  " } else { &rest[..width] }
+    });
+    let mut out = String::new();
+    json(&mut out, value, like, (indentation, 1));
+    out
+}
+
+fn json(out: &mut String, value: &Value, like: Option<&Node>, (indentation, level): (Option<&str>, usize)) {
+    let line = |out: &mut String, level: usize| {
+        if let Some(indentation) = indentation {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(indentation, level));
+        }
+    };
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            out.push('{');
+            for (position, (key, value, node)) in ordered(map, like).into_iter().enumerate() {
+                out.push_str(if position > 0 { "," } else { "" });
+                line(out, level);
+                out.push_str(&Value::from(key.as_str()).to_string());
+                out.push_str(if indentation.is_some() { ": " } else { ":" });
+                json(out, value, node.map(|(_, node)| node), (indentation, level + 1));
+            }
+            line(out, level - 1);
+            out.push('}');
+        }
+        Value::Array(items) if !items.is_empty() => {
+            let known = like.map_or(&[][..], Node::items);
+            out.push('[');
+            for (position, item) in items.iter().enumerate() {
+                out.push_str(if position > 0 { "," } else { "" });
+                line(out, level);
+                json(out, item, twin(item, known, position), (indentation, level + 1));
+            }
+            line(out, level - 1);
+            out.push(']');
+        }
+        other => {
+            let spelled = like.and_then(|node| node.spelled(other));
+            // What was YAML in braces may have numbers that JSON has not.
+            match spelled.filter(|spelled| serde_json::from_str::<Number>(spelled).is_ok()) {
+                Some(spelled) => out.push_str(spelled),
+                None => out.push_str(&other.to_string()),
+            }
+        }
+    }
+}
+
+/// A member of a mapping, with what it was.
+type Member<'a> = (&'a String, &'a Value, Option<&'a (Key, Node)>);
+
 /// The keys in the order of `like`; what `like` does not have follows, sorted, a name ahead of all.
-fn ordered<'a>(map: &'a Map<String, Value>, like: Option<&'a Node>) -> Vec<(&'a String, &'a Value, Option<&'a Node>)> {
+fn ordered<'a>(map: &'a Map<String, Value>, like: Option<&'a Node>) -> Vec<Member<'a>> {
     let known = like.map_or(&[][..], Node::entries);
     let mut out: Vec<_> = known
         .iter()
-        .filter_map(|(key, node)| map.get_key_value(&key.text).map(|(name, value)| (name, value, Some(node))))
+        .filter_map(|entry| map.get_key_value(&entry.0.text).map(|(name, value)| (name, value, Some(entry))))
         .collect();
     let added = map.iter().filter(|(name, _)| !known.iter().any(|(key, _)| key.text == **name));
     let (named, others): (Vec<_>, Vec<_>) = added.partition(|(name, _)| name.as_str() == "name");
@@ -37,13 +94,16 @@ fn ordered<'a>(map: &'a Map<String, Value>, like: Option<&'a Node>) -> Vec<(&'a 
 }
 
 fn mapping(out: &mut String, map: &Map<String, Value>, like: Option<&Node>, indent: usize) {
-    for (position, (key, value, node)) in ordered(map, like).into_iter().enumerate() {
+    for (position, (key, value, entry)) in ordered(map, like).into_iter().enumerate() {
         if position > 0 || !out.ends_with("- ") {
             pad(out, indent);
         }
-        out.push_str(&scalar(key));
+        match entry.and_then(|(key, _)| key.spelled.as_deref()) {
+            Some(spelled) => out.push_str(spelled),
+            None => out.push_str(&scalar(key)),
+        }
         out.push(':');
-        below_key(out, value, node, indent);
+        below_key(out, value, entry.map(|(_, node)| node), indent);
     }
 }
 
@@ -59,7 +119,7 @@ fn below_key(out: &mut String, value: &Value, like: Option<&Node>, indent: usize
         }
         other => {
             out.push(' ');
-            inline(out, other, indent + 2);
+            inline(out, other, like, indent + 2);
             out.push('\n');
         }
     }
@@ -77,7 +137,7 @@ fn sequence(out: &mut String, items: &[Value], like: Option<&Node>, indent: usiz
             Value::Object(map) if !map.is_empty() => mapping(out, map, node, indent + 2),
             Value::Array(inner) if !inner.is_empty() => sequence(out, inner, node, indent + 2),
             other => {
-                inline(out, other, indent + 2);
+                inline(out, other, node, indent + 2);
                 out.push('\n');
             }
         }
@@ -90,7 +150,10 @@ fn twin<'a>(item: &Value, known: &'a [Node], position: usize) -> Option<&'a Node
     known.iter().find(|node| node.get("name").is_some_and(|known_name| known_name.to_json() == *name))
 }
 
-fn inline(out: &mut String, value: &Value, indent: usize) {
+fn inline(out: &mut String, value: &Value, like: Option<&Node>, indent: usize) {
+    if let Some(spelled) = like.and_then(|node| node.spelled(value)).filter(|spelled| !spelled.is_empty()) {
+        return out.push_str(spelled);
+    }
     match value {
         Value::String(text) => match literal(text, indent) {
             Some(block) => out.push_str(&block),

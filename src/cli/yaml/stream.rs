@@ -25,8 +25,16 @@ pub fn split(text: &str) -> Vec<Segment<'_>> {
     let mut start = 0;
     let mut lines_before = 0;
     let mut offset = 0;
-    for (line_number, line) in (0u64..).zip(text.split_inclusive('\n')) {
-        if let Some(marker) = marker_length(line, offset) {
+    for (line_number, mut line) in (0u64..).zip(text.split_inclusive('\n')) {
+        // A byte order mark may stand at the head of any document, as where files were joined.
+        if let Some(rest) = line.strip_prefix(BYTE_ORDER_MARK).filter(|_| is_ahead(&text[start..offset])) {
+            push_document(&mut segments, &text[start..offset], lines_before);
+            let mark = line.len() - rest.len();
+            segments.push(Segment::Marker(&text[offset..offset + mark]));
+            (line, offset) = (rest, offset + mark);
+            (start, lines_before) = (offset, line_number);
+        }
+        if let Some(marker) = marker_length(line, &text[start..offset]) {
             push_document(&mut segments, &text[start..offset], lines_before);
             segments.push(Segment::Marker(&text[offset..offset + marker]));
             start = offset + marker;
@@ -38,12 +46,17 @@ pub fn split(text: &str) -> Vec<Segment<'_>> {
     segments
 }
 
-/// Length of the marker this line begins with: the whole line, or three bytes when content follows on it.
-fn marker_length(line: &str, offset: usize) -> Option<usize> {
-    if offset == 0 && line.starts_with('\u{feff}') {
-        return Some('\u{feff}'.len_utf8());
-    }
-    if line.starts_with('%') {
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Whether a document that has only this so far has not begun.
+fn is_ahead(before: &str) -> bool {
+    leading_comments(before).len() == before.len()
+}
+
+/// Length of the marker this line begins with: the whole line, or three bytes when content follows on it. `before` is what the document
+/// has so far; where it has begun, `%` is content.
+fn marker_length(line: &str, before: &str) -> Option<usize> {
+    if line.starts_with('%') && is_ahead(before) {
         return Some(line.len());
     }
     let rest = line.strip_prefix("---").or_else(|| line.strip_prefix("..."))?;

@@ -70,7 +70,104 @@ fn an_error_names_the_line() {
 #[test]
 fn scalars_are_read_as_kubectl_reads_them() {
     let node = tree::parse("mode: 0644\non: yes\nquoted: \"0644\"\n").unwrap().unwrap();
-    assert_eq!(node.to_json(), json!({"mode": 420, "on": true, "quoted": "0644"}));
+    assert_eq!(node.to_json(), json!({"mode": 420, "true": true, "quoted": "0644"}));
+}
+
+/// What kubectl 1.32 makes of each.
+#[test]
+fn words_without_quotes_are_what_kubectl_takes_them_for() {
+    for (text, value) in [
+        ("[y, N, On, tRue, \"on\"]", json!([true, false, true, "tRue", "on"])),
+        ("[~, null, nUll, \"\"]", json!([null, null, "nUll", ""])),
+        (
+            "[0o17, 017, 08, 0x1F, 0b11, 1_000, +5, -0, -0644, 1__0, _1, 0o8, 0x]",
+            json!([15, 15, 8, 31, 3, 1000, 5, 0, -420, 10, "_1", "0o8", "0x"]),
+        ),
+        (
+            "[1e3, .5, 5., 1.0, 1_0.5, 1e400, 1e, 1.10, +.5]",
+            json!([1000, 0.5, 5.0, 1.0, 10.5, "1e400", "1e", 1.1, 0.5]),
+        ),
+        ("[1:30, 12:30:45, 2001-01-01, =, .]", json!(["1:30", "12:30:45", "2001-01-01", "=", "."])),
+        ("[18446744073709551615, -9223372036854775808]", json!([18_446_744_073_709_551_615_u64, i64::MIN])),
+        ("{y: 1, 8080: 2, 010: 3, 1e3: 4, no: 5}", json!({"true": 1, "8080": 2, "8": 3, "1000": 4, "false": 5})),
+        (
+            "[!!str 12, !!int \"0x10\", !Ref 12, !!binary aGVsbG8=, !!bool \"yes\", !!null \"\"]",
+            json!(["12", 16, "12", "hello", true, null]),
+        ),
+        (
+            "{a: &a {x: 1, z: 2}, b: {<<: *a, x: 5}, c: {x: 5, <<: *a}, d: {<<: [{x: 3}, *a]}}",
+            json!({"a": {"x": 1, "z": 2}, "b": {"x": 5, "z": 2}, "c": {"x": 1, "z": 2}, "d": {"x": 3, "z": 2}}),
+        ),
+    ] {
+        assert_eq!(tree::parse(text).unwrap().unwrap().to_json(), value, "{text}");
+    }
+    for (text, says) in [
+        (".inf", "no JSON form"),
+        ("{~: 1}", "a key is missing"),
+        ("{[a]: 1}", "a key must be text"),
+        ("{<<: 5}", "a merge key"),
+        ("&a [*a]", "contains it"),
+        ("!!int abc", "is not a value of tag"),
+        ("{\"a\": 1e400}", "1e400 is beyond"),
+        ("{\"a\": 1, \"a\": 2}", "is there twice"),
+    ] {
+        let error = tree::parse(text).unwrap_err().text;
+        assert!(error.contains(says), "{text}: {error}");
+    }
+}
+
+#[test]
+fn what_did_not_change_keeps_its_digits() {
+    let text = "mode: 0644\nbig: 123456789012345678901234567890\nflag: yes\n8080: 1e3\nnothing: ~\nfloat: 0.10\n";
+    let node = tree::parse(text).unwrap().unwrap();
+    assert_eq!(emit::document(&node.to_json(), Some(&node)), text);
+    let mut changed = node.to_json();
+    changed["mode"] = json!(7);
+    assert!(emit::document(&changed, Some(&node)).starts_with("mode: 7\n"));
+}
+
+#[test]
+fn json_keeps_its_order_its_digits_and_its_lines() {
+    for text in [
+        "{\"b\":1.0,\"a\":[1,{}],\"big\":123456789012345678901}",
+        "{\n    \"b\": [\n        1E3,\n        {}\n    ],\n    \"a\": []\n}",
+        "{\n\t\"b\": \"\\\"\"\n}",
+    ] {
+        let node = tree::parse(text).unwrap().unwrap();
+        assert_eq!(emit::json_document(&node.to_json(), Some(&node), text), text);
+    }
+    let node = tree::parse("{\n\t\"a\": \"\\ud83d\\ude00\\/\",\n\t\"b\": [\n1]}").unwrap().unwrap();
+    assert_eq!((node.get("a").unwrap().line, node.get("b").unwrap().items()[0].line), (2, 4));
+    assert_eq!(node.to_json(), json!({"a": "\u{1f600}/", "b": [1]}));
+    let flow = "{a: yes, b: 0644}";
+    let node = tree::parse(flow).unwrap().unwrap();
+    assert_eq!(emit::json_document(&node.to_json(), Some(&node), flow), "{\"a\":true,\"b\":420}");
+}
+
+#[test]
+fn large_documents_are_read_and_bombs_are_not() {
+    let wide: String = (0..300_000).map(|number| format!("k{number}: v\n")).collect();
+    assert_eq!(tree::parse(&wide).unwrap().unwrap().entries().len(), 300_000);
+    let deep = |levels: usize| format!("a: {}{}", "[".repeat(levels), "]".repeat(levels));
+    assert!(tree::parse(&deep(300)).is_ok());
+    let json = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+    assert!(tree::parse(&json(300)).is_ok());
+    for text in [deep(100_000), json(100_000)] {
+        assert!(tree::parse(&text).unwrap_err().text.contains("nested deeper"));
+    }
+    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..12 {
+        let aliases = vec![format!("*a{}", level - 1); 9].join(", ");
+        bomb.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
+    }
+    assert!(tree::parse(&bomb).unwrap_err().text.contains("aliases make the document larger"));
+}
+
+#[test]
+fn directives_and_byte_order_marks_stand_ahead_of_documents_only() {
+    let text = "a: 1\n---\n\u{feff}---\nb: 2\n...\n%YAML 1.1\n---\nc: |\n  x\n%no directive\n";
+    assert_eq!(joined(text), text);
+    assert_eq!(documents(text), [("a: 1\n", 0), ("b: 2\n", 3), ("c: |\n  x\n%no directive\n", 7)]);
 }
 
 #[test]

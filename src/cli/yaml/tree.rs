@@ -1,13 +1,14 @@
-//! One YAML (or JSON) document as a tree that remembers lines and the order of keys.
+//! One YAML (or JSON) document as a tree that remembers lines, the order of keys, and how numbers were written.
 //!
-//! In: the text of one document. Out: a [`Node`], or what is wrong with it and where. `serde_json`'s own map sorts its keys;
-//! this tree gives [`super::emit`] the order in which a person wrote them.
+//! In: the text of one document. Out: a [`Node`], or what is wrong with it and where. `serde_json`'s own map sorts its keys and its
+//! numbers have 64 bits; this tree gives [`super::emit`] the order and the digits that a person wrote.
 
-use std::fmt;
+use serde_json::Value;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Number, Value};
-use serde_saphyr::Spanned;
+use super::{compose, json};
+
+/// Deepest nesting that is read.
+pub(super) const MAX_DEPTH: usize = 512;
 
 /// A value and the line it begins on (1-based, within the document).
 #[derive(Debug, Clone, PartialEq)]
@@ -25,13 +26,20 @@ pub struct Key {
     pub line: u64,
     /// The key.
     pub text: String,
+    /// How it was written, when a reader might take it for something other than text.
+    pub spelled: Option<Box<str>>,
 }
 
 /// The kinds of values that JSON has.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
-    /// A scalar, as JSON.
-    Scalar(Value),
+    /// A scalar.
+    Scalar {
+        /// As JSON.
+        value: Value,
+        /// How it was written, when it is not text.
+        spelled: Option<Box<str>>,
+    },
     /// A sequence.
     List(Vec<Node>),
     /// A mapping, in the order of the text.
@@ -39,7 +47,7 @@ pub enum Kind {
 }
 
 /// Why a document is not one.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {text}")]
 pub struct ParseError {
     /// Line within the document, 0 when the parser does not say.
@@ -48,17 +56,23 @@ pub struct ParseError {
     pub text: String,
 }
 
-/// Reads one document as kubectl reads it (`0644` is octal, `yes` is true, merge keys are merged); `None` when there is nothing but comments.
+impl ParseError {
+    pub(super) fn at(line: usize, text: impl Into<String>) -> Self {
+        Self { line: line as u64, text: text.into() }
+    }
+}
+
+/// Reads one document as kubectl reads it (`0644` is octal, `yes` is true, merge keys are merged, JSON is JSON); `None` when there is
+/// nothing but comments.
 ///
 /// # Errors
-/// When the text is not YAML, repeats a key, or has more than one document.
+/// When the text is not YAML, repeats a key, has a value without a JSON form, or has more than one document.
 pub fn parse(text: &str) -> Result<Option<Node>, ParseError> {
-    let options = serde_saphyr::options! { with_snippet: false, legacy_octal_numbers: true };
-    let parsed: Option<Spanned<Kind>> = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let line = error.location().map_or(0, |location| location.line());
-        ParseError { line, text: error.to_string() }
-    })?;
-    Ok(parsed.map(Node::from).filter(|node| node.kind != Kind::Scalar(Value::Null)))
+    let root = match json::document(text) {
+        Some(read) => Some(read?),
+        None => compose::document(text)?,
+    };
+    Ok(root.filter(|node| !matches!(node.kind, Kind::Scalar { value: Value::Null, .. })))
 }
 
 impl Node {
@@ -86,6 +100,15 @@ impl Node {
         }
     }
 
+    /// How this was written, when it is a scalar of that value and not text.
+    #[must_use]
+    pub fn spelled(&self, value: &Value) -> Option<&str> {
+        match &self.kind {
+            Kind::Scalar { value: own, spelled } if own == value => spelled.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The node below those keys.
     #[must_use]
     pub fn at(&self, path: &[&str]) -> Option<&Node> {
@@ -96,86 +119,20 @@ impl Node {
     #[must_use]
     pub fn to_json(&self) -> Value {
         match &self.kind {
-            Kind::Scalar(value) => value.clone(),
+            Kind::Scalar { value, .. } => value.clone(),
             Kind::List(items) => Value::Array(items.iter().map(Node::to_json).collect()),
             Kind::Map(entries) => {
                 Value::Object(entries.iter().map(|(key, value)| (key.text.clone(), value.to_json())).collect())
             }
         }
     }
-}
 
-impl From<Spanned<Kind>> for Node {
-    fn from(spanned: Spanned<Kind>) -> Self {
-        Self { line: spanned.referenced.line(), kind: spanned.value }
-    }
-}
-
-struct AnyKind;
-
-impl<'de> Visitor<'de> for AnyKind {
-    type Value = Kind;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a YAML value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Kind, E> {
-        Ok(Kind::Scalar(Value::Null))
-    }
-
-    fn visit_none<E>(self) -> Result<Kind, E> {
-        Ok(Kind::Scalar(Value::Null))
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Kind, E> {
-        Ok(Kind::Scalar(Value::Bool(value)))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Kind, E> {
-        Ok(Kind::Scalar(Value::Number(value.into())))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Kind, E> {
-        Ok(Kind::Scalar(Value::Number(value.into())))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Kind, E> {
-        Ok(Kind::Scalar(Number::from_f64(value).map_or(Value::Null, Value::Number)))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Kind, E> {
-        Ok(Kind::Scalar(Value::String(value.to_owned())))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Kind, E> {
-        Ok(Kind::Scalar(Value::String(value)))
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Kind, D::Error> {
-        Kind::deserialize(deserializer)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Kind, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = access.next_element::<Spanned<Kind>>()? {
-            items.push(Node::from(item));
+    /// Levels of collections in it.
+    pub(super) fn depth(&self) -> usize {
+        match &self.kind {
+            Kind::Scalar { .. } => 0,
+            Kind::List(items) => 1 + items.iter().map(Node::depth).max().unwrap_or(0),
+            Kind::Map(entries) => 1 + entries.iter().map(|(_, value)| value.depth()).max().unwrap_or(0),
         }
-        Ok(Kind::List(items))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Kind, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(key) = access.next_key::<Spanned<String>>()? {
-            let value = access.next_value::<Spanned<Kind>>()?;
-            entries.push((Key { line: key.referenced.line(), text: key.value }, Node::from(value)));
-        }
-        Ok(Kind::Map(entries))
-    }
-}
-
-impl<'de> Deserialize<'de> for Kind {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AnyKind)
     }
 }
