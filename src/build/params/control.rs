@@ -82,11 +82,9 @@ pub struct Controls {
 pub fn controls(layers: &Layers<'_>, findings: &mut Findings) -> Controls {
     let mut controls = Controls::default();
     for control in &CONTROLS {
-        if let Some(given) = layers.strongest_of_run(control.name).filter(|given| given.layer == Layer::TemplateGlobal)
-        {
-            if let Some(fault) = unusable(control, &given) {
-                findings.content(fault);
-            }
+        let of_template = layers.strongest_of_run(control.name).filter(|given| given.layer == Layer::TemplateGlobal);
+        if let Some(fault) = of_template.and_then(|given| unusable(control, &given)) {
+            findings.content(fault);
         }
         let Some(traced) = layers.of_run(control.name) else { continue };
         let value = traced.origin.value.as_str().filter(|value| (control.fits)(value)).map(str::to_owned);

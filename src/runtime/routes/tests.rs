@@ -321,7 +321,8 @@ async fn a15_a_decision_that_takes_too_long_is_refused_with_its_uid_in_time() {
     };
     let begun = std::time::Instant::now();
     let answers = futures::future::join_all((0..=LARGE_AT_ONCE).map(|_| fixture.send(request()))).await;
-    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    // By the wall clock, and on a busy machine: before any decision was there, which takes three seconds.
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     let codes: Vec<Value> = answers
         .iter()
         .map(|(_, bytes)| serde_json::from_slice::<Value>(bytes).unwrap()["response"].take())
