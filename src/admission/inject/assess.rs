@@ -127,7 +127,7 @@ fn complete<'a>(cx: &Context<'a>, plan: &mut InjectionPlan<'a>, source: Source<'
     let spire = cx.effective.spire();
     plan.fs_group = spire && pod.security_context("fsGroup").is_none();
     if cx.effective.native {
-        native::arrange(plan);
+        native::arrange(pod, plan);
     }
     volumes::fill(cx, plan);
     notice(cx, plan);
