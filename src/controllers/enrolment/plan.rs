@@ -277,6 +277,8 @@ impl Work {
                 self.note.waits = true;
                 self.again = Some(LATER);
             }
+            // Written under this configuration of the fleet: what changes from now on is this workload's own.
+            Step::Apply { .. } => self.note.settled = Some(subject.cx.world.memory.epoch),
             Step::Settled => {
                 self.note.settled = Some(subject.cx.world.memory.epoch);
                 self.note.evicted = subject.note().and_then(|note| note.evicted.clone());

@@ -175,7 +175,7 @@ fn refusal_of(status: &Status) -> Option<Reason> {
         // Only the API server's own words about rights: admission forbids with the same code.
         401 => Some(Reason::NotPermitted),
         403 if status.message.contains("cannot patch resource") => Some(Reason::NotPermitted),
-        422 if status.message.contains("selector") => Some(Reason::ImmutableSelector),
+        422 if status.message.contains("`selector` does not match") => Some(Reason::ImmutableSelector),
         400 | 403 | 405..=428 => Some(Reason::ConfigApplyError),
         _ => None,
     }
@@ -445,7 +445,7 @@ mod tests {
                 Some(Reason::ConfigApplyError),
             ),
             (422, "spec.template.metadata.labels: `selector` does not match", Some(Reason::ImmutableSelector)),
-            (422, "spec.replicas: Invalid value", Some(Reason::ConfigApplyError)),
+            (422, "ValidatingAdmissionPolicy 'p' denied request: nodeSelector is missing", Some(Reason::ConfigApplyError)),
             (401, "Unauthorized", Some(Reason::NotPermitted)),
             (429, "slow down", None),
             (500, "failed calling webhook", None),

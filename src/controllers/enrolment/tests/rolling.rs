@@ -95,6 +95,18 @@ fn what_one_agent_runtime_says_does_not_wait_for_settings_to_spread() {
     assert_eq!(applied(&bench.converge()), ["d000"]);
 }
 
+/// In the first minutes of a process every change of the fleet waits; what a namespace says to a workload that has just been
+/// enrolled is no such change.
+#[test]
+fn what_changes_right_after_an_enrolment_does_not_wait_for_settings_to_spread() {
+    let mut bench = Bench::new();
+    bench.cluster.facts.spreading = true;
+    bench.runtime("art", (Kind::Deployment, "web"), json!({}));
+    while applied(&bench.round()).is_empty() {}
+    bench.change(Kind::AgentRuntime, "art", json!({"spec": {"authBridgeMode": "proxy-sidecar"}}));
+    assert_eq!(applied(&bench.converge()), ["web"]);
+}
+
 #[test]
 fn who_rolls_is_known_again_after_a_restart() {
     let mut bench = fleet(12, "");
