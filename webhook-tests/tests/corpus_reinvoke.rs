@@ -285,7 +285,10 @@ fn second_injector(injected: &Injected) -> anyhow::Result<Vec<String>> {
         if native && inits.iter().skip_while(|name| ours(name)).any(ours) {
             wrong.push(format!("our init containers are not in front: {inits:?}"));
         }
-        if !native && inits.iter().any(|name| name == "proxy-init") && inits.last().is_none_or(|name| name != "proxy-init") {
+        if !native
+            && inits.iter().any(|name| name == "proxy-init")
+            && inits.last().is_none_or(|name| name != "proxy-init")
+        {
             wrong.push(format!("proxy-init is not the last init container: {inits:?}"));
         }
     }

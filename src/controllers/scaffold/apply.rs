@@ -445,7 +445,11 @@ mod tests {
                 Some(Reason::ConfigApplyError),
             ),
             (422, "spec.template.metadata.labels: `selector` does not match", Some(Reason::ImmutableSelector)),
-            (422, "ValidatingAdmissionPolicy 'p' denied request: nodeSelector is missing", Some(Reason::ConfigApplyError)),
+            (
+                422,
+                "ValidatingAdmissionPolicy 'p' denied request: nodeSelector is missing",
+                Some(Reason::ConfigApplyError),
+            ),
             (401, "Unauthorized", Some(Reason::NotPermitted)),
             (429, "slow down", None),
             (500, "failed calling webhook", None),
