@@ -160,7 +160,7 @@ pub fn main() -> ExitCode {
 /// The exit code of a result; an error is printed with its whole chain.
 pub fn conclude(result: anyhow::Result<Exit>, io: &mut Io<'_>) -> Exit {
     // What stays in a buffer is lost without a word when the disk is full.
-    let written = result.and_then(|exit| Ok(io.out.flush().map(|()| exit).context("standard output")?));
+    let written = result.and_then(|exit| io.out.flush().map(|()| exit).context("standard output"));
     match written {
         Ok(exit) => exit,
         Err(error) if error.chain().any(is_closed_pipe) => Exit::Ok,
