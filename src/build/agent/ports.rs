@@ -67,12 +67,16 @@ type Listening<'v> = (&'v str, i64, &'v str);
 /// The ports of the Pod: of every container and sidecar as declared, of the agent's the one that it is given otherwise.
 fn pod_ports(object: &Value) -> Vec<Listening<'_>> {
     let agent = agent_container(object).map(|(index, _)| index);
-    let mut ports = Vec::new();
+    let given = || {
+        let target = list(object, "/spec/servicePorts").iter().find_map(|port| port.get("targetPort")?.as_i64());
+        ("http", target.unwrap_or(DEFAULT_CONTAINER_PORT), TCP)
+    };
+    // Without any container there is nothing to compare with, and that is the fault to speak of.
+    let mut ports: Vec<Listening<'_>> = agent.is_none().then(given).into_iter().collect();
     for (index, container) in list(pod(object), "/containers").iter().enumerate() {
         let own = declared(container);
         if own.is_empty() && Some(index) == agent {
-            let target = list(object, "/spec/servicePorts").iter().find_map(|port| port.get("targetPort")?.as_i64());
-            ports.push(("http", target.unwrap_or(DEFAULT_CONTAINER_PORT), TCP));
+            ports.push(given());
         }
         ports.extend(own);
     }

@@ -31,7 +31,11 @@ async fn person(ns: &TestNamespace, name: &str, runs: Option<(&str, &str)>) -> R
     let mut rules = vec![rule("agent.kagenti.dev", "agents", &["get", "create", "update", "patch", "delete"])];
     rules.extend(runs.map(|(group, resource)| rule(group, resource, &["create"])));
     let probe = if runs.is_some() { json!({"hostNetwork": true}) } else { json!({}) };
-    people::person(ns, name, &rules, &agent("probe", probe)).await
+    let person = people::person(ns, name, &rules, &agent("probe", probe)).await?;
+    if runs.is_none() {
+        people::refusal_begins(POLICY, &person, &agent("probe", json!({"hostNetwork": true}))).await?;
+    }
+    Ok(person)
 }
 
 /// Values that ask for the privilege, and whether the member is there at all.

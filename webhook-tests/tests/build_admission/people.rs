@@ -61,3 +61,15 @@ pub(super) fn refused_by(policy: &str, answer: kube::Result<DynamicObject>) -> R
         other => bail!("{policy} was to refuse this: {other:?}"),
     }
 }
+
+/// Returns once the policy refuses `probe` (on trial): the API server hears of a policy a moment after it was stored.
+pub(super) async fn refusal_begins(policy: &str, person: &Objects, probe: &Value) -> Result<()> {
+    let begun = Instant::now();
+    while let Err(error) = refused_by(policy, tried(person, probe).await?) {
+        if begun.elapsed() > PATIENCE {
+            return Err(error);
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    Ok(())
+}
