@@ -172,6 +172,12 @@ pub(super) fn remedy(reason: Reason) -> &'static str {
     }
 }
 
+/// Whether a refusal may end without a change to what was to be written: rights are given, and rules of admission lifted. The words
+/// are the API server's, of policies and of webhooks.
+pub(super) fn may_pass(reason: Reason, message: &str) -> bool {
+    reason == Reason::NotPermitted || message.contains("denied request") || message.contains("denied the request")
+}
+
 /// What is to be written on the workload.
 pub(super) fn judge(subject: &Subject<'_>) -> Judgement {
     let standing = Fields::standing(subject.workload.seen);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::adopt::disown;
 use super::effective;
 use super::fields::Fields;
-use super::judge::{CONFIG_MAPS, Judgement, Step, Subject, Wait, judge, remedy};
+use super::judge::{CONFIG_MAPS, Judgement, Step, Subject, Wait, judge, may_pass, remedy};
 use super::pods::Tally;
 use super::sandbox::{self, Restart};
 use super::status::{self, Findings, Governs};
@@ -239,7 +239,7 @@ impl Work {
             (refused.and_then(|trouble| Some((trouble.refused?, trouble.message.clone()))), write.is_empty())
         {
             // What stands for ever because it cannot be taken away must not hold the AgentRuntime's deletion up.
-            work.is_released |= judgement.step == Step::Release && reason != Reason::NotPermitted;
+            work.is_released |= judgement.step == Step::Release && !may_pass(reason, &message);
             judgement.step = Step::Refused { reason, message: format!("{message}. {}", remedy(reason)) };
             work.again = Some(pause);
         } else {

@@ -356,6 +356,26 @@ fn a_deletion_that_a_missing_right_holds_up_says_so() {
     assert_eq!(bench.condition("art", "Ready"), "False/NotPermitted");
 }
 
+/// 48: a rule of admission may be lifted; until then the enrolment stands, and so does what takes it away.
+#[test]
+fn a_deletion_that_a_policy_holds_up_waits_and_says_so() {
+    for (refusal, waits) in [
+        ("ValidatingAdmissionPolicy 'freeze' with binding 'freeze' denied request: not on Sundays", true),
+        ("admission webhook \"freeze.example\" denied the request: not on Sundays", true),
+        ("spec.template: Invalid value", false),
+    ] {
+        let mut bench = enrolled();
+        bench.change(Kind::AgentRuntime, "art", json!({"metadata": {"deletionTimestamp": DELETED}}));
+        let key = Key::new(TEAM, "deployments/web");
+        let op = bench.cluster.plan_at(ROW, &key, s(100)).ops[0].clone();
+        let item = Item { controller: Controller::Enrolment, key };
+        bench.cluster.world.memory.failure(&item, s(100), (op, Some(Reason::ConfigApplyError), refusal.into()));
+        let ops = bench.cluster.plan_at(ROW, &item.key, s(101)).ops;
+        let told = format!("{ops:?}").contains("ConfigApplyError");
+        assert_eq!(told, waits, "{refusal}: {ops:?}");
+    }
+}
+
 #[test]
 fn a_cron_job_takes_a_change_at_once_and_counts_the_pods_of_its_jobs() {
     let mut bench = Bench::new();
