@@ -190,8 +190,10 @@ const DECISIVE: [&str; 7] = ["value", "valueFrom", "subPath", "subPathExpr", "re
 /// The entry says what ours says, and nothing that makes another one of it.
 fn matches(seen: &Value, ours: &Value) -> bool {
     let says_nothing = |value: &Value| is_nothing(value) || *value == false || *value == 0;
-    covers(Some(seen), ours)
-        && DECISIVE.iter().all(|key| ours.get(key).is_some() || seen.get(key).is_none_or(says_nothing))
+    let decides_otherwise = |(key, value): (&String, &Value)| {
+        DECISIVE.contains(&key.as_str()) && ours.get(key).is_none() && !says_nothing(value)
+    };
+    covers(Some(seen), ours) && !seen.as_object().is_some_and(|members| members.iter().any(decides_otherwise))
 }
 
 /// Puts our entries back, once each; entries that others added stay.
