@@ -2,13 +2,15 @@
 #
 #   docker build -t drawbridge:0.1.0 .
 
-FROM rust:1.95-slim-bookworm AS build
-# The C compiler is for aws-lc (cryptography) and mimalloc (allocator).
+FROM rust:1.95.0-slim-bookworm AS build
+WORKDIR /source
+COPY rust-toolchain.toml ./
+# The C compiler is for aws-lc (cryptography) and mimalloc (allocator). The target belongs to the toolchain that the
+# file pins, so it is added where rustup reads that file.
 RUN apt-get update \
  && apt-get install -y --no-install-recommends musl-tools make \
  && rustup target add x86_64-unknown-linux-musl
-WORKDIR /source
-COPY Cargo.toml Cargo.lock rust-toolchain.toml ./
+COPY Cargo.toml Cargo.lock ./
 COPY src src
 COPY webhook-tests webhook-tests
 COPY benches benches

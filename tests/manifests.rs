@@ -32,3 +32,16 @@ fn nothing_else_lies_in_the_generated_folders() {
         }
     }
 }
+
+/// The target of the static binary is added to one toolchain; another one that rustup fetched for the file would lack it.
+#[test]
+fn the_image_is_built_by_the_toolchain_that_the_workspace_pins() {
+    let read = |name: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+    let pinned = read("rust-toolchain.toml");
+    let channel = pinned.lines().find_map(|line| line.strip_prefix("channel = ")).unwrap().trim_matches('"').to_owned();
+    let base = format!("FROM rust:{channel}-");
+    assert!(
+        read("Dockerfile").lines().any(|line| line.starts_with(&base)),
+        "the Dockerfile begins with another toolchain than {channel}"
+    );
+}
