@@ -1,8 +1,8 @@
 //! What plans leave behind for later plans, their own and those of other items; pure.
 //!
 //! In: the note that comes with each plan, and the failures of what was carried out. Out: who rolls, who waits for whom,
-//! what was refused. Promises: a note lasts until the next plan of its item; everything is forgotten with the term, so
-//! whatever has to outlive it stands in the cluster.
+//! what was refused. Promises: a note lasts until the next plan of its item, a failure until nothing is wanted of its item any
+//! more; everything is forgotten with the term, so whatever has to outlive it stands in the cluster.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -184,8 +184,17 @@ impl Memory {
 
     /// Takes note that a disruption budget forbids evictions of an item for a while.
     pub fn blocked(&mut self, item: &Item, now: Duration) {
-        self.evicting.remove(item);
+        self.not_evicted(item);
+        self.blocked.retain(|_, until| *until > now);
         self.blocked.insert(item.clone(), now + BLOCKED);
+    }
+
+    /// The eviction that was planned has not happened, so Pods that are made meanwhile do not show that it was in vain.
+    fn not_evicted(&mut self, item: &Item) {
+        self.evicting.remove(item);
+        if let Some(note) = self.notes.get_mut(item) {
+            (note.evicting, note.evicted) = (false, None);
+        }
     }
 
     /// Whether evictions of an item were forbidden a short while ago.
@@ -233,6 +242,9 @@ impl Memory {
 
     /// A write failed: which, for what reason it was refused (if it was), and the server's words.
     pub fn failure(&mut self, item: &Item, at: Duration, (op, refused, message): (Op, Option<Reason>, String)) {
+        if matches!(op, Op::Evict { .. }) {
+            self.not_evicted(item);
+        }
         let times = self.troubles.get(item).map_or(0, |trouble| trouble.times).saturating_add(1);
         self.troubles.insert(item.clone(), Trouble { op, times, refused, message, at });
     }
@@ -242,6 +254,11 @@ impl Memory {
         if self.troubles.get(item).is_some_and(|trouble| applied || trouble.refused.is_none()) {
             self.troubles.remove(item);
         }
+    }
+
+    /// Nothing is to be done about an item, and nothing is awaited: it is as it should be, or gone.
+    pub fn at_rest(&mut self, item: &Item) {
+        self.troubles.remove(item);
     }
 
     /// The last failure of an item.
@@ -294,6 +311,31 @@ mod tests {
         assert!(memory.trouble(&item("a")).is_some(), "a status that was written does not make it right");
         memory.success(&item("a"), true);
         assert_eq!(memory.trouble(&item("a")), None);
+    }
+
+    /// Objects come and go under names of their own for as long as a term lasts.
+    #[test]
+    fn what_is_over_takes_no_memory() {
+        let mut memory = Memory::default();
+        for number in 0..100 {
+            let (item, now) = (item(&number.to_string()), BLOCKED * number);
+            let op = Op::Delete { kind: crate::api::observed::Kind::Pod, key: Key::new("n", "p"), uid: "u".into() };
+            memory.failure(&item, now, (op, Some(Reason::RunRefused), "why".into()));
+            memory.blocked(&item, now);
+            assert!(memory.is_blocked(&item, now) && memory.trouble(&item).is_some());
+            memory.at_rest(&item);
+        }
+        assert_eq!((memory.troubles.len(), memory.blocked.len()), (0, 1));
+    }
+
+    #[test]
+    fn an_eviction_that_was_forbidden_did_not_happen() {
+        let mut memory = Memory::default();
+        let evicted = Some(Eviction { youngest: "2026-05-01T10:20:30Z".into(), at: Duration::ZERO });
+        memory.note(&item("a"), Note { evicting: true, unprotected: 2, evicted, ..Note::default() });
+        memory.blocked(&item("a"), Duration::ZERO);
+        assert_eq!(memory.of(&item("a")), Some(&Note { unprotected: 2, ..Note::default() }));
+        assert!(!memory.evicts_besides(&item("b")) && memory.is_blocked(&item("a"), Duration::ZERO));
     }
 
     #[test]

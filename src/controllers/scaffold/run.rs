@@ -257,6 +257,9 @@ impl Loop {
             let Some(item) = self.queue.pop(WORKERS - self.workers.len(), now) else { break };
             let Some(row) = self.rows.iter().find(|row| row.controller == item.controller) else { continue };
             let plan = (row.plan)(Context { world: &self.world, facts: &facts, key: &item.key, now });
+            if plan == Plan::nothing() {
+                self.world.memory.at_rest(&item);
+            }
             let mut plan = self.untold(plan);
             for woken in self.world.memory.note(&item, std::mem::take(&mut plan.note)) {
                 self.queue.add(woken, Priority::Fresh);

@@ -287,7 +287,7 @@ impl Candidacy {
             lease_duration_seconds: i32::try_from(self.times.duration.as_secs()).ok(),
             acquire_time: if renewal { old.acquire_time.clone() } else { Some(now.clone()) },
             renew_time: Some(now),
-            lease_transitions: Some(old.lease_transitions.unwrap_or(-1) + i32::from(!ours)),
+            lease_transitions: Some(old.lease_transitions.unwrap_or(-1).saturating_add(i32::from(!ours))),
             ..old
         };
         let mut metadata = match &self.object {
