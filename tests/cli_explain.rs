@@ -95,6 +95,27 @@ fn an_unknown_what_if_is_refused_with_a_suggestion() {
 }
 
 #[test]
+fn a_what_if_where_no_mapping_stands_is_refused_in_words() {
+    let runtime = "---\napiVersion: agent.kagenti.dev/v1alpha1\nkind: AgentRuntime\nmetadata: {name: weather, namespace: team1}\n\
+                   spec: {type: agent, trace: text, targetRef: {apiVersion: apps/v1, kind: Deployment, name: weather}}\n";
+    let text = AGENT.replace("    metadata:\n      labels:\n        kagenti.io/type: agent\n", "    metadata: text\n");
+    for (change, input, says) in [
+        (
+            "spec.trace.sampling.rate=0.5",
+            format!("{AGENT}{runtime}"),
+            "above rate in AgentRuntime weather is not a mapping",
+        ),
+        ("spec.trace.endpoint=http://otel:4317", format!("{AGENT}{runtime}"), "above endpoint in AgentRuntime weather"),
+        ("kagenti.io/type=agent", text, "labels of the Pod are not a mapping"),
+        ("agent.kagenti.dev/rebuild=1", AGENT.to_owned(), "see drawbridge build explain"),
+    ] {
+        let (exit, _, err) = run(&["explain", "-f", "-", "--what-if", change], &input);
+        assert_eq!(exit, Exit::Usage, "{change}");
+        assert!(err.contains(says), "{change}: {err}");
+    }
+}
+
+#[test]
 fn an_injected_workload_is_explained_as_its_controller_would_send_it() {
     let (_, injected, _) = run(&["inject", "-f", "-"], AGENT);
     let (fresh, again) = (explained(&[], AGENT), explained(&[], &injected));

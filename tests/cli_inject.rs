@@ -376,3 +376,32 @@ fn a_type_label_that_uninject_cannot_tell_from_an_enrolments_is_told() {
     let ran = run(&["uninject", "-f", "-"], &run(&["inject", "-f", "-"], &workload("Deployment", AGENT)).out);
     assert!(ran.err.contains("uninjected") && !ran.err.contains("warning"), "{}", ran.err);
 }
+
+/// A manifest may hold anything; the API server says what is wrong with it, and so do we.
+#[test]
+fn labels_that_are_no_mapping_are_told_of_and_not_written_into() {
+    let runtime = "apiVersion: agent.kagenti.dev/v1alpha1\nkind: AgentRuntime\nmetadata: {name: weather, namespace: team1}\n\
+                   spec: {type: agent, targetRef: {apiVersion: apps/v1, kind: Deployment, name: weather}}\n";
+    for metadata in
+        ["metadata: text", "metadata: {labels: [agent]}", "metadata: {labels: text}", "metadata: {annotations: 1}"]
+    {
+        let template = format!("{metadata}\nspec:\n  containers:\n  - name: agent\n    image: agent:1\n");
+        let input = format!("{runtime}{}", workload("Deployment", &template));
+        let ran = run(&["inject", "-f", "-"], &input);
+        assert_eq!(ran.out, input, "{metadata}: what cannot be read is left as it is");
+        assert!(ran.err.contains("Deployment team1/weather"), "{metadata}: {}", ran.err);
+    }
+    let input = format!("{runtime}{}", workload("Deployment", AGENT)).replace(
+        "  name: weather\n  namespace: team1\nspec",
+        "  name: weather\n  namespace: team1\n  labels: [agent]\nspec",
+    );
+    assert!(input.contains("labels: [agent]"));
+    assert!(run(&["inject", "-f", "-"], &input).err.contains("Deployment team1/weather"));
+}
+
+#[test]
+fn nothing_to_remove_is_a_reason_like_every_other() {
+    let ran = run(&["uninject", "-f", "-"], &workload("Deployment", AGENT));
+    assert!(ran.err.contains("skipped (NothingToRemove)"), "{}", ran.err);
+    assert_eq!(ran.out, workload("Deployment", AGENT));
+}

@@ -173,19 +173,16 @@ pub fn run_uninject(args: UninjectArgs, io: &mut Io<'_>) -> anyhow::Result<Exit>
         });
         let nothing = released == *object;
         let (outcome, reason, text) = if nothing {
-            ("skipped", "NothingToRemove", "nothing of ours is in it")
+            ("skipped", Reason::NothingToRemove, Reason::NothingToRemove.sentence())
         } else {
-            (
-                "uninjected",
-                "Removed",
-                "what the status annotation names, and what an AgentRuntime's enrolment wrote, was taken out",
-            )
+            let text = "what the status annotation names, and what an AgentRuntime's enrolment wrote, was taken out";
+            ("uninjected", Reason::Removed, text)
         };
         lines.push(Line {
             place: place(document),
             object: subject.title(),
             outcome: outcome.to_owned(),
-            reason: reason.to_owned(),
+            reason: reason.code().to_owned(),
             text: text.to_owned(),
             warnings: doubt.into_iter().collect(),
             made_by_controller: Vec::new(),

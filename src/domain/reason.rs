@@ -67,8 +67,8 @@ reasons! {
     Injected, Injected, "the AuthBridge sidecars were added";
     AlreadyInjected, Skipped, "everything we would add is already there, unchanged";
     Removed, Injected, "parts we had added before were taken out, because they no longer apply";
+    NothingToRemove, Skipped, "nothing of ours is in the object";
     NotRegistered, Skipped, "this kind, operation or subresource is not one we act on";
-    NotAPod, Skipped, "the object is not a Pod";
     NoTypeLabel, Skipped, "label kagenti.io/type is neither agent nor tool";
     GlobalDisabled, Skipped, "feature gate globalEnabled is false";
     ToolsDisabled, Skipped, "the Pod is a tool and feature gate injectTools is false";
@@ -185,7 +185,7 @@ reasons! {
     SpellingAmbiguous, Warning, "a value without quotes means different things to different readers of YAML";
     RegistrySecretAbsent, Warning, "a step expects a registry Secret and the build names none";
     LockdownRelaxed, Warning, "the Agent gives up a part of the lock-down";
-    PortUnmatched, Warning, "a port of the Service leads to no port of the agent's container";
+    PortUnmatched, Warning, "a port of the Service leads to no declared port of the Agent's Pods";
     ImageAvailable, State, "the image that an Agent runs is known";
     ImageResolved, State, "the image of an Agent was taken from its AgentBuild";
     ImageNotReady, State, "an Agent waits for its image, and nothing runs yet";

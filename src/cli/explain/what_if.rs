@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::admission::explanation::Explanation;
-use crate::cli::offline::workload::{Subject, template_path};
+use crate::cli::offline::workload::{Subject, mapping, template_path};
 use crate::cli::offline::world::World;
 use crate::cli::reference::keys::{Carrier, ROWS};
 use crate::config::gates::Gates;
@@ -97,14 +97,8 @@ impl Change {
 
     fn mark(&self, object: &mut Value, map: &str, namespace: &str) -> anyhow::Result<()> {
         let subject = Subject::of(object, namespace).context("not a Pod and nothing that makes Pods")?;
-        let mut place = object;
-        for step in template_path(subject.workload.kind).iter().copied().chain(["metadata", map]) {
-            if place.get(step).is_none_or(Value::is_null) {
-                place[step] = Value::Object(Map::new());
-            }
-            place = &mut place[step];
-        }
-        let marks = place.as_object_mut().with_context(|| format!("{map} of the Pod are not a mapping"))?;
+        let path = template_path(subject.workload.kind).iter().copied().chain(["metadata", map]);
+        let marks = mapping(object, path).with_context(|| format!("{map} of the Pod are not a mapping"))?;
         if self.value.is_empty() {
             marks.remove(&self.key);
         } else {
@@ -122,6 +116,12 @@ fn target(key: &str) -> anyhow::Result<Target> {
             Carrier::PodAnnotation | Carrier::Ours => Ok(Target::Annotation),
             Carrier::ConfigMapLabel => {
                 bail!("--what-if {key}: labels of ConfigMaps cannot be tried; try the platform key it would set")
+            }
+            Carrier::AgentBuildAnnotation
+            | Carrier::AgentAnnotation
+            | Carrier::ServiceAccountLabel
+            | Carrier::SecretAnnotation => {
+                bail!("--what-if {key}: decides nothing about Pods; see drawbridge build explain")
             }
         };
     }

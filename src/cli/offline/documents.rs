@@ -3,6 +3,7 @@
 //! In: files, folders or standard input. Out: per file the segments of its text and, for each document, its tree.
 
 use std::borrow::Cow;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -12,7 +13,7 @@ use crate::cli::io::Io;
 use crate::cli::yaml::stream::{self, Segment};
 use crate::cli::yaml::tree::{self, Node};
 
-/// Largest file that is read, in bytes.
+/// Most that is read of a file or of standard input, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// Endings of files that are read from a folder.
 const ENDINGS: &[&str] = &["yaml", "yml", "json"];
@@ -88,8 +89,7 @@ pub fn read(paths: &[String], io: &mut Io<'_>) -> anyhow::Result<Vec<Source>> {
     let mut sources = Vec::new();
     for path in paths {
         if path == "-" {
-            let mut bytes = Vec::new();
-            io.stdin.read_to_end(&mut bytes).context("standard input cannot be read")?;
+            let bytes = bytes("standard input", &mut *io.stdin)?;
             sources.push(Source { name: "-".to_owned(), text: text("standard input", bytes)? });
             continue;
         }
@@ -142,13 +142,19 @@ fn gather(folder: &Path, above: &mut Vec<PathBuf>, found: &mut Vec<PathBuf>) -> 
 
 fn read_file(path: &Path) -> anyhow::Result<Source> {
     let name = path.display().to_string();
-    let size = std::fs::metadata(path).with_context(|| format!("{name} cannot be read"))?.len();
-    if size > MAX_BYTES {
-        bail!("{name} has {size} bytes, more than the {MAX_BYTES} that are read");
-    }
-    let bytes = std::fs::read(path).with_context(|| format!("{name} cannot be read"))?;
-    let text = text(&name, bytes)?;
+    let file = std::fs::File::open(path).with_context(|| format!("{name} cannot be read"))?;
+    let text = text(&name, bytes(&name, file)?)?;
     Ok(Source { name, text })
+}
+
+/// Everything that can be read, up to the limit: a pipe does not say beforehand how much it has.
+fn bytes(name: &str, from: impl Read) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(MAX_BYTES + 1).read_to_end(&mut bytes).with_context(|| format!("{name} cannot be read"))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        bail!("{name} has more than the {MAX_BYTES} bytes that are read; give it in several pieces");
+    }
+    Ok(bytes)
 }
 
 /// The bytes as text.

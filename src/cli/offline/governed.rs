@@ -6,9 +6,9 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::workload::{Subject, template_path};
+use super::workload::{Subject, mapping, template_path};
 use crate::admission::inject;
 use crate::config::agent_runtime::Governor;
 use crate::config::snapshot::Snapshot;
@@ -47,13 +47,14 @@ pub fn conflict(object: &Value, subject: &Subject, snapshot: &Snapshot) -> Optio
 /// The workload with the label of the AgentRuntime that governs it, and nothing else of what enrolment writes.
 #[must_use]
 pub fn with_type<'v>(object: &'v Value, subject: &Subject, snapshot: &Snapshot) -> Cow<'v, Value> {
-    let Some(agent_type) = agent_type(object, subject, snapshot) else { return Cow::Borrowed(object) };
-    let mut changed = object.clone();
-    mark(&mut changed, &["metadata", "labels"], (keys::LABEL_TYPE, agent_type));
-    let labels: Vec<&str> =
-        template_path(subject.workload.kind).iter().chain(&["metadata", "labels"]).copied().collect();
-    mark(&mut changed, &labels, (keys::LABEL_TYPE, agent_type));
-    Cow::Owned(changed)
+    let labelled = || {
+        let agent_type = agent_type(object, subject, snapshot)?;
+        let mut changed = object.clone();
+        mark(&mut changed, &[], "labels", (keys::LABEL_TYPE, agent_type))?;
+        mark(&mut changed, template_path(subject.workload.kind), "labels", (keys::LABEL_TYPE, agent_type))?;
+        Some(changed)
+    };
+    labelled().map_or(Cow::Borrowed(object), Cow::Owned)
 }
 
 /// The workload with everything that enrolment writes on it.
@@ -65,14 +66,17 @@ pub fn enrolled<'v>(object: &'v Value, subject: &Subject, snapshot: &Snapshot) -
     if needs.refused.is_some() {
         return Cow::Borrowed(object);
     }
-    let marker = object.pointer("/metadata/labels").and_then(|labels| labels.get(keys::LABEL_MANAGED_BY));
-    if marker.is_none() {
-        mark(&mut changed, &["metadata", "labels"], (keys::LABEL_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE));
-    }
-    let hash = needs.config_hash.unwrap_or_else(|| keys::HASH_OF_NOTHING.to_owned());
-    let path = template_path(subject.workload.kind).iter().chain(&["metadata", "annotations"]);
-    mark(&mut changed, &path.copied().collect::<Vec<_>>(), (keys::ANNOTATION_CONFIG_HASH, &hash));
-    Cow::Owned(changed)
+    let marked = || {
+        let marker = object.pointer("/metadata/labels").and_then(|labels| labels.get(keys::LABEL_MANAGED_BY));
+        if marker.is_none() {
+            mark(&mut changed, &[], "labels", (keys::LABEL_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE))?;
+        }
+        let hash = needs.config_hash.unwrap_or_else(|| keys::HASH_OF_NOTHING.to_owned());
+        let template = template_path(subject.workload.kind);
+        mark(&mut changed, template, "annotations", (keys::ANNOTATION_CONFIG_HASH, &hash))?;
+        Some(changed)
+    };
+    marked().map_or(Cow::Borrowed(object), Cow::Owned)
 }
 
 /// The workload without what [`enrolled`] wrote on it; it is told by the marker, which people do not write.
@@ -110,14 +114,10 @@ fn unmark(object: &mut Value, path: &[&str], map: &str, key: &str) {
     }
 }
 
-/// Sets an entry of a map, which is made when it is not there.
-fn mark(object: &mut Value, path: &[&str], (key, value): (&str, &str)) {
-    let mut place = object;
-    for step in path {
-        if place.get(*step).is_none_or(Value::is_null) {
-            place[*step] = Value::Object(Map::new());
-        }
-        place = &mut place[*step];
-    }
-    place[key] = json!(value);
+/// Sets an entry of a map of an object's metadata, which is made when it is not there; `None` where something else stands in its
+/// place, which the API server refuses.
+fn mark(object: &mut Value, path: &[&str], map: &str, (key, value): (&str, &str)) -> Option<()> {
+    let entries = mapping(object, path.iter().copied().chain(["metadata", map]))?;
+    entries.insert(key.to_owned(), json!(value));
+    Some(())
 }

@@ -10,7 +10,6 @@ use crate::admission::inject;
 use crate::admission::verdict::Verdict;
 use crate::api::agent_kagenti_dev;
 use crate::api::review::{GroupVersionKind, Operation, Phase, Request};
-use crate::cli::survey::AGENT_RUNTIME;
 use crate::config::snapshot::Snapshot;
 use crate::domain::workload::WorkloadKind;
 
@@ -39,7 +38,8 @@ pub fn prepare(world: &mut World, subject: &Subject, object: &Value) -> anyhow::
 /// # Errors
 /// When the Pod cannot be written as JSON.
 pub fn evaluate(subject: &Subject, pod: &Value, snapshot: &Snapshot) -> anyhow::Result<Verdict> {
-    with_request(subject, pod, |request| crate::admission::evaluate(request, snapshot))
+    let of = (pod, subject.namespace.as_str());
+    with_request(Phase::Mutate, pods(), of, |request| crate::admission::evaluate(request, snapshot))
 }
 
 /// The same answer, with the tree behind it.
@@ -47,69 +47,40 @@ pub fn evaluate(subject: &Subject, pod: &Value, snapshot: &Snapshot) -> anyhow::
 /// # Errors
 /// When the Pod cannot be written as JSON.
 pub fn explain(subject: &Subject, pod: &Value, snapshot: &Snapshot) -> anyhow::Result<(Verdict, Explanation)> {
-    with_request(subject, pod, |request| crate::admission::explain(request, snapshot))
+    let of = (pod, subject.namespace.as_str());
+    with_request(Phase::Mutate, pods(), of, |request| crate::admission::explain(request, snapshot))
 }
 
-/// What the validating webhook would answer for an AgentRuntime that is created.
-///
-/// # Errors
-/// When the object cannot be written as JSON.
-pub fn agent_runtime(object: &Value, namespace: &str, snapshot: &Snapshot) -> anyhow::Result<Verdict> {
-    let raw = serde_json::value::to_raw_value(object).context("the AgentRuntime cannot be written as JSON")?;
-    let request = Request {
-        phase: Phase::Validate,
-        uid: OFFLINE_UID.into(),
-        kind: GroupVersionKind {
-            group: agent_kagenti_dev::GROUP.into(),
-            version: "v1alpha1".into(),
-            kind: AGENT_RUNTIME.into(),
-        },
-        sub_resource: None,
-        name: object.pointer("/metadata/name").and_then(Value::as_str).map(Into::into),
-        namespace: Some(namespace.into()),
-        operation: Operation::Create,
-        dry_run: Some(true),
-        object: Some((&*raw).into()),
-        old_object: None,
-    };
-    Ok(crate::admission::evaluate(&request, snapshot))
-}
-
-/// What a webhook would answer for an AgentBuild or Agent that is created.
+/// What a webhook would answer for an object of our own kinds that is created.
 ///
 /// # Errors
 /// When the object cannot be written as JSON.
 pub fn own_kind(object: &Value, namespace: &str, phase: Phase, snapshot: &Snapshot) -> anyhow::Result<Verdict> {
-    let raw = serde_json::value::to_raw_value(object).context("the object cannot be written as JSON")?;
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let kind =
+        GroupVersionKind { group: agent_kagenti_dev::GROUP.into(), version: "v1alpha1".into(), kind: kind.into() };
+    with_request(phase, kind, (object, namespace), |request| crate::admission::evaluate(request, snapshot))
+}
+
+/// The kind of the Pods that are put before the engine.
+fn pods() -> GroupVersionKind<'static> {
+    GroupVersionKind { group: "".into(), version: "v1".into(), kind: "Pod".into() }
+}
+
+fn with_request<T>(
+    phase: Phase,
+    kind: GroupVersionKind<'_>,
+    (object, namespace): (&Value, &str),
+    call: impl FnOnce(&Request<'_>) -> T,
+) -> anyhow::Result<T> {
+    let raw = serde_json::value::to_raw_value(object).context("the object cannot be written as JSON")?;
     let request = Request {
         phase,
         uid: OFFLINE_UID.into(),
-        kind: GroupVersionKind {
-            group: agent_kagenti_dev::GROUP.into(),
-            version: "v1alpha1".into(),
-            kind: kind.into(),
-        },
+        kind,
         sub_resource: None,
         name: object.pointer("/metadata/name").and_then(Value::as_str).map(Into::into),
         namespace: Some(namespace.into()),
-        operation: Operation::Create,
-        dry_run: Some(true),
-        object: Some((&*raw).into()),
-        old_object: None,
-    };
-    Ok(crate::admission::evaluate(&request, snapshot))
-}
-
-fn with_request<T>(subject: &Subject, pod: &Value, call: impl FnOnce(&Request<'_>) -> T) -> anyhow::Result<T> {
-    let raw = serde_json::value::to_raw_value(pod).context("the Pod cannot be written as JSON")?;
-    let request = Request {
-        phase: Phase::Mutate,
-        uid: OFFLINE_UID.into(),
-        kind: GroupVersionKind { group: "".into(), version: "v1".into(), kind: "Pod".into() },
-        sub_resource: None,
-        name: pod.pointer("/metadata/name").and_then(Value::as_str).map(Into::into),
-        namespace: Some(subject.namespace.as_str().into()),
         operation: Operation::Create,
         dry_run: Some(true),
         object: Some((&*raw).into()),

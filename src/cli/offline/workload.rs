@@ -43,6 +43,21 @@ pub fn template_path(kind: WorkloadKind) -> &'static [&'static str] {
     }
 }
 
+/// The mapping at a path of an object; what is missing on the way is made. `None` where something else stands there: manifests
+/// may hold anything.
+pub(in crate::cli) fn mapping<'v, 'p>(
+    object: &'v mut Value,
+    path: impl IntoIterator<Item = &'p str>,
+) -> Option<&'v mut Map<String, Value>> {
+    path.into_iter().try_fold(object.as_object_mut()?, |place, step| {
+        let below = place.entry(step).or_insert(Value::Null);
+        if below.is_null() {
+            *below = Value::Object(Map::new());
+        }
+        below.as_object_mut()
+    })
+}
+
 impl Subject {
     /// The subject an object is; `None` for other kinds and for workloads without a template.
     #[must_use]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-use super::workload::{OFFLINE_UID, Subject, next_job};
+use super::workload::{OFFLINE_UID, Subject, mapping, next_job};
 use crate::build::catalogue::{self, Values};
 use crate::build::templates::ConfigMapText;
 use crate::cli::render::platform;
@@ -183,20 +183,13 @@ impl World {
         };
         let known = self.agent_runtimes.get(&(subject.namespace.clone(), name.clone()));
         let mut object = known.cloned().unwrap_or_else(made);
-        let steps: Vec<&str> = path.split('.').collect();
-        let mut place = &mut object;
-        for step in &steps[..steps.len().saturating_sub(1)] {
-            if place.get(*step).is_none_or(Value::is_null) {
-                place[*step] = json!({});
-            }
-            place = &mut place[*step];
-        }
-        if let (Some(members), Some(last)) = (place.as_object_mut(), steps.last()) {
-            if value == json!("") {
-                drop(members.remove(*last))
-            } else {
-                drop(members.insert((*last).to_owned(), value))
-            }
+        let (above, last) = path.rsplit_once('.').unwrap_or(("", path));
+        let members = mapping(&mut object, above.split('.').filter(|step| !step.is_empty()))
+            .with_context(|| format!("{path}: what stands above {last} in AgentRuntime {name} is not a mapping"))?;
+        if value == json!("") {
+            drop(members.remove(last))
+        } else {
+            drop(members.insert(last.to_owned(), value))
         }
         if let Some(fault) = AgentRuntimeInput::of_object(&object).faults.first() {
             bail!("{}: {} ({} was given)", fault.field, fault.message, fault.seen);

@@ -1,6 +1,7 @@
 //! Every label and annotation a person may set, with the values that mean something.
 //!
-//! Sources: `spec/authbridge-webhook.md` 3.1 and design §4. The generated reference and `validate` read this table.
+//! Sources: `spec/authbridge-webhook.md` 3.1, `spec/agent-and-agentbuild.md` 2 and design §4. The generated reference, `validate` and
+//! `explain --what-if` read this table.
 
 use crate::domain::keys;
 use crate::domain::suggest::nearest;
@@ -16,6 +17,14 @@ pub enum Carrier {
     NamespaceLabel,
     /// Label of a ConfigMap.
     ConfigMapLabel,
+    /// Annotation of an AgentBuild.
+    AgentBuildAnnotation,
+    /// Annotation of an Agent.
+    AgentAnnotation,
+    /// Label of a ServiceAccount.
+    ServiceAccountLabel,
+    /// Annotation of a Secret.
+    SecretAnnotation,
     /// Written by Drawbridge; people read it.
     Ours,
 }
@@ -29,6 +38,10 @@ impl Carrier {
             Carrier::PodAnnotation => "Pod annotation",
             Carrier::NamespaceLabel => "Namespace label",
             Carrier::ConfigMapLabel => "ConfigMap label",
+            Carrier::AgentBuildAnnotation => "AgentBuild annotation",
+            Carrier::AgentAnnotation => "Agent annotation",
+            Carrier::ServiceAccountLabel => "ServiceAccount label",
+            Carrier::SecretAnnotation => "Secret annotation",
             Carrier::Ours => "written by Drawbridge",
         }
     }
@@ -124,6 +137,48 @@ pub const ROWS: &[Row] = &[
         "`true`: key `config.yaml` is a layer of the namespace's configuration",
     ),
     row(
+        keys::LABEL_STEP,
+        Carrier::ConfigMapLabel,
+        Values::OneOf(&[keys::LABEL_STEP_VALUE]),
+        "the ConfigMap holds a build step; not needed in the operator's namespace",
+    ),
+    row(
+        keys::ANNOTATION_REBUILD,
+        Carrier::AgentBuildAnnotation,
+        Values::Any,
+        "any change of the value starts a build (`drawbridge build run` and `retry` write it)",
+    ),
+    row(
+        keys::ANNOTATION_CANCEL,
+        Carrier::AgentBuildAnnotation,
+        Values::Any,
+        "a value other than the one handled last cancels the build that runs or waits (`drawbridge build cancel` writes it)",
+    ),
+    row(
+        keys::ANNOTATION_REFRESH_TEMPLATE,
+        Carrier::AgentBuildAnnotation,
+        Values::Any,
+        "a value other than the one handled last takes the template's steps anew",
+    ),
+    row(
+        keys::ANNOTATION_REPLICAS_EXTERNAL,
+        Carrier::AgentAnnotation,
+        Values::OneOf(&["true"]),
+        "`true`: an autoscaler, or somebody else, decides how many Pods there are",
+    ),
+    row(
+        keys::LABEL_BUILD_ACCOUNT,
+        Carrier::ServiceAccountLabel,
+        Values::OneOf(&["true"]),
+        "`true`: builds of the namespace may name this ServiceAccount",
+    ),
+    row(
+        keys::ANNOTATION_GIT_HOSTS,
+        Carrier::SecretAnnotation,
+        Values::Any,
+        "hosts, separated by commas, that a build may use these git credentials for; see `builds.requireGitHosts`",
+    ),
+    row(
         keys::ANNOTATION_CONFIG_HASH,
         Carrier::Ours,
         Values::Any,
@@ -141,7 +196,12 @@ pub const ROWS: &[Row] = &[
         Values::Any,
         "the sidecars' runtime configuration, mounted at `/etc/authbridge/config.yaml`",
     ),
-    row(keys::LABEL_MANAGED_BY, Carrier::Ours, Values::Any, "`webhook` on ServiceAccounts made for injected Pods"),
+    row(
+        keys::LABEL_MANAGED_BY,
+        Carrier::Ours,
+        Values::Any,
+        "`webhook` on ServiceAccounts made for injected Pods, `drawbridge` on workloads that an AgentRuntime enrols",
+    ),
 ];
 
 /// Keys of other parts of the platform, or of earlier versions; nothing in this binary reads them.
@@ -187,8 +247,9 @@ pub fn fault(key: &str, value: &str, carrier: Carrier) -> Option<String> {
 }
 
 fn misplaced(row: &Row, carrier: Carrier) -> Option<String> {
-    (row.carrier != carrier && row.carrier != Carrier::Ours)
-        .then(|| format!("{} is a {} and has no effect as a {}", row.key, row.carrier.as_str(), carrier.as_str()))
+    (row.carrier != carrier && row.carrier != Carrier::Ours).then(|| {
+        format!("{} belongs elsewhere ({}) and has no effect as a {}", row.key, row.carrier.as_str(), carrier.as_str())
+    })
 }
 
 fn bad_value(row: &Row, value: &str) -> Option<String> {
@@ -230,6 +291,13 @@ mod tests {
                 Some("did you mean proxy-sidecar?"),
             ),
             ("kagenti.io/authbridge-mode", "waypoint", Carrier::PodLabel, Some("has no effect as a Pod label")),
+            (
+                "agent.kagenti.dev/rebuild",
+                "1",
+                Carrier::PodAnnotation,
+                Some("(AgentBuild annotation) and has no effect"),
+            ),
+            ("kagenti.operator.dev/tekton", "step", Carrier::ConfigMapLabel, None),
             (
                 "kagenti.io/outbound-ports-exclude",
                 "80, x,70000",

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{Findings, Placed, Severity, field_line};
 use crate::admission::verdict::Outcome;
 use crate::api::agent_kagenti_dev;
+use crate::api::review::Phase;
 use crate::cli::offline::documents::Object;
 use crate::cli::offline::review;
 use crate::cli::offline::runtimes::{self, Workloads};
@@ -41,7 +42,7 @@ pub(super) fn check(
     }
     let place = text(object, "/metadata/namespace");
     let place = if place.is_empty() { namespace } else { place };
-    let verdict = review::agent_runtime(object, place, snapshot)?;
+    let verdict = review::own_kind(object, place, Phase::Validate, snapshot)?;
     // Unknown fields stand above, with their lines, and so does whatever is refused for a field.
     for warning in verdict.warnings.iter().filter(|warning| warning.reason != Reason::UnknownField) {
         let text = format!("{}: {}", fate.title, warning.text);
