@@ -13,6 +13,10 @@
 //!
 //! The promise everything else serves is one function:
 //! [`admission::evaluate`]`(&Request, &Snapshot) -> Verdict`.
+//!
+//! Comments name the rule they follow: `design`, `anchors`, `faults.md` and `spec/…` are pages of the project's specification, which
+//! is kept outside of this repository. Nothing has to be looked up there to understand the code; a case number is also the name of
+//! a test.
 
 pub mod admission;
 pub mod api;
