@@ -32,10 +32,18 @@ pub struct ConfigMapText {
 pub struct TemplateEntry {
     /// `namespace/name`.
     pub config_map: String,
-    /// First twelve digits of the SHA-256 of its text.
+    /// SHA-256 of its text; empty when it has none.
     pub hash: String,
     /// The template, or why it is none.
     pub template: Result<Template, Vec<Fault>>,
+}
+
+impl TemplateEntry {
+    /// `namespace/name@` and the first twelve digits of its hash: what people are shown of it.
+    #[must_use]
+    pub fn title(&self) -> String {
+        format!("{}@{}", self.config_map, &self.hash[..self.hash.len().min(12)])
+    }
 }
 
 /// A step ConfigMap.
@@ -152,7 +160,7 @@ fn template_entry(full: &str, text: Option<&String>) -> TemplateEntry {
         let template = Err(vec![Fault::new(Reason::TemplateInvalid, path, sentence, remedy)]);
         return TemplateEntry { config_map: full.to_owned(), hash: String::new(), template };
     };
-    let hash = digest::of_bytes(text.as_bytes())[..12].to_owned();
+    let hash = digest::of_bytes(text.as_bytes());
     TemplateEntry { config_map: full.to_owned(), hash, template: template::parse(full, text) }
 }
 

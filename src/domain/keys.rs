@@ -315,7 +315,7 @@ pub const ORIGIN_USER: &str = "user";
 pub const ORIGIN_TEMPLATE_PREFIX: &str = "template/";
 /// Annotation of an AgentBuild, written by the webhook only: which template, in which state.
 pub const ANNOTATION_PIPELINE_TEMPLATE: &str = "agent.kagenti.dev/pipeline-template";
-/// Annotation of an AgentBuild, written by the webhook only: what its own step ConfigMaps were when it was reviewed.
+/// Annotation of an AgentBuild, written by the webhook only: what its own step and template ConfigMaps were when it was reviewed.
 pub const ANNOTATION_STEP_HASHES: &str = "agent.kagenti.dev/step-hashes";
 /// Annotation of an AgentBuild: any change of its value starts a build.
 pub const ANNOTATION_REBUILD: &str = "agent.kagenti.dev/rebuild";

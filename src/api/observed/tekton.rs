@@ -122,7 +122,7 @@ pub struct TaskRunSeen {
     pub pod: Option<Box<str>>,
     /// `status.results` that are of interest.
     pub results: Box<[ResultSeen]>,
-    /// The first step that ended with another code than 0: name, code, Kubernetes' reason.
+    /// The first step that ended the TaskRun with another code than 0: name, code, Kubernetes' reason.
     pub failed_step: Option<StepSeen>,
     /// The first step that waits for its image or its start: name, 0, Kubernetes' reason.
     pub waiting_step: Option<StepSeen>,
@@ -249,12 +249,22 @@ pub struct Child {
 
 /// One of `status.steps`.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 #[expect(missing_docs, reason = "the fields are those of the API")]
 pub struct Step {
     pub name: String,
     pub terminated: Option<Terminated>,
     pub waiting: Option<Waiting>,
+    #[serde(deserialize_with = "lenient")]
+    pub termination_reason: Option<String>,
+}
+
+impl Step {
+    /// How it ended the TaskRun; the failure of a step with `onError: continue` ends nothing.
+    fn failed(&self) -> Option<&Terminated> {
+        let continued = self.termination_reason.as_deref() == Some("Continued");
+        self.terminated.as_ref().filter(|ended| ended.exit_code != 0 && !continued)
+    }
 }
 
 /// How a step ended.
@@ -365,7 +375,7 @@ fn task_run(object: TektonObject) -> TaskRunSeen {
     let metadata = object.metadata;
     let status = object.status.unwrap_or_default();
     let failed_step = status.steps.iter().find_map(|step| {
-        let ended = step.terminated.as_ref().filter(|ended| ended.exit_code != 0)?;
+        let ended = step.failed()?;
         let reason = ended.reason.as_deref().unwrap_or_default().into();
         Some(StepSeen { name: step.name.as_str().into(), exit_code: ended.exit_code, reason })
     });

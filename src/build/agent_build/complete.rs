@@ -10,7 +10,8 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation};
 use serde_json::{Map, Value, json};
 
-use super::{CUSTOM, Change, DEFAULT_MODE, DEFAULT_REVISION, Origin, annotation, mode, steps, text};
+use super::read::pinned;
+use super::{CUSTOM, Change, DEFAULT_MODE, DEFAULT_REVISION, Origin, annotation, mode, steps, template_name, text};
 use crate::build::settings::Settings;
 use crate::build::template::{Template, TemplateStep};
 use crate::build::templates::TemplatesView;
@@ -155,7 +156,7 @@ fn injected(view: &TemplatesView, namespace: &str, mode: &str) -> Option<Decisio
     Some(Decision {
         steps: Steps::Put(steps_of(template)),
         origin: Some(Origin::Template(mode.to_owned())),
-        template: Some(format!("{}@{}", entry.config_map, entry.hash)),
+        template: Some(entry.title()),
         records: true,
     })
 }
@@ -209,7 +210,7 @@ fn recorded(
             Steps::Put(steps) => Some(steps),
             Steps::Keep => steps(change.object),
         };
-        hashes(view, namespace, steps)
+        hashes(change, (view, namespace), (steps, decision.origin.as_ref()))
     } else {
         change.old.and_then(|old| annotation(old, keys::ANNOTATION_STEP_HASHES)).map(str::to_owned)
     };
@@ -219,15 +220,28 @@ fn recorded(
     recorded
 }
 
-/// What the step ConfigMaps outside the operator's namespace are now.
-fn hashes(view: &TemplatesView, namespace: &str, steps: Option<&Value>) -> Option<String> {
-    let namespace = view.namespace(namespace);
-    if namespace == view.operator_namespace() {
+/// What the ConfigMaps outside the operator's namespace are now: the steps', and the template's, which gives them
+/// parameters for as long as the steps are its own.
+fn hashes(
+    change: &Change<'_>,
+    (view, namespace): (&TemplatesView, &str),
+    (steps, origin): (Option<&Value>, Option<&Origin>),
+) -> Option<String> {
+    if view.namespace(namespace) == view.operator_namespace() {
         return None;
     }
     let names = steps?.as_array()?.iter().filter_map(|step| step.get("configMap")?.as_str());
     let known = view.steps(namespace);
-    let hashes: BTreeMap<&str, &str> = names.filter_map(|name| Some((name, known.get(name)?.hash.as_str()))).collect();
+    let mut hashes: BTreeMap<String, String> =
+        names.filter_map(|name| Some((name.to_owned(), known.get(name)?.hash.clone()))).collect();
+    if let Some(Origin::Template(mode)) = origin {
+        // One that is gone or broken is still the one that was reviewed: another that comes in its place was not.
+        let name = template_name(mode);
+        let before = || change.old.and_then(|old| pinned(old).remove(&name));
+        let usable = view.template(namespace, mode).filter(|entry| entry.template.is_ok());
+        let now = usable.map(|entry| entry.hash.clone());
+        hashes.extend(now.or_else(before).map(|hash| (name.clone(), hash)));
+    }
     (!hashes.is_empty()).then(|| json!(hashes).to_string())
 }
 

@@ -109,7 +109,8 @@ fn identity(object: &Value) -> Value {
     json!({"spec": spec, "rebuild": annotation(object, keys::ANNOTATION_REBUILD).unwrap_or_default()})
 }
 
-fn pinned(object: &Value) -> BTreeMap<String, String> {
+/// What the ConfigMaps outside the operator's namespace were at the review, by name.
+pub(super) fn pinned(object: &Value) -> BTreeMap<String, String> {
     let recorded = annotation(object, keys::ANNOTATION_STEP_HASHES);
     recorded.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }

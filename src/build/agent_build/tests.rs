@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use json_patch::patch;
 use serde_json::{Value, json};
 
-use super::{Change, complete, validate};
+use super::{Change, complete, drift, validate};
 use crate::build::catalogue::{Values, config_maps};
 use crate::build::fault::{Findings, printed};
 use crate::build::fixtures::{OPERATOR, TEAM};

@@ -6,6 +6,7 @@
 
 use serde_json::Value;
 
+use super::drift::swapped;
 use super::{CUSTOM, Change, MODES, Origin, is_gated, mode, read, template_name, text};
 use crate::build::check::parameters::is_told;
 use crate::build::check::source::is_immutable;
@@ -37,6 +38,7 @@ pub fn validate(change: &Change<'_>, view: &TemplatesView, settings: &Settings) 
         found.faults.retain(|fault| fault.path != STEPS);
     }
     findings.extend(found);
+    swapped(object, view).into_iter().for_each(|fault| findings.content(fault));
     moving(&request, &mut findings);
     let mut waiting = std::mem::take(&mut findings.content);
     // Steps that lack what the refusal asks for run once that is given.

@@ -6,7 +6,7 @@ pub(crate) use metadata::is_reserved;
 mod output;
 pub(in crate::build) mod parameters;
 pub mod source;
-mod steps;
+pub(in crate::build) mod steps;
 
 use super::fault::Findings;
 use super::params::Layers;

@@ -90,6 +90,25 @@ fn taken_over(request: &BuildRequest, step: &StepUse, at: &str, findings: &mut F
     }
 }
 
+/// What a template gives the step at `index` for all steps, or through a placeholder, stands in no entry of the step's:
+/// its references obey the same rules. `given`: each text and where it was written.
+pub(in crate::build) fn given(request: &BuildRequest, index: usize, given: &[(&str, &str)], findings: &mut Findings) {
+    let at = format!("{}[{index}]", request.front.paths.steps);
+    let references = References { request, index, at: &at };
+    let mut read = BTreeSet::new();
+    for (text, at) in given.iter().filter(|(text, _)| reference::mentions(text) && !is_users(request, text)) {
+        references.text(text, (at, false), &mut read, findings);
+    }
+    references.guards(&request.steps[index], &read, findings);
+}
+
+/// Whether a reference came from a field or parameter of the user's, by a placeholder: there it has been refused.
+fn is_users(request: &BuildRequest, text: &str) -> bool {
+    let derived = derive::derived(request, "");
+    let values = || derived.iter().map(|one| &one.value).chain(request.parameters.iter().map(|one| &one.value));
+    reference::in_text(text).iter().any(|one| values().any(|value| value.contains(one.text)))
+}
+
 /// The references of one step, against the steps before it.
 struct References<'a> {
     request: &'a BuildRequest,
@@ -129,11 +148,11 @@ impl References<'_> {
     /// Every reference of one text; the steps whose results it reads are added to `read`.
     fn text(&self, text: &str, (at, in_when): (&str, bool), read: &mut BTreeSet<String>, findings: &mut Findings) {
         for one in reference::in_text(text) {
+            if let Target::Result { task, .. } = one.target {
+                read.insert(task.to_owned());
+            }
             let wrong = match one.target {
-                Target::Result { task, .. } => {
-                    read.insert(task.to_owned());
-                    self.earlier(task)
-                }
+                Target::Result { task, .. } => self.earlier(task),
                 Target::Run => None,
                 Target::Param { name, part: Part::Whole } if in_when => (!self.is_run_parameter(name))
                     .then(|| format!("names parameter {name}, which the run does not have")),

@@ -1,8 +1,9 @@
 //! References between tasks, with what their TaskSpecs say: is the result declared, and does its type fit.
 
 use super::task::Task;
+use crate::build::check::steps;
 use crate::build::fault::{Fault, Findings};
-use crate::build::params::Layer;
+use crate::build::params::{Layer, Traced};
 use crate::build::reference::{self, Part, Target};
 use crate::build::request::BuildRequest;
 use crate::build::step::Kind;
@@ -19,15 +20,13 @@ enum Place {
 
 pub(super) fn check(request: &BuildRequest, tasks: &[Task<'_>], findings: &mut Findings) {
     for (position, task) in tasks.iter().enumerate() {
-        // Later tasks, and references where none may stand, have been refused already.
         let before = &tasks[..position];
         let at = format!("{}[{}]", request.front.paths.steps, task.index);
+        // Steps that come later or not at all, and references where none may stand, are refused here and in `check`.
+        steps::given(request, task.index, &of_template(task), findings);
         for traced in task.parameters.traced.iter().filter(|traced| traced.origin.layer != Layer::User) {
             let kind = task.step.param(&traced.parameter).map_or(Kind::Text, |declared| declared.kind);
-            let mut texts = Vec::new();
-            strings(&traced.origin.value, &mut texts);
-            let passed = task.parameters.passed.iter().any(|(name, _)| *name == traced.parameter);
-            for text in texts.into_iter().filter(|_| passed) {
+            for text in passed(task, traced) {
                 let whole = traced.origin.value.is_string();
                 let look = Look { tasks: before, place: Place::Parameter(kind, whole), at: &traced.origin.path };
                 look.text(text, findings);
@@ -42,6 +41,22 @@ pub(super) fn check(request: &BuildRequest, tasks: &[Task<'_>], findings: &mut F
             when.values.iter().for_each(|text| look(true, text, findings));
         }
     }
+}
+
+/// What the template gives the task, placeholders filled in, and where it says so.
+fn of_template<'t>(task: &'t Task<'_>) -> Vec<(&'t str, &'t str)> {
+    let layers = [Layer::TemplateStep, Layer::TemplateGlobal];
+    let given = task.parameters.traced.iter().filter(|traced| layers.contains(&traced.origin.layer));
+    given.flat_map(|traced| passed(task, traced).into_iter().map(|text| (text, traced.origin.path.as_str()))).collect()
+}
+
+/// The texts of a parameter that is passed to the task; none of one that is not.
+fn passed<'t>(task: &Task<'_>, traced: &'t Traced) -> Vec<&'t str> {
+    let mut texts = Vec::new();
+    if task.parameters.passed.iter().any(|(name, _)| *name == traced.parameter) {
+        strings(&traced.origin.value, &mut texts);
+    }
+    texts
 }
 
 fn strings<'v>(value: &'v serde_json::Value, out: &mut Vec<&'v str>) {

@@ -17,7 +17,7 @@ fn templates_by_mode_and_steps_by_label() {
         unlabelled(OPERATOR),
         ConfigMapText { namespace: OPERATOR.to_owned(), name: "something".to_owned(), ..ConfigMapText::default() },
     ]);
-    assert!(view.template(OPERATOR, "dev").is_some_and(|entry| entry.template.is_ok() && entry.hash.len() == 12));
+    assert!(view.template(OPERATOR, "dev").is_some_and(|entry| entry.template.is_ok() && entry.hash.len() == 64));
     assert!(view.template(TEAM, "own").is_some_and(|entry| entry.template.is_err()));
     assert_eq!(view.modes(OPERATOR).collect::<Vec<_>>(), ["dev"]);
     assert_eq!(view.steps(TEAM).keys().collect::<Vec<_>>(), ["labelled"]);

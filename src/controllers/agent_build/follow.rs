@@ -145,7 +145,13 @@ fn finished(subject: &Subject<'_>, run: &RunRef<'_>, mut state: State) -> State 
 /// Another build is wanted than the one that runs: it is cancelled, and the other one waits for its end.
 pub(super) fn supersede(subject: &Subject<'_>, run: &RunRef<'_>) -> Plan {
     let message = format!("the build has changed; PipelineRun {} is being cancelled, and a new one follows", run.name);
-    let mut ops = status::update(subject, &State::new(Phase::Building, Reason::BuildNotReady, message));
+    let mut state = State::new(Phase::Building, Reason::BuildNotReady, message);
+    let stored = status::stored_reason(&subject.build.seen.status, READY);
+    if stored != Some(Reason::BuildNotReady.code()) {
+        // A wish to cancel that was there before meant this run; one that comes now means the build that waits.
+        state = state.with("handledCancel", subject.cancel().map_or(Value::Null, Value::from));
+    }
+    let mut ops = status::update(subject, &state);
     if run.seen.spec_status.is_none() {
         ops.push(cancel(subject.namespace(), run));
     }

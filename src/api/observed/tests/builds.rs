@@ -83,6 +83,23 @@ fn of_a_task_run_is_kept_which_step_failed_and_no_text_of_it() {
     assert!(!format!("{seen:?}").contains("canary"));
 }
 
+/// `onError: continue`: Tekton keeps the code of the step and goes on; what comes after the failing step is skipped.
+#[test]
+fn a_step_whose_failure_is_passed_over_is_not_the_one_that_failed() {
+    let step = |name: &str, code: u32, reason: &str| json!({"name": name, "terminated": {"exitCode": code, "reason": "Error"}, "terminationReason": reason});
+    let of = |steps: Value| {
+        let object = json!({"metadata": {"name": "r-b", "namespace": "team", "uid": "tu"}, "status": {"steps": steps}});
+        let What::TaskRun(seen) = kept_of(Kind::TaskRun, &object) else { panic!() };
+        seen.failed_step.as_ref().map(|step| (step.name.to_string(), step.exit_code))
+    };
+    let lint = step("lint", 3, "Continued");
+    let failed = of(json!([lint, step("build", 7, "Error"), step("push", 1, "Skipped")]));
+    assert_eq!(failed, Some(("build".to_owned(), 7)));
+    assert_eq!(of(json!([lint, step("more", 0, "Completed")])), None);
+    // A Tekton that does not tell the difference.
+    assert_eq!(of(json!([{"name": "old", "terminated": {"exitCode": 2}}])), Some(("old".to_owned(), 2)));
+}
+
 /// Tekton is other people's: a member of another shape must not end the watch.
 #[test]
 fn what_tekton_writes_in_another_shape_counts_as_absent() {

@@ -199,6 +199,50 @@ fn case_b35_a_refresh_acts_once_per_value() {
     assert_eq!(completed(&asked, Some(&custom), &view)["spec"]["pipeline"]["steps"], custom_steps());
 }
 
+/// G4: the global parameters of a tenant's template are read when the build starts, so the template is pinned as its
+/// steps are; the operator's own is trusted as it is.
+#[test]
+fn a_tenants_template_is_pinned_as_its_steps_are() {
+    let template = |timeout: &str| {
+        let globals = json!([{"name": "pipeline-timeout", "value": timeout}]);
+        let steps = json!([{"name": "only", "configMap": "mine"}]);
+        template_map(TEAM, "dev", &json!({"name": "own", "steps": steps, "globalParameters": globals}).to_string())
+    };
+    let view = |timeout| shipped().with([template(timeout), step_map(TEAM, "mine", &task_spec(""))]);
+    let own = with(json!({"pipeline": {"namespace": TEAM}}));
+    let stored = completed(&own, None, &view("20m"));
+    assert_eq!(drift(&stored, &view("20m")), None);
+    let gone = shipped().with([step_map(TEAM, "mine", &task_spec(""))]);
+    let mut broken = template("20m");
+    broken.data.insert(keys::KEY_TEMPLATE.to_owned(), "{".to_owned());
+    let broken = view("20m").with([broken]);
+    for (swapped, told) in [(&view("24h"), "changed since the review"), (&gone, "is gone"), (&broken, "changed since")]
+    {
+        let fault = drift(&stored, swapped).unwrap();
+        assert_eq!(fault.reason, Reason::TemplateDrift);
+        assert!(fault.sentence.contains(told) && fault.remedy.contains("refresh-template"), "{fault}");
+    }
+    // An edit of something else keeps the pin, and says what the build will wait for.
+    let mut edited = stored.clone();
+    edited["spec"]["source"]["sourceRevision"] = json!("v2.0.0");
+    let edited = completed(&edited, Some(&stored), &view("24h"));
+    assert!(drift(&edited, &view("24h")).is_some());
+    let notes = reviewed(&edited, Some(&stored), &view("24h")).notes;
+    assert!(notes.iter().any(|note| note.reason == Reason::TemplateDrift), "{notes:#?}");
+    // A refresh accepts what is there; with nothing to accept, what comes later has still not been seen.
+    let asked = annotated(stored.clone(), keys::ANNOTATION_REFRESH_TEMPLATE, "1");
+    assert_eq!(drift(&completed(&asked, Some(&stored), &view("24h")), &view("24h")), None);
+    for nothing in [&gone, &broken] {
+        assert!(drift(&completed(&asked, Some(&stored), nothing), &view("24h")).is_some());
+    }
+    // Steps that have become the user's own read no template.
+    let mut users = stored.clone();
+    users["spec"]["pipeline"]["steps"][0]["enabled"] = json!(true);
+    assert_eq!(drift(&completed(&users, Some(&stored), &view("20m")), &view("24h")), None);
+    let operators = completed(&minimal(), None, &shipped());
+    assert_eq!(drift(&operators, &TemplatesView::new(OPERATOR, false)), None);
+}
+
 #[test]
 fn case_b37_the_file_without_steps_converges() {
     let stored = completed(&minimal(), None, &shipped());

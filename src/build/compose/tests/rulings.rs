@@ -49,7 +49,55 @@ fn results_must_be_declared_earlier_and_of_a_fitting_type() {
     }
 }
 
-/// 10.3: what reads a step that may be skipped is skipped itself.
+/// A template's global parameters, and its placeholders, reach a step without standing in its entry.
+#[test]
+fn references_of_a_templates_global_parameters_obey_the_same_rules() {
+    let first = task_spec("results: [{name: r}, {name: l, type: array}]");
+    let second = task_spec("params: [{name: T, default: ''}]");
+    let steps = steps(&[("first", &first), ("second", &second)]);
+    let with = |value: &str, gated: bool, own: &str| {
+        let template = json!({
+            "name": "own",
+            "steps": [
+                {"name": "a", "configMap": "first"},
+                {"name": "maybe", "configMap": "first",
+                    "whenExpressions": [{"input": "$(tasks.a.results.r)", "operator": "in", "values": ["x"]}]},
+                {"name": "off", "configMap": "first", "enabled": false},
+                {"name": "b", "configMap": "second", "defaultParameters": if own.is_empty() { json!([]) } else { json!([{"name": "T", "value": own}]) }},
+                {"name": "later", "configMap": "first"},
+            ],
+            "globalParameters": [{"name": "T", "value": value}, {"name": "unused", "value": "$(tasks.gone.results.r)"}],
+        });
+        let mut request = from_template(request(Vec::new()), &template);
+        request.gated = gated;
+        composed(&request, &steps)
+    };
+    for own in ["", "x-{{.T}}"] {
+        let run = with("$(tasks.a.results.r)", true, own).unwrap().run;
+        assert!(
+            crate::build::fixtures::task_params(&run, "b")["T"].as_str().unwrap().ends_with("$(tasks.a.results.r)")
+        );
+        for (value, told) in [
+            ("$(tasks.gone.results.r)", "names step gone, which does not exist"),
+            ("$(tasks.off.results.r)", "names step off, which does not exist"),
+            ("$(tasks.later.results.r)", "names step later, which runs later"),
+            ("$(tasks.b.results.r)", "names a result of the step itself"),
+            ("$(FOO)", "is neither $(tasks.STEP.results.NAME)"),
+            ("$(tasks.maybe.results.r)", "would then be skipped silently"),
+        ] {
+            let findings = with(value, true, own).unwrap_err();
+            assert_eq!(kinds(&findings), [Reason::ReferenceInvalid], "{value}: {findings:#?}");
+            assert!(findings.faults[0].to_string().contains(told), "{value}: {findings:#?}");
+        }
+    }
+    let told = with("$(tasks.gone.results.r)", false, "").unwrap_err().faults[0].to_string();
+    assert!(told.starts_with("the template's globalParameters[0].value names step gone"), "{told}");
+    assert!(told.contains("correct the template"), "{told}");
+    let notes = with("$(tasks.maybe.results.r)", false, "").unwrap().notes;
+    assert!(notes.iter().any(|note| note.reason == Reason::GuardMissing), "{notes:#?}");
+    assert_eq!(kinds(&with("$(tasks.a.results.l)", false, "").unwrap_err()), [Reason::ReferenceInvalid]);
+}
+
 /// Tekton pools parameters by name; its webhook ends without an answer when an object meets a string.
 #[test]
 fn a_parameter_has_one_type_in_all_tasks() {
@@ -97,6 +145,7 @@ fn a_parameter_has_one_type_in_all_tasks() {
     assert_eq!(run["spec"]["pipelineSpec"]["tasks"][0]["params"], json!([{"name": "opts", "value": {"k": "v"}}]));
 }
 
+/// 10.3: what reads a step that may be skipped is skipped itself.
 #[test]
 fn unguarded_results_of_conditional_steps() {
     let first = task_spec("results: [{name: r}]");

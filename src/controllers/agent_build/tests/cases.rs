@@ -329,6 +329,49 @@ fn case_d20_cancel_acts_once_per_value_and_stays_where_the_user_put_it() {
     assert_eq!(bench.phase(), "Building");
 }
 
+/// D-19 and D-20 at once: who cancels a build and then corrects it wants the correction built.
+#[test]
+fn a_change_after_a_cancellation_is_built() {
+    let cancel = |value: &'static str| {
+        move |build: &mut Value| build["metadata"]["annotations"]["agent.kagenti.dev/cancel"] = json!(value)
+    };
+    let correct = |build: &mut Value| build["spec"]["source"]["sourceRevision"] = json!("v2.0.0");
+    for seen in [true, false] {
+        let mut bench = running();
+        let first = bench.run();
+        bench.user(cancel("please"));
+        if seen {
+            bench.settle();
+        }
+        bench.user(correct);
+        bench.settle();
+        bench.edit(Kind::PipelineRun, &first, |run| {
+            run["status"]["conditions"] = json!([{"type": "Succeeded", "status": "False", "reason": "Cancelled"}]);
+            run["status"]["completionTime"] = json!("2026-05-01T00:02:00Z");
+        });
+        bench.settle();
+        assert_eq!(
+            (bench.phase(), bench.names(Kind::PipelineRun).len()),
+            ("Building".into(), 2),
+            "{}",
+            bench.message()
+        );
+    }
+    // A wish that comes while the corrected build waits means that one.
+    let mut bench = running();
+    let first = bench.run();
+    bench.user(correct);
+    bench.settle();
+    bench.user(cancel("that one, too"));
+    bench.settle();
+    bench.edit(Kind::PipelineRun, &first, |run| {
+        run["status"]["conditions"] = json!([{"type": "Succeeded", "status": "False", "reason": "Cancelled"}]);
+        run["status"]["completionTime"] = json!("2026-05-01T00:02:00Z");
+    });
+    bench.settle();
+    assert_eq!((bench.phase(), bench.condition("Ready").1), ("Failed".into(), "Cancelled".into()));
+}
+
 #[test]
 fn case_d21_a_run_that_is_taken_away_is_made_again_twice() {
     let mut bench = running();

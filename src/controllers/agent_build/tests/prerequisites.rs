@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::bench::{Bench, NAME, SILENT, TEAM, TELLS, build};
 use crate::api::observed::Kind;
-use crate::build::fixtures::step_map;
+use crate::build::fixtures::{step_map, template_map};
 use crate::build::templates::ConfigMapText;
 use crate::controllers::scaffold::fixtures::s;
 use crate::controllers::scaffold::memory::SecretFact;
@@ -289,6 +289,29 @@ fn a_step_that_changed_since_the_review_is_drift() {
     bench.settle();
     failed(&bench, "StepDrift", "whose content changed since the review");
     assert_eq!(bench.pass(3600), 0);
+}
+
+/// G4: so was the template, whose global parameters count when the build starts.
+#[test]
+fn a_tenants_template_that_changed_since_the_review_is_drift() {
+    let mut object = build();
+    object["spec"]["mode"] = json!("dev");
+    object["spec"]["pipeline"]["namespace"] = json!(TEAM);
+    object["metadata"]["annotations"] = json!({
+        "agent.kagenti.dev/pipeline-origin": "template/dev",
+        "agent.kagenti.dev/step-hashes": json!({"pipeline-template-dev": "0".repeat(64)}).to_string(),
+    });
+    let mut bench = Bench::new(object);
+    bench.maps = vec![step_map(TEAM, "silent", SILENT), step_map(TEAM, "tells", TELLS)];
+    bench.configure();
+    bench.settle();
+    failed(&bench, "TemplateDrift", "is gone since the review");
+    assert_eq!(bench.pass(3600), 0);
+    let template = json!({"name": "t", "steps": [{"name": "clone", "configMap": "silent"}, {"name": "push", "configMap": "tells"}]});
+    bench.maps.push(template_map(TEAM, "dev", &template.to_string()));
+    bench.configure();
+    bench.settle();
+    assert!(bench.message().contains("content changed since the review"), "{}", bench.message());
 }
 
 #[test]
