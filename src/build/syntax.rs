@@ -7,6 +7,10 @@ pub const SUBDOMAIN: &str = "a DNS subdomain: labels of a-z, 0-9 and -, separate
 /// What a Tekton parameter name is, for messages.
 pub const PARAMETER: &str = "a parameter name: a letter or _, then letters, digits, _, - and .";
 
+/// What the name of a container's port is, for messages.
+pub const PORT_NAME: &str =
+    "the name of a port: 1 to 15 of a-z, 0-9 and single dashes between them, a letter among them";
+
 fn alphanumeric_ends(text: &str) -> bool {
     let end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     end(text.as_bytes().first()) && end(text.as_bytes().last())
@@ -24,6 +28,12 @@ pub fn is_label(text: &str) -> bool {
 #[must_use]
 pub fn is_service_name(text: &str) -> bool {
     is_label(text) && text.starts_with(|first: char| first.is_ascii_lowercase())
+}
+
+/// Name of a container's port (RFC 6335).
+#[must_use]
+pub fn is_port_name(text: &str) -> bool {
+    text.len() <= 15 && is_label(text) && !text.contains("--") && text.bytes().any(|byte| byte.is_ascii_lowercase())
 }
 
 /// DNS-1123 subdomain.
@@ -213,6 +223,7 @@ mod tests {
         let long = "a".repeat(64);
         all(is_label, &["a", "0", "a-b", &long[..63]], &["", "-a", "a-", "A", "a.b", "a_b", "ä", &long]);
         all(is_service_name, &["a", "a1"], &["1a", "a.b", ""]);
+        all(is_port_name, &["http", "a1", "8080-tcp"], &["", "8080", "a--b", "-a", "A", "a_b", &"a".repeat(16)]);
         all(is_subdomain, &["a", "a.b-c.d"], &["", "a.", ".a", "a..b", "A", &"a.".repeat(127)]);
         all(is_metadata_key, &["a", "a.b/C_d.e", "X"], &["", "/a", "a/", "a/b/c", "A.b/c", "-a", &long]);
         all(is_label_value, &["", "a", "A_b.c"], &["-", "a b", "a/b", &long]);

@@ -5,6 +5,7 @@
 //! ([`validate`]). An update that leaves the spec as it is, and an
 //! object on its way out, are never refused.
 
+mod applied;
 mod lockdown;
 mod ports;
 pub mod privileges;
@@ -49,6 +50,7 @@ pub fn validate(change: &AgentChange<'_>, settings: &Settings) -> Findings {
     name(object, &mut findings);
     image_source(change, &mut findings);
     containers(object, &mut findings);
+    applied::check(object, &mut findings);
     ports::check(object, &mut findings);
     metadata(object, &mut findings);
     lockdown::check(object, settings.lockdown, &mut findings);
@@ -196,11 +198,24 @@ fn metadata(object: &Value, findings: &mut Findings) {
             findings.fault(fault.seeing(value.as_str().unwrap_or("")));
         }
     }
-    for (key, _) in entries("/spec/annotations").filter(|(key, _)| !syntax::is_metadata_key(key)) {
-        findings.fault(
-            Fault::invalid("spec.annotations", "has a key that Kubernetes does not allow", "correct the key")
-                .seeing(key),
-        );
+    const TEMPLATE: &str = "spec.podTemplateSpec.metadata";
+    for (key, value) in entries("/spec/podTemplateSpec/metadata/labels") {
+        if !syntax::is_metadata_key(key) || !value.as_str().is_some_and(syntax::is_label_value) {
+            let at = format!("{TEMPLATE}.labels[{key}]");
+            let fault = Fault::invalid(at, "is not a label that Kubernetes allows", "correct key or value");
+            findings.fault(fault.seeing(value.as_str().unwrap_or("")));
+        }
+    }
+    for (at, pointer) in [
+        ("spec.annotations".to_owned(), "/spec/annotations"),
+        (format!("{TEMPLATE}.annotations"), "/spec/podTemplateSpec/metadata/annotations"),
+    ] {
+        // Of an annotation's key the API server does not mind the case.
+        let refused = |key: &str| !syntax::is_metadata_key(&key.to_ascii_lowercase());
+        for (key, _) in entries(pointer).filter(|(key, _)| refused(key)) {
+            let sentence = "has a key that Kubernetes does not allow";
+            findings.fault(Fault::invalid(&*at, sentence, "correct the key").seeing(key));
+        }
     }
 }
 

@@ -45,7 +45,28 @@ pub(super) fn check(object: &Value, findings: &mut Findings) {
         if let Some(target) = port.get("targetPort").filter(|target| target.is_number()) {
             number(Some(target), false, &format!("{at}.targetPort"), findings);
         }
-        unmatched(object, port, &at, findings);
+        let misnamed = port.get("targetPort").and_then(Value::as_str).filter(|name| !syntax::is_port_name(name));
+        if let Some(name) = misnamed {
+            let sentence = format!("is not {}", syntax::PORT_NAME);
+            let remedy = "name a port of a container, or write its number";
+            findings.fault(Fault::invalid(format!("{at}.targetPort"), sentence, remedy).seeing(name));
+        } else {
+            unmatched(object, port, &at, findings);
+        }
+        of_a_cluster_ip(port, &at, findings);
+    }
+}
+
+/// What the API server refuses of a Service inside the cluster.
+fn of_a_cluster_ip(port: &Value, at: &str, findings: &mut Findings) {
+    if !["TCP", "UDP", "SCTP"].contains(&protocol(port)) {
+        let fault = Fault::invalid(format!("{at}.protocol"), "is none of TCP, UDP and SCTP", "write one of them");
+        findings.fault(fault.seeing(protocol(port)));
+    }
+    if port.get("nodePort").and_then(Value::as_i64).is_some_and(|node| node != 0) {
+        let sentence = "opens a port on every node, which the Service of an Agent does not: it is of type ClusterIP";
+        let remedy = "remove it, and make a Service of your own for that";
+        findings.fault(Fault::invalid(format!("{at}.nodePort"), sentence, remedy));
     }
 }
 

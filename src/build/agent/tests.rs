@@ -153,6 +153,15 @@ fn ports_of_the_service() {
         told(ports(json!([{"port": 80, "targetPort": 70000}]))).contains("servicePorts[0].targetPort is not a port")
     );
     assert!(told(ports(json!([{"targetPort": 80}]))).contains("servicePorts[0].port is required"));
+    for (member, value) in
+        [("targetPort", json!("Not_A_Port")), ("protocol", json!("HTTP")), ("nodePort", json!(30000))]
+    {
+        let mut port = json!({"port": 80, "targetPort": 8000});
+        port[member] = value;
+        let told = told(ports(json!([port])));
+        assert!(told.starts_with(&format!("spec.servicePorts[0].{member} ")) && told.lines().count() == 1, "{told}");
+    }
+    assert_eq!(told(ports(json!([{"port": 80, "targetPort": 8000, "protocol": "UDP", "nodePort": 0}]))), "");
     let unmatched = |members: Value| {
         let notes = judged(&agent(members), Lockdown::Default).notes;
         notes.iter().any(|note| note.reason == Reason::PortUnmatched)
@@ -164,6 +173,54 @@ fn ports_of_the_service() {
     assert!(!unmatched(members.clone()), "a container without ports gets the target");
     json_patch::merge(&mut members, &container(json!({"name": "agent", "ports": [{"containerPort": 8000}]})));
     assert!(unmatched(members));
+}
+
+/// Accepted, these come to an Agent that fails with the API server's words about a Deployment that nobody wrote.
+#[test]
+fn what_no_deployment_can_be_made_of_is_refused_at_once() {
+    let pod = |pod: Value| json!({"spec": {"podTemplateSpec": {"spec": pod}}});
+    let port =
+        |number: u16, name: &str, protocol: &str| json!({"containerPort": number, "name": name, "protocol": protocol});
+    let twice = json!([{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]);
+    for (members, path) in [
+        (container(json!({"name": "agent", "env": twice})), "containers[0].env[1].name is there twice"),
+        (
+            pod(json!({"initContainers": [{"name": "i", "image": "i", "env": twice}]})),
+            "initContainers[0].env[1].name is there",
+        ),
+        (
+            pod(json!({"volumes": [{"name": "v", "emptyDir": {}}, {"name": "v", "emptyDir": {}}]})),
+            "volumes[1].name is there twice",
+        ),
+        (
+            container(
+                json!({"name": "agent", "volumeMounts": [{"name": "a", "mountPath": "/x"}, {"name": "b", "mountPath": "/x"}]}),
+            ),
+            "containers[0].volumeMounts[1].mountPath is there twice",
+        ),
+        (
+            container(json!({"name": "agent", "ports": [port(1, "a", "TCP"), {"containerPort": 1}]})),
+            "ports[1].containerPort is there twice",
+        ),
+        (
+            container(json!({"name": "agent", "ports": [port(1, "a", "TCP"), port(2, "a", "TCP")]})),
+            "ports[1].name is there twice",
+        ),
+        (
+            container(json!({"name": "agent", "ports": [port(1, "a-very-long-port-name", "TCP")]})),
+            "ports[0].name is not the name of a port",
+        ),
+        (pod(json!({"restartPolicy": "Never"})), "restartPolicy is not Always"),
+        (pod(json!({"activeDeadlineSeconds": 5})), "activeDeadlineSeconds limits"),
+    ] {
+        let told = told(members);
+        assert!(told.starts_with("spec.podTemplateSpec.spec.") && told.contains(path), "{path}: {told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+    }
+    let fine = container(json!({"name": "agent", "ports": [port(1, "a", "TCP"), port(1, "b", "UDP")],
+        "env": [{"name": "A"}, {"name": "a"}]}));
+    assert_eq!(told(fine), "");
+    assert_eq!(told(pod(json!({"restartPolicy": "Always", "activeDeadlineSeconds": null}))), "");
 }
 
 /// A Service leads to the whole Pod: a port of any container that runs beside the agent answers, in its own protocol.
@@ -232,6 +289,14 @@ fn labels_and_annotations() {
     assert!(told(json!({"spec": {"labels": {"agent.kagenti.dev/x": "x"}}})).contains("reserved label"));
     assert!(told(json!({"spec": {"labels": {"a": "b c"}}})).contains("spec.labels[a]"));
     assert!(told(json!({"spec": {"annotations": {"a b": "c"}}})).contains("spec.annotations"));
+    // The Pod template's, too: the Deployment would be refused for them, when nobody looks any more.
+    let template = |metadata: Value| json!({"spec": {"podTemplateSpec": {"metadata": metadata}}});
+    let path = "spec.podTemplateSpec.metadata";
+    assert!(told(template(json!({"labels": {"a b": "c"}}))).contains(&format!("{path}.labels[a b]")));
+    assert!(told(template(json!({"labels": {"a": "b c"}}))).contains(&format!("{path}.labels[a]")));
+    assert!(told(template(json!({"annotations": {"a b": "c"}}))).contains(&format!("{path}.annotations has a key")));
+    let fine = json!({"labels": {"app.kubernetes.io/name": "x"}, "annotations": {"Example.com/A": "any thing"}});
+    assert_eq!(told(template(fine)), "");
     assert_eq!(told(json!({"spec": {"labels": {"kagenti.io/type": "agent", "protocol.kagenti.io/a2a": ""}}})), "");
 }
 
