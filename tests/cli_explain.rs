@@ -87,6 +87,28 @@ fn what_if_shows_what_would_change_and_nothing_else() {
     assert_eq!(told["whatIf"]["outcome"], "injected (Injected)");
 }
 
+/// An empty value takes a key of the platform file, or a gate, out: what is built in counts again.
+#[test]
+fn an_empty_what_if_takes_the_key_out() {
+    let config = |name: &str, key: &str, text: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: kagenti-system}}\ndata:\n  {key}: \"{text}\"\n---\n"
+        )
+    };
+    let off = config("kagenti-feature-gates", "feature-gates.yaml", "globalEnabled: false");
+    for change in ["globalEnabled=", "gate:globalEnabled="] {
+        let told = explained(&["--what-if", change], &format!("{off}{AGENT}"));
+        assert_eq!(
+            (&told["reason"], &told["whatIf"]["outcome"]),
+            (&"GlobalDisabled".into(), &"injected (Injected)".into())
+        );
+    }
+    let told = explained(&["--what-if", "images.pullPolicy="], AGENT);
+    assert_eq!(told["whatIf"]["outcome"], "injected (Injected)");
+    let told = explained(&["--what-if", "platform:spire="], AGENT);
+    assert_eq!(told["whatIf"]["outcome"], "injected (Injected)");
+}
+
 #[test]
 fn an_unknown_what_if_is_refused_with_a_suggestion() {
     let (exit, _, err) = run(&["explain", "-f", "-", "--what-if", "injectTool=true"], AGENT);
@@ -182,11 +204,27 @@ fn a_cluster_that_is_not_there_is_told_apart() {
     let text = "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"https://127.0.0.1:1\"}}]\nusers: [{name: u, user: {token: x}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n";
     std::fs::write(&config, text).unwrap();
     let config = config.display().to_string();
-    for arguments in [&["doctor", "--kubeconfig", &config][..], &["explain", "pod/x", "--kubeconfig", &config]] {
-        let (exit, _, err) = run(arguments, "");
+    let at = ["--kubeconfig", &config];
+    for arguments in
+        [&["doctor"][..], &["explain", "pod/x"], &["status"], &["build", "run", "x"], &["build", "logs", "x"]]
+    {
+        let (exit, _, err) = run(&[arguments, &at].concat(), "");
         assert_eq!(exit, Exit::Unreachable, "{err}");
-        assert!(err.contains("cluster unreachable"), "{err}");
+        // What failed, where, and what next; another way only where there is one.
+        for words in
+            ["cluster unreachable: https://127.0.0.1:1 gave no answer to GET /", "refused", "kubectl reaches it"]
+        {
+            assert!(err.contains(words), "{arguments:?}: {words}: {err}");
+        }
+        assert_eq!(err.contains("-f"), arguments[0] == "explain", "{err}");
     }
+    let missing = folder.path().join("nowhere").display().to_string();
+    let (exit, _, err) = run(&["build", "cancel", "x", "--kubeconfig", &missing], "");
+    assert_eq!(exit, Exit::Unreachable, "{err}");
+    assert!(err.contains("no usable kubeconfig") && err.contains(&missing) && err.contains("get-contexts"), "{err}");
+    let (exit, _, err) = run(&["build", "cancel", "x", "--kubeconfig", &config, "--context", "other"], "");
+    assert_eq!(exit, Exit::Unreachable, "{err}");
+    assert!(err.contains("no usable kubeconfig") && err.contains("other"), "{err}");
 }
 
 /// The quick start's option 1.

@@ -288,7 +288,9 @@ fn a_name_that_the_api_server_makes_up_gives_nothing_its_name() {
         assert_eq!(ran.exit, Exit::Ok, "{kind}: {}", ran.err);
         assert!(ran.err.contains(&format!("{kind} team1/weather-  injected (Injected)")), "{}", ran.err);
         assert!(!ran.out.contains("serviceAccountName") && !ran.err.contains("controller makes"), "{}", ran.err);
+        // Its kind is known; the name of its account is not.
         assert!(ran.err.contains("set spec.serviceAccountName"), "{}", ran.err);
+        assert!(ran.err.contains(&format!("name of this {kind} (metadata.generateName)")), "{}", ran.err);
         assert_eq!(run(&["inject", "-f", "-", "--spire-driver"], &ran.out).out, ran.out);
     }
 }

@@ -38,6 +38,8 @@ pub struct ClusterArgs {
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
+    /// Its address, for messages.
+    server: String,
     /// Namespace of the context.
     pub namespace: String,
 }
@@ -82,7 +84,13 @@ impl ClusterArgs {
     /// # Errors
     /// [`Unreachable`] when there is no usable configuration.
     pub async fn configuration(&self) -> anyhow::Result<Config> {
-        let unusable = |error: &dyn std::fmt::Display| Unreachable(error.to_string());
+        let unusable = |error: &dyn std::fmt::Display| {
+            Unreachable::new(
+                format!("no usable kubeconfig: {error}"),
+                "name one with --kubeconfig or KUBECONFIG, and one of its contexts with --context; kubectl config \
+                 get-contexts lists them",
+            )
+        };
         if self.kubeconfig.is_none() && self.context.is_none() {
             return Ok(Config::infer().await.map_err(|error| unusable(&error))?);
         }
@@ -117,8 +125,12 @@ impl ClusterArgs {
         config.read_timeout = read_timeout;
         config.default_retry = false;
         let namespace = config.default_namespace.clone();
-        let client = Client::try_from(config).map_err(|error| Unreachable(error.to_string()))?;
-        Ok(Cluster { client, namespace })
+        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let client = Client::try_from(config).map_err(|error| {
+            let what = format!("no client for {server} can be made: {}", chain(&error));
+            Unreachable::new(what, "correct the certificates and credentials of the kubeconfig's context")
+        })?;
+        Ok(Cluster { client, server, namespace })
     }
 }
 
@@ -185,13 +197,24 @@ impl Cluster {
     }
 
     async fn send(&self, request: http::Request<Vec<u8>>) -> anyhow::Result<Answer> {
+        let tried = format!("{} {}", request.method(), request.uri().path());
         match self.client.request::<Value>(request).await {
             Ok(value) => Ok(Answer::Object(value)),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Answer::Absent),
-            Err(kube::Error::Api(status)) if status.code == 401 => Err(Unreachable(status.message).into()),
+            Err(kube::Error::Api(status)) if status.code == 401 => {
+                let what = format!("{} does not know who asks for {tried}: {}", self.server, status.message);
+                Err(Unreachable::new(what, "log in again, or choose another context with --context").into())
+            }
             Err(kube::Error::Api(status)) => Ok(Answer::Refused(status.code, status.message)),
-            Err(error) => Err(Unreachable(chain(&error)).into()),
+            Err(error) => Err(self.silent(&tried, &error).into()),
         }
+    }
+
+    /// Nobody answered, or not in a way that a client understands.
+    fn silent(&self, tried: &str, error: &kube::Error) -> Unreachable {
+        let what = format!("{} gave no answer to {tried}: {}", self.server, chain(error));
+        let remedy = "see that this is the cluster you mean (--context, --kubeconfig) and that kubectl reaches it";
+        Unreachable::new(what, remedy)
     }
 
     /// Major and minor version of the API server.

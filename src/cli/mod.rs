@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod completion;
 pub mod doctor;
 pub mod explain;
+pub mod given;
 pub mod inject;
 pub mod io;
 pub mod offline;
@@ -46,8 +47,27 @@ pub enum Exit {
 
 /// The cluster could not be asked; ends the command with [`Exit::Unreachable`].
 #[derive(Debug, thiserror::Error)]
-#[error("cluster unreachable: {0}; check --context and --kubeconfig, or use -f to work without a cluster")]
-pub struct Unreachable(pub String);
+#[error("cluster unreachable: {what}. What to do: {remedy}")]
+pub struct Unreachable {
+    /// What was tried, where, and what came of it.
+    what: String,
+    /// What a person does next.
+    remedy: String,
+}
+
+impl Unreachable {
+    /// What was tried, and what to do next.
+    #[must_use]
+    pub fn new(what: String, remedy: &str) -> Self {
+        Self { what, remedy: remedy.to_owned() }
+    }
+
+    /// The same, for a command that has another way.
+    #[must_use]
+    pub fn or(self, way: &str) -> Self {
+        Self { remedy: format!("{}; or {way}", self.remedy), ..self }
+    }
+}
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

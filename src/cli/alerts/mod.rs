@@ -7,6 +7,7 @@ pub mod rules;
 
 use serde_json::{Value, json};
 
+use super::given;
 use super::io::{self, Io};
 use super::{Exit, Format};
 use crate::domain::keys;
@@ -19,7 +20,7 @@ pub struct Args {
     #[arg(long)]
     pub prometheus_rule: bool,
     /// Namespace of the PrometheusRule.
-    #[arg(short, long, default_value = keys::OPERATOR_NAMESPACE)]
+    #[arg(short, long, default_value = keys::OPERATOR_NAMESPACE, value_parser = given::namespace)]
     pub namespace: String,
     /// Output format; `table` lists the alerts.
     #[arg(short, long, value_enum, default_value = "yaml")]

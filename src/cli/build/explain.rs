@@ -19,6 +19,7 @@ use crate::build::params::{Origin as Given, Traced};
 use crate::build::settings::Settings;
 use crate::build::templates::{ConfigMapText, TemplatesView};
 use crate::cli::Exit;
+use crate::cli::given;
 use crate::cli::io::{self, Io};
 use crate::cli::offline::world::{Facts, World};
 use crate::cli::survey::{self, label};
@@ -32,7 +33,7 @@ pub struct Args {
     #[command(flatten)]
     pub of: Of,
     /// Namespace of the operator.
-    #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE)]
+    #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE, value_parser = given::namespace)]
     pub operator_namespace: String,
 }
 

@@ -75,11 +75,12 @@ pub(super) async fn print(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
 fn conclude(found: &Found, args: &Args, printed: &Printed, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     if printed.is_empty() {
         let of = args.task.as_ref().map_or(String::new(), |task| format!(" of task {task}"));
-        writeln!(
-            io.err,
-            "drawbridge: no lines{of} of run {} are there; its Pods go with cleanupAfterBuild once the build has succeeded",
-            found.status("pipelineRunName")
-        )?;
+        let why = match found.status("phase") {
+            "Building" => "no container has begun yet, and --follow waits for them",
+            _ => "its Pods go with cleanupAfterBuild once the build has succeeded",
+        };
+        let run = found.status("pipelineRunName");
+        writeln!(io.err, "drawbridge: no lines{of} of run {run} are there; {why}")?;
     }
     let failed = found.status("phase") == "Failed";
     if failed {

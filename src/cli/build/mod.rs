@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::cluster::watch::Collection;
 use super::cluster::{self, Answer, Cluster, ClusterArgs};
+use super::given;
 use super::io::Io;
 use super::{Exit, Format};
 use crate::api::observed::Kind;
@@ -45,9 +46,10 @@ pub enum Verb {
 #[derive(Debug, clap::Args)]
 pub struct Of {
     /// Name of the AgentBuild.
+    #[arg(value_parser = given::name)]
     pub name: String,
     /// Namespace; default is that of the context.
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = given::namespace)]
     pub namespace: Option<String>,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t)]

@@ -4,14 +4,13 @@ use futures::{AsyncBufReadExt, Stream, TryStreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, LogParams};
 
-use super::{Answer, Cluster, chain};
-use crate::cli::Unreachable;
+use super::{Answer, Cluster};
 
 impl Cluster {
     /// The lines of a container, to the end of what there is, or with `follow` to the container's end.
     ///
     /// # Errors
-    /// [`Unreachable`] when nobody answers.
+    /// [`crate::cli::Unreachable`] when nobody answers.
     pub async fn log(
         &self,
         namespace: &str,
@@ -24,7 +23,7 @@ impl Cluster {
             Ok(lines) => Ok(Ok(lines.lines().map_err(anyhow::Error::from))),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Err(Answer::Absent)),
             Err(kube::Error::Api(status)) => Ok(Err(Answer::Refused(status.code, status.message))),
-            Err(error) => Err(Unreachable(chain(&error)).into()),
+            Err(error) => Err(self.silent(&format!("GET the log of Pod {namespace}/{pod}"), &error).into()),
         }
     }
 }

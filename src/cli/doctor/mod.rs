@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::cluster::{self, Answer, Cluster, ClusterArgs};
+use super::given;
 use super::io::{self, Io, Tone};
 use super::render::FailureMode;
 use super::scope as watched_namespaces;
@@ -31,10 +32,10 @@ use crate::domain::keys;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Namespace in which an enrolled Pod is tried, without being stored; default is the first that is watched, or that of the context.
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = given::namespace)]
     pub namespace: Option<String>,
     /// Namespace of the operator.
-    #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE)]
+    #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE, value_parser = given::namespace)]
     pub operator_namespace: String,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t)]

@@ -13,12 +13,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::cluster::{self, ClusterArgs};
+use super::given;
 use super::io::{self, Io};
 use super::offline::documents::{self, Piece, Source};
 use super::offline::workload::Subject;
 use super::offline::world::{Facts, World};
 use super::offline::{governed, review};
-use super::{Exit, Format};
+use super::{Exit, Format, Unreachable};
 use crate::admission::explanation::Explanation;
 use crate::admission::inject;
 use crate::admission::verdict::Verdict;
@@ -31,10 +32,10 @@ pub struct Args {
     #[arg(value_name = "TYPE/NAME", required_unless_present = "filename", conflicts_with = "filename")]
     pub object: Option<String>,
     /// Manifests instead of a cluster: files, folders, or - for standard input.
-    #[arg(short, long, value_name = "PATH")]
+    #[arg(short, long, value_name = "PATH", value_parser = given::path)]
     pub filename: Vec<String>,
     /// Namespace; default is that of the context, and `default` for manifests.
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = given::namespace)]
     pub namespace: Option<String>,
     /// Show what would change with this label, annotation, gate, platform key or field of the AgentRuntime; can be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
@@ -111,7 +112,11 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
                 let namespace = namespace.unwrap_or_else(|| cluster.namespace.clone());
                 live::question(&cluster, &object, &namespace, &facts).await
             };
-            vec![cluster::block_on(reading)?]
+            let asked = cluster::block_on(reading);
+            vec![asked.map_err(|error| match error.downcast::<Unreachable>() {
+                Ok(unreachable) => unreachable.or("explain manifests with -f, without a cluster").into(),
+                Err(error) => error,
+            })?]
         }
         None => offline(&filename, namespace.as_deref().unwrap_or("default"), &facts, io)?,
     };

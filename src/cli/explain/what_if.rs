@@ -2,7 +2,7 @@
 //!
 //! A key says by itself what it is: a known label or annotation, a feature gate, a key of the platform file, a field of an AgentRuntime
 //! (`spec.authBridgeMode`). For anything else the prefixes `label:`, `annotation:`, `gate:`, `platform:` and `namespace:` (a label of the
-//! namespace) say it. An empty value removes a label, an annotation or a field.
+//! namespace) say it. An empty value takes it out: what was below it, or is built in, counts.
 
 use std::collections::BTreeMap;
 

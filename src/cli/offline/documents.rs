@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
+use crate::cli::given;
 use crate::cli::io::Io;
 use crate::cli::yaml::stream::{self, Segment};
 use crate::cli::yaml::tree::{self, Node};
@@ -22,10 +23,10 @@ const ENDINGS: &[&str] = &["yaml", "yml", "json"];
 #[derive(Debug, clap::Args)]
 pub struct Input {
     /// Manifests: files, folders (without what is hidden in them), or - for standard input.
-    #[arg(short, long, required = true, value_name = "PATH")]
+    #[arg(short, long, required = true, value_name = "PATH", value_parser = given::path)]
     pub filename: Vec<String>,
     /// Namespace of objects that do not name one.
-    #[arg(short, long, default_value = "default")]
+    #[arg(short, long, default_value = "default", value_parser = given::namespace)]
     pub namespace: String,
 }
 

@@ -7,10 +7,11 @@ use super::workload::{OFFLINE_UID, Subject};
 use super::world::World;
 use crate::admission::explanation::Explanation;
 use crate::admission::inject;
-use crate::admission::verdict::Verdict;
+use crate::admission::verdict::{Verdict, Warning};
 use crate::api::agent_kagenti_dev;
 use crate::api::review::{GroupVersionKind, Operation, Phase, Request};
 use crate::config::snapshot::Snapshot;
+use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
 
 /// Gives the world what controllers would have made before this workload's Pods; says what that is.
@@ -39,7 +40,9 @@ pub fn prepare(world: &mut World, subject: &Subject, object: &Value) -> anyhow::
 /// When the Pod cannot be written as JSON.
 pub fn evaluate(subject: &Subject, pod: &Value, snapshot: &Snapshot) -> anyhow::Result<Verdict> {
     let of = (pod, subject.namespace.as_str());
-    with_request(Phase::Mutate, pods(), of, |request| crate::admission::evaluate(request, snapshot))
+    let mut verdict = with_request(Phase::Mutate, pods(), of, |request| crate::admission::evaluate(request, snapshot))?;
+    verdict.warnings.iter_mut().for_each(|warning| unnamed(subject, warning));
+    Ok(verdict)
 }
 
 /// The same answer, with the tree behind it.
@@ -48,7 +51,22 @@ pub fn evaluate(subject: &Subject, pod: &Value, snapshot: &Snapshot) -> anyhow::
 /// When the Pod cannot be written as JSON.
 pub fn explain(subject: &Subject, pod: &Value, snapshot: &Snapshot) -> anyhow::Result<(Verdict, Explanation)> {
     let of = (pod, subject.namespace.as_str());
-    with_request(Phase::Mutate, pods(), of, |request| crate::admission::explain(request, snapshot))
+    let (mut verdict, mut explanation) =
+        with_request(Phase::Mutate, pods(), of, |request| crate::admission::explain(request, snapshot))?;
+    verdict.warnings.iter_mut().for_each(|warning| unnamed(subject, warning));
+    explanation.warnings = verdict.warnings.iter().map(ToString::to_string).collect();
+    Ok((verdict, explanation))
+}
+
+/// A workload whose name the API server makes up is of a kind that is known; only the name of its account is not yet.
+fn unnamed(subject: &Subject, warning: &mut Warning) {
+    if warning.reason == Reason::ServiceAccountKept && subject.is_named_later() {
+        warning.text = format!(
+            "the API server makes the name of this {} (metadata.generateName), and on the cluster its Pods get a ServiceAccount of \
+             that name, which nobody knows here; set spec.serviceAccountName to name one yourself",
+            subject.kind()
+        );
+    }
 }
 
 /// What a webhook would answer for an object of our own kinds that is created.

@@ -86,7 +86,10 @@ impl Subject {
     /// How people and reports name it.
     #[must_use]
     pub fn title(&self) -> String {
-        let name = if self.workload.name.is_empty() { &self.generate_name } else { &self.workload.name };
+        let name = match (&*self.workload.name, &*self.generate_name) {
+            ("", "") => "(without a name)".to_owned(),
+            ("", name) | (name, _) => name.to_owned(),
+        };
         format!("{} {}/{name}", self.kind, self.namespace)
     }
 
@@ -100,6 +103,12 @@ impl Subject {
     #[must_use]
     pub fn may_have_account(&self) -> bool {
         !self.workload.name.is_empty() && !matches!(self.workload.kind, WorkloadKind::Pod | WorkloadKind::Unknown)
+    }
+
+    /// Whether a controller will make an account for its Pods once the API server has given it a name.
+    #[must_use]
+    pub fn is_named_later(&self) -> bool {
+        self.workload.name.is_empty() && !matches!(self.workload.kind, WorkloadKind::Pod | WorkloadKind::Unknown)
     }
 
     /// The template of an object of this kind.

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::workload::{OFFLINE_UID, Subject, mapping, next_job};
 use crate::build::catalogue::{self, Values};
 use crate::build::templates::ConfigMapText;
+use crate::cli::given;
 use crate::cli::render::platform;
 use crate::cli::survey::{annotation, label};
 use crate::config::agent_runtime::Governors;
@@ -45,7 +46,7 @@ pub struct Facts {
     #[arg(long)]
     pub spire_driver: bool,
     /// Namespace of the operator.
-    #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE)]
+    #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE, value_parser = given::namespace)]
     pub operator_namespace: String,
 }
 
@@ -356,7 +357,7 @@ impl World {
         })
     }
 
-    /// Sets a key of the platform file, or a gate, by its dotted path.
+    /// Sets a key of the platform file, or a gate, by its dotted path; an empty value takes it out.
     ///
     /// # Errors
     /// When the file cannot be read as a mapping, or a part of the path is not one.
@@ -366,18 +367,24 @@ impl World {
             Value::Null => Value::Object(serde_json::Map::new()),
             other => other,
         };
-        let mut place = &mut root;
-        for name in path.split('.') {
-            if place.is_null() {
-                *place = Value::Object(serde_json::Map::new());
-            }
-            let Some(map) = place.as_object_mut() else { bail!("{path}: what stands above {name} is not a mapping") };
-            place = map.entry(name.to_owned()).or_insert(Value::Null);
-        }
-        *place = value;
+        put(&mut root, path, value).with_context(|| path.to_owned())?;
         file.text = crate::cli::yaml::emit::document(&root, None);
         Ok(())
     }
+}
+
+fn put(place: &mut Value, path: &str, value: Value) -> anyhow::Result<()> {
+    if place.is_null() {
+        *place = json!({});
+    }
+    let (name, below) = path.split_once('.').map_or((path, None), |(name, below)| (name, Some(below)));
+    let Some(map) = place.as_object_mut() else { bail!("what stands above {name} is not a mapping") };
+    match below {
+        Some(below) => return put(map.entry(name).or_insert(Value::Null), below, value),
+        None if value == json!("") => drop(map.remove(name)),
+        None => drop(map.insert(name.to_owned(), value)),
+    }
+    Ok(())
 }
 
 fn strings(map: Option<&Value>) -> BTreeMap<String, String> {

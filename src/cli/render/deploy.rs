@@ -121,13 +121,15 @@ fn deployment(install: &Install, role: Role) -> Deployment {
 }
 
 fn pod(install: &Install, role: Role) -> PodSpec {
+    // A fixed user lies outside of every range that OpenShift assigns, and its Pod is refused.
+    let run_as_user = (!install.values.openshift).then_some(USER);
     PodSpec {
         service_account_name: Some(role.name().to_owned()),
         termination_grace_period_seconds: Some(GRACE_SECONDS),
         security_context: Some(PodSecurityContext {
             run_as_non_root: Some(true),
-            run_as_user: Some(USER),
-            run_as_group: Some(USER),
+            run_as_user,
+            run_as_group: run_as_user,
             seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".to_owned(), ..SeccompProfile::default() }),
             ..PodSecurityContext::default()
         }),

@@ -23,6 +23,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::given;
 use super::io::Io;
 use super::serve::flags::Namespaces;
 use super::yaml::emit;
@@ -53,10 +54,10 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     pub failure_mode: FailureMode,
     /// Namespace of the operator.
-    #[arg(short, long, default_value = keys::OPERATOR_NAMESPACE)]
+    #[arg(short, long, default_value = keys::OPERATOR_NAMESPACE, value_parser = given::namespace)]
     pub namespace: String,
     /// Image of the operator.
-    #[arg(long, default_value = concat!("drawbridge:", env!("CARGO_PKG_VERSION")))]
+    #[arg(long, default_value = concat!("drawbridge:", env!("CARGO_PKG_VERSION")), value_parser = given::image)]
     pub image: String,
     /// Namespaces that are served, separated by commas; none means all. Then rights are Roles there instead of ClusterRoles.
     #[arg(long, default_value = "", hide_default_value = true, value_name = "NAMES")]
@@ -64,7 +65,7 @@ pub struct Args {
     /// Image of the build steps, by its name in the table of the README, such as a mirror's; may be repeated.
     #[arg(long = "build-image", value_name = "NAME=IMAGE")]
     pub build_images: Vec<String>,
-    /// The cluster assigns users and groups itself, as OpenShift does: build steps name none.
+    /// The cluster assigns users and groups itself, as OpenShift does: neither our own Pods nor build steps name any.
     #[arg(long)]
     pub openshift: bool,
     /// Build steps may clone over SSH from hosts that the credentials' known_hosts does not name.
@@ -89,7 +90,7 @@ pub struct Install {
     pub image: String,
     /// Namespaces that are served; none means all.
     pub namespaces: Vec<String>,
-    /// What is decided about the steps of builds.
+    /// What is decided about the steps of builds; and whether the cluster assigns users itself, to our own Pods as well.
     pub values: Values,
 }
 

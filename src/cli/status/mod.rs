@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use super::cluster::watch::Collection;
 use super::cluster::{self, Cluster, ClusterArgs};
+use super::given;
 use super::io::{self, Io};
 use super::offline::world::{Facts, World};
 use super::scope::{self, Scope};
@@ -35,7 +36,7 @@ use rows::Seen;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Namespace; default is that of the context.
-    #[arg(short, long, conflicts_with = "all_namespaces")]
+    #[arg(short, long, conflicts_with = "all_namespaces", value_parser = given::namespace)]
     pub namespace: Option<String>,
     /// Every namespace.
     #[arg(short = 'A', long)]
@@ -44,7 +45,7 @@ pub struct Args {
     #[arg(short, long)]
     pub watch: bool,
     /// Namespace of the operator.
-    #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE)]
+    #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE, value_parser = given::namespace)]
     pub operator_namespace: String,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t)]

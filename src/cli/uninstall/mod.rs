@@ -18,6 +18,7 @@ pub(in crate::cli) use found::path;
 use serde::Serialize;
 
 use super::cluster::{self, ClusterArgs};
+use super::given;
 use super::io::{self, Io};
 use super::serve::flags::Span;
 use super::{Exit, Format};
@@ -37,7 +38,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub timeout: Span,
     /// Namespace of the operator.
-    #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE)]
+    #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE, value_parser = given::namespace)]
     pub operator_namespace: String,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t)]

@@ -75,14 +75,12 @@ fn float(text: &str) -> Option<Value> {
         && !(whole.is_empty() && fraction.is_empty())
         && exponent.is_none_or(|exponent| !exponent.is_empty() && all_digits(exponent));
     let value = text.parse::<f64>().ok().filter(|value| is_number && value.is_finite())?;
-    Some(Value::Number(number(value, text)?))
+    Some(Value::Number(number(value)?))
 }
 
-/// A float as JSON writes it: one that was written without a point is an integer when it can be, such as `1e3`.
-pub(super) fn number(value: f64, text: &str) -> Option<Number> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if value.fract() == 0.0 && value.abs() <= EXACT && !text.contains('.') {
-        return format!("{value:.0}").parse::<i64>().ok().map(Number::from);
-    }
-    Number::from_f64(value)
+/// A float as kubectl sends it: one without a fraction is an integer, such as `1e3` and `1.0`.
+pub(super) fn number(value: f64) -> Option<Number> {
+    let whole = format!("{value}");
+    let integer = whole.parse::<i64>().map(Number::from).or_else(|_| whole.parse::<u64>().map(Number::from));
+    integer.ok().or_else(|| Number::from_f64(value))
 }

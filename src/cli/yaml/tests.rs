@@ -84,8 +84,22 @@ fn words_without_quotes_are_what_kubectl_takes_them_for() {
             json!([15, 15, 8, 31, 3, 1000, 5, 0, -420, 10, "_1", "0o8", "0x"]),
         ),
         (
-            "[1e3, .5, 5., 1.0, 1_0.5, 1e400, 1e, 1.10, +.5]",
-            json!([1000, 0.5, 5.0, 1.0, 10.5, "1e400", "1e", 1.1, 0.5]),
+            "[1e3, .5, 5., 1.0, 1_0.5, 1e400, 1e, 1.10, +.5, -0.0, 1e18, 9007199254740993.0, 1e19]",
+            json!([
+                1000,
+                0.5,
+                5,
+                1,
+                10.5,
+                "1e400",
+                "1e",
+                1.1,
+                0.5,
+                0,
+                1_000_000_000_000_000_000_i64,
+                9_007_199_254_740_992_i64,
+                10_000_000_000_000_000_000_u64
+            ]),
         ),
         ("[1:30, 12:30:45, 2001-01-01, =, .]", json!(["1:30", "12:30:45", "2001-01-01", "=", "."])),
         ("[18446744073709551615, -9223372036854775808]", json!([18_446_744_073_709_551_615_u64, i64::MIN])),
@@ -139,6 +153,8 @@ fn json_keeps_its_order_its_digits_and_its_lines() {
     let node = tree::parse("{\n\t\"a\": \"\\ud83d\\ude00\\/\",\n\t\"b\": [\n1]}").unwrap().unwrap();
     assert_eq!((node.get("a").unwrap().line, node.get("b").unwrap().items()[0].line), (2, 4));
     assert_eq!(node.to_json(), json!({"a": "\u{1f600}/", "b": [1]}));
+    let whole = tree::parse("{\"a\": [1.0, 2E0, 1.5]}").unwrap().unwrap();
+    assert_eq!(whole.to_json(), json!({"a": [1, 2, 1.5]}));
     let flow = "{a: yes, b: 0644}";
     let node = tree::parse(flow).unwrap().unwrap();
     assert_eq!(emit::json_document(&node.to_json(), Some(&node), flow), "{\"a\":true,\"b\":420}");
