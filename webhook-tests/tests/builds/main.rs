@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
 mod commands;
+mod flood;
 mod kills;
 mod life;
 mod proxy;

@@ -8,15 +8,10 @@ use std::process::Command;
 use crate::clone::{Run, repository};
 use server::{Key, Seen, Server};
 
-/// Whether there is an `ssh` to try. It is not among what a machine that runs these suites must have (README): without
-/// it the layout is shown by `build::catalogue`'s tests alone, with a stub in its place.
-#[expect(clippy::print_stdout, reason = "the log of the suite says what it could not try")]
-fn without_ssh() -> bool {
-    let absent = Command::new("ssh").arg("-V").output().is_err();
-    if absent {
-        println!("no ssh on this machine: the clone over ssh is tried with a stub only");
-    }
-    absent
+/// What is missing fails the suite: a clone that is not tried proves nothing.
+fn needs_ssh() {
+    let there = Command::new("ssh").arg("-V").output();
+    assert!(there.is_ok(), "no ssh on this machine (Debian: apt-get install openssh-client)");
 }
 
 /// The step with a Secret of ssh's layout.
@@ -37,9 +32,7 @@ fn keeps_no_key(run: &Run, key: &Key, output: &std::process::Output) {
 /// E1, E2, E3: by branch, tag and commit.
 #[tokio::test(flavor = "multi_thread")]
 async fn case_e3_private_repositories_are_cloned_over_ssh() {
-    if without_ssh() {
-        return;
-    }
+    needs_ssh();
     let root = tempfile::tempdir().unwrap();
     let [first, second] = repository(root.path());
     for (revision, commit) in [("main", &first), ("v1.0.0", &first), ("feature/x", &second), (&*second, &second)] {
@@ -63,9 +56,7 @@ async fn case_e3_private_repositories_are_cloned_over_ssh() {
 /// A host with another key than `known_hosts` has learns nothing: not even who wants in.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_hosts_key_ends_the_clone() {
-    if without_ssh() {
-        return;
-    }
+    needs_ssh();
     let root = tempfile::tempdir().unwrap();
     repository(root.path());
     let key = Key::generate();
@@ -82,9 +73,7 @@ async fn another_hosts_key_ends_the_clone() {
 /// A key that the server does not know fails at once, and nobody is asked for a password.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_key_is_refused() {
-    if without_ssh() {
-        return;
-    }
+    needs_ssh();
     let root = tempfile::tempdir().unwrap();
     repository(root.path());
     let (host, key) = (Key::generate(), Key::generate());
@@ -103,9 +92,7 @@ async fn another_key_is_refused() {
 /// Without `known_hosts` there is a clone only where the platform says so.
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_hosts_are_a_decision_of_the_platform() {
-    if without_ssh() {
-        return;
-    }
+    needs_ssh();
     let root = tempfile::tempdir().unwrap();
     repository(root.path());
     let key = Key::generate();

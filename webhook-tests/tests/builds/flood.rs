@@ -1,0 +1,82 @@
+//! G8: a tenant that floods its namespace takes nothing away from the others. The builds of the flood name Secrets that
+//! are not there, so that each of them is worked on, held back, and asked about again and again.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::api::ListParams;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher;
+use webhook_tests::{ControlPlane, Options, TestNamespace};
+
+use crate::stage::{USER, build, builds, define, install, launch, runs, tekton};
+
+/// Builds of the tenant that floods.
+const FLOOD: usize = 1000;
+/// Requests of that tenant on their way at once.
+const AT_ONCE: usize = 32;
+/// Builds of another tenant that are timed, one after the other.
+const TIMED: usize = 30;
+/// What two processes on a busy machine may differ by.
+const NOISE: Duration = Duration::from_millis(250);
+
+/// From the creation of a build to that of its run; the slowest but one of those that are timed.
+async fn slowest(ns: &TestNamespace) -> Result<Duration> {
+    let mut made = Box::pin(watcher(runs(ns), watcher::Config::default()).default_backoff().applied_objects());
+    let mut took = Vec::with_capacity(TIMED);
+    for number in 0..TIMED {
+        let (name, mut object) = (format!("timed-{number}"), build());
+        object["metadata"]["name"] = name.as_str().into();
+        let began = Instant::now();
+        ns.accepts(&object).await?;
+        while let Some(run) = made.try_next().await? {
+            if run.metadata.owner_references.iter().flatten().any(|owner| owner.name == name) {
+                break;
+            }
+        }
+        took.push(began.elapsed());
+    }
+    took.sort();
+    Ok(took[TIMED - 2])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn case_g8_a_flood_in_one_namespace_holds_no_other_up() -> Result<()> {
+    let cp = ControlPlane::start(Options::default()).await?;
+    let access = install(&cp).await?;
+    for crd in tekton() {
+        define(&cp.objects().await?, &crd).await?;
+    }
+    let controllers = launch(&access, &[])?;
+    controllers.ready().await?;
+    let (quiet, flooded) = (cp.namespace("quiet").await?, cp.namespace("beside").await?);
+    // What is done once is not timed.
+    slowest(&quiet).await?;
+    let alone = slowest(&cp.namespace("alone").await?).await?;
+
+    let flood = cp.namespace("flood").await?;
+    let make = |number: usize| {
+        let (flood, mut object) = (&flood, build());
+        object["metadata"]["name"] = format!("flood-{number}").into();
+        object["spec"]["source"]["sourceCredentials"] = serde_json::json!({"name": format!("absent-{number}")});
+        async move { flood.accepts(&object).await.map(drop) }
+    };
+    let mark = cp.audit().mark()?;
+    futures::stream::iter(0..FLOOD).map(make).buffer_unordered(AT_ONCE).try_for_each(async |()| Ok(())).await?;
+    let since = Instant::now();
+    let beside = slowest(&flooded).await?;
+    ensure!(
+        beside <= alone * 2 + NOISE,
+        "a build beside a flood of {FLOOD} waits {beside:?} for its run, and {alone:?} without"
+    );
+    // And the flood is worked on all the while; its Secrets are asked for no more often than twenty times a second.
+    let held = |status: &serde_json::Value| status["phase"] == "Failed";
+    let all = builds(&flood).list(&ListParams::default()).await?.items;
+    ensure!(all.iter().any(|build| held(&build.data["status"])), "none of the flood has been looked at");
+    let asked = cp.audit().settled(mark).await?.by(USER).in_namespace(flood.name());
+    let secrets = asked.resource("secrets").len();
+    let most = 20 * usize::try_from(since.elapsed().as_secs() + 1)? + FLOOD;
+    ensure!(secrets <= most, "{secrets} questions for Secrets, where {most} are enough");
+    Ok(())
+}
