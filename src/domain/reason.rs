@@ -229,7 +229,7 @@ reasons! {
     ValidationFailed, Warning, "an AgentBuild cannot start as it is";
     PrerequisitesMissing, Warning, "something that a build needs is missing or unusable; it starts once that is there";
     CompositionFailed, Warning, "the run of an AgentBuild cannot be composed";
-    TemplateDrift, Warning, "the template of a gated mode is another one than the build was completed from";
+    TemplateDrift, Warning, "the template of a gated mode, or a tenant's own, is not the one that the build was completed from";
     RunRefused, Warning, "the composed run, or its workspace, was refused by the API server or by Tekton";
     RunInvalid, Warning, "Tekton took the run and then found that it cannot be run";
     RunEndedUnknown, Warning, "the run ended without saying how";
