@@ -143,6 +143,9 @@ impl Reading<'_> {
                 let instead = if last.is_some() { "its last good content is used" } else { "nothing of it is used" };
                 let text = format!("{}, line {line}: {message}; {instead}", self.place(name));
                 self.notice(Reason::NamespaceConfigUnreadable, text);
+                if last.is_none() {
+                    Arc::make_mut(&mut self.resolved).unread = true;
+                }
                 last?
             }
         };

@@ -134,6 +134,9 @@ pub struct Resolved {
     /// Facts the resolver noticed (unknown mode, key not allowed, unreadable ConfigMap), one per occurrence.
     #[serde(skip)]
     pub notices: Vec<Notice>,
+    /// A ConfigMap cannot be read, and this process does not know what it said before: Pods may run with that.
+    #[serde(skip)]
+    pub unread: bool,
 }
 
 /// Something a person should hear about, found while resolving.
@@ -237,6 +240,7 @@ impl Resolved {
             },
             runtime_base: json!({}),
             notices: Vec::new(),
+            unread: false,
         }
     }
 

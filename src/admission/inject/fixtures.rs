@@ -12,20 +12,14 @@ use crate::build::settings::Settings;
 use crate::config::builds::Builds;
 use crate::config::gates::Gates;
 use crate::config::layers::{Field, Layer};
-use crate::config::resolved::{Images, NativeSidecars, Proxy, Resolved, Resources, SpireSwitch, TokenExchange, Trace};
+use crate::config::resolved::{Images, NativeSidecars, Resolved, SpireSwitch};
 use crate::config::snapshot::Snapshot;
 use crate::config::view::{ClusterView, NamespaceView, Ownership, PodSecurity};
-use crate::domain::mode::Mode;
 
 /// The configuration of the goldens: classic images, `nativeSidecars: disabled`, `spire: required`.
 pub(in crate::admission) fn resolved() -> Resolved {
     let file = |value: &str| Field { value: Some(value.to_owned()), layer: Layer::PlatformFile, shadowed: vec![] };
-    let amounts = |cpu: &str, memory: &str, cpu_limit: &str, memory_limit: &str| {
-        Field::built_in(json!({
-            "requests": {"cpu": cpu, "memory": memory}, "limits": {"cpu": cpu_limit, "memory": memory_limit}}))
-    };
     Resolved {
-        mode: Field::built_in(Mode::EnvoySidecar),
         images: Images {
             envoy_proxy: file("REG/authbridge-envoy:latest"),
             authbridge_light: file("REG/authbridge-light:latest"),
@@ -35,34 +29,9 @@ pub(in crate::admission) fn resolved() -> Resolved {
             authbridge: file("REG/authbridge:latest"),
             pull_policy: Field::built_in("IfNotPresent".to_owned()),
         },
-        proxy: Proxy {
-            port: Field::built_in(15123),
-            inbound_port: Field::built_in(15124),
-            admin_port: Field::built_in(9901),
-            uid: Field::built_in(1337),
-        },
-        resources: Resources {
-            envoy_proxy: amounts("50m", "64Mi", "200m", "256Mi"),
-            proxy_init: amounts("10m", "10Mi", "10m", "10Mi"),
-            spiffe_helper: amounts("50m", "64Mi", "100m", "128Mi"),
-            client_registration: amounts("50m", "64Mi", "100m", "128Mi"),
-            authbridge: amounts("100m", "128Mi", "300m", "384Mi"),
-        },
-        trust_domain: Field::built_in("cluster.local".to_owned()),
         spire: Field { value: SpireSwitch::Required, layer: Layer::PlatformFile, shadowed: vec![] },
         native_sidecars: Field { value: NativeSidecars::Disabled, layer: Layer::PlatformFile, shadowed: vec![] },
-        token_exchange: TokenExchange {
-            token_url: Field::built_in(String::new()),
-            default_audience: Field::built_in(String::new()),
-            default_scopes: Field::built_in(None),
-        },
-        trace: Trace {
-            endpoint: Field::built_in(None),
-            protocol: Field::built_in(None),
-            sampling_ratio: Field::built_in(None),
-        },
-        runtime_base: json!({}),
-        notices: vec![],
+        ..Resolved::built_in()
     }
 }
 

@@ -164,7 +164,9 @@ fn the_last_good_content_serves_until_the_config_map_is_gone() {
         let seen = notices(view);
         assert_eq!(seen.len(), 2, "{seen:?}");
         assert!(seen.iter().all(|(_, text)| text.ends_with("its last good content is used")), "{seen:?}");
+        assert!(!view.resolved.unread, "what it said is known");
     }
+    assert!(view(&[("d", "unknownKey: 3")]).resolved.unread, "a process that starts knows nothing of it");
     let gone = next(&still, &[]);
     assert_eq!(gone.resolved, view(&[]).resolved);
     let back = next(&gone, &[(RUNTIME, "mode: [")]);

@@ -257,6 +257,7 @@ impl Platform {
                 let instead = if base.is_some() { "its last good content is used" } else { "nothing of it is used" };
                 let text = format!("{place}, line {line}: {message}; {instead}");
                 resolved.notices.push(Notice { reason: Reason::NamespaceConfigUnreadable, text });
+                resolved.unread = base.is_none();
                 base
             }
         };

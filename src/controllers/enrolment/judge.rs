@@ -87,6 +87,8 @@ pub(super) enum Wait {
     ServiceAccount(String),
     /// Some of the namespace's ConfigMaps.
     ConfigMaps,
+    /// A person: a ConfigMap cannot be read, and what it said before is not known.
+    Unread,
     /// Every replica that serves reviews having read the settings: it would make the new Pods by the old ones.
     Spread,
     /// One of those that roll.
@@ -323,6 +325,10 @@ fn label_only(subject: &Subject<'_>, standing: &Fields, needs: Needs) -> Found {
 /// A new hash on a workload that is enrolled already.
 fn rehash(subject: &Subject<'_>, hash: &str, fields: Fields) -> Step {
     let (seen, memory) = (subject.workload.seen, &subject.cx.world.memory);
+    // What a ConfigMap said before it became unreadable may be what the Pods run with (design: a read error never changes a hash).
+    if subject.cx.facts.settled.namespace(subject.namespace()).is_some_and(|view| view.resolved.unread) {
+        return Step::Wait(Wait::Unread);
+    }
     if !wave::rolls(seen) {
         return Step::Apply { fields, wave: false };
     }

@@ -304,6 +304,13 @@ fn waits(wait: &Wait, kind: &str, name: &str) -> Verdict {
             Reason::EnrolmentPending,
             format!("{begins} for the ConfigMaps {} of its namespace", keys::NAMESPACE_CONFIG_MAPS.join(", ")),
         ),
+        Wait::Unread => Verdict::waits(
+            Reason::RolloutPending,
+            format!(
+                "{begins}: a ConfigMap of its configuration cannot be read (condition ConfigResolved says which and why), and what \
+                 it said before is not known. Nothing is rolled until it is repaired or deleted; new Pods are made without it"
+            ),
+        ),
         Wait::Spread => Verdict::waits(
             Reason::RolloutPending,
             format!(

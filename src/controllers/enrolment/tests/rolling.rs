@@ -1,9 +1,13 @@
 //! A change of configuration reaches the workloads it concerns, in waves, and no others.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::bench::{Bench, deployment, pod};
 use crate::api::observed::Kind;
+use crate::config::inputs::ConfigMapInput;
+use crate::config::schema::Platform;
 use crate::controllers::scaffold::fixtures::s;
 use crate::controllers::scaffold::plan::{Controller, Item, Op};
 use crate::domain::keys;
@@ -47,6 +51,23 @@ fn a_change_that_reaches_no_pod_writes_nothing() {
     let mut bench = fleet(3, "");
     bench.cluster.configure(RETIRED);
     assert_eq!(bench.converge(), []);
+}
+
+/// A process that starts does not know what a ConfigMap said before somebody broke it: a read error never changes a hash.
+#[test]
+fn a_config_map_that_cannot_be_read_after_a_restart_rolls_nothing() {
+    let mut bench = fleet(2, CHANGED);
+    let data = [(keys::KEY_CONFIG.to_owned(), "{a: [".to_owned())].into();
+    let broken = ConfigMapInput { is_defaults: false, kept: false, data };
+    bench.cluster.configure("");
+    let platform = Platform::clone(&bench.cluster.facts.platform).with_runtime_template(Some(&broken), None);
+    bench.cluster.facts.platform = Arc::new(platform);
+    bench.settle();
+    assert_eq!(applied(&bench.converge()), Vec::<String>::new());
+    assert_eq!(bench.condition("d000", "Ready"), "False/RolloutPending");
+    assert_eq!(bench.condition("d000", "ConfigResolved"), "True/ConfigWarning");
+    bench.cluster.configure("");
+    assert_eq!(applied(&bench.converge()).len(), 2, "repaired: what is said now is what counts");
 }
 
 #[test]
