@@ -110,12 +110,6 @@ impl Step {
         self.params.iter().find(|declared| declared.name == name)
     }
 
-    /// Whether it declares one of the results by which a build task reports its image.
-    #[must_use]
-    pub fn reports_image(&self) -> bool {
-        ["IMAGE_URL", "IMAGE_DIGEST"].iter().any(|name| self.results.contains_key(*name))
-    }
-
     /// Whether it declares a workspace of that name.
     #[must_use]
     pub fn has_workspace(&self, name: &str) -> bool {

@@ -189,7 +189,6 @@ fn what_composition_reads() {
     assert_eq!(step.param("a").map(|param| param.kind), Some(Kind::List));
     assert!(step.param("b").is_some_and(|param| param.default.is_none()));
     assert_eq!(step.propagated.iter().collect::<Vec<_>>(), [(&"c".to_owned(), &"steps[0].args[0]".to_owned())]);
-    assert!(step.reports_image());
 }
 
 #[test]

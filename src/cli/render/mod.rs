@@ -29,7 +29,7 @@ use super::serve::flags::Namespaces;
 use super::yaml::emit;
 use super::{Exit, Format};
 use crate::build::catalogue::Values;
-use crate::controllers::namespace_config::plan::digest;
+use crate::config::content::digest;
 use crate::domain::keys;
 
 /// Oldest Kubernetes that the manifests and our bindings are for.

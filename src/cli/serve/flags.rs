@@ -141,25 +141,25 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     pub failure_mode: FailureMode,
     /// Sockets.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Sockets")]
     pub sockets: SocketArgs,
     /// Certificates.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Certificates")]
     pub certificates: CertificateArgs,
     /// Settings files.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Settings files")]
     pub settings: SettingsArgs,
     /// Time between SIGTERM and the end of accepting connections, while endpoints are being taken away.
-    #[arg(long, default_value = "5s", value_name = "TIME")]
+    #[arg(long, default_value = "5s", value_name = "TIME", help_heading = "Process")]
     pub drain_delay: Span,
     /// error, warn, info, debug, trace, or a list like drawbridge=debug,info.
-    #[arg(long, env = "RUST_LOG", default_value = "info", value_name = "LEVEL")]
+    #[arg(long, env = "RUST_LOG", default_value = "info", value_name = "LEVEL", help_heading = "Process")]
     pub log_level: String,
     /// How log lines look.
-    #[arg(long, value_enum, default_value = "json")]
+    #[arg(long, value_enum, default_value = "json", help_heading = "Process")]
     pub log_format: LogFormat,
     /// Which cluster.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Cluster")]
     pub cluster: ClusterArgs,
 }
 

@@ -10,7 +10,7 @@ use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::render::rbac::Role;
 use crate::cli::render::{self, FailureMode, Install};
 use crate::cli::survey::{self, TYPES, annotation, label, text};
-use crate::controllers::namespace_config::plan::digest;
+use crate::config::content::digest;
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 

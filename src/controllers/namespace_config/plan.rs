@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use crate::admission::inject::needs;
 use crate::api::observed::{ConfigMapSeen, Key, Kind, Observed};
+use crate::config::content::digest;
 use crate::config::defaults::config_map_data_in;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row, escaped};
 use crate::controllers::scaffold::world::World;
@@ -107,15 +107,4 @@ fn refresh(
         {"op": "add", "path": "/data", "value": data},
     ]);
     Some(Op::Edit { kind: Kind::ConfigMap, key: Key::new(namespace, name), operations })
-}
-
-/// SHA-256, in hex, of a ConfigMap's data; lengths are counted in, so that no two data sets read the same.
-#[must_use]
-pub fn digest(data: &BTreeMap<String, String>) -> String {
-    let mut hash = Sha256::new();
-    for part in data.iter().flat_map(|(key, value)| [key, value]) {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part.as_bytes());
-    }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::plan::{ROW, digest};
+use super::plan::ROW;
 use crate::api::observed::{Key, Kind};
+use crate::config::content::digest;
 use crate::controllers::scaffold::fixtures::{Cluster, OWN, workload};
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
