@@ -15,9 +15,12 @@ use super::layers::{self, Layer};
 use super::resolved::{Notice, Resolved};
 use super::schema::{Platform, Settings, keys, walk};
 use crate::api::yaml::{self, Node};
-use crate::domain::keys::{CONFIG_MAP_RUNTIME, KEY_CONFIG};
+use crate::domain::keys::{CONFIG_MAP_RUNTIME, KEY_CONFIG, WATCHED_CONFIG_MAPS};
 use crate::domain::mode::Mode;
 use crate::domain::reason::Reason;
+
+/// How many keys of a ConfigMap a notice lists.
+const KEYS_SHOWN: usize = 5;
 
 /// Content of ConfigMaps that could be read, by name: what serves while they cannot.
 pub type LastGood = BTreeMap<Arc<str>, Arc<Good>>;
@@ -66,7 +69,9 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn runtime(&mut self, config_map: &ConfigMapInput) {
-        let Some(text) = config_map.data.get(KEY_CONFIG) else { return };
+        let Some(text) = config_map.data.get(KEY_CONFIG) else {
+            return self.without_key(CONFIG_MAP_RUNTIME, config_map);
+        };
         let read = |document: &Node| runtime(document).map(Good::Runtime);
         let Some(good) = self.read(CONFIG_MAP_RUNTIME, text, read) else { return };
         let Good::Runtime(base) = good.as_ref() else { return };
@@ -83,7 +88,7 @@ impl Reading<'_> {
     }
 
     fn defaults(&mut self, name: &str, config_map: &ConfigMapInput) {
-        let Some(text) = config_map.data.get(KEY_CONFIG) else { return };
+        let Some(text) = config_map.data.get(KEY_CONFIG) else { return self.without_key(name, config_map) };
         let Some(good) = self.read(name, text, defaults) else { return };
         let Good::Defaults { settings, left_out } = good.as_ref() else { return };
         for notice in left_out {
@@ -108,6 +113,28 @@ impl Reading<'_> {
                 self.notice(Reason::NamespaceConfigUnreadable, text);
             }
         }
+    }
+
+    /// A ConfigMap that is meant to say something and has it under another key. One of our name that is empty says nothing, and
+    /// the others of our names have keys of their own; an earlier operator labelled one of them.
+    fn without_key(&mut self, name: &str, config_map: &ConfigMapInput) {
+        let (meant, remedy) = if name != CONFIG_MAP_RUNTIME {
+            (" is labelled kagenti.io/defaults=true and", ", or take the label away")
+        } else {
+            ("", "")
+        };
+        let is_ours = WATCHED_CONFIG_MAPS.contains(&name);
+        if is_ours && (name != CONFIG_MAP_RUNTIME || config_map.data.is_empty()) {
+            return;
+        }
+        let keys: Vec<&str> = config_map.data.keys().map(String::as_str).take(KEYS_SHOWN).collect();
+        let found = if keys.is_empty() { "no key at all".to_owned() } else { keys.join(", ") };
+        let text = format!(
+            "ConfigMap {}/{name}{meant} has no key {KEY_CONFIG} (it has {found}), so nothing of it is used; put the settings \
+             under that key{remedy}",
+            self.namespace
+        );
+        self.notice(Reason::NamespaceConfigUnreadable, text);
     }
 
     /// What `namespaceOverrides` lets through; the rest is noticed.

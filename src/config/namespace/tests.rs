@@ -217,7 +217,9 @@ fn config_maps_without_the_key_or_the_label_are_no_layer() {
     other_key.data.insert("other.yaml".to_owned(), "mode: waypoint".to_owned());
     without.config_maps.insert("e".to_owned(), other_key);
     let view = namespace_view(&Platform::built_in(), "team1", &without, None);
-    assert_eq!(view.resolved, *Platform::built_in().resolved());
+    let mut resolved = (*view.resolved).clone();
+    assert_eq!(std::mem::take(&mut resolved.notices).len(), 1, "the labelled one is told of");
+    assert_eq!(resolved, **Platform::built_in().resolved());
 }
 
 #[test]
@@ -241,4 +243,25 @@ proptest::proptest! {
         proptest::prop_assert!(view.resolved.runtime_base.is_object());
         proptest::prop_assert!(crate::config::layers::conflicts(&view.resolved).is_empty());
     }
+}
+
+#[test]
+fn a_labelled_config_map_without_the_key_is_told() {
+    let with = |name: &str, keys: &[&str]| {
+        let mut inputs = NamespaceInputs::default();
+        let data = keys.iter().map(|key| ((*key).to_owned(), "mode: waypoint".to_owned())).collect();
+        inputs.config_maps.insert(name.to_owned(), ConfigMapInput { is_defaults: true, kept: false, data });
+        namespace_view(&Platform::built_in(), "team1", &inputs, None)
+    };
+    let seen = with("team-defaults", &["config.yml", "mode"]);
+    let told = notices(&seen);
+    assert_eq!((told.len(), told[0].0), (1, Reason::NamespaceConfigUnreadable));
+    for part in ["team1/team-defaults", "no key config.yaml", "config.yml, mode"] {
+        assert!(told[0].1.contains(part), "{told:?}");
+    }
+    assert!(notices(&with("empty", &[]))[0].1.contains("no key at all"));
+    // An earlier operator labels this one, whose keys are others.
+    assert!(notices(&with("authbridge-config", &["KEYCLOAK_URL"])).is_empty());
+    assert!(notices(&with(RUNTIME, &["config.yml"]))[0].1.contains("has no key config.yaml (it has config.yml)"));
+    assert!(notices(&with(RUNTIME, &[])).is_empty(), "an empty one says nothing");
 }
