@@ -26,6 +26,7 @@ use x509_parser::extensions::GeneralName;
 use super::context::{self, Context};
 use super::expiry::Announcements;
 use super::metrics::Part;
+use super::pair::words;
 use super::polled::{POLL, Polled};
 use super::root::{Millis, Root};
 use crate::runtime::shutdown::{Phase, Shutdown};
@@ -38,7 +39,7 @@ pub enum AuthoritiesError {
     #[error("it cannot be read: {0}")]
     Read(String),
     /// It is not PEM, or was cut off.
-    #[error("it is not complete PEM: {0}")]
+    #[error("it is not complete PEM: {}", words(.0))]
     Pem(pem::Error),
     /// It holds no certificate.
     #[error("it holds no CERTIFICATE section")]

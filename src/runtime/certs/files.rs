@@ -1,7 +1,7 @@
 //! Certificates from mounted files (`--webhook-cert-path`, `-name`, `-key`; `spec/operator-runtime.md` 1.4, 3.1).
 //!
 //! In: two files, read again and again. Out: pairs in the resolver. Promises: a missing or bad pair at start is an
-//! error; afterwards the last good pair is served until a better one is there; the two halves always belong together;
+//! error; afterwards the last good pair is served until a better one is there and valid; the two halves always belong together;
 //! a new pair is in use within a quarter of a second.
 //!
 //! New content counts once two readings in a row agree ([`super::polled`]), so that a writer who is not atomic is not
@@ -62,6 +62,8 @@ pub struct Files {
     context: Context,
     /// The reading that is being served.
     files: Polled<Reading>,
+    /// A good reading that is not valid before that moment.
+    early: Option<(Millis, Reading)>,
     leaf: Root,
     announcements: Announcements,
 }
@@ -102,6 +104,7 @@ impl Files {
             resolver,
             context,
             files: Polled::new(served),
+            early: None,
             leaf: pair.leaf,
             announcements: Announcements::default(),
         })
@@ -128,8 +131,18 @@ impl Files {
             let about = context::configuration("MutatingWebhookConfiguration", None);
             self.context.expiring(Part::Provided, about, &self.leaf, threshold);
         }
+        if let Some((_, early)) = self.early.take_if(|(from, _)| *from <= now)
+            && reading.as_ref().is_ok_and(|reading| *reading == early)
+        {
+            return self.judge(Ok(early), now);
+        }
         let Some(reading) = self.files.settled(reading) else { return };
+        self.early = None;
         self.context.metrics.read();
+        self.judge(reading, now);
+    }
+
+    fn judge(&mut self, reading: Result<Reading, String>, now: Millis) {
         if let Err(error) = reading.and_then(|reading| self.serve(reading, now).map_err(|error| error.to_string())) {
             self.context.metrics.read_failed();
             tracing::warn!(
@@ -145,6 +158,10 @@ impl Files {
         let pair = Pair::read(&reading.certificate, &reading.key)?;
         if pair.leaf.expired(now) && !self.leaf.expired(now) {
             return Err(PairError::Expired);
+        }
+        if now < pair.leaf.not_before && self.leaf.valid(now) {
+            self.early = Some((pair.leaf.not_before.min(self.leaf.not_after), reading));
+            return Err(PairError::Early);
         }
         self.resolver.store(&pair, Vec::new());
         self.context.metrics.in_use(Part::Provided, &pair.leaf);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
+use rustls::{Error as TlsError, InconsistentKeys};
 
 use super::root::{Fingerprint, Millis, Root};
 
@@ -17,7 +18,7 @@ use super::root::{Fingerprint, Millis, Root};
 #[non_exhaustive]
 pub enum PairError {
     /// The certificate file is not PEM, or was cut off.
-    #[error("the certificate is not complete PEM: {0}")]
+    #[error("the certificate is not complete PEM: {}", words(.0))]
     CertificatePem(pem::Error),
     /// The certificate file holds no certificate.
     #[error("the certificate file holds no CERTIFICATE section")]
@@ -26,14 +27,53 @@ pub enum PairError {
     #[error("the first certificate cannot be decoded")]
     UnreadableCertificate,
     /// The key file is not PEM, was cut off, or holds no private key.
-    #[error("the private key is not complete PEM: {0}")]
+    #[error("the private key is not complete PEM: {}", words(.0))]
     KeyPem(pem::Error),
-    /// The key is of a kind nobody serves with, or belongs to another certificate.
-    #[error("the pair cannot be served: {0}")]
+    /// The key file holds a key under a password, which nobody can enter here.
+    #[error("the private key is encrypted; write it without a password, for instance with `openssl pkey`")]
+    EncryptedKey,
+    /// The key belongs to a later certificate of the chain.
+    #[error(
+        "the private key belongs to certificate {0} of the chain; the webhook's own must come first, then who issued it"
+    )]
+    Order(usize),
+    /// rustls does not take the first certificate.
+    #[error("the first certificate cannot be served: {0}")]
+    Refused(rustls::Error),
+    /// The key belongs to another certificate.
+    #[error("the private key belongs to another certificate")]
+    Mismatch,
+    /// The key is of a kind nobody serves with.
+    #[error(
+        "the private key is of no kind that is served with: RSA from 2048 bits, ECDSA P-256, P-384 or P-521, Ed25519 ({0})"
+    )]
     Unusable(rustls::Error),
     /// The pair has expired while the one that is being served has not.
     #[error("the new certificate has already expired, and the one being served has not")]
     Expired,
+    /// The pair is not valid yet while the one that is being served is.
+    #[error("the new certificate is not valid yet, and the one being served is; it is taken into use once it is valid")]
+    Early,
+}
+
+/// What is wrong with PEM, without a byte of it.
+pub(super) fn words(error: &pem::Error) -> String {
+    match error {
+        pem::Error::MissingSectionEnd { end_marker } => {
+            format!("section {} has no end", String::from_utf8_lossy(end_marker))
+        }
+        pem::Error::IllegalSectionStart { .. } => "a section begins in a line that cannot be read".to_owned(),
+        pem::Error::Base64Decode(_) => "a section is not base64".to_owned(),
+        pem::Error::NoItemsFound => "there is no section of that kind".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// How an encrypted key begins, in both of its forms.
+const ENCRYPTED: [&[u8]; 2] = [b"-----BEGIN ENCRYPTED PRIVATE KEY-----", b"Proc-Type: 4,ENCRYPTED"];
+
+fn is_encrypted(key: &[u8]) -> bool {
+    ENCRYPTED.iter().any(|mark| key.windows(mark.len()).any(|window| window == *mark))
 }
 
 /// A certificate chain with its key.
@@ -49,11 +89,12 @@ impl Pair {
     /// Reads a PEM chain (first certificate = ours) and a PEM key (PKCS#8, PKCS#1 or SEC1).
     ///
     /// # Errors
-    /// See [`PairError`]. A pair whose halves come from two different moments is [`PairError::Unusable`].
+    /// See [`PairError`]. A pair whose halves come from two different moments is [`PairError::Mismatch`].
     pub fn read(certificate: &[u8], key: &[u8]) -> Result<Pair, PairError> {
         let chain: Vec<CertificateDer<'static>> =
             CertificateDer::pem_slice_iter(certificate).collect::<Result<_, _>>().map_err(PairError::CertificatePem)?;
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(PairError::KeyPem)?;
+        let key = PrivateKeyDer::from_pem_slice(key)
+            .map_err(|error| if is_encrypted(key) { PairError::EncryptedKey } else { PairError::KeyPem(error) })?;
         Pair::new(chain, key)
     }
 
@@ -65,7 +106,20 @@ impl Pair {
         let first = chain.first().ok_or(PairError::NoCertificate)?;
         let leaf = Root::read(first).ok_or(PairError::UnreadableCertificate)?;
         let provider = rustls::crypto::aws_lc_rs::default_provider();
-        let certified = CertifiedKey::from_der(chain, key, &provider).map_err(PairError::Unusable)?;
+        let key = provider.key_provider.load_private_key(key).map_err(PairError::Unusable)?;
+        let matches = |certificate: &CertificateDer<'static>| {
+            CertifiedKey::new(vec![certificate.clone()], Arc::clone(&key)).keys_match()
+        };
+        match matches(first) {
+            // A key that does not tell is taken at its word, as rustls does.
+            Ok(()) | Err(TlsError::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+            Err(TlsError::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
+                let place = chain.iter().position(|certificate| matches(certificate).is_ok());
+                return Err(place.map_or(PairError::Mismatch, |place| PairError::Order(place + 1)));
+            }
+            Err(error) => return Err(PairError::Refused(error)),
+        }
+        let certified = CertifiedKey::new(chain, key);
         Ok(Pair { certified: Arc::new(certified), leaf })
     }
 }

@@ -64,6 +64,12 @@ impl Root {
         })
     }
 
+    /// Whether a certificate is accepted at that moment, by its own dates.
+    #[must_use]
+    pub fn valid(&self, now: Millis) -> bool {
+        now >= self.not_before && !self.expired(now)
+    }
+
     /// Whether nothing signed by it is accepted any more.
     #[must_use]
     pub fn expired(&self, now: Millis) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! In: one Secret, watched by name. Out: pairs in the resolver, and `ca.crt` to the publisher, unless a configuration
 //! asks cert-manager's injector to publish (annotation `cert-manager.io/inject-ca-from`). Promises: a new pair with a
-//! new `ca.crt` is served once every bundle holds that, or when the old pair has expired; a Secret that is deleted,
+//! new `ca.crt` is served once every bundle holds that and it is valid, or when the old pair has expired; a Secret that is deleted,
 //! incomplete or unusable changes nothing but a log line and a counter. Without `ca.crt` nothing is published, and a new
 //! pair is served at once.
 
@@ -180,6 +180,10 @@ fn may_switch(served: Option<&Provided>, candidate: &Provided, trust: &Trust, se
     let Some(served) = served else { return true };
     let roots = candidate.fingerprints();
     let known = served.fingerprints();
+    let early = now < candidate.pair.leaf.not_before && served.pair.leaf.valid(now);
+    if early {
+        return false;
+    }
     served.pair.leaf.expired(now) || roots.iter().all(|root| known.contains(root)) || trust.settled(&roots, settle, now)
 }
 

@@ -197,7 +197,7 @@ fn a_missing_or_bad_pair_is_an_error_at_start() {
     assert!(open(("absent.crt", "tls.key")).contains("absent.crt cannot be read"));
     fs::write(mount.0.path().join("other.key"), &second.key).unwrap();
     let message = open(("tls.crt", "other.key"));
-    assert!(message.contains("other.key") && message.contains("cannot be served"), "{message}");
+    assert!(message.contains("other.key") && message.contains("belongs to another certificate"), "{message}");
     assert!(open(("tls.key", "tls.key")).contains("no CERTIFICATE section"));
     assert!(open(("tls.crt", "tls.crt")).contains("the private key is not complete PEM"));
 }
@@ -241,4 +241,52 @@ async fn c5_an_approaching_end_is_told() {
     assert!(said[0].starts_with("CertificateExpiring: "), "{said:?}");
     assert!(said[0].contains("expires in less than 7 days (2026-11-24T00:00:00Z)"), "{said:?}");
     running.end().await;
+}
+
+#[test]
+fn a_pair_that_is_not_valid_yet_waits_while_the_served_one_is() {
+    let first = issue();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.not_before = rcgen::date_time_ymd(2026, 12, 24);
+    let early = params.self_signed(&key).unwrap();
+    let (leaf, from) = (Fingerprint::of(early.der()), Root::read(early.der()).unwrap().not_before);
+    let mount = Mount::new(&first);
+    let resolver = Resolver::new();
+    let mut registry = Registry::default();
+    let context = context(&mut registry, &Arc::default());
+    let mut files = Files::open(mount.0.path(), ("tls.crt", "tls.key"), resolver.clone(), context).unwrap();
+    let reading = || Ok(Reading { certificate: early.pem().into_bytes(), key: key.serialize_pem().into_bytes() });
+    let served = || resolver.served().borrow().as_ref().unwrap().fingerprint;
+    for now in [from - 3_000, from - 2_000, from - 1] {
+        files.take(reading(), now);
+        assert_eq!(served(), first.leaf);
+    }
+    files.take(reading(), from);
+    assert_eq!(served(), leaf);
+}
+
+#[test]
+fn a_pair_that_cannot_be_served_is_told_in_words() {
+    let (first, second) = (issue(), issue());
+    let read = |chain: &str, key: &str| Pair::read(chain.as_bytes(), key.as_bytes()).unwrap_err().to_string();
+    let (leaf, intermediate) = first.chain.split_at(first.chain.find("-----END CERTIFICATE-----\n").unwrap() + 26);
+    let encrypted = first.key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY");
+    let legacy =
+        first.key.replace("-----BEGIN PRIVATE KEY-----", "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED");
+    for (told, says) in [
+        (
+            read(&format!("{intermediate}{leaf}"), &first.key),
+            "belongs to certificate 2 of the chain; the webhook's own must come first",
+        ),
+        (read(leaf, &second.key), "belongs to another certificate"),
+        (read(&leaf[..200], &first.key), "section CERTIFICATE has no end"),
+        (read(leaf, &first.key[..60]), "section PRIVATE KEY has no end"),
+        (read(leaf, &encrypted), "is encrypted"),
+        (read(leaf, &legacy), "is encrypted"),
+        (read(leaf, leaf), "there is no section of that kind"),
+        (read(leaf, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), "ECDSA P-256, P-384 or P-521"),
+    ] {
+        assert!(told.contains(says), "{says}: {told}");
+    }
 }

@@ -42,6 +42,12 @@ fn a_new_pair_waits_for_its_root_unless_there_is_nothing_better() {
     assert!(!switch(Some(&served), &rotated, &everybody, NOW - 1), "not for long enough");
     assert!(switch(Some(&served), &rotated, &everybody, NOW));
     assert!(switch(Some(&served), &rotated, &nobody, NOW + 8 * 86_400_000), "the old pair has expired");
+    let day = 86_400_000;
+    let (pair, _) = old.sign(&["localhost".to_owned()], &Lifetimes::default(), NOW + 3 * day).unwrap();
+    let early = Provided { pair, roots: renewed.roots.clone() };
+    assert!(!switch(Some(&served), &early, &nobody, NOW), "not valid yet");
+    assert!(switch(Some(&served), &early, &nobody, NOW + 3 * day));
+    assert!(switch(None, &early, &nobody, NOW), "nothing is served yet");
     assert!(switch(Some(&served), &provided(&new, false), &nobody, NOW), "without ca.crt there is nothing to wait for");
 }
 
