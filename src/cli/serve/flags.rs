@@ -16,7 +16,8 @@ use crate::cli::render::FailureMode;
 use crate::domain::keys;
 use crate::runtime::telemetry::log;
 
-/// A socket address as Go writes it: `:8081` means every address of the host.
+/// A socket address as Go writes it: `:8081` means every address of the host, of both families: a Pod of an IPv6 cluster has no
+/// other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address(pub SocketAddr);
 
@@ -24,7 +25,7 @@ impl FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+        let full = if text.starts_with(':') { format!("[::]{text}") } else { text.to_owned() };
         full.parse().map(Address).map_err(|_| format!("{text} is not an address; use HOST:PORT or :PORT"))
     }
 }
@@ -73,6 +74,29 @@ impl Span {
     #[must_use]
     pub fn millis(self) -> i64 {
         i64::try_from(self.0.as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
+/// Shortest and longest life of a certificate of ours: one that has ended by the time it is made serves nobody, and the last
+/// year that a certificate can name is 9999.
+const LIVES: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(100 * 365 * 86_400);
+
+/// The life of a certificate.
+fn life(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse()?;
+    if LIVES.contains(&span.0) {
+        Ok(span)
+    } else {
+        Err(format!("{text} is no life of a certificate; use 1s to 876000h"))
+    }
+}
+
+/// The operator's own namespace; a variable that is set to nothing says nothing.
+fn own_namespace(text: &str) -> Result<String, String> {
+    match text {
+        "" => Ok(keys::OPERATOR_NAMESPACE.to_owned()),
+        name if syntax::is_label(name) => Ok(name.to_owned()),
+        other => Err(format!("{other:?} is not the name of a namespace")),
     }
 }
 
@@ -131,7 +155,13 @@ pub struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "webhook,controllers")]
     pub roles: Vec<Role>,
     /// The operator's own namespace.
-    #[arg(long, env = "POD_NAMESPACE", default_value = keys::OPERATOR_NAMESPACE, value_name = "NAME")]
+    #[arg(
+        long,
+        env = "POD_NAMESPACE",
+        default_value = keys::OPERATOR_NAMESPACE,
+        value_name = "NAME",
+        value_parser = own_namespace
+    )]
     pub namespace: String,
     /// Namespaces that are served, separated by commas; none means all.
     #[arg(long, env = "NAMESPACES2WATCH", default_value = "", hide_default_value = true, value_name = "NAMES")]
@@ -200,10 +230,10 @@ pub struct CertificateArgs {
     #[arg(long, value_name = "NAME", requires = "webhook_client_ca")]
     pub webhook_client_name: Vec<String>,
     /// Life of a leaf of our own authority; renewed at two thirds.
-    #[arg(long, default_value = "168h", value_name = "TIME")]
+    #[arg(long, default_value = "168h", value_name = "TIME", value_parser = life)]
     pub cert_lifetime: Span,
     /// Life of our own authority; replaced, with overlap, at two thirds.
-    #[arg(long, default_value = "8760h", value_name = "TIME")]
+    #[arg(long, default_value = "8760h", value_name = "TIME", value_parser = life)]
     pub ca_lifetime: Span,
 }
 
@@ -246,7 +276,7 @@ mod tests {
     #[test]
     fn addresses_are_read_as_go_writes_them() {
         let args = parsed(&["--health-probe-bind-address=:18081", "--metrics-bind-address", "127.0.0.1:9"]).unwrap();
-        assert_eq!(args.sockets.health_probe_bind_address.0.to_string(), "0.0.0.0:18081");
+        assert_eq!(args.sockets.health_probe_bind_address.0.to_string(), "[::]:18081");
         assert_eq!(args.sockets.metrics_bind_address, MetricsAddress::Own(([127, 0, 0, 1], 9).into()));
         assert_eq!(parsed(&["--metrics-bind-address=0"]).unwrap().sockets.metrics_bind_address, MetricsAddress::Off);
         assert!(parsed(&["--health-probe-bind-address=8081"]).is_err());
@@ -274,5 +304,27 @@ mod tests {
         assert_eq!(parsed(&["--drain-delay=250ms"]).unwrap().drain_delay.0, Duration::from_millis(250));
         assert!(parsed(&["--drain-delay=5"]).is_err());
         assert!(parsed(&["--drain-delay=-5s"]).is_err());
+    }
+
+    /// With the first the webhook would never have a valid certificate; with the last the process ended in a panic.
+    #[test]
+    fn certificates_live_for_a_while_and_not_for_ever() {
+        for flag in ["--cert-lifetime", "--ca-lifetime"] {
+            for refused in ["0s", "999ms", "876001h", "87660000h", "99999999999h", "1"] {
+                assert!(parsed(&[&format!("{flag}={refused}")]).is_err(), "{flag}={refused}");
+            }
+            for taken in ["1s", "720h", "876000h"] {
+                assert!(parsed(&[&format!("{flag}={taken}")]).is_ok(), "{flag}={taken}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_operators_namespace_is_a_name_and_an_empty_variable_says_nothing() {
+        assert_eq!(parsed(&["--namespace="]).unwrap().namespace, keys::OPERATOR_NAMESPACE);
+        assert_eq!(parsed(&["--namespace=tenant-1"]).unwrap().namespace, "tenant-1");
+        for wrong in ["Tenant", "a/b", "a.b", " "] {
+            assert!(parsed(&[&format!("--namespace={wrong}")]).is_err(), "{wrong}");
+        }
     }
 }

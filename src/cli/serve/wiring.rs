@@ -155,19 +155,23 @@ impl Wiring {
     }
 
     /// The source and its publisher, in every role: the webhook serves the certificate and only reads; the controllers
-    /// keep the authority and publish what the webhook waits for, while they lead.
+    /// keep the authority and publish what the webhook waits for, while they lead. Nothing of somebody else's files without the webhook.
     fn certificates(
         &self,
         resolver: &Arc<Resolver>,
         elected: Option<&Elected>,
         context: Context,
-    ) -> anyhow::Result<(Source, Option<Publisher>)> {
+    ) -> anyhow::Result<(Option<Source>, Option<Publisher>)> {
         let flags = &self.args.certificates;
         let (namespace, service) = (self.args.namespace.clone(), keys::SERVICE_WEBHOOK.to_owned());
         if let Some(folder) = &flags.webhook_cert_path {
+            // Files are for who serves with them: without the webhook they may well not be mounted.
+            if !self.has(Role::Webhook) {
+                return Ok((None, None));
+            }
             let names = (flags.webhook_cert_name.as_str(), flags.webhook_cert_key.as_str());
             let files = Files::open(folder, names, resolver.clone(), context)?;
-            return Ok((Source::Files(Box::new(files)), None));
+            return Ok((Some(Source::Files(Box::new(files))), None));
         }
         if let Some(name) = flags.webhook_cert_secret.clone() {
             let config = CertManagerSecretConfig { namespace, name, service, settle: SETTLE };
@@ -176,7 +180,7 @@ impl Wiring {
                 Some(elected) => publisher.writing(elected.writer.clone()),
                 None => publisher,
             };
-            return Ok((Source::CertManager(Box::new(source)), Some(publisher)));
+            return Ok((Some(Source::CertManager(Box::new(source))), Some(publisher)));
         }
         let lifetimes = Lifetimes::new(flags.cert_lifetime.millis(), flags.ca_lifetime.millis());
         let config = SelfManagedConfig { namespace, service, extra_names: Vec::new(), lifetimes };
@@ -185,13 +189,13 @@ impl Wiring {
             Some(writer) => (source.writing(writer.clone()), publisher.writing(writer)),
             None => (source, publisher),
         };
-        Ok((Source::Own(Box::new(source)), Some(publisher)))
+        Ok((Some(Source::Own(Box::new(source))), Some(publisher)))
     }
 
     fn start_certificates(
         &self,
         running: &mut Running,
-        source: Source,
+        source: Option<Source>,
         publisher: Option<Publisher>,
         resolver: &Arc<Resolver>,
     ) {
@@ -203,9 +207,12 @@ impl Wiring {
         }
         let finishing = &mut running.finishing;
         match source {
-            Source::Own(source) => finishing.spawn("certificates", never_fails(source.run(shutdown.clone()))),
-            Source::CertManager(source) => finishing.spawn("certificates", never_fails(source.run(shutdown.clone()))),
-            Source::Files(source) => finishing.spawn("certificates", never_fails(source.run(shutdown.clone()))),
+            Some(Source::Own(source)) => finishing.spawn("certificates", never_fails(source.run(shutdown.clone()))),
+            Some(Source::CertManager(source)) => {
+                finishing.spawn("certificates", never_fails(source.run(shutdown.clone())));
+            }
+            Some(Source::Files(source)) => finishing.spawn("certificates", never_fails(source.run(shutdown.clone()))),
+            None => {}
         }
         let Some(publisher) = publisher else { return };
         if serves {

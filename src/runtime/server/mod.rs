@@ -21,7 +21,8 @@ mod tests;
 pub mod tls;
 mod wire;
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,21 +124,28 @@ pub struct BindError {
     pub address: SocketAddr,
     /// Why.
     #[source]
-    pub source: std::io::Error,
+    pub source: io::Error,
 }
 
-/// Binds before anything is spawned, so that a taken port fails the start and not the first request.
+/// Binds before anything is spawned, so that a taken port fails the start and not the first request. `[::]` takes calls of both
+/// families, and is `0.0.0.0` where the machine has no IPv6.
 ///
 /// # Errors
 /// When the address cannot be bound.
 pub fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
-    let listen = || {
+    let listen = |address: SocketAddr| {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         socket.listen(BACKLOG)
     };
-    listen().map_err(|source| BindError { address, source })
+    listen(address)
+        .or_else(|error| {
+            let everywhere = address.ip() == Ipv6Addr::UNSPECIFIED && error.kind() != io::ErrorKind::AddrInUse;
+            let without = || listen((Ipv4Addr::UNSPECIFIED, address.port()).into());
+            everywhere.then(without).and_then(Result::ok).ok_or(error)
+        })
+        .map_err(|source| BindError { address, source })
 }
 
 impl Server {

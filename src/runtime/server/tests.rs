@@ -1,6 +1,7 @@
 //! Deadlines and ends of connections, in virtual time, over streams in memory.
 
 use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::routing::post;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -345,4 +347,15 @@ async fn a2_reading_stops_within_64_kib_of_the_cap() {
         "{} KiB beyond",
         (read_at_most - limits.body_size) / 1024
     );
+}
+
+/// A Pod of an IPv6 cluster has no other address, and its probes come to that.
+#[tokio::test]
+async fn every_address_of_the_host_means_those_of_both_families() {
+    let socket = super::bind((Ipv6Addr::UNSPECIFIED, 0).into()).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+    if super::bind((Ipv6Addr::LOCALHOST, 0).into()).is_ok() {
+        TcpStream::connect((Ipv6Addr::LOCALHOST, port)).await.unwrap();
+    }
 }

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use tracing::{Metadata, Subscriber};
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::{ParseError, filter_fn};
+use tracing_subscriber::filter::{LevelFilter, ParseError, filter_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -41,6 +41,11 @@ pub enum LogError {
         "log level {0:?} cannot be read; use error, warn, info, debug or trace, or a list like drawbridge=debug,info"
     )]
     Level(String, #[source] ParseError),
+    /// A word of it is no level: the filter would take it for the name of a module, and leave out everything else.
+    #[error(
+        "log level {0:?}: {1:?} is no level; use off, error, warn, info, debug or trace, or a list like drawbridge=debug,info"
+    )]
+    Word(String, String),
     /// There is no thread for the lines of reviews.
     #[error("the machine gives no thread for the log")]
     Thread(#[from] std::io::Error),
@@ -54,7 +59,7 @@ pub enum LogError {
 /// # Errors
 /// When `level` is not a filter, or the log was set up before.
 pub fn init(level: &str, format: Format) -> Result<(), LogError> {
-    let filter = EnvFilter::try_new(level).map_err(|error| LogError::Level(level.to_owned(), error))?;
+    let filter = filter(level)?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
     let installed = match format {
         Format::Json => {
@@ -70,6 +75,16 @@ pub fn init(level: &str, format: Format) -> Result<(), LogError> {
     }
     std::panic::set_hook(Box::new(report_panic));
     Ok(())
+}
+
+/// What `level` lets through; nothing said is `info`.
+fn filter(level: &str) -> Result<EnvFilter, LogError> {
+    let level = if level.trim().is_empty() { "info" } else { level };
+    let is_level = |word: &&str| word.contains(['=', '[', ':']) || word.parse::<LevelFilter>().is_ok();
+    match level.split(',').map(str::trim).find(|word| !word.is_empty() && !is_level(word)) {
+        Some(word) => Err(LogError::Word(level.to_owned(), word.to_owned())),
+        None => EnvFilter::try_new(level).map_err(|error| LogError::Level(level.to_owned(), error)),
+    }
 }
 
 /// The same log without what quotes answers.
@@ -145,6 +160,18 @@ mod tests {
         });
         let secrets = Api::<Secret>::namespaced(Client::new(server, "default"), "default");
         assert!(secrets.get("s").await.is_err());
+    }
+
+    #[test]
+    fn a_word_that_is_no_level_is_refused_and_nothing_is_info() {
+        for wrong in ["verbose", "warning", "drawbridge", "debug,hyper", "drawbridge=loud"] {
+            assert!(filter(wrong).is_err(), "{wrong}");
+        }
+        for (level, least) in
+            [("", "info"), (" ", "info"), ("WARN", "warn"), ("off", "off"), ("drawbridge=debug,info", "debug")]
+        {
+            assert_eq!(filter(level).unwrap().max_level_hint(), Some(least.parse().unwrap()), "{level:?}");
+        }
     }
 
     /// F7: with everything switched on, no library repeats a refusal or an object.
