@@ -175,6 +175,7 @@ fn findings_have_the_line_of_what_is_wrong() {
     let host = AGENT.replace("    spec:\n      containers", "    spec:\n      hostNetwork: true\n      containers");
     let found = findings(&host);
     assert_eq!((found[0].0, found[0].1.as_str()), (12, "HostNetwork"), "{found:?}");
+    assert!(!found[0].2.contains("HostNetwork"), "the code stands beside it: {found:?}");
 
     let label = AGENT
         .replace("  name: weather\n", "  name: weather\n  labels: {kagenti.io/type: agent}\n")

@@ -43,6 +43,26 @@ impl Denial {
         self
     }
 
+    /// What is said, for readers who see the code beside it: `sentence (field: seen). What to do: remedy. More: command`, or
+    /// `sentence:` and a line for each fault.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let mut words = self.sentence.clone();
+        if !self.faults.is_empty() {
+            return words + ":\n" + &printed(&self.faults);
+        }
+        match (&self.field, &self.seen) {
+            (Some(field), Some(seen)) => words += &format!(" ({field}: {seen})"),
+            (Some(field), None) => words += &format!(" ({field})"),
+            _ => {}
+        }
+        words += &format!(". What to do: {}.", self.remedy);
+        if let Some(command) = &self.more {
+            words += &format!(" More: {command}");
+        }
+        words
+    }
+
     /// The same refusal, naming the command that shows more.
     #[must_use]
     pub fn with_more(mut self, command: impl Into<String>) -> Self {
@@ -52,22 +72,9 @@ impl Denial {
 }
 
 impl fmt::Display for Denial {
-    /// `Code: sentence (field: seen). What to do: remedy. More: command`, or `Code: sentence:` and a line for each fault.
+    /// `Code: words`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.reason.code(), self.sentence)?;
-        if !self.faults.is_empty() {
-            return write!(f, ":\n{}", printed(&self.faults));
-        }
-        match (&self.field, &self.seen) {
-            (Some(field), Some(seen)) => write!(f, " ({field}: {seen})")?,
-            (Some(field), None) => write!(f, " ({field})")?,
-            _ => {}
-        }
-        write!(f, ". What to do: {}.", self.remedy)?;
-        match &self.more {
-            Some(command) => write!(f, " More: {command}"),
-            None => Ok(()),
-        }
+        write!(f, "{}: {}", self.reason.code(), self.words())
     }
 }
 

@@ -296,7 +296,12 @@ fn check_workload(
     if let Outcome::Deny(denial) = &verdict.outcome {
         let template = node.at(path).unwrap_or(node);
         let line = denial.field.as_deref().and_then(|field| field_line(template, field)).unwrap_or(node.line);
-        findings.add(document, line, Severity::Error, (denial.reason.code(), format!("{}: {denial}", subject.title())));
+        findings.add(
+            document,
+            line,
+            Severity::Error,
+            (denial.reason.code(), format!("{}: {}", subject.title(), denial.words())),
+        );
     }
     for warning in &verdict.warnings {
         if ABOUT_THE_CLUSTER.contains(&warning.reason) || (keys_told && ABOUT_VALUES.contains(&warning.reason)) {

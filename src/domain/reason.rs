@@ -98,6 +98,7 @@ reasons! {
     ProxyUidInUse, Denied, "a container of the Pod runs as the proxy's user and would bypass it";
     PodSecurityForbids, Denied, "the namespace's Pod Security level rejects what would be injected";
     RuntimeConfigTooLarge, Denied, "the runtime configuration is larger than 64 KiB";
+    PodResourcesExceeded, Denied, "the Pod's own requests or limits have no room for what would be injected";
     ImageMissing, Denied, "the platform file names no image for a sidecar that is needed";
     ModeNotAvailable, Denied, "the AgentRuntime names a mode that does not exist";
     DuplicateTarget, Denied, "another AgentRuntime governs the workload; the oldest one does";
@@ -134,13 +135,15 @@ reasons! {
     SpireDriverMissing, Warning, "SPIRE is required and CSI driver csi.spiffe.io is absent; the Pod will wait for it";
     RegistrationSuperseded, Warning, "credentials are managed for the Pod; the registration sidecar was left out";
     IssuerMissing, Warning, "ConfigMap authbridge-config has no key ISSUER; tokens cannot be validated";
+    RegistrationIncomplete, Warning, "ConfigMap authbridge-config lacks what client registration cannot do without";
     ServiceAccountKept, Warning, "the Pod keeps its ServiceAccount, because nobody makes one for its owner";
     ProxyEnvironmentKept, Warning, "a container sets a proxy variable of its own, which was kept";
     SharedDataMounted, Warning, "a container of the Pod mounts shared-data and sees the credentials, without rotation";
     NoDeclaredPort, Warning, "no container declares a port; the proxy has nothing to protect";
+    PrivilegedPort, Warning, "the proxy takes over a port below 1024, which not every container runtime lets it bind";
     LabelIgnored, Warning, "a label or annotation has no effect here";
     ValueShadowed, Warning, "a value was set in one place and overridden in another";
-    NamespaceConfigUnreadable, Warning, "a ConfigMap of the namespace could not be read; its last good value is used";
+    NamespaceConfigUnreadable, Warning, "a ConfigMap of the namespace could not be read; its last good value is used, if there is one";
     CombinedIncomplete, Warning, "gate combinedSidecar is on and the envoy decision is no, so nothing intercepts traffic";
     NotIntercepted, Warning, "traffic of this Pod is not intercepted, because the proxy is switched off";
     OverrideNotAllowed, Warning, "a key of a namespace ConfigMap is not among namespaceOverrides and was ignored";

@@ -74,11 +74,9 @@ fn variables(trace: &Trace) -> [(&'static str, Option<Cow<'_, str>>); 4] {
     ]
 }
 
-/// The containers that run as long as the agent does: regular ones, and the user's own sidecars among the init containers. What runs
-/// once before the agent starts is left alone.
+/// Those that run as long as the agent does; what runs once before it starts is left alone.
 fn lasting(pod: PodView<'_>) -> impl Iterator<Item = &Value> {
-    let sidecars = pod.list("initContainers").iter().filter(|container| text(container, "restartPolicy") == "Always");
-    pod.list("containers").iter().chain(sidecars)
+    pod.lasting().map(|(_, _, container)| container)
 }
 
 /// Tells every user container where its traces go, each variable that it does not set itself.

@@ -162,6 +162,9 @@ fn notice(cx: &Context<'_>, plan: &mut InjectionPlan<'_>) {
             ),
         ));
     }
+    if cx.effective.sidecars.registration.inject {
+        unregistered(cx, plan);
+    }
     let brought = cx.subject.pod.annotation(keys::ANNOTATION_RUNTIME_CONFIG);
     if brought.is_some() && brought != plan.runtime_config.as_deref() {
         plan.warnings.push(Warning::new(
@@ -170,6 +173,31 @@ fn notice(cx: &Context<'_>, plan: &mut InjectionPlan<'_>) {
                 "annotation {} is written by Drawbridge and was replaced; change ConfigMap {} instead",
                 keys::ANNOTATION_RUNTIME_CONFIG,
                 keys::CONFIG_MAP_RUNTIME
+            ),
+        ));
+    }
+}
+
+/// What registration cannot do without (5.4): a reference that nothing fills holds its container up, and says so nowhere but
+/// in the Pod's own status.
+fn unregistered(cx: &Context<'_>, plan: &mut InjectionPlan<'_>) {
+    for (key, meaning) in [("KEYCLOAK_URL", "Keycloak's base URL"), ("KEYCLOAK_REALM", "the name of the realm")] {
+        if cx.config(key).is_some_and(|value| !value.is_empty()) {
+            continue;
+        }
+        let waiting = plan
+            .all_containers()
+            .find(|container| container.env.iter().any(|variable| variable.name == key && variable.is_waited_for()));
+        let effect = match waiting.filter(|_| cx.config(key).is_none()) {
+            Some(container) => format!("container {} does not start", container.name),
+            None => "no client can be registered".to_owned(),
+        };
+        plan.warnings.push(Warning::new(
+            Reason::RegistrationIncomplete,
+            format!(
+                "ConfigMap {}/{} has no value for key {key}, so {effect}; set it to {meaning}",
+                cx.subject.namespace,
+                keys::CONFIG_MAP_AUTHBRIDGE
             ),
         ));
     }

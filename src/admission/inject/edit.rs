@@ -58,13 +58,22 @@ impl Edit {
             }
     }
 
-    /// The change in words.
-    pub(super) fn describe(&self) -> String {
+    /// The change in words; `all` are the changes it is one of.
+    pub(super) fn describe(&self, all: &[Edit]) -> String {
         match self {
             Edit::Env { container, name, value, was: None } => format!("{container}: env {name}={value} added"),
             Edit::Env { container, name, value, was: Some(_) } => format!("{container}: env {name} set to {value}"),
             Edit::Port { container, from, to, .. } => format!("{container}: port {from} moved to {to}"),
-            Edit::Handler { container, at, to, .. } => format!("{container}: {at} follows to port {to}"),
+            Edit::Handler { container, at, was, to } => {
+                let stays = |edit: &Edit| matches!(edit, Edit::Port { from, .. } if from == to);
+                if all.iter().any(|edit| edit.container() == container && stays(edit)) {
+                    format!(
+                        "{container}: {at} asks another host for port {to} instead of {was}, a name that went to the proxy"
+                    )
+                } else {
+                    format!("{container}: {at} follows to port {to}")
+                }
+            }
             Edit::Mount { container, path, .. } => format!("{container}: {path} mounted"),
         }
     }

@@ -216,8 +216,8 @@ impl<'v> Received<'v> {
         match &self.before {
             Cow::Borrowed(_) => Ok(self.view),
             Cow::Owned(before) => {
-                let moved = self.status.as_ref().and_then(Status::moved);
-                Ok(PodView::new(before)?.noted(self.managed).with_moved(moved))
+                let earlier = self.status.as_ref().map(Status::earlier).unwrap_or_default();
+                Ok(PodView::new(before)?.noted(self.managed).after(earlier))
             }
         }
     }
@@ -249,7 +249,10 @@ const NOTES_UNREAD: &Unwanted = &Unwanted {
 /// status annotation is there, and where variables are added that the requester may have set.
 fn pod_of<'r>(request: &'r Request<'_>, snapshot: &Snapshot) -> Result<PodRead<'r>, Box<Denial>> {
     let raw = request.object.as_ref();
-    let Some(pod) = raw.and_then(Raw::pod) else {
+    // Where the Pod has requests of its own, those of its containers matter, too, which are passed over on the way.
+    let is_rationed =
+        |tree: &Value| tree.get("spec").and_then(|spec| spec.get("resources")).is_some_and(Value::is_object);
+    let Some(pod) = raw.and_then(Raw::pod).filter(|pod| !is_rationed(&pod.tree)) else {
         return Ok(PodRead { value: Cow::Owned(object(raw)?), managed: None });
     };
     let view = snapshot.namespace(request.namespace()).unwrap_or(&snapshot.fresh);
@@ -268,7 +271,9 @@ fn undecodable(sentence: &str) -> Box<Denial> {
 
 fn not_a_pod(wrong: Misshapen) -> Box<Denial> {
     let sentence = format!("the object is no Pod: {} must be {}", wrong.field, wrong.expected);
-    Box::new(undecodable(&sentence).at(wrong.field, wrong.seen))
+    let mut denial = undecodable(&sentence).at(wrong.field, wrong.seen);
+    denial.remedy = format!("write {} there", wrong.expected);
+    Box::new(denial)
 }
 
 /// The review of one Pod.

@@ -100,5 +100,5 @@ fn parts(tree: &mut Explanation, cx: &Context<'_>, plan: &InjectionPlan<'_>) {
         part("annotation", keys::ANNOTATION_RUNTIME_CONFIG, text.clone());
     }
     part("annotation", keys::ANNOTATION_CONFIG_HASH, plan.config_hash.clone());
-    tree.edits = plan.edits.iter().map(super::edit::Edit::describe).collect();
+    tree.edits = plan.edits.iter().map(|edit| edit.describe(&plan.edits)).collect();
 }

@@ -98,6 +98,14 @@ impl<'a> EnvVar<'a> {
         Self { name, value: Some(value.into()), value_from: None }
     }
 
+    /// The container waits for what it refers to.
+    pub(super) fn is_waited_for(&self) -> bool {
+        match &self.value_from {
+            Some(ValueFrom::ConfigMap(key) | ValueFrom::Secret(key)) => key.optional != Some(true),
+            Some(ValueFrom::Field { .. }) | None => false,
+        }
+    }
+
     /// A reference.
     pub(super) fn from(name: &'static str, source: ValueFrom) -> Self {
         Self { name, value: None, value_from: Some(source) }
@@ -238,6 +246,8 @@ pub(super) struct InjectionPlan<'a> {
     pub(super) volumes: Vec<Volume<'a>>,
     /// Changes to the user's regular containers.
     pub(super) edits: Vec<Edit>,
+    /// A port was looked for, to be taken over, and there was none.
+    pub(super) portless: bool,
     /// The ServiceAccount to run under; `None` keeps the Pod's.
     pub(super) service_account: Option<String>,
     /// Set the Pod's fsGroup to 0, where it has none.

@@ -22,8 +22,20 @@ pub(super) struct PodView<'a> {
     root: &'a Value,
     /// `metadata.managedFields`, where it was read apart from the rest.
     managed: Option<&'a Value>,
-    /// The container whose port an earlier call of ours moved.
-    moved: Option<&'a str>,
+    /// What an earlier call of ours found.
+    earlier: Earlier<'a>,
+}
+
+/// Where an earlier call of ours found the agent; another injector may have put its containers in since.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum Earlier<'a> {
+    /// There was no such call, or it looked for none.
+    #[default]
+    Nothing,
+    /// In the container of that name, whose port it moved.
+    Moved(&'a str),
+    /// Nowhere: the containers of these names declared no port.
+    Portless(&'a [String]),
 }
 
 /// The JSON type, for people.
@@ -61,6 +73,14 @@ fn objects(value: Option<&Value>, field: impl Fn() -> String) -> Result<&[Value]
     }
 }
 
+fn whole_number(value: Option<&Value>, field: impl Fn() -> String) -> Result<(), Misshapen> {
+    match value {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(()),
+        Some(other) => Err(Misshapen { field: field(), expected: "a whole number", seen: type_name(other) }),
+    }
+}
+
 fn texts(value: Option<&Value>, field: &str) -> Result<(), Misshapen> {
     object(value, || field.to_owned())?;
     let wrong = value.and_then(Value::as_object).into_iter().flatten().find(|(_, v)| !v.is_string() && !v.is_null());
@@ -91,7 +111,7 @@ impl<'a> PodView<'a> {
         if root.is_null() {
             return Err(Misshapen { field: "the object".to_owned(), expected: "an object", seen: "null" });
         }
-        let view = Self { root, managed: None, moved: None };
+        let view = Self { root, managed: None, earlier: Earlier::Nothing };
         object(root.get("metadata"), || "metadata".to_owned())?;
         object(root.get("spec"), || "spec".to_owned())?;
         texts(view.metadata("labels"), "metadata.labels")?;
@@ -106,6 +126,10 @@ impl<'a> PodView<'a> {
                 for inner in ["ports", "env", "volumeMounts"] {
                     objects(container.get(inner), || format!("spec.{list}[{index}].{inner}"))?;
                 }
+                for (entry, port) in items(container, "ports").iter().enumerate() {
+                    let field = || format!("spec.{list}[{index}].ports[{entry}].containerPort");
+                    whole_number(port.get("containerPort"), field)?;
+                }
                 object(container.get("securityContext"), || format!("spec.{list}[{index}].securityContext"))?;
             }
         }
@@ -117,14 +141,14 @@ impl<'a> PodView<'a> {
         Self { managed, ..self }
     }
 
-    /// The same Pod, with the container whose port an earlier call of ours moved.
-    pub(super) fn with_moved(self, moved: Option<&'a str>) -> Self {
-        Self { moved, ..self }
+    /// The same Pod, with what an earlier call of ours found.
+    pub(super) fn after(self, earlier: Earlier<'a>) -> Self {
+        Self { earlier, ..self }
     }
 
-    /// The container whose port an earlier call of ours moved.
-    pub(super) fn moved(self) -> Option<&'a str> {
-        self.moved
+    /// What an earlier call of ours found.
+    pub(super) fn earlier(self) -> Earlier<'a> {
+        self.earlier
     }
 
     fn metadata(self, key: &str) -> Option<&'a Value> {
@@ -196,6 +220,12 @@ impl<'a> PodView<'a> {
         ["containers", "initContainers"]
             .into_iter()
             .flat_map(move |key| self.list(key).iter().enumerate().map(move |(index, value)| (key, index, value)))
+    }
+
+    /// The containers that run as long as the agent does: regular ones, and the user's own sidecars among the init containers.
+    pub(super) fn lasting(self) -> impl Iterator<Item = (&'static str, usize, &'a Value)> {
+        self.all_containers()
+            .filter(|(list, _, container)| *list == "containers" || text(container, "restartPolicy") == "Always")
     }
 
     /// The ServiceAccount the Pod names, through either spelling; empty when none.

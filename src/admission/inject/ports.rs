@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::edit::{self, Edit};
 use super::plan::Port;
-use super::pod::{PodView, items, text};
+use super::pod::{Earlier, PodView, items, text};
 use super::probes;
 use crate::admission::verdict::Denial;
 use crate::domain::keys;
@@ -59,11 +59,17 @@ fn free(from: u32, used: &mut BTreeSet<u16>) -> Option<u16> {
 }
 
 /// The first TCP port of the first regular container that declares one: container, index of the port, number. The agent of an
-/// earlier call stays the agent: another injector may have put its container in front since.
+/// earlier call stays the agent, and where there was none nobody who came since becomes it.
 fn app(pod: PodView<'_>) -> Option<(usize, usize, u16)> {
     let all = || pod.list("containers").iter().enumerate();
-    let earlier = all().filter(|(_, container)| pod.moved() == Some(text(container, "name")));
-    earlier.chain(all()).find_map(|(container_index, container)| {
+    let was_agent =
+        |container: &Value| matches!(pod.earlier(), Earlier::Moved(name) if name == text(container, "name"));
+    let was_there = |container: &Value| match pod.earlier() {
+        Earlier::Portless(names) => names.iter().any(|name| name == text(container, "name")),
+        Earlier::Nothing | Earlier::Moved(_) => true,
+    };
+    let earlier = all().filter(|(_, container)| was_agent(container));
+    earlier.chain(all().filter(|(_, container)| was_there(container))).find_map(|(container_index, container)| {
         let (port_index, port) = items(container, "ports")
             .iter()
             .enumerate()
@@ -109,6 +115,18 @@ pub(super) fn takeover(pod: PodView<'_>) -> Result<Takeover, Box<Denial>> {
     }
     ports.push(Port::tcp(keys::PORT_NAME_FORWARD_PROXY, forward));
     Ok(Takeover { reverse, backend, forward, ports, edits, declared: app.is_some() })
+}
+
+/// The first entry of a regular container that means a TCP port and is none: its field, and what stands there.
+pub(super) fn unusable(pod: PodView<'_>) -> Option<(String, String)> {
+    pod.list("containers").iter().enumerate().find_map(|(container, value)| {
+        let is_tcp = |entry: &Value| matches!(text(entry, "protocol"), "" | "TCP");
+        let (port, entry) =
+            items(value, "ports").iter().enumerate().find(|(_, entry)| is_tcp(entry) && tcp_port(entry).is_none())?;
+        let seen = entry.get("containerPort").filter(|seen| !seen.is_null());
+        let seen = seen.map_or_else(|| "absent".to_owned(), ToString::to_string);
+        Some((format!("spec.containers[{container}].ports[{port}].containerPort"), seen))
+    })
 }
 
 /// What the API server takes for absent.

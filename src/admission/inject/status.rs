@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::edit::Edit;
 use super::parts::{Parts, Rendered};
 use super::plan::InjectionPlan;
-use super::pod::PodView;
+use super::pod::{Earlier, PodView, text};
 use crate::admission::patch::Part;
 use crate::domain::keys;
 use crate::domain::mode::Mode;
@@ -72,6 +72,9 @@ pub(super) struct Status<'p> {
     /// Changes to the user's containers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) edits: Vec<Edit>,
+    /// Regular containers among which none declared a port to take over: who comes later brings ports of his own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) portless: Vec<String>,
     /// The ServiceAccount.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) service_account: Option<Account>,
@@ -98,6 +101,16 @@ fn brought(pod: PodView<'_>) -> bool {
     })
 }
 
+/// The names of the regular containers, as they were at our first call.
+fn names(pod: PodView<'_>) -> Vec<String> {
+    match pod.earlier() {
+        Earlier::Portless(names) => names.to_vec(),
+        Earlier::Nothing | Earlier::Moved(_) => {
+            pod.list("containers").iter().map(|container| text(container, "name").to_owned()).collect()
+        }
+    }
+}
+
 impl<'p> Status<'p> {
     /// What the Pod's annotation says, as far as it can be read and names parts of ours.
     pub(super) fn read(pod: PodView<'_>) -> Option<Self> {
@@ -122,6 +135,7 @@ impl<'p> Status<'p> {
             containers: records(&parts.containers),
             volumes: records(&parts.volumes),
             edits: plan.edits.clone(),
+            portless: if plan.portless { names(before) } else { Vec::new() },
             service_account: plan.service_account.clone().map(|now| Account { now, was }),
             fs_group: plan.fs_group,
             brought: false,
@@ -159,6 +173,7 @@ impl<'p> Status<'p> {
             containers: owned(&self.containers),
             volumes: owned(&self.volumes),
             edits: self.edits.clone(),
+            portless: self.portless.clone(),
             service_account: self.service_account.clone(),
             fs_group: self.fs_group,
             brought: self.brought,
@@ -166,9 +181,13 @@ impl<'p> Status<'p> {
         }
     }
 
-    /// The container whose port we moved.
-    pub(super) fn moved(&self) -> Option<&str> {
-        self.edits.iter().find(|edit| matches!(edit, Edit::Port { .. })).map(Edit::container)
+    /// Where an earlier call of ours found the agent. A list that came with the object hides no port from us.
+    pub(super) fn earlier(&self) -> Earlier<'_> {
+        match self.edits.iter().find(|edit| matches!(edit, Edit::Port { .. })) {
+            Some(edit) => Earlier::Moved(edit.container()),
+            None if self.brought || self.portless.is_empty() => Earlier::Nothing,
+            None => Earlier::Portless(&self.portless),
+        }
     }
 
     /// The recorded containers of a list.

@@ -52,7 +52,12 @@ pub(super) fn check(
         && fate.obstacles.iter().all(|obstacle| obstacle.reason != denial.reason)
     {
         let line = denial.field.as_deref().and_then(|field| field_line(node, field)).unwrap_or(node.line);
-        findings.add(document, line, Severity::Error, (denial.reason.code(), format!("{}: {denial}", fate.title)));
+        findings.add(
+            document,
+            line,
+            Severity::Error,
+            (denial.reason.code(), format!("{}: {}", fate.title, denial.words())),
+        );
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ mod containers;
 mod node;
 mod pod_security;
 mod ports;
+mod resources;
 mod user;
 pub(super) mod volumes;
 
@@ -20,8 +21,15 @@ const BEFORE: &[fn(&Subject<'_>) -> Option<Denial>] =
     &[node::host_network, node::windows, containers::count, containers::names];
 
 /// What depends on the plan.
-const AFTER: &[fn(&Context<'_>, &InjectionPlan<'_>) -> Option<Denial>] =
-    &[volumes::sources, ports::collision, ports::port_names, user::proxy_user, pod_security::level];
+const AFTER: &[fn(&Context<'_>, &InjectionPlan<'_>) -> Option<Denial>] = &[
+    volumes::sources,
+    ports::collision,
+    ports::taken_over,
+    ports::port_names,
+    user::proxy_user,
+    pod_security::level,
+    resources::of_pod,
+];
 
 /// The first refusal that needs no plan.
 pub(super) fn before(subject: &Subject<'_>) -> Result<(), Box<Denial>> {

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::admission::inject::context::Context;
+use crate::admission::inject::edit::Edit;
 use crate::admission::inject::plan::InjectionPlan;
-use crate::admission::inject::pod::items;
+use crate::admission::inject::pod::{items, text};
 use crate::admission::inject::ports::tcp_port;
 use crate::admission::verdict::Denial;
 use crate::domain::keys;
@@ -36,6 +37,35 @@ pub(super) fn collision(cx: &Context<'_>, plan: &InjectionPlan<'_>) -> Option<De
         );
         Some(denial.at(format!("spec.{list}[{index}].ports[{entry}].containerPort"), port.to_string()))
     })
+}
+
+/// Where the proxy of mode proxy-sidecar receives, nobody who runs beside it may listen: it would not start, or be gone round.
+pub(super) fn taken_over(cx: &Context<'_>, plan: &InjectionPlan<'_>) -> Option<Denial> {
+    let proxy = plan.all_containers().find(|container| container.name == keys::CONTAINER_AUTHBRIDGE_PROXY)?;
+    let port = proxy.listens_on?;
+    let agent = plan.edits.iter().find(|edit| matches!(edit, Edit::Port { .. })).map(Edit::container);
+    cx.subject.pod.lasting().filter(|(_, _, container)| Some(text(container, "name")) != agent).find_map(
+        |(list, index, container)| {
+            let entry = items(container, "ports").iter().position(|value| tcp_port(value) == Some(port))?;
+            let (why, remedy) = match agent {
+                Some(agent) => (
+                    format!("the proxy takes port {port} over from container {agent}"),
+                    "let one of the two containers listen on another port",
+                ),
+                None => (
+                    format!("the proxy receives on port {port}, because no other container declares a TCP port"),
+                    "declare the agent's port under spec.containers[].ports",
+                ),
+            };
+            let denial = Denial::new(
+                Reason::PortCollision,
+                422,
+                format!("{why}, and containers of a Pod share their ports"),
+                remedy,
+            );
+            Some(denial.at(format!("spec.{list}[{index}].ports[{entry}].containerPort"), port.to_string()))
+        },
+    )
 }
 
 /// A port name that moves to the proxy must not be one the proxy has.

@@ -222,3 +222,90 @@ fn a_host_port_of_nought_is_none() {
     let proxy = named(&seen["spec"]["containers"], "authbridge-proxy");
     assert_eq!(names(&proxy["ports"]), ["reverse-proxy", "forward-proxy"]);
 }
+
+#[test]
+fn a_port_that_is_no_number_is_told_as_what_it_is() {
+    for (port, expected) in [(json!("8000"), "a string"), (json!(8000.5), "a number"), (json!([8000]), "a list")] {
+        let mut pod = proxy_mode();
+        pod["spec"]["containers"][0]["ports"][0]["containerPort"] = port;
+        let denial = refusal(&pod, &fixtures::snapshot());
+        assert_eq!((denial.code, denial.reason), (400, Reason::Undecodable));
+        assert_eq!(denial.field.as_deref(), Some("spec.containers[0].ports[0].containerPort"));
+        assert_eq!(denial.seen.as_deref(), Some(expected));
+    }
+    for (entry, seen) in [
+        (json!({"containerPort": 70000}), "containerPort is 70000)"),
+        (json!({"containerPort": 0}), "containerPort is 0)"),
+        (json!({"containerPort": -1}), "containerPort is -1)"),
+        (json!({"name": "http"}), "containerPort is absent)"),
+        (json!({"containerPort": 53, "protocol": "UDP"}), "declares a TCP port, so"),
+    ] {
+        let mut pod = proxy_mode();
+        pod["spec"]["containers"][0]["ports"] = json!([entry]);
+        let verdict = fixtures::review_pod(&pod, &fixtures::snapshot());
+        let told: Vec<_> = verdict.warnings.iter().map(ToString::to_string).collect();
+        assert!(told.len() == 1 && told[0].starts_with("NoDeclaredPort: ") && told[0].contains(seen), "{told:?}");
+    }
+}
+
+#[test]
+fn nobody_beside_the_proxy_may_have_its_port() {
+    let declares = |name: &str, port: u16| json!({"name": name, "image": "x", "ports": [{"containerPort": port}]});
+    let with_init = |container: Value, agent: bool| {
+        let mut pod = proxy_mode();
+        pod["spec"]["initContainers"] = json!([container]);
+        if !agent {
+            pod["spec"]["containers"][0].as_object_mut().unwrap().remove("ports");
+        }
+        pod
+    };
+    let mut native = declares("dapr", 8000);
+    native["restartPolicy"] = json!("Always");
+    for (agent, says) in [(true, "over from container agent"), (false, "no other container declares a TCP port")] {
+        let denial = refusal(&with_init(native.clone(), agent), &fixtures::snapshot());
+        assert_eq!(denial.reason, Reason::PortCollision);
+        assert_eq!(denial.field.as_deref(), Some("spec.initContainers[0].ports[0].containerPort"));
+        assert!(denial.sentence.contains(says), "{denial}");
+    }
+    let mut pod = proxy_mode();
+    pod["spec"]["containers"].as_array_mut().unwrap().push(declares("twin", 8000));
+    let denial = refusal(&pod, &fixtures::snapshot());
+    assert_eq!(denial.field.as_deref(), Some("spec.containers[1].ports[0].containerPort"));
+
+    // One that is over before the agent starts is in nobody's way, and neither is a second name of the agent's own port.
+    let mut pod = with_init(declares("migrate", 8000), true);
+    pod["spec"]["containers"][0]["ports"] = json!([{"containerPort": 8000}, {"name": "http", "containerPort": 8000}]);
+    assert_eq!(fixtures::review_pod(&pod, &fixtures::snapshot()).reason, Reason::Injected);
+    let mut datagrams = native;
+    datagrams["ports"][0]["protocol"] = json!("UDP");
+    assert_eq!(fixtures::review_pod(&with_init(datagrams, true), &fixtures::snapshot()).reason, Reason::Injected);
+}
+
+#[test]
+fn a_port_below_1024_is_warned_of_unless_the_pod_opens_it() {
+    let with_port = |port: u16, sysctls: Value| {
+        let mut pod = proxy_mode();
+        pod["spec"]["containers"][0]["ports"][0]["containerPort"] = json!(port);
+        pod["spec"]["securityContext"] = json!({"sysctls": sysctls});
+        warned(&pod, &fixtures::snapshot())
+    };
+    let opened = |from: &str| json!([{"name": "net.ipv4.ip_unprivileged_port_start", "value": from}]);
+    assert_eq!(with_port(80, json!([])), [Reason::PrivilegedPort]);
+    assert_eq!(with_port(1023, json!(null)), [Reason::PrivilegedPort]);
+    assert_eq!(with_port(80, opened("81")), [Reason::PrivilegedPort]);
+    assert_eq!(with_port(80, opened("80")), []);
+    assert_eq!(with_port(80, opened("0")), []);
+    assert_eq!(with_port(1024, json!([])), []);
+}
+
+#[test]
+fn the_tree_says_whether_a_probe_follows_the_port_or_keeps_its_number() {
+    let mut pod = proxy_mode();
+    pod["spec"]["containers"][0]["livenessProbe"] = json!({"httpGet": {"port": "http", "host": "10.0.0.9"}});
+    pod["spec"]["containers"][0]["readinessProbe"] = json!({"httpGet": {"port": "http"}});
+    let raw = serde_json::value::to_raw_value(&pod).unwrap();
+    let (_, tree) = crate::admission::explain(&fixtures::request(&raw), &fixtures::snapshot());
+    let told = |at: &str| tree.edits.iter().find(|edit| edit.contains(at)).unwrap().clone();
+    assert!(told("livenessProbe").contains("asks another host for port 8000"), "{:?}", tree.edits);
+    assert!(told("readinessProbe").ends_with("follows to port 8001"), "{:?}", tree.edits);
+}

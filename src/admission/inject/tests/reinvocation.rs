@@ -312,3 +312,34 @@ fn uninject_gives_the_pod_back() {
     }
     assert_eq!(uninject(&fixtures::pod()), []);
 }
+
+#[test]
+fn where_there_was_no_port_to_take_over_nobody_who_comes_later_loses_one() {
+    let snapshot = native();
+    let mut portless = proxy_mode();
+    portless["spec"]["containers"][0] = json!({"name": "agent", "image": "x"});
+    let first = injected(&portless, &snapshot);
+    unchanged(&first, &snapshot);
+    let mut pod = first.clone();
+    let mesh = json!({"name": "mesh", "ports": [{"name": "stats", "containerPort": 15090, "protocol": "TCP"}]});
+    pod["spec"]["containers"].as_array_mut().unwrap().insert(0, mesh.clone());
+    let seen = injected(&pod, &snapshot);
+    assert_eq!(named(&seen["spec"]["containers"], "mesh")["ports"], mesh["ports"]);
+    assert_eq!(seen["spec"]["initContainers"], first["spec"]["initContainers"]);
+    assert!(warned(&pod, &snapshot).contains(&Reason::NoDeclaredPort));
+    // It may call us again, and is known by then.
+    unchanged(&seen, &snapshot);
+
+    // A port of the agent's own is taken over whenever it comes.
+    named_mut(&mut pod["spec"]["containers"], "agent")["ports"] = json!([{"containerPort": 9000}]);
+    let seen = injected(&pod, &snapshot);
+    assert_eq!(named(&seen["spec"]["containers"], "agent")["ports"], json!([{"containerPort": 9001}]));
+
+    // What the requester wrote hides no port from us.
+    let mut forged = proxy_mode();
+    forged["metadata"]["annotations"][keys::ANNOTATION_STATUS] = json!(r#"{"portless":["nobody"]}"#);
+    forged["metadata"]["managedFields"] = json!([{"manager": "kubectl", "operation": "Update", "fieldsV1": {
+        "f:metadata": {"f:annotations": {format!("f:{}", keys::ANNOTATION_STATUS): {}}}}}]);
+    let seen = injected(&forged, &snapshot);
+    assert_eq!(named(&seen["spec"]["containers"], "agent")["ports"][0]["containerPort"], 8001);
+}
