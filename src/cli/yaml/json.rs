@@ -55,7 +55,7 @@ impl Reader {
             _ => {
                 let refused = |_| ParseError::at(line, format!("{text} is beyond what a JSON reader can hold"));
                 let value: Value = serde_json::from_str(text).map_err(refused)?;
-                let whole = value.as_f64().filter(|_| value.is_f64()).and_then(|value| scalar::number(value));
+                let whole = value.as_f64().filter(|_| value.is_f64()).and_then(scalar::number);
                 let value = whole.map_or(value, Value::Number);
                 let spelled = (!value.is_string()).then(|| text.into());
                 Kind::Scalar { value, spelled }
