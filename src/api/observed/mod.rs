@@ -306,7 +306,7 @@ pub struct ConfigMapSeen {
     pub is_step: bool,
     /// Carries `app.kubernetes.io/managed-by: drawbridge`.
     pub ours: bool,
-    /// Digest of the data that we wrote last.
+    /// Digest of the data that we wrote last; `None` also of one that a person has made immutable, which stays as it is.
     pub written: Option<Arc<str>>,
 }
 

@@ -98,11 +98,12 @@ fn namespace(metadata: &Metadata) -> NamespaceSeen {
 }
 
 fn config_map(raw: Raw) -> ConfigMapSeen {
+    let frozen = raw.immutable == Some(true);
     ConfigMapSeen {
         is_defaults: raw.metadata.label(keys::LABEL_DEFAULTS) == Some("true"),
         is_step: raw.metadata.label(keys::LABEL_STEP) == Some(keys::LABEL_STEP_VALUE),
         ours: raw.metadata.label(keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE),
-        written: raw.metadata.annotation(keys::ANNOTATION_CONTENT_DIGEST).map(Into::into),
+        written: raw.metadata.annotation(keys::ANNOTATION_CONTENT_DIGEST).filter(|_| !frozen).map(Into::into),
         data: Arc::new(raw.data.unwrap_or_default()),
     }
 }

@@ -230,6 +230,7 @@ impl Condition {
 struct Wire {
     metadata: Metadata,
     data: Option<BTreeMap<String, String>>,
+    immutable: Option<bool>,
     automount_service_account_token: Option<bool>,
     spec: Option<Box<Spec>>,
     status: Option<Box<Status>>,
@@ -244,6 +245,7 @@ pub struct Raw {
     pub meta: ObjectMeta,
     pub metadata: Metadata,
     pub data: Option<BTreeMap<String, String>>,
+    pub immutable: Option<bool>,
     pub automount_service_account_token: Option<bool>,
     pub spec: Option<Box<Spec>>,
     pub status: Option<Box<Status>>,
@@ -255,6 +257,7 @@ impl From<Wire> for Raw {
             meta: wire.metadata.identity(),
             metadata: wire.metadata,
             data: wire.data,
+            immutable: wire.immutable,
             automount_service_account_token: wire.automount_service_account_token,
             spec: wire.spec,
             status: wire.status,

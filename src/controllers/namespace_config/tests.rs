@@ -109,6 +109,18 @@ fn only_what_is_ours_and_unmodified_is_refreshed() {
     }
 }
 
+/// The API server would refuse it, and what comes behind it would wait.
+#[test]
+fn one_that_a_person_made_immutable_stays_and_the_others_are_made() {
+    let mut cluster = enrolled();
+    let old: &[(&str, &str)] = &[("KEYCLOAK_URL", "old")];
+    let mut frozen = config_map("team", keys::NAMESPACE_CONFIG_MAPS[0], old, true, Some(of(old)));
+    frozen["immutable"] = json!(true);
+    cluster.see(Kind::ConfigMap, frozen);
+    assert_eq!(settle(&mut cluster), keys::NAMESPACE_CONFIG_MAPS.len() - 1);
+    assert_eq!(cluster.plan(ROW), []);
+}
+
 #[test]
 fn one_that_a_person_deleted_is_made_again() {
     let mut cluster = enrolled();
