@@ -21,8 +21,6 @@ pub const FOLDER_GATES: &str = "/etc/kagenti/feature-gates";
 pub const KEY_PLATFORM: &str = "config.yaml";
 /// Key, and so file name, of the feature gates.
 pub const KEY_GATES: &str = "feature-gates.yaml";
-/// Key of ConfigMap `drawbridge-gate`.
-pub const KEY_GATE_TYPES: &str = "types";
 
 /// Platform file and feature gates.
 #[must_use]
@@ -36,14 +34,13 @@ pub fn objects(install: &Install) -> Vec<Value> {
         .into()
 }
 
-/// Parameters of the gate policy, in mode `gate`; the leader keeps them equal to the feature gates.
+/// Parameters of the gate policy, in mode `gate`, without the one that there is: `types` is the leader's, which keeps it equal to the
+/// feature gates, and a GitOps tool would fight it for what the manifest says. Until it has come, the policy refuses.
 #[must_use]
 pub fn gate_parameters(install: &Install) -> Option<Value> {
-    let types = gate_types(&Gates::default());
     (install.failure_mode == FailureMode::Gate).then(|| {
         object(&ConfigMap {
             metadata: metadata(keys::CONFIG_MAP_GATE, Some(&install.namespace)),
-            data: Some(BTreeMap::from([(KEY_GATE_TYPES.to_owned(), types)])),
             ..ConfigMap::default()
         })
     })
@@ -84,13 +81,4 @@ pub fn gates_file(gates: &Gates) -> String {
          clientRegistration: {client_registration}\ninjectTools: {inject_tools}\n\
          perWorkloadConfigResolution: {per_workload_config_resolution}\ncombinedSidecar: {combined_sidecar}\n"
     )
-}
-
-/// Which types the gate policy holds back: those the webhook would inject.
-fn gate_types(gates: &Gates) -> String {
-    match (gates.global_enabled, gates.inject_tools) {
-        (false, _) => String::new(),
-        (true, false) => "agent".to_owned(),
-        (true, true) => "agent,tool".to_owned(),
-    }
 }
