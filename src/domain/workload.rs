@@ -97,6 +97,33 @@ impl WorkloadKind {
         Self::TARGETS.into_iter().find(|known| known.api_version() == api_version && known.as_str() == kind)
     }
 
+    /// How a person replaces the Pods of that workload by Pods of the present configuration.
+    #[must_use]
+    pub fn restart(self, namespace: &str, name: &str) -> String {
+        let kind = self.as_str().to_lowercase();
+        match self {
+            WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {
+                format!("kubectl -n {namespace} rollout restart {kind}/{name}")
+            }
+            // kubectl restarts no others; a Sandbox keeps its Pod when its template changes.
+            WorkloadKind::Sandbox => format!(
+                "kubectl -n {namespace} patch {kind} {name} --type merge -p '{{\"spec\":{{\"replicas\":0}}}}', and the same with its \
+                 number of replicas once the Pod is gone"
+            ),
+            WorkloadKind::Pod => {
+                format!("kubectl -n {namespace} get pod {name} -o yaml > pod.yaml; kubectl replace --force -f pod.yaml")
+            }
+            WorkloadKind::ReplicaSet => {
+                format!(
+                    "kubectl -n {namespace} scale {kind}/{name} --replicas=0, and the same with its number of replicas"
+                )
+            }
+            WorkloadKind::CronJob => "its next Job has what is wanted".to_owned(),
+            WorkloadKind::Job => format!("a Job keeps its Pods' template: delete {kind}/{name} and create it again"),
+            WorkloadKind::Unknown => "delete them so that they are made again".to_owned(),
+        }
+    }
+
     /// The kind of that group and name, when it is one of ours.
     #[must_use]
     pub fn from_group_kind(group: &str, kind: &str) -> Option<Self> {

@@ -5,6 +5,7 @@ use std::io::{Result, Write};
 use super::row::{By, Drift, Row};
 use super::{BuildRow, Report, RolloutState};
 use crate::domain::reason::Reason;
+use crate::domain::workload::WorkloadKind;
 
 const HEAD: [&str; 9] =
     ["NAMESPACE", "WORKLOAD", "TYPE", "MODE", "ENROLLED BY", "INJECTED", "DRIFT", "ROLLOUT", "REASON"];
@@ -12,7 +13,8 @@ const HEAD: [&str; 9] =
 /// The whole table, and below it the reason in words of every row that needs a person.
 pub(super) fn table(out: &mut dyn Write, report: &Report, colour: bool) -> Result<()> {
     if report.workloads.is_empty() {
-        writeln!(out, "no workload is enrolled")?;
+        let seen = if report.notes.is_empty() { "" } else { " that could be read" };
+        writeln!(out, "no workload{seen} is enrolled")?;
     } else {
         let lines: Vec<[String; 9]> = report.workloads.iter().map(cells).collect();
         let mut widths = HEAD.map(str::len);
@@ -99,6 +101,19 @@ fn drift(row: &Row) -> String {
     }
 }
 
+/// How its Pods are replaced.
+fn restart(row: &Row) -> String {
+    let (kind, name, namespace) = (row.kind.to_lowercase(), &row.name, &row.namespace);
+    match row.rollout.state {
+        RolloutState::Paused => return format!("kubectl -n {namespace} rollout resume {kind}/{name}"),
+        RolloutState::OnDelete => return "its update strategy is OnDelete: delete them".to_owned(),
+        _ => {}
+    }
+    let kinds = WorkloadKind::WITH_TEMPLATE.into_iter().chain([WorkloadKind::Pod]);
+    let kind = kinds.into_iter().find(|kind| kind.as_str() == row.kind).unwrap_or(WorkloadKind::Unknown);
+    kind.restart(&row.namespace, &row.name)
+}
+
 /// Why a row needs a person, and what to do.
 fn words(row: &Row) -> String {
     let resource = row.kind.to_lowercase();
@@ -110,11 +125,11 @@ fn words(row: &Row) -> String {
             "Pods wait behind the scheduling gate: they were created while no webhook answered; `drawbridge doctor` tells why".to_owned()
         }
         (_, Drift::Unprotected) => {
-            format!("Pods run without sidecars; kubectl rollout restart {resource}/{} -n {}", row.name, row.namespace)
+            format!("Pods run without sidecars; {}", restart(row))
         }
         (_, Drift::Outdated) => format!(
-            "Pods run with an earlier configuration; kubectl rollout restart {resource}/{} -n {}, or wait for its wave",
-            row.name, row.namespace
+            "Pods run with an earlier configuration; wait for its wave, or {}",
+            restart(row)
         ),
         (_, Drift::None) => format!("its rollout makes no progress; kubectl describe {resource}/{} -n {}", row.name, row.namespace),
     }

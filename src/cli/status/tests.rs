@@ -183,7 +183,7 @@ fn the_table_names_what_a_person_should_do() {
         lines[1].contains("Deployment/w") && lines[1].contains("0/1") && lines[1].contains("1 unprotected"),
         "{text}"
     );
-    assert!(lines[2].contains("kubectl rollout restart deployment/w -n team1"), "{text}");
+    assert!(lines[2].contains("kubectl -n team1 rollout restart deployment/w"), "{text}");
     assert_eq!(lines[3], "note: half");
 }
 

@@ -36,8 +36,10 @@ pub(super) fn resolve(subject: &Subject<'_>, claims: &Claims<'_>) -> Image {
         return Image { runs: None, reason: Reason::InvalidSpec, message, build: None };
     };
     let world = subject.cx.world;
-    let build = world.agent_build(&subject.cx.key.namespace, name);
-    match build.map_or_else(|| Err(missing(name, world.reach(Kind::AgentBuild))), |build| built(name, build.seen)) {
+    let namespace = &subject.cx.key.namespace;
+    let build = world.agent_build(namespace, name);
+    let absent = || Err(missing(name, world.reach(Kind::AgentBuild)));
+    match build.map_or_else(absent, |build| built(namespace, name, build.seen)) {
         Ok(image) => Image {
             message: format!("AgentBuild {name} made image {image}"),
             runs: Some(image),
@@ -69,7 +71,7 @@ fn missing(name: &str, reach: Reach) -> (Reason, String) {
 }
 
 /// The image of a build that exists, or why it cannot be used.
-fn built(name: &str, seen: &CustomSeen) -> Result<String, (Reason, String)> {
+fn built(namespace: &str, name: &str, seen: &CustomSeen) -> Result<String, (Reason, String)> {
     let text = |key: &str| seen.status.get(key).and_then(Value::as_str).unwrap_or_default();
     let (phase, image) = (text("phase"), text("builtImage"));
     match phase {
@@ -81,7 +83,9 @@ fn built(name: &str, seen: &CustomSeen) -> Result<String, (Reason, String)> {
         "Failed" => {
             let why = text("message");
             let why = if why.is_empty() { "it says no more" } else { why };
-            let words = format!("AgentBuild {name} failed: {why}. kubectl describe agentbuild {name} shows its tasks");
+            let words = format!(
+                "AgentBuild {name} failed: {why}. kubectl -n {namespace} describe agentbuild {name} shows its tasks"
+            );
             Err((Reason::BuildFailed, words))
         }
         _ => Err((Reason::BuildPending, format!("AgentBuild {name} has not begun"))),

@@ -207,7 +207,8 @@ impl Work {
         if self.ops.is_empty() {
             let message = format!(
                 "{text}: written by somebody else each time it is applied; Drawbridge leaves it until the Agent changes. Find \
-                 who writes it: kubectl get {} {} -o yaml --show-managed-fields",
+                 who writes it: kubectl -n {} get {} {} -o yaml --show-managed-fields",
+                subject.cx.key.namespace,
                 Kind::Deployment.plural(),
                 subject.cx.key.name,
             );

@@ -135,7 +135,8 @@ fn rolled(subject: &Subject<'_>, rollout: Rollout, own: &AgentDeploymentSeen) ->
             Phase::Failed,
             Reason::ProgressDeadlineExceeded,
             format!(
-                "{counts}. New Pods did not become available in time; look at them: kubectl describe pods -l {}={name}",
+                "{counts}. New Pods did not become available in time; look at them: kubectl -n {} describe pods -l {}={name}",
+                subject.cx.key.namespace,
                 crate::domain::keys::LABEL_APP_NAME
             ),
         ),

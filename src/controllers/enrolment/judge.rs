@@ -4,6 +4,7 @@
 //! an AgentRuntime governs it ─► label, hash, marker      (first, and when the type changes: at once)
 //! its user labelled it       ─► a hash, once a change of configuration must roll it
 //! neither, and ours stands   ─► ours is taken away
+//! the Go operator enrolled it ─► taken over as it stands, with its hash
 //!                                 a new hash alone waits for its turn (wave)
 //! ```
 //!
@@ -32,6 +33,9 @@ use crate::domain::workload::WorkloadKind;
 
 /// How long namespace ConfigMaps are waited for before an enrolment goes on without them and says so (case 40).
 pub(super) const CONFIG_MAPS: Duration = Duration::from_secs(2);
+
+/// How many of those that take long are named to each one that waits.
+const SLOW_NAMED: usize = 3;
 
 /// One workload in its surroundings.
 #[derive(Debug, Clone, Copy)]
@@ -95,6 +99,10 @@ pub(super) enum Wait {
     Turn {
         /// How many may roll at once.
         budget: usize,
+        /// Those of the same namespace that have rolled for long, as `kubectl` names them.
+        slow: Vec<String>,
+        /// How many have in other namespaces.
+        slow_elsewhere: usize,
     },
     /// A person: so many rollouts failed.
     Halted(usize),
@@ -116,6 +124,24 @@ impl<'a> Subject<'a> {
         self.cx.world.memory.of(&self.item())
     }
 
+    /// Whether its AgentRuntime was edited since a controller last said anything about it: all that is known of what was changed
+    /// while none led. What a person changes on one workload is no upgrade of the fleet.
+    pub(super) fn is_edited(&self) -> bool {
+        let generation = |winner: &RuntimeRef<'_>| {
+            let told = winner.seen.status.get("observedGeneration");
+            told.is_some_and(|told| *told != winner.seen.generation)
+        };
+        self.workload.winner.as_ref().is_some_and(generation) || self.note().is_some_and(|note| note.edited)
+    }
+
+    /// Waiting for those that roll, with what is known of those that take long.
+    fn turn_later(&self, budget: usize) -> Step {
+        let all = self.cx.world.memory.slow().map(|item| &item.key);
+        let (here, elsewhere): (Vec<_>, Vec<_>) = all.partition(|key| *key.namespace == *self.namespace());
+        let slow = here.iter().take(SLOW_NAMED).map(|key| key.name.to_string()).collect::<Vec<_>>();
+        Step::Wait(Wait::Turn { budget, slow_elsewhere: elsewhere.len() + here.len() - slow.len(), slow })
+    }
+
     /// The Pods against the hash they should carry.
     pub(super) fn tally(&self, wanted: &str) -> Tally<'a> {
         let mut tally = Tally::of(self.cx.world.pods_of(self.namespace(), &self.workload), wanted);
@@ -123,6 +149,11 @@ impl<'a> Subject<'a> {
             // Pods of the meantime carry what admission decides now, and nothing is to be done about them yet.
             let now = self.needs_in(&self.cx.facts.snapshot).and_then(|needs| needs.config_hash);
             tally.accept(now.as_deref());
+        }
+        // The others count no Pods by template.
+        let counts = [WorkloadKind::Deployment, WorkloadKind::StatefulSet, WorkloadKind::DaemonSet];
+        if wanted != keys::HASH_OF_NOTHING && counts.contains(&self.workload.seen.kind) {
+            tally.count_unlabelled(self.workload.seen.rollout);
         }
         tally
     }
@@ -229,6 +260,10 @@ fn governed(subject: &Subject<'_>, winner: &RuntimeRef<'_>, standing: &Fields) -
         return Step::Refused { reason: refused.reason, message }.into();
     }
     let hash = needs.config_hash.unwrap_or_else(|| keys::HASH_OF_NOTHING.to_owned());
+    if let Some(theirs) = inherited(subject, agent_type.as_str(), standing) {
+        let fields = Fields::enrolled(agent_type.as_str(), theirs, marks(subject));
+        return Found { wanted: Some(hash), step: Step::Apply { fields, wave: false } };
+    }
     let fields = Fields::enrolled(agent_type.as_str(), &hash, marks(subject));
     let step = match () {
         () if fields.clone().rolled_for(standing.rolled()) == *standing => Step::Settled,
@@ -241,6 +276,19 @@ fn governed(subject: &Subject<'_>, winner: &RuntimeRef<'_>, standing: &Fields) -
         },
     };
     Found { wanted: Some(hash), step }
+}
+
+/// The hash that the Go operator left on a template that it had enrolled as we would. Taken over as it stands, the workload does
+/// not roll, and the way from that hash to ours is a change like any other: it waits for its turn, or not a fleet would be left
+/// running when the operators are exchanged.
+fn inherited<'a>(subject: &Subject<'a>, agent_type: &str, standing: &Fields) -> Option<&'a str> {
+    let seen = subject.workload.seen;
+    let (_, theirs) = seen.upstream.as_ref()?;
+    let label = (Place::TemplateLabels, keys::LABEL_TYPE);
+    let hash = (Place::TemplateAnnotations, keys::ANNOTATION_CONFIG_HASH);
+    let owned = [label, hash].iter().all(|(place, key)| theirs.owns(*place, key));
+    let is_as_ours = owned && value(seen, label.0, label.1) == Some(agent_type);
+    value(seen, hash.0, hash.1).filter(|_| is_as_ours && standing.is_empty() && wave::rolls(seen))
 }
 
 /// Whether the marker is ours to write: the user may have a value of his own there.
@@ -338,7 +386,7 @@ fn rehash(subject: &Subject<'_>, hash: &str, fields: Fields) -> Step {
         return Step::Settled;
     }
     let local = subject.note().and_then(|note| note.settled) == Some(memory.epoch);
-    if subject.cx.facts.platform.on_upgrade() == OnUpgrade::Manual && !local {
+    if subject.cx.facts.platform.on_upgrade() == OnUpgrade::Manual && !local && !subject.is_edited() {
         return Step::Wait(Wait::Manual);
     }
     if subject.cx.facts.spreading && !local {
@@ -348,9 +396,9 @@ fn rehash(subject: &Subject<'_>, hash: &str, fields: Fields) -> Step {
     let budget = wave::budget(subject.cx.world.enrolled_count());
     match wave::turn(budget, memory.rolling_besides(&item), memory.failed()) {
         // Not before it is known who rolls.
-        _ if !memory.surveyed => Step::Wait(Wait::Turn { budget }),
+        _ if !memory.surveyed => subject.turn_later(budget),
         Turn::Now => Step::Apply { fields: fields.rolled_for(Some(hash)), wave: true },
-        Turn::Later => Step::Wait(Wait::Turn { budget }),
+        Turn::Later => subject.turn_later(budget),
         Turn::Halted { failed } => Step::Wait(Wait::Halted(failed)),
     }
 }

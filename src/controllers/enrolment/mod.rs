@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! target (item) ─► judge (what is to be written, in waves) ─► one server-side apply
-//!        │              ▲ fields · pods · wave · adopt · sandbox
+//!        │              ▲ fields · pods · wave · adopt · sandbox · work (one workload at a time)
 //!        └─► status of every AgentRuntime that points at it ─► finalizers
 //! ```
 //!
@@ -18,6 +18,7 @@ mod pods;
 mod sandbox;
 mod status;
 mod wave;
+mod work;
 
 #[cfg(test)]
 mod tests;

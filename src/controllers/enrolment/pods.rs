@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::api::observed::PodPhase;
+use crate::api::observed::{PodPhase, Rollout};
 use crate::controllers::scaffold::memory::Eviction;
 use crate::controllers::scaffold::world::PodRef;
 use crate::domain::keys::HASH_OF_NOTHING;
@@ -23,6 +23,10 @@ pub(super) struct Tally<'a> {
     pub(super) outdated: Vec<PodRef<'a>>,
     /// Being deleted: their places are about to be filled.
     pub(super) ending: usize,
+    /// Behind the gate.
+    gated: usize,
+    /// From before the workload was enrolled: without the label nobody sends them to us, and their workload keeps them.
+    pub(super) unlabelled: usize,
 }
 
 impl<'a> Tally<'a> {
@@ -35,7 +39,8 @@ impl<'a> Tally<'a> {
             match () {
                 () if seen.terminating => tally.ending += 1,
                 // Behind the gate nothing runs yet, and the gate's controller replaces it.
-                () if ended || seen.gated => {}
+                () if ended => {}
+                () if seen.gated => tally.gated += 1,
                 () if is_configured(&pod, wanted) => tally.configured += 1,
                 () if seen.injected => tally.outdated.push(pod),
                 () => tally.unprotected.push(pod),
@@ -49,6 +54,13 @@ impl<'a> Tally<'a> {
         let before = self.outdated.len();
         self.outdated.retain(|pod| hash.is_none() || pod.seen.hash.as_deref() != hash);
         self.configured += before - self.outdated.len();
+    }
+
+    /// Counts the Pods of another template that the workload still has and that are not among those seen here.
+    pub(super) fn count_unlabelled(&mut self, rollout: Rollout) {
+        let seen = i64::try_from(self.running() + self.ending + self.gated).unwrap_or(i64::MAX);
+        let (unseen, old) = (rollout.existing - seen, rollout.existing - rollout.updated);
+        self.unlabelled = if rollout.is_observed() { usize::try_from(unseen.min(old)).unwrap_or(0) } else { 0 };
     }
 
     /// Those that are not as they should be.

@@ -58,6 +58,8 @@ pub(super) enum Findings<'a> {
 
 /// What was found about the workload that an AgentRuntime governs.
 pub(super) struct Governs<'a> {
+    /// Its namespace.
+    pub(super) namespace: &'a str,
     /// The workload.
     pub(super) workload: WorkloadRef<'a>,
     /// What is to be done about it.
@@ -72,6 +74,8 @@ pub(super) struct Governs<'a> {
     pub(super) effective: Value,
     /// A Sandbox was restarted, and its new Pod is no better.
     pub(super) in_vain: bool,
+    /// It has been replacing its Pods for long, and keeps others waiting.
+    pub(super) is_slow: bool,
 }
 
 /// The operations that bring the status up to date: none when it is.
@@ -255,14 +259,14 @@ impl Verdict {
 
 /// Ready or not, and why.
 fn verdict(found: &Governs<'_>) -> Verdict {
-    let (kind, name) = (found.workload.kind.as_str(), found.workload.name);
+    let (kind, name, namespace) = (found.workload.kind.as_str(), found.workload.name, found.namespace);
     if let Some(trouble) = &found.trouble {
         let message = format!("{kind} {name} cannot be written and is tried again: {trouble}");
         return Verdict::waits(Reason::ConfigApplyError, message);
     }
     match &found.judgement.step {
         Step::Refused { reason, message } => Verdict::stuck(*reason, message.clone()),
-        Step::Wait(wait) => waits(wait, kind, name),
+        Step::Wait(wait) => waits(wait, found),
         Step::Apply { .. } | Step::Release => {
             Verdict::waits(Reason::EnrolmentPending, format!("{kind} {name} is about to be written"))
         }
@@ -270,9 +274,8 @@ fn verdict(found: &Governs<'_>) -> Verdict {
             Reason::ProgressDeadlineExceeded,
             format!(
                 "{kind} {name} is configured, and its new Pods did not become available in time. Look at them: \
-                 kubectl get pods -l {}; kubectl describe {} {name}",
-                keys::LABEL_TYPE,
-                kind.to_lowercase(),
+                 {}",
+                look(found),
             ),
         ),
         Step::Settled => {
@@ -280,8 +283,10 @@ fn verdict(found: &Governs<'_>) -> Verdict {
             let hash = found.judgement.wanted.as_deref().unwrap_or_default();
             let message = match hash {
                 keys::HASH_OF_NOTHING => format!(
-                    "{kind} {name} is enrolled with hash {}, and nothing is injected into its Pods: drawbridge explain tells why",
-                    short(hash)
+                    "{kind} {name} is enrolled with hash {}, and nothing is injected into its Pods: drawbridge explain -n \
+                     {namespace} {}/{name} tells why",
+                    short(hash),
+                    kind.to_lowercase(),
                 ),
                 hash => format!("{kind} {name} is configured with hash {}", short(hash)),
             };
@@ -290,7 +295,15 @@ fn verdict(found: &Governs<'_>) -> Verdict {
     }
 }
 
-fn waits(wait: &Wait, kind: &str, name: &str) -> Verdict {
+/// The commands that show what becomes of a workload's Pods.
+fn look(found: &Governs<'_>) -> String {
+    let (kind, name, namespace) = (found.workload.kind.as_str(), found.workload.name, found.namespace);
+    let kind = kind.to_lowercase();
+    format!("kubectl -n {namespace} get pods -l {}; kubectl -n {namespace} describe {kind} {name}", keys::LABEL_TYPE)
+}
+
+fn waits(wait: &Wait, found: &Governs<'_>) -> Verdict {
+    let (kind, name, namespace) = (found.workload.kind.as_str(), found.workload.name, found.namespace);
     let begins = format!("{kind} {name} waits");
     match wait {
         Wait::Configuration => {
@@ -318,15 +331,16 @@ fn waits(wait: &Wait, kind: &str, name: &str) -> Verdict {
                  (rollout.delaySeconds of the platform file)"
             ),
         ),
-        Wait::Turn { budget } => {
-            let message = format!("{begins} for its turn: {budget} workloads at once may roll to a new configuration");
+        Wait::Turn { budget, slow, slow_elsewhere } => {
+            let turn = format!("{begins} for its turn: {budget} workloads at once may roll to a new configuration");
+            let message = format!("{turn}{}", keeping(namespace, slow, *slow_elsewhere));
             Verdict::waits(Reason::RolloutPending, message)
         }
         Wait::Halted(failed) => Verdict::stuck(
             Reason::RolloutHalted,
             format!(
                 "{begins}: {failed} workloads that were rolled to the new configuration exceeded their progress deadline. Look \
-                 at them (drawbridge status); rolling goes on once fewer than two of them fail, or with the next change of \
+                 at them (drawbridge status -A); rolling goes on once fewer than two of them fail, or with the next change of \
                  the configuration"
             ),
         ),
@@ -334,11 +348,26 @@ fn waits(wait: &Wait, kind: &str, name: &str) -> Verdict {
             Reason::RolloutManual,
             format!(
                 "the configuration of the fleet has changed and rollout.onUpgrade is manual; new Pods of {kind} {name} get it. \
-                 kubectl rollout restart {} {name} replaces the running ones",
-                kind.to_lowercase(),
+                 To replace the running ones: {}",
+                found.workload.seen.kind.restart(namespace, name),
             ),
         ),
     }
+}
+
+/// Who keeps the places that are waited for, once that lasts.
+fn keeping(namespace: &str, slow: &[String], elsewhere: usize) -> String {
+    let here: Vec<String> =
+        slow.iter().map(|name| format!("{name} (kubectl -n {namespace} describe {name})")).collect();
+    let there = (elsewhere > 0).then(|| format!("{elsewhere} more (drawbridge status -A)"));
+    let all: Vec<String> = here.into_iter().chain(there).collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    format!(
+        ". These have been rolling for more than 10 minutes, and keep their places until they are done: {}",
+        all.join(", ")
+    )
 }
 
 /// Whether Pods are being replaced.
@@ -347,7 +376,7 @@ fn progress(found: &Governs<'_>) -> (bool, Reason, String) {
     let (name, seen) = (workload.name, workload.seen);
     match &found.judgement.step {
         Step::Wait(wait) => {
-            let verdict = waits(wait, kind, name);
+            let verdict = waits(wait, found);
             return (false, verdict.reason, verdict.message);
         }
         Step::Refused { .. } | Step::Apply { .. } | Step::Release => {
@@ -373,6 +402,10 @@ fn progress(found: &Governs<'_>) -> (bool, Reason, String) {
         () if !wave::rolls(seen) => stays(Reason::RolloutComplete, "wants no Pods"),
         () if wave::has_failed(seen) => stays(Reason::ProgressDeadlineExceeded, "did not finish its rollout in time"),
         () if done(found) => stays(Reason::RolloutComplete, "has replaced its Pods"),
+        () if found.is_slow => {
+            let what = "has been replacing its Pods for more than 10 minutes, while others may wait for its place";
+            (true, Reason::RolloutProgressing, format!("{kind} {name} {what}. Look at them: {}", look(found)))
+        }
         () => (true, Reason::RolloutProgressing, format!("{kind} {name} is replacing its Pods")),
     }
 }
@@ -408,15 +441,24 @@ pub(super) fn drift(tally: &Tally<'_>) -> Option<(Reason, String)> {
         format!("{}{more}", names.join(", "))
     };
     let remedy = "Delete them so that they are made again, or set repair: evict in the platform file";
-    match () {
-        () if !tally.unprotected.is_empty() => Some((
+    let kept = "from before the enrolment, which stay until their workload is resumed, its partition is lowered, or (update \
+                strategy OnDelete) they are deleted";
+    match (tally.unprotected.is_empty(), tally.unlabelled) {
+        (false, 0) => Some((
             Reason::UnprotectedPods,
             format!("Pods run without the sidecars: {}. {remedy}", names(&tally.unprotected)),
         )),
-        () if !tally.outdated.is_empty() => Some((
+        (false, old) => Some((
+            Reason::UnprotectedPods,
+            format!("Pods run without the sidecars: {}. {remedy}. Besides, {old} {kept}", names(&tally.unprotected)),
+        )),
+        (true, 1..) => {
+            Some((Reason::UnprotectedPods, format!("Pods run without the sidecars: {} {kept}", tally.unlabelled)))
+        }
+        _ if !tally.outdated.is_empty() => Some((
             Reason::OutdatedPods,
             format!("Pods run with another configuration: {}. {remedy}", names(&tally.outdated)),
         )),
-        () => None,
+        _ => None,
     }
 }

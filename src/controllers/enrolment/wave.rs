@@ -4,6 +4,8 @@
 //! Promises: what was rolled by us is recognised after a restart and by another leader, by annotation
 //! `kagenti.io/rolled-for`; a change of configuration ends a halt, because what failed no longer carries what is wanted.
 
+use std::time::Duration;
+
 use crate::api::observed::WorkloadSeen;
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
@@ -14,6 +16,9 @@ const LEAST: usize = 5;
 const SHARE: usize = 10;
 /// So many failed rollouts end the wave.
 const FAILURES: usize = 2;
+/// How long a rollout may take before people are told that it keeps a place: the deadline that Deployments have by default. It goes
+/// on keeping it: a wave that passed over what is stuck would break one workload after the other.
+pub(super) const SLOW: Duration = Duration::from_secs(600);
 
 /// How a rollout that we began goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

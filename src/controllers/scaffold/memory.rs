@@ -23,12 +23,18 @@ const BLOCKED: Duration = Duration::from_secs(30);
 pub struct Note {
     /// Its object rolls, or is about to, because of a change that we wrote.
     pub rolling: bool,
+    /// Since when it has rolled.
+    pub rolls: Option<Duration>,
+    /// It has rolled for so long that people are told.
+    pub slow: bool,
     /// Its rollout exceeded its deadline, and what it rolled to is still what is wanted.
     pub failed: bool,
     /// It waits until one of those that roll is done.
     pub waits: bool,
     /// It was as wanted, under the fleet's configuration of that number.
     pub settled: Option<u64>,
+    /// What it waits for was asked for by a person, in its AgentRuntime.
+    pub edited: bool,
     /// Since when it has been held back.
     pub held: Option<Duration>,
     /// Since when its namespace has lacked what was to be made there for its Pods.
@@ -41,6 +47,8 @@ pub struct Note {
     pub evicting: bool,
     /// The last eviction, while its Pods are not as they should be.
     pub evicted: Option<Eviction>,
+    /// The eviction that was asked for and not answered yet.
+    pub asked: Option<Eviction>,
     /// Digests of what was applied whole, one behind the other.
     pub sent: String,
     /// Fields that somebody else takes back each time they are applied.
@@ -98,6 +106,7 @@ pub struct Memory {
     notes: HashMap<Item, Note>,
     troubles: HashMap<Item, Trouble>,
     rolling: BTreeSet<Item>,
+    slow: BTreeSet<Item>,
     failed: BTreeSet<Item>,
     waiting: BTreeSet<Item>,
     evicting: BTreeSet<Item>,
@@ -133,6 +142,7 @@ impl Memory {
         }
         for (set, is) in [
             (&mut self.rolling, note.rolling),
+            (&mut self.slow, note.slow),
             (&mut self.failed, note.failed),
             (&mut self.waiting, note.waits),
             (&mut self.evicting, note.evicting),
@@ -170,6 +180,11 @@ impl Memory {
         self.rolling.len() - usize::from(self.rolling.contains(item))
     }
 
+    /// Those that have rolled for long.
+    pub fn slow(&self) -> impl Iterator<Item = &Item> {
+        self.slow.iter()
+    }
+
     /// How many rollouts failed.
     #[must_use]
     pub fn failed(&self) -> usize {
@@ -180,6 +195,14 @@ impl Memory {
     #[must_use]
     pub fn evicts_besides(&self, item: &Item) -> bool {
         self.evicting.iter().any(|other| other != item)
+    }
+
+    /// Takes note that the eviction that an item asked for was granted.
+    pub fn was_evicted(&mut self, item: &Item, now: Duration) {
+        self.evicted = Some(now);
+        if let Some(note) = self.notes.get_mut(item) {
+            note.evicted = note.asked.take().or_else(|| note.evicted.take());
+        }
     }
 
     /// Takes note that a disruption budget forbids evictions of an item for a while.
@@ -193,7 +216,7 @@ impl Memory {
     fn not_evicted(&mut self, item: &Item) {
         self.evicting.remove(item);
         if let Some(note) = self.notes.get_mut(item) {
-            (note.evicting, note.evicted) = (false, None);
+            (note.evicting, note.asked) = (false, None);
         }
     }
 
@@ -331,10 +354,15 @@ mod tests {
     #[test]
     fn an_eviction_that_was_forbidden_did_not_happen() {
         let mut memory = Memory::default();
-        let evicted = Some(Eviction { youngest: "2026-05-01T10:20:30Z".into(), at: Duration::ZERO });
-        memory.note(&item("a"), Note { evicting: true, unprotected: 2, evicted, ..Note::default() });
+        let asked = Some(Eviction { youngest: "2026-05-01T10:20:30Z".into(), at: Duration::ZERO });
+        let before = Some(Eviction { youngest: "2026-05-01T10:00:00Z".into(), at: Duration::ZERO });
+        let told = Note { unprotected: 2, evicted: before.clone(), ..Note::default() };
+        memory.note(&item("a"), Note { evicting: true, asked: asked.clone(), ..told.clone() });
         memory.blocked(&item("a"), Duration::ZERO);
-        assert_eq!(memory.of(&item("a")), Some(&Note { unprotected: 2, ..Note::default() }));
+        assert_eq!(memory.of(&item("a")), Some(&told), "the one before it did");
+        memory.note(&item("b"), Note { asked: asked.clone(), evicted: before, ..Note::default() });
+        memory.was_evicted(&item("b"), Duration::ZERO);
+        assert_eq!(memory.of(&item("b")).and_then(|note| note.evicted.clone()), asked);
         assert!(!memory.evicts_besides(&item("b")) && memory.is_blocked(&item("a"), Duration::ZERO));
     }
 

@@ -47,8 +47,8 @@ impl ControllerMetrics {
         );
         registry.register(
             "drawbridge_rollouts",
-            "Enrolled workloads that a change of configuration rolls (rolling), is about to roll (waiting), or rolled without \
-             success (failed)",
+            "Enrolled workloads that a change of configuration rolls (rolling), has rolled for more than ten minutes (slow, among \
+             those that roll), is about to roll (waiting), or rolled without success (failed)",
             self.rollouts.clone(),
         );
         registry.register(
@@ -85,6 +85,7 @@ impl ControllerMetrics {
             family.get_or_create(&State { state }).set(i64::try_from(count).unwrap_or(i64::MAX));
         };
         set(&self.rollouts, "rolling", memory.rolling());
+        set(&self.rollouts, "slow", memory.slow().count());
         set(&self.rollouts, "waiting", memory.waiting());
         set(&self.rollouts, "failed", memory.failed());
         let (unprotected, outdated) = memory.drift();

@@ -333,7 +333,7 @@ impl Loop {
                     self.world.proved = back.then_some(now);
                     self.world.probes = self.world.probes.wrapping_add(1);
                 }
-                Learned::Evicted => self.world.memory.evicted = Some(now),
+                Learned::Evicted => self.world.memory.was_evicted(&item, now),
                 Learned::Blocked => self.world.memory.blocked(&item, now),
                 Learned::Secret(key, fact) => self.world.memory.secret(key, fact, now),
                 Learned::Nothing => {}

@@ -160,6 +160,7 @@ async fn paused_workloads_are_written_and_say_why_no_pod_was_replaced() -> Resul
     ns.accepts(&art("weather", "Deployment", "web", json!({}))).await?;
     let art = says(&ns, "weather", "RolloutProgressing", "False/RolloutPaused").await?;
     assert_eq!(condition(&art, "Ready"), "True/Configured");
+    says(&ns, "weather", "PodsCurrent", "False/UnprotectedPods").await?;
     merge::<Deployment>(&ns, "web", json!({"spec": {"paused": false}})).await?;
     rolled(&ns, "weather", 1).await?;
     Ok(())

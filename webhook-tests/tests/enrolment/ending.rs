@@ -122,7 +122,10 @@ async fn what_the_go_operator_enrolled_is_taken_over_in_place_and_can_be_undone(
     let parameters = PatchParams { field_manager: Some(keys::MANAGER_UPSTREAM.into()), ..PatchParams::default() };
     api.patch("web", &parameters, &Patch::Merge(theirs)).await?;
     ns.accepts(&art("weather", "Deployment", "web", json!({"metadata": {"finalizers": [keys::FINALIZER]}}))).await?;
-    rolled(&ns, "weather", 1).await?;
+    // It is ours as it stands; when it rolls to our hash depends on the fleet.
+    wait_for(&api, "web", |web| web.labels().contains_key(keys::LABEL_MANAGED_BY)).await?;
+    let told = |art: &AgentRuntime| ["False/RolloutPending", "True/Configured"].contains(&&*condition(art, "Ready"));
+    wait_for(&ns.api::<AgentRuntime>(), "weather", told).await?;
     delete_art(&ns, "weather").await?;
     wait_for(&api, "web", |web| hash(web).is_none()).await?;
     assert_eq!(essence(&api.get("web").await?), original);

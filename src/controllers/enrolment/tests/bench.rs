@@ -24,6 +24,8 @@ pub(super) struct Bench {
     pub(super) objects: BTreeMap<(Kind, String), Value>,
     pub(super) told: Vec<Report>,
     pub(super) evicted: Vec<String>,
+    /// A disruption budget forbids every eviction.
+    pub(super) budget: bool,
     pub(super) now: Duration,
     version: u64,
 }
@@ -52,6 +54,7 @@ impl Bench {
             objects: BTreeMap::new(),
             told: Vec::new(),
             evicted: Vec::new(),
+            budget: false,
             now: s(100),
             version: 1_000,
         };
@@ -142,14 +145,14 @@ impl Bench {
             self.cluster.world.memory.note(&item, note);
             plan.ops.retain(|op| !matches!(op, Op::Report(report) if self.told.contains(report)));
             for op in plan.ops {
-                self.carry_out(&op);
+                self.carry_out(&item, &op);
                 all.push(op);
             }
         }
         all
     }
 
-    fn carry_out(&mut self, op: &Op) {
+    fn carry_out(&mut self, item: &Item, op: &Op) {
         match op {
             Op::Apply { kind, key, body, .. } => {
                 let mut object = self.object(*kind, &key.name).clone();
@@ -185,9 +188,10 @@ impl Bench {
                 .unwrap();
                 self.put(*kind, object);
             }
+            Op::Evict { .. } if self.budget => self.cluster.world.memory.blocked(item, self.now),
             Op::Evict { key, .. } => {
                 self.evicted.push(key.name.to_string());
-                self.cluster.world.memory.evicted = Some(self.now);
+                self.cluster.world.memory.was_evicted(item, self.now);
                 self.change(Kind::Pod, &key.name, json!({"metadata": {"deletionTimestamp": "2026-05-02T00:00:00Z"}}));
             }
             Op::Report(report) => self.told.push(report.clone()),

@@ -129,6 +129,14 @@ fn what_the_go_operator_wrote_is_taken_over_and_goes_with_the_enrolment() {
     bench.runtime("art", WEB, json!({"metadata": {"finalizers": [keys::FINALIZER]}}));
     let ops = bench.converge();
     assert_eq!(ops.iter().filter(|op| matches!(op, Op::Edit { .. })).count(), 1, "once");
+    let applies = ops.iter().filter_map(|op| match op {
+        Op::Apply { body, .. } => {
+            Some(&body["spec"]["template"]["metadata"]["annotations"][keys::ANNOTATION_CONFIG_HASH])
+        }
+        _ => None,
+    });
+    let first = applies.into_iter().next().unwrap();
+    assert_eq!(first, "57de3ab7", "as it stands: nothing rolls by the exchange of operators");
     assert_eq!(bench.condition("art", "Ready"), "True/Configured");
     delete(&mut bench);
     bench.converge();

@@ -84,6 +84,36 @@ fn evictions_go_one_at_a_time_and_never_twice_for_one_pod() {
     assert_eq!(bench.evicted, ["db-0", "db-1"]);
 }
 
+/// Without the label the API server sends them to nobody here; the workload's own counts tell of them.
+#[test]
+fn pods_from_before_the_enrolment_that_nothing_replaces_are_told_of() {
+    let status = |updated: i64| json!({"status": {"observedGeneration": 9, "replicas": 2, "updatedReplicas": updated}});
+    for (keeps, updated, says) in [
+        (json!({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 1}}}}), 1, "False/UnprotectedPods"),
+        (json!({"spec": {"updateStrategy": {"type": "OnDelete"}}}), 1, "False/UnprotectedPods"),
+        (json!({}), 2, "True/PodsCurrent"),
+    ] {
+        let (mut bench, hash) = bench("repair: evict\n");
+        bench.change(Kind::StatefulSet, "db", keeps.clone());
+        bench.change(Kind::StatefulSet, "db", status(updated));
+        bench.put(Kind::Pod, pod("db-1", DB, Some(&hash)));
+        bench.converge();
+        assert_eq!(bench.condition("art", "PodsCurrent"), says, "{keeps}");
+        assert!(bench.evicted.is_empty());
+        if updated == 1 {
+            let message = bench.message("art", "PodsCurrent");
+            assert!(message.contains("1 from before the enrolment"), "{message}");
+        }
+    }
+    let mut bench = Bench::new();
+    bench.change(Kind::Deployment, "web", json!({"spec": {"paused": true}, "status": {"updatedReplicas": 0}}));
+    bench.runtime("art", (Kind::Deployment, "web"), json!({}));
+    bench.converge();
+    bench.change(Kind::Deployment, "web", json!({"status": {"observedGeneration": 2}}));
+    bench.converge();
+    assert_eq!(bench.condition("art", "PodsCurrent"), "False/UnprotectedPods");
+}
+
 /// As when the webhook's configuration is gone: what replaces an evicted Pod is no better than it was.
 #[test]
 fn evictions_pause_when_what_was_made_since_is_no_better() {
@@ -103,6 +133,28 @@ fn evictions_pause_when_what_was_made_since_is_no_better() {
     bench.now = s(500);
     bench.converge();
     assert_eq!(bench.evicted, ["db-0", "db-1"], "but it is tried from time to time");
+}
+
+/// The Pod that was younger than those of the refusal was made by somebody else, and nothing was replaced in vain.
+#[test]
+fn an_eviction_that_a_budget_forbids_counts_for_nothing() {
+    let (mut bench, hash) = bench("repair: evict\n");
+    bench.budget = true;
+    bench.put(Kind::Pod, pod("db-0", DB, None));
+    bench.put(Kind::Pod, pod("db-1", DB, Some(&hash)));
+    bench.converge();
+    let mut younger = pod("db-1", DB, None);
+    younger["metadata"]["uid"] = json!("another");
+    younger["metadata"]["creationTimestamp"] = json!("2026-06-01T00:00:00Z");
+    bench.remove(Kind::Pod, "db-1");
+    bench.put(Kind::Pod, younger);
+    bench.now += s(10);
+    bench.converge();
+    bench.budget = false;
+    assert!(bench.evicted.is_empty());
+    bench.now += s(31);
+    bench.converge();
+    assert_eq!(bench.evicted, ["db-0"], "asked for again once the pause after the refusal is over");
 }
 
 #[test]

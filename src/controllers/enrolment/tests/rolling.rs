@@ -193,7 +193,7 @@ fn manual_reports_a_change_of_the_fleet_and_writes_a_change_of_one_agent_runtime
     bench.cluster.configure(&format!("rollout: {{onUpgrade: manual}}\n{CHANGED}"));
     assert_eq!(applied(&bench.converge()), Vec::<String>::new());
     assert_eq!(bench.condition("d001", "RolloutProgressing"), "False/RolloutManual");
-    assert!(bench.message("d001", "Ready").contains("kubectl rollout restart deployment d001"));
+    assert!(bench.message("d001", "Ready").contains("kubectl -n team rollout restart deployment/d001"));
 }
 
 #[test]
@@ -283,4 +283,104 @@ fn what_is_refused_is_told_at_once_and_not_sent_again_until_something_changes() 
     bench.change(Kind::Deployment, "web", json!({"metadata": {"labels": {"x": "y"}}}));
     bench.now = s(106);
     assert_eq!(applied(&bench.converge()), ["web"]);
+}
+
+/// Only Deployments say by themselves that they are stuck.
+#[test]
+fn what_keeps_a_place_for_long_is_named_to_those_that_wait_for_it() {
+    let mut bench = Bench::new();
+    bench.remove(Kind::Deployment, "web");
+    for number in 0..7 {
+        let name = format!("s{number}");
+        bench.put(Kind::StatefulSet, deployment(&name));
+        bench.runtime(&name, (Kind::StatefulSet, &name), json!({}));
+    }
+    let done = |bench: &mut Bench, name: &str| {
+        let generation = bench.object(Kind::StatefulSet, name)["metadata"]["generation"].clone();
+        bench.change(Kind::StatefulSet, name, json!({"status": {"observedGeneration": generation}}));
+    };
+    bench.converge();
+    (0..7).for_each(|number| done(&mut bench, &format!("s{number}")));
+    bench.converge();
+    bench.cluster.configure(CHANGED);
+    let first = applied(&bench.converge());
+    assert_eq!(first, ["s0", "s1", "s2", "s3", "s4"]);
+    bench.now += s(599);
+    bench.converge();
+    assert!(!bench.message("s6", "Ready").contains("kubectl"), "it may take a while");
+    bench.now += s(1);
+    assert_eq!(applied(&bench.converge()), Vec::<String>::new());
+    assert_eq!(bench.cluster.world.memory.slow().count(), 5);
+    let waits = bench.message("s6", "Ready");
+    assert!(waits.contains("statefulsets/s0 (kubectl -n team describe statefulsets/s0)"), "{waits}");
+    assert!(waits.contains("2 more (drawbridge status -A)"), "{waits}");
+    let says = bench.message("s0", "RolloutProgressing");
+    assert!(says.contains("10 minutes") && says.contains("kubectl -n team describe statefulset s0"), "{says}");
+    assert_eq!(bench.condition("s0", "Ready"), "True/Configured");
+    assert_eq!(bench.converge(), [], "said once");
+    done(&mut bench, "s0");
+    assert_eq!(applied(&bench.converge()), ["s5"], "its place is free");
+    assert_eq!(bench.cluster.world.memory.slow().count(), 4);
+}
+
+/// Nobody led while it was edited, and the fleet's configuration is not known to be another.
+#[test]
+fn manual_lets_an_agent_runtime_that_was_edited_while_nobody_led_have_its_change() {
+    let mut bench = fleet(2, "rollout: {onUpgrade: manual}\n");
+    bench.cluster.world.memory = crate::controllers::scaffold::memory::Memory::default();
+    bench.cluster.world.memory.epoch = 1;
+    let edit = json!({"metadata": {"generation": 2}, "spec": {"authBridgeMode": "proxy-sidecar"}});
+    bench.change(Kind::AgentRuntime, "d000", edit);
+    assert_eq!(applied(&bench.converge()), Vec::<String>::new(), "not before it is known who rolls");
+    bench.cluster.world.memory.surveyed = true;
+    bench.converge();
+    assert_eq!(
+        bench.condition("d000", "RolloutProgressing"),
+        "True/RolloutProgressing",
+        "though its status has seen it"
+    );
+    roll_out(&mut bench, "d000");
+    bench.converge();
+    bench.cluster.world.memory = crate::controllers::scaffold::memory::Memory::default();
+    bench.cluster.world.memory.surveyed = true;
+    bench.cluster.configure(&format!("rollout: {{onUpgrade: manual}}\n{CHANGED}"));
+    assert_eq!(applied(&bench.converge()), Vec::<String>::new(), "what nobody edited waits for a person");
+}
+
+/// Their hashes are others than ours: at the first start every workload differs, and none because its user asked for it.
+#[test]
+fn what_the_go_operator_enrolled_is_taken_over_at_once_and_rolled_in_waves() {
+    let mut bench = Bench::new();
+    bench.remove(Kind::Deployment, "web");
+    for number in 0..12 {
+        let name = format!("d{number:03}");
+        let mut theirs = deployment(&name);
+        json_patch::merge(
+            &mut theirs,
+            &json!({
+                "metadata": {
+                    "labels": {keys::LABEL_TYPE: "agent", keys::LABEL_APP_MANAGED_BY: keys::MANAGED_BY_UPSTREAM},
+                    "managedFields": [{"manager": keys::MANAGER_UPSTREAM, "operation": "Update", "fieldsV1": {
+                        "f:metadata": {"f:labels": {"f:kagenti.io/type": {}, "f:app.kubernetes.io/managed-by": {}}},
+                        "f:spec": {"f:template": {"f:metadata": {
+                            "f:labels": {"f:kagenti.io/type": {}}, "f:annotations": {"f:kagenti.io/config-hash": {}}}}}}}],
+                },
+                "spec": {"template": {"metadata": {
+                    "labels": {keys::LABEL_TYPE: "agent"}, "annotations": {keys::ANNOTATION_CONFIG_HASH: "57de3ab7"}}}},
+            }),
+        );
+        bench.put(Kind::Deployment, theirs);
+        bench.runtime(&name, (Kind::Deployment, &name), json!({"metadata": {"finalizers": [keys::FINALIZER]}}));
+    }
+    bench.converge();
+    let generation = |bench: &Bench, number: usize| {
+        bench.object(Kind::Deployment, &format!("d{number:03}"))["metadata"]["generation"].as_i64().unwrap()
+    };
+    assert_eq!((0..12).filter(|number| generation(&bench, *number) > 1).count(), 5, "the others roll later");
+    assert_eq!((&*bench.condition("d011", "Ready"), bench.phase("d011")), ("False/RolloutPending", "Active"));
+    let last = bench.object(Kind::Deployment, "d011");
+    assert_eq!(last["metadata"]["labels"][keys::LABEL_MANAGED_BY], "drawbridge", "un-enrolment finds what is ours");
+    bench.change(Kind::AgentRuntime, "d011", json!({"metadata": {"deletionTimestamp": "2026-05-02T00:00:00Z"}}));
+    bench.converge();
+    assert_eq!(bench.object(Kind::Deployment, "d011")["spec"], deployment("d011")["spec"]);
 }
