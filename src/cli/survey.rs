@@ -116,6 +116,7 @@ pub async fn of_the_cluster(cluster: &Cluster, world: &mut World, notes: &mut Ve
     for object in cluster.list(&format!("/api/v1/namespaces/{operator}/configmaps"), notes).await? {
         world.observe(&object, &operator);
     }
+    world.leave_out_faulty(notes);
     Ok(())
 }
 

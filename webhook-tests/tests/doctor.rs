@@ -18,7 +18,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -167,6 +167,9 @@ async fn a_healthy_installation_has_no_finding_and_each_broken_thing_has_its_own
     let installation = Installation::start(&cp, &gate).await?;
     deploy(&cp, FailureMode::Gate).await?;
     healthy(&cp).await.context("mode gate")?;
+    nobody_in_particular(&cp).await?;
+    broken_gate(&cp, &installation).await?;
+    healthy(&cp).await.context("the gate's parameter is back")?;
 
     // From gate to fail by applying the other manifests: what only gate has stays, and the remedy takes it away.
     for process in installation.controllers.iter().chain(&installation.webhooks) {
@@ -187,6 +190,44 @@ async fn a_healthy_installation_has_no_finding_and_each_broken_thing_has_its_own
     healthy(&cp).await.context("trust is back")?;
     broken_objects(&cp, installation.balancer.address().port()).await?;
     healthy(&cp).await.context("everything is back")
+}
+
+/// What a person may not read is told as that: neither as found, nor as being in order.
+async fn nobody_in_particular(cp: &ControlPlane) -> Result<()> {
+    let access = cp.service_account("default", "default").await?;
+    let visit = Visit::with(access.kubeconfig(), &["-n", "default"]).await?;
+    ensure!(visit.code == 0 && visit.findings().is_empty(), "{:#?}", visit.findings());
+    let fine: BTreeSet<&str> = visit
+        .checks
+        .iter()
+        .filter(|check| check["status"] == "ok")
+        .map(|check| check["name"].as_str().unwrap())
+        .collect();
+    // Versions and what is served are told to everybody.
+    let known = BTreeSet::from(["API server", "objects of failure mode gate", "Tekton Pipelines"]);
+    ensure!(fine.is_subset(&known), "{fine:?}");
+    Ok(())
+}
+
+/// The parameter of the gate policy is gone, and nobody leads who would write it.
+async fn broken_gate(cp: &ControlPlane, installation: &Installation) -> Result<()> {
+    let maps: Api<ConfigMap> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
+    installation.controllers[0].pause();
+    let none = Patch::Merge(json!({"data": null}));
+    maps.patch(keys::CONFIG_MAP_GATE, &PatchParams::default(), &none).await?;
+    finds(cp, "while no replica answers", "every enrolled Pod is refused").await?;
+    // The API server reads its parameters a moment later than we do.
+    let deadline = tokio::time::Instant::now() + webhook_tests::objects::PATIENCE;
+    while finds(cp, "an enrolled Pod in default", "refused").await.is_err() {
+        ensure!(
+            tokio::time::Instant::now() < deadline,
+            "an enrolled Pod is let in though nobody says whether it is gated"
+        );
+    }
+    installation.controllers[0].resume();
+    let types = |map: &ConfigMap| map.data.as_ref().is_some_and(|data| data.contains_key(keys::KEY_GATE_TYPES));
+    wait_for(&maps, keys::CONFIG_MAP_GATE, types).await?;
+    Ok(())
 }
 
 /// The API server's trust: emptied, and given to somebody else. The controllers, who would repair it, look away meanwhile.
@@ -263,6 +304,26 @@ async fn broken_objects(cp: &ControlPlane, port: u16) -> Result<()> {
     roles.patch("drawbridge-controllers", &PatchParams::default(), &remove).await?;
     finds(cp, "ServiceAccount drawbridge-controllers", "create events").await?;
     apply(&objects, FailureMode::Fail, port).await?;
+
+    // What cannot be read of the platform file hides nothing else.
+    let maps: Api<ConfigMap> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
+    let platform = |text: &Value| Patch::Merge(json!({"data": {"config.yaml": text}}));
+    let good = maps.get(keys::CONFIG_MAP_PLATFORM).await?.data.unwrap_or_default();
+    maps.patch(keys::CONFIG_MAP_PLATFORM, &PatchParams::default(), &platform(&json!("images: [\n"))).await?;
+    let visit = finds(cp, "ConfigMap kagenti-platform-config", "unclosed bracket").await?;
+    ensure!(visit.findings().len() == 1, "{:?}", visit.findings());
+    maps.patch(keys::CONFIG_MAP_PLATFORM, &PatchParams::default(), &platform(&json!(good["config.yaml"]))).await?;
+
+    // By hand: two entries that leave something out.
+    patch(&mutating, set("/webhooks/0/objectSelector/matchLabels", &json!({"team": "x"}))).await?;
+    finds(cp, "entry inject.kagenti.io", "objectSelector").await?;
+    patch(&mutating, json!([{"op": "remove", "path": "/webhooks/1"}])).await?;
+    finds(cp, "MutatingWebhookConfiguration drawbridge", "has no entry").await?;
+    apply(&objects, FailureMode::Fail, port).await?;
+    wait_for(&mutating, keys::WEBHOOK_CONFIGURATION, |object| {
+        object.webhooks.iter().flatten().all(|hook| hook.client_config.ca_bundle.is_some())
+    })
+    .await?;
 
     patch(&mutating, set("/webhooks/0/namespaceSelector", &json!({}))).await?;
     finds(cp, "selectors of inject.kagenti.io", "kagenti-system").await?;

@@ -1,6 +1,6 @@
 //! Whether AgentBuilds can be built: Tekton is served in the version that is asked for, and the templates are there.
 
-use super::{Visit, text};
+use super::{Seen, Visit, text};
 use crate::api::observed::Kind;
 use crate::domain::keys;
 
@@ -10,15 +10,22 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let builds = visit.list(Kind::AgentBuild, "", &mut notes).await?;
     let kind = Kind::PipelineRun;
     let group = format!("/apis/{}", kind.group());
-    let Some(found) = visit.read(name, &group).await? else {
-        let seen = format!("the API server does not serve {}", kind.group());
-        if builds.is_empty() {
-            visit.ok(name, format!("{seen}, and there are no AgentBuilds"));
-        } else {
-            let seen = format!("{seen}; {} AgentBuilds wait for it", builds.len());
-            visit.finding(name, seen, "install Tekton Pipelines; the builds that wait start by themselves");
+    let found = match visit.read(name, &group).await? {
+        Seen::Is(found) => found,
+        Seen::Hidden => return Ok(()),
+        Seen::Absent => {
+            let seen = format!("the API server does not serve {}", kind.group());
+            if let Some(note) = notes.into_iter().next() {
+                let remedy = "run doctor as somebody who may list AgentBuilds";
+                visit.unknown(name, format!("{seen}, and whether that matters is not known: {note}"), remedy);
+            } else if builds.is_empty() {
+                visit.ok(name, format!("{seen}, and there are no AgentBuilds"));
+            } else {
+                let seen = format!("{seen}; {} AgentBuilds wait for it", builds.len());
+                visit.finding(name, seen, "install Tekton Pipelines; the builds that wait start by themselves");
+            }
+            return Ok(());
         }
-        return Ok(());
     };
     let versions = found["versions"].as_array().into_iter().flatten();
     let served: Vec<&str> = versions.map(|one| text(one, "/version")).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Visit, text};
+use super::{Seen, Visit, text};
 use crate::api::agent_kagenti_dev;
 
 const APPLY: &str = "kubectl apply -f manifests/crds (or install.yaml), of the version of this binary";
@@ -16,9 +16,9 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
         let path =
             format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", text(&wanted, "/metadata/name"));
         match visit.read(&name, &path).await? {
-            Some(found) => judge(visit, &name, &found, &wanted),
-            None if visit.checks.last().is_some_and(|check| check.name == name) => {}
-            None => visit.finding(&name, "does not exist: workloads can be enrolled by label only", APPLY),
+            Seen::Is(found) => judge(visit, &name, &found, &wanted),
+            Seen::Hidden => {}
+            Seen::Absent => visit.finding(&name, "does not exist: workloads can be enrolled by label only", APPLY),
         }
     }
     Ok(())

@@ -18,7 +18,7 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
         report.notes.extend(more.notes.into_iter().filter(|note| !report.notes.contains(note)).collect::<Vec<_>>());
     }
     if !report.notes.is_empty() {
-        let remedy = "run doctor as somebody who may list workloads, Pods and AgentRuntimes";
+        let remedy = "correct what is named, or run doctor as somebody who may list workloads, Pods and AgentRuntimes";
         visit.unknown("enrolled workloads", report.notes.join("; "), remedy);
     }
     judge(visit, &report);
@@ -27,9 +27,12 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
 
 fn judge(visit: &mut Visit, report: &Report) {
     let rows = &report.workloads;
+    // What could not be read may hold anything: only what is found is said.
+    let is_whole = report.notes.is_empty();
     let names = |holds: &dyn Fn(&&Row) -> bool| named(rows.iter().filter(holds));
     let duplicates = names(&|row| !row.enrolled_by.duplicates.is_empty());
     match duplicates {
+        None if !is_whole => {}
         None => visit.ok("AgentRuntimes on one target", "no workload has more than one"),
         Some(seen) => visit.finding(
             "AgentRuntimes on one target",
@@ -51,12 +54,14 @@ fn judge(visit: &mut Visit, report: &Report) {
     }
     let not_ready = names(&|row| row.ready == Some(false));
     match not_ready {
+        None if !is_whole => {}
         None => visit.ok("AgentRuntimes that say they are not ready", "none"),
         Some(seen) => {
             visit.finding("AgentRuntimes that say they are not ready", seen, "drawbridge status -A says why for each");
         }
     }
     match names(&|row| row.pods.unprotected > 0) {
+        None if !is_whole => {}
         None => visit.ok("Pods without sidecars", "every Pod of an enrolled workload has them"),
         Some(seen) => visit.finding(
             "Pods without sidecars",

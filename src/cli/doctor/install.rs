@@ -1,6 +1,6 @@
 //! Are the processes there, and can they read their configuration?
 
-use super::{Visit, text};
+use super::{Seen, Visit, text};
 use crate::cli::render::platform::{KEY_GATES, KEY_PLATFORM};
 use crate::cli::render::rbac::Role;
 use crate::config::gates::Gates;
@@ -11,12 +11,14 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     for role in Role::ALL {
         let name = format!("Deployment {}", role.name());
         let path = format!("/apis/apps/v1/namespaces/{}/deployments/{}", visit.operator, role.name());
-        let Some(deployment) = visit.read(&name, &path).await? else {
-            if visit.checks.last().is_none_or(|check| check.name != name) {
+        let deployment = match visit.read(&name, &path).await? {
+            Seen::Is(deployment) => deployment,
+            Seen::Hidden => continue,
+            Seen::Absent => {
                 let remedy = "kubectl apply -f manifests/install.yaml, or name the operator's namespace with --operator-namespace";
                 visit.finding(&name, format!("not in namespace {}", visit.operator), remedy);
+                continue;
             }
-            continue;
         };
         let count = |pointer: &str| deployment.pointer(pointer).and_then(serde_json::Value::as_u64).unwrap_or(0);
         let (ready, wanted) = (count("/status/readyReplicas"), count("/spec/replicas"));
@@ -37,9 +39,14 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
 async fn platform_file(visit: &mut Visit) -> anyhow::Result<()> {
     let name = format!("ConfigMap {}", keys::CONFIG_MAP_PLATFORM);
     let path = format!("/api/v1/namespaces/{}/configmaps/{}", visit.operator, keys::CONFIG_MAP_PLATFORM);
-    let Some(config_map) = visit.read(&name, &path).await? else {
-        visit.finding(&name, "does not exist, so no image is named", "kubectl apply -f manifests/deploy/config.yaml");
-        return Ok(());
+    let config_map = match visit.read(&name, &path).await? {
+        Seen::Is(config_map) => config_map,
+        Seen::Hidden => return Ok(()),
+        Seen::Absent => {
+            let remedy = "kubectl apply -f manifests/deploy/config.yaml";
+            visit.finding(&name, "does not exist, so no image is named", remedy);
+            return Ok(());
+        }
     };
     match Platform::parse(text(&config_map, &format!("/data/{KEY_PLATFORM}")), KEY_PLATFORM) {
         Err(error) => visit.finding(
@@ -58,9 +65,13 @@ async fn platform_file(visit: &mut Visit) -> anyhow::Result<()> {
 async fn gates(visit: &mut Visit) -> anyhow::Result<()> {
     let name = format!("ConfigMap {}", keys::CONFIG_MAP_GATES);
     let path = format!("/api/v1/namespaces/{}/configmaps/{}", visit.operator, keys::CONFIG_MAP_GATES);
-    let Some(config_map) = visit.read(&name, &path).await? else {
-        visit.ok(&name, "is not there; the built-in gates are in force");
-        return Ok(());
+    let config_map = match visit.read(&name, &path).await? {
+        Seen::Is(config_map) => config_map,
+        Seen::Hidden => return Ok(()),
+        Seen::Absent => {
+            visit.ok(&name, "is not there; the built-in gates are in force");
+            return Ok(());
+        }
     };
     match Gates::parse(text(&config_map, &format!("/data/{KEY_GATES}")), KEY_GATES) {
         Err(error) => visit.finding(

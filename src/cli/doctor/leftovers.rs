@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Visit, text};
+use super::{Seen, Visit, text};
 use crate::cli::render::{self, FailureMode, Install};
 use crate::cli::uninstall;
 
@@ -28,7 +28,7 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let checks = visit.checks.len();
     let mut there = Vec::new();
     for leftover in of_gate_only(&visit.operator) {
-        if visit.read(name, &leftover.path).await?.is_some() {
+        if let Seen::Is(_) = visit.read(name, &leftover.path).await? {
             there.push(leftover.argument);
         }
     }

@@ -74,6 +74,17 @@ pub struct Check {
     pub remedy: Option<String>,
 }
 
+/// What became of reading an object.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Seen {
+    /// The object.
+    Is(Value),
+    /// There is none.
+    Absent,
+    /// It may not be read, so nothing follows from it; a check that could not be asked says so.
+    Hidden,
+}
+
 /// What the checks ask, and what they found.
 pub(super) struct Visit {
     cluster: Cluster,
@@ -126,13 +137,13 @@ impl Visit {
     }
 
     /// Reads an object; a refusal becomes a check of that name that could not be asked.
-    async fn read(&mut self, name: &str, path: &str) -> anyhow::Result<Option<Value>> {
+    async fn read(&mut self, name: &str, path: &str) -> anyhow::Result<Seen> {
         match self.cluster.get(path).await? {
-            Answer::Object(object) => Ok(Some(object)),
-            Answer::Absent => Ok(None),
+            Answer::Object(object) => Ok(Seen::Is(object)),
+            Answer::Absent => Ok(Seen::Absent),
             Answer::Refused(code, message) => {
                 self.unknown(name, format!("{code}: {message}"), "run doctor as somebody who may read it");
-                Ok(None)
+                Ok(Seen::Hidden)
             }
         }
     }

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::{Visit, text};
+use super::{Seen, Visit, text};
 use crate::cli::render::{FailureMode, Install, policies};
 
 const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
@@ -28,10 +28,10 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
         {
             let Some(wanted) = wanted else { continue };
             match visit.read(&check, &format!("{ROOT}/{plural}/{name}")).await? {
-                Some(installed) if holds(&installed["spec"], &wanted["spec"]) => {}
-                Some(_) => wrong.push(format!("{} is not as this version renders it", text(wanted, "/kind"))),
-                None if visit.checks.len() > seen => {}
-                None => wrong.push(format!("there is no {}", text(wanted, "/kind"))),
+                Seen::Is(installed) if holds(&installed["spec"], &wanted["spec"]) => {}
+                Seen::Is(_) => wrong.push(format!("{} is not as this version renders it", text(wanted, "/kind"))),
+                Seen::Hidden => {}
+                Seen::Absent => wrong.push(format!("there is no {}", text(wanted, "/kind"))),
             }
         }
         if wrong.is_empty() && visit.checks.len() == seen {
@@ -47,8 +47,11 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
 }
 
 /// Whether `installed` says everything that `rendered` says.
-fn holds(installed: &Value, rendered: &Value) -> bool {
+pub(super) fn holds(installed: &Value, rendered: &Value) -> bool {
     match (installed, rendered) {
+        // What is empty is not stored.
+        (Value::Null, Value::Array(rendered)) => rendered.is_empty(),
+        (Value::Null, Value::Object(rendered)) => rendered.is_empty(),
         (Value::Object(installed), Value::Object(rendered)) => {
             rendered.iter().all(|(key, value)| holds(installed.get(key).unwrap_or(&Value::Null), value))
         }
@@ -73,6 +76,7 @@ mod tests {
             (json!({"validations": [{"expression": "true"}], "rules": ["x"]}), false),
             (json!({"validations": [{"expression": "a"}], "rules": ["x", "y"]}), false),
             (json!({"validations": [{"expression": "a"}]}), false),
+            (json!({"validations": [{"expression": "a"}], "rules": []}), false),
             (json!(null), false),
         ] {
             assert_eq!(holds(&installed, &rendered), expected, "{installed}");

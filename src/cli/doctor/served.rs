@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::{Visit, text};
+use super::{Seen, Visit, text};
 use crate::runtime::certs::{Root, read_bundle};
 use crate::runtime::clock;
 
@@ -33,7 +33,7 @@ const MOST: usize = 16;
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     /// Its name.
-    pub(super) name: &'static str,
+    pub(super) name: String,
     /// `clientConfig`.
     pub(super) client: Value,
     /// `caBundle`, PEM.
@@ -109,12 +109,13 @@ async fn target(visit: &mut Visit, name: &str, client: &Value) -> anyhow::Result
     let (service, namespace) = (text(client, "/service/name"), text(client, "/service/namespace"));
     let port = client.pointer("/service/port").and_then(Value::as_u64).and_then(|port| u16::try_from(port).ok());
     let host = format!("{service}.{namespace}.svc");
-    let checks = visit.checks.len();
-    let Some(object) = visit.read(name, &format!("/api/v1/namespaces/{namespace}/services/{service}")).await? else {
-        if visit.checks.len() == checks {
+    let object = match visit.read(name, &format!("/api/v1/namespaces/{namespace}/services/{service}")).await? {
+        Seen::Is(object) => object,
+        Seen::Hidden => return Ok(None),
+        Seen::Absent => {
             visit.finding(name, format!("Service {namespace}/{service} does not exist"), super::webhook::APPLY);
+            return Ok(None);
         }
-        return Ok(None);
     };
     if text(&object, "/spec/type") == "ExternalName" {
         let addresses = [(text(&object, "/spec/externalName").to_owned(), port.unwrap_or(443))].into();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Visit, text};
+use super::{Seen, Visit, text};
 use crate::api::observed::Kind;
 use crate::cli::render::FailureMode;
 use crate::cli::render::platform::KEY_PLATFORM;
@@ -21,7 +21,9 @@ pub(super) async fn versions(visit: &mut Visit) -> anyhow::Result<()> {
         FailureMode::Fail => ((1, 33), "Drawbridge"),
     };
     let seen = format!("version {major}.{minor}");
-    if (major, minor) < needed {
+    if (major, minor) == (0, 0) {
+        visit.unknown(name, "its version may not be read", "run doctor as somebody who may get /version");
+    } else if (major, minor) < needed {
         visit.finding(name, seen, format!("{why} needs {}.{} or later: upgrade the cluster", needed.0, needed.1));
     } else {
         visit.ok(name, seen);
@@ -60,9 +62,17 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
 async fn spire(visit: &mut Visit) -> anyhow::Result<()> {
     let name = format!("CSIDriver {}", keys::CSI_DRIVER_SPIFFE);
     let driver = format!("/apis/storage.k8s.io/v1/csidrivers/{}", keys::CSI_DRIVER_SPIFFE);
-    let there = visit.read(&name, &driver).await?.is_some();
+    let there = match visit.read(&name, &driver).await? {
+        Seen::Is(_) => true,
+        Seen::Absent => false,
+        Seen::Hidden => return Ok(()),
+    };
     let path = format!("/api/v1/namespaces/{}/configmaps/{}", visit.operator, keys::CONFIG_MAP_PLATFORM);
-    let file = visit.read(&name, &path).await?.unwrap_or_default();
+    let file = match visit.read(&name, &path).await? {
+        Seen::Is(file) => file,
+        Seen::Absent => Value::Null,
+        Seen::Hidden => return Ok(()),
+    };
     let platform = Platform::parse(text(&file, &format!("/data/{KEY_PLATFORM}")), KEY_PLATFORM)
         .unwrap_or_else(|_| Platform::built_in());
     match (platform.resolved().spire.value, there) {

@@ -8,49 +8,52 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::selectors::matches;
-use super::{Visit, leftovers, served, text};
+use super::{Seen, Visit, leftovers, policies, served, text};
 use crate::cli::cluster::Answer;
+use crate::cli::render::{Install, webhooks};
 use crate::domain::keys;
 use crate::runtime::certs::{RootCertificate, read_bundle};
 
 /// A review that takes longer than this delays Pods noticeably.
 const SLOW: Duration = Duration::from_millis(500);
 pub(super) const APPLY: &str = "kubectl apply -f manifests/install.yaml (or install-gate.yaml)";
-const CONFIGURATIONS: &[(&str, &str, &[&str])] = &[
-    ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", &[keys::WEBHOOK_INJECT]),
-    (
-        "ValidatingWebhookConfiguration",
-        "validatingwebhookconfigurations",
-        &[keys::WEBHOOK_EXPLAIN, keys::WEBHOOK_AGENT_RUNTIME],
-    ),
-];
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let roots = authority(visit).await?;
     let mut entries = Vec::new();
-    for (kind, resource, wanted) in CONFIGURATIONS {
+    let mut install = Install::new(visit.mode, &*visit.operator, "");
+    install.namespaces.clone_from(&visit.watched);
+    for rendered in webhooks::objects(&install) {
+        let kind = text(&rendered, "/kind");
         let name = format!("{kind} {}", keys::WEBHOOK_CONFIGURATION);
+        let resource = format!("{}s", kind.to_lowercase());
         let path = format!("/apis/admissionregistration.k8s.io/v1/{resource}/{}", keys::WEBHOOK_CONFIGURATION);
-        let Some(configuration) = visit.read(&name, &path).await? else {
-            if visit.checks.last().is_none_or(|check| check.name != name) {
+        let configuration = match visit.read(&name, &path).await? {
+            Seen::Is(configuration) => configuration,
+            Seen::Hidden => continue,
+            Seen::Absent => {
                 visit.finding(&name, "does not exist", APPLY);
+                continue;
             }
-            continue;
         };
         let hooks = configuration["webhooks"].as_array().cloned().unwrap_or_default();
-        for entry in *wanted {
-            let Some(hook) = hooks.iter().find(|hook| hook["name"] == *entry) else {
+        for wanted in rendered["webhooks"].as_array().into_iter().flatten() {
+            let entry = text(wanted, "/name");
+            let Some(hook) = hooks.iter().find(|hook| hook["name"] == entry) else {
                 visit.finding(&name, format!("has no entry {entry}"), APPLY);
                 continue;
             };
             bundle(visit, entry, hook, &roots);
             let pem = STANDARD.decode(text(hook, "/clientConfig/caBundle")).unwrap_or_default();
-            entries.push(served::Entry { name: entry, client: hook["clientConfig"].clone(), bundle: pem });
-            match *entry {
+            let client = hook["clientConfig"].clone();
+            entries.push(served::Entry { name: entry.to_owned(), client, bundle: pem });
+            as_rendered(visit, entry, hook, wanted);
+            match entry {
                 keys::WEBHOOK_AGENT_RUNTIME => stands_aside(visit, entry, hook),
-                _ => reach(visit, entry, hook),
+                keys::WEBHOOK_INJECT | keys::WEBHOOK_EXPLAIN => reach(visit, entry, hook),
+                _ => {}
             }
-            if *entry == keys::WEBHOOK_INJECT {
+            if entry == keys::WEBHOOK_INJECT {
                 while_away(visit, hook).await?;
             }
         }
@@ -64,7 +67,7 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
 async fn authority(visit: &mut Visit) -> anyhow::Result<Vec<RootCertificate>> {
     let name = format!("Secret {}", keys::SECRET_AUTHORITY);
     let path = format!("/api/v1/namespaces/{}/secrets/{}", visit.operator, keys::SECRET_AUTHORITY);
-    let Some(secret) = visit.read(&name, &path).await? else { return Ok(Vec::new()) };
+    let Seen::Is(secret) = visit.read(&name, &path).await? else { return Ok(Vec::new()) };
     let pem = STANDARD.decode(text(&secret, "/data/ca.crt")).unwrap_or_default();
     let roots = read_bundle(&pem);
     if roots.is_empty() {
@@ -85,9 +88,34 @@ fn bundle(visit: &mut Visit, entry: &str, hook: &Value, roots: &[RootCertificate
         visit.finding(&name, "is empty: the API server cannot trust the webhook", remedy);
     } else if missing > 0 {
         visit.finding(&name, format!("lacks {missing} root of Secret {}", keys::SECRET_AUTHORITY), remedy);
+    } else if roots.is_empty() {
+        visit.ok(&name, format!("{} roots; the handshake tells whether they are those that sign", published.len()));
     } else {
         visit.ok(&name, format!("{} roots, all that sign are among them", published.len()));
     }
+}
+
+/// What somebody has changed in an entry: Pods that it leaves out are not injected, and objects that it leaves out are stored
+/// unjudged. Whom it calls is another check.
+fn as_rendered(visit: &mut Visit, entry: &str, hook: &Value, wanted: &Value) {
+    let name = format!("entry {entry}");
+    let fields = wanted.as_object().into_iter().flatten().filter(|(key, _)| *key != "clientConfig");
+    // What a selector says besides leaves out more.
+    let same = |key: &str, value: &Value| match key {
+        "namespaceSelector" | "objectSelector" => hook[key] == *value,
+        _ => policies::holds(&hook[key], value),
+    };
+    let other = fields.filter(|(key, value)| !same(key, value));
+    let mut other: Vec<&str> = other.map(|(key, _)| key.as_str()).collect();
+    let path = "/clientConfig/service/path";
+    if hook.pointer("/clientConfig/service").is_some() && text(hook, path) != text(wanted, path) {
+        other.push("clientConfig.service.path");
+    }
+    if other.is_empty() {
+        return visit.ok(&name, "is as this version renders it");
+    }
+    let remedy = format!("{APPLY} of this version (or what you rendered in its place)");
+    visit.finding(&name, format!("not as this version renders it: {}", other.join(", ")), remedy);
 }
 
 /// Selectors that match our own or Kubernetes' namespaces could keep the cluster from ever starting us again.
@@ -143,24 +171,44 @@ async fn while_away(visit: &mut Visit, hook: &Value) -> anyhow::Result<()> {
     let policy = visit.read(name, &format!("{root}/mutatingadmissionpolicies/{}", keys::CONFIG_MAP_GATE)).await?;
     let binding =
         visit.read(name, &format!("{root}/mutatingadmissionpolicybindings/{}", keys::CONFIG_MAP_GATE)).await?;
-    let (Some(policy), Some(_)) = (policy, binding) else {
-        let remedy = "kubectl apply -f manifests/install-gate.yaml (1.36 and later), or install.yaml";
-        visit.finding(
-            name,
-            "failurePolicy is Ignore and the gate policy is not in force: Pods would start unprotected",
-            remedy,
-        );
-        return Ok(());
+    let policy = match (policy, binding) {
+        (Seen::Is(policy), Seen::Is(_)) => policy,
+        (Seen::Hidden, _) | (_, Seen::Hidden) => return Ok(()),
+        _ => {
+            let remedy = "kubectl apply -f manifests/install-gate.yaml (1.36 and later), or install.yaml";
+            let seen = "failurePolicy is Ignore and the gate policy is not in force: Pods would start unprotected";
+            visit.finding(name, seen, remedy);
+            return Ok(());
+        }
     };
     let constraints = &policy["spec"]["matchConstraints"];
     let same = constraints["namespaceSelector"] == hook["namespaceSelector"]
         && constraints["objectSelector"] == hook["objectSelector"]
         && policy["spec"]["matchConditions"] == hook["matchConditions"];
-    if same {
-        visit.ok(name, format!("enrolled Pods wait behind {}", keys::SCHEDULING_GATE));
-    } else {
+    if !same {
         let remedy = "kubectl apply -f manifests/install-gate.yaml, which renders both from one value";
         visit.finding(name, "gate policy and webhook do not select the same Pods", remedy);
+        return Ok(());
+    }
+    let path = format!("/api/v1/namespaces/{}/configmaps/{}", visit.operator, keys::CONFIG_MAP_GATE);
+    let parameters = match visit.read(name, &path).await? {
+        Seen::Is(parameters) => parameters,
+        Seen::Absent => Value::Null,
+        Seen::Hidden => return Ok(()),
+    };
+    if parameters["data"][keys::KEY_GATE_TYPES].is_string() {
+        visit.ok(name, format!("enrolled Pods wait behind {}", keys::SCHEDULING_GATE));
+    } else {
+        let seen = format!(
+            "every enrolled Pod is refused: ConfigMap {} has no {}, which tells the gate policy what to gate",
+            keys::CONFIG_MAP_GATE,
+            keys::KEY_GATE_TYPES
+        );
+        let remedy = format!(
+            "the controllers write it as soon as one of them leads: kubectl -n {} logs deployment/drawbridge-controllers",
+            visit.operator
+        );
+        visit.finding(name, seen, remedy);
     }
     Ok(())
 }
@@ -189,6 +237,10 @@ async fn try_a_pod(visit: &mut Visit) -> anyhow::Result<()> {
     match answer {
         Answer::Object(pod) => injected(visit, &name, &pod, took),
         Answer::Absent => visit.finding(&name, "the namespace does not exist", "name one that does with -n"),
+        Answer::Refused(403, message) if message.contains("cannot create resource") => {
+            let remedy = format!("run doctor as somebody who may create Pods in {}", visit.namespace);
+            visit.unknown(&name, message, remedy);
+        }
         Answer::Refused(_, message) => {
             let remedy = if message.contains("x509") || message.contains("certificate") {
                 "the API server does not trust the certificate that is served: see the checks of caBundle above, and the logs of the controllers, who publish it"

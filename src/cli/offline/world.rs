@@ -68,6 +68,14 @@ pub struct File {
     pub text: String,
 }
 
+fn shipped_platform() -> File {
+    File { name: "the shipped platform file".to_owned(), text: platform::platform_file() }
+}
+
+fn built_in_gates() -> File {
+    File { name: "the built-in gates".to_owned(), text: String::new() }
+}
+
 /// What is known.
 #[derive(Debug, Clone)]
 pub struct World {
@@ -116,11 +124,8 @@ impl World {
         Ok(Self {
             platform_given: platform.is_some(),
             gates_given: gates.is_some(),
-            platform: platform.unwrap_or_else(|| File {
-                name: "the shipped platform file".to_owned(),
-                text: platform::platform_file(),
-            }),
-            gates: gates.unwrap_or_else(|| File { name: "the built-in gates".to_owned(), text: String::new() }),
+            platform: platform.unwrap_or_else(shipped_platform),
+            gates: gates.unwrap_or_else(built_in_gates),
             server_version: facts.server_version,
             spiffe_driver: facts.spire_driver,
             operator_namespace: facts.operator_namespace.clone(),
@@ -226,7 +231,8 @@ impl World {
         let is_defaults =
             object.pointer("/metadata/labels/kagenti.io~1defaults").and_then(Value::as_str) == Some("true");
         let ours = label(object, keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE);
-        let kept = ours && annotation(object, keys::ANNOTATION_CONTENT_DIGEST) == Some(&*digest(&data));
+        let frozen = object["immutable"] == json!(true);
+        let kept = ours && !frozen && annotation(object, keys::ANNOTATION_CONTENT_DIGEST) == Some(&*digest(&data));
         if is_defaults || keys::WATCHED_CONFIG_MAPS.contains(&name) {
             self.namespace(place).config_maps.insert(name.to_owned(), ConfigMapInput { is_defaults, kept, data });
         }
@@ -334,6 +340,26 @@ impl World {
             ..read.base.view.clone()
         };
         Ok(Snapshot { view, ..read.base.clone() })
+    }
+
+    /// Leaves out what cannot be used of the files that a cluster holds, each with a note: its processes go on, with what they read
+    /// last, and so does whoever wants to know about them.
+    pub fn leave_out_faulty(&mut self, notes: &mut Vec<String>) {
+        let mut note = |error: &dyn std::fmt::Display, instead: &File| {
+            notes.push(format!(
+                "{error}; judged by {} instead, while the processes go on with what they read last",
+                instead.name
+            ));
+        };
+        if let (false, Err(error)) = (self.platform_given, Platform::parse(&self.platform.text, &self.platform.name)) {
+            self.platform = shipped_platform();
+            note(&error, &self.platform);
+        }
+        if let (false, Err(error)) = (self.gates_given, Gates::parse(&self.gates.text, &self.gates.name)) {
+            self.gates = built_in_gates();
+            note(&error, &self.gates);
+        }
+        *self.read.get_mut() = None;
     }
 
     /// Everything but the namespaces.

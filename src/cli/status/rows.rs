@@ -197,7 +197,11 @@ fn count(pods: &[&Value], verdict: &Verdict) -> Pods {
 
 /// An AgentRuntime without its workload.
 fn missing(namespace: &str, target: &Workload, pointing: &[&Value]) -> Row {
-    let reason = Reason::TargetNotFound;
+    // A kind that is not served, or may not be read, is another matter than an object that is not there.
+    let said = pointing.first().and_then(|object| condition(object, "Ready"));
+    let said = said.filter(|ready| text(ready, "/status") == "False" && text(ready, "/reason").starts_with("Target"));
+    let absent = (Reason::TargetNotFound.code(), Reason::TargetNotFound.sentence());
+    let (reason, message) = said.map_or(absent, |ready| (text(ready, "/reason"), text(ready, "/message")));
     Row {
         namespace: namespace.to_owned(),
         kind: target.kind.as_str().to_owned(),
@@ -211,8 +215,8 @@ fn missing(namespace: &str, target: &Workload, pointing: &[&Value]) -> Row {
         rollout: Rollout { state: RolloutState::None, updated: 0, desired: 0 },
         decision: "unknown".to_owned(),
         ready: Some(false),
-        reason: reason.code().to_owned(),
-        message: reason.sentence().to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
         attention: true,
         watched: true,
     }

@@ -94,7 +94,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             return Ok(Report { plan, done: None, left: None, notes });
         }
         if output == Format::Table {
-            print::plan(io.out, &plan)?;
+            print::plan(io.out, &plan, &notes)?;
         }
         let mut done = carry_out::all(&cluster, &plan).await?;
         if done.iter().all(|done| done.outcome != "refused" || done.step.phase > Phase::Operator) {

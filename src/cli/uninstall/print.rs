@@ -5,10 +5,11 @@ use std::io::{Result, Write};
 use super::Report;
 use super::plan::{Kept, Phase, Plan};
 
-/// The plan, phase by phase.
-pub(super) fn plan(out: &mut dyn Write, plan: &Plan) -> Result<()> {
+/// The plan, phase by phase; `notes` are about what could not be read.
+pub(super) fn plan(out: &mut dyn Write, plan: &Plan, notes: &[String]) -> Result<()> {
     if plan.steps.is_empty() {
-        writeln!(out, "nothing of ours is to be taken away")?;
+        let seen = if notes.is_empty() { "" } else { " that could be read" };
+        writeln!(out, "nothing of ours{seen} is to be taken away")?;
     }
     for (number, phase) in
         Phase::ALL.into_iter().filter(|phase| plan.steps.iter().any(|step| step.phase == *phase)).enumerate()
@@ -48,7 +49,7 @@ pub(super) fn report(out: &mut dyn Write, report: &Report) -> Result<()> {
             }
         }
         _ => {
-            plan(out, &report.plan)?;
+            plan(out, &report.plan, &report.notes)?;
             if !report.plan.steps.is_empty() {
                 writeln!(out, "\nnothing was changed; with --yes this plan is carried out, in this order")?;
             }
