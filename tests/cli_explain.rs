@@ -404,3 +404,19 @@ fn what_if_sees_a_change_inside_a_sidecar() {
     let (exit, _, err) = run(&["explain", "-f", "-", "--what-if", "mode=bogus"], AGENT);
     assert!(exit == Exit::Usage && err.contains("--what-if mode=bogus: "), "{err}");
 }
+
+#[test]
+fn what_an_agent_runtime_has_to_do_with_a_label_is_told() {
+    let notes = |workload: &str| explained(&[], &format!("{RUNTIME}---\n{workload}"))["notes"].to_string();
+    let given = notes(&plain());
+    assert!(
+        given.contains("AgentRuntime runtime governs it, and gives its Pods label kagenti.io/type=agent"),
+        "{given}"
+    );
+    let other = notes(&AGENT.replace("type: agent", "type: tool"));
+    assert!(
+        other.contains("LabelConflict: AgentRuntime runtime has no effect: Deployment team1/weather carries"),
+        "{other}"
+    );
+    assert!(!notes(AGENT).contains("AgentRuntime"), "the user's own label says the same");
+}

@@ -371,8 +371,25 @@ fn input_that_cannot_be_read_is_refused_with_what_to_do() {
 }
 
 #[test]
+fn a_type_label_of_the_users_stays_where_an_agent_runtime_enrols_too() {
+    let more = "  trace: {endpoint: \"http://otel:4318\"}\n";
+    for kind in ["Deployment", "StatefulSet", "CronJob"] {
+        let api = if kind == "CronJob" { "batch/v1" } else { "apps/v1" };
+        let input = format!("{}{}", runtime("a", (api, kind), more), workload(kind, AGENT));
+        let injected = run(&["inject", "-f", "-"], &input);
+        assert!(injected.out.contains("http://otel:4318"), "the AgentRuntime counts: {}", injected.out);
+        assert!(injected.out.contains("OTEL_EXPORTER_OTLP_ENDPOINT"), "{}", injected.out);
+        assert_eq!(run(&["inject", "-f", "-"], &injected.out).out, injected.out, "{kind}");
+        let ran = run(&["uninject", "-f", "-"], &injected.out);
+        assert_eq!(documents(&ran.out), documents(&input), "{kind}");
+        assert!(!ran.err.contains("warning"), "{}", ran.err);
+    }
+}
+
+#[test]
 fn a_type_label_that_uninject_cannot_tell_from_an_enrolments_is_told() {
-    let input = format!("{}{}", runtime("a", ("apps/v1", "Deployment"), ""), workload("Deployment", AGENT));
+    // As read back from a cluster: who wrote the label is not in it any more.
+    let input = format!("{}{}", runtime("a", ("apps/v1", "Deployment"), ""), workload("Deployment", PLAIN));
     let ran = run(&["uninject", "-f", "-"], &run(&["inject", "-f", "-"], &input).out);
     assert!(ran.err.contains("warning: label kagenti.io/type was taken out"), "{}", ran.err);
     let ran = run(&["uninject", "-f", "-"], &run(&["inject", "-f", "-"], &workload("Deployment", AGENT)).out);

@@ -19,10 +19,14 @@ use super::offline::documents::{self, Piece, Source};
 use super::offline::workload::Subject;
 use super::offline::world::{Facts, World};
 use super::offline::{governed, review};
+use super::survey;
 use super::{Exit, Format, Unreachable};
 use crate::admission::explanation::Explanation;
 use crate::admission::inject;
 use crate::admission::verdict::Verdict;
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::domain::workload::WorkloadKind;
 use what_if::Change;
 
 /// Arguments of `explain`.
@@ -154,6 +158,7 @@ fn offline(paths: &[String], namespace: &str, facts: &Facts, io: &mut Io<'_>) ->
 fn answer(question: Question, changes: &[Change]) -> anyhow::Result<Told> {
     let Question { mut world, object, namespace, mut notes } = question;
     let Answered { verdict, explanation, made, pod } = answered(&mut world, &object, &namespace)?;
+    notes.extend(of_its_agent_runtime(&world, &object, &namespace)?);
     notes.extend(made);
     notes.push(format!("platform file: {}; feature gates: {}", world.platform.name, world.gates.name));
     let what_if = if changes.is_empty() {
@@ -168,6 +173,29 @@ fn answer(question: Question, changes: &[Change]) -> anyhow::Result<Told> {
         Some(what_if::Difference::between((&explanation, &pod), (&changed.explanation, &changed.pod))?)
     };
     Ok(Told { patch: PatchSummary::of(&verdict)?, explanation, notes, what_if })
+}
+
+/// What the AgentRuntime that points at the workload has to do with its label, or why it has nothing to do with it.
+fn of_its_agent_runtime(world: &World, object: &Value, namespace: &str) -> anyhow::Result<Option<String>> {
+    let Some(subject) = Subject::of(object, namespace).filter(|_| object["kind"] != WorkloadKind::Pod.as_str()) else {
+        return Ok(None);
+    };
+    let snapshot = world.snapshot()?;
+    let Some(governor) = governed::governor(&subject, &snapshot) else { return Ok(None) };
+    let (name, code) = (&governor.name, Reason::LabelConflict.code());
+    let of = |place: &Value, key: &str| survey::label(place, key).map(str::to_owned);
+    // With our marker the label is ours, too, and about to follow the AgentRuntime.
+    let ours = of(object, keys::LABEL_MANAGED_BY).as_deref() == Some(keys::MANAGED_BY_DRAWBRIDGE);
+    let bare = subject.template(object).is_none_or(|template| of(template, keys::LABEL_TYPE).is_none());
+    Ok(match (governed::conflict(object, &subject, &snapshot).filter(|_| !ours), governor.says.agent_type) {
+        (Some(conflict), _) => Some(format!("{code}: AgentRuntime {name} has no effect: {conflict}")),
+        (None, Some(given)) if bare => Some(format!(
+            "AgentRuntime {name} governs it, and gives its Pods label {}={}",
+            keys::LABEL_TYPE,
+            given.as_str()
+        )),
+        (None, _) => None,
+    })
 }
 
 /// What the engine says about one workload.

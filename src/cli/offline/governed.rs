@@ -2,7 +2,9 @@
 //!
 //! In: a workload, and a snapshot that knows the AgentRuntimes. Out: the workload with what enrolment writes on it: the type as a label of
 //! itself and of its Pod template, the marker, and the configuration hash of that template. What nothing governs comes out as it is, and so
-//! does what the controller would leave alone: a type label that somebody else wrote, and Pods that would be refused.
+//! does what the controller would leave alone: a type label that somebody else wrote, and Pods that would be refused. A template that its
+//! user has labelled is governed and stays as it is, because a manifest, unlike an object, does not say who wrote a label: it could not be
+//! taken back.
 
 use std::borrow::Cow;
 
@@ -57,17 +59,21 @@ pub fn with_type<'v>(object: &'v Value, subject: &Subject, snapshot: &Snapshot) 
     labelled().map_or(Cow::Borrowed(object), Cow::Owned)
 }
 
-/// The workload with everything that enrolment writes on it.
+/// The workload with everything that enrolment writes on it, where its user has not labelled the template himself.
 #[must_use]
 pub fn enrolled<'v>(object: &'v Value, subject: &Subject, snapshot: &Snapshot) -> Cow<'v, Value> {
     let Cow::Owned(mut changed) = with_type(object, subject, snapshot) else { return Cow::Borrowed(object) };
+    let marker = object.pointer("/metadata/labels").and_then(|labels| labels.get(keys::LABEL_MANAGED_BY));
+    let labels = subject.template(object).and_then(|template| template.pointer("/metadata/labels"));
+    if marker.is_none() && labels.is_some_and(|labels| labels.get(keys::LABEL_TYPE).is_some()) {
+        return Cow::Borrowed(object);
+    }
     let template = subject.template(&changed).cloned().unwrap_or_default();
     let needs = inject::needs(&subject.namespace, &subject.workload, &template, snapshot);
     if needs.refused.is_some() {
         return Cow::Borrowed(object);
     }
     let marked = || {
-        let marker = object.pointer("/metadata/labels").and_then(|labels| labels.get(keys::LABEL_MANAGED_BY));
         if marker.is_none() {
             mark(&mut changed, &[], "labels", (keys::LABEL_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE))?;
         }
