@@ -3,9 +3,9 @@
 //! ```text
 //! an AgentRuntime governs it ─► label, hash, marker      (first, and when the type changes: at once)
 //! its user labelled it       ─► a hash, once a change of configuration must roll it
+//! the Go operator enrolled it─► taken over as it stands, with its hash
 //! neither, and ours stands   ─► ours is taken away
-//! the Go operator enrolled it ─► taken over as it stands, with its hash
-//!                                 a new hash alone waits for its turn (wave)
+//!                                a new hash alone waits for its turn (wave)
 //! ```
 //!
 //! In: the workload, who governs it, the snapshot. Out: a [`Judgement`]. Promises: nothing is concluded from an
