@@ -8,6 +8,7 @@ mod governed;
 mod hash;
 mod laws;
 mod reinvocation;
+mod resources;
 mod rulings;
 
 use serde_json::{Value, json};
