@@ -1,9 +1,10 @@
 //! A webhook that does nothing but answer: what the API server itself needs to have a Pod changed.
 //!
 //! In: the installation. Out: a second webhook on the same control plane, for Pods with label [`LABEL`]. It answers the first
-//! review of such a Pod with the patch that Drawbridge answered to a Pod that differs in labels only, byte for byte, and the
-//! second with none; it reads of a review no more than its uid and whether the Pod has been changed. What is stored is the same,
-//! so what a creation takes longer than without any webhook is the API server's own part.
+//! review of such a Pod with the patch that Drawbridge answered to a Pod that differs in labels only, with this Pod's token
+//! volume in it, and a second, if there is one, with none; it reads of a review no more than its uid, that volume's name, and
+//! whether the Pod has been changed. What is stored is the same, so what a creation takes longer than without any webhook is
+//! the API server's own part.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,12 +29,22 @@ use crate::load::{Connection, Target};
 pub(super) const LABEL: &str = "bench.example.com/stamp";
 const ADDRESS: &str = "127.0.0.1";
 const UID: &str = "\"uid\":\"";
+/// How the name of the volume begins that the API server made for the Pod's token: another one for every Pod.
+const TOKEN_VOLUME: &str = "kube-api-access-";
 
 /// What the handler knows.
 struct Stamp {
     /// The product, which is asked once.
     ours: Target,
-    patch: tokio::sync::OnceCell<String>,
+    patch: tokio::sync::OnceCell<Recorded>,
+}
+
+/// The answer that is repeated.
+struct Recorded {
+    /// The patch, as text.
+    patch: String,
+    /// The token volume of the Pod that it was made for.
+    volume: String,
 }
 
 /// Registers and serves it for as long as this process lives; ready when a Pod is changed by it.
@@ -84,22 +95,33 @@ async fn answer(State(stamp): State<Arc<Stamp>>, review: Bytes) -> Result<String
     let text = std::str::from_utf8(&review).map_err(|error| error.to_string())?;
     let uid = text.split_once(UID).and_then(|(_, rest)| rest.split_once('"')).ok_or("no uid")?.0;
     let patch = if text.contains(keys::ANNOTATION_STATUS) {
-        ""
+        String::new()
     } else {
-        let asked = stamp.patch.get_or_try_init(|| async { patch(&stamp.ours, text) }).await;
-        asked.map_err(|error| format!("{error:#}"))?.as_str()
+        let asked = stamp.patch.get_or_try_init(|| async { record(&stamp.ours, text) }).await;
+        let recorded = asked.map_err(|error| format!("{error:#}"))?;
+        let patch = recorded.patch.replace(&recorded.volume, token_volume(text).ok_or("no token volume")?);
+        let patch = json!(k8s_openapi::ByteString(patch.into_bytes()));
+        format!(r#","patchType":"JSONPatch","patch":{patch}"#)
     };
     let kind = r#""kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1""#;
     Ok(format!(r#"{{{kind},"response":{{"uid":"{uid}","allowed":true{patch}}}}}"#))
 }
 
-/// The members of Drawbridge's answer that carry its patch.
-fn patch(ours: &Target, review: &str) -> Result<String> {
-    let mut review: Value = serde_json::from_str(review)?;
+/// The name of the Pod's token volume.
+fn token_volume(review: &str) -> Option<&str> {
+    let from = review.find(TOKEN_VOLUME)?;
+    review[from..].split('"').next()
+}
+
+/// What Drawbridge answers to this Pod.
+fn record(ours: &Target, text: &str) -> Result<Recorded> {
+    let mut review: Value = serde_json::from_str(text)?;
     let labels = review.pointer_mut("/request/object/metadata/labels").context("a Pod without labels")?;
     labels["kagenti.io/type"] = json!("agent");
     let mut connection = Connection::open(ours)?;
     let answer: Value = serde_json::from_slice(connection.ask(review.to_string().as_bytes())?)?;
     let patch = answer.pointer("/response/patch").with_context(|| format!("no patch: {answer}"))?;
-    Ok(format!(r#","patchType":"JSONPatch","patch":{patch}"#))
+    let patch: k8s_openapi::ByteString = serde_json::from_value(patch.clone())?;
+    let volume = token_volume(text).context("a Pod without a token volume")?.to_owned();
+    Ok(Recorded { patch: String::from_utf8(patch.0)?, volume })
 }

@@ -38,6 +38,7 @@ mod service_account;
 mod status;
 mod strip;
 mod template;
+mod token;
 mod volumes;
 mod workload_name;
 

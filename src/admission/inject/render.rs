@@ -16,6 +16,7 @@ use super::refuse::volumes::same_source;
 use super::repair;
 use super::status::Status;
 use super::strip;
+use super::token;
 use crate::admission::patch::{self, Operation, pointer};
 use crate::domain::keys;
 
@@ -40,8 +41,19 @@ pub(super) fn operations(
     let mut out = Vec::new();
     user_containers(pod, recorded, plan, &mut out);
     let placement = if plan.init_first { Placement::First } else { Placement::Last };
-    list(pod, ("initContainers", placement), &ours.init, recorded, &mut out);
-    list(pod, ("containers", Placement::Behind), &ours.containers, recorded, &mut out);
+    let token = token::mount(pod);
+    for (key, placement, wanted) in
+        [("initContainers", placement, &ours.init), ("containers", Placement::Behind, &ours.containers)]
+    {
+        let placed = list(pod, (key, placement), wanted, recorded, &mut out);
+        if let Some(token) = &token {
+            let at = pointer(["spec", key]);
+            let mounted = |(place, which): &(usize, usize)| {
+                token::operation(&at.with_trailing_token(*place), wanted[*which].value(), token)
+            };
+            out.extend(placed.iter().map(mounted));
+        }
+    }
     volumes(pod, recorded, &ours.volumes, &mut out);
     identity(pod, recorded, plan, &mut out);
     annotations(pod, plan, status, &mut out);
@@ -72,20 +84,23 @@ enum Slot {
     Other(usize),
 }
 
+/// The list as the plan wants it. Out, beside the operations: those of ours that are in it as rendered, by their place in
+/// the list and in the plan; those that were there before are not among them.
 fn list(
     pod: PodView<'_>,
     (key, placement): (&str, Placement),
     wanted: &[Arc<Rendered>],
     recorded: &Status<'_>,
     out: &mut Vec<Operation>,
-) {
+) -> Vec<(usize, usize)> {
     let at = pointer(["spec", key]);
     if !pod.has_list(key) {
         if !wanted.is_empty() {
             out.push(patch::add_parts(at, wanted.iter().map(|ours| Arc::clone(&ours.part)).collect()));
         }
-        return;
+        return (0..wanted.len()).map(|which| (which, which)).collect();
     }
+    let mut fresh = vec![true; wanted.len()];
     let mut current = Vec::new();
     let mut gone = Vec::new();
     for (index, element) in pod.list(key).iter().enumerate() {
@@ -96,9 +111,10 @@ fn list(
         match wanted.iter().position(|part| part.record.name == record.name) {
             Some(which) if !current.contains(&Slot::Ours(which)) => {
                 let at = at.with_trailing_token(index);
+                fresh[which] = recorded.brought && !repair::is_as_rendered(element, wanted[which].value());
                 if !recorded.brought {
                     repair::operations(element, &wanted[which], record, &at, out);
-                } else if !repair::is_as_rendered(element, wanted[which].value()) {
+                } else if fresh[which] {
                     out.push(patch::replace_part(at, &wanted[which].part));
                 }
                 current.push(Slot::Ours(which));
@@ -110,7 +126,7 @@ fn list(
         if !gone.is_empty() {
             out.push(patch::remove(at));
         }
-        return;
+        return Vec::new();
     }
     out.extend(gone.into_iter().rev().map(|index| patch::remove(at.with_trailing_token(index))));
     for (place, slot) in target(&current, wanted.len(), placement).into_iter().enumerate() {
@@ -126,6 +142,11 @@ fn list(
         }
         current.insert(place, slot);
     }
+    let ours = |(place, slot): (usize, &Slot)| match slot {
+        Slot::Ours(which) if fresh[*which] => Some((place, *which)),
+        _ => None,
+    };
+    current.iter().enumerate().filter_map(ours).collect()
 }
 
 /// The order we want, moving as little as possible.

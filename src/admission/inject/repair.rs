@@ -12,6 +12,7 @@ use super::containers::env;
 use super::parts::Rendered;
 use super::pod::{items, list, text};
 use super::status::Record;
+use super::token::TOKEN_PATH;
 use crate::admission::patch::{self, Operation, PointerBuf};
 use crate::domain::keys;
 
@@ -34,8 +35,6 @@ fn covers(present: Option<&Value>, ours: &Value) -> bool {
 const INCIDENTAL: [&str; 4] = ["terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "resources"];
 /// What OpenShift's admission adds to a security context.
 const ASSIGNED: [&str; 2] = ["runAsUser", "seLinuxOptions"];
-/// Where the ServiceAccount plugin mounts its token.
-const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 fn is_nothing(value: &Value) -> bool {
     match value {

@@ -10,6 +10,7 @@ mod laws;
 mod reinvocation;
 mod resources;
 mod rulings;
+mod token;
 
 use serde_json::{Value, json};
 

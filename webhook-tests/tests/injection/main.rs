@@ -254,6 +254,49 @@ async fn a_dry_run_of_an_owned_pod_shows_the_injected_pod_each_time_and_changes_
 }
 
 #[tokio::test]
+async fn a_created_pod_costs_one_review() -> Result<()> {
+    let cp = control_plane().await?;
+    let ns = cp.namespace("once").await?;
+    let set = at_rest(&ns, "weather").await?;
+    let mark = cp.audit().mark()?;
+    for (name, mode) in [("envoy", "envoy-sidecar"), ("proxy", "proxy-sidecar")] {
+        let mut alone = pod(name, &labels("weather", true));
+        alone["metadata"]["annotations"] = json!({ keys::ANNOTATION_MODE: mode });
+        alone["spec"]["serviceAccountName"] = json!("weather");
+        alone["metadata"]["ownerReferences"] = json!([{ "apiVersion": "apps/v1", "kind": "ReplicaSet", "controller": true,
+            "name": set.name_any(), "uid": set.uid() }]);
+        let created = ns.create(&alone, false).await?.result;
+        let created: Pod = typed(&created.map_err(|status| anyhow::anyhow!("refused: {}", status.message))?)?;
+        let spec = created.spec.context("a Pod has a spec")?;
+        let mut all = spec.init_containers.into_iter().flatten().chain(spec.containers);
+        let has_token = |container: &k8s_openapi::api::core::v1::Container| {
+            let mut mounts = container.volume_mounts.iter().flatten();
+            mounts.any(|mount| mount.mount_path == "/var/run/secrets/kubernetes.io/serviceaccount")
+        };
+        assert!(
+            all.all(|container| has_token(&container)),
+            "{mode}: the API server gives its token to every container"
+        );
+    }
+    let created = cp.audit().settled(mark).await?.in_namespace(ns.name()).resource("pods").verb("create").accepted();
+    let created =
+        created.filter(|request| request.subresource.is_empty() && ["envoy", "proxy"].contains(&request.name.as_str()));
+    assert_eq!(created.len(), 2);
+    for request in created.iter() {
+        let ours = request.annotations.iter().filter(|(key, value)| {
+            key.starts_with("mutation.webhook.admission.k8s.io/") && value.contains("drawbridge")
+        });
+        let rounds: Vec<_> = ours.collect();
+        assert!(
+            matches!(&rounds[..], [(_, value)] if value.contains(r#""mutated":true"#)),
+            "{}: {rounds:?}",
+            request.name
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_deployment_is_told_what_its_pods_will_get_in_a_dry_run_and_when_applied() -> Result<()> {
     let cp = control_plane().await?;
     let ns = cp.namespace("told").await?;
