@@ -7,6 +7,7 @@ pub mod metrics;
 pub mod plan;
 pub mod queue;
 pub mod run;
+mod server_side;
 pub mod world;
 
 #[cfg(test)]
