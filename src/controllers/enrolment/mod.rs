@@ -3,7 +3,7 @@
 //! ```text
 //! target (item) ─► judge (what is to be written, in waves) ─► one server-side apply
 //!        │              ▲ fields · pods · wave · adopt · sandbox · work (one workload at a time)
-//!        └─► status of every AgentRuntime that points at it ─► finalizers
+//!        └─► status of every AgentRuntime that points at it (verdict: of the one that governs it) ─► finalizers
 //! ```
 //!
 //! The items are targets, so that one workload has one writer: `<plural>/<name>`, whether or not the workload exists, and
@@ -17,6 +17,7 @@ pub mod plan;
 mod pods;
 mod sandbox;
 mod status;
+mod verdict;
 mod wave;
 mod work;
 

@@ -11,8 +11,8 @@ use super::judge::{CONFIG_MAPS, Judgement, Step, Subject, Wait, judge, may_pass,
 use super::plan::SOON;
 use super::pods::Tally;
 use super::sandbox::{self, Restart};
-use super::status;
 use super::wave::{self, Rolling};
+use super::{status, verdict};
 use crate::api::observed::{Key, Rollout};
 use crate::config::schema::Repair;
 use crate::controllers::scaffold::memory::{Eviction, Note};
@@ -251,7 +251,7 @@ impl Work {
         }
         (self.note.unprotected, self.note.outdated) =
             (tally.unprotected.len() + tally.unlabelled, tally.outdated.len());
-        let Some((reason, message)) = status::drift(tally) else {
+        let Some((reason, message)) = verdict::drift(tally) else {
             self.note.evicted = None;
             return;
         };
