@@ -6,6 +6,7 @@ pub mod event;
 pub mod foreign;
 pub mod json;
 pub mod observed;
+pub mod place;
 pub mod refusal;
 pub mod review;
 pub mod yaml;

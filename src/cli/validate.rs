@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::io::{self, Io, Tone};
 use super::offline::documents::{self, Document, Input, Object, Piece, Source};
 use super::offline::runtimes::{self, Workloads};
-use super::offline::workload::{Subject, template_path};
+use super::offline::workload::Subject;
 use super::offline::world::{Facts, World};
 use super::offline::{governed, review};
 use super::reference::keys::{self as known, Carrier};
@@ -223,7 +223,7 @@ fn check_keys((document, Object { node, value: object }): &Placed<'_>, findings:
     };
     match (text(object, "/kind"), Subject::of(object, "")) {
         (_, Some(subject)) => {
-            let template = node.at(template_path(subject.workload.kind));
+            let template = node.at(subject.workload.kind.template_path());
             let of_pods = |map| template.and_then(|template| template.at(&["metadata", map]));
             check(of_pods("labels"), Carrier::PodLabel);
             check(of_pods("annotations"), Carrier::PodAnnotation);
@@ -254,7 +254,7 @@ fn misplaced<'n>(
                 let text = format!(
                     "{key} is on the {} and not on its Pod template, where alone it has an effect; move it to {}.metadata.{map}",
                     subject.kind(),
-                    template_path(subject.workload.kind).join(".")
+                    subject.workload.kind.template_path().join(".")
                 );
                 findings.add(document, *line, Severity::Warning, ("Key", text));
             }
@@ -276,7 +276,7 @@ fn check_workload(
 ) -> anyhow::Result<()> {
     let Some(subject) = Subject::of(object, namespace) else { return Ok(()) };
     let governed = governed::with_type(object, &subject, &world.snapshot()?).into_owned();
-    let path = template_path(subject.workload.kind);
+    let path = subject.workload.kind.template_path();
     if subject.workload.kind != WorkloadKind::Pod && governed == *object {
         let own = node.at(&["metadata", "labels", keys::LABEL_TYPE]);
         let pods = node.at(path).and_then(|template| template.at(&["metadata", "labels", keys::LABEL_TYPE]));

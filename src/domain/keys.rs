@@ -208,8 +208,9 @@ pub const MOUNTED_CONFIG_MAPS: [&str; 3] = [CONFIG_MAP_SPIFFE_HELPER, CONFIG_MAP
 pub const HEADER_DIRECTION: &str = "x-authbridge-direction";
 /// Port of the ext_proc server in the Envoy container, on loopback.
 pub const PORT_EXT_PROC: u16 = 9090;
-/// Ports the AuthBridge binaries always listen on: ext_proc, health, stats, session API.
-pub const SIDECAR_FIXED_PORTS: [u16; 4] = [PORT_EXT_PROC, 9091, 9093, 9094];
+/// Ports the AuthBridge binaries always listen on: ext_proc, and those of every image ([`AUTHBRIDGE_PORTS`]).
+pub const SIDECAR_FIXED_PORTS: [u16; 4] =
+    [PORT_EXT_PROC, AUTHBRIDGE_PORTS[0], AUTHBRIDGE_PORTS[1], AUTHBRIDGE_PORTS[2]];
 /// The ConfigMaps a controller makes in every namespace with an enrolled workload.
 pub const NAMESPACE_CONFIG_MAPS: [&str; 4] =
     [CONFIG_MAP_AUTHBRIDGE, CONFIG_MAP_SPIFFE_HELPER, CONFIG_MAP_ENVOY, CONFIG_MAP_ROUTES];

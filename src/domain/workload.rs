@@ -97,6 +97,17 @@ impl WorkloadKind {
         Self::TARGETS.into_iter().find(|known| known.api_version() == api_version && known.as_str() == kind)
     }
 
+    /// Path from a workload of the kind to its Pod template; empty for a Pod, which is its own.
+    #[must_use]
+    pub fn template_path(self) -> &'static [&'static str] {
+        match self {
+            WorkloadKind::Pod => &[],
+            WorkloadKind::CronJob => &["spec", "jobTemplate", "spec", "template"],
+            WorkloadKind::Sandbox => &["spec", "podTemplate"],
+            _ => &["spec", "template"],
+        }
+    }
+
     /// How a person replaces the Pods of that workload by Pods of the present configuration.
     #[must_use]
     pub fn restart(self, namespace: &str, name: &str) -> String {

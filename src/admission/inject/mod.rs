@@ -47,13 +47,14 @@ mod tests;
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::explanation::Explanation;
 use super::patch::{self, PatchOperation};
 use super::verdict::{Denial, Verdict, Warning};
 use crate::api::agent_kagenti_dev::agent_runtime::Effective as EffectiveConfiguration;
 use crate::api::json::{self, Unwanted};
+use crate::api::place::mapping;
 use crate::api::review::{Raw, Request};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
@@ -157,18 +158,12 @@ pub fn governed_template<'t>(
         .pointer("/metadata/labels")
         .and_then(|labels| labels.get(keys::LABEL_TYPE))
         .is_some_and(|label| !label.is_null());
-    let mut governed = template.clone();
-    let Some(object) = governed.as_object_mut().filter(|_| !says_its_own) else { return Cow::Borrowed(template) };
-    let mut place = object;
-    for key in ["metadata", "labels"] {
-        let below = place.entry(key).or_insert(Value::Null);
-        if below.is_null() {
-            *below = Value::Object(Map::new());
-        }
-        let Some(below) = below.as_object_mut() else { return Cow::Borrowed(template) };
-        place = below;
+    if says_its_own {
+        return Cow::Borrowed(template);
     }
-    place.insert(keys::LABEL_TYPE.to_owned(), agent_type.as_str().into());
+    let mut governed = template.clone();
+    let Some(labels) = mapping(&mut governed, ["metadata", "labels"]) else { return Cow::Borrowed(template) };
+    labels.insert(keys::LABEL_TYPE.to_owned(), agent_type.as_str().into());
     Cow::Owned(governed)
 }
 

@@ -47,7 +47,7 @@ pub(super) fn tcp_port(entry: &Value) -> Option<u16> {
 }
 
 fn is_reserved(port: u16) -> bool {
-    port == keys::PORT_EXT_PROC || port == keys::TRANSPARENT_PORT || keys::AUTHBRIDGE_PORTS.contains(&port)
+    port == keys::TRANSPARENT_PORT || keys::SIDECAR_FIXED_PORTS.contains(&port)
 }
 
 fn free(from: u32, used: &mut BTreeSet<u16>) -> Option<u16> {

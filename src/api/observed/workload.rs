@@ -172,12 +172,6 @@ impl TemplateSeen {
         value
     }
 
-    /// The members of `spec` that decide, as JSON text.
-    #[must_use]
-    pub fn spec_text(&self) -> &str {
-        &self.spec
-    }
-
     /// The value of `kagenti.io/type`: with it, Pods are enrolled.
     #[must_use]
     pub fn agent_type(&self) -> Option<&str> {

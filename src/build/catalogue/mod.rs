@@ -111,11 +111,6 @@ impl Values {
         Ok(self)
     }
 
-    /// Keys of the images that are named by a tag only, and so can change.
-    pub fn unpinned(&self) -> impl Iterator<Item = &'static str> {
-        self.images.iter().filter(|(_, image)| !image.contains("@sha256:")).map(|(key, _)| *key)
-    }
-
     fn fill(&self, text: &str) -> String {
         let mut filled = text.replace("@{allow-unknown-git-hosts}", &self.allow_unknown_git_hosts.to_string());
         for (key, image) in &self.images {

@@ -11,7 +11,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::admission::explanation::Explanation;
-use crate::cli::offline::workload::{Subject, mapping, template_path};
+use crate::api::place::mapping;
+use crate::cli::offline::workload::Subject;
 use crate::cli::offline::world::World;
 use crate::cli::reference::keys::{Carrier, ROWS};
 use crate::config::gates::Gates;
@@ -97,7 +98,7 @@ impl Change {
 
     fn mark(&self, object: &mut Value, map: &str, namespace: &str) -> anyhow::Result<()> {
         let subject = Subject::of(object, namespace).context("not a Pod and nothing that makes Pods")?;
-        let path = template_path(subject.workload.kind).iter().copied().chain(["metadata", map]);
+        let path = subject.workload.kind.template_path().iter().copied().chain(["metadata", map]);
         let marks = mapping(object, path).with_context(|| format!("{map} of the Pod are not a mapping"))?;
         if self.value.is_empty() {
             marks.remove(&self.key);

@@ -10,8 +10,9 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::workload::{Subject, mapping, template_path};
+use super::workload::Subject;
 use crate::admission::inject;
+use crate::api::place::mapping;
 use crate::config::agent_runtime::Governor;
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
@@ -53,7 +54,7 @@ pub fn with_type<'v>(object: &'v Value, subject: &Subject, snapshot: &Snapshot) 
         let agent_type = agent_type(object, subject, snapshot)?;
         let mut changed = object.clone();
         mark(&mut changed, &[], "labels", (keys::LABEL_TYPE, agent_type))?;
-        mark(&mut changed, template_path(subject.workload.kind), "labels", (keys::LABEL_TYPE, agent_type))?;
+        mark(&mut changed, subject.workload.kind.template_path(), "labels", (keys::LABEL_TYPE, agent_type))?;
         Some(changed)
     };
     labelled().map_or(Cow::Borrowed(object), Cow::Owned)
@@ -78,7 +79,7 @@ pub fn enrolled<'v>(object: &'v Value, subject: &Subject, snapshot: &Snapshot) -
             mark(&mut changed, &[], "labels", (keys::LABEL_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE))?;
         }
         let hash = needs.config_hash.unwrap_or_else(|| keys::HASH_OF_NOTHING.to_owned());
-        let template = template_path(subject.workload.kind);
+        let template = subject.workload.kind.template_path();
         mark(&mut changed, template, "annotations", (keys::ANNOTATION_CONFIG_HASH, &hash))?;
         Some(changed)
     };
@@ -93,7 +94,7 @@ pub fn released<'v>(object: &'v Value, subject: &Subject) -> Cow<'v, Value> {
         return Cow::Borrowed(object);
     }
     let mut changed = object.clone();
-    let template = template_path(subject.workload.kind);
+    let template = subject.workload.kind.template_path();
     for (path, map, key) in [
         (&[][..], "labels", keys::LABEL_MANAGED_BY),
         (&[][..], "labels", keys::LABEL_TYPE),

@@ -32,32 +32,6 @@ pub struct Subject {
 /// A kind that makes Pods and that the engine has no name for; to it their controller is one of a kind it does not know.
 const REPLICATION_CONTROLLER: &str = "ReplicationController";
 
-/// Path from a workload to its Pod template; empty for a Pod, which is its own.
-#[must_use]
-pub fn template_path(kind: WorkloadKind) -> &'static [&'static str] {
-    match kind {
-        WorkloadKind::Pod => &[],
-        WorkloadKind::CronJob => &["spec", "jobTemplate", "spec", "template"],
-        WorkloadKind::Sandbox => &["spec", "podTemplate"],
-        _ => &["spec", "template"],
-    }
-}
-
-/// The mapping at a path of an object; what is missing on the way is made. `None` where something else stands there: manifests
-/// may hold anything.
-pub(in crate::cli) fn mapping<'v, 'p>(
-    object: &'v mut Value,
-    path: impl IntoIterator<Item = &'p str>,
-) -> Option<&'v mut Map<String, Value>> {
-    path.into_iter().try_fold(object.as_object_mut()?, |place, step| {
-        let below = place.entry(step).or_insert(Value::Null);
-        if below.is_null() {
-            *below = Value::Object(Map::new());
-        }
-        below.as_object_mut()
-    })
-}
-
 impl Subject {
     /// The subject an object is; `None` for other kinds and for workloads without a template.
     #[must_use]
@@ -114,7 +88,7 @@ impl Subject {
     /// The template of an object of this kind.
     #[must_use]
     pub fn template<'a>(&self, object: &'a Value) -> Option<&'a Value> {
-        template_path(self.workload.kind).iter().try_fold(object, |value, key| value.get(key))
+        self.workload.kind.template_path().iter().try_fold(object, |value, key| value.get(key))
     }
 
     /// The name of the Job that owns the Pods, for the kinds that have one.
@@ -163,7 +137,7 @@ impl Subject {
         }
         let mut changed = object.clone();
         let mut place = &mut changed;
-        for key in template_path(self.workload.kind) {
+        for key in self.workload.kind.template_path() {
             place = &mut place[*key];
         }
         let before = place.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-use super::workload::{OFFLINE_UID, Subject, mapping, next_job};
+use super::workload::{OFFLINE_UID, Subject, next_job};
+use crate::api::place::mapping;
 use crate::build::catalogue::{self, Values};
 use crate::build::templates::ConfigMapText;
 use crate::cli::given;

@@ -182,8 +182,7 @@ fn concerns(seen: &Seen) -> bool {
     let labelled = |object: &Value| {
         let kind = text(object, "/kind");
         let kind = TYPES.iter().find(|known| known.kind.as_str() == kind).map_or(WorkloadKind::Unknown, |it| it.kind);
-        let path = super::offline::workload::template_path(kind);
-        let template = path.iter().try_fold(object, |value, key| value.get(*key));
+        let template = kind.template_path().iter().try_fold(object, |value, key| value.get(*key));
         template.is_some_and(|template| survey::label(template, keys::LABEL_TYPE).is_some())
     };
     !seen.agent_runtimes.is_empty() || seen.workloads.iter().chain(&seen.pods).any(labelled)

@@ -7,7 +7,6 @@
 
 use serde_json::{Value, json};
 
-use super::fields::template_path;
 use crate::api::observed::{Key, Place};
 use crate::controllers::scaffold::plan::Op;
 use crate::controllers::scaffold::world::WorkloadRef;
@@ -52,7 +51,7 @@ fn test(path: &str, value: &str) -> Value {
 }
 
 fn fields_path(place: Place, workload: &WorkloadRef<'_>) -> String {
-    let template: String = template_path(workload.seen.kind).iter().map(|part| format!("/f:{part}")).collect();
+    let template: String = workload.seen.kind.template_path().iter().map(|part| format!("/f:{part}")).collect();
     match place {
         Place::Labels => "/f:metadata/f:labels".to_owned(),
         Place::Annotations => "/f:metadata/f:annotations".to_owned(),

@@ -11,7 +11,6 @@ use serde_json::{Map, Value, json};
 use crate::api::observed::{Place, WorkloadSeen};
 use crate::controllers::scaffold::world::WorkloadRef;
 use crate::domain::keys;
-use crate::domain::workload::WorkloadKind;
 
 /// The fields by place and key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -121,20 +120,11 @@ impl Fields {
         let mut body = json!({"metadata": self.metadata(identity, Place::Labels, Place::Annotations)});
         let template = self.metadata(Map::new(), Place::TemplateLabels, Place::TemplateAnnotations);
         if !template.is_empty() {
-            let path = template_path(workload.seen.kind).iter().rev();
+            let path = workload.seen.kind.template_path().iter().rev();
             let spec = path.fold(json!({"metadata": template}), |inner, key| json!({*key: inner}));
             body["spec"] = spec["spec"].clone();
         }
         body
-    }
-}
-
-/// Where a kind keeps its Pod template.
-pub(super) fn template_path(kind: WorkloadKind) -> &'static [&'static str] {
-    match kind {
-        WorkloadKind::CronJob => &["spec", "jobTemplate", "spec", "template"],
-        WorkloadKind::Sandbox => &["spec", "podTemplate"],
-        _ => &["spec", "template"],
     }
 }
 

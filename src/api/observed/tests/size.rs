@@ -55,9 +55,10 @@ impl Heap for Observed {
         let own = size_of::<Self>() + 2 * BLOCK + text(&self.uid) + BLOCK;
         own + match &self.what {
             What::Workload(seen) => {
-                let template = seen.template.as_ref().map_or(0, |seen| {
-                    seen.labels.heap() + seen.annotations.heap() + seen.spec_text().len() + 2 * BLOCK
-                });
+                let template = seen
+                    .template
+                    .as_ref()
+                    .map_or(0, |seen| seen.labels.heap() + seen.annotations.heap() + seen.spec.len() + 2 * BLOCK);
                 let upstream = seen.upstream.as_ref().map_or(0, |(_, owned)| owned.heap());
                 size_of::<WorkloadSeen>()
                     + BLOCK
