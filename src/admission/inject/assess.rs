@@ -73,15 +73,15 @@ pub(super) fn assess<'a>(subject: Subject<'a>, source: Source<'_>) -> Decided<'a
         Err(_) => None,
     };
     let effective = Effective::of(&subject, governor);
+    let build = match modes::shape(effective.mode.value, &subject.snapshot.gates) {
+        Shape::Untouched(reason) => return Decided::Skip(reason, Some(Box::new(effective)), Vec::new()),
+        Shape::Build(build) => build,
+    };
     let sidecars = &effective.sidecars;
     let wanted = sidecars.envoy.inject || sidecars.spiffe.inject || sidecars.registration.inject;
     if !wanted && effective.mode.value != Mode::ProxySidecar {
         return Decided::Skip(Reason::NothingToInject, Some(Box::new(effective)), Vec::new());
     }
-    let build = match modes::shape(effective.mode.value, &subject.snapshot.gates) {
-        Shape::Untouched(reason) => return Decided::Skip(reason, Some(Box::new(effective)), Vec::new()),
-        Shape::Build(build) => build,
-    };
     let deny =
         |denial, effective, workload| Decided::Deny(Box::new(Refused { denial, effective: Some(effective), workload }));
     if let Err(denial) = refuse::before(&subject) {

@@ -212,6 +212,14 @@ pub(super) struct Decisions {
     pub(super) registration: Decision,
 }
 
+impl Decisions {
+    /// None of them, by that layer's word.
+    pub(super) fn none(by: DecidedBy) -> Self {
+        let none = Decision { inject: false, by };
+        Self { envoy: none, proxy_init: none, spiffe: none, registration: none }
+    }
+}
+
 /// Gate, then label.
 pub(super) fn sidecars(pod: PodView<'_>, gates: &Gates) -> Decisions {
     let envoy = ENVOY.decide(pod, gates);

@@ -69,7 +69,8 @@ impl<'a> Effective<'a> {
         match mode.value {
             Mode::EnvoySidecar => envoy_mode(subject, &sidecars, &mut warnings),
             Mode::ProxySidecar => proxy_mode(subject, &mut sidecars, &mut warnings),
-            Mode::Waypoint => {}
+            // The proxy is a Deployment of its own: whatever gates and labels say, this Pod gets nothing.
+            Mode::Waypoint => sidecars = Decisions::none(DecidedBy::Mode),
         }
         spire(subject, resolved, &mut sidecars, &mut warnings);
         if credentials.is_some() && sidecars.registration.inject {

@@ -172,10 +172,21 @@ fn case_046_an_unknown_mode_is_the_default_one() {
     assert!(names(&injected(&pod, &fixtures::snapshot())["spec"]["containers"]).contains(&"envoy-proxy"));
 }
 
+/// Nothing is injected, so nothing is said to be: by no sidecar's line, and by no warning about one.
 #[test]
 fn case_047_waypoint() {
-    assert_eq!(
-        skipped(&annotated(&[(keys::ANNOTATION_MODE, "waypoint")]), &fixtures::snapshot()),
-        Reason::ModeWaypoint
-    );
+    let mut without_spire = fixtures::snapshot();
+    without_spire.view.spiffe_driver = false;
+    let mut gated = fixtures::snapshot();
+    gated.gates = crate::config::gates::Gates { envoy_proxy: false, spiffe_helper: false, ..gated.gates };
+    for snapshot in [fixtures::snapshot(), without_spire, gated] {
+        let mut pod = annotated(&[(keys::ANNOTATION_MODE, "waypoint"), (keys::ANNOTATION_CREDENTIALS, "given")]);
+        pod["metadata"]["labels"][keys::LABEL_CLIENT_REGISTRATION] = json!("true");
+        assert_eq!(skipped(&pod, &snapshot), Reason::ModeWaypoint);
+        assert_eq!(warned(&pod, &snapshot), []);
+        let raw = serde_json::value::to_raw_value(&pod).unwrap();
+        let (_, tree) = crate::admission::explain(&fixtures::request(&raw), &snapshot);
+        let told: Vec<_> = tree.sidecars.iter().map(|line| (line.injected, line.layer.as_str())).collect();
+        assert_eq!(told, [(false, "mode"); 4], "{:?}", tree.sidecars);
+    }
 }
