@@ -146,6 +146,13 @@ pub const PRIVILEGES: &[Privilege] = &[
     pod("serviceAccountName", Test::Text, Weight::Power, "takes the rights of another ServiceAccount"),
     pod("serviceAccount", Test::Text, Weight::Power, "takes the rights of another ServiceAccount"),
     pod("automountServiceAccountToken", Test::True, Weight::Power, "has a token of the Kubernetes API"),
+    // The same, past that switch: a source of this kind needs nobody's leave.
+    pod(
+        "volumes/*/projected/sources/*/serviceAccountToken",
+        Test::Present,
+        Weight::Power,
+        "has a token of its ServiceAccount",
+    ),
     pod("nodeName", Test::Text, Weight::Power, "passes the scheduler by"),
     pod(
         "tolerations/*/key",

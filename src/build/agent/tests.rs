@@ -382,6 +382,11 @@ fn case_g3_every_power_is_found_where_it_stands() {
         (json!({"securityContext": {"sysctls": [{"name": "a", "value": "b"}]}}), ".securityContext.sysctls[0]"),
         (json!({"volumes": [{"name": "v"}, {"name": "h", "hostPath": {"path": "/"}}]}), ".volumes[1].hostPath"),
         (
+            json!({"volumes": [{"name": "v"}, {"name": "t", "projected": {"sources": [
+                {"secret": {"name": "s"}}, {"serviceAccountToken": {"path": "token", "audience": "a"}}]}}]}),
+            ".volumes[1].projected.sources[1].serviceAccountToken",
+        ),
+        (
             container(json!({"securityContext": {"capabilities": {"add": ["SYS_PTRACE"]}}})),
             ".initContainers[0].securityContext.capabilities.add[0]",
         ),
@@ -398,6 +403,8 @@ fn case_g3_every_power_is_found_where_it_stands() {
         json!({"serviceAccountName": "", "automountServiceAccountToken": false, "shareProcessNamespace": false}),
         json!({"priorityClassName": "batch", "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}),
         json!({"volumes": [{"name": "v", "emptyDir": {}}], "tolerations": [], "securityContext": {"runAsUser": 2000}}),
+        json!({"volumes": [{"name": "v", "projected": {"sources": [{"configMap": {"name": "c"}}, {"downwardAPI": {}}]}}]}),
+        json!({"volumes": [{"name": "v", "projected": {"sources": [{"serviceAccountToken": null}, 3]}}, {"projected": null}]}),
         json!({"hostNetwork": "true", "containers": {"securityContext": []}, "volumes": [3], "tolerations": [null]}),
         json!(null),
     ] {

@@ -60,7 +60,7 @@ fn standing(path: &[&str], value: Option<Value>) -> Value {
         [] => value.unwrap_or_default(),
         ["*", rest @ ..] => {
             let mut item = standing(rest, value);
-            if rest.first() == Some(&"hostPath") {
+            if let Some(&("hostPath" | "projected")) = rest.first() {
                 item["name"] = json!("files");
             } else if rest.first() == Some(&"hostPort") {
                 item["containerPort"] = json!(8080);
@@ -145,7 +145,8 @@ async fn what_a_plain_agent_needs_takes_no_right() -> Result<()> {
         json!({"priorityClassName": "batch", "nodeSelector": {"disk": "ssd"}, "imagePullSecrets": [{"name": "r"}]}),
         json!({"securityContext": {"runAsUser": 2000, "fsGroup": 3000, "runAsNonRoot": true,
             "seccompProfile": {"type": "RuntimeDefault"}, "seLinuxOptions": {"level": "s0:c1,c2", "type": "container_t"}}}),
-        json!({"volumes": [{"name": "tmp", "emptyDir": {}}, {"name": "s", "secret": {"secretName": "s"}}],
+        json!({"volumes": [{"name": "tmp", "emptyDir": {}}, {"name": "s", "secret": {"secretName": "s"}},
+                {"name": "both", "projected": {"sources": [{"secret": {"name": "s"}}, {"configMap": {"name": "c"}}]}}],
             "containers": [{"name": "agent", "image": "set by operator", "ports": [{"containerPort": 8000}],
                 "securityContext": {"capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}, "procMount": "Default",
                     "readOnlyRootFilesystem": false, "runAsUser": 2000}}]}),
