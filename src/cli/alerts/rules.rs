@@ -91,6 +91,19 @@ pub const ALERTS: &[Alert] = &[
                  change, and the wave goes on by itself.",
     },
     Alert {
+        name: "DrawbridgeRolloutsSlow",
+        expression: || {
+            let (slow, waiting) = ("drawbridge_rollouts{state=\"slow\"}", "drawbridge_rollouts{state=\"waiting\"}");
+            led(&format!("{slow} > 0 and on (instance) {waiting} > 0"))
+        },
+        lasting: "30m",
+        severity: Severity::Warning,
+        summary: "{{ $value }} workloads have rolled for long and keep others from a change of configuration",
+        remedy: "They keep their places in the wave until they are done, and the others run with the old configuration. drawbridge status -A \
+                 names them (rollout progressing); kubectl describe says what their new Pods wait for. One that can wait is paused or \
+                 scaled to zero, and gives its place back.",
+    },
+    Alert {
         name: "DrawbridgeNoReplicaAnswers",
         expression: || "absent(drawbridge_snapshot_staleness_seconds)".to_owned(),
         lasting: "5m",
