@@ -2,7 +2,8 @@
 //!
 //! In: [`NamespaceInputs`] and what was last read well. Out: the namespace's [`Resolved`]. Promises: a ConfigMap that
 //! cannot be read never changes anything: its last good content serves (nothing, when there was none), and a notice
-//! names ConfigMap, key, line and reason; a key that is not among `namespaceOverrides` is left out with a notice;
+//! names ConfigMap, key, line and reason; where nobody can know what it said before, that is said, too; a key that is
+//! not among `namespaceOverrides` is left out with a notice;
 //! values that would collide with others leave out their whole ConfigMap.
 
 use std::collections::BTreeMap;
@@ -22,12 +23,16 @@ use crate::domain::reason::Reason;
 /// How many keys of a ConfigMap a notice lists.
 const KEYS_SHOWN: usize = 5;
 
-/// Content of ConfigMaps that could be read, by name: what serves while they cannot.
+/// What is known of ConfigMaps, by name: what serves while they cannot be read. One without an entry says nothing.
 pub type LastGood = BTreeMap<Arc<str>, Arc<Good>>;
 
-/// One ConfigMap, read.
+/// What is known of one ConfigMap.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Good {
+    /// It cannot be read now and said nothing before, or was not there.
+    Nothing,
+    /// It could not be read when this process first saw it: what it said before is not known.
+    Unknown,
     /// `authbridge-runtime-config`: a mapping without a schema.
     Runtime(Value),
     /// Labelled `kagenti.io/defaults=true`: the platform file's schema.
@@ -39,12 +44,13 @@ pub enum Good {
     },
 }
 
-/// What the namespace's ConfigMaps make of the platform's configuration.
+/// What the namespace's ConfigMaps make of the platform's configuration. `last`: what they said when they were last looked at;
+/// `None` when they never were.
 pub(super) fn resolve(
     platform: &Platform,
     namespace: &str,
     inputs: &NamespaceInputs,
-    last: &LastGood,
+    last: Option<&LastGood>,
 ) -> (Arc<Resolved>, LastGood) {
     let resolved = Arc::clone(platform.resolved());
     let mut reading = Reading { platform, namespace, last, good: LastGood::new(), resolved };
@@ -62,7 +68,7 @@ pub(super) fn resolve(
 struct Reading<'a> {
     platform: &'a Platform,
     namespace: &'a str,
-    last: &'a LastGood,
+    last: Option<&'a LastGood>,
     good: LastGood,
     resolved: Arc<Resolved>,
 }
@@ -73,7 +79,7 @@ impl Reading<'_> {
             return self.without_key(CONFIG_MAP_RUNTIME, config_map);
         };
         let read = |document: &Node| runtime(document).map(Good::Runtime);
-        let Some(good) = self.read(CONFIG_MAP_RUNTIME, text, read) else { return };
+        let good = self.read(CONFIG_MAP_RUNTIME, text, read);
         let Good::Runtime(base) = good.as_ref() else { return };
         let place = self.place(CONFIG_MAP_RUNTIME);
         let mode_allowed = self.platform.namespace_may_set("mode");
@@ -89,7 +95,7 @@ impl Reading<'_> {
 
     fn defaults(&mut self, name: &str, config_map: &ConfigMapInput) {
         let Some(text) = config_map.data.get(KEY_CONFIG) else { return self.without_key(name, config_map) };
-        let Some(good) = self.read(name, text, defaults) else { return };
+        let good = self.read(name, text, defaults);
         let Good::Defaults { settings, left_out } = good.as_ref() else { return };
         for notice in left_out {
             self.notice(notice.reason, format!("{}, {}", self.place(name), notice.text));
@@ -155,29 +161,36 @@ impl Reading<'_> {
         format!("ConfigMap {}/{name}, key {KEY_CONFIG}", self.namespace)
     }
 
-    /// Reads one ConfigMap; when that fails, what it last said.
-    fn read(
-        &mut self,
-        name: &str,
-        text: &str,
-        read: impl FnOnce(&Node) -> Result<Good, (usize, String)>,
-    ) -> Option<Arc<Good>> {
+    /// Reads one ConfigMap; when that fails, what is known of it.
+    fn read(&mut self, name: &str, text: &str, read: impl FnOnce(&Node) -> Result<Good, (usize, String)>) -> Arc<Good> {
         let parsed = yaml::parse(text).map_err(|error| (error.line, error.message)).and_then(|node| read(&node));
         let good = match parsed {
             Ok(good) => Arc::new(good),
             Err((line, message)) => {
-                let last = self.last.get(name).cloned();
-                let instead = if last.is_some() { "its last good content is used" } else { "nothing of it is used" };
+                let last = self.before(name);
+                let instead = match *last {
+                    Good::Nothing | Good::Unknown => "nothing of it is used",
+                    Good::Runtime(_) | Good::Defaults { .. } => "its last good content is used",
+                };
                 let text = format!("{}, line {line}: {message}; {instead}", self.place(name));
                 self.notice(Reason::NamespaceConfigUnreadable, text);
-                if last.is_none() {
+                if *last == Good::Unknown {
                     Arc::make_mut(&mut self.resolved).unread = true;
                 }
-                last?
+                last
             }
         };
         self.good.insert(Arc::from(name), Arc::clone(&good));
-        Some(good)
+        good
+    }
+
+    /// What a ConfigMap that cannot be read now said before.
+    fn before(&self, name: &str) -> Arc<Good> {
+        match self.last.map(|last| last.get(name)) {
+            Some(Some(good)) => Arc::clone(good),
+            Some(None) => Arc::new(Good::Nothing),
+            None => Arc::new(Good::Unknown),
+        }
     }
 
     fn notice(&mut self, reason: Reason, text: String) {

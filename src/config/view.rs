@@ -64,7 +64,7 @@ pub struct NamespaceView {
     pub governors: Governors,
     /// The configuration in force here.
     pub resolved: Arc<Resolved>,
-    /// What the namespace's ConfigMaps last said when they could be read.
+    /// What is known of the namespace's ConfigMaps.
     pub last_good: LastGood,
 }
 
@@ -81,17 +81,16 @@ pub struct ClusterView {
     pub namespaces: HashMap<Arc<str>, Arc<NamespaceView>>,
 }
 
-/// One namespace, resolved. `last` is its view before this change: what serves where a ConfigMap cannot be read.
+/// One namespace, resolved. `last` is what its ConfigMaps said before this change: what serves where one cannot be read; `None` when
+/// nobody has looked yet, and empty when it was looked and there was no namespace.
 #[must_use]
 pub fn namespace_view(
     platform: &Platform,
     name: &str,
     inputs: &NamespaceInputs,
-    last: Option<&NamespaceView>,
+    last: Option<&LastGood>,
 ) -> NamespaceView {
-    let nothing = LastGood::new();
-    let (resolved, last_good) =
-        namespace::resolve(platform, name, inputs, last.map_or(&nothing, |last| &last.last_good));
+    let (resolved, last_good) = namespace::resolve(platform, name, inputs, last);
     let in_force = |config_map: &str| content::in_force(config_map, platform, inputs, &resolved);
     NamespaceView {
         enabled_label: inputs.labels.get(LABEL_NAMESPACE_ENABLED).cloned(),

@@ -152,7 +152,7 @@ fn case_065_unreadable_text_changes_nothing_and_is_named() {
 fn the_last_good_content_serves_until_the_config_map_is_gone() {
     let platform = Platform::built_in();
     let next = |last: &NamespaceView, config_maps: &[(&str, &str)]| {
-        namespace_view(&platform, "team1", &inputs(config_maps), Some(last))
+        namespace_view(&platform, "team1", &inputs(config_maps), Some(&last.last_good))
     };
     let good = view(&[(RUNTIME, "mode: waypoint\nx: 1"), ("d", "trace: {endpoint: 'http://otel'}")]);
     let broken = next(&good, &[(RUNTIME, "mode: ["), ("d", "trace: {endpoint: 3}")]);
@@ -166,7 +166,6 @@ fn the_last_good_content_serves_until_the_config_map_is_gone() {
         assert!(seen.iter().all(|(_, text)| text.ends_with("its last good content is used")), "{seen:?}");
         assert!(!view.resolved.unread, "what it said is known");
     }
-    assert!(view(&[("d", "unknownKey: 3")]).resolved.unread, "a process that starts knows nothing of it");
     let gone = next(&still, &[]);
     assert_eq!(gone.resolved, view(&[]).resolved);
     let back = next(&gone, &[(RUNTIME, "mode: [")]);
@@ -174,6 +173,40 @@ fn the_last_good_content_serves_until_the_config_map_is_gone() {
     let repaired = next(&still, &[(RUNTIME, "mode: proxy-sidecar")]);
     assert_eq!(repaired.resolved.mode.value, Mode::ProxySidecar);
     assert!(notices(&repaired).is_empty());
+}
+
+/// Whether it is known what a ConfigMap said before it broke: what rolls Pods waits for a person only where it is not.
+#[test]
+fn what_was_looked_at_before_it_broke_is_known() {
+    const BROKEN: &str = "unknownKey: 3";
+    let platform = Platform::built_in();
+    // What "d" or the runtime configuration held in each look, the first one at the start of the process.
+    for (looks, unread) in [
+        (&[Some(BROKEN)][..], &[true][..]),
+        (&[Some(BROKEN), Some("mode: ["), Some("mode: waypoint"), Some(BROKEN)], &[true, true, false, false]),
+        (&[None, Some(BROKEN), Some("mode: [")], &[false, false, false]),
+        (&[Some(""), Some(BROKEN)], &[false, false]),
+        (&[Some(BROKEN), None, Some(BROKEN)], &[true, false, false]),
+    ] {
+        for name in ["d", RUNTIME] {
+            let broken = if name == RUNTIME { "mode: [" } else { BROKEN };
+            let mut known = None;
+            let mut told = Vec::new();
+            for text in looks {
+                let text = text.map(|text| if text == BROKEN { broken } else { text });
+                let config_maps: Vec<_> = text.map(|text| (name, text)).into_iter().collect();
+                let view = namespace_view(&platform, "team1", &inputs(&config_maps), known.as_ref());
+                told.push(view.resolved.unread);
+                known = Some(view.last_good);
+            }
+            assert_eq!(told, unread, "{name}: {looks:?}");
+        }
+    }
+    // Another one that cannot be read does not hide what is known of the first, nor the other way round.
+    let start = view(&[("a", BROKEN)]);
+    let both = namespace_view(&platform, "team1", &inputs(&[("a", BROKEN), ("b", BROKEN)]), Some(&start.last_good));
+    let second = namespace_view(&platform, "team1", &inputs(&[("b", BROKEN)]), Some(&both.last_good));
+    assert_eq!((both.resolved.unread, second.resolved.unread), (true, false));
 }
 
 #[test]

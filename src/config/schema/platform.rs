@@ -257,7 +257,8 @@ impl Platform {
                 let instead = if base.is_some() { "its last good content is used" } else { "nothing of it is used" };
                 let text = format!("{place}, line {line}: {message}; {instead}");
                 resolved.notices.push(Notice { reason: Reason::NamespaceConfigUnreadable, text });
-                resolved.unread = base.is_none();
+                // Somebody who has looked before, and found none, knows that it said nothing.
+                resolved.unread = base.is_none() && last.is_none_or(|last| last.resolved.unread);
                 base
             }
         };

@@ -380,6 +380,13 @@ fn the_runtime_template_lies_below_the_namespaces() {
     let broken = read("mode: waypoint").with_runtime_template(Some(&config_map("- a")), Some(&platform));
     assert_eq!(broken.resolved().mode.value.as_str(), "proxy-sidecar");
     assert_eq!(broken.resolved().notices[0].reason, Reason::NamespaceConfigUnreadable);
+    assert!(!broken.resolved().unread, "what it said is known");
+    // Broken from the first look on, nobody knows what it said; there has been a look before, it said nothing.
+    let bad = config_map("- a");
+    let first = read("mode: waypoint").with_runtime_template(Some(&bad), None);
+    let later = read("mode: waypoint").with_runtime_template(Some(&bad), Some(&first));
+    let came = read("mode: waypoint").with_runtime_template(Some(&bad), Some(&read("mode: waypoint")));
+    assert_eq!([first, later, came].map(|platform| platform.resolved().unread), [true, true, false]);
     // Gone, nothing of it serves.
     let gone = read("mode: waypoint").with_runtime_template(None, Some(&broken));
     assert_eq!(gone.resolved().mode.value.as_str(), "waypoint");

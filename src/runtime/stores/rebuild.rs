@@ -16,6 +16,7 @@ use super::model::{Model, Touched};
 use super::pipelines::Pipelines;
 use crate::config::builds::Builds;
 use crate::config::inputs::ConfigMapInput;
+use crate::config::namespace::LastGood;
 use crate::config::schema::Platform;
 use crate::config::settle::Surroundings;
 use crate::config::snapshot::{Published, Snapshot};
@@ -186,6 +187,8 @@ impl Rebuild {
         let (Some(server), 0) = (*server, *lists_missing) else { return last };
         let mut dirty = std::mem::take(dirty);
         let spreading = clock.spreads(&settings, last.as_ref());
+        // A namespace that comes after the first snapshot is new: whatever its ConfigMaps say, they said nothing before.
+        let new = last.as_ref().map(|_| LastGood::new());
         // The templates of our own namespace lie below every other namespace's configuration.
         let templates = model.config_maps(&self.operator_namespace);
         let builds = last.as_ref().map(|last| last.builds.clone());
@@ -201,7 +204,8 @@ impl Rebuild {
         };
         for name in dirty {
             let before = namespaces.get(&name).cloned();
-            match model.resolve(&name, |inputs| namespace_view(&platform, &name, inputs, before.as_deref())) {
+            let said = before.as_ref().map(|before| &before.last_good).or(new.as_ref());
+            match model.resolve(&name, |inputs| namespace_view(&platform, &name, inputs, said)) {
                 Some(view) if before.as_deref() == Some(&view) => {}
                 Some(view) => drop(namespaces.insert(name, Arc::new(view))),
                 None => drop(namespaces.remove(&name)),

@@ -120,6 +120,36 @@ async fn settings_and_the_template_of_our_namespace_reach_every_namespace() {
     bench.task.abort();
 }
 
+/// A ConfigMap that cannot be read holds changes back only where nobody can know what it said before: from the start on.
+#[tokio::test(start_paused = true)]
+async fn what_a_namespace_said_before_is_unknown_only_at_the_start() {
+    let bench = Bench::start(0);
+    bench.shared.server(Server { version: (1, 36), openshift: false });
+    let broken = |namespace: &str| {
+        let mut map = config_map(namespace, "authbridge-runtime-config", "i");
+        let crate::api::observed::What::ConfigMap(seen) = &mut Arc::get_mut(map.now.as_mut().unwrap()).unwrap().what
+        else {
+            panic!("a ConfigMap")
+        };
+        seen.data = Arc::new([("config.yaml".to_owned(), "mode: [".to_owned())].into());
+        map
+    };
+    let unread = |snapshot: &Snapshot, name: &str| snapshot.namespace(name).unwrap().resolved.unread;
+    for name in ["broken", "empty"] {
+        bench.shared.apply(&namespace(name, "true"));
+    }
+    bench.shared.apply(&broken("broken"));
+    let start = bench.soon().await.unwrap();
+    assert!(unread(&start, "broken") && !unread(&start, "empty"));
+    bench.shared.apply(&broken("empty"));
+    bench.shared.apply(&broken("new"));
+    bench.shared.apply(&namespace("new", "true"));
+    bench.settings.send_replace(settings("requireNamespaceLabel: true\n"));
+    let later = bench.soon().await.unwrap();
+    assert_eq!(["broken", "empty", "new"].map(|name| unread(&later, name)), [true, false, false]);
+    bench.task.abort();
+}
+
 #[tokio::test(start_paused = true)]
 async fn new_settings_spread_for_as_long_as_they_say_and_a_comment_does_not() {
     let bench = Bench::start(0);
