@@ -34,7 +34,7 @@ pub use metrics::WatchMetrics;
 
 use super::config_watch::Settings;
 use super::health::Latch;
-use super::snapshots::SnapshotCell;
+use super::snapshots::{Confirmation, SnapshotCell};
 use crate::api::observed::{Change, Feed, Reach};
 use crate::api::refusal;
 use crate::config::snapshot::Published;
@@ -125,7 +125,7 @@ pub fn spawn(options: Options) -> Stores {
             reaches: reaches.clone(),
             shared: shared.clone(),
             claims: source.overlaps.then(|| claims.clone()),
-            cell: options.cell.clone(),
+            current: (source.needs == Needs::Admission).then(|| options.cell.depends()),
             feed: feed.clone(),
             missing: missing.clone(),
             reconnected: reconnected.clone(),
@@ -162,7 +162,8 @@ struct Outlet {
     reaches: Arc<Reaches>,
     shared: Arc<Shared>,
     claims: Option<Arc<Claims>>,
-    cell: SnapshotCell,
+    /// Of a watch that the snapshot is made from.
+    current: Option<Confirmation>,
     feed: Option<mpsc::Sender<Feed>>,
     missing: Arc<std::sync::atomic::AtomicUsize>,
     reconnected: Arc<Notify>,
@@ -202,8 +203,8 @@ impl Sink for Outlet {
     }
 
     fn alive(&mut self) {
-        if self.source.needs == Needs::Admission {
-            self.cell.confirm();
+        if let Some(current) = &self.current {
+            current.now();
         }
     }
 

@@ -240,6 +240,9 @@ impl<S: Sink, R: Decoded> Watch<'_, S, R> {
         if verdict == Verdict::Unclear {
             return backoff::pause(1, backoff::jitter());
         }
+        if self.known.is_empty() {
+            self.sink.alive();
+        }
         self.settled().await;
         ABSENT.mul_f64(0.5 + backoff::jitter())
     }

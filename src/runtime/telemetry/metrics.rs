@@ -167,7 +167,8 @@ impl Metrics {
             ours.register("tasks", "Tasks that have not ended", self.tasks.clone());
             ours.register(
                 "snapshot_staleness_seconds",
-                "Time since the snapshot agreed with the cluster; -1 before the first",
+                "Time since the snapshot agreed with the cluster, by the watch that has been silent for longest: up to half a minute \
+                 where nothing happens; -1 before the first",
                 self.snapshot_staleness.clone(),
             );
         });

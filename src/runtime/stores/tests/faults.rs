@@ -1,11 +1,14 @@
 //! Kinds that are missing, permissions that are missing, servers that lag or go back (`faults.md` D8, D11, D12).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::protocol::{Answer, SOURCE, notes_of};
-use crate::api::observed::Kind;
+use super::protocol::{Answer, SOURCE, notes_of, scripted};
+use crate::api::observed::{Change, Kind, Reach};
 use crate::runtime::stores::Needs;
 use crate::runtime::stores::sources::Source;
+use crate::runtime::stores::watch::{Sink, WatchError, run};
 
 const SANDBOXES: Source = Source { kind: Kind::Sandbox, needs: Needs::Controllers, optional: true, ..SOURCE };
 const DEPLOYMENTS: Source = Source { kind: Kind::Deployment, needs: Needs::Controllers, ..SOURCE };
@@ -66,6 +69,45 @@ async fn an_error_after_a_kind_has_gone_does_not_bring_anything_back() {
     assert_eq!(notes[..2], ["listed", "Absent"]);
     assert!(notes[2..4].iter().all(|note| note.starts_with("failed")), "{notes:?}");
     assert_eq!(notes[4..], ["recovered", LISTED]);
+}
+
+/// Counts how often the server has confirmed what is known.
+struct Confirmed(Arc<AtomicUsize>);
+
+impl Sink for Confirmed {
+    async fn change(&mut self, _: Change) {}
+    async fn listed(&mut self) {}
+    fn alive(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+    async fn reach(&mut self, _: Reach) {}
+    fn failed(&mut self, _: &WatchError) {}
+    fn recovered(&mut self) {}
+}
+
+/// That there is nothing of a kind is current as long as the server says that it does not serve it; of objects that were there it is
+/// not, until it is certain.
+#[tokio::test(start_paused = true)]
+async fn a_missing_kind_is_no_stale_one_unless_there_were_objects() {
+    for (first, told) in [
+        (vec![Answer::Fails(404)], 3..9),
+        (vec![Answer::Page(&[("a", 4)], 5, false)], 1..2),
+        (
+            vec![Answer::Fails(403), Answer::Fails(403), Answer::Fails(403), Answer::Fails(403), Answer::Fails(403)],
+            0..1,
+        ),
+    ] {
+        let forbidden = matches!(first[0], Answer::Fails(403));
+        let rest = many(60, if forbidden { || Answer::Fails(403) } else { || Answer::Fails(404) });
+        let (client, _) = scripted(first.into_iter().chain(rest).collect());
+        let counted = Arc::new(AtomicUsize::new(0));
+        let mut sink = Confirmed(counted.clone());
+        let task = tokio::spawn(async move { run(client, &SANDBOXES, None, &mut sink).await });
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        task.abort();
+        let counted = counted.load(Ordering::Relaxed);
+        assert!(told.contains(&counted), "{counted} times, not {told:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -37,7 +37,7 @@ pub(super) enum Answer {
 pub(super) type Asked = Vec<(Duration, String)>;
 
 /// Answers in order, and writes down what was asked. When the script is over, it is silent.
-fn scripted(script: Vec<Answer>) -> (Client, Arc<Mutex<Asked>>) {
+pub(super) fn scripted(script: Vec<Answer>) -> (Client, Arc<Mutex<Asked>>) {
     let asked = Arc::new(Mutex::new(Asked::new()));
     let (log, script) = (asked.clone(), Arc::new(Mutex::new(VecDeque::from(script))));
     let begun = tokio::time::Instant::now();
