@@ -213,7 +213,7 @@ impl ServerCertVerifier for Witness {
 /// Whether a caller with this bundle accepts the chain for `host` now.
 fn trusted(chain: &Chain, host: &str, bundle: &[u8]) -> Result<(), String> {
     let mut roots = RootCertStore::empty();
-    for certificate in read_bundle(bundle) {
+    for certificate in read_bundle(bundle).certificates {
         // A root that cannot be used trusts nothing; the others are tried.
         let _ = roots.add(certificate.der);
     }

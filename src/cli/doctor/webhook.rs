@@ -69,7 +69,7 @@ async fn authority(visit: &mut Visit) -> anyhow::Result<Vec<RootCertificate>> {
     let path = format!("/api/v1/namespaces/{}/secrets/{}", visit.operator, keys::SECRET_AUTHORITY);
     let Seen::Is(secret) = visit.read(&name, &path).await? else { return Ok(Vec::new()) };
     let pem = STANDARD.decode(text(&secret, "/data/ca.crt")).unwrap_or_default();
-    let roots = read_bundle(&pem);
+    let roots = read_bundle(&pem).certificates;
     if roots.is_empty() {
         let remedy =
             format!("kubectl -n {} delete secret {}; a new authority is made", visit.operator, keys::SECRET_AUTHORITY);
@@ -81,7 +81,16 @@ async fn authority(visit: &mut Visit) -> anyhow::Result<Vec<RootCertificate>> {
 fn bundle(visit: &mut Visit, entry: &str, hook: &Value, roots: &[RootCertificate]) {
     let name = format!("caBundle of {entry}");
     let pem = STANDARD.decode(text(hook, "/clientConfig/caBundle")).unwrap_or_default();
-    let published: BTreeSet<_> = read_bundle(&pem).iter().map(|certificate| certificate.root.fingerprint).collect();
+    let bundle = read_bundle(&pem);
+    for section in &bundle.damaged {
+        let told = format!("{section}; the API server leaves it out, and trusts the others");
+        visit.finding(
+            &name,
+            told,
+            "who put it there repairs that section or takes it out; what Drawbridge needs it publishes itself",
+        );
+    }
+    let published: BTreeSet<_> = bundle.certificates.iter().map(|one| one.root.fingerprint).collect();
     let missing = roots.iter().filter(|certificate| !published.contains(&certificate.root.fingerprint)).count();
     let remedy = format!("look at the logs of the controllers in {}: they publish it", visit.operator);
     if published.is_empty() {

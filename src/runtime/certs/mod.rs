@@ -41,6 +41,7 @@ mod root;
 mod secret;
 mod source;
 mod trust;
+mod trust_bundle;
 mod wanted;
 mod watched;
 
@@ -54,5 +55,6 @@ pub use files::{Files, FilesError};
 pub use metrics::{CertificateMetrics, Part};
 pub use pair::{Pair, PairError, Served};
 pub use resolver::Resolver;
-pub use root::{Fingerprint, Millis, Root, RootCertificate, read_bundle, write_bundle};
+pub use root::{Fingerprint, Millis, Root, RootCertificate};
 pub use secret::{CertManagerSecret, CertManagerSecretConfig};
+pub use trust_bundle::{Damaged, TrustBundle, read_bundle, write_bundle};

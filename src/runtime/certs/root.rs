@@ -1,15 +1,11 @@
 //! Certificates as facts: what a trust bundle is made of.
 //!
-//! In: PEM or DER bytes. Out: [`Root`] (fingerprint and validity, all that a decision needs) and [`RootCertificate`]
+//! In: DER bytes. Out: [`Root`] (fingerprint and validity, all that a decision needs) and [`RootCertificate`]
 //! (the same with its DER, all that a bundle needs). Pure; times are Unix milliseconds handed in by callers.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 use sha2::{Digest as _, Sha256};
 
 /// A moment or a duration in milliseconds; moments count from the Unix epoch.
@@ -92,34 +88,4 @@ impl RootCertificate {
     pub fn read(der: CertificateDer<'static>) -> Option<RootCertificate> {
         Root::read(&der).map(|root| RootCertificate { root, der })
     }
-}
-
-/// The certificates of a PEM bundle, in order, each once; what cannot be read is left out.
-#[must_use]
-pub fn read_bundle(pem: &[u8]) -> Vec<RootCertificate> {
-    let mut known = BTreeSet::new();
-    CertificateDer::pem_slice_iter(pem)
-        .map_while(Result::ok)
-        .filter_map(RootCertificate::read)
-        .filter(|certificate| known.insert(certificate.root.fingerprint))
-        .collect()
-}
-
-/// A PEM bundle of the certificates, in order.
-#[must_use]
-pub fn write_bundle<'a>(certificates: impl IntoIterator<Item = &'a RootCertificate>) -> String {
-    let mut pem = String::new();
-    for certificate in certificates {
-        let body = STANDARD.encode(&certificate.der);
-        pem.push_str("-----BEGIN CERTIFICATE-----\n");
-        let mut rest = body.as_str();
-        while !rest.is_empty() {
-            let (line, tail) = rest.split_at(rest.len().min(64));
-            pem.push_str(line);
-            pem.push('\n');
-            rest = tail;
-        }
-        pem.push_str("-----END CERTIFICATE-----\n");
-    }
-    pem
 }

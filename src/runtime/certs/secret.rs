@@ -24,9 +24,10 @@ use super::expiry::Announcements;
 use super::metrics::Part;
 use super::pair::{Pair, PairError};
 use super::resolver::Resolver;
-use super::root::{Fingerprint, Millis, Root, RootCertificate, read_bundle};
+use super::root::{Fingerprint, Millis, Root, RootCertificate};
 use super::source::Source;
 use super::trust::Trust;
+use super::trust_bundle::{Damaged, read_bundle};
 use super::wanted::Wanted;
 use crate::runtime::kube::watch_failure;
 use crate::runtime::shutdown::{Phase, Shutdown};
@@ -54,12 +55,15 @@ struct Provided {
 }
 
 impl Provided {
-    fn read(secret: &Secret) -> Result<Provided, PairError> {
+    /// Reads a Secret; also the sections of `ca.crt` that are left out.
+    fn read(secret: &Secret) -> Result<(Provided, Vec<Damaged>), PairError> {
         let get = |key: &str| {
             let data = secret.data.as_ref().and_then(|data| data.get(key));
             data.map(|value| value.0.as_slice()).unwrap_or_default()
         };
-        Ok(Provided { pair: Pair::read(get("tls.crt"), get("tls.key"))?, roots: read_bundle(get("ca.crt")) })
+        let pair = Pair::read(get("tls.crt"), get("tls.key"))?;
+        let bundle = read_bundle(get("ca.crt"));
+        Ok((Provided { pair, roots: bundle.certificates }, bundle.damaged))
     }
 
     fn fingerprints(&self) -> Vec<Fingerprint> {
@@ -131,7 +135,15 @@ impl CertManagerSecret {
         self.uid.clone_from(&secret.metadata.uid);
         self.source.context.metrics.read();
         let now = self.source.context.now();
-        let provided = Provided::read(secret).and_then(|provided| {
+        let provided = Provided::read(secret).and_then(|(provided, damaged)| {
+            for section in damaged {
+                tracing::warn!(
+                    %section,
+                    namespace = self.config.namespace,
+                    secret = self.config.name,
+                    "ca.crt in the Secret has a section that cannot be read; it is left out, and the others are used"
+                );
+            }
             let better = self.served.as_ref().is_some_and(|served| !served.pair.leaf.expired(now));
             if provided.pair.leaf.expired(now) && better { Err(PairError::Expired) } else { Ok(provided) }
         });

@@ -355,13 +355,14 @@ async fn bundles(client: &Client) -> Result<Vec<Vec<u8>>> {
 pub(crate) fn roots_of(secret: &Secret, key: &str) -> Vec<Fingerprint> {
     let pem = secret.data.as_ref().and_then(|data| data.get(key));
     read_bundle(pem.map(|pem| pem.0.as_slice()).unwrap_or_default())
+        .certificates
         .iter()
         .map(|found| found.root.fingerprint)
         .collect()
 }
 
 pub(crate) fn fingerprints(bundle: &[u8]) -> Vec<Fingerprint> {
-    read_bundle(bundle).iter().map(|found| found.root.fingerprint).collect()
+    read_bundle(bundle).certificates.iter().map(|found| found.root.fingerprint).collect()
 }
 
 fn review() -> Vec<u8> {

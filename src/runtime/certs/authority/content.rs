@@ -17,7 +17,7 @@ use kube::api::ObjectMeta;
 use super::mint::SigningAuthority;
 use super::plan::{Content, Flaw, Generations};
 use crate::domain::keys;
-use crate::runtime::certs::root::{read_bundle, write_bundle};
+use crate::runtime::certs::trust_bundle::{read_bundle, write_bundle};
 
 const CURRENT: (&str, &str) = ("ca.crt", "ca.key");
 const NEXT: (&str, &str) = ("next.crt", "next.key");
@@ -40,7 +40,7 @@ pub fn read(secret: &SecretObject) -> Content<SigningAuthority> {
         ours: ours == Some(keys::MANAGED_BY_DRAWBRIDGE),
         current: slot(CURRENT),
         next: next_exists.then(|| slot(NEXT)),
-        previous: get(PREVIOUS).map(read_bundle).unwrap_or_default(),
+        previous: get(PREVIOUS).map(read_bundle).unwrap_or_default().certificates,
     }
 }
 

@@ -10,10 +10,12 @@
 //! replica with an old view nor an older version running beside this one can take away what somebody depends on.
 
 pub mod plan;
+mod publication;
 mod publish;
 mod read;
 
 #[cfg(test)]
 mod tests;
 
-pub use publish::{Publication, Publisher};
+pub use publication::Publication;
+pub use publish::Publisher;

@@ -19,7 +19,8 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, TestOperation};
 use serde_json::Value;
 
-use crate::runtime::certs::root::{Fingerprint, Millis, RootCertificate, write_bundle};
+use crate::runtime::certs::root::{Fingerprint, Millis, RootCertificate};
+use crate::runtime::certs::trust_bundle::{Damaged, write_bundle};
 
 /// The least time between two answers to somebody who keeps taking our roots out.
 pub const CONTEST_INTERVAL: Millis = 60_000;
@@ -52,6 +53,8 @@ pub struct Configuration {
     pub resource_version: String,
     /// The entries that call us.
     pub entries: Vec<Entry>,
+    /// What was left out of their bundles because it cannot be read, by the entry's name. A patch puts the rest in its place.
+    pub damaged: Vec<(String, Damaged)>,
     /// Somebody else publishes here by agreement (cert-manager's injector, asked for by an annotation).
     pub published_by_other: bool,
 }

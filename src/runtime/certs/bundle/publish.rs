@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::plan::{self, Configuration, Memory, Step};
+use super::publication::Publication;
 use super::read::{self, Hooks};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -34,40 +35,6 @@ const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LAST_RETRY: Duration = Duration::from_secs(30);
 /// How long patches may fail before people are told.
 const PERSISTENT: Duration = Duration::from_secs(5);
-
-/// Whether those who call us trust what we serve.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Publication {
-    /// The configurations or our own certificate are not known yet.
-    Unknown,
-    /// Neither configuration exists: nobody calls us.
-    NoConfiguration,
-    /// This entry does not trust the certificate that is being served.
-    Incomplete {
-        /// Kind of the configuration.
-        kind: &'static str,
-        /// Name of the entry.
-        entry: String,
-    },
-    /// Every entry of every configuration that exists does.
-    Published,
-}
-
-impl fmt::Display for Publication {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = keys::WEBHOOK_CONFIGURATION;
-        match self {
-            Publication::Unknown => f.write_str("the webhook configurations have not been read yet"),
-            Publication::NoConfiguration => {
-                write!(f, "neither MutatingWebhookConfiguration nor ValidatingWebhookConfiguration {name} exists")
-            }
-            Publication::Incomplete { kind, entry } => {
-                write!(f, "entry {entry} of {kind} {name} does not trust the certificate being served")
-            }
-            Publication::Published => f.write_str("every webhook entry trusts the certificate being served"),
-        }
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -209,6 +176,17 @@ impl Publisher {
                     && newer(Some(&known.resource_version), Some(&new.resource_version))
                 {
                     return;
+                }
+                let known = state.configuration.as_ref().map(|known| &known.damaged);
+                let damaged = configuration.iter().flat_map(|new| &new.damaged);
+                for (entry, section) in damaged.filter(|section| known.is_none_or(|known| !known.contains(section))) {
+                    tracing::warn!(
+                        entry,
+                        %section,
+                        kind = kind.words(),
+                        name = keys::WEBHOOK_CONFIGURATION,
+                        "caBundle has a section that cannot be read; it is left out, and the others are kept"
+                    );
                 }
                 state.read = true;
                 state.configuration = configuration;

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use serde_json::Value;
 
 use super::plan::{Configuration, Entry};
-use crate::runtime::certs::root::read_bundle;
+use crate::runtime::certs::trust_bundle::read_bundle;
 
 /// Annotations by which cert-manager's injector is asked to fill in `caBundle`.
 const INJECTOR_ANNOTATIONS: [&str; 3] =
@@ -37,17 +37,19 @@ pub(super) fn configuration(object: &impl Hooks, service: &(String, String)) -> 
         client.service.as_ref().is_none_or(|called| (&called.name, &called.namespace) == (&service.0, &service.1))
     };
     let clients = object.clients();
-    let entries = clients.into_iter().enumerate().filter(|(_, (_, client))| ours(client));
-    let entries = entries.map(|(index, (name, client))| Entry {
-        index,
-        name: name.to_owned(),
-        roots: client.ca_bundle.as_ref().map(|bundle| read_bundle(&bundle.0)).unwrap_or_default(),
-        writer: writer(object, name),
-    });
+    let called = clients.into_iter().enumerate().filter(|(_, (_, client))| ours(client));
+    let (mut entries, mut damaged) = (Vec::new(), Vec::new());
+    for (index, (name, client)) in called {
+        let bundle = client.ca_bundle.as_ref().map(|bundle| read_bundle(&bundle.0)).unwrap_or_default();
+        damaged.extend(bundle.damaged.into_iter().map(|section| (name.to_owned(), section)));
+        let (name, roots) = (name.to_owned(), bundle.certificates);
+        entries.push(Entry { index, writer: writer(object, &name), name, roots });
+    }
     Configuration {
         uid: object.uid().unwrap_or_default(),
         resource_version: object.resource_version().unwrap_or_default(),
-        entries: entries.collect(),
+        entries,
+        damaged,
         published_by_other: INJECTOR_ANNOTATIONS.iter().any(|name| object.annotations().contains_key(*name)),
     }
 }

@@ -13,7 +13,8 @@ use super::plan::{CONTEST_INTERVAL, Configuration, Entry, Memory, Overwritten, S
 use super::read;
 use crate::runtime::certs::authority::mint::SigningAuthority;
 use crate::runtime::certs::authority::plan::Lifetimes;
-use crate::runtime::certs::root::{Fingerprint, Millis, Root, RootCertificate, read_bundle, write_bundle};
+use crate::runtime::certs::root::{Fingerprint, Millis, Root, RootCertificate};
+use crate::runtime::certs::trust_bundle::{read_bundle, write_bundle};
 
 const NOW: Millis = 1_000_000_000;
 
@@ -40,6 +41,7 @@ fn configuration(entries: &[(&str, &[u8])]) -> Configuration {
         uid: "u".to_owned(),
         resource_version: "7".to_owned(),
         entries: entries.iter().enumerate().map(entry).collect(),
+        damaged: Vec::new(),
         published_by_other: false,
     }
 }
@@ -196,11 +198,12 @@ fn a_configuration_is_read_as_the_api_server_sends_it() {
     let lifetimes = Lifetimes::default();
     let authority = SigningAuthority::found(&lifetimes, NOW).unwrap();
     let pem = write_bundle([authority.certificate()]);
-    assert_eq!(read_bundle(pem.as_bytes()), [authority.certificate().clone()]);
+    assert_eq!(read_bundle(pem.as_bytes()).certificates, [authority.certificate().clone()]);
     assert!(pem.lines().all(|line| line.len() <= 64));
 
     let hook = |name: &str, client: serde_json::Value| json!({"name": name, "clientConfig": client, "sideEffects": "None", "admissionReviewVersions": ["v1"]});
-    let service = |name: &str| json!({"service": {"name": name, "namespace": "kagenti-system", "path": "/x"}, "caBundle": STANDARD.encode(&pem)});
+    let cut = "-----BEGIN CERTIFICATE-----\nMIIB\n".to_owned() + &pem;
+    let service = |name: &str| json!({"service": {"name": name, "namespace": "kagenti-system", "path": "/x"}, "caBundle": STANDARD.encode(&cut)});
     let object: MutatingWebhookConfiguration = serde_json::from_value(json!({
         "metadata": {
             "name": "drawbridge", "uid": "u", "resourceVersion": "12",
@@ -227,6 +230,8 @@ fn a_configuration_is_read_as_the_api_server_sends_it() {
     let entries: Vec<_> =
         seen.entries.iter().map(|entry| (entry.index, entry.name.as_str(), entry.roots.len())).collect();
     assert_eq!(entries, [(1, "ours", 1), (2, "by-url", 0)], "an entry that calls another Service is not ours");
+    let damaged: Vec<_> = seen.damaged.iter().map(|(entry, section)| format!("{entry}: {section}")).collect();
+    assert_eq!(damaged, ["ours: section 1 (line 1): section CERTIFICATE has no end"]);
     assert_eq!(seen.entries[0].writer.as_deref(), Some("cainjector"), "the last who wrote caBundle");
 }
 

@@ -7,8 +7,8 @@ use k8s_openapi::ByteString;
 use super::*;
 use crate::runtime::certs::authority::mint::SigningAuthority;
 use crate::runtime::certs::authority::plan::{Authority as _, Lifetimes};
-use crate::runtime::certs::root::write_bundle;
 use crate::runtime::certs::trust::Observed;
+use crate::runtime::certs::trust_bundle::write_bundle;
 
 const NOW: Millis = 1_795_000_000_000;
 const SETTLE: Millis = 10_000;
@@ -67,9 +67,17 @@ fn the_keys_of_the_secret_are_cert_managers() {
     };
     let ca = write_bundle([authority.certificate()]);
     let good = [("tls.crt", certificate.pem()), ("tls.key", key.serialize_pem()), ("ca.crt", ca)];
-    let read = Provided::read(&with(&good)).unwrap();
+    let (read, _) = Provided::read(&with(&good)).unwrap();
     assert_eq!(read.fingerprints(), [authority.root().fingerprint]);
-    assert!(Provided::read(&with(&good[..2])).unwrap().roots.is_empty());
+    let mut cut = good.clone();
+    cut[2].1.insert_str(0, "-----BEGIN CERTIFICATE-----\nMIIB\n");
+    let (read, damaged) = Provided::read(&with(&cut)).unwrap();
+    assert_eq!(
+        (read.fingerprints(), damaged.len()),
+        (vec![authority.root().fingerprint], 1),
+        "the authority behind it counts"
+    );
+    assert!(Provided::read(&with(&good[..2])).unwrap().0.roots.is_empty());
     assert!(matches!(Provided::read(&with(&good[1..])), Err(PairError::NoCertificate)));
     assert!(matches!(Provided::read(&with(&good[..1])), Err(PairError::KeyPem(_))));
     assert!(matches!(Provided::read(&Secret::default()), Err(PairError::KeyPem(_) | PairError::NoCertificate)));

@@ -83,6 +83,7 @@ impl World {
             entries: hooks
                 .map(|(index, hook)| Entry { index, name: text(&hook["name"]), roots: self.roots(hook), writer: None })
                 .collect(),
+            damaged: Vec::new(),
             published_by_other: false,
         }
     }
