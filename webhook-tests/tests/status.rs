@@ -168,6 +168,26 @@ async fn a_pod_that_lost_its_sidecars_or_its_configuration_is_drift() -> Result<
     }
     let (_, code) = status(cp, ns.name()).await?;
     assert_eq!(code, Some(0));
+    // Its sidecars need a Keycloak, and first there is none, then nobody behind its Service.
+    let keycloak = async || {
+        let output = command(cp, &["doctor", "-o", "json", "-n", ns.name()])?.output().await?;
+        let checks: Vec<Value> = serde_json::from_slice(&output.stdout).context("checks")?;
+        let check = check(&checks, "Keycloak");
+        assert_eq!((&check["status"], &check["group"]), (&json!("finding"), &json!("surroundings")), "{check:#}");
+        anyhow::Ok(check["seen"].as_str().unwrap_or_default().to_owned())
+    };
+    let seen = keycloak().await?;
+    ensure!(seen.starts_with("Service keycloak-service in keycloak does not exist"), "{seen}");
+    for object in [
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "keycloak"}}),
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "keycloak-service", "namespace": "keycloak"},
+            "spec": {"selector": {"app": "keycloak"}, "ports": [{"name": "http", "port": 8080}]}}),
+    ] {
+        cp.objects().await?.apply(&object.to_string()).await?;
+    }
+    let seen = keycloak().await?;
+    // Before its endpoints are made, the API server's proxy knows nothing there.
+    ensure!(seen.contains("answers 503: no endpoints available") || seen.contains("knows no realm"), "{seen}");
     for (annotation, drift) in [
         (format!("{}=0000", keys::ANNOTATION_CONFIG_HASH), "outdated"),
         (format!("{}-", keys::ANNOTATION_STATUS), "unprotected"),

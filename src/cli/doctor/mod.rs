@@ -7,6 +7,7 @@ mod builds;
 mod crds;
 mod enrolment;
 mod install;
+mod keycloak;
 mod leftovers;
 mod policies;
 mod rights;

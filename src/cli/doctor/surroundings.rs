@@ -1,10 +1,10 @@
-//! What the cluster has to offer: versions, SPIRE, Pod Security of enrolled namespaces, Pods left behind the gate.
+//! What the cluster has to offer: versions, SPIRE, Keycloak, Pod Security of enrolled namespaces, Pods left behind the gate.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Seen, Visit, text};
+use super::{Seen, Visit, keycloak, text};
 use crate::api::observed::Kind;
 use crate::cli::render::FailureMode;
 use crate::cli::render::platform::KEY_PLATFORM;
@@ -56,7 +56,7 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
         pod_security(visit, namespace);
     }
     waiting(visit, &pods);
-    Ok(())
+    keycloak::check(visit, !pods.is_empty()).await
 }
 
 async fn spire(visit: &mut Visit) -> anyhow::Result<()> {
@@ -67,14 +67,7 @@ async fn spire(visit: &mut Visit) -> anyhow::Result<()> {
         Seen::Absent => false,
         Seen::Hidden => return Ok(()),
     };
-    let path = format!("/api/v1/namespaces/{}/configmaps/{}", visit.operator, keys::CONFIG_MAP_PLATFORM);
-    let file = match visit.read(&name, &path).await? {
-        Seen::Is(file) => file,
-        Seen::Absent => Value::Null,
-        Seen::Hidden => return Ok(()),
-    };
-    let platform = Platform::parse(text(&file, &format!("/data/{KEY_PLATFORM}")), KEY_PLATFORM)
-        .unwrap_or_else(|_| Platform::built_in());
+    let Some(platform) = platform(visit, &name).await? else { return Ok(()) };
     match (platform.resolved().spire.value, there) {
         (SpireSwitch::Required, false) => {
             visit.finding(
@@ -88,6 +81,19 @@ async fn spire(visit: &mut Visit) -> anyhow::Result<()> {
         (_, true) => visit.ok(&name, "is there"),
     }
     Ok(())
+}
+
+/// The platform file, for the check of that name; what is built in where there is none or it cannot be understood, which another check
+/// tells. `None` when it may not be read.
+pub(super) async fn platform(visit: &mut Visit, name: &str) -> anyhow::Result<Option<Platform>> {
+    let path = format!("/api/v1/namespaces/{}/configmaps/{}", visit.operator, keys::CONFIG_MAP_PLATFORM);
+    let file = match visit.read(name, &path).await? {
+        Seen::Is(file) => file,
+        Seen::Absent => Value::Null,
+        Seen::Hidden => return Ok(None),
+    };
+    let platform = Platform::parse(text(&file, &format!("/data/{KEY_PLATFORM}")), KEY_PLATFORM);
+    Ok(Some(platform.unwrap_or_else(|_| Platform::built_in())))
 }
 
 fn pod_security(visit: &mut Visit, namespace: &Value) {
