@@ -2,7 +2,7 @@
 
 use std::io::{Result, Write};
 
-use super::row::{By, Drift, Row};
+use super::row::{By, Drift, Rollout, Row};
 use super::{BuildRow, Report, RolloutState};
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
@@ -108,6 +108,14 @@ fn restart(row: &Row) -> String {
         RolloutState::Paused => return format!("kubectl -n {namespace} rollout resume {kind}/{name}"),
         RolloutState::OnDelete => return "its update strategy is OnDelete: delete them".to_owned(),
         _ => {}
+    }
+    let Rollout { held, desired, .. } = row.rollout;
+    if held > 0 {
+        let lower = format!(
+            "its partition keeps {held} of {desired} from being replaced: lower spec.updateStrategy.rollingUpdate.partition of {kind}/{name}"
+        );
+        let others = format!(", and kubectl -n {namespace} rollout restart {kind}/{name} for the others");
+        return if held < desired { lower + &others } else { lower };
     }
     let kinds = WorkloadKind::WITH_TEMPLATE.into_iter().chain([WorkloadKind::Pod]);
     let kind = kinds.into_iter().find(|kind| kind.as_str() == row.kind).unwrap_or(WorkloadKind::Unknown);

@@ -12,6 +12,7 @@ pub(super) fn of(kind: WorkloadKind, object: &Value) -> Rollout {
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
     let count = |pointer: &str| number(pointer).unwrap_or(0);
     let behind = number("/metadata/generation").is_some_and(|wanted| count("/status/observedGeneration") < wanted);
+    let mut held = 0;
     let (updated, desired, more) = match kind {
         WorkloadKind::Deployment => {
             let (updated, desired) = (count("/status/updatedReplicas"), number("/spec/replicas").unwrap_or(1));
@@ -22,15 +23,15 @@ pub(super) fn of(kind: WorkloadKind, object: &Value) -> Rollout {
             // Without a second revision the controller leaves updatedReplicas out or at the number of replicas.
             let one = text(object, "/status/currentRevision") == text(object, "/status/updateRevision");
             let desired = number("/spec/replicas").unwrap_or(1);
-            let partition = number("/spec/updateStrategy/rollingUpdate/partition").unwrap_or(0).clamp(0, desired);
-            let updated = if one { count("/status/replicas") } else { count("/status/updatedReplicas") + partition };
+            held = number("/spec/updateStrategy/rollingUpdate/partition").unwrap_or(0).clamp(0, desired.max(0));
+            let updated = if one { count("/status/replicas") } else { count("/status/updatedReplicas") + held };
             (updated, desired, count("/status/readyReplicas") < desired)
         }
         WorkloadKind::DaemonSet => {
             let (updated, desired) = (count("/status/updatedNumberScheduled"), count("/status/desiredNumberScheduled"));
             (updated, desired, count("/status/numberAvailable") < desired)
         }
-        _ => return Rollout { state: RolloutState::None, updated: 0, desired: 0 },
+        _ => return Rollout::NONE,
     };
     let on_delete =
         ["/spec/updateStrategy/type"].iter().any(|pointer| text(object, pointer) == "OnDelete") && updated < desired;
@@ -45,7 +46,7 @@ pub(super) fn of(kind: WorkloadKind, object: &Value) -> Rollout {
     } else {
         RolloutState::Complete
     };
-    Rollout { state, updated, desired }
+    Rollout { state, updated, desired, held }
 }
 
 fn stalled(object: &Value) -> bool {

@@ -93,6 +93,12 @@ pub struct Rollout {
     pub state: RolloutState,
     pub updated: i64,
     pub desired: i64,
+    pub held: i64,
+}
+
+impl Rollout {
+    /// Of what has none.
+    pub const NONE: Self = Self { state: RolloutState::None, updated: 0, desired: 0, held: 0 };
 }
 
 /// State of a rollout.

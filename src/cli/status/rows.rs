@@ -61,6 +61,7 @@ pub(super) fn rows(seen: &Seen, namespace: &str, world: &World) -> anyhow::Resul
     for (target, pointing) in of_target.iter().filter(|(target, _)| !found.contains(*target)) {
         rows.push(missing(namespace, target, pointing));
     }
+    rows.extend(seen.agent_runtimes.iter().filter_map(|object| without_workload(namespace, object)));
     rows.sort_by_key(Row::key);
     Ok(rows)
 }
@@ -202,22 +203,72 @@ fn missing(namespace: &str, target: &Workload, pointing: &[&Value]) -> Row {
     let said = said.filter(|ready| text(ready, "/status") == "False" && text(ready, "/reason").starts_with("Target"));
     let absent = (Reason::TargetNotFound.code(), Reason::TargetNotFound.sentence());
     let (reason, message) = said.map_or(absent, |ready| (text(ready, "/reason"), text(ready, "/message")));
+    nothing_there(namespace, (target.kind.as_str(), &target.name), pointing, (Some(false), reason, message.to_owned()))
+}
+
+/// An AgentRuntime that has no workload's row to be told in: it points at nothing that can be enrolled, or it is being deleted and what
+/// it wrote has to be taken off first.
+fn without_workload(namespace: &str, object: &Value) -> Option<Row> {
+    let says = AgentRuntimeInput::of_object(object);
+    let name = text(object, "/metadata/name");
+    let ready = condition(object, "Ready").filter(|ready| text(ready, "/status") == "False");
+    let said = |ready: &Value| (Some(false), text(ready, "/reason").to_owned(), text(ready, "/message").to_owned());
+    let (ready, reason, message) = if says.deleting {
+        let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+        finalizers.filter(|all| all.iter().any(|finalizer| finalizer == keys::FINALIZER))?;
+        // A deletion counts as a generation: what was said before is about something else.
+        let observed = object
+            .pointer("/status/observedGeneration")
+            .filter(|seen| Some(*seen) == object.pointer("/metadata/generation"));
+        ready.filter(|_| observed.is_some()).map_or_else(
+            || {
+                let message = "its deletion waits until the controllers have taken off what they wrote for it; drawbridge doctor tells \
+                               whether they can";
+                (None, Reason::BeingDeleted.code().to_owned(), message.to_owned())
+            },
+            said,
+        )
+    } else if says.target.is_none() {
+        let fault = says
+            .faults
+            .iter()
+            .find(|fault| fault.reason == Reason::UnsupportedTarget || fault.field.contains("targetRef"));
+        let read = || {
+            let (reason, message) = fault.map_or((Reason::InvalidSpec, String::new()), |fault| {
+                (fault.reason, format!("{}: {:?}: {}", fault.field, fault.seen, fault.message))
+            });
+            (Some(false), reason.code().to_owned(), message)
+        };
+        ready.map_or_else(read, said)
+    } else {
+        return None;
+    };
+    Some(nothing_there(namespace, (survey::AGENT_RUNTIME, name), &[object], (ready, &reason, message)))
+}
+
+/// A row without a workload. Somebody should act on it once it is known that it does not become ready by itself.
+fn nothing_there(
+    namespace: &str,
+    (kind, name): (&str, &str),
+    pointing: &[&Value],
+    (ready, reason, message): (Option<bool>, &str, String),
+) -> Row {
     Row {
         namespace: namespace.to_owned(),
-        kind: target.kind.as_str().to_owned(),
-        name: target.name.clone(),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
         agent_type: pointing.first().map(|object| text(object, "/spec/type").to_owned()),
         mode: None,
         mode_set_by: None,
         enrolled_by: enrolled_by(pointing),
         pods: Pods::default(),
         drift: Drift::None,
-        rollout: Rollout { state: RolloutState::None, updated: 0, desired: 0 },
+        rollout: Rollout::NONE,
         decision: "unknown".to_owned(),
-        ready: Some(false),
+        ready,
         reason: reason.to_owned(),
-        message: message.to_owned(),
-        attention: true,
+        message,
+        attention: ready == Some(false),
         watched: true,
     }
 }

@@ -7,7 +7,12 @@ pub type Field = (&'static str, &'static str, &'static str);
 /// Every member, in the order in which it is printed.
 pub const FIELDS: &[Field] = &[
     ("workloads[].namespace", "string", "namespace of the workload"),
-    ("workloads[].kind", "string", "kind of the workload, such as Deployment"),
+    (
+        "workloads[].kind",
+        "string",
+        "kind of the workload, such as Deployment; AgentRuntime for one that points at nothing that can be enrolled, or whose deletion \
+         waits until what it wrote is taken off",
+    ),
     ("workloads[].name", "string", "name of the workload"),
     ("workloads[].type", "agent, tool or null", "what it is enrolled as; null when that cannot be told"),
     ("workloads[].mode", "string or null", "injection mode in force; null when nothing is injected"),
@@ -36,6 +41,7 @@ pub const FIELDS: &[Field] = &[
     ),
     ("workloads[].rollout.updated", "number", "Pods of the present template"),
     ("workloads[].rollout.desired", "number", "Pods that are wanted"),
+    ("workloads[].rollout.held", "number", "those that the partition of a StatefulSet keeps from being replaced"),
     ("workloads[].decision", "injected, skipped, denied or unknown", "what becomes of a Pod that is made now"),
     (
         "workloads[].ready",

@@ -121,6 +121,82 @@ fn the_oldest_agent_runtime_enrols_and_the_others_are_named() {
 }
 
 #[test]
+fn agent_runtimes_without_a_workload_have_a_row_of_their_own() {
+    let said = |object: &mut Value, generation: i64, reason: &str| {
+        let ready = json!({"type": "Ready", "status": "False", "reason": reason, "message": "why"});
+        object["status"] = json!({"observedGeneration": generation, "conditions": [ready]});
+    };
+    let mut job = agent_runtime("job", "w", "2026-01-01T00:00:00Z");
+    job["spec"]["targetRef"] = json!({"apiVersion": "batch/v1", "kind": "Job", "name": "w"});
+    let mut nothing = agent_runtime("nothing", "w", "2026-01-01T00:00:00Z");
+    nothing["spec"].as_object_mut().unwrap().remove("targetRef");
+    said(&mut nothing, 1, "FieldRequired");
+    // Being deleted: just now, for long with a reason, with a reason from before, and with nothing to be taken off.
+    let leaving = |name: &str, finalizer: &str| {
+        let mut object = agent_runtime(name, "w", "2026-01-01T00:00:00Z");
+        object["metadata"]["deletionTimestamp"] = json!("2026-01-02T00:00:00Z");
+        object["metadata"]["generation"] = json!(2);
+        object["metadata"]["finalizers"] = json!([finalizer]);
+        object
+    };
+    let (just, mut held, mut before) =
+        (leaving("just", keys::FINALIZER), leaving("held", keys::FINALIZER), leaving("before", keys::FINALIZER));
+    said(&mut held, 2, "NotPermitted");
+    said(&mut before, 1, "LabelConflict");
+    let others = leaving("others", "somebody.else/cleanup");
+    let rows = told(&Seen { agent_runtimes: vec![job, nothing, just, held, before, others], ..Seen::default() });
+    let told: Vec<_> = rows
+        .iter()
+        .map(|row| (row.kind.as_str(), row.name.as_str(), row.reason.as_str(), row.ready, row.attention))
+        .collect();
+    let row = |name, reason, ready: Option<bool>| ("AgentRuntime", name, reason, ready, ready.is_some());
+    assert_eq!(
+        told,
+        [
+            row("before", "BeingDeleted", None),
+            row("held", "NotPermitted", Some(false)),
+            row("job", "UnsupportedTarget", Some(false)),
+            row("just", "BeingDeleted", None),
+            row("nothing", "FieldRequired", Some(false)),
+        ]
+    );
+    assert!(rows[2].message.contains("Job"), "{}", rows[2].message);
+    assert_eq!(rows[1].message, "why");
+    assert!(rows.iter().all(|row| row.enrolled_by.agent_runtime.as_deref() == Some(&row.name)));
+}
+
+/// Nothing is advised that would not replace them.
+#[test]
+fn what_a_partition_keeps_is_not_to_be_restarted() {
+    let set = |partition: i64| {
+        let mut set = deployment("w", json!({"kagenti.io/type": "agent"}));
+        set["kind"] = json!("StatefulSet");
+        set["spec"]["replicas"] = json!(3);
+        set["spec"]["updateStrategy"] = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": partition}});
+        set["status"] = json!({"observedGeneration": 1, "replicas": 3, "readyReplicas": 3, "currentRevision": "a",
+            "updateRevision": "b", "updatedReplicas": (3 - partition).max(0)});
+        set
+    };
+    let earlier = json!({"kagenti.io/authbridge-status": "{}", "kagenti.io/config-hash": "0"});
+    let mut old = pod("w-0", "w", earlier);
+    old["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "w", "controller": true}]);
+    for (partition, restarts, lower) in [(0, true, false), (1, true, true), (3, false, true), (9, false, true)] {
+        let rows = told(&Seen { workloads: vec![set(partition)], pods: vec![old.clone()], ..Seen::default() });
+        assert_eq!((rows[0].drift, rows[0].rollout.held), (Drift::Outdated, partition.min(3)));
+        let report = Report { workloads: rows, builds: vec![], notes: vec![] };
+        let mut out = Vec::new();
+        print::table(&mut out, &report, false).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(
+            (text.contains("rollout restart statefulset/w"), text.contains("partition keeps")),
+            (restarts, lower),
+            "{partition}: {text}"
+        );
+    }
+}
+
+#[test]
 fn a_condition_that_is_false_is_the_reason() {
     let mut refused = agent_runtime("old", "w", "2026-01-01T00:00:00Z");
     refused["status"]["conditions"] =
