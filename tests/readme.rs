@@ -2,11 +2,15 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use clap::CommandFactory;
-use drawbridge::cli::Cli;
+use clap::{CommandFactory, Parser};
+use drawbridge::cli::io::Io;
 use drawbridge::cli::reference::markdown;
+use drawbridge::cli::validate::{Code, OfFiles};
+use drawbridge::cli::{Cli, Exit, conclude};
+use drawbridge::domain::reason::Reason;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -60,4 +64,27 @@ fn every_file_and_target_the_readme_names_exists() {
             assert!(makefile.contains(&format!("\n{name}:")), "make {name}");
         }
     }
+}
+
+/// Whatever stands at the head of a finding can be looked up.
+#[test]
+fn every_code_that_validate_prints_has_a_row() {
+    let text = readme();
+    let codes = Reason::ALL.iter().map(|reason| Code::from(*reason));
+    let codes: Vec<_> = codes.chain(OfFiles::ALL.iter().map(|word| Code::from(*word))).collect();
+    for code in &codes {
+        let rows = text.lines().filter(|line| line.starts_with(&format!("| `{code}` |"))).count();
+        assert_eq!(rows, 1, "{code}");
+    }
+    // A file in which everything is wrong that only files can have wrong.
+    let input = "kind: [\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: kagenti-platform-config, namespace: kagenti-system}\n\
+                 data: {config.yaml: 'nobody: 1'}\n---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  labels: {kagenti-enable: 'true'}\n";
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut io = Io { stdin: &mut input.as_bytes(), out: &mut out, err: &mut err, colour: false };
+    let ran = Cli::parse_from(["drawbridge", "validate", "-f", "-", "-o", "json"]).command.run(&mut io);
+    assert_eq!(conclude(ran, &mut io), Exit::Findings);
+    let told: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    let told: BTreeSet<&str> = told.as_array().unwrap().iter().map(|one| one["code"].as_str().unwrap()).collect();
+    assert_eq!(told, OfFiles::ALL.iter().map(|word| word.as_str()).collect());
+    assert!(told.iter().all(|word| codes.iter().any(|code| code.as_str() == *word)));
 }

@@ -4,6 +4,7 @@
 //! are nearly ours; nothing is judged here by a second set of rules.
 
 mod builds;
+mod code;
 mod runtime;
 mod schema;
 
@@ -27,6 +28,7 @@ use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
+pub use code::{Code, OfFiles};
 
 /// Arguments of `validate`.
 #[derive(Debug, clap::Args)]
@@ -62,8 +64,8 @@ pub struct Finding {
     pub line: u64,
     /// How bad it is.
     pub severity: Severity,
-    /// Reason code, or `Syntax`, `Key`, `Config`.
-    pub code: String,
+    /// What it is about.
+    pub code: Code,
     /// What, and what to do.
     pub text: String,
 }
@@ -74,12 +76,18 @@ struct Findings(Vec<Finding>);
 type Placed<'a> = (&'a Document<'a>, Object<'a>);
 
 impl Findings {
-    fn add(&mut self, document: &Document<'_>, node_line: u64, severity: Severity, (code, text): (&str, String)) {
+    fn add(
+        &mut self,
+        document: &Document<'_>,
+        node_line: u64,
+        severity: Severity,
+        (code, text): (impl Into<Code>, String),
+    ) {
         self.0.push(Finding {
             file: document.file.to_owned(),
             line: document.lines_before + node_line,
             severity,
-            code: code.to_owned(),
+            code: code.into(),
             text,
         });
     }
@@ -145,7 +153,7 @@ fn readable<'a>(sources: &'a [Source], findings: &mut Findings) -> Vec<Document<
                 file: error.file,
                 line: error.line,
                 severity: Severity::Error,
-                code: "Syntax".to_owned(),
+                code: OfFiles::Syntax.into(),
                 text: error.text,
             }),
         }
@@ -177,7 +185,7 @@ fn check_configuration(objects: &[Placed<'_>], namespace: &str, facts: &Facts, f
                 sound &= severity != Severity::Error;
                 // The text begins on the line of its node.
                 let line = data.line + line.saturating_sub(1);
-                findings.add(document, line, severity, ("Config", format!("{key}: {text}")));
+                findings.add(document, line, severity, (OfFiles::Config, format!("{key}: {text}")));
             }
         }
     }
@@ -216,7 +224,7 @@ fn check_keys((document, Object { node, value: object }): &Placed<'_>, findings:
             let value = value.to_json();
             let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             if let Some(fault) = known::fault(key, &shown, carrier) {
-                findings.add(document, *line, Severity::Warning, ("Key", fault));
+                findings.add(document, *line, Severity::Warning, (OfFiles::Key, fault));
                 told = true;
             }
         }
@@ -256,7 +264,7 @@ fn misplaced<'n>(
                     subject.kind(),
                     subject.workload.kind.template_path().join(".")
                 );
-                findings.add(document, *line, Severity::Warning, ("Key", text));
+                findings.add(document, *line, Severity::Warning, (OfFiles::Key, text));
             }
         }
     }
@@ -287,7 +295,7 @@ fn check_workload(
                 subject.kind(),
                 path.join(".")
             );
-            findings.add(document, label.line, Severity::Warning, ("NoTypeLabel", text));
+            findings.add(document, label.line, Severity::Warning, (Reason::NoTypeLabel, text));
         }
     }
     review::prepare(world, &subject, &governed)?;
@@ -300,7 +308,7 @@ fn check_workload(
             document,
             line,
             Severity::Error,
-            (denial.reason.code(), format!("{}: {}", subject.title(), denial.words())),
+            (denial.reason, format!("{}: {}", subject.title(), denial.words())),
         );
     }
     for warning in &verdict.warnings {
@@ -308,7 +316,7 @@ fn check_workload(
             continue;
         }
         let text = format!("{}: {}", subject.title(), warning.text);
-        findings.add(document, node.line, Severity::Warning, (warning.reason.code(), text));
+        findings.add(document, node.line, Severity::Warning, (warning.reason, text));
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 use super::keys::{ROWS, Values};
 use crate::cli::Cli;
 use crate::cli::status::shape::FIELDS;
+use crate::cli::validate::OfFiles;
 use crate::config::gates::Gates;
 use crate::config::resolved::Resolved;
 use crate::config::schema::keys::KEYS;
@@ -26,6 +27,7 @@ pub const SECTIONS: &[Section] = &[
     Section { name: "gates", text: gates },
     Section { name: "platform", text: platform },
     Section { name: "reasons", text: reasons },
+    Section { name: "findings", text: findings },
     Section { name: "metrics", text: metrics },
     Section { name: "status", text: status },
 ];
@@ -151,6 +153,12 @@ fn reasons() -> String {
         vec![format!("`{}`", reason.code()), reason.class().as_str().to_owned(), reason.sentence().to_owned()]
     });
     table(&["code", "class", "meaning"], rows)
+}
+
+/// The words of `validate` that are no reasons.
+fn findings() -> String {
+    let rows = OfFiles::ALL.iter().map(|word| vec![format!("`{}`", word.as_str()), word.sentence().to_owned()]);
+    table(&["code", "meaning"], rows)
 }
 
 /// Every metric.

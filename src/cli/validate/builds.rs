@@ -38,7 +38,7 @@ pub(super) fn check(
     let title = format!("{} {}", text(&object, "/kind"), text(&object, "/metadata/name"));
     let Some(schema) = schema_of(&object) else {
         let sentence = format!("{title}: apiVersion: there is no such version of {}", text(&object, "/kind"));
-        findings.add(document, node.line, Severity::Error, ("FieldInvalid", sentence));
+        findings.add(document, node.line, Severity::Error, (Reason::FieldInvalid, sentence));
         return Ok(());
     };
     let place = text(&object, "/metadata/namespace").to_owned();
@@ -53,12 +53,7 @@ pub(super) fn check(
     told.retain(|found| found.severity != Severity::Error || !is_filled_in(&found.path));
     for found in &told {
         let code = if found.severity == Severity::Error { Reason::FieldInvalid } else { Reason::UnknownField };
-        findings.add(
-            document,
-            found.line,
-            found.severity,
-            (code.code(), format!("{title}: {}: {}", found.path, found.text)),
-        );
+        findings.add(document, found.line, found.severity, (code, format!("{title}: {}: {}", found.path, found.text)));
     }
     let verdict = review::own_kind(&object, place, Phase::Validate, snapshot)?;
     let at = |path: &str| field_line(node, path).unwrap_or(node.line);
@@ -67,22 +62,12 @@ pub(super) fn check(
             told.iter().all(|found| found.severity != Severity::Error || !concerns(&found.path, &fault.path))
         });
         for fault in news {
-            findings.add(
-                document,
-                at(&fault.path),
-                Severity::Error,
-                (fault.reason.code(), format!("{title}: {fault}")),
-            );
+            findings.add(document, at(&fault.path), Severity::Error, (fault.reason, format!("{title}: {fault}")));
         }
     }
     for warning in &verdict.warnings {
         let path = warning.text.split(": ").next().unwrap_or("");
-        findings.add(
-            document,
-            at(path),
-            Severity::Warning,
-            (warning.reason.code(), format!("{title}: {}", warning.text)),
-        );
+        findings.add(document, at(path), Severity::Warning, (warning.reason, format!("{title}: {}", warning.text)));
     }
     Ok(())
 }
@@ -120,10 +105,10 @@ pub(super) fn check_content(
     };
     let line = node.at(&["data", key]).map_or(node.line, |text| text.line);
     for fault in faults.into_iter().flatten() {
-        findings.add(document, line, Severity::Error, (fault.reason.code(), fault.to_string()));
+        findings.add(document, line, Severity::Error, (fault.reason, fault.to_string()));
     }
     for note in notes.into_iter().flatten() {
-        findings.add(document, line, Severity::Warning, (note.reason.code(), format!("{}: {}", note.path, note.text)));
+        findings.add(document, line, Severity::Warning, (note.reason, format!("{}: {}", note.path, note.text)));
     }
 }
 

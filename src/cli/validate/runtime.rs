@@ -31,14 +31,14 @@ pub(super) fn check(
         if fate.obstacles.iter().any(|obstacle| text.starts_with(&format!("{}:", obstacle.field))) {
             continue;
         }
-        findings.add(document, line, severity, (reason.code(), text));
+        findings.add(document, line, severity, (reason, text));
     }
     for obstacle in &fate.obstacles {
         let refused = obstacle.reason.class() == Class::Denied;
         let severity = if refused { Severity::Error } else { Severity::Warning };
         let line = field_line(node, obstacle.field).unwrap_or(node.line);
         let text = format!("{}: {}", fate.title, obstacle.text);
-        findings.add(document, line, severity, (obstacle.reason.code(), text));
+        findings.add(document, line, severity, (obstacle.reason, text));
     }
     let place = text(object, "/metadata/namespace");
     let place = if place.is_empty() { namespace } else { place };
@@ -46,18 +46,13 @@ pub(super) fn check(
     // Unknown fields stand above, with their lines, and so does whatever is refused for a field.
     for warning in verdict.warnings.iter().filter(|warning| warning.reason != Reason::UnknownField) {
         let text = format!("{}: {}", fate.title, warning.text);
-        findings.add(document, node.line, Severity::Warning, (warning.reason.code(), text));
+        findings.add(document, node.line, Severity::Warning, (warning.reason, text));
     }
     if let Outcome::Deny(denial) = &verdict.outcome
         && fate.obstacles.iter().all(|obstacle| obstacle.reason != denial.reason)
     {
         let line = denial.field.as_deref().and_then(|field| field_line(node, field)).unwrap_or(node.line);
-        findings.add(
-            document,
-            line,
-            Severity::Error,
-            (denial.reason.code(), format!("{}: {}", fate.title, denial.words())),
-        );
+        findings.add(document, line, Severity::Error, (denial.reason, format!("{}: {}", fate.title, denial.words())));
     }
     Ok(())
 }
