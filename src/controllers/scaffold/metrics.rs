@@ -1,5 +1,8 @@
 //! Counters of the controllers: who wrote what, and how it went.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -25,6 +28,8 @@ pub struct ControllerMetrics {
     ready: Gauge,
     gated: Gauge,
     gated_since: Gauge,
+    /// Of which state of the world these two tell.
+    gatings: Arc<AtomicU64>,
     rollouts: Family<State, Gauge>,
     drift: Family<State, Gauge>,
 }
@@ -97,8 +102,11 @@ impl ControllerMetrics {
         self.ready.set(i64::try_from(ready).unwrap_or(i64::MAX));
     }
 
-    /// The Pods behind the gate, by the RFC 3339 times at which they were created.
-    pub(super) fn gated<'a>(&self, created: impl Iterator<Item = &'a str>) {
+    /// The Pods behind the gate, by the RFC 3339 times at which they were created; counted anew only when `gatings` is another number.
+    pub(super) fn gated<'a>(&self, gatings: u64, created: impl Iterator<Item = &'a str>) {
+        if self.gatings.swap(gatings, Ordering::Relaxed) == gatings {
+            return;
+        }
         let (mut count, mut oldest) = (0, 0);
         for since in created.filter_map(|time| time.parse::<jiff::Timestamp>().ok()).map(jiff::Timestamp::as_second) {
             oldest = if count == 0 { since } else { oldest.min(since) };
@@ -116,9 +124,12 @@ mod tests {
     #[test]
     fn the_oldest_gated_pod_is_told_and_none_is_zero() {
         let metrics = ControllerMetrics::default();
-        metrics.gated(["1970-01-01T00:10:00Z", "1970-01-01T00:05:00Z", "nonsense"].into_iter());
+        let gated = ["1970-01-01T00:10:00Z", "1970-01-01T00:05:00Z", "nonsense"];
+        metrics.gated(1, gated.into_iter());
         assert_eq!((metrics.gated.get(), metrics.gated_since.get()), (2, 300));
-        metrics.gated(std::iter::empty());
+        // Thousands may wait after an outage, and every turn asks.
+        metrics.gated(1, gated.into_iter().inspect(|_| panic!("nothing has changed")));
+        metrics.gated(2, std::iter::empty());
         assert_eq!((metrics.gated.get(), metrics.gated_since.get()), (0, 0));
     }
 }

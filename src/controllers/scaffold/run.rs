@@ -250,7 +250,7 @@ impl Loop {
 
     /// Starts as many plans as there are workers.
     fn dispatch(&mut self) {
-        self.metrics.gated(self.world.gated().map(|(_, pod, _)| &*pod.created));
+        self.metrics.gated(self.world.gatings(), self.world.gated().map(|(_, pod, _)| &*pod.created));
         let Some(facts) = self.facts.clone().filter(|_| self.term.is_some() && self.synced) else { return };
         while self.workers.len() < WORKERS {
             let now = self.base.elapsed();

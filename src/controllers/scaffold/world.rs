@@ -37,6 +37,7 @@ pub struct World {
     spaces: BTreeMap<Arc<str>, Space>,
     gone: HashMap<(Kind, Key), u64>,
     gated: BTreeSet<Key>,
+    gatings: u64,
     suspended: BTreeSet<Key>,
     reach: BTreeMap<Kind, Reach>,
     /// What plans leave behind for later ones.
@@ -56,6 +57,7 @@ impl World {
             spaces: BTreeMap::new(),
             gone: HashMap::new(),
             gated: BTreeSet::new(),
+            gatings: 0,
             suspended: BTreeSet::new(),
             reach: BTreeMap::new(),
             memory: Memory::default(),
@@ -107,7 +109,8 @@ impl World {
             }
         }
         let waits = |what: &What| matches!(what, What::Pod(seen) if seen.gated && !seen.terminating);
-        mark(&mut self.gated, change, Kind::Pod, waits);
+        let waited = mark(&mut self.gated, change, Kind::Pod, waits);
+        self.gatings += u64::from(changed && waited);
         let suspended = |what: &What| matches!(what, What::Workload(seen) if seen.suspended_by_us);
         mark(&mut self.suspended, change, Kind::Job, suspended);
         changed
@@ -258,6 +261,12 @@ impl World {
         })
     }
 
+    /// Another number after every change to [`World::gated`].
+    #[must_use]
+    pub fn gatings(&self) -> u64 {
+        self.gatings
+    }
+
     /// The Jobs that we suspended.
     pub fn suspended(&self) -> impl Iterator<Item = (&Key, WorkloadRef<'_>)> {
         self.suspended.iter().filter_map(|key| Some((key, self.workload(Kind::Job, &key.namespace, &key.name)?)))
@@ -273,12 +282,14 @@ fn place(kind: Kind, key: &Key) -> Arc<str> {
     if kind == Kind::Namespace { key.name.clone() } else { key.namespace.clone() }
 }
 
-fn mark(set: &mut BTreeSet<Key>, change: &Change, kind: Kind, is: fn(&What) -> bool) {
-    if change.kind == kind {
-        if change.now.as_ref().is_some_and(|now| is(&now.what)) {
-            set.insert(change.key.clone());
-        } else {
-            set.remove(&change.key);
-        }
+/// Keeps the objects of a kind that are so; whether the changed one is or was.
+fn mark(set: &mut BTreeSet<Key>, change: &Change, kind: Kind, is: fn(&What) -> bool) -> bool {
+    if change.kind != kind {
+        return false;
     }
+    if change.now.as_ref().is_some_and(|now| is(&now.what)) {
+        set.insert(change.key.clone());
+        return true;
+    }
+    set.remove(&change.key)
 }

@@ -298,3 +298,34 @@ fn runs_are_found_by_who_controls_them_and_agents_by_their_build() {
     lose(&mut world, Kind::Agent, agent("z", "b"));
     assert_eq!((of(&world).len(), world.agents("team").count()), (0, 2));
 }
+
+#[test]
+fn a_gated_pod_that_comes_goes_or_is_made_again_is_another_number_and_nothing_else_is() {
+    let mut world = world();
+    let pod = |created: &str, version: u32, gated: bool| {
+        let gates = if gated { json!([{"name": "drawbridge/injection"}]) } else { json!([]) };
+        json!({"metadata": {"name": "p", "namespace": "team", "uid": created, "creationTimestamp": created,
+            "resourceVersion": version.to_string(), "labels": {"kagenti.io/type": "agent"}}, "spec": {"schedulingGates": gates}})
+    };
+    let (first, second) = ("2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z");
+    let mut told = vec![world.gatings()];
+    for (object, is_new) in [
+        (plain(Kind::Deployment, "w"), false),
+        (pod(first, 5, true), true),
+        (pod(first, 5, true), false),
+        // A list that has the next one of that name, whose predecessor's end nobody saw.
+        (pod(second, 6, true), true),
+        (pod(second, 7, false), true),
+        (pod(second, 8, false), false),
+    ] {
+        let kind = if object["spec"]["schedulingGates"].is_array() { Kind::Pod } else { Kind::Deployment };
+        see(&mut world, kind, object);
+        let now = world.gatings();
+        assert_eq!(told.contains(&now), !is_new, "{told:?}, {now}");
+        told.push(now);
+    }
+    see(&mut world, Kind::Pod, pod(second, 9, true));
+    let waits = world.gatings();
+    lose(&mut world, Kind::Pod, pod(second, 10, true));
+    assert_ne!(world.gatings(), waits);
+}
