@@ -106,6 +106,7 @@ reasons! {
     InvalidSpec, Denied, "a field of the object has a value that means nothing";
     ServiceAccountPending, Denied, "the workload's ServiceAccount is not there yet; the controller will try again";
     ServiceAccountConflict, Denied, "a ServiceAccount of the workload's name exists and is not ours";
+    NamespacePending, Denied, "the namespace is not known yet, nor whether it is one that is served; the controller will try again";
     OwnerPending, Denied, "the Job that owns the Pod is not known yet; the controller will try again";
     FieldRequired, Denied, "a field that is needed is absent or empty";
     FieldInvalid, Denied, "a field has a value that is not allowed";

@@ -57,6 +57,12 @@ pub(super) enum Decided<'a> {
 /// Decides.
 pub(super) fn assess<'a>(subject: Subject<'a>, source: Source<'_>) -> Decided<'a> {
     if let Some(filter) = decide::stopped(&subject) {
+        // A Pod that is left alone stays unprotected: what its namespace says must be known, not guessed.
+        let is_guess = filter.reason == Reason::NamespaceNotEnrolled && subject.is_new_here();
+        if is_guess && matches!(source, Source::Pod) {
+            let denial = namespace_pending(&subject);
+            return Decided::Deny(Box::new(Refused { denial, effective: None, workload: None }));
+        }
         return Decided::Skip(filter.reason, None, Vec::new());
     }
     let workload = match source {
@@ -100,6 +106,22 @@ pub(super) fn assess<'a>(subject: Subject<'a>, source: Source<'_>) -> Decided<'a
         }
         Ok(()) => Decided::Inject(Box::new((cx, plan))),
     }
+}
+
+fn namespace_pending(subject: &Subject<'_>) -> Box<Denial> {
+    Box::new(
+        Denial::new(
+            Reason::NamespacePending,
+            409,
+            format!(
+                "namespace {} is not known yet, and only namespaces labelled {}=true are served (requireNamespaceLabel)",
+                subject.namespace,
+                keys::LABEL_NAMESPACE_ENABLED
+            ),
+            "nothing, the controller of the Pod tries again by itself; create a Pod that nobody controls again in a moment",
+        )
+        .at("metadata.namespace", subject.namespace),
+    )
 }
 
 fn owner_pending(subject: &Subject<'_>, job: &UnknownJob) -> Box<Denial> {

@@ -28,6 +28,11 @@ impl<'a> Subject<'a> {
         self.snapshot.namespace(self.namespace).unwrap_or(&self.snapshot.fresh)
     }
 
+    /// The namespace was made a moment ago, or its news is late.
+    pub(super) fn is_new_here(&self) -> bool {
+        self.snapshot.namespace(self.namespace).is_none()
+    }
+
     /// The configuration in force in the namespace.
     pub(super) fn resolved(&self) -> &'a Resolved {
         &self.view().resolved

@@ -46,6 +46,22 @@ impl Edit {
         }
     }
 
+    /// Leaves out what would give the container more than it was sent with: a reference in place of a text, a port of the node that
+    /// none of `ports`, those of our containers, has.
+    pub(super) fn distrust(&mut self, ports: &[&Value]) {
+        match self {
+            Edit::Env { value, was: Some(was), .. } if was.get("valueFrom").is_some_and(|from| !from.is_null()) => {
+                *was = Map::from_iter([("value".to_owned(), value.as_str().into())]);
+            }
+            Edit::Port { moved, .. } => {
+                let is_there =
+                    ports.iter().any(|port| ["hostPort", "hostIP"].iter().all(|key| port.get(key) == moved.get(*key)));
+                moved.retain(|key, _| key == "name" || (is_there && ["hostPort", "hostIP"].contains(&key.as_str())));
+            }
+            Edit::Env { .. } | Edit::Handler { .. } | Edit::Mount { .. } => {}
+        }
+    }
+
     /// Whether both change the same place.
     fn same_place(&self, other: &Edit) -> bool {
         self.container() == other.container()

@@ -57,6 +57,7 @@ use crate::api::json::{self, Unwanted};
 use crate::api::place::mapping;
 use crate::api::review::{Raw, Request};
 use crate::config::snapshot::Snapshot;
+use crate::config::view::{NamespaceView, Ownership};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::{Workload, WorkloadKind};
@@ -96,7 +97,7 @@ impl Needs {
 /// What Pods of that template will need in that namespace; `template` is `{metadata, spec}`, with the labels its Pods will have.
 #[must_use]
 pub fn needs(namespace: &str, workload: &Workload, template: &Value, snapshot: &Snapshot) -> Needs {
-    let Ok(received) = Received::new(template, None) else { return Needs::nothing(Reason::Undecodable) };
+    let Ok(received) = Received::new(template, None, None) else { return Needs::nothing(Reason::Undecodable) };
     let Ok(pod) = received.before() else { return Needs::nothing(Reason::Undecodable) };
     match assess(Subject { pod, namespace, snapshot }, Source::Template(workload)) {
         Decided::Skip(reason, ..) => Needs::nothing(reason),
@@ -128,7 +129,7 @@ pub fn in_force(
     template: &Value,
     snapshot: &Snapshot,
 ) -> Option<EffectiveConfiguration> {
-    let received = Received::new(template, None).ok()?;
+    let received = Received::new(template, None, None).ok()?;
     let pod = received.before().ok()?;
     match assess(Subject { pod, namespace, snapshot }, Source::Template(workload)) {
         Decided::Skip(_, effective, _) => Some(effective?.for_status(None)),
@@ -185,10 +186,14 @@ struct Received<'v> {
 }
 
 impl<'v> Received<'v> {
-    /// `managed` is its `metadata.managedFields`, where `value` is without them.
-    fn new(value: &'v Value, managed: Option<&'v Value>) -> Result<Self, Box<Denial>> {
+    /// `managed` is its `metadata.managedFields`, where `value` is without them; `known` what is known of the namespace, where somebody sends
+    /// the object rather than we look at a template.
+    fn new(value: &'v Value, managed: Option<&'v Value>, known: Option<&NamespaceView>) -> Result<Self, Box<Denial>> {
         let view = PodView::new(value).map_err(not_a_pod)?.noted(managed);
-        let status = Status::read(view);
+        let mut status = Status::read(view);
+        if let (Some(status), Some(known)) = (&mut status, known) {
+            status.distrust(view, |account| known.service_accounts.get(account) == Some(&Ownership::Ours));
+        }
         let before = match &status {
             None => Cow::Borrowed(value),
             Some(status) => {
@@ -283,7 +288,8 @@ fn try_review_pod(request: &Request<'_>, snapshot: &Snapshot) -> Result<Verdict,
     if !matches!(kind, "" | "Pod") {
         return Err(Box::new(undecodable("the object is no Pod").at("kind", kind)));
     }
-    let received = Received::new(&value, managed.as_ref())?;
+    let view = snapshot.namespace(request.namespace()).unwrap_or(&snapshot.fresh);
+    let received = Received::new(&value, managed.as_ref(), Some(view))?;
     let before = received.before().map_err(not_a_pod)?;
     let subject = Subject { pod: before, namespace: request.namespace(), snapshot };
     Ok(match assess(subject, Source::Pod) {

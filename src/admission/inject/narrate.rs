@@ -22,7 +22,7 @@ pub(super) fn tree(
     snapshot: &Snapshot,
     source: Source<'_>,
 ) -> Explanation {
-    let Ok(received) = Received::new(object, None) else { return tree };
+    let Ok(received) = Received::new(object, None, None) else { return tree };
     let Ok(pod) = received.before() else { return tree };
     let subject = Subject { pod, namespace, snapshot };
     for filter in decide::PRE_FILTERS {

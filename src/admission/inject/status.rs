@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::edit::Edit;
 use super::parts::{Parts, Rendered};
 use super::plan::InjectionPlan;
-use super::pod::{Earlier, PodView, text};
+use super::pod::{Earlier, PodView, items, text};
 use crate::admission::patch::Part;
 use crate::domain::keys;
 use crate::domain::mode::Mode;
@@ -50,6 +50,13 @@ pub(super) struct Account {
     /// What the Pod had; absent when it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) was: Option<String>,
+}
+
+impl Account {
+    /// One that we may have recorded.
+    fn is_likely(&self) -> bool {
+        matches!(self.was.as_deref(), None | Some("" | "default"))
+    }
 }
 
 /// Everything we added to one Pod.
@@ -120,8 +127,26 @@ impl<'p> Status<'p> {
         }
         status.volumes.retain(|part| keys::OUR_VOLUMES.contains(&part.name.as_str()));
         status.edits.retain(|edit| !keys::OUR_CONTAINERS.contains(&edit.container()));
+        // Only a Pod that named none, or the default, was given another (design, ServiceAccount row).
+        status.service_account = status.service_account.take().filter(Account::is_likely);
         status.brought = brought(pod);
         Some(status)
+    }
+
+    /// Takes out what would give the Pod more than it was sent with, where the annotation came with the object: an operator may let its
+    /// users write annotations of Pods and nothing else. `dedicated`: whether a ServiceAccount of that name is one that we give to Pods.
+    pub(super) fn distrust(&mut self, pod: PodView<'_>, dedicated: impl Fn(&str) -> bool) {
+        if !self.brought {
+            return;
+        }
+        self.service_account = self.service_account.take().filter(|account| dedicated(&account.now));
+        let ours = |container: &Value| keys::OUR_CONTAINERS.contains(&text(container, "name"));
+        let ports: Vec<&Value> = pod
+            .all_containers()
+            .filter(|(_, _, container)| ours(container))
+            .flat_map(|(_, _, container)| items(container, "ports"))
+            .collect();
+        self.edits.iter_mut().for_each(|edit| edit.distrust(&ports));
     }
 
     /// The status of a plan for the Pod as it was before us.

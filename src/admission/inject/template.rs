@@ -59,14 +59,14 @@ pub(in crate::admission) fn review_workload(request: &Request<'_>, snapshot: &Sn
     let Some(template) = template(&value, &request.kind.kind).filter(|_| !is_going) else {
         return Verdict::skipped(Reason::NothingToInject);
     };
-    let Ok(received) = Received::new(template, None) else { return Verdict::skipped(Reason::Undecodable) };
+    let Ok(received) = Received::new(template, None, None) else { return Verdict::skipped(Reason::Undecodable) };
     let Ok(pod) = received.before() else { return Verdict::skipped(Reason::Undecodable) };
     let workload = workload(request, &value);
     let whose = format!("Pods of {} {}/{}", workload.kind.as_str(), request.namespace(), workload.name);
     let subject = Subject { pod, namespace: request.namespace(), snapshot };
     let (reason, sentence, found, more) = match assess(subject, Source::Template(&workload)) {
         Decided::Skip(reason, effective, more) => {
-            let sentence = untouched(&whose, reason, &value);
+            let sentence = untouched(&whose, reason, (&value, subject.pod.label(keys::LABEL_TYPE)));
             (reason, sentence, effective.map(|effective| effective.warnings).unwrap_or_default(), more)
         }
         Decided::Deny(refused) => {
@@ -91,10 +91,14 @@ pub(in crate::admission) fn review_workload(request: &Request<'_>, snapshot: &Sn
 }
 
 /// Silence for what was never meant for us; a word where somebody may have expected injection.
-fn untouched(whose: &str, reason: Reason, object: &Value) -> Option<String> {
-    match reason {
-        Reason::SystemNamespace | Reason::NoContainers => None,
-        Reason::NoTypeLabel => {
+fn untouched(whose: &str, reason: Reason, (object, of_pods): (&Value, Option<&str>)) -> Option<String> {
+    match (reason, of_pods) {
+        (Reason::SystemNamespace | Reason::NoContainers, _) => None,
+        (Reason::NoTypeLabel, Some(seen)) => Some(format!(
+            "{whose} stay as they are: label {} of their template is \"{seen}\"; write agent or tool, in small letters",
+            keys::LABEL_TYPE
+        )),
+        (Reason::NoTypeLabel, None) => {
             let labels = object.get("metadata").and_then(|metadata| metadata.get("labels"))?;
             labels.get(keys::LABEL_TYPE)?;
             Some(format!(
@@ -103,7 +107,7 @@ fn untouched(whose: &str, reason: Reason, object: &Value) -> Option<String> {
                 keys::LABEL_TYPE
             ))
         }
-        _ => Some(format!("{whose} stay as they are: {}", reason.sentence())),
+        (_, _) => Some(format!("{whose} stay as they are: {}", reason.sentence())),
     }
 }
 

@@ -216,6 +216,13 @@ fn metadata(object: &Value, findings: &mut Findings) {
             let sentence = "has a key that Kubernetes does not allow";
             findings.fault(Fault::invalid(&*at, sentence, "correct the key").seeing(key));
         }
+        // What it says about a Pod, the webhook takes back: another ServiceAccount, a port of the node. Whoever may write Pods can
+        // have these anyway; whoever writes an Agent cannot (`faults.md` G3, G5).
+        if entries(pointer).any(|(key, _)| key == keys::ANNOTATION_STATUS) {
+            let at = format!("{at}[{}]", keys::ANNOTATION_STATUS);
+            let sentence = "is what the webhook notes on Pods about its own parts, and nobody else may write";
+            findings.fault(Fault::invalid(at, sentence, "remove it"));
+        }
     }
 }
 

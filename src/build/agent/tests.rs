@@ -295,6 +295,15 @@ fn labels_and_annotations() {
     assert!(told(template(json!({"labels": {"a b": "c"}}))).contains(&format!("{path}.labels[a b]")));
     assert!(told(template(json!({"labels": {"a": "b c"}}))).contains(&format!("{path}.labels[a]")));
     assert!(told(template(json!({"annotations": {"a b": "c"}}))).contains(&format!("{path}.annotations has a key")));
+    // What the webhook notes on its own Pods would be taken back from them: an Agent would get any ServiceAccount, or a port of the node.
+    let forged = json!({"annotations": {"kagenti.io/authbridge-status": "{}"}});
+    for (members, path) in [(json!({"spec": forged}), "spec"), (template(forged.clone()), path)] {
+        let told = told(members);
+        assert!(
+            told.contains(&format!("{path}.annotations[kagenti.io/authbridge-status] is what the webhook")),
+            "{told}"
+        );
+    }
     let fine = json!({"labels": {"app.kubernetes.io/name": "x"}, "annotations": {"Example.com/A": "any thing"}});
     assert_eq!(told(template(fine)), "");
     assert_eq!(told(json!({"spec": {"labels": {"kagenti.io/type": "agent", "protocol.kagenti.io/a2a": ""}}})), "");

@@ -156,6 +156,23 @@ async fn what_a_plain_agent_needs_takes_no_right() -> Result<()> {
     Ok(())
 }
 
+/// What the webhook notes on Pods is taken back from them: whoever could write it would have any ServiceAccount, and ports of the node.
+#[tokio::test]
+async fn nobody_brings_the_note_of_what_was_injected() -> Result<()> {
+    let ns = team().await?;
+    let lacks = person(&ns, "lacks", None).await?;
+    let note =
+        json!({"kagenti.io/authbridge-status": r#"{"version":1,"serviceAccount":{"now":"weather","was":"powerful"}}"#});
+    for members in [json!({"annotations": note}), json!({"podTemplateSpec": {"metadata": {"annotations": note}}})] {
+        let mut object = agent("weather", json!({}));
+        json_patch::merge(&mut object["spec"], &members);
+        let answer = people::tried(&lacks, &object).await?;
+        let told = answer.err().map(|error| error.to_string()).unwrap_or_default();
+        ensure!(told.contains("kagenti.io/authbridge-status") && told.contains("What to do: remove it"), "{told:?}");
+    }
+    Ok(())
+}
+
 /// A change is asked about when it is one of what runs: also of the image, which would run with what was granted to another.
 #[tokio::test]
 async fn changes_are_asked_about_when_they_change_what_runs() -> Result<()> {

@@ -95,6 +95,20 @@ fn case_009_without_annotations() {
 }
 
 #[test]
+fn with_required_namespace_labels_nothing_is_concluded_about_a_namespace_that_is_not_known_yet() {
+    let mut snapshot = fixtures::snapshot();
+    snapshot.require_namespace_label = true;
+    assert_eq!(skipped(&fixtures::pod(), &snapshot), Reason::NamespaceNotEnrolled, "known, and without the label");
+    snapshot.view.namespaces.clear();
+    let denial = refusal(&fixtures::pod(), &snapshot);
+    assert_eq!((denial.code, denial.reason), (409, Reason::NamespacePending));
+    // What would be left alone in any namespace is no guess.
+    assert_eq!(skipped(&labelled(&[(keys::LABEL_INJECT, "disabled")]), &snapshot), Reason::OptedOut);
+    snapshot.require_namespace_label = false;
+    assert_eq!(fixtures::review_pod(&fixtures::pod(), &snapshot).reason, Reason::ServiceAccountPending);
+}
+
+#[test]
 fn case_012_a_dry_run_gets_the_same_patch() {
     // The verdict carries no writes at all (law 1); dryRun is not even read.
     let raw = serde_json::value::to_raw_value(&fixtures::pod()).unwrap();

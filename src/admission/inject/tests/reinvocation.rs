@@ -296,6 +296,59 @@ fn a_marker_that_came_with_the_pod_is_no_licence() {
 }
 
 #[test]
+fn a_marker_that_came_with_the_pod_gives_nothing_that_the_pod_did_not_ask_for() {
+    // Whoever may write annotations of Pods and nothing else, as users of many operators, gains no identity, port or Secret.
+    let note = json!([{"manager": "operator", "operation": "Update", "fieldsV1": {
+        "f:metadata": {"f:annotations": {format!("f:{}", keys::ANNOTATION_STATUS): {}}}}}]);
+    let secret = json!({"secretKeyRef": {"name": "of-somebody", "key": "token"}});
+    let claims = |account: &str, was: &str| {
+        json!({
+            "version": 1, "serviceAccount": {"now": account, "was": was},
+            "edits": [
+                {"edit": "port", "container": "agent", "index": 0, "from": 8000, "to": 8000, "moved": {"hostPort": 80, "hostIP": "0.0.0.0"}},
+                {"edit": "env", "container": "agent", "name": "PORT", "value": "8000", "was": {"valueFrom": secret}},
+            ],
+        })
+    };
+    let powerful = fixtures::snapshot_with(
+        |_| {},
+        |view| {
+            view.service_accounts.insert("powerful".into(), crate::config::view::Ownership::Foreign);
+            view.service_accounts.insert("given".into(), crate::config::view::Ownership::Foreign);
+        },
+    );
+    for mode in ["envoy-sidecar", "proxy-sidecar", "waypoint"] {
+        for (now, was) in [("given", "powerful"), ("given", "default"), ("weather-agent", "powerful")] {
+            let text = claims(now, was).to_string();
+            let mut pod = annotated(&[(keys::ANNOTATION_STATUS, &text), (keys::ANNOTATION_MODE, mode)]);
+            pod["metadata"]["managedFields"] = note.clone();
+            pod["spec"]["serviceAccountName"] = json!(now);
+            pod["spec"]["serviceAccount"] = json!(now);
+            let verdict = fixtures::review_sent(&pod, &powerful);
+            let seen = fixtures::applied(&pod, &verdict);
+            assert_eq!(seen["spec"]["serviceAccountName"], now, "{mode} {now} {was}");
+            let text = seen["spec"].to_string();
+            assert!(!text.contains("hostPort") && !text.contains("of-somebody"), "{mode}: {text}");
+            assert_eq!(verdict, fixtures::review_pod(&pod, &powerful));
+        }
+    }
+    // One of ours is taken back, so that a manifest that was injected beforehand gets what the cluster has now.
+    let spireless = fixtures::snapshot_with(
+        |resolved| {
+            resolved.spire = crate::config::layers::Field::built_in(crate::config::resolved::SpireSwitch::Disabled)
+        },
+        |_| {},
+    );
+    let mut early = injected(&proxy_mode(), &fixtures::snapshot());
+    assert_eq!(early["spec"]["serviceAccountName"], "weather-agent");
+    early["metadata"]["managedFields"] = note;
+    let seen = injected(&early, &spireless);
+    assert_eq!(seen["spec"]["serviceAccountName"], "default");
+    let proxy = named(&seen["spec"]["containers"], "authbridge-proxy");
+    assert_eq!(proxy["ports"][1]["hostPort"], 80, "and a port of the node that was the agent's stays with the proxy");
+}
+
+#[test]
 fn uninject_gives_the_pod_back() {
     let mut rich = proxy_mode();
     rich["metadata"]["annotations"][keys::ANNOTATION_CONFIG_HASH] = json!("template");
