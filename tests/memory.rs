@@ -114,6 +114,7 @@ fn agent(kept: &mut Kept, number: usize, pods: usize) {
         object["metadata"]["uid"] = json!(uid("p", number * pods + pod));
         object["metadata"]["creationTimestamp"] = json!("2026-01-02T03:04:05Z");
         object["metadata"]["annotations"]["kagenti.io/authbridge-status"] = json!("{}");
+        object["spec"]["initContainers"] = json!([{"name": "proxy-init"}, {"name": "envoy-proxy"}]);
         object["metadata"]["ownerReferences"] = owner("ReplicaSet", &set, &replica_set);
         object["status"] = json!({"phase": "Running"});
         kept.see(Kind::Pod, object);

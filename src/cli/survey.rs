@@ -219,6 +219,14 @@ pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.pointer("/metadata/annotations")?.get(key)?.as_str()
 }
 
+/// The Pod has parts of ours. The annotation alone proves nothing: whoever opts a Pod out can write it himself, or have copied it.
+#[must_use]
+pub fn is_injected(pod: &Value) -> bool {
+    let lists = ["containers", "initContainers"].map(|list| pod.pointer("/spec")?.get(list)?.as_array());
+    let mut names = lists.into_iter().flatten().flatten().filter_map(|container| container["name"].as_str());
+    annotation(pod, keys::ANNOTATION_STATUS).is_some() && names.any(|name| keys::OUR_CONTAINERS.contains(&name))
+}
+
 /// The Pod waits behind our scheduling gate.
 #[must_use]
 pub fn is_gated(pod: &Value) -> bool {

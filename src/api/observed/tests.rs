@@ -161,7 +161,11 @@ fn pods_are_kept_while_they_are_enrolled_or_wait_behind_our_gate() {
         "annotations": {"kagenti.io/config-hash": "abc", "kagenti.io/authbridge-status": "{}", "z": "z"},
         "ownerReferences": [{"apiVersion": "v1", "kind": "Other", "name": "o", "uid": "o"},
             {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "ru", "controller": true}]});
-    let seen = pod(full, none.clone(), json!({"phase": "Running", "podIP": "10.0.0.1"})).unwrap();
+    let seen = |spec| pod(full.clone(), spec, json!({"phase": "Running", "podIP": "10.0.0.1"})).unwrap();
+    // Who opts a Pod out can write the annotation himself.
+    assert!(!seen(json!({"containers": [{"name": "agent"}], "initContainers": null})).injected);
+    assert!(seen(json!({"containers": [{"name": "agent"}, {"name": "envoy-proxy"}]})).injected);
+    let seen = seen(json!({"containers": [{"name": "agent"}], "initContainers": [{"name": "proxy-init"}]}));
     assert_eq!(seen.controller.as_ref().map(|owner| (&*owner.kind, &*owner.uid)), Some(("ReplicaSet", "ru")));
     assert_eq!(
         (&*seen.agent_type, seen.hash.as_deref(), &*seen.created),

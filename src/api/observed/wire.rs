@@ -99,6 +99,7 @@ pub struct Spec {
     pub os: Option<Named>,
     pub node_selector: Option<BTreeMap<String, String>>,
     pub containers: Option<Vec<Container>>,
+    pub init_containers: Option<Vec<Named>>,
     pub selector: Option<Value>,
     #[serde(rename = "type")]
     pub type_: Option<Value>,

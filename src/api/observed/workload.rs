@@ -233,8 +233,10 @@ pub(super) fn phase(raw: &Raw) -> PodPhase {
 
 pub(super) fn pod(raw: Raw) -> Option<PodSeen> {
     let phase = phase(&raw);
-    let gates = raw.spec.and_then(|spec| spec.scheduling_gates);
-    let gated = gates.iter().flatten().any(|gate| gate.name == keys::SCHEDULING_GATE);
+    let spec = raw.spec.unwrap_or_default();
+    let gated = spec.scheduling_gates.iter().flatten().any(|gate| gate.name == keys::SCHEDULING_GATE);
+    let regular = spec.containers.iter().flatten().map(|container| &container.name);
+    let mut containers = regular.chain(spec.init_containers.iter().flatten().map(|container| &container.name));
     let metadata = raw.metadata;
     let agent_type = metadata.label(keys::LABEL_TYPE);
     if agent_type.is_none() && !gated {
@@ -244,7 +246,9 @@ pub(super) fn pod(raw: Raw) -> Option<PodSeen> {
         controller: owner(&metadata),
         agent_type: agent_type.unwrap_or_default().into(),
         hash: metadata.annotation(keys::ANNOTATION_CONFIG_HASH).map(Into::into),
-        injected: metadata.annotation(keys::ANNOTATION_STATUS).is_some(),
+        // The annotation alone proves nothing: whoever opts a Pod out can write it himself, or have copied it.
+        injected: metadata.annotation(keys::ANNOTATION_STATUS).is_some()
+            && containers.any(|name| keys::OUR_CONTAINERS.contains(&name.as_str())),
         terminating: metadata.deletion_timestamp.is_some(),
         created: metadata.creation_timestamp.unwrap_or_default().into(),
         phase,

@@ -85,13 +85,9 @@ async fn existing(cluster: &Cluster, collection: &Collection, name: &str) -> any
 fn recorded(pod: &Value) -> Vec<String> {
     let annotation =
         |key: &str| pod.pointer("/metadata/annotations").and_then(|map| map.get(key)).and_then(Value::as_str);
-    let mut notes = vec![match annotation(keys::ANNOTATION_STATUS) {
-        Some(_) => {
-            "the live Pod carries our parts; the decision is for a Pod made now from the same template".to_owned()
-        }
-        None => "the live Pod carries none of our parts; the decision is for a Pod made now from the same template"
-            .to_owned(),
-    }];
+    let parts = if survey::is_injected(pod) { "our parts" } else { "none of our parts" };
+    let mut notes =
+        vec![format!("the live Pod carries {parts}; the decision is for a Pod made now from the same template")];
     if let Some(hash) = annotation(keys::ANNOTATION_CONFIG_HASH) {
         notes.push(format!("the live Pod was made with configuration {hash}"));
     }

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | `drawbridge-gate` (mutating) | puts scheduling gate `drawbridge/injection` on enrolled Pods | mode `gate` |
 //! | `drawbridge-gate-removal` | refuses an update that takes the gate off | mode `gate` |
-//! | `drawbridge-runtime-config` | refuses a change of the runtime configuration of an existing Pod | always |
+//! | `drawbridge-runtime-config` | refuses a change of the runtime configuration, or of a sidecar's image, of an existing Pod | always |
 //! | `drawbridge-custom-steps` | refuses steps of a person's own from whoever may not create PipelineRuns | always |
 //! | `drawbridge-agent-pods` | refuses Agents whose Pod asks for powers from whoever may create neither Pods nor Deployments | always |
 //!
@@ -47,7 +47,7 @@ pub fn objects(install: &Install) -> Vec<Value> {
         objects.push(object(&gate_binding(install)));
         objects.extend(refusal(install, POLICY_GATE_REMOVAL, pods_updated(), gate_removal()));
     }
-    objects.extend(refusal(install, POLICY_RUNTIME_CONFIG, pods_updated(), runtime_config()));
+    objects.extend(refusal(install, POLICY_RUNTIME_CONFIG, pods_and_their_status_updated(), runtime_config()));
     objects.extend(refusal(install, POLICY_CUSTOM_STEPS, written("agentbuilds"), custom_steps(install)));
     objects.extend(refusal(install, POLICY_AGENT_PODS, written("agents"), agent_pods::rule()));
     objects
@@ -140,16 +140,32 @@ fn gate_removal() -> Refusal {
     }
 }
 
+/// What runs beside the agent is what was admitted: neither its configuration nor the image of a sidecar is another one afterwards, or
+/// a Pod would count as protected by what no longer protects it.
 fn runtime_config() -> Refusal {
     let value =
         |object: &str| format!("{object}.metadata.?annotations[?'{}'].orValue('')", keys::ANNOTATION_RUNTIME_CONFIG);
+    let ours = keys::OUR_CONTAINERS.map(|name| format!("'{name}'")).join(", ");
+    // Lists of two types cannot be joined, as the API server checks these expressions.
+    let same = |list: &str| {
+        format!(
+            "object.spec.{list}.all(c, !(c.name in [{ours}]) || oldObject.spec.{list}.exists(o, o.name == c.name && \
+             o.?image.orValue('') == c.?image.orValue('')))"
+        )
+    };
+    let images = format!(
+        "(!('{}' in oldObject.metadata.?annotations.orValue({{}})) || ({} && {}))",
+        keys::ANNOTATION_STATUS,
+        same("containers"),
+        same("?initContainers.orValue([])"),
+    );
     Refusal {
         applies: Vec::new(),
         variables: Vec::new(),
-        holds: format!("{} == {}", value("object"), value("oldObject")),
+        holds: format!("{} == {} && {images}", value("object"), value("oldObject")),
         message: format!(
-            "annotation {} is the configuration the sidecars of this Pod run with, and is fixed when the Pod is created; change the \
-             namespace's ConfigMap {} or the workload, and restart the workload",
+            "annotation {} is the configuration the sidecars of this Pod run with, and with their images it is fixed when the Pod is \
+             created; change the namespace's ConfigMap {}, the platform file or the workload, and restart the workload",
             keys::ANNOTATION_RUNTIME_CONFIG,
             keys::CONFIG_MAP_RUNTIME
         ),
@@ -235,6 +251,11 @@ fn refusal(install: &Install, name: &str, resources: NamedRuleWithOperations, ru
 
 fn pods_updated() -> NamedRuleWithOperations {
     pods("UPDATE")
+}
+
+/// The API server takes labels and annotations from an update of the status, too; of the other subresources it takes none.
+fn pods_and_their_status_updated() -> NamedRuleWithOperations {
+    NamedRuleWithOperations { resources: Some(["pods", "pods/status"].map(str::to_owned).to_vec()), ..pods_updated() }
 }
 
 /// Our own kind, made or changed.

@@ -16,7 +16,7 @@ use crate::cli::offline::review;
 use crate::cli::offline::workload::Subject;
 use crate::cli::offline::world::World;
 use crate::cli::scope::Scope;
-use crate::cli::survey::{self, annotation, is_gated, label, text};
+use crate::cli::survey::{self, annotation, is_gated, is_injected, label, text};
 use crate::config::inputs::{AgentRuntimeInput, Target};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
@@ -184,7 +184,7 @@ fn count(pods: &[&Value], verdict: &Verdict) -> Pods {
     let wanted = verdict.audit.iter().find(|(name, _)| *name == "config-hash").map(|(_, hash)| hash.as_str());
     let mut counted = Pods { total: pods.len(), ..Pods::default() };
     for pod in pods {
-        let injected = annotation(pod, keys::ANNOTATION_STATUS).is_some();
+        let injected = is_injected(pod);
         counted.injected += usize::from(injected);
         counted.gated += usize::from(is_gated(pod));
         // Whoever is refused now would have been refused then, or is there from before: sidecars are wanted all the same.

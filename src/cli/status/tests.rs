@@ -29,12 +29,14 @@ fn deployment(name: &str, labels: Value) -> Value {
 }
 
 fn pod(name: &str, deployment: &str, annotations: Value) -> Value {
+    let injected = annotations.get("kagenti.io/authbridge-status").is_some();
+    let sidecars = if injected { json!([{"name": "envoy-proxy"}]) } else { json!([]) };
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "namespace": "team1", "labels": {"pod-template-hash": "x1", "kagenti.io/type": "agent"},
             "annotations": annotations,
             "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": format!("{deployment}-x1"), "controller": true}]},
-        "spec": {"containers": [{"name": "agent"}]}, "status": {"phase": "Running"},
+        "spec": {"initContainers": sidecars, "containers": [{"name": "agent"}]}, "status": {"phase": "Running"},
     })
 }
 
@@ -82,6 +84,11 @@ fn pods_are_counted_beside_what_they_would_be_now() {
     assert_eq!(counts(vec![pod("a", "w", current.clone()), finished, leaving]), (some(1, 1), Drift::None, false));
     assert_eq!(counts(vec![pod("a", "plain", current.clone())]), (some(0, 0), Drift::None, false));
     assert_eq!(counts(vec![pod("a", "w", earlier)]), (Pods { outdated: 1, ..some(1, 1) }, Drift::Outdated, true));
+    // The annotation without the parts: somebody wrote it, or copied it.
+    let mut claims = pod("c", "w", current.clone());
+    claims["spec"]["initContainers"] = json!([]);
+    let all = counts(vec![claims]);
+    assert_eq!(all, (Pods { unprotected: 1, ..some(1, 0) }, Drift::Unprotected, true));
     let bare = pod("b", "w", json!({}));
     let all = counts(vec![pod("a", "w", current), bare, gated.clone()]);
     assert_eq!(all, (Pods { unprotected: 1, gated: 1, ..some(3, 1) }, Drift::Unprotected, true));

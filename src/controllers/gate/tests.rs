@@ -87,6 +87,31 @@ fn probes_that_are_refused_in_one_namespace_are_made_in_another() {
 }
 
 #[test]
+fn only_what_the_policy_holds_back_proves_that_the_webhook_answers() {
+    let mut cluster = cluster();
+    let set = Some(("apps/v1", "ReplicaSet", "web-abc"));
+    // Types that nobody gates: somebody put the gate on these himself.
+    for (namespace, agent_type) in [("a", "tool"), ("b", "other"), ("c", "")] {
+        let mut pod = pod(&format!("p-{namespace}"), set);
+        (pod["metadata"]["namespace"], pod["metadata"]["labels"]["kagenti.io/type"]) =
+            (namespace.into(), agent_type.into());
+        cluster.see(Kind::Pod, pod);
+    }
+    let places = |cluster: &mut Cluster| {
+        (0..4)
+            .map(|probes| {
+                cluster.world.probes = probes;
+                let Op::Probe { namespace, .. } = plan(cluster).ops.remove(0) else { panic!() };
+                namespace
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(places(&mut cluster), ["a", "b", "c", "a"], "nothing else waits");
+    cluster.see(Kind::Pod, pod("real", set));
+    assert_eq!(places(&mut cluster), ["team"; 4]);
+}
+
+#[test]
 fn a_limited_number_at_a_time_the_oldest_first() {
     let mut cluster = cluster();
     for number in 0..30 {

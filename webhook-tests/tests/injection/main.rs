@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
+mod fixed;
 mod neighbours;
 
 use std::collections::BTreeMap;

@@ -120,7 +120,7 @@ fn another_configuration_rolls_a_labelled_agent_and_enrolment_owns_the_hash_from
         "controller": true}]);
     let metadata = json!({"labels": {keys::LABEL_TYPE: "agent"}, "ownerReferences": owner,
         "annotations": {keys::ANNOTATION_CONFIG_HASH: old, keys::ANNOTATION_STATUS: "{}"}});
-    bench.edit(Kind::Pod, "pod", json!({"metadata": metadata, "spec": {}, "status": {"phase": "Running"}}));
+    bench.edit(Kind::Pod, "pod", json!({"metadata": metadata, "spec": {"containers": [{"name": "envoy-proxy"}]}, "status": {"phase": "Running"}}));
     bench.cluster.configure("proxy: {uid: 2000}\n");
     bench.cluster.world.memory.surveyed = true;
     bench.converge_enrolling();

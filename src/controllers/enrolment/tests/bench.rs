@@ -257,8 +257,9 @@ pub(super) fn deployment(name: &str) -> Value {
 /// A Pod of a workload; `hash` is what it was injected with.
 pub(super) fn pod(name: &str, owner: (Kind, &str), hash: Option<&str>) -> Value {
     let (kind, workload) = owner;
-    let mut annotations = json!({});
+    let (mut annotations, mut containers) = (json!({}), json!([{"name": "app"}]));
     if let Some(hash) = hash {
+        containers = json!([{"name": "app"}, {"name": "envoy-proxy"}]);
         annotations = json!({keys::ANNOTATION_CONFIG_HASH: hash, keys::ANNOTATION_STATUS: "{}"});
     }
     json!({
@@ -268,7 +269,7 @@ pub(super) fn pod(name: &str, owner: (Kind, &str), hash: Option<&str>) -> Value 
             "ownerReferences": [{"apiVersion": kind.api_version(), "kind": kind.as_str(), "name": workload,
                 "uid": format!("{}-{workload}", kind.plural()), "controller": true}],
         },
-        "spec": {},
+        "spec": {"containers": containers},
         "status": {"phase": "Running"},
     })
 }
