@@ -10,6 +10,7 @@ mod install;
 mod keycloak;
 mod leftovers;
 mod policies;
+mod predecessor;
 mod rights;
 mod scope;
 mod selectors;
@@ -173,6 +174,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         scope::check(&mut visit, &scope).await?;
         crds::check(&mut visit).await?;
         policies::check(&mut visit).await?;
+        predecessor::check(&mut visit).await?;
         visit.group = "webhook";
         webhook::check(&mut visit).await?;
         visit.group = "rights";

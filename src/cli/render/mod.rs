@@ -30,6 +30,8 @@ use super::yaml::emit;
 use super::{Exit, Format};
 use crate::build::catalogue::Values;
 use crate::config::content::digest;
+use crate::config::gates::Gates;
+use crate::config::schema::Platform;
 use crate::domain::keys;
 
 /// Oldest Kubernetes that the manifests and our bindings are for.
@@ -71,8 +73,14 @@ pub struct Args {
     /// Build steps may clone over SSH from hosts that the credentials' known_hosts does not name.
     #[arg(long)]
     pub allow_unknown_git_hosts: bool,
+    /// Platform file for ConfigMap kagenti-platform-config, in place of the shipped one.
+    #[arg(long, value_name = "FILE", value_parser = given::path)]
+    pub platform_file: Option<String>,
+    /// Feature gates file for ConfigMap kagenti-feature-gates, in place of the shipped one.
+    #[arg(long, value_name = "FILE", value_parser = given::path)]
+    pub feature_gates_path: Option<String>,
     /// Write the tree of manifests into this folder instead of printing one stream; both failure modes are written.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["failure_mode", "output", "watch_namespaces", "build_images", "openshift", "allow_unknown_git_hosts"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["failure_mode", "output", "watch_namespaces", "build_images", "openshift", "allow_unknown_git_hosts", "platform_file", "feature_gates_path"])]
     pub out_dir: Option<PathBuf>,
     /// Output format; `table` lists the objects.
     #[arg(short, long, value_enum, default_value = "yaml")]
@@ -90,6 +98,10 @@ pub struct Install {
     pub image: String,
     /// Namespaces that are served; none means all.
     pub namespaces: Vec<String>,
+    /// The platform file; `None` for the shipped one.
+    pub platform_file: Option<String>,
+    /// The feature gates; `None` for the shipped ones.
+    pub feature_gates: Option<String>,
     /// What is decided about the steps of builds; and whether the cluster assigns users itself, to our own Pods as well.
     pub values: Values,
 }
@@ -103,6 +115,8 @@ impl Install {
             namespace: namespace.into(),
             image: image.into(),
             namespaces: Vec::new(),
+            platform_file: None,
+            feature_gates: None,
             values: Values::default(),
         }
     }
@@ -190,6 +204,7 @@ pub fn stream(objects: &[Value]) -> String {
 /// When a file cannot be written, or standard output is closed.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let values = values(&args)?;
+    let (platform_file, feature_gates) = settings_of(&args)?;
     let Args { failure_mode, namespace, image, out_dir, output, watch_namespaces, .. } = args;
     if let Some(folder) = out_dir {
         for (path, text) in tree(&namespace, &image) {
@@ -197,7 +212,8 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         }
         return Ok(Exit::Ok);
     }
-    let install = Install { failure_mode, namespace, image, namespaces: watch_namespaces.0, values };
+    let namespaces = watch_namespaces.0;
+    let install = Install { failure_mode, namespace, image, namespaces, platform_file, feature_gates, values };
     let objects: Vec<Value> = parts(&install).into_iter().flat_map(|part| part.objects).collect();
     match output {
         Format::Yaml => write!(io.out, "{}{}", header(failure_mode), stream(&objects))?,
@@ -219,6 +235,27 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         }
     }
     Ok(Exit::Ok)
+}
+
+/// The settings that the arguments name, judged as the process will judge them when it starts.
+fn settings_of(args: &Args) -> anyhow::Result<(Option<String>, Option<String>)> {
+    let read = |path: &Option<String>| {
+        let read = |path: &String| std::fs::read_to_string(path).with_context(|| format!("{path} cannot be read"));
+        path.as_ref().map(read).transpose()
+    };
+    let (platform, gates) = (read(&args.platform_file)?, read(&args.feature_gates_path)?);
+    if let (Some(text), Some(path)) = (&platform, &args.platform_file) {
+        let missing = Platform::parse(text, path)?.missing_images();
+        anyhow::ensure!(
+            missing.is_empty(),
+            "{path} sets no {}: there is no built-in image, so the operator would not start; name them",
+            missing.join(", ")
+        );
+    }
+    if let (Some(text), Some(path)) = (&gates, &args.feature_gates_path) {
+        Gates::parse(text, path)?;
+    }
+    Ok((platform, gates))
 }
 
 /// What the arguments say about the steps of builds.

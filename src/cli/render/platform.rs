@@ -25,8 +25,9 @@ pub const KEY_GATES: &str = "feature-gates.yaml";
 /// Platform file and feature gates.
 #[must_use]
 pub fn objects(install: &Install) -> Vec<Value> {
-    let gates = gates_file(&Gates::default());
-    [(keys::CONFIG_MAP_PLATFORM, KEY_PLATFORM, platform_file()), (keys::CONFIG_MAP_GATES, KEY_GATES, gates)]
+    let platform = install.platform_file.clone().unwrap_or_else(platform_file);
+    let gates = install.feature_gates.clone().unwrap_or_else(|| gates_file(&Gates::default()));
+    [(keys::CONFIG_MAP_PLATFORM, KEY_PLATFORM, platform), (keys::CONFIG_MAP_GATES, KEY_GATES, gates)]
         .map(|(name, key, text)| {
             let data = BTreeMap::from([(key.to_owned(), text)]);
             settings(metadata(name, Some(&install.namespace)), data)

@@ -112,6 +112,13 @@ fn only_mode_gate_has_the_gate() {
 }
 
 #[test]
+fn the_runtime_configuration_is_kept_from_updates_of_the_status_too() {
+    let objects = objects(FailureMode::Fail);
+    let policy = &one(&objects, "ValidatingAdmissionPolicy", "drawbridge-runtime-config")["spec"];
+    assert_eq!(policy["matchConstraints"]["resourceRules"][0]["resources"], serde_json::json!(["pods", "pods/status"]));
+}
+
+#[test]
 fn agent_runtimes_are_judged_unless_they_are_being_deleted() {
     let objects = objects(FailureMode::Fail);
     let hook = &one(&objects, "ValidatingWebhookConfiguration", "drawbridge")["webhooks"][1];
@@ -355,4 +362,19 @@ fn in_namespaced_scope_no_right_on_namespaced_kinds_is_held_in_the_cluster() {
     let deployment = one(&objects, "Deployment", "drawbridge-webhook");
     let env = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
     assert_eq!(env[1], serde_json::json!({"name": "NAMESPACES2WATCH", "value": "team1,team2"}));
+}
+
+#[test]
+fn settings_of_ones_own_take_the_place_of_the_shipped_ones() {
+    let own = Install {
+        platform_file: Some("images: {envoyProxy: mirror/e}\n".to_owned()),
+        feature_gates: Some("injectTools: true\n".to_owned()),
+        ..install(FailureMode::Fail)
+    };
+    let objects = platform::objects(&own);
+    assert_eq!(objects[0]["data"]["config.yaml"], "images: {envoyProxy: mirror/e}\n");
+    assert_eq!(objects[1]["data"]["feature-gates.yaml"], "injectTools: true\n");
+    let shipped = platform::objects(&install(FailureMode::Fail));
+    let digest = |object: &Value| object["metadata"]["annotations"]["kagenti.io/content-digest"].clone();
+    assert!(digest(&objects[0]) != digest(&shipped[0]), "what was rendered is no edit, whatever it was rendered from");
 }

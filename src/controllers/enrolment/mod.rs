@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! target (item) ─► judge (what is to be written, in waves) ─► one server-side apply
-//!        │              ▲ fields · pods · wave · adopt · sandbox · work (one workload at a time)
+//!        │              ▲ fields · pods · wave · adopt · contest · sandbox · work (one workload at a time)
 //!        └─► status of every AgentRuntime that points at it (verdict: of the one that governs it) ─► finalizers
 //! ```
 //!
@@ -10,6 +10,7 @@
 //! `agentruntimes/<name>` for an AgentRuntime whose target is of no kind that can be enrolled. Everything here is pure.
 
 mod adopt;
+mod contest;
 mod effective;
 mod fields;
 mod judge;

@@ -4,6 +4,7 @@
 
 mod bench;
 mod changes;
+mod contest;
 mod edges;
 mod ending;
 mod enrolling;

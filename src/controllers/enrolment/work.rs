@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::adopt::disown;
+use super::contest::{self, Contest};
 use super::fields::Fields;
 use super::judge::{CONFIG_MAPS, Judgement, Step, Subject, Wait, judge, may_pass, remedy};
 use super::plan::SOON;
@@ -81,6 +82,14 @@ impl Work {
         work.note.settled = known.settled;
         let trouble =
             subject.cx.world.memory.trouble(&Item { controller: Controller::Enrolment, key: subject.cx.key.clone() });
+        match contest::look_back(&subject, &judgement, trouble.is_some()) {
+            Contest::None(taken) => work.note.taken = taken,
+            Contest::Left(taken, message, rest) => {
+                work.note.taken = Some(taken);
+                work.again = Some(rest);
+                judgement.step = Step::Refused { reason: Reason::FieldsContested, message };
+            }
+        }
         let write = write_of(&subject, &judgement);
         work.trouble = trouble
             .filter(|trouble| !write.is_empty() && trouble.refused.is_none() && trouble.times >= FAILURES)

@@ -53,6 +53,19 @@ pub struct Note {
     pub sent: String,
     /// Fields that somebody else takes back each time they are applied.
     pub contested: Option<Box<str>>,
+    /// The hash that was written last on an enrolled workload.
+    pub taken: Option<Taken>,
+}
+
+/// A hash that was written, and how often it had to be written again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// Which.
+    pub hash: Box<str>,
+    /// How often it was taken back and written again.
+    pub times: u32,
+    /// When it was written last.
+    pub at: Duration,
 }
 
 /// A Pod was evicted, so that a better one might be made.

@@ -1,0 +1,111 @@
+//! What another operator of the same kinds left behind, or still runs: the Go operator keeps its own names for what we have under ours.
+//!
+//! In: the webhook configurations and the label policy of the cluster. Out: one finding each, with the command that removes it. While its
+//! webhooks stand without it, they refuse agents' Pods and every change of an AgentRuntime; while it runs, two operators write the same fields.
+
+use serde_json::Value;
+
+use super::{Seen, Visit, text};
+use crate::api::agent_kagenti_dev;
+use crate::cli::render::{FailureMode, Install, webhooks};
+use crate::domain::keys;
+
+const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
+/// The policy by which later Go operators keep everybody but themselves from setting label `kagenti.io/type`
+/// (`spec/agentruntime.md` 5.7).
+const LABEL_POLICY: &str = "agent-label-protection";
+
+pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
+    let name = "another operator";
+    let checks = visit.checks.len();
+    for kind in ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"] {
+        let mut notes = Vec::new();
+        let found = visit.cluster.list(&format!("{ROOT}/{kind}s"), &mut notes).await?;
+        if !notes.is_empty() {
+            visit.unknown(name, notes.join("; "), "run doctor as somebody who may list webhook configurations");
+        }
+        for configuration in &found {
+            let entries = ours_by_other_names(configuration);
+            if !entries.is_empty() {
+                let called = text(configuration, "/metadata/name");
+                let seen = format!(
+                    "{kind} {called} has {}: what its webhooks answer for is ours here, and while nobody answers they may refuse it",
+                    entries.join(", ")
+                );
+                visit.finding(
+                    name,
+                    seen,
+                    format!("stop the operator it belongs to, then: kubectl delete {kind} {called}"),
+                );
+            }
+        }
+    }
+    if let Seen::Is(_) = visit.read(name, &format!("{ROOT}/validatingadmissionpolicybindings/{LABEL_POLICY}")).await? {
+        let seen = format!(
+            "policy {LABEL_POLICY} lets only the Go operator set label {}: enrolment is refused, and so is the label in a manifest",
+            keys::LABEL_TYPE
+        );
+        let remedy = format!(
+            "kubectl delete validatingadmissionpolicybinding/{LABEL_POLICY} validatingadmissionpolicy/{LABEL_POLICY}"
+        );
+        visit.finding(name, seen, remedy);
+    }
+    if visit.checks.len() == checks {
+        visit.ok(name, "none has webhooks for the same objects");
+    }
+    Ok(())
+}
+
+/// The entries of a configuration of another name that are for what ours are for: by their path, or by the kinds they judge.
+fn ours_by_other_names(configuration: &Value) -> Vec<&str> {
+    if text(configuration, "/metadata/name") == keys::WEBHOOK_CONFIGURATION {
+        return Vec::new();
+    }
+    let rendered = webhooks::objects(&Install::new(FailureMode::Fail, "", ""));
+    let hooks = |object: &'_ Value| object["webhooks"].as_array().cloned().unwrap_or_default();
+    let paths: Vec<String> =
+        rendered.iter().flat_map(hooks).map(|hook| text(&hook, "/clientConfig/service/path").to_owned()).collect();
+    let judges_ours = |hook: &Value| {
+        let rules = hook["rules"].as_array().into_iter().flatten();
+        let has = |list: &Value, names: &[&str]| {
+            list.as_array().into_iter().flatten().filter_map(Value::as_str).any(|one| names.contains(&one))
+        };
+        let kinds = ["agentruntimes", "agents", "agentbuilds", "*"];
+        rules
+            .into_iter()
+            .any(|rule| has(&rule["apiGroups"], &[agent_kagenti_dev::GROUP]) && has(&rule["resources"], &kinds))
+    };
+    let entries = configuration["webhooks"].as_array().into_iter().flatten();
+    let same = |hook: &&Value| {
+        let path = text(hook, "/clientConfig/service/path");
+        (!path.is_empty() && paths.iter().any(|known| known == path)) || judges_ours(hook)
+    };
+    entries.filter(same).map(|hook| text(hook, "/name")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn configuration(name: &str, hook: Value) -> Value {
+        json!({"metadata": {"name": name}, "webhooks": [hook, {"name": "other", "rules": [
+            {"apiGroups": ["agent.kagenti.dev"], "resources": ["agentcards"]}, {"apiGroups": ["*"], "resources": ["*"]}]}]})
+    }
+
+    #[test]
+    fn entries_for_what_is_ours_are_found_by_path_and_by_kind_whatever_their_names() {
+        let by_path = json!({"name": "inject.kagenti.io",
+            "clientConfig": {"service": {"name": "kagenti-operator-webhook-service", "path": "/mutate-workloads-authbridge"}}});
+        let by_kind = json!({"name": "vagentruntime.kb.io", "clientConfig": {"url": "https://elsewhere"},
+            "rules": [{"apiGroups": ["agent.kagenti.dev"], "resources": ["agentruntimes"]}]});
+        for (hook, name) in [(by_path.clone(), "inject.kagenti.io"), (by_kind, "vagentruntime.kb.io")] {
+            assert_eq!(ours_by_other_names(&configuration("kagenti-operator", hook)), [name]);
+        }
+        assert!(ours_by_other_names(&configuration(keys::WEBHOOK_CONFIGURATION, by_path)).is_empty());
+        let theirs = json!({"name": "x", "clientConfig": {"service": {"path": "/mutate"}},
+            "rules": [{"apiGroups": [""], "resources": ["pods"]}]});
+        assert!(ours_by_other_names(&configuration("istio", theirs)).is_empty());
+    }
+}
