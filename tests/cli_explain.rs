@@ -392,6 +392,42 @@ fn a_misspelt_key_hides_no_warning_of_the_next_document() {
 }
 
 #[test]
+fn a_namespaces_configuration_is_judged_without_a_workload_beside_it() {
+    let config_map = |name: &str, label: &str, content: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: team1\n  labels: {{kagenti.io/defaults: {label}}}\ndata:\n  config.yaml: |\n    {content}\n"
+        )
+    };
+    for (name, content, code, word) in [
+        ("mine", "foo: 1", "NamespaceConfigUnreadable", "foo"),
+        ("mine", "images: {envoyProxy: mirror/e}", "OverrideNotAllowed", "images.envoyProxy"),
+        ("authbridge-runtime-config", "mode: proxy_sidecar", "UnknownMode", "proxy_sidecar"),
+    ] {
+        let found = findings(&config_map(name, "\"true\"", content));
+        assert!(found.iter().any(|(line, seen, text)| *line == 9 && seen == code && text.contains(word)), "{found:?}");
+    }
+    assert_eq!(findings(&config_map("mine", "\"true\"", "mode: proxy-sidecar")), []);
+    // A label without its quotes is no label.
+    let found = findings(&config_map("mine", "true", "mode: proxy-sidecar"));
+    assert!(matches!(&found[..], [(6, code, text)] if code == "Undecodable" && text.contains("quotes")), "{found:?}");
+}
+
+#[test]
+fn a_kind_that_is_nearly_ours_and_labels_of_a_job_template_are_told() {
+    let found = findings(&RUNTIME.replace("kind: AgentRuntime", "kind: Agentruntime"));
+    assert!(
+        found.iter().any(|(_, code, text)| code == "UnknownKind" && text.ends_with("did you mean AgentRuntime?")),
+        "{found:?}"
+    );
+    let cron = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c}\nspec:\n  jobTemplate:\n    metadata:\n      labels:\n        kagenti.io/type: agent\n    spec: {template: {spec: {containers: [{name: c, image: i}]}}}\n";
+    let found = findings(cron);
+    assert!(
+        matches!(&found[..], [(8, code, text)] if code == "Key" && text.contains("on the Job template of the CronJob")),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn what_if_sees_a_change_inside_a_sidecar() {
     for (change, path) in [
         ("kagenti.io/inbound-ports-exclude=9000", "parts.initContainer.proxy-init.env.INBOUND_PORTS_EXCLUDE.value"),

@@ -5,6 +5,7 @@
 
 mod builds;
 mod code;
+mod kinds;
 mod runtime;
 mod schema;
 
@@ -112,8 +113,15 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let values = || objects.iter().map(|(_, object)| &object.value);
     values().filter(|value| configured || !is_configuration(value)).for_each(|value| world.observe(value, &namespace));
     runtimes::namespaces(values(), &namespace).iter().for_each(|name| world.know_namespace(name));
+    values().filter(|value| text(value, "/kind") == "ConfigMap").for_each(|value| {
+        let own = Some(text(value, "/metadata/namespace")).filter(|own| !own.is_empty());
+        world.know_namespace(own.unwrap_or(&namespace));
+    });
     let workloads = Workloads::of(values(), &namespace);
     for placed @ (_, object) in &objects {
+        kinds::check(placed, &mut findings);
+        metadata(placed, &mut findings);
+        check_namespace_configuration(placed, &namespace, &world.snapshot()?, &mut findings);
         let told = check_keys(placed, &mut findings);
         if runtimes::is_agent_runtime(&object.value) {
             runtime::check(placed, &namespace, (&workloads, &world.snapshot()?), &mut findings)?;
@@ -216,6 +224,43 @@ fn gates_faults(content: &str) -> Faults {
     }
 }
 
+/// What a ConfigMap of a namespace's configuration says that cannot be used, whether or not a workload is beside it.
+fn check_namespace_configuration(
+    (document, Object { node, value: object }): &Placed<'_>,
+    namespace: &str,
+    snapshot: &Snapshot,
+    findings: &mut Findings,
+) {
+    let place = Some(text(object, "/metadata/namespace")).filter(|place| !place.is_empty()).unwrap_or(namespace);
+    let view = snapshot.namespace(place).filter(|_| text(object, "/kind") == "ConfigMap");
+    let named = format!("ConfigMap {place}/{}", text(object, "/metadata/name"));
+    let is_named = |text: &str| {
+        text.strip_prefix(&*named)
+            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || "-.".contains(c)))
+    };
+    let line = node.at(&["data", keys::KEY_CONFIG]).map_or(node.line, |content| content.line);
+    for notice in view.iter().flat_map(|view| &view.resolved.notices).filter(|notice| is_named(&notice.text)) {
+        findings.add(document, line, Severity::Warning, (notice.reason, notice.text.clone()));
+    }
+}
+
+/// Labels and annotations of any object are text; the API server reads nothing that is not. Those of Pods and templates are read as parts
+/// of the Pod.
+fn metadata((document, Object { node, value: object }): &Placed<'_>, findings: &mut Findings) {
+    if text(object, "/kind") == WorkloadKind::Pod.as_str() {
+        return;
+    }
+    for map in ["labels", "annotations"] {
+        for (Key { line, text: key, .. }, value) in node.at(&["metadata", map]).map_or(&[][..], Node::entries) {
+            let value = value.to_json();
+            if !value.is_string() && !value.is_null() {
+                let text = format!("metadata.{map}[{key}] must be a string; put {value} in quotes");
+                findings.add(document, *line, Severity::Error, (Reason::Undecodable, text));
+            }
+        }
+    }
+}
+
 /// Labels and annotations that are nearly ours, or stand where nobody reads them; true when the Pods' own were at fault.
 fn check_keys((document, Object { node, value: object }): &Placed<'_>, findings: &mut Findings) -> bool {
     let mut told = false;
@@ -254,17 +299,22 @@ fn misplaced<'n>(
     of_pods: impl Fn(&'static str) -> Option<&'n Node>,
     findings: &mut Findings,
 ) {
+    // Of the template of a CronJob's Jobs nobody reads any of them.
+    const OF_JOBS: &[&str] = &["spec", "jobTemplate"];
     for (map, carrier) in [("labels", Carrier::PodLabel), ("annotations", Carrier::PodAnnotation)] {
-        for (Key { line, text: key, .. }, _) in node.at(&["metadata", map]).map_or(&[][..], Node::entries) {
-            let is_ours = known::ROWS.iter().any(|row| row.key == key && row.carrier == carrier);
-            let is_there = of_pods(map).is_some_and(|pods| pods.get(key).is_some());
-            if is_ours && !is_there && key != keys::LABEL_TYPE {
-                let text = format!(
-                    "{key} is on the {} and not on its Pod template, where alone it has an effect; move it to {}.metadata.{map}",
-                    subject.kind(),
-                    subject.workload.kind.template_path().join(".")
-                );
-                findings.add(document, *line, Severity::Warning, (OfFiles::Key, text));
+        for (above, whose) in [(&[][..], "the "), (OF_JOBS, "the Job template of the ")] {
+            let place = node.at(&[above, &["metadata", map]].concat());
+            for (Key { line, text: key, .. }, _) in place.map_or(&[][..], Node::entries) {
+                let is_ours = known::ROWS.iter().any(|row| row.key == key && row.carrier == carrier);
+                let is_there = of_pods(map).is_some_and(|pods| pods.get(key).is_some());
+                if is_ours && !is_there && (key != keys::LABEL_TYPE || !above.is_empty()) {
+                    let text = format!(
+                        "{key} is on {whose}{} and not on its Pod template, where alone it has an effect; move it to {}.metadata.{map}",
+                        subject.kind(),
+                        subject.workload.kind.template_path().join(".")
+                    );
+                    findings.add(document, *line, Severity::Warning, (OfFiles::Key, text));
+                }
             }
         }
     }

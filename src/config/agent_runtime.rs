@@ -201,9 +201,10 @@ impl<'a> Reading<'a> {
 
     fn endpoint(&mut self) -> Option<String> {
         let seen = self.at(&["trace", "endpoint"]).filter(|seen| seen.as_str() != Some(""))?;
-        let found = seen.as_str().filter(|text| text.len() <= LONGEST_TEXT && !text.chars().any(char::is_control));
+        let is_out_of_place = |letter: char| letter.is_whitespace() || letter.is_control();
+        let found = seen.as_str().filter(|text| text.len() <= LONGEST_TEXT && !text.contains(is_out_of_place));
         if found.is_none() {
-            let message = "the address of a collector in up to 2048 bytes, without control characters, is expected";
+            let message = "the address of a collector in up to 2048 bytes, without white space or control characters, is expected";
             self.fault(Reason::InvalidSpec, "spec.trace.endpoint", Some(seen), message);
         }
         found.map(str::to_owned)
@@ -263,6 +264,8 @@ fn shown(value: Option<&Value>) -> String {
     match value {
         None => "absent".to_owned(),
         Some(Value::String(text)) if text.is_empty() => "an empty string".to_owned(),
+        // Without its quotes it would be what is expected.
+        Some(Value::String(text)) if text.parse::<f64>().is_ok() => format!("the string {text:?}"),
         Some(Value::String(text)) => cut(text),
         Some(Value::Array(_)) => "a list".to_owned(),
         Some(Value::Object(_)) => "a mapping".to_owned(),
