@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::derive::{self, Derived};
+use super::placeholder::PlaceholderError;
 use super::{Layer, Origin, Traced, control, placeholder, value};
 use crate::build::fault::{Fault, Findings, Note};
 use crate::build::request::{BuildRequest, StepsFrom};
@@ -31,6 +32,8 @@ pub struct Layers<'r> {
     request: &'r BuildRequest,
     derived: Vec<Derived>,
     placeholders: BTreeMap<String, String>,
+    /// Of those, the template's own whose text has placeholders itself: replaced once, they would arrive as they are.
+    nested: BTreeSet<String>,
 }
 
 /// The parameters of one step.
@@ -52,8 +55,14 @@ impl<'r> Layers<'r> {
             .map(|one| (one.name.clone(), one.value.clone()))
             .chain(derived.iter().map(|one| (one.name.clone(), one.value.clone())))
             .chain(request.parameters.iter().map(|one| (one.name.clone(), one.value.clone())));
-        let placeholders = pairs.collect();
-        Self { request, derived, placeholders }
+        let placeholders: BTreeMap<String, String> = pairs.collect();
+        let over = |name: &str| {
+            derived.iter().any(|one| one.name == name) || request.parameters.iter().any(|one| one.name == name)
+        };
+        let globals = request.template.iter().flat_map(|template| &template.globals);
+        let nested = globals.filter(|one| placeholder::mentions(&one.value) && !over(&one.name));
+        let nested = nested.map(|one| one.name.clone()).collect();
+        Self { request, derived, placeholders, nested }
     }
 
     /// The derived parameters.
@@ -65,6 +74,10 @@ impl<'r> Layers<'r> {
     fn filled(&self, text: &str) -> Result<String, String> {
         if !placeholder::mentions(text) {
             return Ok(text.to_owned());
+        }
+        if let Some(name) = placeholder::names(text).into_iter().find(|name| self.nested.contains(*name)) {
+            let error = PlaceholderError::Nested(name.to_owned());
+            return Err(error.to_string());
         }
         let values = self.placeholders.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         placeholder::filled(text, &values).map_err(|error| error.to_string())

@@ -8,6 +8,11 @@ pub enum PlaceholderError {
     /// Nothing of that name has a value.
     #[error("names {0}, which has no value")]
     Unknown(String),
+    /// What has that name in the template is to be filled in itself.
+    #[error(
+        "names {0}, whose own value has a placeholder; a placeholder is replaced once, so write out what it stands for"
+    )]
+    Nested(String),
     /// `{{` begins something else.
     #[error("contains {{{{ that is no placeholder of the form {{{{.name}}}}")]
     Malformed,

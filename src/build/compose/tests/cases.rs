@@ -135,6 +135,21 @@ fn case_c07_an_unknown_placeholder_is_an_error() {
     assert!(composed(&request, &steps).is_ok(), "what is shadowed does no harm");
 }
 
+/// What would arrive as a placeholder is told, unless somebody else gives the value.
+#[test]
+fn a_placeholder_in_what_a_placeholder_stands_for_is_an_error() {
+    let steps = one_step("params: [{name: A}]");
+    let template = json!({"name": "t", "globalParameters": [{"name": "tag", "value": "{{.revision}}-x"}],
+        "steps": [{"name": "a", "configMap": "one", "defaultParameters": [{"name": "A", "value": "{{.tag}}"}]}]});
+    let mut request = from_template(request(Vec::new()), &template);
+    let findings = composed(&request, &steps).unwrap_err();
+    assert_eq!(kinds(&findings), [Reason::PlaceholderUnknown]);
+    assert!(findings.content[0].sentence.contains("names tag, whose own value has a placeholder"), "{findings:?}");
+    request.parameters = parameters(&[("tag", "{{.x}}")]);
+    let params = task_params(&composed(&request, &steps).unwrap().run, "a");
+    assert_eq!(params["A"], json!("{{.x}}"), "a user's braces are data");
+}
+
 #[test]
 fn case_c08_lists_from_text() {
     let steps = one_step(
