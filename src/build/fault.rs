@@ -6,6 +6,8 @@ use crate::domain::reason::Reason;
 
 /// How much of a value is repeated in a message, in characters.
 const SEEN_LIMIT: usize = 80;
+/// How much of a path is, in bytes: keys that users choose stand in it.
+const PATH_LIMIT: usize = 512;
 /// How many faults one answer prints.
 const PRINTED_FAULTS: usize = 40;
 
@@ -14,7 +16,7 @@ const PRINTED_FAULTS: usize = 40;
 pub struct Fault {
     /// The code that travels everywhere.
     pub reason: Reason,
-    /// Where: `spec.source.sourceRevision`, or `ConfigMap ns/name: steps[0].image`.
+    /// Where: `spec.source.sourceRevision`, or `ConfigMap ns/name: steps[0].image`; cut when it is absurdly long.
     pub path: String,
     /// What is wrong there: the rest of a sentence that begins with the path, without a full stop.
     pub sentence: String,
@@ -35,7 +37,7 @@ impl Fault {
         sentence: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        let (path, sentence, remedy) = (path.into(), sentence.into(), remedy.into());
+        let (path, sentence, remedy) = (place(path.into()), sentence.into(), remedy.into());
         Self { reason, path, sentence, seen: None, remedy, parameter: None }
     }
 
@@ -64,6 +66,15 @@ impl Fault {
         self.seen = Some(shown(value));
         self
     }
+}
+
+/// A path, cut at a character where it is too long.
+fn place(mut path: String) -> String {
+    if path.len() > PATH_LIMIT {
+        path.truncate(path.floor_char_boundary(PATH_LIMIT));
+        path.push('…');
+    }
+    path
 }
 
 /// A text as messages repeat it: quoted, shortened, control characters escaped.
@@ -104,7 +115,7 @@ impl Note {
     /// A note about `path`.
     #[must_use]
     pub fn new(reason: Reason, path: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { reason, path: path.into(), text: text.into() }
+        Self { reason, path: place(path.into()), text: text.into() }
     }
 }
 
@@ -175,7 +186,8 @@ pub fn printed(faults: &[Fault]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, Findings, printed, shown};
+    use super::{Fault, Findings, Note, printed, shown};
+    use crate::domain::reason::Reason;
 
     #[test]
     fn a_fault_is_a_sentence_that_begins_with_its_path() {
@@ -193,6 +205,9 @@ mod tests {
         let text = printed(&faults);
         assert_eq!(text.lines().count(), 41);
         assert!(text.ends_with("and 960 more"));
+        let key = "é".repeat(1 << 20);
+        assert!(Fault::required(format!("spec.labels[{key}]"), "remove it").to_string().len() < 600);
+        assert!(Note::new(Reason::UnknownField, format!("spec.{key}"), "x").path.ends_with("é…"));
     }
 
     #[test]

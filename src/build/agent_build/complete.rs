@@ -48,7 +48,9 @@ struct Decision {
 #[must_use]
 pub fn complete(change: &Change<'_>, view: &TemplatesView, settings: &Settings) -> Vec<PatchOperation> {
     let object = change.object;
-    if change.is_deleting() || !object.get("spec").is_some_and(Value::is_object) {
+    // Nothing can be filled in where there is nowhere to put it; what is wrong there, the schema says.
+    let is_mapping = |key| object.get(key).is_some_and(Value::is_object);
+    if change.is_deleting() || !is_mapping("spec") || !is_mapping("metadata") {
         return Vec::new();
     }
     let namespace = pipeline_namespace(object, settings);

@@ -56,11 +56,15 @@ pub enum PairError {
     Early,
 }
 
-/// What is wrong with PEM, without a byte of it.
+/// How much of a section's name is repeated, in characters: the longest that anybody uses has half of that.
+const MARKER_LIMIT: usize = 64;
+
+/// What is wrong with PEM, without a byte of it but the name of a section.
 pub(super) fn words(error: &pem::Error) -> String {
     match error {
         pem::Error::MissingSectionEnd { end_marker } => {
-            format!("section {} has no end", String::from_utf8_lossy(end_marker))
+            let marker: String = String::from_utf8_lossy(end_marker).chars().take(MARKER_LIMIT).collect();
+            format!("section {} has no end", marker.escape_debug())
         }
         pem::Error::IllegalSectionStart { .. } => "a section begins in a line that cannot be read".to_owned(),
         pem::Error::Base64Decode(_) => "a section is not base64".to_owned(),

@@ -289,4 +289,7 @@ fn a_pair_that_cannot_be_served_is_told_in_words() {
     ] {
         assert!(told.contains(says), "{says}: {told}");
     }
+    // Whatever stands in a file, what is said of it stays a sentence.
+    let told = read(&format!("-----BEGIN {}-----\nAAAA\n", "LONG\u{1b}[31m ".repeat(500)), &first.key);
+    assert!(told.len() < 512 && !told.contains('\u{1b}'), "{told}");
 }
