@@ -148,4 +148,6 @@ fn container_mut(pod: &mut Map<String, Value>, index: usize) -> Option<&mut Map<
 }
 
 #[cfg(test)]
+mod laws;
+#[cfg(test)]
 mod tests;

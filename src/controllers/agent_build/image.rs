@@ -78,6 +78,9 @@ pub(super) fn built(output: Option<&ImageParts>, told: &Told<'_>) -> Result<Buil
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
     use super::*;
 
     fn parts() -> ImageParts {
@@ -129,5 +132,39 @@ mod tests {
             assert_eq!(built(None, &told).unwrap_err().0, Reason::NoImage, "{image}");
         }
         assert_eq!(built(None, &Told::default()).unwrap_err().0, Reason::NoImage);
+    }
+
+    /// Tasks are anybody's, and so are the results that they write.
+    fn told() -> impl Strategy<Value = Option<String>> {
+        let name =
+            select(vec!["reg:5000/acme/weather", "reg:5000/acme/weather2", "weather", "REG/x", "--x", "a//b", ""]);
+        let tag = select(vec!["", ":v1", ":", ":v1:v2", "\n", " "]);
+        let digest = select(vec!["", "@", "@sha256:abc", "@@", "@md5:00"]).prop_map(str::to_owned);
+        let digest = prop_oneof![digest, Just(format!("@{}", self::digest())), Just(format!("@{}x", self::digest()))];
+        let composed = (name, tag, digest).prop_map(|(name, tag, digest)| format!("{name}{tag}{digest}"));
+        prop::option::of(prop_oneof![4 => composed, 1 => Just(self::digest()), 1 => ".{0,40}"])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Whatever is told: what Agents run is an image, in the place that the build names, by a digest that is one.
+        #[test]
+        fn what_is_told_never_becomes_anything_but_an_image_of_the_build(
+            image in told(), told_digest in told(), parameter in told(), named in any::<bool>(),
+        ) {
+            let output = named.then(parts);
+            let told = Told { image: image.as_deref(), digest: told_digest.as_deref(), parameter: parameter.as_deref() };
+            let Ok(built) = built(output.as_ref(), &told) else { return Ok(()) };
+            prop_assert!(syntax::is_image_reference(&built.image), "{}", built.image);
+            prop_assert!(built.digest.as_deref().is_none_or(is_digest), "{:?}", built.digest);
+            for image in [Some(&built.image), built.tag.as_ref()].into_iter().flatten().filter(|_| named) {
+                prop_assert!(image.starts_with("reg:5000/acme/weather:") || image.starts_with("reg:5000/acme/weather@"), "{}", image);
+            }
+            if let Some(digest) = &built.digest {
+                prop_assert!(built.image.ends_with(&format!("@{digest}")), "{}", built.image);
+            }
+            prop_assert!(built.tag.as_deref().is_none_or(|tag| syntax::is_image_reference(tag) && !tag.contains('@')), "{:?}", built.tag);
+        }
     }
 }
