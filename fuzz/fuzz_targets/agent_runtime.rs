@@ -58,7 +58,9 @@ fn governed(all: &BTreeMap<Arc<str>, Arc<AgentRuntimeInput>>) {
         };
         assert!(!governor.says.deleting && governor.says.target.as_ref() == Some(target));
         let rivals = all.values().filter(|says| !says.deleting && says.target.as_ref() == Some(target));
-        assert!(rivals.into_iter().all(|says| (&governor.says.created, &governor.says.uid) <= (&says.created, &says.uid)));
+        assert!(
+            rivals.into_iter().all(|says| (&governor.says.created, &governor.says.uid) <= (&says.created, &says.uid))
+        );
     }
 }
 
@@ -73,7 +75,11 @@ fn snapshot(inputs: &NamespaceInputs) -> Snapshot {
 fn reviewed(object: &Value, snapshot: &Snapshot) {
     let Ok(raw) = serde_json::value::to_raw_value(object) else { return };
     let review = |old: Option<&RawValue>| {
-        let kind = GroupVersionKind { group: "agent.kagenti.dev".into(), version: "v1alpha1".into(), kind: "AgentRuntime".into() };
+        let kind = GroupVersionKind {
+            group: "agent.kagenti.dev".into(),
+            version: "v1alpha1".into(),
+            kind: "AgentRuntime".into(),
+        };
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
         let request = Request {
             phase: Phase::Validate,

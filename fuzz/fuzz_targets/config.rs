@@ -3,10 +3,10 @@
 //! text; what is accepted has ports that can all be listened on, and gives every ConfigMap of a namespace.
 #![no_main]
 
+use drawbridge::api::yaml::{self, Content, MAX_DEPTH, Node};
 use drawbridge::config::defaults::config_map_data;
 use drawbridge::config::gates::Gates;
 use drawbridge::config::schema::{Platform, SchemaError};
-use drawbridge::api::yaml::{self, Content, MAX_DEPTH, Node};
 use drawbridge::domain::keys::{NAMESPACE_CONFIG_MAPS, SIDECAR_FIXED_PORTS};
 use libfuzzer_sys::fuzz_target;
 

@@ -1,6 +1,9 @@
-//! What the fuzz targets share: worlds to decide in, and mutations that know JSON.
+//! What the fuzz targets share: worlds to decide in, mutations that know JSON, and what is asked of every answer.
 
+pub mod answers;
+pub mod builds;
 pub mod mutate;
+pub mod words;
 pub mod worlds;
 
 /// The text in `data` up to its first invalid byte.

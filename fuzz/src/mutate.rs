@@ -3,10 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use drawbridge::domain::keys;
-
-/// Pointer to the metadata of the reviewed object.
-const METADATA: [&str; 3] = ["request", "object", "metadata"];
+use crate::words::Vocabulary;
 
 /// A small generator (xorshift): equal seeds give equal documents.
 struct Dice(u64);
@@ -26,45 +23,27 @@ impl Dice {
 
 /// A mutant of the document in `text`; `None` when it is no JSON.
 #[must_use]
-pub fn json(text: &[u8], seed: u32) -> Option<Vec<u8>> {
+pub fn json(text: &[u8], seed: u32, vocabulary: &Vocabulary) -> Option<Vec<u8>> {
     let mut document: Value = serde_json::from_slice(text).ok()?;
     let mut dice = Dice((u64::from(seed) << 1 | 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     for _ in 0..=dice.below(3) {
         if dice.below(3) == 0 {
-            mark(&mut document, &mut dice);
+            mark(&mut document, vocabulary, &mut dice);
         } else {
-            change(&mut document, &mut dice);
+            change(&mut document, vocabulary, &mut dice);
         }
     }
     serde_json::to_vec(&document).ok()
 }
 
 /// Sets one of the labels or annotations that admission reads.
-fn mark(document: &mut Value, dice: &mut Dice) {
-    const LABELS: &[(&str, &[&str])] = &[
-        (keys::LABEL_TYPE, &["agent", "tool", "other", ""]),
-        (keys::LABEL_INJECT, &["enabled", "disabled", "true", "false"]),
-        (keys::LABEL_ENVOY_PROXY, &["false", "true"]),
-        (keys::LABEL_SPIFFE_HELPER, &["false", "true"]),
-        (keys::LABEL_CLIENT_REGISTRATION, &["false", "true", ""]),
-        (keys::LABEL_POD_TEMPLATE_HASH, &["7d4f8b9c5", ""]),
-    ];
-    const ANNOTATIONS: &[(&str, &[&str])] = &[
-        (keys::ANNOTATION_MODE, &["envoy-sidecar", "proxy-sidecar", "waypoint", "nonsense"]),
-        (keys::ANNOTATION_OUTBOUND_EXCLUDE, &["5432,6379", "0,65536,x,,80", ""]),
-        (keys::ANNOTATION_INBOUND_EXCLUDE, &["9090", "-1, 8080 ,8080"]),
-        (keys::ANNOTATION_CREDENTIALS, &["credentials", "", "Not A Name"]),
-        (keys::ANNOTATION_CONFIG_HASH, &["abc"]),
-        (keys::ANNOTATION_STATUS, &["{}", "null", "[]", "{\"parts\":{}}"]),
-        (keys::ANNOTATION_RUNTIME_CONFIG, &["mode: x", ""]),
-        (keys::ANNOTATION_NATIVE_SIDECARS, &["auto", "disabled", "?"]),
-        (keys::ANNOTATION_MIRROR, &["x"]),
-    ];
-    let (member, table) = if dice.below(2) == 0 { ("labels", LABELS) } else { ("annotations", ANNOTATIONS) };
+fn mark(document: &mut Value, vocabulary: &Vocabulary, dice: &mut Dice) {
+    let (member, table) =
+        if dice.below(2) == 0 { ("labels", vocabulary.labels) } else { ("annotations", vocabulary.annotations) };
     let (key, values) = dice.one_of(table);
     let value = *dice.one_of(values);
     let mut place = document;
-    for name in METADATA.into_iter().chain([member]) {
+    for name in vocabulary.metadata.iter().copied().chain([member]) {
         let Value::Object(map) = place else { return };
         place = map.entry(name).or_insert_with(|| Value::Object(Map::new()));
     }
@@ -74,49 +53,19 @@ fn mark(document: &mut Value, dice: &mut Dice) {
 }
 
 /// Changes one value, wherever it stands.
-fn change(document: &mut Value, dice: &mut Dice) {
+fn change(document: &mut Value, vocabulary: &Vocabulary, dice: &mut Dice) {
     let total = count(document);
     let other = nth(document, dice.below(total)).clone();
     let target = nth_mut(document, dice.below(total));
     match (dice.below(6), target) {
-        (0, target) => *target = constant(dice),
+        (0, target) => *target = constant(vocabulary, dice),
         (1, target) => *target = other,
         (2, Value::Object(map)) if !map.is_empty() => {
             let key = map.keys().nth(dice.below(map.len())).cloned().unwrap_or_default();
             map.remove(&key);
         }
         (3, Value::Object(map)) => {
-            let names = [
-                "name",
-                "env",
-                "ports",
-                "volumeMounts",
-                "volumes",
-                "initContainers",
-                "containers",
-                "securityContext",
-                "hostNetwork",
-                "runAsUser",
-                "containerPort",
-                "hostPort",
-                "valueFrom",
-                "value",
-                "schedulingGates",
-                "ownerReferences",
-                "serviceAccountName",
-                "restartPolicy",
-                "livenessProbe",
-                "httpGet",
-                "port",
-                "os",
-                "lifecycle",
-                "annotations",
-                "labels",
-                "ephemeralContainers",
-                "zzFutureField",
-                "a/b~c",
-            ];
-            map.insert((*dice.one_of(&names)).to_owned(), other);
+            map.insert((*dice.one_of(vocabulary.members)).to_owned(), other);
         }
         (2 | 4, Value::Array(items)) if !items.is_empty() => {
             items.remove(dice.below(items.len()));
@@ -126,39 +75,12 @@ fn change(document: &mut Value, dice: &mut Dice) {
             let again = dice.one_of(items).clone();
             items.insert(dice.below(items.len() + 1), again);
         }
-        (_, Value::String(text)) => *text = (*dice.one_of(&WORDS)).to_owned(),
-        (_, target) => *target = constant(dice),
+        (_, Value::String(text)) => *text = (*dice.one_of(vocabulary.words)).to_owned(),
+        (_, target) => *target = constant(vocabulary, dice),
     }
 }
 
-const WORDS: [&str; 24] = [
-    "",
-    "envoy-proxy",
-    "spiffe-helper",
-    "proxy-init",
-    "kagenti-client-registration",
-    "authbridge-proxy",
-    "agent",
-    "shared-data",
-    "svid-output",
-    "spire-agent-socket",
-    "envoy-config",
-    "authbridge-runtime-config",
-    "kagenti-credentials",
-    "drawbridge/injection",
-    "PORT",
-    "HTTP_PROXY",
-    "http",
-    "8080",
-    "Always",
-    "Job",
-    "weather-agent",
-    "default",
-    "ReplicaSet",
-    "weather-agent-29",
-];
-
-fn constant(dice: &mut Dice) -> Value {
+fn constant(vocabulary: &Vocabulary, dice: &mut Dice) -> Value {
     match dice.below(14) {
         0 => Value::Null,
         1 => json!(""),
@@ -173,7 +95,7 @@ fn constant(dice: &mut Dice) -> Value {
         10 => json!(true),
         11 => json!([null]),
         12 => json!(8000 + dice.below(2000)),
-        _ => json!(*dice.one_of(&WORDS)),
+        _ => json!(*dice.one_of(vocabulary.words)),
     }
 }
 

@@ -11,6 +11,26 @@ use drawbridge::domain::workload::WorkloadKind;
 #[allow(unreachable_pub, dead_code, reason = "a module of another crate")]
 mod worlds;
 
+#[path = "../../fuzz/src/builds.rs"]
+#[allow(unreachable_pub, dead_code, reason = "a module of another crate")]
+mod builds;
+
+/// The templates and steps that those worlds speak of can be used, where they are not meant to be broken.
+#[test]
+fn every_world_of_builds_has_what_it_speaks_of() {
+    let view = |number| &builds::world(number).builds.view;
+    let usable = |number, namespace: &str, step: &str| {
+        view(number).steps(namespace).get(step).map(|entry| entry.step.as_ref().map(|_| ()).map_err(Vec::len))
+    };
+    assert_eq!(usable(2, "team1", "scan-step"), Some(Ok(())));
+    assert_eq!((usable(2, "team1", "no-step"), usable(3, "kagenti-system", "github-clone-step")), (Some(Err(1)), None));
+    assert!(
+        matches!(usable(2, "team1", "broken-step"), Some(Err(_))) && usable(1, "team1", "broken-step") == Some(Ok(()))
+    );
+    let template = |number, mode| view(number).template("team1", mode).map(|entry| entry.template.is_ok());
+    assert_eq!((template(2, "dev-local"), template(2, "prod"), template(0, "dev")), (Some(true), Some(false), None));
+}
+
 #[test]
 fn every_world_can_be_built_and_no_two_are_the_same() {
     let shown: BTreeSet<String> = (0..6).map(|number| format!("{:?}", worlds::world(number))).collect();
