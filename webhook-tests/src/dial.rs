@@ -55,6 +55,20 @@ pub async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
     Ok((status, String::from_utf8_lossy(&body).into_owned()))
 }
 
+/// `POST path` with a JSON body over a new plain connection; status and body.
+///
+/// # Errors
+/// As [`get`].
+pub async fn post_plain(address: SocketAddr, path: &str, body: Vec<u8>) -> Result<(u16, String)> {
+    let request = Request::post(path)
+        .header("host", address.to_string())
+        .header("content-type", "application/json")
+        .body(Full::from(body))?;
+    let exchange = async { exchange(TcpStream::connect(address).await?, request).await };
+    let (status, body) = tokio::time::timeout(PATIENCE, exchange).await.context("no answer in time")??;
+    Ok((status, String::from_utf8_lossy(&body).into_owned()))
+}
+
 /// `POST path` with a JSON body over a new TLS connection; status and body.
 ///
 /// # Errors

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 #![allow(clippy::print_stdout, reason = "what a run has cost is its result, shown with --nocapture")]
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,6 +21,7 @@ use kube::runtime::watcher;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use webhook_tests::audit::Mark;
 use webhook_tests::dial::{self, Trust};
 use webhook_tests::endurance::load::{injected, pod};
 use webhook_tests::endurance::soak::{Sample, look};
@@ -295,9 +297,7 @@ async fn d6_d10_while_etcd_hangs_or_the_api_server_is_away_reviews_are_answered_
     let (ready, during) = resumed?;
     ensure!(ready == 200, "a webhook that knows the cluster stays ready: {ready}");
     bounded(before, during)?;
-    let selected =
-        watcher::Config::default().labels(&format!("{}={}", keys::LABEL_MANAGED_BY, keys::MANAGED_BY_WEBHOOK));
-    wait_until(&ns.api::<ServiceAccount>(), selected, |all| all.len() == 21).await?;
+    made(&ns, 21).await?;
     let took = recovered(&ns, "after-etcd", since).await?;
     let (asked, slowest) = asking.end().await?;
     ensure!(asked > 20 && slowest < Duration::from_secs(1), "{asked} reviews, the slowest took {slowest:?}");
@@ -321,5 +321,87 @@ async fn d6_d10_while_etcd_hangs_or_the_api_server_is_away_reviews_are_answered_
     ensure!(asked > 20 && slowest < Duration::from_secs(1), "{asked} reviews, the slowest took {slowest:?}");
     println!("the API server was away: {asked} reviews answered, the slowest in {slowest:?}; recovered in {took:?}");
     ensure!([webhook.pid(), controllers.pid()] == pids, "a process was restarted");
+    bounded(before, samples(&installation).await?)
+}
+
+/// Waits until so many ServiceAccounts were made in the namespace.
+async fn made(ns: &TestNamespace, count: usize) -> Result<()> {
+    let selected =
+        watcher::Config::default().labels(&format!("{}={}", keys::LABEL_MANAGED_BY, keys::MANAGED_BY_WEBHOOK));
+    wait_until(&ns.api::<ServiceAccount>(), selected, |all| all.len() == count).await.map(drop)
+}
+
+/// The writes of the controllers since then: how many the API server could not store, and the most for one object.
+async fn failed_writes(cp: &ControlPlane, ns: &TestNamespace, mark: Mark) -> Result<(usize, usize)> {
+    let asked = cp.audit().settled(mark).await?.by(CONTROLLERS).writes().in_namespace(ns.name());
+    let mut of_object = BTreeMap::<String, usize>::new();
+    for request in asked.filter(|request| request.code.is_some_and(|code| code >= 500)).iter() {
+        *of_object.entry(format!("{} {}", request.resource, request.name)).or_default() += 1;
+    }
+    Ok((of_object.values().sum(), of_object.values().copied().max().unwrap_or_default()))
+}
+
+/// etcd takes half a second for everything, then refuses everything that needs room. What could not be written is tried
+/// again after a pause that doubles, no faster; nothing is lost, and nobody else waits for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn d10_while_etcd_is_slow_or_has_no_room_writes_are_tried_rarely_and_made_up_for_afterwards() -> Result<()> {
+    const AWAY: Duration = Duration::from_secs(6);
+    const SLOW: Duration = Duration::from_millis(500);
+    /// At most in [`AWAY`]: at once, then after pauses of 1, 2 and 4 s, each up to a quarter shorter; one more for luck.
+    const TRIES: usize = 5;
+    const WORKLOADS: usize = 20;
+    let (cp, installation) = installed().await?;
+    let ns = cp.namespace("full").await?;
+    let (webhook, controllers) = (&installation.webhooks[0], &installation.controllers[0]);
+    recovered(&ns, "first", Instant::now()).await?;
+    let before = samples(&installation).await?;
+    let workloads = |name: &str| {
+        (0..WORKLOADS).map(|number| workload("Deployment", &format!("{name}-{number}"))).collect::<Vec<_>>()
+    };
+
+    let asking = Asking::start(&ns, webhook.webhook()).await?;
+    let (late, over) = (workloads("slow"), AtomicBool::new(false));
+    let slow = async {
+        while !over.load(Ordering::Relaxed) {
+            cp.pause(Process::Etcd);
+            tokio::time::sleep(SLOW).await;
+            cp.resume(Process::Etcd);
+            tokio::time::sleep(SLOW / 20).await;
+        }
+        anyhow::Ok(())
+    };
+    let served = async {
+        let served = async {
+            futures::future::try_join_all(late.iter().map(|one| ns.accepts(one))).await?;
+            made(&ns, 1 + WORKLOADS).await
+        };
+        let served = served.await;
+        over.store(true, Ordering::Relaxed);
+        served
+    };
+    let begun = Instant::now();
+    tokio::try_join!(slow, served).context("etcd is slow")?;
+    println!("{WORKLOADS} workloads served in {:?} while etcd took {SLOW:?} for everything", begun.elapsed());
+
+    // What comes up while nobody looks cannot be written once somebody does.
+    controllers.pause();
+    let late = workloads("late");
+    futures::future::try_join_all(late.iter().map(|one| ns.accepts(one))).await?;
+    cp.set_storage_full(true).await?;
+    let mark = cp.audit().mark()?;
+    controllers.resume();
+    tokio::time::sleep(AWAY).await;
+    let during = samples(&installation).await?;
+    let (failed, most) = failed_writes(&cp, &ns, mark).await?;
+    cp.set_storage_full(false).await?;
+    let since = Instant::now();
+    ensure!(failed >= WORKLOADS, "only {failed} writes were refused");
+    ensure!(most <= TRIES, "one object was tried {most} times in {AWAY:?}, {failed} writes were refused in all");
+    bounded(before, during)?;
+    made(&ns, 1 + 2 * WORKLOADS).await?;
+    let took = recovered(&ns, "after", since).await?;
+    let (asked, slowest) = asking.end().await?;
+    ensure!(asked > 40 && slowest < Duration::from_secs(1), "{asked} reviews, the slowest took {slowest:?}");
+    println!("etcd was full for {AWAY:?}: {failed} refused writes, {most} of one object; recovered in {took:?}");
     bounded(before, samples(&installation).await?)
 }

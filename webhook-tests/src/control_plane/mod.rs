@@ -356,6 +356,20 @@ impl ControlPlane {
         self.signal(process, Signal::CONT);
     }
 
+    /// Makes etcd refuse whatever needs room (as one does that has used up its quota: what is stored can be read and
+    /// watched, nothing can be created or changed), or take it again.
+    ///
+    /// # Errors
+    /// When etcd does not answer, or answers no.
+    pub async fn set_storage_full(&self, full: bool) -> Result<()> {
+        let action = if full { "ACTIVATE" } else { "DEACTIVATE" };
+        let alarm = serde_json::json!({ "action": action, "memberID": "0", "alarm": "NOSPACE" });
+        let etcd = self.layout.ports.etcd.address();
+        let (status, text) = crate::dial::post_plain(etcd, "/v3/maintenance/alarm", alarm.to_string().into()).await?;
+        anyhow::ensure!(status == 200, "etcd answers {status}: {text}");
+        Ok(())
+    }
+
     fn signal(&self, process: Process, signal: Signal) {
         if let Some(child) = self.processes.lock().get(&process) {
             child.signal(signal);
