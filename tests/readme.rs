@@ -78,7 +78,8 @@ fn every_code_that_validate_prints_has_a_row() {
     }
     // A file in which everything is wrong that only files can have wrong.
     let input = "kind: [\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: kagenti-platform-config, namespace: kagenti-system}\n\
-                 data: {config.yaml: 'nobody: 1'}\n---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  labels: {kagenti-enable: 'true'}\n";
+                 data: {config.yaml: 'nobody: 1'}\n---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  labels: {kagenti-enable: 'true'}\n---\n\
+                 apiVersion: agent.kagenti.dev/v1alpha1\nkind: Agentruntime\nmetadata: {name: b}\n";
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut io = Io { stdin: &mut input.as_bytes(), out: &mut out, err: &mut err, colour: false };
     let ran = Cli::parse_from(["drawbridge", "validate", "-f", "-", "-o", "json"]).command.run(&mut io);
