@@ -41,8 +41,8 @@ const NOT_IF_BROUGHT: [&str; 2] = ["rewritten_fields_stay", "protected_fields_ar
 /// The object came with our marker, as its managed fields tell.
 fn is_brought(case: &Case) -> bool {
     let marker = format!("f:{}", keys::ANNOTATION_STATUS);
-    let managed = case.object.iter().flat_map(|object| items(object, "/metadata/managedFields"));
-    managed.into_iter().any(|entry| entry["fieldsV1"]["f:metadata"]["f:annotations"].get(&marker).is_some())
+    let mut managed = case.object.iter().flat_map(|object| items(object, "/metadata/managedFields"));
+    managed.any(|entry| entry["fieldsV1"]["f:metadata"]["f:annotations"].get(&marker).is_some())
 }
 
 fn main() {
