@@ -34,9 +34,12 @@ const PROPERTIES: [(&str, Property); 7] = [
     ("taken_out_again", taken_out_again),
 ];
 
-/// What does not hold where the marker came with the object: nobody but the requester was there, so that what our containers have
-/// other than as rendered is his (`admission::inject::repair`).
-const NOT_IF_BROUGHT: [&str; 2] = ["rewritten_fields_stay", "protected_fields_are_put_back"];
+/// What holds instead of [`PROPERTIES`] of these names where the marker came with the object: nobody but the requester was there, so that
+/// what our containers have other than as rendered is his, and goes (`admission::inject::repair`).
+const IF_BROUGHT: (&[&str], (&str, Property)) = (
+    &["rewritten_fields_stay", "protected_fields_are_put_back"],
+    ("what_the_requester_wrote_goes", what_the_requester_wrote_goes),
+);
 
 /// The object came with our marker, as its managed fields tell.
 fn is_brought(case: &Case) -> bool {
@@ -63,7 +66,8 @@ fn trials(case: Case) -> Vec<Trial> {
     let injected = Arc::new(inject(case).map_err(|error| format!("{error:#}")));
     PROPERTIES
         .into_iter()
-        .filter(|(property, _)| !brought || !NOT_IF_BROUGHT.contains(property))
+        .filter(|(property, _)| !brought || !IF_BROUGHT.0.contains(property))
+        .chain(brought.then_some(IF_BROUGHT.1))
         .map(|(property, run)| {
             let injected = Arc::clone(&injected);
             Trial::test(format!("{name}::{property}"), move || match injected.as_ref() {
@@ -137,6 +141,16 @@ fn containers_come_back(injected: &Injected) -> anyhow::Result<Vec<String>> {
         let mut less = injected.result.clone();
         let taken = items_of(&mut less, list).map(|containers| containers.remove(index)).unwrap_or_default();
         same(&format!("without {}: ", taken["name"]), &injected.result, &injected.again(&less)?, &mut wrong);
+    }
+    Ok(wrong)
+}
+
+fn what_the_requester_wrote_goes(injected: &Injected) -> anyhow::Result<Vec<String>> {
+    let again = injected.again(&rewritten(injected))?;
+    let mut wrong = Vec::new();
+    for (list, index) in injected.ours() {
+        let (wanted, actual) = (&items(&injected.result, list)[index], &items(&again, list)[index]);
+        same(&format!("{}: ", wanted["name"]), wanted, actual, &mut wrong);
     }
     Ok(wrong)
 }
