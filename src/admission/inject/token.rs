@@ -6,10 +6,12 @@
 //! Promise: the Pod that is stored is the same with this and without. Assumes what the plugin assumes: its volume is
 //! the first named `kube-api-access-…`, and a container that mounts anything at the token's path gets none.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::pod::{PodView, items, text};
-use crate::admission::patch::{self, Operation, PointerBuf};
+use crate::admission::patch::{self, Operation, Part, PointerBuf};
 
 /// Where the ServiceAccount plugin mounts its token.
 pub(super) const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -17,7 +19,7 @@ pub(super) const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccou
 const TOKEN_VOLUME: &str = "kube-api-access-";
 
 /// The mount of the plugin's token, when every container of the Pod has got it or something else in its place.
-pub(super) fn mount(pod: PodView<'_>) -> Option<Value> {
+pub(super) fn mount(pod: PodView<'_>) -> Option<Arc<Part>> {
     if pod.spec("automountServiceAccountToken") == Some(&Value::Bool(false)) {
         return None;
     }
@@ -27,15 +29,15 @@ pub(super) fn mount(pod: PodView<'_>) -> Option<Value> {
         |container: &Value| items(container, "volumeMounts").iter().any(|one| text(one, "mountPath") == TOKEN_PATH);
     pod.all_containers()
         .all(|(_, _, container)| has(container))
-        .then(|| json!({"name": volume, "readOnly": true, "mountPath": TOKEN_PATH}))
+        .then(|| Arc::new(Part::new(json!({"name": volume, "readOnly": true, "mountPath": TOKEN_PATH}))))
 }
 
 /// Gives the container at `at`, which the patch has just put there as `rendered`, the mount behind its own.
-pub(super) fn operation(at: &PointerBuf, rendered: &Value, mount: &Value) -> Operation {
+pub(super) fn operation(at: &PointerBuf, rendered: &Value, mount: &Arc<Part>) -> Operation {
     let at = at.with_trailing_token("volumeMounts");
     if rendered.get("volumeMounts").is_some_and(Value::is_array) {
-        patch::add(at.with_trailing_token("-"), mount.clone())
+        patch::add_part(at.with_trailing_token("-"), mount)
     } else {
-        patch::add(at, json!([mount]))
+        patch::add_parts(at, vec![Arc::clone(mount)])
     }
 }
