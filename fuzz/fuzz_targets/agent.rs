@@ -16,7 +16,7 @@ use drawbridge_fuzz::answers::{encoded, short, with_objects};
 use drawbridge_fuzz::{builds, mutate, words};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{PodTemplateSpec, Service};
-use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use serde_json::{Map, Value};
 
 /// Members of a Pod that the workload may set or add to.
@@ -33,15 +33,7 @@ const OF_POD: [&str; 7] = [
 const OF_CONTAINER: [&str; 4] = ["image", "ports", "securityContext", "volumeMounts"];
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    if size > 1 && seed % 8 != 0 {
-        if let Some(mutant) =
-            mutate::json(&data[1..size], seed, &words::BUILDS).filter(|mutant| mutant.len() < max_size)
-        {
-            data[1..=mutant.len()].copy_from_slice(&mutant);
-            return mutant.len() + 1;
-        }
-    }
-    fuzzer_mutate(data, size, max_size)
+    mutate::behind_selector(data, (size, max_size), (seed, 8), &words::BUILDS)
 });
 
 fuzz_target!(|data: &[u8]| {

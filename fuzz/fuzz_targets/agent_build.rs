@@ -18,7 +18,7 @@ use drawbridge::domain::keys;
 use drawbridge::domain::reason::Class;
 use drawbridge_fuzz::answers::{applied, encoded, in_phase, short, with_objects};
 use drawbridge_fuzz::{builds, mutate, words};
-use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use serde_json::{Value, json};
 
 /// What the webhook may write.
@@ -37,15 +37,7 @@ const ANNOTATIONS: [&str; 4] = [
 ];
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    if size > 1 && seed % 8 != 0 {
-        if let Some(mutant) =
-            mutate::json(&data[1..size], seed, &words::BUILDS).filter(|mutant| mutant.len() < max_size)
-        {
-            data[1..=mutant.len()].copy_from_slice(&mutant);
-            return mutant.len() + 1;
-        }
-    }
-    fuzzer_mutate(data, size, max_size)
+    mutate::behind_selector(data, (size, max_size), (seed, 8), &words::BUILDS)
 });
 
 fuzz_target!(|data: &[u8]| {

@@ -7,19 +7,11 @@ use drawbridge::api::observed::object::{Shape, change_of};
 use drawbridge::api::observed::{Change, Kind, What};
 use drawbridge_fuzz::{mutate, words};
 use k8s_openapi::api::{apps::v1 as apps, batch::v1 as batch, core::v1 as core, storage::v1 as storage};
-use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use serde_json::{Value, json};
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    if size > 1 && seed % 8 != 0 {
-        if let Some(mutant) =
-            mutate::json(&data[1..size], seed, &words::WATCHED).filter(|mutant| mutant.len() < max_size)
-        {
-            data[1..=mutant.len()].copy_from_slice(&mutant);
-            return mutant.len() + 1;
-        }
-    }
-    fuzzer_mutate(data, size, max_size)
+    mutate::behind_selector(data, (size, max_size), (seed, 8), &words::WATCHED)
 });
 
 /// In the order in which seeds name them.

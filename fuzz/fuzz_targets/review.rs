@@ -14,18 +14,11 @@ use drawbridge::config::snapshot::Snapshot;
 use drawbridge::domain::keys::{self, SCHEDULING_GATE};
 use drawbridge_fuzz::answers::{applied, encoded, with_object};
 use drawbridge_fuzz::{mutate, words, worlds};
-use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use serde_json::Value;
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    if size > 1 && seed % 4 != 0 {
-        if let Some(mutant) = mutate::json(&data[1..size], seed, &words::PODS).filter(|mutant| mutant.len() < max_size)
-        {
-            data[1..=mutant.len()].copy_from_slice(&mutant);
-            return mutant.len() + 1;
-        }
-    }
-    fuzzer_mutate(data, size, max_size)
+    mutate::behind_selector(data, (size, max_size), (seed, 4), &words::PODS)
 });
 
 fuzz_target!(|data: &[u8]| {

@@ -1,6 +1,7 @@
 //! Mutations of JSON documents that stay JSON: values are replaced, moved, doubled and removed anywhere, and the labels
 //! and annotations that admission reads are put where it reads them.
 
+use libfuzzer_sys::fuzzer_mutate;
 use serde_json::{Map, Value, json};
 
 use crate::words::Vocabulary;
@@ -18,6 +19,24 @@ impl Dice {
 
     fn one_of<'v, T>(&mut self, items: &'v [T]) -> &'v T {
         &items[self.below(items.len())]
+    }
+}
+
+/// A mutant in place of the first `size` bytes of `data`: behind a byte that chooses, a document that stays JSON, but for one in `bytes` of the
+/// seeds, which the fuzzer changes as bytes. Out: how long it is.
+pub fn behind_selector(
+    data: &mut [u8],
+    (size, max_size): (usize, usize),
+    (seed, bytes): (u32, u32),
+    vocabulary: &Vocabulary,
+) -> usize {
+    let is_document = size > 1 && seed % bytes != 0;
+    match is_document.then(|| json(&data[1..size], seed, vocabulary)).flatten() {
+        Some(mutant) if mutant.len() < max_size => {
+            data[1..=mutant.len()].copy_from_slice(&mutant);
+            mutant.len() + 1
+        }
+        _ => fuzzer_mutate(data, size, max_size),
     }
 }
 
