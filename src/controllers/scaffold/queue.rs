@@ -1,5 +1,9 @@
 //! Which item is next: fresh changes before the backlog of a start, namespaces in turn, failures after a pause; pure.
 //!
+//! Within a namespace what was begun is finished first: ten thousand items that are all asked about something before one
+//! of them is gone on with would find every answer too old when their turn comes. What never comes to an end waits its
+//! turn every so often.
+//!
 //! Promises: an item is never worked on twice at once; a change that arrives meanwhile is not lost; a failing item
 //! waits 1 s, doubling to 5 min, with jitter (conflicts: from 50 ms; where the server asks for more: that), whatever
 //! changes arrive, and a success forgets its failures. A namespace has at most as many items under way as workers are
@@ -14,6 +18,8 @@ use super::plan::Item;
 /// How urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
+    /// It was worked on a moment ago, and there is more to do about it at once. Other namespaces take it for fresh.
+    Begun,
     /// Somebody is waiting for it.
     Fresh,
     /// It was so before.
@@ -44,6 +50,8 @@ pub struct Queue {
     failures: HashMap<Item, u32>,
     running: HashSet<Item>,
     again: HashMap<Item, Priority>,
+    /// How often an item was gone on with since it was last at rest.
+    looks: HashMap<Item, u32>,
 }
 
 type Turn = (Priority, u64, Arc<str>);
@@ -60,13 +68,16 @@ struct Lane {
 impl Lane {
     fn turn(&self, name: &Arc<str>) -> Option<Turn> {
         let ((priority, _), _) = self.ready.first_key_value()?;
-        Some((*priority, self.served, name.clone()))
+        Some(((*priority).max(Priority::Fresh), self.served, name.clone()))
     }
 }
 
 const FIRST: Duration = Duration::from_secs(1);
 const FIRST_CONFLICT: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(300);
+/// So many looks at one item follow each other before others of its namespace have their turn: more than anything takes
+/// that comes to an end.
+const IN_A_ROW: u32 = 16;
 
 /// The pause after so many failures in a row; `jitter` is in 0..1 and moves it by up to a quarter.
 #[must_use]
@@ -147,17 +158,25 @@ impl Queue {
 
     /// The work on `item` ended.
     pub fn done(&mut self, item: &Item, ending: Ending, now: Duration, jitter: f64) {
-        if self.running.remove(item) {
+        let ran = self.running.remove(item);
+        self.go_on(item, ending, now, jitter);
+        // Last, so that a lane whose only item goes on is not forgotten, and its turn with it.
+        if ran {
             self.lane(&item.key.namespace, |lane| lane.running -= 1);
         }
+    }
+
+    fn go_on(&mut self, item: &Item, ending: Ending, now: Duration, jitter: f64) {
         let again = self.again.remove(item);
         let delay = match ending {
             Ending::Done(delay) => {
                 self.failures.remove(item);
-                match again {
-                    Some(priority) => return self.add(item.clone(), priority),
-                    None => delay,
+                if let Some(wanted) = again.or((delay == Some(Duration::ZERO)).then_some(Priority::Fresh)) {
+                    let priority = self.going_on(item, wanted);
+                    return self.add(item.clone(), priority);
                 }
+                self.looks.remove(item);
+                delay
             }
             Ending::Conflict | Ending::Failed(_) => {
                 let failures = self.failures.entry(item.clone()).or_insert(0);
@@ -174,6 +193,13 @@ impl Queue {
             self.delays.insert(item.clone(), place);
             self.waiting.insert(place, item.clone());
         }
+    }
+
+    /// How urgent the next look at an item is that was looked at a moment ago.
+    fn going_on(&mut self, item: &Item, wanted: Priority) -> Priority {
+        let looks = self.looks.entry(item.clone()).or_insert(0);
+        *looks += 1;
+        if wanted == Priority::Backlog || looks.is_multiple_of(IN_A_ROW) { wanted } else { Priority::Begun }
     }
 
     /// When an item that waits becomes due.
@@ -246,6 +272,49 @@ mod tests {
             order.push(format!("{}/{}", item.key.namespace, item.key.name));
         }
         assert_eq!(order, ["b/1", "c/1", "flood/000", "c/2", "flood/001", "flood/002", "flood/003"]);
+    }
+
+    /// A flood whose items take two looks each: the second follows the first, and other namespaces lose no turn by it.
+    #[test]
+    fn what_was_begun_is_finished_before_more_of_its_namespace_is_begun() {
+        let mut queue = Queue::default();
+        for number in 0..1000 {
+            queue.add(of("flood", &format!("{number:03}")), Priority::Fresh);
+        }
+        let mut order = Vec::new();
+        let mut look = |queue: &mut Queue, ending| {
+            let item = queue.pop(32, s(0)).unwrap();
+            if ending == Ending::Done(None) && item.key.name.ends_with('1') {
+                // Its own write is the change that asks for the next look.
+                queue.add(item.clone(), Priority::Fresh);
+            }
+            queue.done(&item, ending, s(0), 0.5);
+            order.push(format!("{}/{}", item.key.namespace, item.key.name));
+        };
+        look(&mut queue, Ending::Done(Some(s(0))));
+        queue.add(of("other", "1"), Priority::Fresh);
+        look(&mut queue, Ending::Done(Some(s(0))));
+        look(&mut queue, Ending::Done(None));
+        look(&mut queue, Ending::Done(Some(s(60))));
+        look(&mut queue, Ending::Done(None));
+        look(&mut queue, Ending::Done(None));
+        assert_eq!(order, ["flood/000", "other/1", "flood/000", "other/1", "flood/001", "flood/001"]);
+    }
+
+    /// One that changes whenever it was looked at does not keep its neighbours from ever being looked at.
+    #[test]
+    fn what_goes_on_for_ever_leaves_turns_to_its_neighbours() {
+        let mut queue = Queue::default();
+        queue.add(item("restless"), Priority::Fresh);
+        queue.add(item("neighbour"), Priority::Fresh);
+        let mut before = 0;
+        while let Some(item) = queue.pop(32, s(0)).filter(|item| &*item.key.name == "restless") {
+            before += 1;
+            assert!(before <= 2 * IN_A_ROW, "the neighbour never has its turn");
+            queue.add(item.clone(), Priority::Fresh);
+            queue.done(&item, Ending::Done(None), s(0), 0.5);
+        }
+        assert_eq!(before, IN_A_ROW);
     }
 
     #[test]

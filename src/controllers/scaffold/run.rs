@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Promises: every replica keeps the world current, only the leader plans; a lost term ends what is under way and
-//! forgets the queue, a new one looks at everything again; plans are made from the world of that moment.
+//! forgets the queue, a new one looks at everything again; plans are made from the world of that moment; answers,
+//! changes and plans are taken in turn, a bounded number of each, so that however much there is of one the others go on.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,6 +32,8 @@ use crate::config::view::NamespaceView;
 const WORKERS: usize = 32;
 /// Messages of the feed taken at once.
 const BATCH: usize = 256;
+/// Plans made at once.
+const PLANS: usize = 64;
 /// Events that are remembered as told.
 const TOLD: usize = 10_000;
 
@@ -91,6 +94,7 @@ pub async fn run(rows: Vec<Row>, deps: Deps, jitter: fn() -> f64) {
         jitter,
     };
     let mut batch = Vec::with_capacity(BATCH);
+    let mut more = false;
     published.mark_changed();
     terms.mark_changed();
     loop {
@@ -107,18 +111,22 @@ pub async fn run(rows: Vec<Row>, deps: Deps, jitter: fn() -> f64) {
                 if count == 0 {
                     return;
                 }
-                for message in batch.drain(..) {
-                    match message {
-                        Feed::Change(change) => work.change(&change),
-                        Feed::Listed(missing) => work.listed(missing),
-                        Feed::Reach(kind, reach) => work.reach(kind, reach),
-                    }
-                }
             }
             // While every worker is busy, the end of one of them is what is waited for.
             () = tokio::time::sleep(due), if work.term.is_some() && work.workers.len() < WORKERS => {}
+            () = std::future::ready(()), if more => {}
         }
-        work.dispatch();
+        // Whichever came first: what else is there is taken, too, or the one that always comes first would be all.
+        while let Some(ended) = work.workers.try_join_next_with_id() {
+            work.ended(ended);
+        }
+        while batch.len() < BATCH
+            && let Ok(message) = feed.try_recv()
+        {
+            batch.push(message);
+        }
+        batch.drain(..).for_each(|message| work.hear(message));
+        more = work.dispatch();
     }
 }
 
@@ -135,6 +143,14 @@ impl Loop {
         self.world.memory = Memory::default();
         if term.is_some() {
             self.enqueue_all();
+        }
+    }
+
+    fn hear(&mut self, message: Feed) {
+        match message {
+            Feed::Change(change) => self.change(&change),
+            Feed::Listed(missing) => self.listed(missing),
+            Feed::Reach(kind, reach) => self.reach(kind, reach),
         }
     }
 
@@ -248,13 +264,17 @@ impl Loop {
         }
     }
 
-    /// Starts as many plans as there are workers.
-    fn dispatch(&mut self) {
+    /// Starts as many plans as there are workers; whether there are more to be made at once.
+    fn dispatch(&mut self) -> bool {
         self.metrics.gated(self.world.gatings(), self.world.gated().map(|(_, pod, _)| &*pod.created));
-        let Some(facts) = self.facts.clone().filter(|_| self.term.is_some() && self.synced) else { return };
-        while self.workers.len() < WORKERS {
+        let Some(facts) = self.facts.clone().filter(|_| self.term.is_some() && self.synced) else {
+            return false;
+        };
+        let mut plans = 0;
+        while self.workers.len() < WORKERS && plans < PLANS {
             let now = self.base.elapsed();
             let Some(item) = self.queue.pop(WORKERS - self.workers.len(), now) else { break };
+            plans += 1;
             let Some(row) = self.rows.iter().find(|row| row.controller == item.controller) else { continue };
             let plan = (row.plan)(Context { world: &self.world, facts: &facts, key: &item.key, now });
             if plan == Plan::nothing() {
@@ -278,6 +298,7 @@ impl Loop {
         self.survey();
         self.metrics.queue(self.queue.ready());
         self.metrics.fleet(&self.world.memory);
+        plans == PLANS
     }
 
     /// Once everything was planned, it is known who rolls; those that waited for that may go on.

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use super::fixtures::{Cluster, OWN, account, change, workload};
 use super::metrics::ControllerMetrics;
 use super::run::{Deps, run};
-use crate::api::observed::{Change, Feed, Kind};
+use crate::api::observed::{Change, Feed, Kind, Reach};
 use crate::controllers::ALWAYS;
 
 /// Objects by path; every request is written down; the next answers may be ordered to fail.
@@ -26,6 +26,8 @@ struct Server {
     failures: Arc<Mutex<VecDeque<u16>>>,
     /// Requests whose path has this part are never answered.
     hangs: Option<&'static str>,
+    /// How long each answer takes.
+    takes: Duration,
 }
 
 /// How long a 429 asks to be left alone, in seconds.
@@ -40,6 +42,7 @@ impl Server {
                 let (parts, body) = request.into_parts();
                 let sent = body.collect().await.unwrap().to_bytes();
                 let sent = serde_json::from_slice(&sent).unwrap_or(Value::Null);
+                tokio::time::sleep(server.takes).await;
                 let (code, answer) = server.answer(&parts.method, parts.uri.path(), sent);
                 if server.hangs.is_some_and(|part| parts.uri.path().contains(part)) {
                     std::future::pending::<()>().await;
@@ -250,6 +253,41 @@ async fn a_namespace_whose_requests_hang_does_not_starve_the_others() {
         bench.settle().await;
         assert_eq!(bench.server.asked(), [format!("POST serviceaccounts/{name}")], "at once");
     }
+    bench.task.abort();
+}
+
+/// G8: a round over all builds takes longer than an answer is good for, and each is finished all the same.
+#[tokio::test(start_paused = true)]
+async fn a_flood_is_worked_off_however_slow_the_server_is() {
+    const FLOOD: usize = 300;
+    let server = Server { takes: Duration::from_millis(500), ..Server::default() };
+    let path = |name: &str| format!("/apis/agent.kagenti.dev/v1alpha1/namespaces/team/agentbuilds/{name}/status");
+    let mut first = Vec::new();
+    for number in 0..FLOOD {
+        let name = format!("b{number}");
+        let build = json!({
+            "metadata": {"name": name, "namespace": "team", "uid": name, "generation": 1, "resourceVersion": "10",
+                "finalizers": ["agent.kagenti.dev/finalizer"]},
+            "spec": {
+                "source": {"sourceRepository": "github.com/a/b", "sourceCredentials": {"name": format!("absent-{number}")}},
+                "mode": "custom", "pipeline": {"namespace": OWN, "steps": [{"name": "clone", "configMap": "c"}]},
+            },
+        });
+        server.objects.lock().insert(path(&name), build.clone());
+        first.push(change(Kind::AgentBuild, build));
+    }
+    let bench = Bench::start(server, first).await;
+    for kind in [Kind::PipelineRun, Kind::TaskRun] {
+        bench.feed.send(Feed::Reach(kind, Reach::Listed)).await.unwrap();
+    }
+    bench.lead(Some(1)).await;
+    // A question, a status and an Event, 16 at once.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let objects = bench.server.objects.lock().clone();
+    let told = (0..FLOOD).filter(|number| objects[&path(&format!("b{number}"))]["status"]["phase"] == "Failed").count();
+    let asked = bench.server.asked().iter().filter(|line| line.starts_with("GET secrets/")).count();
+    assert_eq!(told, FLOOD);
+    assert!(asked <= FLOOD + 20 * 60, "{asked} questions in a minute: once each, then twenty a second");
     bench.task.abort();
 }
 
