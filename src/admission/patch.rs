@@ -26,7 +26,8 @@ impl Part {
     /// The part that is `value`.
     #[must_use]
     pub fn new(value: Value) -> Self {
-        Self { piece: Piece::of(&value.to_string()), value }
+        let text = serde_json::to_vec(&value).expect("a tree has text keys");
+        Self { piece: Piece::of(text), value }
     }
 }
 

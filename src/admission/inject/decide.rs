@@ -3,6 +3,8 @@
 //! In: a [`Subject`]. Out: the first pre-filter that ends the decision, and per sidecar who decided what. Labels and
 //! gates only; SPIRE's presence, the mode and the credentials annotation are laid over it in `effective`.
 
+use std::sync::Arc;
+
 use super::pod::PodView;
 use crate::config::gates::Gates;
 use crate::config::resolved::Resolved;
@@ -20,17 +22,24 @@ pub(super) struct Subject<'a> {
     pub(super) namespace: &'a str,
     /// Everything admission may know.
     pub(super) snapshot: &'a Snapshot,
+    /// What is known of the namespace: looked up once, asked for a dozen times.
+    known: Option<&'a NamespaceView>,
 }
 
 impl<'a> Subject<'a> {
+    /// That Pod or template in that namespace.
+    pub(super) fn new(pod: PodView<'a>, namespace: &'a str, snapshot: &'a Snapshot) -> Self {
+        Self { pod, namespace, snapshot, known: snapshot.namespace(namespace).map(Arc::as_ref) }
+    }
+
     /// What is known of the namespace; what holds in a fresh one where nothing is.
     pub(super) fn view(&self) -> &'a NamespaceView {
-        self.snapshot.namespace(self.namespace).unwrap_or(&self.snapshot.fresh)
+        self.known.unwrap_or(&self.snapshot.fresh)
     }
 
     /// The namespace was made a moment ago, or its news is late.
-    pub(super) fn is_new_here(&self) -> bool {
-        self.snapshot.namespace(self.namespace).is_none()
+    pub(super) const fn is_new_here(&self) -> bool {
+        self.known.is_none()
     }
 
     /// The configuration in force in the namespace.

@@ -99,7 +99,7 @@ impl Needs {
 pub fn needs(namespace: &str, workload: &Workload, template: &Value, snapshot: &Snapshot) -> Needs {
     let Ok(received) = Received::new(template, None, None) else { return Needs::nothing(Reason::Undecodable) };
     let Ok(pod) = received.before() else { return Needs::nothing(Reason::Undecodable) };
-    match assess(Subject { pod, namespace, snapshot }, Source::Template(workload)) {
+    match assess(Subject::new(pod, namespace, snapshot), Source::Template(workload)) {
         Decided::Skip(reason, ..) => Needs::nothing(reason),
         Decided::Inject(decided) => {
             let (_, plan) = *decided;
@@ -131,7 +131,7 @@ pub fn in_force(
 ) -> Option<EffectiveConfiguration> {
     let received = Received::new(template, None, None).ok()?;
     let pod = received.before().ok()?;
-    match assess(Subject { pod, namespace, snapshot }, Source::Template(workload)) {
+    match assess(Subject::new(pod, namespace, snapshot), Source::Template(workload)) {
         Decided::Skip(_, effective, _) => Some(effective?.for_status(None)),
         Decided::Deny(refused) => Some(refused.effective?.for_status(None)),
         Decided::Inject(decided) => {
@@ -291,7 +291,7 @@ fn try_review_pod(request: &Request<'_>, snapshot: &Snapshot) -> Result<Verdict,
     let view = snapshot.namespace(request.namespace()).unwrap_or(&snapshot.fresh);
     let received = Received::new(&value, managed.as_ref(), Some(view))?;
     let before = received.before().map_err(not_a_pod)?;
-    let subject = Subject { pod: before, namespace: request.namespace(), snapshot };
+    let subject = Subject::new(before, request.namespace(), snapshot);
     Ok(match assess(subject, Source::Pod) {
         Decided::Skip(reason, effective, warnings) => {
             let found = effective.map(|effective| effective.warnings).unwrap_or_default();

@@ -24,7 +24,7 @@ pub(super) fn tree(
 ) -> Explanation {
     let Ok(received) = Received::new(object, None, None) else { return tree };
     let Ok(pod) = received.before() else { return tree };
-    let subject = Subject { pod, namespace, snapshot };
+    let subject = Subject::new(pod, namespace, snapshot);
     for filter in decide::PRE_FILTERS {
         let passed = !(filter.stops)(&subject);
         tree.filters.push(FilterLine { name: filter.name.to_owned(), seen: (filter.seen)(&subject), passed });

@@ -19,7 +19,8 @@ pub(super) struct Misshapen {
 /// A Pod or a Pod template, borrowed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PodView<'a> {
-    root: &'a Value,
+    metadata: Option<&'a Map<String, Value>>,
+    spec: Option<&'a Map<String, Value>>,
     /// `metadata.managedFields`, where it was read apart from the rest.
     managed: Option<&'a Value>,
     /// What an earlier call of ours found.
@@ -111,9 +112,12 @@ impl<'a> PodView<'a> {
         if root.is_null() {
             return Err(Misshapen { field: "the object".to_owned(), expected: "an object", seen: "null" });
         }
-        let view = Self { root, managed: None, earlier: Earlier::Nothing };
-        object(root.get("metadata"), || "metadata".to_owned())?;
-        object(root.get("spec"), || "spec".to_owned())?;
+        let (metadata, spec) = (root.get("metadata"), root.get("spec"));
+        object(metadata, || "metadata".to_owned())?;
+        object(spec, || "spec".to_owned())?;
+        let members = |value: Option<&'a Value>| value.and_then(Value::as_object);
+        let (metadata, spec) = (members(metadata), members(spec));
+        let view = Self { metadata, spec, managed: None, earlier: Earlier::Nothing };
         texts(view.metadata("labels"), "metadata.labels")?;
         texts(view.metadata("annotations"), "metadata.annotations")?;
         objects(view.metadata("ownerReferences"), || "metadata.ownerReferences".to_owned())?;
@@ -152,12 +156,12 @@ impl<'a> PodView<'a> {
     }
 
     fn metadata(self, key: &str) -> Option<&'a Value> {
-        self.root.get("metadata")?.get(key)
+        self.metadata?.get(key)
     }
 
     /// A member of the Pod's spec.
     pub(super) fn spec(self, key: &str) -> Option<&'a Value> {
-        self.root.get("spec")?.get(key)
+        self.spec?.get(key)
     }
 
     /// A text of `metadata`, empty when absent.

@@ -63,7 +63,7 @@ pub(in crate::admission) fn review_workload(request: &Request<'_>, snapshot: &Sn
     let Ok(pod) = received.before() else { return Verdict::skipped(Reason::Undecodable) };
     let workload = workload(request, &value);
     let whose = format!("Pods of {} {}/{}", workload.kind.as_str(), request.namespace(), workload.name);
-    let subject = Subject { pod, namespace: request.namespace(), snapshot };
+    let subject = Subject::new(pod, request.namespace(), snapshot);
     let (reason, sentence, found, more) = match assess(subject, Source::Template(&workload)) {
         Decided::Skip(reason, effective, more) => {
             let sentence = untouched(&whose, reason, (&value, subject.pod.label(keys::LABEL_TYPE)));

@@ -33,10 +33,9 @@ pub struct Piece(String);
 impl Piece {
     /// That of `json`, a whole value.
     #[must_use]
-    pub fn of(json: &str) -> Self {
-        let mut text = json.as_bytes().to_vec();
-        fill_up(&mut text);
-        Self(STANDARD.encode(text))
+    pub fn of(mut json: Vec<u8>) -> Self {
+        fill_up(&mut json);
+        Self(STANDARD.encode(json))
     }
 }
 
@@ -100,7 +99,7 @@ mod tests {
                 for opening in [b'[', b','] {
                     encoder.text().push(opening);
                     encoder.text().extend_from_slice(format!(r#"{{"{name}":"#).as_bytes());
-                    encoder.piece(&Piece::of(value));
+                    encoder.piece(&Piece::of(value.into()));
                     encoder.text().push(b'}');
                 }
                 encoder.text().push(b']');
