@@ -3,6 +3,7 @@
 //! The one sequence behind the webhook, the warn-only review of templates, `needs` and `explain`.
 
 use super::agent_env;
+use super::bypass;
 use super::context::Context;
 use super::credentials;
 use super::decide::{self, Subject};
@@ -187,6 +188,7 @@ fn notice(cx: &Context<'_>, plan: &mut InjectionPlan<'_>) {
     if cx.effective.sidecars.registration.inject {
         unregistered(cx, plan);
     }
+    bypass::warnings(cx, plan);
     let brought = cx.subject.pod.annotation(keys::ANNOTATION_RUNTIME_CONFIG);
     if brought.is_some() && brought != plan.runtime_config.as_deref() {
         plan.warnings.push(Warning::new(

@@ -10,6 +10,7 @@
 
 mod agent_env;
 mod assess;
+mod bypass;
 mod containers;
 mod context;
 mod credentials;
