@@ -180,7 +180,8 @@ impl Drop for Hook {
     }
 }
 
-fn acceptor(pair: &crate::pki::Pair) -> Result<TlsAcceptor> {
+/// TLS with a certificate of ours.
+pub(crate) fn acceptor(pair: &crate::pki::Pair) -> Result<TlsAcceptor> {
     let certificate = CertificateDer::from_pem_slice(pair.certificate.as_bytes());
     let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes());
     let (certificate, key) = (certificate.ok().context("a certificate")?, key.ok().context("a key")?);

@@ -6,6 +6,7 @@
 mod asking;
 mod explain;
 mod logs;
+mod news;
 
 use std::io::Write;
 
@@ -137,6 +138,11 @@ fn is_judged(object: &Value) -> bool {
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
     let mut succeeded = conditions.filter(|one| one["type"] == "BuildSucceeded");
     succeeded.any(|one| one["status"] == "True" || one["status"] == "False")
+}
+
+/// Whether a build is still to be judged by itself: one that waits for something to be put right is not.
+fn is_under_way(object: &Value) -> bool {
+    matches!(status(object, "phase"), "" | "Pending" | "Building")
 }
 
 fn line(to: &mut dyn Write, text: &str) -> anyhow::Result<()> {

@@ -43,6 +43,23 @@ impl Collection {
 impl Cluster {
     /// The changes of a collection, beginning with what is there; interrupted watches are taken up again.
     pub fn follow(&self, collection: &Collection) -> impl Stream<Item = watcher::Event<DynamicObject>> + Send + use<> {
+        self.follow_as(collection, watcher::Config::default())
+    }
+
+    /// [`Cluster::follow`], of those objects only that have a label.
+    pub fn follow_labelled(
+        &self,
+        collection: &Collection,
+        label: &str,
+    ) -> impl Stream<Item = watcher::Event<DynamicObject>> + Send + use<> {
+        self.follow_as(collection, watcher::Config::default().labels(label))
+    }
+
+    fn follow_as(
+        &self,
+        collection: &Collection,
+        config: watcher::Config,
+    ) -> impl Stream<Item = watcher::Event<DynamicObject>> + Send + use<> {
         let resource = ApiResource {
             group: collection.group.to_owned(),
             version: collection.version.to_owned(),
@@ -55,7 +72,7 @@ impl Cluster {
         } else {
             Api::namespaced_with(self.client.clone(), &collection.namespace, &resource)
         };
-        let events = watcher(api, watcher::Config::default()).default_backoff();
+        let events = watcher(api, config).default_backoff();
         // An error is followed by another try, with back-off.
         events.into_stream().filter_map(|event| std::future::ready(event.ok()))
     }

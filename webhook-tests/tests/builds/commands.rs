@@ -15,14 +15,14 @@ use crate::life::shared;
 use crate::stage::{NAME, active_run, begin, build, builds, digest, end, end_task, runs, status, succeed};
 
 /// A command that runs.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     out: Lines<BufReader<ChildStdout>>,
     err: Lines<BufReader<ChildStderr>>,
 }
 
 impl Running {
-    fn start(cp: &ControlPlane, ns: &TestNamespace, args: &[&str]) -> Result<Self> {
+    pub(crate) fn start(cp: &ControlPlane, ns: &TestNamespace, args: &[&str]) -> Result<Self> {
         let mut command = Command::new(programs::workspace("drawbridge")?);
         command.args(args).args(["-n", ns.name(), "--kubeconfig"]).arg(cp.admin().kubeconfig());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -45,6 +45,12 @@ impl Running {
         tokio::time::timeout(PATIENCE, reading).await.with_context(|| format!("it never said {words:?}"))?
     }
 
+    /// Reads the next line of standard output.
+    pub(crate) async fn prints(&mut self) -> Result<String> {
+        let line = tokio::time::timeout(PATIENCE, self.out.next_line()).await.context("no line came")??;
+        line.context("it ended")
+    }
+
     /// Reads on to a row of standard output.
     async fn shows(&mut self, holds: impl Fn(&Value) -> bool) -> Result<Value> {
         let reading = async {
@@ -60,7 +66,7 @@ impl Running {
     }
 
     /// Waits for its end: exit code, and what is left of its two outputs.
-    async fn end(mut self) -> Result<(Option<i32>, String, String)> {
+    pub(crate) async fn end(mut self) -> Result<(Option<i32>, String, String)> {
         let (mut out, mut err) = (String::new(), String::new());
         let (mut rest_out, mut rest_err) = (self.out.into_inner(), self.err.into_inner());
         let reading = async { tokio::try_join!(rest_out.read_to_string(&mut out), rest_err.read_to_string(&mut err)) };
@@ -71,7 +77,7 @@ impl Running {
 }
 
 /// A command from its start to its end.
-async fn run(cp: &ControlPlane, ns: &TestNamespace, args: &[&str]) -> Result<(Option<i32>, String, String)> {
+pub(crate) async fn run(cp: &ControlPlane, ns: &TestNamespace, args: &[&str]) -> Result<(Option<i32>, String, String)> {
     Running::start(cp, ns, args)?.end().await
 }
 

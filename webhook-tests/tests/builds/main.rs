@@ -8,5 +8,6 @@ mod commands;
 mod flood;
 mod kills;
 mod life;
+mod logs;
 mod proxy;
 mod stage;
