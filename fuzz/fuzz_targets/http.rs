@@ -1,5 +1,6 @@
 //! What a connection sends once TLS is taken off. In: bytes. Laws: the server goes on serving; whatever is answered is HTTP/1.1, with a status
-//! that is no server error; no bytes make a handler panic; the connection ends when the client's side has.
+//! that is no server error but that there was no time where the request gave little; no bytes make a handler panic; the connection ends when the
+//! client's side has.
 #![no_main]
 
 use std::io::{Read as _, Write as _};
@@ -17,6 +18,9 @@ use libfuzzer_sys::fuzz_target;
 
 /// Longer than any answer takes.
 const PATIENCE: Duration = Duration::from_secs(8);
+
+/// How a request says how much time there is.
+const HURRY: &[u8] = b"timeout=";
 
 struct Running {
     address: SocketAddr,
@@ -64,7 +68,8 @@ fuzz_target!(|data: &[u8]| {
         let status = answers.strip_prefix(b"HTTP/1.1 ").or_else(|| answers.strip_prefix(b"HTTP/1.0 "));
         let status =
             status.and_then(|rest| rest.get(..3)).unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&answers)));
-        assert!(status[0] != b'5', "{}", String::from_utf8_lossy(&answers));
+        let hurried = status == b"504" && data.windows(HURRY.len()).any(|window| window == HURRY);
+        assert!(status[0] != b'5' || hurried, "{}", String::from_utf8_lossy(&answers));
     }
     assert_eq!(running.metrics.panics.get(), 0, "a handler panicked");
 });

@@ -56,16 +56,19 @@ pub enum PairError {
     Early,
 }
 
-/// How much of a section's name is repeated, in characters: the longest that anybody uses has half of that.
-const MARKER_LIMIT: usize = 64;
+/// The longest name of a section that is repeated, in characters: longer than any that is in use.
+const NAME_LIMIT: usize = 32;
 
-/// What is wrong with PEM, without a byte of it but the name of a section.
+/// What is wrong with PEM, without a byte of it but the name of a section, and that only where it can be nothing else: where a
+/// line lost its end, what is taken for the name goes on with the key.
 pub(super) fn words(error: &pem::Error) -> String {
     match error {
-        pem::Error::MissingSectionEnd { end_marker } => {
-            let marker: String = String::from_utf8_lossy(end_marker).chars().take(MARKER_LIMIT).collect();
-            format!("section {} has no end", marker.escape_debug())
-        }
+        pem::Error::MissingSectionEnd { end_marker } => match std::str::from_utf8(end_marker) {
+            Ok(name) if name.len() <= NAME_LIMIT && name.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b' ')) => {
+                format!("section {name} has no end")
+            }
+            _ => "a section has no end, and its first line is not in order".to_owned(),
+        },
         pem::Error::IllegalSectionStart { .. } => "a section begins in a line that cannot be read".to_owned(),
         pem::Error::Base64Decode(_) => "a section is not base64".to_owned(),
         pem::Error::NoItemsFound => "there is no section of that kind".to_owned(),

@@ -292,4 +292,8 @@ fn a_pair_that_cannot_be_served_is_told_in_words() {
     // Whatever stands in a file, what is said of it stays a sentence.
     let told = read(&format!("-----BEGIN {}-----\nAAAA\n", "LONG\u{1b}[31m ".repeat(500)), &first.key);
     assert!(told.len() < 512 && !told.contains('\u{1b}'), "{told}");
+    // Lines run together: what looks like the name of a section is the key.
+    let body: String = first.key.lines().filter(|line| !line.starts_with('-')).collect();
+    let told = read(leaf, &format!("-----BEGIN PRIVATE KEY {body}-----\n"));
+    assert!(told.contains("first line is not in order") && !told.contains(&body[..16]), "{told}");
 }
