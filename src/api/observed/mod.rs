@@ -6,6 +6,7 @@
 
 mod custom;
 mod fields;
+mod lenient;
 pub mod object;
 mod pool;
 mod project;

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::lenient::Members;
 use super::wire::{Metadata, Raw, resource_told_at_run_time};
 use super::{Change, Kind, custom, project, tekton};
 
@@ -70,7 +71,7 @@ pub fn change_of(kind: Kind, text: &str) -> serde_json::Result<Change> {
 /// An object of ours, with `spec` and `status` as they are.
 pub type Whole = Object<Value, Value>;
 /// A PipelineRun or TaskRun.
-pub type TektonObject = Object<tekton::Spec, tekton::Status>;
+pub type TektonObject = Object<Members<tekton::Spec>, Members<tekton::Status>>;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(bound(deserialize = "S: Deserialize<'de>, T: Deserialize<'de>"))]

@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 
+use super::lenient::{Members, lenient, lenient_list};
 use super::object::TektonObject;
 use super::wire::Condition;
 use super::{Kind, OwnerReference, What, owner};
@@ -284,25 +285,6 @@ pub struct Waiting {
     pub reason: Option<String>,
 }
 
-/// A member of another shape than expected counts as absent.
-fn lenient<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Maybe<T> {
-        Is(T),
-        Not(serde::de::IgnoredAny),
-    }
-    Ok(match Option::<Maybe<T>>::deserialize(deserializer)? {
-        Some(Maybe::Is(value)) => Some(value),
-        Some(Maybe::Not(_)) | None => None,
-    })
-}
-
-/// The same of a list: what is none is empty, and so is one with an entry of another shape.
-fn lenient_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
-    Ok(lenient::<D, Vec<T>>(deserializer)?.unwrap_or_default())
-}
-
 pub(super) fn project(kind: Kind, object: TektonObject) -> Option<What> {
     match kind {
         Kind::PipelineRun => Some(What::PipelineRun(Box::new(pipeline_run(object)))),
@@ -339,7 +321,7 @@ fn results(all: Vec<Named>) -> Box<[ResultSeen]> {
 
 fn pipeline_run(object: TektonObject) -> PipelineRunSeen {
     let metadata = object.metadata;
-    let (spec, status) = (object.spec.unwrap_or_default(), object.status.unwrap_or_default());
+    let (Members(spec), Members(status)) = (object.spec.unwrap_or_default(), object.status.unwrap_or_default());
     let image = PARAMETERS_IMAGE.iter().find_map(|name| {
         let parameter = spec.params.iter().find(|one| one.name == *name)?;
         parameter.value.as_str().filter(|value| !value.is_empty()).map(Into::into)
@@ -373,7 +355,7 @@ fn pipeline_run(object: TektonObject) -> PipelineRunSeen {
 
 fn task_run(object: TektonObject) -> TaskRunSeen {
     let metadata = object.metadata;
-    let status = object.status.unwrap_or_default();
+    let Members(status) = object.status.unwrap_or_default();
     let failed_step = status.steps.iter().find_map(|step| {
         let ended = step.failed()?;
         let reason = ended.reason.as_deref().unwrap_or_default().into();

@@ -97,6 +97,8 @@ async fn an_agent_that_an_agent_runtime_governs_is_made_in_one_rollout_and_relea
         "spec": {"type": "agent", "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "weather"}},
     });
     ns.accepts(&runtime).await?;
+    // It has been seen: two watches keep no order between them.
+    kubectl(cp, &ns, &["wait", "--for=condition=TargetResolved=False", "agentruntime/art", "--timeout=30s"]).await?;
     ns.accepts(&agent("weather", &json!({}))).await?;
     wait_for(&ns.api::<Agent>(), "weather", ready).await?;
     kubectl(cp, &ns, &["wait", "--for=condition=Ready", "agentruntime/art", "--timeout=30s"]).await?;

@@ -113,6 +113,14 @@ fn what_tekton_writes_in_another_shape_counts_as_absent() {
     assert_eq!(*seen, PipelineRunSeen::default());
     assert!(matches!(kept_of(Kind::TaskRun, &object), What::TaskRun(_)));
     assert!(matches!(kept_of(Kind::PipelineRun, &json!({"metadata": {}})), What::PipelineRun(_)));
+    for none in
+        [json!(null), json!(true), json!(65536), json!(-1), json!(0.5), json!("text"), json!([{"startTime": "t"}])]
+    {
+        let object = json!({"metadata": {"name": "r"}, "spec": none, "status": none});
+        let What::PipelineRun(seen) = kept_of(Kind::PipelineRun, &object) else { panic!() };
+        assert_eq!(*seen, PipelineRunSeen::default(), "{none}");
+        assert!(matches!(kept_of(Kind::TaskRun, &object), What::TaskRun(_)));
+    }
 }
 
 #[test]
