@@ -4,31 +4,24 @@
 //! Service, registered for the Pods of one namespace, and called by the API server by the time
 //! [`Hook::register_for_pods`] returns.
 
-use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto::Builder;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use tokio_rustls::TlsAcceptor;
 
 use crate::objects::{Objects, PATIENCE};
-use crate::{ControlPlane, background};
+use crate::{ControlPlane, background, https};
 
 /// What a webhook does: the `request` of the review in, its `response` (without uid) out.
 pub type Behaviour = dyn Fn(&Value) -> Value + Send + Sync;
@@ -93,8 +86,9 @@ impl Hook {
         let starting = async move {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
             let address = listener.local_addr()?;
-            let acceptor = acceptor(&tls)?;
-            Ok((address, tokio::spawn(serve(listener, acceptor, behaviour))))
+            let acceptor = https::acceptor(&tls)?;
+            let answering = move |request| answer(request, Arc::clone(&behaviour));
+            Ok((address, tokio::spawn(https::serve(listener, acceptor, answering))))
         };
         let (address, serving) = background::run(starting).await?;
         cp.publish_service(namespace, name, address.port()).await?;
@@ -180,42 +174,18 @@ impl Drop for Hook {
     }
 }
 
-/// TLS with a certificate of ours.
-pub(crate) fn acceptor(pair: &crate::pki::Pair) -> Result<TlsAcceptor> {
-    let certificate = CertificateDer::from_pem_slice(pair.certificate.as_bytes());
-    let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes());
-    let (certificate, key) = (certificate.ok().context("a certificate")?, key.ok().context("a key")?);
-    let config = rustls::ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key)?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
-}
-
-async fn serve(listener: TcpListener, acceptor: TlsAcceptor, behaviour: Arc<Behaviour>) {
-    // Connections end with the server: the set is dropped with this task.
-    let mut connections = JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        while connections.try_join_next().is_some() {}
-        let (acceptor, behaviour) = (acceptor.clone(), Arc::clone(&behaviour));
-        connections.spawn(async move {
-            let Ok(stream) = acceptor.accept(stream).await else { return };
-            let service = service_fn(move |request| answer(request, Arc::clone(&behaviour)));
-            // A broken connection is the API server's to report.
-            let _ = Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
-        });
-    }
-}
-
-async fn answer(request: Request<Incoming>, behaviour: Arc<Behaviour>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(request: Request<Incoming>, behaviour: Arc<Behaviour>) -> Response<Full<Bytes>> {
     let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let review: Value = serde_json::from_slice(&body).unwrap_or_default();
     let mut response = Response::new(Full::default());
     let Some(asked) = review.get("request") else {
         *response.status_mut() = StatusCode::BAD_REQUEST;
-        return Ok(response);
+        return response;
     };
     let mut said = behaviour(asked);
     said["uid"] = asked["uid"].clone();
     let review = json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": said });
     response.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
     *response.body_mut() = Full::from(review.to_string());
-    Ok(response)
+    response
 }

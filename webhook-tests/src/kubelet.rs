@@ -17,9 +17,6 @@ use http::{Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::{Bytes, Frame, Incoming};
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto::Builder;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams, Patch, PatchParams};
@@ -27,10 +24,9 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
-use tokio_rustls::TlsAcceptor;
+use tokio::task::JoinHandle;
 
-use crate::{ControlPlane, background, hook};
+use crate::{ControlPlane, background, https};
 
 /// What a container has written.
 #[derive(Debug, Clone, Default)]
@@ -65,8 +61,9 @@ impl Kubelet {
         let starting = async move {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
             let address = listener.local_addr()?;
-            let acceptor = hook::acceptor(&tls)?;
-            Ok((address, tokio::spawn(serve(listener, acceptor, answering))))
+            let acceptor = https::acceptor(&tls)?;
+            let answering = move |request| std::future::ready(answer(&request, &answering));
+            Ok((address, tokio::spawn(https::serve(listener, acceptor, answering))))
         };
         let (address, serving) = background::run(starting).await?;
         let nodes: Api<Node> = Api::all(cp.client().await?);
@@ -111,22 +108,6 @@ impl Kubelet {
 impl Drop for Kubelet {
     fn drop(&mut self) {
         self.serving.abort();
-    }
-}
-
-async fn serve(listener: TcpListener, acceptor: TlsAcceptor, containers: Containers) {
-    // Connections end with the server: the set is dropped with this task.
-    let mut connections = JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        while connections.try_join_next().is_some() {}
-        let (acceptor, containers) = (acceptor.clone(), Arc::clone(&containers));
-        connections.spawn(async move {
-            let Ok(stream) = acceptor.accept(stream).await else { return };
-            let service =
-                service_fn(move |request| std::future::ready(Ok::<_, Infallible>(answer(&request, &containers))));
-            // A broken connection is the API server's to report.
-            let _ = Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
-        });
     }
 }
 

@@ -88,6 +88,7 @@ pub mod envoy;
 pub mod essence;
 pub mod hook;
 pub mod household;
+mod https;
 pub mod installation;
 pub mod kubectl;
 pub mod kubelet;
