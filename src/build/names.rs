@@ -1,6 +1,6 @@
 //! Names of what is made for a build, and the identity of its inputs (`spec/agent-and-agentbuild.md` 9.2).
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::digest;
 use super::request::BuildRequest;
@@ -51,6 +51,34 @@ pub fn run_name(build: &str, attempt_hash: &str) -> String {
     format!("{}-{attempt_hash}", fit(build, LABEL_LIMIT - 1 - attempt_hash.len()))
 }
 
+/// A digest that runs share whose judgement by Tekton must be the same: of everything in `spec` but the values of
+/// parameters that refer to nothing, and the name of the claim. Names and labels follow rules of their own.
+#[must_use]
+pub fn run_shape(run: &Value) -> String {
+    let mut spec = run.get("spec").cloned().unwrap_or_default();
+    let literal = |value: &Value| value.as_str().is_some_and(|text| !text.contains("$("));
+    for path in ["/pipelineSpec/tasks", "/pipelineSpec/finally"] {
+        for task in spec.pointer_mut(path).and_then(Value::as_array_mut).into_iter().flatten() {
+            blank(task.pointer_mut("/params"), "value", literal);
+        }
+    }
+    blank(spec.pointer_mut("/params"), "value", literal);
+    for workspace in spec.pointer_mut("/workspaces").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(claim) = workspace.get_mut("persistentVolumeClaim") {
+            claim["claimName"] = Value::Null;
+        }
+    }
+    digest::of_json(&spec)
+}
+
+fn blank(list: Option<&mut Value>, member: &str, concerned: impl Fn(&Value) -> bool) {
+    for entry in list.and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(value) = entry.get_mut(member).filter(|value| concerned(value)) {
+            *value = Value::Null;
+        }
+    }
+}
+
 /// Name of the claim.
 #[must_use]
 pub fn claim_name(build: &str, suffix: &str) -> String {
@@ -66,8 +94,48 @@ pub fn candidate_tag(tag: &str, attempt_hash: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{attempt_hash, candidate_tag, claim_name, fit, run_name};
+    use serde_json::json;
+
+    use super::{attempt_hash, candidate_tag, claim_name, fit, run_name, run_shape};
     use crate::build::syntax;
+
+    #[test]
+    fn runs_that_differ_in_names_and_plain_values_have_one_shape() {
+        let run = |name: &str, url: &str, image: &str| {
+            json!({
+                "metadata": {"name": name, "labels": {"build": name}},
+                "spec": {
+                    "taskRunTemplate": {"serviceAccountName": "pipeline"},
+                    "params": [{"name": "url", "value": url}],
+                    "workspaces": [{"name": "shared", "persistentVolumeClaim": {"claimName": name}}],
+                    "pipelineSpec": {"tasks": [{
+                        "name": "clone",
+                        "params": [{"name": "url", "value": url}],
+                        "taskSpec": {"steps": [{"name": "s", "image": image}]},
+                    }]},
+                },
+            })
+        };
+        let shape = run_shape(&run("a", "https://a", "i"));
+        assert_eq!(shape, run_shape(&run("b", "https://b", "i")));
+        assert_ne!(shape, run_shape(&run("a", "$(tasks.x.results.y)", "i")), "a reference may point nowhere");
+        assert_ne!(shape, run_shape(&run("a", "https://a", "j")));
+        for (path, value) in [
+            ("/spec/taskRunTemplate/serviceAccountName", json!("other")),
+            ("/spec/params/0/name", json!("other")),
+            ("/spec/params/0/value", json!(["https://a"])),
+            ("/spec/workspaces/0/name", json!("other")),
+            ("/spec/pipelineSpec/tasks/0/params/0/value", json!({"a": "b"})),
+            ("/spec/pipelineSpec/tasks/0/taskSpec/steps/0", json!({"name": "s", "image": "i", "privileged": true})),
+        ] {
+            let mut other = run("a", "https://a", "i");
+            *other.pointer_mut(path).unwrap() = value;
+            assert_ne!(shape, run_shape(&other), "{path}");
+        }
+        for none in [json!(null), json!({"spec": 1}), json!({"spec": {"params": {}, "workspaces": [1]}})] {
+            assert_ne!(shape, run_shape(&none));
+        }
+    }
 
     /// Case C16: a name of 48 characters, and longer ones that no webhook saw.
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! On and off are the same manifest but for the value of one label, which decides whether the API server asks at all;
 //! so "on" also pays for storing the sidecars, and for the second call that follows the first. How much of that is the API
-//! server's own is shown by a third lane, whose webhook only answers ([`super::stamp`]).
+//! server's own is shown by a third lane, whose webhook only answers ([`super::stamp`]). Where that one alone takes longer than the
+//! row allows, what ours takes beyond it is held to the same number.
 
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,8 @@ pub(super) async fn rows(world: &World, size: Size) -> Result<Vec<Row>> {
     }
     let p99 = |all: &[Duration]| (quantile(all, 0.99) - quantile(&all_off, 0.99)) / 1000.0;
     let floor = [median(floor) / 1000.0, p99(&all_stamped)];
+    let (p50, longest) = ((1.0, 0.4), (5.0, 2.0));
+    let here = |must: f64, floor: f64| if floor > must { floor + must } else { must };
     let bare = |floor: f64| format!("a webhook that only answers the same patch adds {floor:.2} ms");
     let decided = reviews(&world.webhook()?.metrics().await?) - before;
     let asked = world.cp.audit().settled(mark).await?.by("system:serviceaccount:kagenti-system:drawbridge-webhook");
@@ -51,12 +54,16 @@ pub(super) async fn rows(world: &World, size: Size) -> Result<Vec<Row>> {
         #[expect(clippy::cast_precision_loss, reason = "a handful")]
         Row::at_most("API requests caused by reviews of created Pods", (0.0, 0.0), asked as f64, "")
             .noted(format!("{} Pods, {decided:.0} reviews", all_on.len())),
-        Row::at_most("added to a Pod CREATE, p50", (1.0, 0.4), median(added) / 1000.0, " ms").noted(format!(
-            "{on_p50:.2} against {off_p50:.2} ms; {:.1} reviews a Pod; {}",
-            decided / all_on.len() as f64,
-            bare(floor[0])
-        )),
-        Row::at_most("added to a Pod CREATE, p99", (5.0, 2.0), p99(&all_on), " ms").noted(bare(floor[1])),
+        Row::at_most("added to a Pod CREATE, p50", p50, median(added) / 1000.0, " ms")
+            .here(here(p50.0, floor[0]))
+            .noted(format!(
+                "{on_p50:.2} against {off_p50:.2} ms; {:.1} reviews a Pod; {}",
+                decided / all_on.len() as f64,
+                bare(floor[0])
+            )),
+        Row::at_most("added to a Pod CREATE, p99", longest, p99(&all_on), " ms")
+            .here(here(longest.0, floor[1]))
+            .noted(bare(floor[1])),
     ])
 }
 

@@ -2,6 +2,9 @@
 //!
 //! Order of the writes: dry-run create, claim of the workspace, status, run. Whatever ends the process in between, the
 //! next plan makes the same ones again: names follow from object, inputs and attempt, and what exists already counts.
+//! The dry run is spared where a run of the same shape was taken in the namespace a short while ago: hundreds of builds
+//! of one template cost whoever admits runs one question, not one each. A run that is refused all the same gives up
+//! the attempt that was claimed for it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -151,7 +154,12 @@ fn claim(subject: &Subject<'_>, request: &BuildRequest, composition: Composition
     }
     let Composition { run: body, claim: workspace, .. } = composition;
     let kind = Kind::PipelineRun;
-    let attempt = Op::Try { kind, namespace: namespace.clone(), body: body.clone(), owner: owner.clone() };
+    let shape = names::run_shape(&body);
+    // One that had trouble is asked about, so that it does not claim and give up again and again.
+    let known = request.attempt == 1
+        && subject.trouble().is_none()
+        && subject.cx.world.memory.is_taken(&namespace, &shape, subject.cx.now);
+    let attempt = Op::Try { kind, namespace: namespace.clone(), body: body.clone(), shape, owner: owner.clone() };
     let made = existing.is_some_and(|claim| claim.seen.is_controlled_by(&owner));
     let room = Op::Ensure {
         kind: Kind::PersistentVolumeClaim,
@@ -163,7 +171,8 @@ fn claim(subject: &Subject<'_>, request: &BuildRequest, composition: Composition
     if let Some(plan) = hindered(subject, &[&attempt, &room, &run]) {
         return plan;
     }
-    let mut ops = vec![attempt];
+    let mut ops = Vec::new();
+    ops.extend((!known).then_some(attempt));
     ops.extend((!made).then_some(room));
     ops.extend(status::update(subject, &claimed(subject, request, &name)));
     ops.push(run);
@@ -204,7 +213,14 @@ fn hindered(subject: &Subject<'_>, ops: &[&Op]) -> Option<Plan> {
         return None;
     }
     let message = format!("Validation failed: {}", refusal(reason, &trouble.message));
-    let state = State::new(Phase::Waiting, reason, message.clone()).telling(READY, Reason::ValidationFailed, message);
+    let mut state =
+        State::new(Phase::Waiting, reason, message.clone()).telling(READY, Reason::ValidationFailed, message);
+    if subject.is_claimed() && subject.recorded_attempt() == 1 {
+        // No run was made: the status names none, and the next one to be made is the same one.
+        state =
+            ["pipelineRunName", "buildHash", "attempts"].iter().fold(state, |state, key| state.with(key, Value::Null));
+        state.exists = Some(Reason::PipelineRunNotFound);
+    }
     Some(Plan { ops: status::update(subject, &state), again: Some(pause - since), note: Note::default() })
 }
 

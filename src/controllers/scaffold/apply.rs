@@ -85,6 +85,8 @@ pub enum Learned {
     Blocked,
     /// What a Secret holds.
     Secret(Key, SecretFact),
+    /// An object of that shape would be taken in that namespace.
+    Taken(String, String),
     /// Nothing that is kept.
     Nothing,
 }

@@ -24,10 +24,10 @@ use crate::domain::reason::Reason;
 pub(super) async fn carry_out(client: &Client, manager: &str, op: &Op) -> Result<Learned, ApplyError> {
     match op {
         Op::Ensure { kind, namespace, body, owner } => {
-            make(client, (manager, false), (*kind, namespace, body, owner), op).await
+            make(client, (manager, None), (*kind, namespace, body, owner), op).await
         }
-        Op::Try { kind, namespace, body, owner } => {
-            make(client, (manager, true), (*kind, namespace, body, owner), op).await
+        Op::Try { kind, namespace, body, shape, owner } => {
+            make(client, (manager, Some(shape)), (*kind, namespace, body, owner), op).await
         }
         Op::Look { key } => look(client, key, op).await,
         _ => Err(ApplyError::Unbuildable { what: describe(op) }),
@@ -36,15 +36,17 @@ pub(super) async fn carry_out(client: &Client, manager: &str, op: &Op) -> Result
 
 async fn make(
     client: &Client,
-    (manager, dry_run): (&str, bool),
+    (manager, tried): (&str, Option<&String>),
     (kind, namespace, body, owner): (Kind, &str, &Value, &str),
     op: &Op,
 ) -> Result<Learned, ApplyError> {
     let body = typed(kind, body.clone());
-    let request = Builder::new(kind.path(namespace)).create(&create(manager, dry_run), bytes(&body));
+    let request = Builder::new(kind.path(namespace)).create(&create(manager, tried.is_some()), bytes(&body));
     let status = match client.request_text(built(op, request)?).await {
-        Ok(_) if dry_run => return Ok(Learned::Nothing),
-        Ok(text) => return learned(kind, &text, op),
+        Ok(text) => match tried {
+            Some(shape) => return Ok(Learned::Taken(namespace.to_owned(), shape.clone())),
+            None => return learned(kind, &text, op),
+        },
         Err(kube::Error::Api(status)) => status,
         Err(error) => return Err(failed(op, error)),
     };

@@ -113,6 +113,11 @@ pub enum SecretFact {
 /// Secrets that are remembered.
 const SECRETS: usize = 4096;
 
+/// Shapes of objects that are remembered.
+const SHAPES: usize = 1024;
+/// How long it counts that an object of a shape was taken.
+const TAKEN: Duration = Duration::from_secs(60);
+
 /// Everything that is remembered.
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -127,6 +132,8 @@ pub struct Memory {
     drift: (usize, usize),
     blocked: HashMap<Item, Duration>,
     secrets: HashMap<Key, (SecretFact, Duration)>,
+    /// What dry-run creates showed to be taken, by namespace and shape, and when.
+    taken: HashMap<(String, String), Duration>,
     /// Items that are held back, by controller and namespace.
     held: HashMap<(Controller, Arc<str>), usize>,
     /// Counts the configurations of the fleet (platform file, gates, API server, SPIRE) of this term.
@@ -276,10 +283,29 @@ impl Memory {
         self.secrets.get(key).map(|(fact, at)| (fact, *at))
     }
 
+    /// Takes note that an object of that shape would be taken in a namespace.
+    pub fn taken(&mut self, namespace: String, shape: String, now: Duration) {
+        self.taken.retain(|_, at| now.saturating_sub(*at) < TAKEN);
+        if self.taken.len() < SHAPES {
+            self.taken.insert((namespace, shape), now);
+        }
+    }
+
+    /// Whether objects of that shape were taken in a namespace a short while ago, and nothing was refused there since.
+    #[must_use]
+    pub fn is_taken(&self, namespace: &str, shape: &str, now: Duration) -> bool {
+        let at = self.taken.get(&(namespace.to_owned(), shape.to_owned()));
+        at.is_some_and(|at| now.saturating_sub(*at) < TAKEN)
+    }
+
     /// A write failed: which, for what reason it was refused (if it was), and the server's words.
     pub fn failure(&mut self, item: &Item, at: Duration, (op, refused, message): (Op, Option<Reason>, String)) {
         if matches!(op, Op::Evict { .. }) {
             self.not_evicted(item);
+        }
+        // Whoever refuses one object of a namespace may refuse others, whatever their shape.
+        if let (Op::Try { namespace, .. } | Op::Ensure { namespace, .. }, Some(_)) = (&op, refused) {
+            self.taken.retain(|(known, _), _| known != namespace);
         }
         let times = self.troubles.get(item).map_or(0, |trouble| trouble.times).saturating_add(1);
         self.troubles.insert(item.clone(), Trouble { op, times, refused, message, at });
@@ -362,6 +388,33 @@ mod tests {
             memory.at_rest(&item);
         }
         assert_eq!((memory.troubles.len(), memory.blocked.len()), (0, 1));
+    }
+
+    #[test]
+    fn what_was_taken_counts_in_its_namespace_for_a_while_and_until_something_is_refused_there() {
+        let mut memory = Memory::default();
+        let (now, body) = (Duration::from_secs(100), serde_json::Value::Null);
+        let taken = |memory: &mut Memory| {
+            for namespace in ["n", "m"] {
+                memory.taken(namespace.into(), "shape".into(), now);
+            }
+        };
+        taken(&mut memory);
+        let is = |memory: &Memory, namespace: &str, at| memory.is_taken(namespace, "shape", at);
+        assert!(is(&memory, "n", now) && is(&memory, "n", now + TAKEN / 2));
+        assert!(!is(&memory, "n", now + TAKEN) && !is(&memory, "other", now) && !memory.is_taken("n", "other", now));
+        let kind = crate::api::observed::Kind::PipelineRun;
+        let create = Op::Ensure { kind, namespace: "n".into(), body, owner: "u".into() };
+        memory.failure(&item("a"), now, (create.clone(), None, "no answer".into()));
+        assert!(is(&memory, "n", now));
+        memory.failure(&item("a"), now, (create, Some(Reason::RunRefused), "why".into()));
+        assert!(!is(&memory, "n", now) && is(&memory, "m", now));
+        for number in 0..2 * SHAPES {
+            memory.taken("n".into(), number.to_string(), now);
+        }
+        assert_eq!(memory.taken.len(), SHAPES);
+        memory.taken("n".into(), "shape".into(), now + TAKEN);
+        assert_eq!(memory.taken.len(), 1, "what is over takes no memory");
     }
 
     #[test]

@@ -90,7 +90,7 @@ pub enum Op {
         owner: String,
     },
     /// Asks, by a dry-run create, whether the API server and whoever admits the kind would take the object. What
-    /// exists under its name is judged as by [`Op::Ensure`].
+    /// exists under its name is judged as by [`Op::Ensure`]. That the object was taken is remembered by its shape.
     Try {
         /// Its kind.
         kind: Kind,
@@ -98,6 +98,8 @@ pub enum Op {
         namespace: String,
         /// The object, without apiVersion and kind.
         body: Value,
+        /// The same text for objects that differ only in what is not judged by the kind's own rules.
+        shape: String,
         /// `metadata.uid` of the object that would control it.
         owner: String,
     },

@@ -357,6 +357,7 @@ impl Loop {
                 Learned::Evicted => self.world.memory.was_evicted(&item, now),
                 Learned::Blocked => self.world.memory.blocked(&item, now),
                 Learned::Secret(key, fact) => self.world.memory.secret(key, fact, now),
+                Learned::Taken(namespace, shape) => self.world.memory.taken(namespace, shape, now),
                 Learned::Nothing => {}
             }
         }

@@ -203,6 +203,9 @@ impl Bench {
                     }
                     None => {}
                 }
+                if let Op::Try { namespace, shape, .. } = op {
+                    self.cluster.world.memory.taken(namespace.clone(), shape.clone(), self.now);
+                }
             }
             Op::Merge { kind, key, patch } | Op::Status { kind, key, patch } => {
                 let version = self.objects[&(*kind, key.name.to_string())]["metadata"]["resourceVersion"].clone();

@@ -368,6 +368,43 @@ fn case_d31_c20_a_refusal_is_said_in_its_words_and_not_hammered() {
     assert_eq!(bench.phase(), "Building");
 }
 
+/// One question for all builds of a template; whatever is refused without being asked about is told the same way.
+#[test]
+fn a_shape_that_was_taken_is_not_asked_about_again_and_a_refusal_gives_up_the_attempt() {
+    let tries = |bench: &Bench| bench.done.iter().filter(|op| matches!(op, Op::Try { .. })).count();
+    let again = |bench: &mut Bench, wish: &str| {
+        bench.user(|build| build["metadata"]["annotations"]["agent.kagenti.dev/rebuild"] = json!(wish));
+        bench.settle();
+    };
+    let mut bench = Bench::new(build());
+    bench.settle();
+    bench.succeed("a");
+    bench.settle();
+    assert_eq!(tries(&bench), 1);
+    again(&mut bench, "1");
+    assert_eq!((bench.phase(), tries(&bench)), ("Building".into(), 1));
+    bench.succeed("b");
+    bench.settle();
+    // A rule about what the shape leaves out.
+    bench.refuses = |op| {
+        let is_run = matches!(op, Op::Try { .. } | Op::Ensure { kind: Kind::PipelineRun, .. });
+        is_run.then_some((Some(Reason::RunRefused), "this repository is not allowed"))
+    };
+    let runs = bench.names(Kind::PipelineRun);
+    again(&mut bench, "2");
+    assert_eq!((bench.phase(), bench.condition("Ready").1), ("Failed".into(), "RunRefused".into()));
+    assert!(bench.message().contains("this repository is not allowed"), "{}", bench.message());
+    assert_eq!((bench.status().get("pipelineRunName"), bench.status().get("attempts")), (None, None));
+    assert_eq!((bench.names(Kind::PipelineRun), tries(&bench)), (runs.clone(), 1));
+    // From now on it is asked about, and claims nothing.
+    assert_eq!(bench.pass(120), 0);
+    assert!(tries(&bench) > 1);
+    bench.refuses = |_| None;
+    bench.pass(300);
+    assert_eq!((bench.phase(), bench.names(Kind::PipelineRun).len()), ("Building".into(), runs.len() + 1));
+    assert_eq!(bench.status()["attempts"], json!(1));
+}
+
 #[test]
 fn tekton_that_does_not_answer_is_said_after_three_times_and_waited_for() {
     let mut bench = Bench::new(build());
