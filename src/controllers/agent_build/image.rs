@@ -59,7 +59,9 @@ pub(super) fn built(output: Option<&ImageParts>, told: &Told<'_>) -> Result<Buil
         }
     }
     let digest = told.digest.filter(|digest| is_digest(digest)).or(own_digest.filter(|digest| is_digest(digest)));
-    let of_parameter = told.parameter.filter(|text| split(text).0 == repository && split(text).1.is_some());
+    let of_parameter = told
+        .parameter
+        .filter(|text| syntax::is_image_reference(text) && split(text).0 == repository && split(text).1.is_some());
     let by_tag = match tag {
         Some(tag) => Some(format!("{repository}:{tag}")),
         None => of_parameter
@@ -117,6 +119,16 @@ mod tests {
             let told = Told { image: Some("reg:5000/acme/weather:v1"), digest: Some(digest), parameter: None };
             let built = built(Some(&parts()), &told).unwrap();
             assert_eq!((built.image.as_str(), built.digest), ("reg:5000/acme/weather:v1", None), "{digest}");
+        }
+    }
+
+    /// The parameter is the user's text: one that is no image names no tag.
+    #[test]
+    fn a_parameter_that_is_no_image_says_nothing() {
+        for parameter in ["reg:5000/acme/weather:", "reg:5000/acme/weather:v1:v2", "reg:5000/acme/weather:v1@x"] {
+            let told =
+                Told { image: Some("reg:5000/acme/weather"), digest: Some(&digest()), parameter: Some(parameter) };
+            assert_eq!(built(None, &told).unwrap().tag, None, "{parameter}");
         }
     }
 
