@@ -271,6 +271,12 @@ impl Plan {
         Self { ops, ..Self::default() }
     }
 
+    /// It ends by making the object that it is about, and asks for no other look.
+    #[must_use]
+    pub fn makes(&self) -> bool {
+        self.again.is_none() && matches!(self.ops.last(), Some(Op::Ensure { .. }))
+    }
+
     /// Nothing yet.
     #[must_use]
     pub fn later(after: Duration) -> Self {

@@ -2,7 +2,7 @@
 //!
 //! Within a namespace what was begun is finished first: ten thousand items that are all asked about something before one
 //! of them is gone on with would find every answer too old when their turn comes. What never comes to an end waits its
-//! turn every so often.
+//! turn every so often; and what is still to be said of an object that was made waits until others are made, too.
 //!
 //! Promises: an item is never worked on twice at once; a change that arrives meanwhile is not lost; a failing item
 //! waits 1 s, doubling to 5 min, with jitter (conflicts: from 50 ms; where the server asks for more: that), whatever
@@ -31,6 +31,8 @@ pub enum Priority {
 pub enum Ending {
     /// Done; look again after that time, if any.
     Done(Option<Duration>),
+    /// What it was about is made; what is left has no hurry.
+    Made,
     /// Somebody else wrote in between.
     Conflict,
     /// It failed; not again before that time has passed.
@@ -178,6 +180,14 @@ impl Queue {
                 self.looks.remove(item);
                 delay
             }
+            Ending::Made => {
+                self.failures.remove(item);
+                self.looks.remove(item);
+                if let Some(wanted) = again {
+                    self.add(item.clone(), wanted);
+                }
+                None
+            }
             Ending::Conflict | Ending::Failed(_) => {
                 let failures = self.failures.entry(item.clone()).or_insert(0);
                 *failures = failures.saturating_add(1);
@@ -299,6 +309,27 @@ mod tests {
         look(&mut queue, Ending::Done(None));
         look(&mut queue, Ending::Done(None));
         assert_eq!(order, ["flood/000", "other/1", "flood/000", "other/1", "flood/001", "flood/001"]);
+    }
+
+    /// Runs of a flood are made before anything is said of those that are made already.
+    #[test]
+    fn what_is_left_once_something_is_made_takes_its_turn() {
+        let mut queue = Queue::default();
+        for name in ["a", "b", "c"] {
+            queue.add(item(name), Priority::Fresh);
+        }
+        let mut order = Vec::new();
+        for ending in [Ending::Done(None), Ending::Made, Ending::Made, Ending::Made, Ending::Made, Ending::Made] {
+            let item = queue.pop(32, s(0)).unwrap();
+            order.push(item.key.name.to_string());
+            // Its own write.
+            queue.add(item.clone(), Priority::Fresh);
+            queue.done(&item, ending, s(0), 0.5);
+        }
+        assert_eq!(order, ["a", "a", "b", "c", "a", "b"]);
+        let item = queue.pop(32, s(0)).unwrap();
+        queue.done(&item, Ending::Made, s(0), 0.5);
+        assert_eq!((&*item.key.name, queue.ready(), queue.due()), ("c", 2, None), "a look that nobody asked for");
     }
 
     /// One that changes whenever it was looked at does not keep its neighbours from ever being looked at.

@@ -71,7 +71,7 @@ struct Loop {
 
 /// How a plan went: what was learned on the way, and the end: when to look again, and whether fields were applied; or
 /// what failed.
-type Outcome = (Vec<Learned>, Result<(Option<Duration>, bool), (ApplyError, Op)>);
+type Outcome = (Vec<Learned>, Result<(Ending, bool), (ApplyError, Op)>);
 
 type Views = std::collections::HashMap<Arc<str>, Arc<NamespaceView>>;
 
@@ -362,9 +362,9 @@ impl Loop {
             }
         }
         let ending = match result {
-            Ok((again, applied)) => {
+            Ok((ending, applied)) => {
                 self.world.memory.success(&item, applied);
-                Ending::Done(again)
+                ending
             }
             Err((ApplyError::Refused { what, reason, brief, message }, op)) => {
                 tracing::warn!(controller = item.controller.as_str(), what, reason = reason.code(), brief, "refused");
@@ -425,7 +425,8 @@ async fn carry_out(writer: &Client, metrics: &ControllerMetrics, item: &Item, pl
         }
     }
     let applied = plan.ops.iter().any(Op::settles);
-    (learned, Ok((plan.again, applied)))
+    let ending = if plan.makes() { Ending::Made } else { Ending::Done(plan.again) };
+    (learned, Ok((ending, applied)))
 }
 
 #[cfg(test)]
