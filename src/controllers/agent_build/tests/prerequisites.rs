@@ -405,6 +405,17 @@ fn a_shape_that_was_taken_is_not_asked_about_again_and_a_refusal_gives_up_the_at
     assert_eq!(bench.status()["attempts"], json!(1));
 }
 
+/// Other builds come before what is still to be said of this one; until its run exists it goes on.
+#[test]
+fn one_plan_makes_the_run_and_leaves_the_rest_for_later() {
+    let mut bench = Bench::new(build());
+    let plans: Vec<_> = (0..10).map(|_| bench.step(usize::MAX).0).collect();
+    let making: Vec<_> = plans.iter().filter(|plan| plan.makes()).collect();
+    let is_run = |op: &Op| matches!(op, Op::Ensure { kind: Kind::PipelineRun, .. });
+    assert!(making.len() == 1 && making[0].ops.iter().any(is_run), "{making:?}");
+    assert_eq!((bench.names(Kind::PipelineRun).len(), bench.told(Reason::BuildStarted)), (1, 1));
+}
+
 #[test]
 fn tekton_that_does_not_answer_is_said_after_three_times_and_waited_for() {
     let mut bench = Bench::new(build());
