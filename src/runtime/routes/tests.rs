@@ -409,6 +409,10 @@ async fn a1_every_review_is_one_log_line_that_holds_nothing_of_the_object() {
     let bodies =
         [whole.clone(), whole[..whole.len() - 3].to_vec(), format!("[\"{canary}\"]").into_bytes(), vec![], long];
     let count = bodies.len();
+    // Another test may come to the log line first, on a thread where nobody listens: what was noted of that is put right.
+    real.post(whole.clone()).await;
+    tracing::callsite::rebuild_interest_cache();
+    lines.0.lock().clear();
     for body in bodies {
         real.post(body).await;
     }
