@@ -115,8 +115,9 @@ const SECRETS: usize = 4096;
 
 /// Shapes of objects that are remembered.
 const SHAPES: usize = 1024;
-/// How long it counts that an object of a shape was taken.
-const TAKEN: Duration = Duration::from_secs(60);
+/// How long it counts that an object of a shape was taken: a flood is spared nearly all of its questions, and who asks
+/// alone hears at once when whoever is asked does not answer any more.
+const TAKEN: Duration = Duration::from_secs(2);
 
 /// Everything that is remembered.
 #[derive(Debug, Default)]
@@ -291,7 +292,7 @@ impl Memory {
         }
     }
 
-    /// Whether objects of that shape were taken in a namespace a short while ago, and nothing was refused there since.
+    /// Whether objects of that shape were taken in a namespace a short while ago, and nothing has failed there since.
     #[must_use]
     pub fn is_taken(&self, namespace: &str, shape: &str, now: Duration) -> bool {
         let at = self.taken.get(&(namespace.to_owned(), shape.to_owned()));
@@ -303,8 +304,8 @@ impl Memory {
         if matches!(op, Op::Evict { .. }) {
             self.not_evicted(item);
         }
-        // Whoever refuses one object of a namespace may refuse others, whatever their shape.
-        if let (Op::Try { namespace, .. } | Op::Ensure { namespace, .. }, Some(_)) = (&op, refused) {
+        // Whoever refuses one object of a namespace, or does not answer, may do so for others, whatever their shape.
+        if let Op::Try { namespace, .. } | Op::Ensure { namespace, .. } = &op {
             self.taken.retain(|(known, _), _| known != namespace);
         }
         let times = self.troubles.get(item).map_or(0, |trouble| trouble.times).saturating_add(1);
@@ -391,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_counts_in_its_namespace_for_a_while_and_until_something_is_refused_there() {
+    fn what_was_taken_counts_in_its_namespace_for_a_while_and_until_something_fails_there() {
         let mut memory = Memory::default();
         let (now, body) = (Duration::from_secs(100), serde_json::Value::Null);
         let taken = |memory: &mut Memory| {
@@ -405,10 +406,11 @@ mod tests {
         assert!(!is(&memory, "n", now + TAKEN) && !is(&memory, "other", now) && !memory.is_taken("n", "other", now));
         let kind = crate::api::observed::Kind::PipelineRun;
         let create = Op::Ensure { kind, namespace: "n".into(), body, owner: "u".into() };
-        memory.failure(&item("a"), now, (create.clone(), None, "no answer".into()));
-        assert!(is(&memory, "n", now));
-        memory.failure(&item("a"), now, (create, Some(Reason::RunRefused), "why".into()));
-        assert!(!is(&memory, "n", now) && is(&memory, "m", now));
+        for (refused, why) in [(None, "no answer"), (Some(Reason::RunRefused), "why")] {
+            taken(&mut memory);
+            memory.failure(&item("a"), now, (create.clone(), refused, why.into()));
+            assert!(!is(&memory, "n", now) && is(&memory, "m", now), "{why}");
+        }
         for number in 0..2 * SHAPES {
             memory.taken("n".into(), number.to_string(), now);
         }
