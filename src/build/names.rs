@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::digest;
 use super::request::BuildRequest;
+use super::{digest, reference};
 
 /// Longest name of a PipelineRun, and longest value of a label.
 pub const LABEL_LIMIT: usize = 63;
@@ -56,7 +56,7 @@ pub fn run_name(build: &str, attempt_hash: &str) -> String {
 #[must_use]
 pub fn run_shape(run: &Value) -> String {
     let mut spec = run.get("spec").cloned().unwrap_or_default();
-    let literal = |value: &Value| value.as_str().is_some_and(|text| !text.contains("$("));
+    let literal = |value: &Value| value.as_str().is_some_and(|text| !reference::mentions(text));
     for path in ["/pipelineSpec/tasks", "/pipelineSpec/finally"] {
         for task in spec.pointer_mut(path).and_then(Value::as_array_mut).into_iter().flatten() {
             blank(task.pointer_mut("/params"), "value", literal);

@@ -292,6 +292,16 @@ impl Memory {
         }
     }
 
+    /// Takes note that an object was made in a namespace: who judges them answers, and what was taken there a moment ago
+    /// counts from now on.
+    pub fn made(&mut self, namespace: &str, now: Duration) {
+        for ((known, _), at) in &mut self.taken {
+            if known == namespace && now.saturating_sub(*at) < TAKEN {
+                *at = now;
+            }
+        }
+    }
+
     /// Whether objects of that shape were taken in a namespace a short while ago, and nothing has failed there since.
     #[must_use]
     pub fn is_taken(&self, namespace: &str, shape: &str, now: Duration) -> bool {
@@ -404,6 +414,10 @@ mod tests {
         let is = |memory: &Memory, namespace: &str, at| memory.is_taken(namespace, "shape", at);
         assert!(is(&memory, "n", now) && is(&memory, "n", now + TAKEN / 2));
         assert!(!is(&memory, "n", now + TAKEN) && !is(&memory, "other", now) && !memory.is_taken("n", "other", now));
+        memory.made("n", now + TAKEN / 2);
+        assert!(is(&memory, "n", now + TAKEN) && !is(&memory, "m", now + TAKEN), "whoever made one is answered");
+        memory.made("n", now + 2 * TAKEN);
+        assert!(!is(&memory, "n", now + 2 * TAKEN), "what is over does not come back");
         let kind = crate::api::observed::Kind::PipelineRun;
         let create = Op::Ensure { kind, namespace: "n".into(), body, owner: "u".into() };
         for (refused, why) in [(None, "no answer"), (Some(Reason::RunRefused), "why")] {

@@ -364,6 +364,9 @@ impl Loop {
         let ending = match result {
             Ok((ending, applied)) => {
                 self.world.memory.success(&item, applied);
+                if ending == Ending::Made {
+                    self.world.memory.made(&item.key.namespace, now);
+                }
                 ending
             }
             Err((ApplyError::Refused { what, reason, brief, message }, op)) => {
