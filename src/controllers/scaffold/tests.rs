@@ -16,6 +16,8 @@ use super::fixtures::{Cluster, OWN, account, change, workload};
 use super::metrics::ControllerMetrics;
 use super::run::{Deps, run};
 use crate::api::observed::{Change, Feed, Kind, Reach};
+use crate::build::fixtures::step_map;
+use crate::build::templates::TemplatesView;
 use crate::controllers::ALWAYS;
 
 /// Objects by path; every request is written down; the next answers may be ordered to fail.
@@ -43,7 +45,8 @@ impl Server {
                 let sent = body.collect().await.unwrap().to_bytes();
                 let sent = serde_json::from_slice(&sent).unwrap_or(Value::Null);
                 tokio::time::sleep(server.takes).await;
-                let (code, answer) = server.answer(&parts.method, parts.uri.path(), sent);
+                let dry = parts.uri.query().is_some_and(|query| query.contains("dryRun=All"));
+                let (code, answer) = server.answer(&parts.method, parts.uri.path(), dry, sent);
                 if server.hangs.is_some_and(|part| parts.uri.path().contains(part)) {
                     std::future::pending::<()>().await;
                 }
@@ -54,7 +57,7 @@ impl Server {
         kube::Client::new(service, "default")
     }
 
-    fn answer(&self, method: &Method, path: &str, mut sent: Value) -> (u16, Value) {
+    fn answer(&self, method: &Method, path: &str, dry: bool, mut sent: Value) -> (u16, Value) {
         let status = |code: u16| {
             let details = if code == 429 { json!({"retryAfterSeconds": RETRY_AFTER}) } else { json!({}) };
             let status = json!({"kind": "Status", "status": "Failure", "code": code, "message": "m", "reason": "r", "details": details});
@@ -64,12 +67,14 @@ impl Server {
         let name = sent.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
         let at = if *method == Method::POST { format!("{path}/{name}") } else { path.to_owned() };
         let short = at.rsplit('/').take(2).collect::<Vec<_>>();
-        self.asked.lock().push(format!("{method} {}/{}", short[1], short[0].split('.').next().unwrap_or_default()));
+        let verb = if dry { "TRY" } else { method.as_str() };
+        self.asked.lock().push(format!("{verb} {}/{}", short[1], short[0].split('.').next().unwrap_or_default()));
         if let Some(code) = self.failures.lock().pop_front() {
             return status(code);
         }
         match (method, objects.get(&at)) {
             (&Method::POST, Some(_)) => status(409),
+            (&Method::POST, None) if dry => (201, sent),
             (&Method::POST, None) => {
                 sent["metadata"]["uid"] = json!(format!("uid-{name}"));
                 sent["metadata"]["resourceVersion"] = json!((100 + objects.len()).to_string());
@@ -116,7 +121,10 @@ impl Bench {
         let mut snapshot = (*cluster.facts.snapshot).clone();
         let view = Arc::clone(&snapshot.view.namespaces["team"]);
         snapshot.view.namespaces.insert("others".into(), view);
-        cluster.facts.snapshot = Arc::new(snapshot);
+        let mut builds = (*snapshot.builds).clone();
+        let step = step_map(OWN, "tells", "results: [{name: IMAGE_URL}]\nsteps: [{name: build, image: i}]\n");
+        builds.view = TemplatesView::new(OWN, false).with([step]);
+        cluster.facts.snapshot = Arc::new(snapshot.with_builds(Arc::new(builds)));
         cluster.facts.settled = Arc::clone(&cluster.facts.snapshot);
         let (feed, receiver) = mpsc::channel(16);
         let (terms, held) = watch::channel(None);
@@ -256,38 +264,75 @@ async fn a_namespace_whose_requests_hang_does_not_starve_the_others() {
     bench.task.abort();
 }
 
+/// Builds of one template, by the paths of their status, and the loop that they came to.
+async fn flood(
+    server: &Server,
+    builds: usize,
+    step: &str,
+    credentials: impl Fn(usize) -> Value,
+) -> (Vec<String>, Bench) {
+    let (mut paths, mut first) = (Vec::new(), Vec::new());
+    for number in 0..builds {
+        let name = format!("b{number}");
+        let mut build = json!({
+            "metadata": {"name": name, "namespace": "team", "uid": name, "generation": 1, "resourceVersion": "10",
+                "finalizers": ["agent.kagenti.dev/finalizer"]},
+            "spec": {
+                "source": {"sourceRepository": "github.com/a/b"}, "mode": "custom",
+                "buildOutput": {"imageRegistry": "reg.io:5000", "image": "weather", "imageTag": "v1"},
+                "pipeline": {"namespace": OWN, "steps": [{"name": "push", "configMap": step}]},
+            },
+        });
+        build["spec"]["source"]["sourceCredentials"] = credentials(number);
+        paths.push(format!("/apis/agent.kagenti.dev/v1alpha1/namespaces/team/agentbuilds/{name}/status"));
+        server.objects.lock().insert(paths[number].clone(), build.clone());
+        first.push(change(Kind::AgentBuild, build));
+    }
+    let bench = Bench::start(server.clone(), Vec::new()).await;
+    for kind in [Kind::PipelineRun, Kind::TaskRun] {
+        bench.feed.send(Feed::Reach(kind, Reach::Listed)).await.unwrap();
+    }
+    bench.lead(Some(1)).await;
+    for one in first {
+        bench.see(one).await;
+    }
+    (paths, bench)
+}
+
 /// G8: a round over all builds takes longer than an answer is good for, and each is finished all the same.
 #[tokio::test(start_paused = true)]
 async fn a_flood_is_worked_off_however_slow_the_server_is() {
     const FLOOD: usize = 300;
     let server = Server { takes: Duration::from_millis(500), ..Server::default() };
-    let path = |name: &str| format!("/apis/agent.kagenti.dev/v1alpha1/namespaces/team/agentbuilds/{name}/status");
-    let mut first = Vec::new();
-    for number in 0..FLOOD {
-        let name = format!("b{number}");
-        let build = json!({
-            "metadata": {"name": name, "namespace": "team", "uid": name, "generation": 1, "resourceVersion": "10",
-                "finalizers": ["agent.kagenti.dev/finalizer"]},
-            "spec": {
-                "source": {"sourceRepository": "github.com/a/b", "sourceCredentials": {"name": format!("absent-{number}")}},
-                "mode": "custom", "pipeline": {"namespace": OWN, "steps": [{"name": "clone", "configMap": "c"}]},
-            },
-        });
-        server.objects.lock().insert(path(&name), build.clone());
-        first.push(change(Kind::AgentBuild, build));
-    }
-    let bench = Bench::start(server, first).await;
-    for kind in [Kind::PipelineRun, Kind::TaskRun] {
-        bench.feed.send(Feed::Reach(kind, Reach::Listed)).await.unwrap();
-    }
-    bench.lead(Some(1)).await;
+    let (paths, bench) = flood(&server, FLOOD, "c", |number| json!({"name": format!("absent-{number}")})).await;
     // A question, a status and an Event, 16 at once.
     tokio::time::sleep(Duration::from_secs(60)).await;
     let objects = bench.server.objects.lock().clone();
-    let told = (0..FLOOD).filter(|number| objects[&path(&format!("b{number}"))]["status"]["phase"] == "Failed").count();
+    let told = paths.iter().filter(|path| objects[*path]["status"]["phase"] == "Failed").count();
     let asked = bench.server.asked().iter().filter(|line| line.starts_with("GET secrets/")).count();
     assert_eq!(told, FLOOD);
     assert!(asked <= FLOOD + 20 * 60, "{asked} questions in a minute: once each, then twenty a second");
+    bench.task.abort();
+}
+
+/// Who judges runs is asked by those that begin together and not by the rest, however long the flood takes, and every run
+/// comes before anything more is said of those that exist.
+#[tokio::test(start_paused = true)]
+async fn the_runs_of_a_flood_are_made_first_and_their_judge_is_asked_once() {
+    const FLOOD: usize = 300;
+    let server = Server { takes: Duration::from_millis(200), ..Server::default() };
+    let (_, bench) = flood(&server, FLOOD, "tells", |_| Value::Null).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let asked = bench.server.asked();
+    let are =
+        |part: &str| asked.iter().enumerate().filter(|(_, line)| line.starts_with(part)).map(|(at, _)| at).collect();
+    let (tried, made, told): (Vec<_>, Vec<_>, Vec<_>) =
+        (are("TRY pipelineruns/"), are("POST pipelineruns/"), are("POST events/"));
+    assert_eq!((made.len(), told.len()), (FLOOD, FLOOD));
+    assert!((1..=32).contains(&tried.len()), "no more than are under way at once: {}", tried.len());
+    let last = made[FLOOD - 1];
+    let early = told.iter().filter(|at| **at < last).count();
+    assert!(early <= 32, "{early} were told about before the last run was made");
     bench.task.abort();
 }
 
