@@ -13,10 +13,23 @@ pub fn used(id: i32) -> Result<Duration> {
     for thread in std::fs::read_dir(format!("/proc/{id}/task")).with_context(|| format!("process {id}"))? {
         // A thread may end between the listing and the reading; what measures here keeps its threads.
         let Ok(text) = std::fs::read_to_string(thread?.path().join("schedstat")) else { continue };
-        let first = text.split_whitespace().next().context("schedstat is empty")?;
-        total += first.parse::<u64>().context("schedstat")?;
+        total += nanoseconds(&text)?;
     }
     Ok(Duration::from_nanos(total))
+}
+
+/// CPU time of the thread that asks, user and system, in nanoseconds' resolution.
+///
+/// # Errors
+/// When the machine has no `/proc/thread-self/schedstat`.
+pub fn of_this_thread() -> Result<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").context("/proc/thread-self/schedstat")?;
+    Ok(Duration::from_nanos(nanoseconds(&text)?))
+}
+
+fn nanoseconds(schedstat: &str) -> Result<u64> {
+    let first = schedstat.split_whitespace().next().context("schedstat is empty")?;
+    first.parse().context("schedstat")
 }
 
 /// Memory of a process, in bytes.

@@ -1,21 +1,41 @@
-//! What completing and judging an AgentBuild costs, beside echoes of the same two bodies.
+//! What completing and judging an AgentBuild costs, beside echoes of the same two bodies, and what composing its run does,
+//! which the controller does at every look.
+
+use std::hint::black_box;
 
 use anyhow::{Context as _, Result, ensure};
+use drawbridge::build::agent_build::read;
+use drawbridge::build::catalogue::{self, Values};
+use drawbridge::build::compose::{Surroundings, compose};
+use drawbridge::build::settings::Settings;
+use drawbridge::build::templates::TemplatesView;
 use drawbridge::domain::keys;
 use serde_json::Value;
 
 use super::Size;
 use super::reviews::{Lane, contains, rounds};
 use super::world::World;
+use crate::cpu;
 use crate::fixture::{self, Review};
 use crate::load::Target;
 use crate::peers::{self, Peers};
-use crate::table::Row;
+use crate::table::{Row, median};
 
-/// The two reviews of one AgentBuild that is created.
+/// The two reviews of one AgentBuild that is created, and what it is then.
 struct Pair {
     complete: Review,
     judge: Review,
+    stored: Value,
+}
+
+/// Microseconds of CPU.
+struct Measured {
+    /// Both reviews.
+    ours: f64,
+    /// Echoes of both.
+    echo: f64,
+    /// From the object to the PipelineRun.
+    composed: f64,
 }
 
 impl Pair {
@@ -27,12 +47,30 @@ impl Pair {
         let stored: Value = serde_json::to_value(stored)?;
         let count = stored["spec"]["pipeline"]["steps"].as_array().map_or(0, Vec::len);
         ensure!(count == steps, "the AgentBuild has {count} steps");
-        Ok(Self { complete: Review::of_agent_build(&written), judge: Review::of_agent_build(&stored) })
+        let (complete, judge) = (Review::of_agent_build(&written), Review::of_agent_build(&stored));
+        Ok(Self { complete, judge, stored })
     }
 }
 
-/// CPU of both reviews, and of echoes of both.
-fn measured(world: &World, peers: &Peers, mut pair: Pair, size: Size) -> Result<(f64, f64)> {
+/// Microseconds of CPU to compose the run of an AgentBuild, in one round.
+fn composing(stored: &Value, (view, settings): (&TemplatesView, &Settings), times: usize) -> Result<f64> {
+    let text = |pointer: &str| stored.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let around = Surroundings { steps: view.steps(text("/spec/pipeline/namespace")), settings, accounts: None };
+    let once = || compose(&read(stored, text("/metadata/namespace"), view, 1).0, around);
+    let composition = once().map_err(|found| anyhow::anyhow!("nothing is composed: {:?}", found.faults))?;
+    let tasks = composition.run.pointer("/spec/pipelineSpec/tasks").and_then(Value::as_array).map_or(0, Vec::len);
+    let steps = stored.pointer("/spec/pipeline/steps").and_then(Value::as_array).map_or(0, Vec::len);
+    ensure!(tasks == steps, "{tasks} tasks are composed of {steps} steps");
+    let before = cpu::of_this_thread()?;
+    for _ in 0..times {
+        drop(black_box(once()));
+    }
+    #[expect(clippy::cast_precision_loss, reason = "thousands")]
+    Ok((cpu::of_this_thread()? - before).as_secs_f64() * 1e6 / times as f64)
+}
+
+/// CPU of both reviews, of echoes of both, and of composing.
+fn measured(world: &World, peers: &Peers, mut pair: Pair, size: Size) -> Result<Measured> {
     let process = world.webhook()?;
     let id = process.pid().context("the webhook has ended")?;
     let to = |path: &str| Target { path: format!("{path}?timeout=10s"), ..world.target(process) };
@@ -48,28 +86,45 @@ fn measured(world: &World, peers: &Peers, mut pair: Pair, size: Size) -> Result<
         Lane::new(&second.target, second.id, &pair.judge, 1),
         Lane::new(&judge, id, &pair.judge, 1),
     ];
-    rounds(&mut lanes, size)?;
+    let settings = Settings::new(keys::OPERATOR_NAMESPACE);
+    let shipped = catalogue::config_maps(keys::OPERATOR_NAMESPACE, &Values::default());
+    let view = TemplatesView::new(keys::OPERATOR_NAMESPACE, settings.privileged_steps).with(shipped);
+    let mut composed = Vec::new();
+    for _ in 0..size.rounds {
+        rounds(&mut lanes, Size { rounds: 1, ..size })?;
+        composed.push(composing(&pair.stored, (&view, &settings), size.requests)?);
+    }
     let [first, complete, second, judge] = lanes.map(|lane| lane.cpu());
-    Ok((complete + judge, first + second))
+    Ok(Measured { ours: complete + judge, echo: first + second, composed: median(composed) })
 }
 
-pub(super) async fn row(world: &World, peers: &Peers, size: Size) -> Result<Row> {
+pub(super) async fn rows(world: &World, peers: &Peers, size: Size) -> Result<Vec<Row>> {
     let (few, many) = (Pair::of(world, 5).await?, Pair::of(world, 32).await?);
     let (few, many) = tokio::task::block_in_place(|| {
         anyhow::Ok((measured(world, peers, few, size)?, measured(world, peers, many, size)?))
     })?;
-    Ok(Row::at_most(
+    let ratio = |measured: &Measured| measured.ours / measured.echo;
+    let reviews = Row::at_most(
         "CPU of completing and judging an AgentBuild (5 steps) ÷ echoes of both reviews",
         (3.0, 2.2),
-        few.0 / few.1,
+        ratio(&few),
         "",
-    )
-    .noted(format!(
-        "{:.1} ÷ {:.1} µs for both reviews; with 32 steps {:.1} ÷ {:.1} µs, which is {:.2}",
-        few.0,
-        few.1,
-        many.0,
-        many.1,
-        many.0 / many.1
-    )))
+    );
+    let composing = Row::at_most(
+        "CPU of composing the PipelineRun of an AgentBuild (5 steps) ÷ echoes of both reviews",
+        (3.0, 1.5),
+        few.composed / few.echo,
+        "",
+    );
+    Ok(vec![
+        reviews.noted(format!(
+            "{:.1} ÷ {:.1} µs for both reviews; with 32 steps {:.1} ÷ {:.1} µs, which is {:.2}",
+            few.ours,
+            few.echo,
+            many.ours,
+            many.echo,
+            ratio(&many)
+        )),
+        composing.noted(format!("{:.1} µs; with 32 steps {:.1} µs", few.composed, many.composed)),
+    ])
 }

@@ -87,7 +87,7 @@ async fn webhook(size: Size, began: Instant, rows: &mut Vec<Row>) -> Result<()> 
     step(began, &format!("reviews: {} rounds", size.rounds));
     rows.splice(0..0, reviews::rows(&world, &peers, size).await?);
     step(began, "AgentBuilds");
-    rows.push(builds::row(&world, &peers, size).await?);
+    rows.extend(builds::rows(&world, &peers, size).await?);
     step(began, "10,000 agents known, and none");
     rows.push(reviews::known(&peers, size)?);
     step(began, &format!("Pods created: {} rounds, webhook on, off, and one that only answers", size.rounds));
