@@ -31,7 +31,7 @@ enum Command {
         #[arg(long, default_value_t = 3200)]
         requests: usize,
         /// Pods created in a round, with and without the webhook each.
-        #[arg(long, default_value_t = 100)]
+        #[arg(long, default_value_t = 300)]
         creations: usize,
         /// Agents of the full cluster.
         #[arg(long, default_value_t = 1000)]
