@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use drawbridge::cli::render::FailureMode;
 use drawbridge::domain::keys;
+use drawbridge::runtime::certs::{Lifetimes, Millis};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::dialler::Dialler;
@@ -20,6 +21,10 @@ pub const RATE: u32 = 50;
 /// Audit annotations about webhook calls that failed and were let pass (`mutating/dispatcher.go` of k8s.io/apiserver):
 /// behind the prefix come `<round>_index_<place>`, the value is the webhook's name.
 const FAILED_OPEN: &str = "failed-open.mutation.webhook.admission.k8s.io/round_";
+
+/// Lives of a leaf and of an authority, in seconds; each is replaced after two thirds of it.
+const LEAF: u16 = 3;
+const AUTHORITY: u16 = 15;
 
 /// One trial.
 #[derive(Debug, Clone)]
@@ -43,7 +48,12 @@ impl Chaos {
         let installing = Installing {
             failure_mode: self.failure_mode,
             webhooks: 2,
-            flags: ["--drain-delay=500ms", "--cert-lifetime=3s", "--ca-lifetime=15s"].map(str::to_owned).to_vec(),
+            flags: [
+                "--drain-delay=500ms".to_owned(),
+                format!("--cert-lifetime={LEAF}s"),
+                format!("--ca-lifetime={AUTHORITY}s"),
+            ]
+            .to_vec(),
             ..Installing::default()
         };
         let installation = Installation::start(&cp, &installing).await?;
@@ -59,7 +69,8 @@ impl Chaos {
 
         let (before, mark) = (counted(&client).await?, cp.audit().mark()?);
         let (losses, dial_losses) = (installation.balancer.losses().len(), elsewhere.losses().len());
-        let dialler = Dialler::start(client.clone(), elsewhere.address());
+        let lifetimes = Lifetimes::new(1000 * Millis::from(LEAF), 1000 * Millis::from(AUTHORITY));
+        let dialler = Dialler::start(client.clone(), elsewhere.address(), &lifetimes);
         let load = Load::start(&ns, RATE);
         let begun = Instant::now();
         let kills = self.kill(&installation, begun).await?;

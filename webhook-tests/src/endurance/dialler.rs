@@ -1,12 +1,16 @@
 //! A second client: a new TLS connection every 100 ms, against the bundle that the API server has just handed out.
+//!
+//! Roots settle before anything depends on them; a client that is held up for longer than that between reading and dialling
+//! (a machine with other work) has not just read, and its certificate failures say nothing. They are counted, not judged.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use drawbridge::domain::keys;
+use drawbridge::runtime::certs::Lifetimes;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use kube::{Api, Client};
 use parking_lot::Mutex;
@@ -24,6 +28,8 @@ pub struct Dialled {
     pub bundles: BTreeSet<Vec<u8>>,
     /// Connections without an answer, and why.
     pub failures: Vec<String>,
+    /// Connections that trusted no certificate of a bundle read too long before.
+    pub late: usize,
 }
 
 /// The client at work.
@@ -33,11 +39,12 @@ pub struct Dialler {
 }
 
 impl Dialler {
-    /// Dials `address`, as the Service of the webhook.
+    /// Dials `address`, as the Service of a webhook whose certificates live so long.
     #[must_use]
-    pub fn start(client: Client, address: SocketAddr) -> Self {
+    pub fn start(client: Client, address: SocketAddr, lifetimes: &Lifetimes) -> Self {
+        let settle = Duration::from_millis(lifetimes.settle.unsigned_abs());
         let seen: Arc<Mutex<Dialled>> = Arc::default();
-        let task = tokio::spawn(dialling(client, address, Arc::clone(&seen)));
+        let task = tokio::spawn(dialling(client, address, settle, Arc::clone(&seen)));
         Self { seen, task }
     }
 
@@ -56,7 +63,7 @@ impl Dialler {
     }
 }
 
-async fn dialling(client: Client, address: SocketAddr, seen: Arc<Mutex<Dialled>>) -> Result<()> {
+async fn dialling(client: Client, address: SocketAddr, settle: Duration, seen: Arc<Mutex<Dialled>>) -> Result<()> {
     let configurations: Api<MutatingWebhookConfiguration> = Api::all(client);
     let host = format!("{}.{}.svc", keys::SERVICE_WEBHOOK, keys::OPERATOR_NAMESPACE);
     let review =
@@ -64,15 +71,21 @@ async fn dialling(client: Client, address: SocketAddr, seen: Arc<Mutex<Dialled>>
     let mut tick = tokio::time::interval(Duration::from_millis(100));
     loop {
         tick.tick().await;
+        let read = Instant::now();
         let stored = configurations.get(keys::WEBHOOK_CONFIGURATION).await?;
         for hook in stored.webhooks.unwrap_or_default() {
             let bundle = hook.client_config.ca_bundle.context("the entry has no caBundle")?.0;
             let trust = Trust::new(&host, &bundle)?;
             let answer = dial::post(address, &trust, keys::PATH_INJECT, review.to_string().into_bytes()).await;
+            let failure = answer.err().map(|error| format!("{error:#}"));
             let mut seen = seen.lock();
+            if read.elapsed() > settle && failure.as_ref().is_some_and(|failure| failure.contains("certificate")) {
+                seen.late += 1;
+                break;
+            }
             seen.calls += 1;
             seen.bundles.insert(bundle);
-            seen.failures.extend(answer.err().map(|error| format!("{error:#}")));
+            seen.failures.extend(failure);
         }
     }
 }

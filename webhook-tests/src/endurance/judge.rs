@@ -189,10 +189,11 @@ impl fmt::Display for Evidence {
         write!(
             f,
             "  second client: {} new TLS connections against {} bundles, {} failed ({dial_unanswered} without their \
-             answer, {dial_refused} refused by killed instances)",
+             answer, {dial_refused} refused by killed instances), {} too late to count",
             self.dialled.calls,
             self.dialled.bundles.len(),
             self.dialled.failures.len(),
+            self.dialled.late,
         )
     }
 }

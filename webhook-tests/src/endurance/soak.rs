@@ -8,6 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use drawbridge::runtime::certs::Lifetimes;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -61,7 +62,7 @@ pub async fn run(duration: Duration) -> Result<Report> {
     let installation = Installation::start(&cp, &Installing::default()).await?;
     let ns = cp.namespace("soak").await?;
     until_created(&ns, injected).await?;
-    let dialler = Dialler::start(ns.client(), installation.balancer.address());
+    let dialler = Dialler::start(ns.client(), installation.balancer.address(), &Lifetimes::default());
     let load = Load::start(&ns, RATE);
     let report = Report(watch(&installation, &ns, duration).await?);
     let (tally, dialled) = (load.end().await?, dialler.end().await?);

@@ -29,7 +29,7 @@ fn quiet(failure_mode: FailureMode) -> (Evidence, Instant) {
         open: 0.0,
         open_rounds: BTreeMap::new(),
         tally: Tally { stored, ..Tally::default() },
-        dialled: Dialled { calls: 150, bundles: (0..5).map(|n| vec![n]).collect(), failures: Vec::new() },
+        dialled: Dialled { calls: 150, bundles: (0..5).map(|n| vec![n]).collect(), failures: Vec::new(), late: 0 },
         dial_losses: Vec::new(),
         dial_unserved: 0,
     };
