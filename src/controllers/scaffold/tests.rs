@@ -264,13 +264,13 @@ async fn a_namespace_whose_requests_hang_does_not_starve_the_others() {
     bench.task.abort();
 }
 
-/// Builds of one template, by the paths of their status, and the loop that they came to.
-async fn flood(
+/// Builds of one template, and the paths of their status on `server`.
+fn flood(
     server: &Server,
     builds: usize,
     step: &str,
     credentials: impl Fn(usize) -> Value,
-) -> (Vec<String>, Bench) {
+) -> (Vec<String>, Vec<Change>) {
     let (mut paths, mut first) = (Vec::new(), Vec::new());
     for number in 0..builds {
         let name = format!("b{number}");
@@ -288,15 +288,20 @@ async fn flood(
         server.objects.lock().insert(paths[number].clone(), build.clone());
         first.push(change(Kind::AgentBuild, build));
     }
-    let bench = Bench::start(server.clone(), Vec::new()).await;
+    (paths, first)
+}
+
+/// A loop that leads, to which the builds come before that or after it.
+async fn leading(server: &Server, before: Vec<Change>, after: Vec<Change>) -> Bench {
+    let bench = Bench::start(server.clone(), before).await;
     for kind in [Kind::PipelineRun, Kind::TaskRun] {
         bench.feed.send(Feed::Reach(kind, Reach::Listed)).await.unwrap();
     }
     bench.lead(Some(1)).await;
-    for one in first {
+    for one in after {
         bench.see(one).await;
     }
-    (paths, bench)
+    bench
 }
 
 /// G8: a round over all builds takes longer than an answer is good for, and each is finished all the same.
@@ -304,7 +309,8 @@ async fn flood(
 async fn a_flood_is_worked_off_however_slow_the_server_is() {
     const FLOOD: usize = 300;
     let server = Server { takes: Duration::from_millis(500), ..Server::default() };
-    let (paths, bench) = flood(&server, FLOOD, "c", |number| json!({"name": format!("absent-{number}")})).await;
+    let (paths, builds) = flood(&server, FLOOD, "c", |number| json!({"name": format!("absent-{number}")}));
+    let bench = leading(&server, builds, Vec::new()).await;
     // A question, a status and an Event, 16 at once.
     tokio::time::sleep(Duration::from_secs(60)).await;
     let objects = bench.server.objects.lock().clone();
@@ -321,7 +327,8 @@ async fn a_flood_is_worked_off_however_slow_the_server_is() {
 async fn the_runs_of_a_flood_are_made_first_and_their_judge_is_asked_once() {
     const FLOOD: usize = 300;
     let server = Server { takes: Duration::from_millis(200), ..Server::default() };
-    let (_, bench) = flood(&server, FLOOD, "tells", |_| Value::Null).await;
+    let (_, builds) = flood(&server, FLOOD, "tells", |_| Value::Null);
+    let bench = leading(&server, Vec::new(), builds).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     let asked = bench.server.asked();
     let are =
