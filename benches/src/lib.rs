@@ -9,5 +9,6 @@ pub mod load;
 pub mod offline;
 pub mod peers;
 pub mod run;
+pub mod stamp;
 pub mod table;
 pub mod tls;

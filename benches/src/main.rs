@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use drawbridge_bench::{counts, echo, instructions, offline, run};
+use drawbridge_bench::{counts, echo, instructions, offline, run, stamp};
 
 #[derive(Debug, Parser)]
 #[command(name = "bench", about = "Benchmarks of Drawbridge")]
@@ -68,6 +68,17 @@ enum Command {
         #[arg(long)]
         answer: usize,
     },
+    /// Serve a webhook that answers to every Pod what the product answered to one.
+    Stamp {
+        /// Port on 127.0.0.1.
+        #[arg(long)]
+        port: u16,
+        /// Folder with tls.crt and tls.key.
+        #[arg(long)]
+        certificates: PathBuf,
+        #[command(flatten)]
+        source: stamp::Source,
+    },
     /// Serve reviews from a snapshot that is made up, without a cluster.
     Offline {
         /// Port on 127.0.0.1.
@@ -103,6 +114,9 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Command::Echo { port, certificates, answer } => {
             threads()?.block_on(echo::serve(port, &certificates, answer))?
+        }
+        Command::Stamp { port, certificates, source } => {
+            threads()?.block_on(stamp::serve(port, &certificates, &source))?;
         }
         Command::Offline { port, certificates, others } => {
             threads()?.block_on(offline::serve(port, &certificates, others))?;

@@ -1,4 +1,5 @@
-//! The processes that are measured beside the product: the echo, the plain Go injector, the product's endpoints alone.
+//! The processes that are measured beside the product: the echo, the plain Go injector, the product's endpoints alone, and the
+//! webhook that only answers.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,8 @@ use crate::tls::{self, Trust};
 
 /// How long a process may take until it accepts.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Host name of those that only the load calls.
+const HOST: &str = "bench.invalid";
 
 /// Certificates of all peers, and the folder of the Go injector's binary.
 pub struct Peers {
@@ -33,13 +36,21 @@ pub struct Peer {
 }
 
 impl Peers {
-    /// Makes the certificates.
+    /// Makes the certificates, for those that only the load calls.
     ///
     /// # Errors
     /// When there is no room for files.
     pub fn new() -> Result<Self> {
+        Self::named(HOST)
+    }
+
+    /// Makes the certificates, for those that are called as `host`.
+    ///
+    /// # Errors
+    /// When there is no room for files.
+    pub fn named(host: &str) -> Result<Self> {
         let folder = tempfile::tempdir_in(&household::folders()?.disk)?;
-        let trust = tls::write_pair(folder.path())?;
+        let trust = tls::write_pair(folder.path(), host)?;
         Ok(Self { folder, trust })
     }
 
@@ -58,6 +69,26 @@ impl Peers {
     pub fn offline(&self, others: usize) -> Result<Peer> {
         let path = format!("{}?timeout=10s", drawbridge::domain::keys::PATH_INJECT);
         self.ours("offline", &path, &[format!("--others={others}")])
+    }
+
+    /// The webhook that only answers, with what `ours` (trusted by `bundle`, PEM) answers once.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn stamp(&self, ours: &Target, bundle: &[u8]) -> Result<Peer> {
+        let file = self.folder.path().join("source.crt");
+        std::fs::write(&file, bundle)?;
+        let name = ours.trust.name.to_str().into_owned();
+        let source = format!("--source={}", ours.address);
+        self.ours("stamp", "/", &[source, format!("--name={name}"), format!("--bundle={}", file.display())])
+    }
+
+    /// The certificates that they are trusted by (PEM).
+    ///
+    /// # Errors
+    /// When the file has gone.
+    pub fn bundle(&self) -> Result<Vec<u8>> {
+        Ok(std::fs::read(self.folder.path().join(tls::BUNDLE))?)
     }
 
     /// The plain Go injector.

@@ -11,22 +11,23 @@ use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, RootCertStore};
 use webhook_tests::pki::Authority;
 
-/// Host name of every certificate made here.
-const HOST: &str = "bench.invalid";
 /// File names, as Go's and our own flags call them by default.
 const FILES: [&str; 2] = ["tls.crt", "tls.key"];
+/// File name of the authority's certificate.
+pub const BUNDLE: &str = "ca.crt";
 
-/// Writes a pair for [`HOST`] into `folder`; returns who trusts it.
+/// Writes a pair for `host` into `folder`, and the certificate it is trusted by; returns who trusts it.
 ///
 /// # Errors
 /// When the files cannot be written.
-pub fn write_pair(folder: &Path) -> Result<Trust> {
+pub fn write_pair(folder: &Path, host: &str) -> Result<Trust> {
     let authority = Authority::new("bench")?;
-    let pair = authority.server(HOST, &[HOST])?;
-    for (name, text) in FILES.into_iter().zip([&pair.certificate, &pair.key]) {
+    let pair = authority.server(host, &[host])?;
+    let files = FILES.into_iter().zip([&*pair.certificate, &*pair.key]);
+    for (name, text) in files.chain([(BUNDLE, &*authority.certificate())]) {
         std::fs::write(folder.join(name), text).with_context(|| name.to_owned())?;
     }
-    Trust::new(HOST, authority.certificate().as_bytes())
+    Trust::new(host, authority.certificate().as_bytes())
 }
 
 /// The pair in `folder`, for a server.

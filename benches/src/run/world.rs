@@ -22,6 +22,7 @@ pub(super) struct World {
     pub(super) installation: Installation,
     pub(super) namespace: TestNamespace,
     trust: Trust,
+    bundle: Vec<u8>,
 }
 
 impl World {
@@ -37,8 +38,9 @@ impl World {
         let configurations: Api<MutatingWebhookConfiguration> = Api::all(cp.client().await?);
         let webhooks = configurations.get(keys::WEBHOOK_CONFIGURATION).await?.webhooks.unwrap_or_default();
         let bundle = webhooks.into_iter().find_map(|webhook| webhook.client_config.ca_bundle);
-        let trust = Trust::new(HOST, &bundle.context("the webhook has no caBundle")?.0)?;
-        let world = Self { cp, installation, namespace, trust };
+        let bundle = bundle.context("the webhook has no caBundle")?.0;
+        let trust = Trust::new(HOST, &bundle)?;
+        let world = Self { cp, installation, namespace, trust, bundle };
         world.injects().await?;
         Ok(world)
     }
@@ -52,6 +54,11 @@ impl World {
     pub(super) fn target(&self, process: &Drawbridge) -> Target {
         let path = format!("{}?timeout=10s", keys::PATH_INJECT);
         Target { address: process.webhook(), path, trust: self.trust.clone() }
+    }
+
+    /// The certificates that the webhook is trusted by (PEM).
+    pub(super) fn bundle(&self) -> &[u8] {
+        &self.bundle
     }
 
     /// Waits until a Pod of the agent is injected: what its controllers make is known to the webhook.
