@@ -17,7 +17,7 @@ use super::wanted::{Own, Standing, Wanted};
 use crate::api::observed::{ClaimSeen, Key, Kind};
 use crate::build::agent::{AgentChange, validate};
 use crate::build::fault::Findings;
-use crate::controllers::scaffold::memory::Note;
+use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row};
 use crate::controllers::scaffold::world::World;
 use crate::domain::keys;

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::api::observed::{AgentDeploymentSeen, CustomSeen, Key, Kind, ServiceAccountSeen, ServiceSeen};
 use crate::build::settings::Settings;
-use crate::controllers::scaffold::memory::{Note, Trouble};
+use crate::controllers::scaffold::memory::Trouble;
+use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Item};
 use crate::controllers::scaffold::world::WorkloadRef;
 

@@ -9,7 +9,7 @@ use super::status::{self, EXISTS, Phase, READY, State, lacking};
 use super::subject::Subject;
 use super::{failure, start};
 use crate::api::observed::{Key, Kind};
-use crate::controllers::scaffold::memory::Note;
+use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Op, Plan};
 use crate::controllers::scaffold::world::RunRef;
 use crate::domain::reason::Reason;

@@ -12,7 +12,7 @@ use crate::build::agent_build::{Change, drift, validate};
 use crate::build::compose::signing_secret;
 use crate::build::fault::Fault;
 use crate::build::request::BuildRequest;
-use crate::controllers::scaffold::memory::SecretFact;
+use crate::controllers::scaffold::answers::SecretFact;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -65,7 +65,7 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Op> {
     let (now, every) = (subject.cx.now, interval(subject.held(), subject.cx.now, subject.held_in_namespace()));
     let keys = wanted(&subject.request).into_iter().map(|wanted| Key::new(subject.namespace(), &wanted.name));
     let stale = |key: &Key| {
-        let fact = subject.cx.world.memory.secret_fact(key);
+        let fact = subject.cx.world.memory.answers.secret_fact(key);
         fact.is_none_or(|(_, at)| now.saturating_sub(at) >= every)
     };
     let keys: BTreeSet<Key> = keys.filter(stale).collect();
@@ -76,7 +76,8 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Op> {
 pub(super) fn secrets(subject: &Subject<'_>, request: &mut BuildRequest) -> Vec<Fault> {
     let mut faults = Vec::new();
     for wanted in wanted(&subject.request) {
-        let Some((fact, _)) = subject.cx.world.memory.secret_fact(&Key::new(subject.namespace(), &wanted.name)) else {
+        let Some((fact, _)) = subject.cx.world.memory.answers.secret_fact(&Key::new(subject.namespace(), &wanted.name))
+        else {
             continue;
         };
         match fact {

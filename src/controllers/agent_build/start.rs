@@ -19,7 +19,8 @@ use crate::build::compose::{Composition, Surroundings, compose};
 use crate::build::fault::{Fault, Findings, printed};
 use crate::build::names;
 use crate::build::request::BuildRequest;
-use crate::controllers::scaffold::memory::{Note, Trouble};
+use crate::controllers::scaffold::memory::Trouble;
+use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{NOW, Op, Plan};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -158,7 +159,7 @@ fn claim(subject: &Subject<'_>, request: &BuildRequest, composition: Composition
     // One that had trouble is asked about, so that it does not claim and give up again and again.
     let known = request.attempt == 1
         && subject.trouble().is_none()
-        && subject.cx.world.memory.is_taken(&namespace, &shape, subject.cx.now);
+        && subject.cx.world.memory.answers.is_taken(&namespace, &shape, subject.cx.now);
     let attempt = Op::Try { kind, namespace: namespace.clone(), body: body.clone(), shape, owner: owner.clone() };
     let made = existing.is_some_and(|claim| claim.seen.is_controlled_by(&owner));
     let room = Op::Ensure {

@@ -24,7 +24,7 @@ use crate::config::agent_runtime::AgentRuntimeInput;
 use crate::config::schema::OnUpgrade;
 use crate::config::snapshot::Snapshot;
 use crate::config::view::NamespaceView;
-use crate::controllers::scaffold::memory::Note;
+use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Item};
 use crate::controllers::scaffold::world::{RuntimeRef, WorkloadRef};
 use crate::domain::keys;

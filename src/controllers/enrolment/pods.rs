@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::api::observed::{PodPhase, Rollout};
-use crate::controllers::scaffold::memory::Eviction;
+use crate::controllers::scaffold::note::Eviction;
 use crate::controllers::scaffold::world::PodRef;
 use crate::domain::keys::HASH_OF_NOTHING;
 

@@ -16,7 +16,7 @@ use super::wave::{self, Rolling};
 use super::{status, verdict};
 use crate::api::observed::{Key, Rollout};
 use crate::config::schema::Repair;
-use crate::controllers::scaffold::memory::{Eviction, Note};
+use crate::controllers::scaffold::note::{Eviction, Note};
 use crate::controllers::scaffold::plan::{Controller, Item, Op, Report};
 use crate::domain::keys;
 use crate::domain::reason::Reason;

@@ -11,7 +11,7 @@ use kube::core::params::GetParams;
 use kube::core::{Request as Builder, Status};
 use serde_json::{Value, json};
 
-use super::memory::SecretFact;
+use super::answers::SecretFact;
 use super::plan::{Controller, NOW, Op, Report};
 use super::{ask, server_side};
 use crate::api::event::Regarding;

@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use super::answers::SecretFact;
 use super::apply::{ApplyError, Learned, built, bytes, create, describe, failed, learned, refused, typed};
-use super::memory::SecretFact;
 use super::plan::Op;
 use crate::api::observed::wire::Metadata;
 use crate::api::observed::{Key, Kind};

@@ -8,8 +8,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::answers::Answers;
+use super::note::Note;
 use super::plan::{Controller, Item, Op};
-use crate::api::observed::Key;
 use crate::domain::reason::Reason;
 
 /// So many of those that wait are looked at again when one that rolls is done.
@@ -17,65 +18,6 @@ const WOKEN: usize = 8;
 
 /// How long a refused eviction is not asked for again.
 const BLOCKED: Duration = Duration::from_secs(30);
-
-/// What a plan found out about its item.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Note {
-    /// Its object rolls, or is about to, because of a change that we wrote.
-    pub rolling: bool,
-    /// Since when it has rolled.
-    pub rolls: Option<Duration>,
-    /// It has rolled for so long that people are told.
-    pub slow: bool,
-    /// Its rollout exceeded its deadline, and what it rolled to is still what is wanted.
-    pub failed: bool,
-    /// It waits until one of those that roll is done.
-    pub waits: bool,
-    /// It was as wanted, under the fleet's configuration of that number.
-    pub settled: Option<u64>,
-    /// What it waits for was asked for by a person, in its AgentRuntime.
-    pub edited: bool,
-    /// Since when it has been held back.
-    pub held: Option<Duration>,
-    /// Since when its namespace has lacked what was to be made there for its Pods.
-    pub lacks: Option<Duration>,
-    /// Pods that run without our parts although they should have them.
-    pub unprotected: usize,
-    /// Pods that run with another configuration than their workload's, whose rollout is over.
-    pub outdated: usize,
-    /// One of its Pods is being evicted by us.
-    pub evicting: bool,
-    /// The last eviction, while its Pods are not as they should be.
-    pub evicted: Option<Eviction>,
-    /// The eviction that was asked for and not answered yet.
-    pub asked: Option<Eviction>,
-    /// Digests of what was applied whole, one behind the other.
-    pub sent: String,
-    /// Fields that somebody else takes back each time they are applied.
-    pub contested: Option<Box<str>>,
-    /// The hash that was written last on an enrolled workload.
-    pub taken: Option<Taken>,
-}
-
-/// A hash that was written, and how often it had to be written again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
-    /// Which.
-    pub hash: Box<str>,
-    /// How often it was taken back and written again.
-    pub times: u32,
-    /// When it was written last.
-    pub at: Duration,
-}
-
-/// A Pod was evicted, so that a better one might be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Eviction {
-    /// When the youngest of the Pods that were not as they should be was made, as the API server writes it.
-    pub youngest: Box<str>,
-    /// When it was evicted.
-    pub at: Duration,
-}
 
 /// The last write of an item that came to nothing.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,33 +34,6 @@ pub struct Trouble {
     pub at: Duration,
 }
 
-/// What a Secret holds, by the names of its keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SecretFact {
-    /// There is none of that name.
-    Absent,
-    /// It may not be read.
-    Forbidden,
-    /// It is there.
-    Is {
-        /// Its type.
-        type_: String,
-        /// The names of its keys.
-        keys: BTreeSet<String>,
-        /// Annotation `agent.kagenti.dev/git-hosts`.
-        hosts: Option<String>,
-    },
-}
-
-/// Secrets that are remembered.
-const SECRETS: usize = 4096;
-
-/// Shapes of objects that are remembered.
-const SHAPES: usize = 1024;
-/// How long it counts that an object of a shape was taken: a flood is spared nearly all of its questions, and who asks
-/// alone hears at once when whoever is asked does not answer any more.
-const TAKEN: Duration = Duration::from_secs(2);
-
 /// Everything that is remembered.
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -132,9 +47,6 @@ pub struct Memory {
     /// Pods that run unprotected, and with an old configuration, in all notes.
     drift: (usize, usize),
     blocked: HashMap<Item, Duration>,
-    secrets: HashMap<Key, (SecretFact, Duration)>,
-    /// What dry-run creates showed to be taken, by namespace and shape, and when.
-    taken: HashMap<(String, String), Duration>,
     /// Items that are held back, by controller and namespace.
     held: HashMap<(Controller, Arc<str>), usize>,
     /// Counts the configurations of the fleet (platform file, gates, API server, SPIRE) of this term.
@@ -143,6 +55,8 @@ pub struct Memory {
     pub surveyed: bool,
     /// When a Pod was last evicted.
     pub evicted: Option<Duration>,
+    /// What the API server was asked, and answered.
+    pub answers: Answers,
 }
 
 impl Memory {
@@ -270,45 +184,6 @@ impl Memory {
         self.drift
     }
 
-    /// Takes note of what a Secret holds.
-    pub fn secret(&mut self, key: Key, fact: SecretFact, now: Duration) {
-        if self.secrets.len() >= SECRETS {
-            self.secrets.clear();
-        }
-        self.secrets.insert(key, (fact, now));
-    }
-
-    /// What a Secret held, and when it was asked for.
-    #[must_use]
-    pub fn secret_fact(&self, key: &Key) -> Option<(&SecretFact, Duration)> {
-        self.secrets.get(key).map(|(fact, at)| (fact, *at))
-    }
-
-    /// Takes note that an object of that shape would be taken in a namespace.
-    pub fn taken(&mut self, namespace: String, shape: String, now: Duration) {
-        self.taken.retain(|_, at| now.saturating_sub(*at) < TAKEN);
-        if self.taken.len() < SHAPES {
-            self.taken.insert((namespace, shape), now);
-        }
-    }
-
-    /// Takes note that an object was made in a namespace: who judges them answers, and what was taken there a moment ago
-    /// counts from now on.
-    pub fn made(&mut self, namespace: &str, now: Duration) {
-        for ((known, _), at) in &mut self.taken {
-            if known == namespace && now.saturating_sub(*at) < TAKEN {
-                *at = now;
-            }
-        }
-    }
-
-    /// Whether objects of that shape were taken in a namespace a short while ago, and nothing has failed there since.
-    #[must_use]
-    pub fn is_taken(&self, namespace: &str, shape: &str, now: Duration) -> bool {
-        let at = self.taken.get(&(namespace.to_owned(), shape.to_owned()));
-        at.is_some_and(|at| now.saturating_sub(*at) < TAKEN)
-    }
-
     /// A write failed: which, for what reason it was refused (if it was), and the server's words.
     pub fn failure(&mut self, item: &Item, at: Duration, (op, refused, message): (Op, Option<Reason>, String)) {
         if matches!(op, Op::Evict { .. }) {
@@ -316,7 +191,7 @@ impl Memory {
         }
         // Whoever refuses one object of a namespace, or does not answer, may do so for others, whatever their shape.
         if let Op::Try { namespace, .. } | Op::Ensure { namespace, .. } = &op {
-            self.taken.retain(|(known, _), _| known != namespace);
+            self.answers.failed(namespace);
         }
         let times = self.troubles.get(item).map_or(0, |trouble| trouble.times).saturating_add(1);
         self.troubles.insert(item.clone(), Trouble { op, times, refused, message, at });
@@ -344,7 +219,8 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controllers::scaffold::plan::Controller;
+    use crate::api::observed::Key;
+    use crate::controllers::scaffold::note::Eviction;
 
     fn item(name: &str) -> Item {
         Item { controller: Controller::Enrolment, key: Key::new("n", name) }
@@ -401,36 +277,21 @@ mod tests {
         assert_eq!((memory.troubles.len(), memory.blocked.len()), (0, 1));
     }
 
+    /// Whoever refuses one object, or does not answer, may do so for others.
     #[test]
-    fn what_was_taken_counts_in_its_namespace_for_a_while_and_until_something_fails_there() {
-        let mut memory = Memory::default();
-        let (now, body) = (Duration::from_secs(100), serde_json::Value::Null);
-        let taken = |memory: &mut Memory| {
-            for namespace in ["n", "m"] {
-                memory.taken(namespace.into(), "shape".into(), now);
-            }
-        };
-        taken(&mut memory);
-        let is = |memory: &Memory, namespace: &str, at| memory.is_taken(namespace, "shape", at);
-        assert!(is(&memory, "n", now) && is(&memory, "n", now + TAKEN / 2));
-        assert!(!is(&memory, "n", now + TAKEN) && !is(&memory, "other", now) && !memory.is_taken("n", "other", now));
-        memory.made("n", now + TAKEN / 2);
-        assert!(is(&memory, "n", now + TAKEN) && !is(&memory, "m", now + TAKEN), "whoever made one is answered");
-        memory.made("n", now + 2 * TAKEN);
-        assert!(!is(&memory, "n", now + 2 * TAKEN), "what is over does not come back");
+    fn a_write_that_comes_to_nothing_ends_what_its_namespace_was_answered() {
         let kind = crate::api::observed::Kind::PipelineRun;
+        let body = serde_json::Value::Null;
         let create = Op::Ensure { kind, namespace: "n".into(), body, owner: "u".into() };
         for (refused, why) in [(None, "no answer"), (Some(Reason::RunRefused), "why")] {
-            taken(&mut memory);
-            memory.failure(&item("a"), now, (create.clone(), refused, why.into()));
-            assert!(!is(&memory, "n", now) && is(&memory, "m", now), "{why}");
+            let mut memory = Memory::default();
+            for namespace in ["n", "m"] {
+                memory.answers.taken(namespace.into(), "shape".into(), Duration::ZERO);
+            }
+            memory.failure(&item("a"), Duration::ZERO, (create.clone(), refused, why.into()));
+            let is = |namespace: &str| memory.answers.is_taken(namespace, "shape", Duration::ZERO);
+            assert!(!is("n") && is("m"), "{why}");
         }
-        for number in 0..2 * SHAPES {
-            memory.taken("n".into(), number.to_string(), now);
-        }
-        assert_eq!(memory.taken.len(), SHAPES);
-        memory.taken("n".into(), "shape".into(), now + TAKEN);
-        assert_eq!(memory.taken.len(), 1, "what is over takes no memory");
     }
 
     #[test]

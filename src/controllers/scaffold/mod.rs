@@ -1,9 +1,11 @@
 //! The generic part of every controller: world, queue, plan, executor, loop.
 
+pub mod answers;
 pub mod apply;
 mod ask;
 pub mod memory;
 pub mod metrics;
+pub mod note;
 pub mod plan;
 pub mod queue;
 pub mod run;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::memory::Note;
+use super::note::Note;
 use super::world::World;
 use crate::api::observed::{Key, Kind};
 use crate::config::snapshot::Published;

@@ -12,8 +12,9 @@ use crate::build::settings::Settings;
 use crate::build::templates::ConfigMapText;
 use crate::config::builds::Builds;
 use crate::controllers::agent_build::plan::ROW;
+use crate::controllers::scaffold::answers::SecretFact;
 use crate::controllers::scaffold::fixtures::{Cluster, s};
-use crate::controllers::scaffold::memory::{Memory, SecretFact};
+use crate::controllers::scaffold::memory::Memory;
 use crate::controllers::scaffold::plan::{Controller, Item, NOW, Op, Plan};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -185,7 +186,7 @@ impl Bench {
         match op {
             Op::Look { key } => {
                 let fact = self.secrets.get(&*key.name).cloned().unwrap_or(SecretFact::Absent);
-                self.cluster.world.memory.secret(key.clone(), fact, self.now);
+                self.cluster.world.memory.answers.secret(key.clone(), fact, self.now);
             }
             Op::Try { kind, body, owner, .. } | Op::Ensure { kind, body, owner, .. } => {
                 let name = name_of(body);
@@ -204,7 +205,7 @@ impl Bench {
                     None => {}
                 }
                 if let Op::Try { namespace, shape, .. } = op {
-                    self.cluster.world.memory.taken(namespace.clone(), shape.clone(), self.now);
+                    self.cluster.world.memory.answers.taken(namespace.clone(), shape.clone(), self.now);
                 }
             }
             Op::Merge { kind, key, patch } | Op::Status { kind, key, patch } => {

@@ -8,8 +8,8 @@ use super::bench::{Bench, NAME, SILENT, TEAM, TELLS, build};
 use crate::api::observed::Kind;
 use crate::build::fixtures::{step_map, template_map};
 use crate::build::templates::ConfigMapText;
+use crate::controllers::scaffold::answers::SecretFact;
 use crate::controllers::scaffold::fixtures::s;
-use crate::controllers::scaffold::memory::SecretFact;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::reason::Reason;
 

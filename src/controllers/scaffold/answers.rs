@@ -1,0 +1,141 @@
+//! What the API server was asked on behalf of plans, and answered; pure.
+//!
+//! In: what Secrets hold, by the names of their keys, and the shapes of objects that were taken in a dry run, each with the time
+//! of the answer. Out: the same, with its age. Promises: bounded, whatever is asked; who judges how old is too old is the
+//! reader of a Secret's fact, and this file for shapes; a shape counts in its own namespace only, and no longer once
+//! anything failed there.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use crate::api::observed::Key;
+
+/// What a Secret holds, by the names of its keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretFact {
+    /// There is none of that name.
+    Absent,
+    /// It may not be read.
+    Forbidden,
+    /// It is there.
+    Is {
+        /// Its type.
+        type_: String,
+        /// The names of its keys.
+        keys: BTreeSet<String>,
+        /// Annotation `agent.kagenti.dev/git-hosts`.
+        hosts: Option<String>,
+    },
+}
+
+/// Secrets that are remembered.
+const SECRETS: usize = 4096;
+
+/// Shapes of objects that are remembered.
+const SHAPES: usize = 1024;
+/// How long it counts that an object of a shape was taken: a flood is spared nearly all of its questions, and who asks
+/// alone hears at once when whoever is asked does not answer any more.
+const TAKEN: Duration = Duration::from_secs(2);
+
+/// All answers.
+#[derive(Debug, Default)]
+pub struct Answers {
+    secrets: HashMap<Key, (SecretFact, Duration)>,
+    /// What dry-run creates showed to be taken, by namespace and shape, and when.
+    taken: HashMap<(String, String), Duration>,
+}
+
+impl Answers {
+    /// Takes note of what a Secret holds.
+    pub fn secret(&mut self, key: Key, fact: SecretFact, now: Duration) {
+        if self.secrets.len() >= SECRETS {
+            self.secrets.clear();
+        }
+        self.secrets.insert(key, (fact, now));
+    }
+
+    /// What a Secret held, and when it was asked for.
+    #[must_use]
+    pub fn secret_fact(&self, key: &Key) -> Option<(&SecretFact, Duration)> {
+        self.secrets.get(key).map(|(fact, at)| (fact, *at))
+    }
+
+    /// Takes note that an object of that shape would be taken in a namespace.
+    pub fn taken(&mut self, namespace: String, shape: String, now: Duration) {
+        self.taken.retain(|_, at| now.saturating_sub(*at) < TAKEN);
+        if self.taken.len() < SHAPES {
+            self.taken.insert((namespace, shape), now);
+        }
+    }
+
+    /// Takes note that an object was made in a namespace: who judges them answers, and what was taken there a moment ago
+    /// counts from now on.
+    pub fn made(&mut self, namespace: &str, now: Duration) {
+        for ((known, _), at) in &mut self.taken {
+            if known == namespace && now.saturating_sub(*at) < TAKEN {
+                *at = now;
+            }
+        }
+    }
+
+    /// Whether objects of that shape were taken in a namespace a short while ago, and nothing has failed there since.
+    #[must_use]
+    pub fn is_taken(&self, namespace: &str, shape: &str, now: Duration) -> bool {
+        let at = self.taken.get(&(namespace.to_owned(), shape.to_owned()));
+        at.is_some_and(|at| now.saturating_sub(*at) < TAKEN)
+    }
+
+    /// Takes note that something was refused in a namespace, or not answered: that may be so for other objects, whatever
+    /// their shape.
+    pub fn failed(&mut self, namespace: &str) {
+        self.taken.retain(|(known, _), _| known != namespace);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_taken_counts_in_its_namespace_for_a_while_and_until_something_fails_there() {
+        let mut answers = Answers::default();
+        let now = Duration::from_secs(100);
+        let taken = |answers: &mut Answers| {
+            for namespace in ["n", "m"] {
+                answers.taken(namespace.into(), "shape".into(), now);
+            }
+        };
+        taken(&mut answers);
+        let is = |answers: &Answers, namespace: &str, at| answers.is_taken(namespace, "shape", at);
+        assert!(is(&answers, "n", now) && is(&answers, "n", now + TAKEN / 2));
+        assert!(!is(&answers, "n", now + TAKEN) && !is(&answers, "other", now));
+        assert!(!answers.is_taken("n", "other", now));
+        answers.made("n", now + TAKEN / 2);
+        assert!(is(&answers, "n", now + TAKEN) && !is(&answers, "m", now + TAKEN), "whoever made one is answered");
+        answers.made("n", now + 2 * TAKEN);
+        assert!(!is(&answers, "n", now + 2 * TAKEN), "what is over does not come back");
+        taken(&mut answers);
+        answers.failed("n");
+        assert!(!is(&answers, "n", now) && is(&answers, "m", now));
+        for number in 0..2 * SHAPES {
+            answers.taken("n".into(), number.to_string(), now);
+        }
+        assert_eq!(answers.taken.len(), SHAPES);
+        answers.taken("n".into(), "shape".into(), now + TAKEN);
+        assert_eq!(answers.taken.len(), 1, "what is over takes no memory");
+    }
+
+    /// Secrets come and go under names of their own for as long as a term lasts.
+    #[test]
+    fn facts_about_secrets_have_an_age_and_an_end() {
+        let mut answers = Answers::default();
+        let (a, now) = (Key::new("n", "a"), Duration::from_secs(7));
+        answers.secret(a.clone(), SecretFact::Absent, now);
+        assert_eq!(answers.secret_fact(&a), Some((&SecretFact::Absent, now)));
+        assert_eq!(answers.secret_fact(&Key::new("m", "a")), None);
+        for number in 0..2 * SECRETS {
+            answers.secret(Key::new("n", &number.to_string()), SecretFact::Forbidden, now);
+        }
+        assert!(answers.secrets.len() <= SECRETS);
+    }
+}

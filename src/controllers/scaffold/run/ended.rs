@@ -1,0 +1,103 @@
+//! A plan is carried out, and what came of it goes into the world, the memory and the queue.
+//!
+//! In: a plan, or the end of one. Out: writes, one after the other, and how it ended. Promises: the first that fails ends the
+//! plan, and what was learned before counts; whatever ended, a panic included, its item goes back to the queue, unless its term
+//! of leadership is over.
+
+use std::time::Duration;
+
+use kube::Client;
+use tokio::task::Id;
+
+use super::{Loop, Outcome};
+use crate::controllers::scaffold::apply::{ApplyError, Learned, apply};
+use crate::controllers::scaffold::metrics::ControllerMetrics;
+use crate::controllers::scaffold::plan::{Item, Op, Plan};
+use crate::controllers::scaffold::queue::Ending;
+
+impl Loop {
+    pub(super) fn ended(&mut self, ended: Result<(Id, (Item, Outcome)), tokio::task::JoinError>) {
+        let now = self.base.elapsed();
+        let id = match &ended {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        let at = self.under_way.iter().position(|(known, _)| *known == id);
+        let Some((_, item)) = at.map(|at| self.under_way.swap_remove(at)) else { return };
+        let (item, (learned, result)) = match ended {
+            Ok((_, ended)) => ended,
+            Err(error) if error.is_cancelled() => return,
+            Err(_) => {
+                tracing::error!(
+                    controller = item.controller.as_str(),
+                    "a defect in Drawbridge: carrying out a plan panicked"
+                );
+                self.queue.done(&item, Ending::Failed(Duration::ZERO), now, (self.jitter)());
+                return;
+            }
+        };
+        for learned in learned {
+            match learned {
+                Learned::Change(change) => self.change(&change),
+                Learned::Back(back) => {
+                    self.world.proved = back.then_some(now);
+                    self.world.probes = self.world.probes.wrapping_add(1);
+                }
+                Learned::Evicted => self.world.memory.was_evicted(&item, now),
+                Learned::Blocked => self.world.memory.blocked(&item, now),
+                Learned::Secret(key, fact) => self.world.memory.answers.secret(key, fact, now),
+                Learned::Taken(namespace, shape) => self.world.memory.answers.taken(namespace, shape, now),
+                Learned::Nothing => {}
+            }
+        }
+        let ending = match result {
+            Ok((ending, applied)) => {
+                self.world.memory.success(&item, applied);
+                if ending == Ending::Made {
+                    self.world.memory.answers.made(&item.key.namespace, now);
+                }
+                ending
+            }
+            Err((ApplyError::Refused { what, reason, brief, message }, op)) => {
+                tracing::warn!(controller = item.controller.as_str(), what, reason = reason.code(), brief, "refused");
+                self.world.memory.failure(&item, now, (op, Some(reason), message));
+                // The plan knows of it now, and says so.
+                Ending::Done(Some(Duration::ZERO))
+            }
+            Err((error, op)) => {
+                tracing::warn!(controller = item.controller.as_str(), %error, cause = error.brief(), "will be tried again");
+                let source = std::error::Error::source(&error).map(ToString::to_string);
+                let message = source.unwrap_or_else(|| error.to_string());
+                self.world.memory.failure(&item, now, (op, None, message));
+                // A report that did not get out is still to be told.
+                self.told.clear();
+                let conflict = matches!(error, ApplyError::Conflict { .. });
+                if conflict { Ending::Conflict } else { Ending::Failed(retry_after(&error)) }
+            }
+        };
+        self.queue.done(&item, ending, now, (self.jitter)());
+    }
+}
+
+/// How long the server wants to be left alone.
+fn retry_after(error: &ApplyError) -> Duration {
+    let ApplyError::Request { source, .. } = error else { return Duration::ZERO };
+    let kube::Error::Api(status) = &**source else { return Duration::ZERO };
+    let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    Duration::from_secs(u64::from(seconds).min(300))
+}
+
+pub(super) async fn carry_out(writer: &Client, metrics: &ControllerMetrics, item: &Item, plan: &Plan) -> Outcome {
+    let mut learned = Vec::new();
+    for op in &plan.ops {
+        let result = apply(writer, item.controller, op).await;
+        metrics.wrote(item.controller, op, &result);
+        match result {
+            Ok(one) => learned.push(one),
+            Err(error) => return (learned, Err((error, op.clone()))),
+        }
+    }
+    let applied = plan.ops.iter().any(Op::settles);
+    let ending = if plan.makes() { Ending::Made } else { Ending::Done(plan.again) };
+    (learned, Ok((ending, applied)))
+}
