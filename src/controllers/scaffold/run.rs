@@ -232,6 +232,7 @@ impl Loop {
                 self.queue.done(&item, Ending::Done(plan.again), now, (self.jitter)());
                 continue;
             }
+            self.queue.begun(&item, now);
             let (writer, metrics, worked) = (self.writer.clone(), self.metrics.clone(), item.clone());
             let handle = self.workers.spawn(async move {
                 let outcome = ended::carry_out(&writer, &metrics, &worked, &plan).await;
