@@ -7,7 +7,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use drawbridge::build::agent_build::read;
+use drawbridge::build::catalogue::{self, Values};
+use drawbridge::build::compose::{Composition, Surroundings, compose};
+use drawbridge::build::settings::Settings;
 use drawbridge::cli::render::platform;
+use drawbridge::config::builds::Builds;
 use drawbridge::config::gates::Gates;
 use drawbridge::config::inputs::{ConfigMapInput, NamespaceInputs};
 use drawbridge::config::schema::Platform;
@@ -295,5 +300,30 @@ pub fn snapshot(others: usize) -> anyhow::Result<Snapshot> {
         spiffe_driver: true,
         namespaces,
     };
-    Ok(Snapshot::new(&platform, Gates::default(), view))
+    Ok(Snapshot::new(&platform, Gates::default(), view).with_builds(Arc::new(builds())))
+}
+
+/// What is known of builds: the settings as they are without a word in the platform file, and the shipped ConfigMaps.
+#[must_use]
+pub fn builds() -> Builds {
+    let shipped = catalogue::config_maps(keys::OPERATOR_NAMESPACE, &Values::default());
+    let builds = Builds::new(Settings::new(keys::OPERATOR_NAMESPACE));
+    Builds { view: builds.view.with(shipped), ..builds }
+}
+
+/// The run of a stored AgentBuild.
+///
+/// # Errors
+/// When nothing is composed, or not a task for each step.
+pub fn composition(stored: &Value, builds: &Builds) -> anyhow::Result<Composition> {
+    let text = |pointer: &str| stored.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (view, settings) = (&builds.view, &builds.settings);
+    let around = Surroundings { steps: view.steps(text("/spec/pipeline/namespace")), settings, accounts: None };
+    let request = read(stored, text("/metadata/namespace"), view, 1).0;
+    let composition = compose(&request, around);
+    let composition = composition.map_err(|found| anyhow::anyhow!("nothing is composed: {:?}", found.faults))?;
+    let tasks = composition.run.pointer("/spec/pipelineSpec/tasks").and_then(Value::as_array).map_or(0, Vec::len);
+    let steps = stored.pointer("/spec/pipeline/steps").and_then(Value::as_array).map_or(0, Vec::len);
+    anyhow::ensure!(tasks == steps, "{tasks} tasks are composed of {steps} steps");
+    Ok(composition)
 }

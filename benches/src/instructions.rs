@@ -1,4 +1,4 @@
-//! The regression gate: how many instructions one review takes, case by case, against the numbers kept in the tree.
+//! The regression gate: how many instructions a review takes, and composing a run, case by case, against the numbers kept in the tree.
 //!
 //! Counted by valgrind, so that a busy machine changes nothing. Each case is run with a few reviews and with more; the
 //! difference is what reviews cost, without the start of the process. valgrind's machine has no SHA instructions: the
@@ -53,7 +53,7 @@ pub fn gate(refresh: bool) -> Result<bool> {
         let (share, holds) = judge(count, known);
         all_hold &= holds;
         let verdict = if holds { "ok" } else { "NOT WITHIN 5 %" };
-        writeln!(out, "instructions: {case:<9}{count:>9} a review, {known:>9} in force, {share:+.1} %  {verdict}")?;
+        writeln!(out, "instructions: {case:<9}{count:>9} each, {known:>9} in force, {share:+.1} %  {verdict}")?;
     }
     if !all_hold {
         writeln!(

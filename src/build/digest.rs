@@ -1,5 +1,6 @@
 //! Hashes of texts and of canonical JSON, in hexadecimal.
 
+use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -14,20 +15,32 @@ pub fn of_bytes(bytes: &[u8]) -> String {
 /// SHA-256 of a JSON value; the order in which members were written does not count.
 #[must_use]
 pub fn of_json(value: &Value) -> String {
-    of_bytes(sorted(value).to_string().as_bytes())
+    of_serialized(&Sorted(value))
+}
+
+/// SHA-256 of the compact JSON of `value`, whose structs have their fields in the order of their names.
+#[must_use]
+pub fn of_serialized(value: &impl Serialize) -> String {
+    let text =
+        serde_json::to_vec(value).expect("JSON values, and structs of texts and of them, can be written as JSON");
+    of_bytes(&text)
 }
 
 /// The same value with the members of every object in the order of their names.
-#[must_use]
-pub fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(members) => {
-            let mut names: Vec<_> = members.keys().collect();
-            names.sort();
-            Value::Object(names.into_iter().map(|name| (name.clone(), sorted(&members[name]))).collect())
+#[derive(Debug, Clone, Copy)]
+pub struct Sorted<'v>(pub &'v Value);
+
+impl Serialize for Sorted<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(members) => {
+                let mut members: Vec<_> = members.iter().collect();
+                members.sort_unstable_by_key(|(name, _)| *name);
+                serializer.collect_map(members.into_iter().map(|(name, value)| (name, Sorted(value))))
+            }
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Sorted)),
+            other => other.serialize(serializer),
         }
-        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
-        other => other.clone(),
     }
 }
 

@@ -105,7 +105,7 @@ pub(crate) fn from_template(mut request: BuildRequest, template: &serde_json::Va
     let template = self::template(template);
     request.steps = template.steps_of_build();
     request.steps_from = StepsFrom::Template;
-    request.template = Some(template);
+    request.template = Some(template.into());
     request
 }
 

@@ -1,7 +1,9 @@
 //! Names of what is made for a build, and the identity of its inputs (`spec/agent-and-agentbuild.md` 9.2).
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
+use super::digest::Sorted;
 use super::request::BuildRequest;
 use super::{digest, reference};
 
@@ -11,6 +13,8 @@ pub const LABEL_LIMIT: usize = 63;
 pub const NAME_LIMIT: usize = 253;
 /// Longest tag of an image.
 const TAG_LIMIT: usize = 128;
+/// Digits of the hash of an attempt.
+pub const ATTEMPT_DIGITS: usize = 10;
 /// Digits of the hash that ends a shortened name.
 const SUFFIX_DIGITS: usize = 8;
 
@@ -36,13 +40,18 @@ fn cut(name: &str, limit: usize) -> &str {
 /// What identifies the inputs of a build: 64 hexadecimal digits.
 #[must_use]
 pub fn build_hash(request: &BuildRequest) -> String {
-    digest::of_json(&json!({"uid": request.owner.uid, "inputs": request.identity}))
+    #[derive(Serialize)]
+    struct Identity<'r> {
+        inputs: Sorted<'r>,
+        uid: &'r str,
+    }
+    digest::of_serialized(&Identity { inputs: Sorted(&request.identity), uid: &request.owner.uid })
 }
 
-/// What tells one attempt at these inputs from another: 10 hexadecimal digits.
+/// What tells one attempt at these inputs from another: [`ATTEMPT_DIGITS`] hexadecimal digits.
 #[must_use]
 pub fn attempt_hash(build_hash: &str, attempt: u32) -> String {
-    digest::of_bytes(format!("{build_hash}/{attempt}").as_bytes())[..10].to_owned()
+    digest::of_bytes(format!("{build_hash}/{attempt}").as_bytes())[..ATTEMPT_DIGITS].to_owned()
 }
 
 /// Name of the PipelineRun; a label value, too.
@@ -96,8 +105,8 @@ pub fn candidate_tag(tag: &str, attempt_hash: &str) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::{attempt_hash, candidate_tag, claim_name, fit, run_name, run_shape};
-    use crate::build::syntax;
+    use super::{attempt_hash, build_hash, candidate_tag, claim_name, fit, run_name, run_shape};
+    use crate::build::{fixtures, syntax};
 
     #[test]
     fn runs_that_differ_in_names_and_plain_values_have_one_shape() {
@@ -150,6 +159,18 @@ mod tests {
         let (one, other) = ("a".repeat(60), format!("{}b", "a".repeat(59)));
         assert_ne!(run_name(&one, &hash), run_name(&other, &hash));
         assert!(!fit("aaaa-----------------------------------------------bbbbbbbbbbbbbbbbb", 50).contains("--"));
+    }
+
+    /// Another digest for the same inputs would build everything anew that was built before an upgrade. This one was taken of
+    /// `{"inputs":{"rebuild":"","spec":{…}},"uid":"u-1"}`, with all members in order, by another implementation.
+    #[test]
+    fn the_identity_of_inputs_stays_as_it_is() {
+        let mut request = fixtures::request(Vec::new());
+        request.identity = json!({
+            "spec": {"c": {"e": 0.5, "d": true}, "b": [1, {"z": null, "a": "é\n\""}], "a": "x"},
+            "rebuild": "",
+        });
+        assert_eq!(build_hash(&request), "6649421b5bc2ecd504668c340d4a960239b14e8fc4fe714b679c4eac371d47fe");
     }
 
     #[test]

@@ -53,7 +53,19 @@ pub enum Part<'t> {
 /// Whether a text contains anything that Tekton might take for a reference.
 #[must_use]
 pub fn mentions(text: &str) -> bool {
-    text.contains("$(")
+    opening(text).is_some()
+}
+
+/// Where the first `$(` stands. Most texts have no `$` at all, and a search for one byte needs no preparation.
+fn opening(text: &str) -> Option<usize> {
+    let mut from = 0;
+    while let Some(at) = text[from..].find('$') {
+        if text.as_bytes().get(from + at + 1) == Some(&b'(') {
+            return Some(from + at);
+        }
+        from += at + 1;
+    }
+    None
 }
 
 /// Every reference in a text, in order.
@@ -61,7 +73,7 @@ pub fn mentions(text: &str) -> bool {
 pub fn in_text(text: &str) -> Vec<Occurrence<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
-    while let Some(start) = rest.find("$(") {
+    while let Some(start) = opening(rest) {
         let from = &rest[start..];
         match from.find(')') {
             Some(end) => {
@@ -163,7 +175,8 @@ mod tests {
             assert_eq!(found[0].target, expected, "{text}");
         }
         assert!(in_text("no reference, $HOME, $ (x)").is_empty());
-        assert!(mentions("a$(b") && !mentions("$[b]"));
+        assert!(mentions("a$(b") && mentions("$$(b") && mentions("ä$ä$(") && mentions("$("));
+        assert!(!mentions("$[b]") && !mentions("a$") && !mentions("$$") && !mentions("$ (") && !mentions(""));
     }
 
     #[test]

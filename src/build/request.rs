@@ -4,6 +4,7 @@
 //! after that is one implementation. What differs between front ends (names of labels, paths of fields) is data here.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -233,7 +234,7 @@ pub struct BuildRequest {
     /// Further derived parameters of the front end.
     pub derived: Vec<Parameter>,
     /// The template whose global, required and locked parameters apply; `None` for a user's own steps.
-    pub template: Option<Template>,
+    pub template: Option<Arc<Template>>,
     /// The steps, in order.
     pub steps: Vec<StepUse>,
     /// Namespace of their ConfigMaps.

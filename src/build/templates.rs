@@ -35,7 +35,7 @@ pub struct TemplateEntry {
     /// SHA-256 of its text; empty when it has none.
     pub hash: String,
     /// The template, or why it is none.
-    pub template: Result<Template, Vec<Fault>>,
+    pub template: Result<Arc<Template>, Vec<Fault>>,
 }
 
 impl TemplateEntry {
@@ -161,7 +161,7 @@ fn template_entry(full: &str, text: Option<&String>) -> TemplateEntry {
         return TemplateEntry { config_map: full.to_owned(), hash: String::new(), template };
     };
     let hash = digest::of_bytes(text.as_bytes());
-    TemplateEntry { config_map: full.to_owned(), hash, template: template::parse(full, text) }
+    TemplateEntry { config_map: full.to_owned(), hash, template: template::parse(full, text).map(Arc::new) }
 }
 
 fn step_entry(full: &str, name: &str, text: Option<&String>, trusted: bool) -> StepEntry {

@@ -4,11 +4,7 @@
 use std::hint::black_box;
 
 use anyhow::{Context as _, Result, ensure};
-use drawbridge::build::agent_build::read;
-use drawbridge::build::catalogue::{self, Values};
-use drawbridge::build::compose::{Surroundings, compose};
-use drawbridge::build::settings::Settings;
-use drawbridge::build::templates::TemplatesView;
+use drawbridge::config::builds::Builds;
 use drawbridge::domain::keys;
 use serde_json::Value;
 
@@ -53,17 +49,10 @@ impl Pair {
 }
 
 /// Microseconds of CPU to compose the run of an AgentBuild, in one round.
-fn composing(stored: &Value, (view, settings): (&TemplatesView, &Settings), times: usize) -> Result<f64> {
-    let text = |pointer: &str| stored.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let around = Surroundings { steps: view.steps(text("/spec/pipeline/namespace")), settings, accounts: None };
-    let once = || compose(&read(stored, text("/metadata/namespace"), view, 1).0, around);
-    let composition = once().map_err(|found| anyhow::anyhow!("nothing is composed: {:?}", found.faults))?;
-    let tasks = composition.run.pointer("/spec/pipelineSpec/tasks").and_then(Value::as_array).map_or(0, Vec::len);
-    let steps = stored.pointer("/spec/pipeline/steps").and_then(Value::as_array).map_or(0, Vec::len);
-    ensure!(tasks == steps, "{tasks} tasks are composed of {steps} steps");
+fn composing(stored: &Value, builds: &Builds, times: usize) -> Result<f64> {
     let before = cpu::of_this_thread()?;
     for _ in 0..times {
-        drop(black_box(once()));
+        drop(black_box(fixture::composition(stored, builds)?));
     }
     #[expect(clippy::cast_precision_loss, reason = "thousands")]
     Ok((cpu::of_this_thread()? - before).as_secs_f64() * 1e6 / times as f64)
@@ -86,13 +75,11 @@ fn measured(world: &World, peers: &Peers, mut pair: Pair, size: Size) -> Result<
         Lane::new(&second.target, second.id, &pair.judge, 1),
         Lane::new(&judge, id, &pair.judge, 1),
     ];
-    let settings = Settings::new(keys::OPERATOR_NAMESPACE);
-    let shipped = catalogue::config_maps(keys::OPERATOR_NAMESPACE, &Values::default());
-    let view = TemplatesView::new(keys::OPERATOR_NAMESPACE, settings.privileged_steps).with(shipped);
+    let builds = fixture::builds();
     let mut composed = Vec::new();
     for _ in 0..size.rounds {
         rounds(&mut lanes, Size { rounds: 1, ..size })?;
-        composed.push(composing(&pair.stored, (&view, &settings), size.requests)?);
+        composed.push(composing(&pair.stored, &builds, size.requests)?);
     }
     let [first, complete, second, judge] = lanes.map(|lane| lane.cpu());
     Ok(Measured { ours: complete + judge, echo: first + second, composed: median(composed) })

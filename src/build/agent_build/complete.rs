@@ -11,7 +11,7 @@ use json_patch::{AddOperation, PatchOperation, RemoveOperation};
 use serde_json::{Map, Value, json};
 
 use super::read::pinned;
-use super::{CUSTOM, Change, DEFAULT_MODE, DEFAULT_REVISION, Origin, annotation, mode, steps, template_name, text};
+use super::{CUSTOM, Change, DEFAULT_MODE, DEFAULT_REVISION, Origin, annotation, at, mode, steps, template_name, text};
 use crate::build::settings::Settings;
 use crate::build::template::{Template, TemplateStep};
 use crate::build::templates::TemplatesView;
@@ -59,7 +59,7 @@ pub fn complete(change: &Change<'_>, view: &TemplatesView, settings: &Settings) 
     if text(object, "/spec/mode").is_empty() && is_open(object, "/spec/mode") {
         operations.push(add(&["spec", "mode"], json!(DEFAULT_MODE)));
     }
-    if object.pointer("/spec/source").is_some_and(Value::is_object) && is_open(object, "/spec/source/sourceRevision") {
+    if at(object, "/spec/source").is_some_and(Value::is_object) && is_open(object, "/spec/source/sourceRevision") {
         operations.push(add(&["spec", "source", "sourceRevision"], json!(DEFAULT_REVISION)));
     }
     pipeline(object, namespace, &decision, &mut operations);
@@ -69,7 +69,7 @@ pub fn complete(change: &Change<'_>, view: &TemplatesView, settings: &Settings) 
 
 /// Absent, null or an empty text: something else is the schema's to refuse.
 fn is_open(object: &Value, pointer: &str) -> bool {
-    object.pointer(pointer).is_none_or(|value| value.is_null() || value.as_str() == Some(""))
+    at(object, pointer).is_none_or(|value| value.is_null() || value.as_str() == Some(""))
 }
 
 fn pipeline_namespace<'a>(object: &'a Value, settings: &'a Settings) -> &'a str {
@@ -88,11 +88,11 @@ fn pipeline(object: &Value, namespace: &str, decision: &Decision, operations: &m
         members.insert("namespace".to_owned(), json!(namespace));
     }
     if let Steps::Put(steps) = &decision.steps
-        && object.pointer("/spec/pipeline/steps") != Some(steps)
+        && at(object, "/spec/pipeline/steps") != Some(steps)
     {
         members.insert("steps".to_owned(), steps.clone());
     }
-    match object.pointer("/spec/pipeline") {
+    match at(object, "/spec/pipeline") {
         None | Some(Value::Null) => operations.push(add(&["spec", "pipeline"], Value::Object(members))),
         Some(Value::Object(_)) => {
             let each = members.into_iter().map(|(key, value)| add(&["spec", "pipeline", &key], value));
@@ -248,7 +248,7 @@ fn hashes(
 }
 
 fn annotations(change: &Change<'_>, wanted: &BTreeMap<&'static str, String>, operations: &mut Vec<PatchOperation>) {
-    let present = change.object.pointer("/metadata/annotations").and_then(Value::as_object);
+    let present = at(change.object, "/metadata/annotations").and_then(Value::as_object);
     if present.is_none() && !wanted.is_empty() {
         operations.push(add(&["metadata", "annotations"], json!(wanted)));
         return;

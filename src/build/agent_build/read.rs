@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use super::{DEFAULT_REVISION, annotation, is_gated, mode};
 use crate::api::yaml::kind;
@@ -98,15 +98,20 @@ pub fn read(object: &Value, namespace: &str, view: &TemplatesView, attempt: u32)
     (request, reader.findings)
 }
 
+/// Members of the spec that do not change the build.
+const NO_INPUTS: [&str; 3] = ["labels", "annotations", "cleanupAfterBuild"];
+
 /// What identifies the inputs: the spec without what does not change the build, and the user's wish to build again.
 fn identity(object: &Value) -> Value {
-    let mut spec = object.get("spec").cloned().unwrap_or_default();
-    if let Some(members) = spec.as_object_mut() {
-        for key in ["labels", "annotations", "cleanupAfterBuild"] {
-            members.remove(key);
+    let spec = match object.get("spec") {
+        Some(Value::Object(members)) => {
+            let inputs = members.iter().filter(|(key, _)| !NO_INPUTS.contains(&key.as_str()));
+            Value::Object(inputs.map(|(key, value)| (key.clone(), value.clone())).collect())
         }
-    }
-    json!({"spec": spec, "rebuild": annotation(object, keys::ANNOTATION_REBUILD).unwrap_or_default()})
+        other => other.cloned().unwrap_or_default(),
+    };
+    let rebuild = annotation(object, keys::ANNOTATION_REBUILD).unwrap_or_default();
+    Value::Object(Map::from_iter([("spec".to_owned(), spec), ("rebuild".to_owned(), rebuild.into())]))
 }
 
 /// What the ConfigMaps outside the operator's namespace were at the review, by name.

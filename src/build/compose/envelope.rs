@@ -21,12 +21,17 @@ pub(super) fn run(examined: &Examined<'_>, settings: &Settings) -> Value {
     for task in &examined.tasks {
         annotations.insert(format!("{}{}", request.front.prefix_step_hash, task.name()), task.step.hash.clone());
     }
-    json!({
-        "apiVersion": "tekton.dev/v1",
-        "kind": "PipelineRun",
-        "metadata": metadata(examined, &name, annotations),
-        "spec": spec(examined, settings),
-    })
+    object([
+        ("apiVersion", json!("tekton.dev/v1")),
+        ("kind", json!("PipelineRun")),
+        ("metadata", metadata(examined, &name, annotations)),
+        ("spec", spec(examined, settings)),
+    ])
+}
+
+/// An object of values that are moved into it: `json!` would copy each, and a run has the scripts of all its steps.
+fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// The claim that the tasks share.
@@ -38,12 +43,12 @@ pub(super) fn claim(examined: &Examined<'_>) -> Value {
     if let Some(class) = &examined.controls.storage_class {
         spec["storageClassName"] = json!(class);
     }
-    json!({
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": metadata(examined, &name, annotations(examined)),
-        "spec": spec,
-    })
+    object([
+        ("apiVersion", json!("v1")),
+        ("kind", json!("PersistentVolumeClaim")),
+        ("metadata", metadata(examined, &name, annotations(examined))),
+        ("spec", spec),
+    ])
 }
 
 /// The user's annotations, without those of reserved domains.
@@ -97,11 +102,11 @@ fn spec(examined: &Examined<'_>, settings: &Settings) -> Value {
     let declared: Vec<_> = bound.iter().map(|workspace| json!({"name": workspace["name"]})).collect();
     let after = std::iter::once(None).chain(examined.tasks.iter().map(Some));
     let tasks: Vec<_> = examined.tasks.iter().zip(after).map(|(task, after)| task::render(task, after)).collect();
-    let mut spec = json!({
-        "taskRunTemplate": task_run_template(examined, settings),
-        "workspaces": bound,
-        "pipelineSpec": {"workspaces": declared, "tasks": tasks},
-    });
+    let mut spec = object([
+        ("taskRunTemplate", task_run_template(examined, settings)),
+        ("workspaces", Value::Array(bound)),
+        ("pipelineSpec", object([("workspaces", Value::Array(declared)), ("tasks", Value::Array(tasks))])),
+    ]);
     if !params.is_empty() {
         spec["params"] = Value::Array(params);
     }
@@ -136,7 +141,7 @@ fn task_run_template(examined: &Examined<'_>, settings: &Settings) -> Value {
         let env = settings.environment.iter().map(|(name, value)| json!({"name": name, "value": value}));
         pod.insert("env".to_owned(), env.collect());
     }
-    let mut template = json!({"podTemplate": pod});
+    let mut template = object([("podTemplate", Value::Object(pod))]);
     if let Some(account) = &examined.controls.account {
         template["serviceAccountName"] = json!(account);
     }

@@ -147,11 +147,12 @@ impl<'r> Layers<'r> {
     /// Whether a required parameter has a value that is not empty, for a step or (`None`) for the whole template.
     #[must_use]
     pub fn provides(&self, index: Option<usize>, name: &str) -> bool {
-        let step = index.and_then(|index| self.step(index, name));
-        [step, self.user(name), self.derived_one(name), self.global(name)]
-            .into_iter()
-            .flatten()
-            .any(|given| given.text.is_ok_and(|text| !text.is_empty()))
+        let filled =
+            |given: Option<Given>| given.and_then(|given| given.text.ok()).is_some_and(|text| !text.is_empty());
+        filled(self.derived_one(name))
+            || filled(self.user(name))
+            || filled(index.and_then(|index| self.step(index, name)))
+            || filled(self.global(name))
     }
 
     /// Parameters of the run: the derived ones, the user's laid over them in place, further ones of the user at the
