@@ -264,6 +264,25 @@ async fn a_namespace_whose_requests_hang_does_not_starve_the_others() {
     bench.task.abort();
 }
 
+/// G8: what others wait for is the API server, which a flood would keep busy with half of the workers.
+#[tokio::test(start_paused = true)]
+async fn a_namespace_beside_others_that_work_asks_for_little_at_once() {
+    let server = Server { hangs: Some("/namespaces/team/"), ..Server::default() };
+    let bench = Bench::start(server, Vec::new()).await;
+    bench.lead(Some(1)).await;
+    let elsewhere = json!({"metadata": {"namespace": "others"}});
+    bench.see(change(Kind::Deployment, workload(Kind::Deployment, "a", elsewhere))).await;
+    for number in 0..100 {
+        bench.see(change(Kind::Deployment, workload(Kind::Deployment, &format!("w{number}"), json!({})))).await;
+    }
+    bench.settle().await;
+    let mut begun = bench.server.asked();
+    begun.retain(|line| line != "POST serviceaccounts/a");
+    // What is made for the namespace itself hangs, too, and counts.
+    assert!((1..=2).contains(&begun.len()), "{begun:?}");
+    bench.task.abort();
+}
+
 /// Builds of one template, and the paths of their status on `server`.
 fn flood(
     server: &Server,
