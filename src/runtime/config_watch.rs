@@ -19,8 +19,6 @@ use crate::config::gates::Gates;
 use crate::config::resolved::Notice;
 use crate::config::schema::{Platform, SchemaError};
 
-/// How often the files are read.
-const PERIOD: Duration = Duration::from_secs(2);
 /// Larger files are refused; a ConfigMap cannot be larger.
 const LARGEST: u64 = 1024 * 1024;
 
@@ -140,10 +138,10 @@ pub async fn load(
 }
 
 impl ConfigWatch {
-    /// Follows the files for ever.
-    pub async fn run(mut self) {
+    /// Follows the files for ever; reads them once in `period`.
+    pub async fn run(mut self, period: Duration) {
         loop {
-            tokio::time::sleep(PERIOD).await;
+            tokio::time::sleep(period).await;
             self.look().await;
         }
     }

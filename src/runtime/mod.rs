@@ -16,3 +16,4 @@ pub mod snapshots;
 pub mod stores;
 pub mod tasks;
 pub mod telemetry;
+pub mod watching;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use super::times::TimeArgs;
 use crate::build::syntax;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::render::FailureMode;
@@ -179,6 +180,9 @@ pub struct Args {
     /// Settings files.
     #[command(flatten, next_help_heading = "Settings files")]
     pub settings: SettingsArgs,
+    /// Times.
+    #[command(flatten, next_help_heading = "Times")]
+    pub times: TimeArgs,
     /// Time between SIGTERM and the end of accepting connections, while endpoints are being taken away.
     #[arg(long, default_value = "5s", value_name = "TIME", help_heading = "Process")]
     pub drain_delay: Span,

@@ -10,6 +10,7 @@
 
 pub mod flags;
 pub mod refused;
+pub mod times;
 mod wiring;
 
 use std::pin::pin;

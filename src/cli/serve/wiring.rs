@@ -21,7 +21,7 @@ use crate::runtime::certs::{
 };
 use crate::runtime::config_watch::{self, ConfigMetrics, ConfigWatch, Settings};
 use crate::runtime::health::{Latch, Readiness};
-use crate::runtime::leader::{self, Times, Writer};
+use crate::runtime::leader::{self, Writer};
 use crate::runtime::routes::Reviews;
 use crate::runtime::server::{self, Limits, Server, tls};
 use crate::runtime::shutdown::{Phase, Shutdown};
@@ -119,7 +119,7 @@ impl Wiring {
     /// Enters the election that decides whose controllers write.
     fn start_election(&self, running: &mut Running) -> anyhow::Result<Elected> {
         let (leadership, candidacy) =
-            leader::candidacy(self.client.clone(), &self.args.namespace, &identity(), Times::default());
+            leader::candidacy(self.client.clone(), &self.args.namespace, &identity(), self.args.times.lease());
         let writer = leadership.writer(&self.config)?;
         let terms = leadership.terms();
         running.endless.spawn("leadership-metric", never_fails(count_terms(self.metrics.clone(), terms.clone())));
@@ -241,6 +241,7 @@ impl Wiring {
             cell: self.cell.clone(),
             latch: self.readiness.latch("caches"),
             needs,
+            pace: self.args.times.pace(),
             metrics: watches,
         });
         if let (Some(feed), Some(Elected { writer, terms })) = (stores.feed.take(), elected) {
@@ -269,7 +270,7 @@ impl Wiring {
         clients: Option<Arc<ClientVerifier>>,
     ) -> anyhow::Result<Running> {
         let descriptors = descriptors::raise();
-        running.endless.spawn("settings", never_fails(self.config_watch.run()));
+        running.endless.spawn("settings", never_fails(self.config_watch.run(self.args.times.config_poll.0)));
         let server = |name, router, tls| Server {
             name,
             router,

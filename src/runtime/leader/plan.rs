@@ -28,7 +28,15 @@ pub struct Times {
 impl Default for Times {
     /// 8 s, renewed every 2 s: a killed leader is followed after 8 to 9 s.
     fn default() -> Self {
-        Self { duration: Duration::from_secs(8), renewal: Duration::from_secs(2), margin: Duration::from_secs(1) }
+        Self::of(Duration::from_secs(8))
+    }
+}
+
+impl Times {
+    /// For a lease of that many whole seconds: four renewals in it, and an eighth as the margin.
+    #[must_use]
+    pub fn of(duration: Duration) -> Self {
+        Self { duration, renewal: duration / 4, margin: duration / 8 }
     }
 }
 

@@ -35,6 +35,7 @@ pub use metrics::WatchMetrics;
 use super::config_watch::Settings;
 use super::health::Latch;
 use super::snapshots::{Confirmation, SnapshotCell};
+use super::watching::Pace;
 use crate::api::observed::{Change, Feed, Reach};
 use crate::api::refusal;
 use crate::config::snapshot::Published;
@@ -76,6 +77,8 @@ pub struct Options {
     pub latch: Latch,
     /// How much is watched.
     pub needs: Needs,
+    /// How long things take.
+    pub pace: Pace,
     /// Counters of the watches.
     pub metrics: WatchMetrics,
 }
@@ -131,9 +134,9 @@ pub fn spawn(options: Options) -> Stores {
             reconnected: reconnected.clone(),
             metrics: options.metrics.clone(),
         };
-        let client = options.client.clone();
+        let (client, pace) = (options.client.clone(), options.pace);
         tasks.spawn(async move {
-            watch::run(client, source, place.as_deref(), &mut outlet).await;
+            watch::run((client, pace), source, place.as_deref(), &mut outlet).await;
             source.kind.as_str()
         });
     }
@@ -230,7 +233,7 @@ impl From<&WatchError> for metrics::Cause {
             WatchError::Status(status) => metrics::Cause::of_code(status.code),
             WatchError::Request(_) => metrics::Cause::Connection,
             WatchError::WentBack { .. } => metrics::Cause::Gone,
-            WatchError::Silent => metrics::Cause::Silent,
+            WatchError::Silent(_) => metrics::Cause::Silent,
             WatchError::TooShort => metrics::Cause::TooShort,
         }
     }

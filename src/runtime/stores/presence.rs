@@ -7,12 +7,9 @@
 //!
 //! In: answers. Out: whether anybody should wait for the kind, and whether it is certainly absent. Promises: an error is
 //! no answer; a replica of the API server that lags behind answers 404 as well, so nothing is concluded before 404 was
-//! the only answer for half a minute: enrolments would be taken back by mistake.
+//! the only answer for half a minute (`serve --absence-proof`): enrolments would be taken back by mistake.
 
 use std::time::Duration;
-
-/// For how long a kind has to answer 404 until its objects count as gone.
-const PROOF: Duration = Duration::from_secs(30);
 
 /// What the answers of a kind come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,18 +23,25 @@ pub(super) enum Verdict {
 }
 
 /// What the last answers about a kind were.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Presence {
+    /// For how long a kind has to answer 404 until its objects count as gone.
+    proof: Duration,
     /// The first 404 of those in a row.
     since: Option<Duration>,
     absent: bool,
 }
 
 impl Presence {
+    /// Of a kind that is gone after `proof` of nothing but 404.
+    pub(super) fn new(proof: Duration) -> Self {
+        Self { proof, since: None, absent: false }
+    }
+
     /// The collection answered 404 at `now`.
     pub(super) fn missing(&mut self, now: Duration) -> Verdict {
         let since = *self.since.get_or_insert(now);
-        self.absent |= now.saturating_sub(since) >= PROOF;
+        self.absent |= now.saturating_sub(since) >= self.proof;
         match () {
             () if self.absent => Verdict::Absent,
             () if now > since => Verdict::Missing,
@@ -47,7 +51,7 @@ impl Presence {
 
     /// The collection answered.
     pub(super) fn served(&mut self) {
-        *self = Self::default();
+        *self = Self::new(self.proof);
     }
 
     /// Neither there nor not: an error, or no answer.
@@ -71,7 +75,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_long_and_nothing_is_concluded_soon() {
-        let mut presence = Presence::default();
+        let mut presence = Presence::new(s(30));
         let told: Vec<_> = [0, 1, 29, 30, 31].map(|at| presence.missing(s(at))).to_vec();
         use Verdict::{Absent, Missing, Unclear};
         assert_eq!(told, [Unclear, Missing, Missing, Absent, Absent]);
@@ -82,7 +86,7 @@ mod tests {
 
     #[test]
     fn an_error_in_between_starts_anew_and_an_absent_kind_stays_absent() {
-        let mut presence = Presence::default();
+        let mut presence = Presence::new(s(30));
         for at in [0, 20] {
             presence.missing(s(at));
             presence.unclear();

@@ -28,17 +28,12 @@ use crate::api::observed::object::{Decoded, Shape, TektonObject, Whole};
 use crate::api::observed::wire::Raw;
 use crate::api::observed::{Change, Key, Kind, Pool, Reach};
 use crate::api::refusal;
+use crate::runtime::watching::Pace;
 
-/// How long the server lets one watch last.
-const RENEWAL: u32 = 25;
-/// Longest silence, and longest wait for a page.
-const SILENCE: Duration = Duration::from_secs(30);
 /// A watch that ends sooner than this has not really begun.
 const TOO_SHORT: Duration = Duration::from_secs(1);
 /// At most one log line per source in this time.
 const LOG_EVERY: Duration = Duration::from_secs(60);
-/// How often a kind that is not served is asked for, on average.
-const ABSENT: Duration = Duration::from_secs(5);
 /// How long a missing permission may be about to come before others go on without the kind.
 const FORBIDDEN: Duration = Duration::from_secs(10);
 
@@ -68,8 +63,8 @@ pub(super) enum WatchError {
     #[error("{}", refusal::of_status(.0))]
     Status(Box<Status>),
     /// No answer.
-    #[error("no answer within {} s", SILENCE.as_secs())]
-    Silent,
+    #[error("no answer within {} s", .0.as_secs())]
+    Silent(Duration),
     /// The server is behind where it has been: a restored backup, or another replica that lags.
     #[error("the server went back from version {from} to {to}")]
     WentBack {
@@ -117,6 +112,7 @@ struct Watch<'a, S, R> {
     api: Api<R>,
     source: &'a Source,
     sink: &'a mut S,
+    pace: Pace,
     known: HashMap<Key, u64>,
     pool: Pool,
     version: Option<String>,
@@ -132,15 +128,20 @@ struct Watch<'a, S, R> {
 }
 
 /// Lists and watches `source` for ever, in one namespace or in all.
-pub(super) async fn run<S: Sink>(client: Client, source: &Source, namespace: Option<&str>, sink: &mut S) {
+pub(super) async fn run<S: Sink>(server: (Client, Pace), source: &Source, namespace: Option<&str>, sink: &mut S) {
     match source.kind.shape() {
-        Shape::Common => run_as::<S, Raw>(client, source, namespace, sink).await,
-        Shape::Whole => run_as::<S, Whole>(client, source, namespace, sink).await,
-        Shape::Tekton => run_as::<S, TektonObject>(client, source, namespace, sink).await,
+        Shape::Common => run_as::<S, Raw>(server, source, namespace, sink).await,
+        Shape::Whole => run_as::<S, Whole>(server, source, namespace, sink).await,
+        Shape::Tekton => run_as::<S, TektonObject>(server, source, namespace, sink).await,
     }
 }
 
-async fn run_as<S: Sink, R: Decoded>(client: Client, source: &Source, namespace: Option<&str>, sink: &mut S) {
+async fn run_as<S: Sink, R: Decoded>(
+    (client, pace): (Client, Pace),
+    source: &Source,
+    namespace: Option<&str>,
+    sink: &mut S,
+) {
     let resource = resource(source.kind);
     let mut watch = Watch {
         api: match namespace {
@@ -149,10 +150,11 @@ async fn run_as<S: Sink, R: Decoded>(client: Client, source: &Source, namespace:
         },
         source,
         sink,
+        pace,
         known: HashMap::new(),
         pool: Pool::default(),
         version: None,
-        presence: Presence::default(),
+        presence: Presence::new(pace.absence),
         reach: Reach::Unknown,
         first: true,
         begun: Instant::now(),
@@ -244,7 +246,7 @@ impl<S: Sink, R: Decoded> Watch<'_, S, R> {
             self.sink.alive();
         }
         self.settled().await;
-        ABSENT.mul_f64(0.5 + backoff::jitter())
+        self.pace.asking().mul_f64(0.5 + backoff::jitter())
     }
 
     /// Permission is missing for good: what concerns other kinds goes on. Admission never does without what it needs.
@@ -283,8 +285,10 @@ impl<S: Sink, R: Decoded> Watch<'_, S, R> {
         parameters.field_selector = self.source.name.map(|name| format!("metadata.name={name}"));
         parameters.label_selector = self.source.labels.map(str::to_owned);
         let mut fresh = HashMap::new();
+        let silence = self.pace.silence();
         loop {
-            let page = timeout(SILENCE, self.api.list(&parameters)).await.map_err(|_| WatchError::Silent)??;
+            let page =
+                timeout(silence, self.api.list(&parameters)).await.map_err(|_| WatchError::Silent(silence))??;
             self.sink.alive();
             for raw in page.items {
                 if let Some((key, version)) = self.object(raw, true).await {
@@ -306,18 +310,19 @@ impl<S: Sink, R: Decoded> Watch<'_, S, R> {
         let parameters = WatchParams {
             field_selector: self.source.name.map(|name| format!("metadata.name={name}")),
             label_selector: self.source.labels.map(str::to_owned),
-            timeout: Some(RENEWAL),
+            timeout: u32::try_from(self.pace.period.as_secs()).ok(),
             bookmarks: true,
             send_initial_events: false,
         };
-        let begun = Instant::now();
-        let events = timeout(SILENCE, self.api.watch(&parameters, version)).await.map_err(|_| WatchError::Silent)??;
+        let (begun, silence) = (Instant::now(), self.pace.silence());
+        let watching = self.api.watch(&parameters, version);
+        let events = timeout(silence, watching).await.map_err(|_| WatchError::Silent(silence))??;
         let mut events = std::pin::pin!(events);
         if troubled {
             self.sink.recovered();
         }
         let mut delivered = false;
-        while let Some(event) = timeout(SILENCE, events.try_next()).await.map_err(|_| WatchError::Silent)?? {
+        while let Some(event) = timeout(silence, events.try_next()).await.map_err(|_| WatchError::Silent(silence))?? {
             delivered = true;
             match event {
                 WatchEvent::Added(raw) | WatchEvent::Modified(raw) => {

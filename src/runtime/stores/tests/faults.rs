@@ -9,6 +9,7 @@ use crate::api::observed::{Change, Kind, Reach};
 use crate::runtime::stores::Needs;
 use crate::runtime::stores::sources::Source;
 use crate::runtime::stores::watch::{Sink, WatchError, run};
+use crate::runtime::watching::Pace;
 
 const SANDBOXES: Source = Source { kind: Kind::Sandbox, needs: Needs::Controllers, optional: true, ..SOURCE };
 const DEPLOYMENTS: Source = Source { kind: Kind::Deployment, needs: Needs::Controllers, ..SOURCE };
@@ -102,7 +103,7 @@ async fn a_missing_kind_is_no_stale_one_unless_there_were_objects() {
         let (client, _) = scripted(first.into_iter().chain(rest).collect());
         let counted = Arc::new(AtomicUsize::new(0));
         let mut sink = Confirmed(counted.clone());
-        let task = tokio::spawn(async move { run(client, &SANDBOXES, None, &mut sink).await });
+        let task = tokio::spawn(async move { run((client, Pace::default()), &SANDBOXES, None, &mut sink).await });
         tokio::time::sleep(Duration::from_secs(20)).await;
         task.abort();
         let counted = counted.load(Ordering::Relaxed);

@@ -18,6 +18,7 @@ use crate::api::observed::{Change, Kind, Reach};
 use crate::runtime::stores::sources::Source;
 use crate::runtime::stores::watch::{Sink, WatchError, run};
 use crate::runtime::stores::{Client, Needs};
+use crate::runtime::watching::Pace;
 
 /// How one request is answered.
 pub(super) enum Answer {
@@ -153,7 +154,7 @@ async fn notes(script: Vec<Answer>, count: usize) -> (Vec<String>, Vec<String>) 
 pub(super) async fn notes_of(source: Source, script: Vec<Answer>, count: usize) -> (Vec<String>, Asked) {
     let (client, asked) = scripted(script);
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    let task = tokio::spawn(async move { run(client, &source, None, &mut Notes(sender)).await });
+    let task = tokio::spawn(async move { run((client, Pace::default()), &source, None, &mut Notes(sender)).await });
     let mut notes = Vec::new();
     while notes.len() < count {
         notes.push(receiver.recv().await.unwrap());
