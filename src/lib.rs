@@ -1,7 +1,7 @@
 //! Drawbridge: admission webhook, controllers and command line in one crate.
 //!
 //! The layers, from the inside out; each may import only what stands to its left
-//! (the table is held by `tests/architecture.rs`):
+//! (the table is held by `tests/product/architecture.rs`):
 //!
 //! ```text
 //! domain ─► api ─► build ─► config ─► admission    pure: no I/O, no clock, no async

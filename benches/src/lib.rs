@@ -1,10 +1,8 @@
-//! What `make bench` measures, and with what: fixtures, the peers, the load, the rows of the table.
+//! What `make bench` measures, and with what: the peers, the load, the rows of the table. The reviews are those of
+//! `drawbridge_counts::fixture`.
 
-pub mod counts;
 pub mod cpu;
 pub mod echo;
-pub mod fixture;
-pub mod instructions;
 pub mod load;
 pub mod offline;
 pub mod peers;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use rustls::{ClientConnection, StreamOwned};
 
-use crate::fixture::Review;
 use crate::tls::Trust;
+use drawbridge_counts::fixture::Review;
 
 /// Where reviews go.
 #[derive(Debug, Clone)]

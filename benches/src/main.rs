@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use drawbridge_bench::{counts, echo, instructions, offline, run, stamp};
+use drawbridge_bench::{echo, offline, run, stamp};
 
 #[derive(Debug, Parser)]
 #[command(name = "bench", about = "Benchmarks of Drawbridge")]
@@ -42,19 +42,6 @@ enum Command {
         /// Seconds after which the full cluster is full enough.
         #[arg(long, default_value_t = 120)]
         patience: u64,
-    },
-    /// Compare the instructions of each case with the numbers in force; status 1 when one is off.
-    Instructions {
-        /// Write the numbers down instead.
-        #[arg(long)]
-        refresh: bool,
-    },
-    /// Decide one case some times: what valgrind counts.
-    Count {
-        /// Which case.
-        case: counts::Case,
-        /// How often.
-        times: u64,
     },
     /// Serve the bare TLS echo.
     Echo {
@@ -103,14 +90,6 @@ fn main() -> anyhow::Result<ExitCode> {
             if !threads()?.block_on(run::run(part, size))? {
                 return Ok(ExitCode::FAILURE);
             }
-        }
-        Command::Instructions { refresh } => {
-            if !instructions::gate(refresh)? {
-                return Ok(ExitCode::FAILURE);
-            }
-        }
-        Command::Count { case, times } => {
-            tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(counts::run(case, times))?;
         }
         Command::Echo { port, certificates, answer } => {
             threads()?.block_on(echo::serve(port, &certificates, answer))?

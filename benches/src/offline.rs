@@ -8,7 +8,9 @@ use drawbridge::runtime::snapshots::SnapshotCell;
 use drawbridge::runtime::telemetry::log;
 use drawbridge::runtime::telemetry::metrics::Metrics;
 
-use crate::{echo, fixture};
+use drawbridge_counts::fixture;
+
+use crate::echo;
 
 /// Serves until the process is ended; logs as `serve` does by default.
 ///

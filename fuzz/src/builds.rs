@@ -11,7 +11,7 @@ use drawbridge::config::snapshot::Snapshot;
 use drawbridge::domain::keys;
 use serde_json::json;
 
-use crate::worlds;
+use super::worlds;
 
 /// How many worlds there are.
 pub const WORLDS: usize = 4;

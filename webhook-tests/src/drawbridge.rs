@@ -18,7 +18,7 @@ use crate::port::Port;
 use crate::{dial, programs};
 
 /// How long the process may take until it is ready.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The ports of one process; the same after a restart.
 #[derive(Debug)]

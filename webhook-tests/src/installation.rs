@@ -14,6 +14,7 @@ use drawbridge::config::gates::Gates;
 use drawbridge::domain::keys;
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::sync::OnceCell;
 
 use crate::control_plane::ControlPlane;
 use crate::{Balancer, BalancerOptions, Drawbridge, Objects, household};
@@ -130,6 +131,18 @@ impl Installation {
             arguments
         })
     }
+}
+
+/// The control plane with the product installed as [`Installing::default`] says, for all tests of this process that leave its
+/// processes alone and work in namespaces of their own; the first caller starts both.
+///
+/// # Errors
+/// As [`ControlPlane::start`] and [`Installation::start`].
+pub async fn shared() -> Result<&'static ControlPlane> {
+    static INSTALLATION: OnceCell<Installation> = OnceCell::const_new();
+    let cp = ControlPlane::shared_by("installation").await?;
+    INSTALLATION.get_or_try_init(async || Installation::start(cp, &Installing::default()).await).await?;
+    Ok(cp)
 }
 
 /// Applies the manifests, but the Deployments and what belongs to their Pods; webhooks call the Service at `port`.

@@ -23,7 +23,7 @@ use serde_json::Value;
 pub const FIELD_MANAGER: &str = "webhook-tests";
 
 /// How long the waiting functions wait.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Reads and writes with one identity; namespaced objects without a namespace go to `namespace`.
 pub struct Objects {

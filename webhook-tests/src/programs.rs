@@ -41,7 +41,10 @@ pub fn workspace(name: &str) -> Result<PathBuf> {
     let path = folder.context("the running executable lies in no folder")?.join(name);
     if !path.is_file() {
         let profile = if cfg!(debug_assertions) { "" } else { " --release" };
-        bail!("{} does not exist: run 'cargo build --workspace --bins{profile}' first", path.display());
+        bail!(
+            "{} does not exist: run 'make build' first (or 'cargo build --workspace --features webhook-tests/peers --bins --tests{profile}')",
+            path.display()
+        );
     }
     Ok(path)
 }

@@ -12,10 +12,10 @@ use super::Size;
 use super::reviews::{Lane, contains, rounds};
 use super::world::World;
 use crate::cpu;
-use crate::fixture::{self, Review};
 use crate::load::Target;
 use crate::peers::{self, Peers};
 use crate::table::{Row, median};
+use drawbridge_counts::fixture::{self, Review};
 
 /// The two reviews of one AgentBuild that is created, and what it is then.
 struct Pair {

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::world::World;
 use super::{Size, stamp};
-use crate::fixture;
 use crate::table::{Row, median, quantile};
+use drawbridge_counts::fixture;
 
 pub(super) async fn rows(world: &World, size: Size) -> Result<Vec<Row>> {
     let on = fixture::manifest(world.namespace.name(), 4096);

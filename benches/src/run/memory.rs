@@ -12,8 +12,8 @@ use webhook_tests::{Drawbridge, Objects};
 use super::Size;
 use super::world::{World, deployment};
 use crate::cpu;
-use crate::fixture;
 use crate::table::Row;
+use drawbridge_counts::fixture;
 
 /// Requests under way at once while the cluster is filled.
 const AT_ONCE: usize = 16;

@@ -7,10 +7,10 @@ use anyhow::{Result, ensure};
 use super::Size;
 use super::world::World;
 use crate::cpu;
-use crate::fixture::{self, NAMESPACE, Review};
 use crate::load::{self, Target};
 use crate::peers::{self, Peers};
 use crate::table::{Row, median, quantile};
+use drawbridge_counts::fixture::{self, NAMESPACE, Review};
 
 /// Connections of the busy rows.
 const BUSY: usize = 16;

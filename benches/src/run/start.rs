@@ -6,9 +6,9 @@ use anyhow::{Result, ensure};
 
 use super::Size;
 use super::world::World;
-use crate::fixture::{self, Review};
 use crate::peers;
 use crate::table::{Row, median};
+use drawbridge_counts::fixture::{self, Review};
 
 /// How long a start may take.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -9,9 +9,9 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace, wait_for};
 
-use crate::fixture::{self, WORKLOAD};
 use crate::load::Target;
 use crate::tls::Trust;
+use drawbridge_counts::fixture::{self, WORKLOAD};
 
 /// Host name of the webhook, as the API server checks it.
 const HOST: &str = "drawbridge-webhook.kagenti-system.svc";

@@ -1,7 +1,7 @@
 //! `drawbridge alerts`: the alert rules, for Prometheus as it is or for its operator.
 //!
 //! In: [`rules::ALERTS`]. Out: a rule file (`manifests/monitoring/alerts.yaml` is this output), or the same groups as a
-//! PrometheusRule. The suite `webhook-tests/tests/alerts.rs` has promtool check the file and run a unit test of every alert.
+//! PrometheusRule. The suite `webhook-tests/tests/suites/alerts.rs` has promtool check the file and run a unit test of every alert.
 
 pub mod rules;
 

@@ -23,7 +23,7 @@ use kube::api::{Api, PostParams};
 use parking_lot::Mutex;
 use rustix::process::Signal;
 use serde_json::json;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::JoinHandle;
 
 use crate::access::{Access, Credential};
@@ -35,6 +35,9 @@ use crate::namespace::TestNamespace;
 use crate::objects::Objects;
 use crate::pki::Pair;
 use layout::Layout;
+
+/// How many control planes of one process come up at the same time.
+pub const AT_ONCE: usize = 3;
 
 /// The processes of a control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -134,11 +137,14 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts a control plane and waits until it is ready.
+    /// Starts a control plane and waits until it is ready; waits for its turn before, since more than [`AT_ONCE`] that come up
+    /// at once only make each other late.
     ///
     /// # Errors
     /// When the programs are not built or one of them fails; the message has the end of its log.
     pub async fn start(options: Options) -> Result<Self> {
+        static COMING_UP: Semaphore = Semaphore::const_new(AT_ONCE);
+        let _turn = COMING_UP.acquire().await.context("control planes are started for ever")?;
         // A binder and its connections must not depend on the runtime of the test that happened to call.
         background::run(start::start(options)).await
     }
@@ -148,8 +154,19 @@ impl ControlPlane {
     /// # Errors
     /// As [`ControlPlane::start`].
     pub async fn shared() -> Result<&'static Self> {
-        static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
-        SHARED.get_or_try_init(|| Self::start(Options::default())).await
+        Self::shared_by("").await
+    }
+
+    /// The control plane that the tests of one suite share, and nobody else: two installations on one plane would take the
+    /// Lease from each other, and one of them would do nothing.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::start`].
+    pub async fn shared_by(suite: &'static str) -> Result<&'static Self> {
+        static SHARED: Mutex<BTreeMap<&str, Arc<OnceCell<&ControlPlane>>>> = Mutex::new(BTreeMap::new());
+        let plane = Arc::clone(SHARED.lock().entry(suite).or_default());
+        let start = async || Ok(&*Box::leak(Box::new(Self::start(Options::default()).await?)));
+        plane.get_or_try_init(start).await.copied()
     }
 
     /// `https://127.0.0.1:<port>` of the API server.

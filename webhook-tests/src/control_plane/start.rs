@@ -20,7 +20,7 @@ use crate::household::{self, Child};
 use crate::objects::wait_for;
 
 /// How long a process may take until it answers.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Between two attempts to reach a process that is starting.
 const PAUSE: Duration = Duration::from_millis(25);

@@ -26,7 +26,7 @@ use crate::household::{self, Child};
 use crate::{Port, dial};
 
 /// How long Envoy may take until it serves.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// The cluster that stands for wherever a connection was going.
 const ORIGINAL_DESTINATION: &str = "original_destination";
 

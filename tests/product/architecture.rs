@@ -1,0 +1,213 @@
+//! The import table of the house, held by reading `src/` (anchors 5.3).
+//!
+//! Every `use crate::…` and every `crate::…` path is checked against [`MAY_IMPORT`]; pure rooms may not name what
+//! reads a clock, a file, the environment or the network, and have no async functions.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use syn::visit::Visit;
+
+/// Who may import whom, by first path segment under `src/`.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("domain", &["domain"]),
+    ("api", &["domain", "api"]),
+    ("build", &["domain", "api", "build"]),
+    ("config", &["domain", "api", "build", "config"]),
+    ("admission", &["domain", "api", "config", "build", "admission"]),
+    ("controllers", &["domain", "api", "config", "build", "admission", "controllers"]),
+    ("runtime", &["domain", "api", "config", "build", "admission", "runtime"]),
+    ("cli", &["domain", "api", "config", "build", "admission", "controllers", "runtime", "cli"]),
+];
+
+/// Rooms without I/O, clock, environment or async.
+const PURE: &[&str] = &["domain", "api", "config", "build", "admission"];
+
+/// Files of working rooms that are pure all the same: plans, and those whose header says [`SAYS_PURE`] in its first paragraph.
+const PURE_FILE_NAMES: &[&str] = &["plan.rs"];
+/// What a header says of such a file.
+const SAYS_PURE: &str = "; pure";
+
+/// What a pure room may not name.
+const IMPURE: &[&str] = &[
+    "tokio",
+    "std::fs",
+    "std::env",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "std::time::SystemTime",
+    "std::time::Instant",
+    "kube::Client",
+    "kube::client",
+    "kube::Api",
+    "kube::api::Api",
+    "kube::runtime",
+    "jiff::Timestamp::now",
+    "jiff::Zoned::now",
+    "Timestamp::now",
+    "Zoned::now",
+    "tracing",
+    "hyper",
+    "axum",
+    "rustls",
+];
+
+fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Paths {
+    named: Vec<String>,
+    async_functions: Vec<String>,
+}
+
+fn is_test(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("test")
+            || (attribute.path().is_ident("cfg")
+                && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test")))
+    })
+}
+
+fn flatten(tree: &syn::UseTree, prefix: &str, out: &mut Vec<String>) {
+    let join = |name: String| if prefix.is_empty() { name } else { format!("{prefix}::{name}") };
+    match tree {
+        syn::UseTree::Path(path) => flatten(&path.tree, &join(path.ident.to_string()), out),
+        syn::UseTree::Name(name) => out.push(join(name.ident.to_string())),
+        syn::UseTree::Rename(name) => out.push(join(name.ident.to_string())),
+        syn::UseTree::Glob(_) => out.push(join("*".to_owned())),
+        syn::UseTree::Group(group) => group.items.iter().for_each(|item| flatten(item, prefix, out)),
+    }
+}
+
+impl<'ast> Visit<'ast> for Paths {
+    fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
+        if !is_test(&module.attrs) {
+            syn::visit::visit_item_mod(self, module);
+        }
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        if !is_test(&item.attrs) {
+            flatten(&item.tree, "", &mut self.named);
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let segments: Vec<_> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        self.named.push(segments.join("::"));
+        syn::visit::visit_path(self, path);
+    }
+
+    fn visit_signature(&mut self, signature: &'ast syn::Signature) {
+        if signature.asyncness.is_some() {
+            self.async_functions.push(signature.ident.to_string());
+        }
+        syn::visit::visit_signature(self, signature);
+    }
+}
+
+/// Whether the first paragraph of a file's header says that it is pure.
+fn says_pure(text: &str) -> bool {
+    let paragraph = text.lines().map_while(|line| line.strip_prefix("//!")).take_while(|line| !line.is_empty());
+    paragraph.collect::<Vec<_>>().join("").contains(SAYS_PURE)
+}
+
+struct Room {
+    file: String,
+    name: String,
+    pure: bool,
+    paths: Paths,
+}
+
+fn rooms() -> Vec<Room> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    rust_files(&root, &mut files);
+    let rooms: Vec<Room> = files
+        .iter()
+        .filter_map(|path| {
+            let below = path.strip_prefix(&root).unwrap();
+            let first = below.iter().next().unwrap().to_string_lossy().into_owned();
+            let file_name = below.file_name().unwrap().to_string_lossy().into_owned();
+            if below.iter().count() < 2 || file_name == "tests.rs" || below.iter().any(|part| part == "tests") {
+                return None;
+            }
+            let mut paths = Paths::default();
+            let text = std::fs::read_to_string(path).unwrap();
+            paths.visit_file(&syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display())));
+            let pure =
+                PURE.contains(&first.as_str()) || PURE_FILE_NAMES.contains(&file_name.as_str()) || says_pure(&text);
+            Some(Room { file: below.display().to_string(), name: first, pure, paths })
+        })
+        .collect();
+    assert!(rooms.len() > 10, "src/ was not found");
+    let by_header = |room: &&Room| room.pure && !PURE.contains(&room.name.as_str()) && !room.file.ends_with("plan.rs");
+    assert!(rooms.iter().filter(by_header).count() > 5, "no header says {SAYS_PURE}");
+    rooms
+}
+
+/// What every controller may know of: the loop, conditions, its rights. Nothing else of the room is another one's business.
+const SHARED_BY_CONTROLLERS: &[&str] = &["scaffold", "conditions", "rbac"];
+
+/// Whether `module` is another controller than the one whose folder `file` is in.
+fn is_of_another(file: &str, module: Option<&str>) -> bool {
+    let folder = file.strip_prefix("controllers/").and_then(|below| below.split_once('/')).map(|(folder, _)| folder);
+    let (Some(own), Some(module)) = (folder, module) else { return false };
+    module.starts_with(|letter: char| letter.is_ascii_lowercase())
+        && module != own
+        && !SHARED_BY_CONTROLLERS.contains(&module)
+}
+
+#[test]
+fn imports_follow_the_table() {
+    let table: BTreeMap<_, _> = MAY_IMPORT.iter().copied().collect();
+    let mut wrong = Vec::new();
+    for room in rooms() {
+        let allowed = table.get(room.name.as_str()).unwrap_or_else(|| panic!("room {} is not in the table", room.name));
+        for path in &room.paths.named {
+            let mut segments = path.split("::");
+            if segments.next() == Some("crate")
+                && let Some(target) = segments.next()
+                && (!allowed.contains(&target)
+                    || (target == "controllers" && is_of_another(&room.file, segments.next())))
+            {
+                wrong.push(format!("{} imports {path}", room.file));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "against the import table:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn pure_rooms_are_pure() {
+    let mut wrong = Vec::new();
+    for room in rooms().into_iter().filter(|room| room.pure) {
+        for path in &room.paths.named {
+            if IMPURE.iter().any(|bad| path == bad || path.starts_with(&format!("{bad}::"))) {
+                wrong.push(format!("{} names {path}", room.file));
+            }
+        }
+        wrong.extend(room.paths.async_functions.iter().map(|name| format!("{}: async fn {name}", room.file)));
+    }
+    assert!(wrong.is_empty(), "impure:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn anyhow_stays_in_the_command_line() {
+    let wrong: Vec<_> = rooms()
+        .into_iter()
+        .filter(|room| room.name != "cli" && room.paths.named.iter().any(|path| path.starts_with("anyhow")))
+        .map(|room| room.file)
+        .collect();
+    assert!(wrong.is_empty(), "anyhow outside cli: {wrong:?}");
+}

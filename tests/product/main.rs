@@ -1,0 +1,14 @@
+//! What holds for the library as a whole, in one binary: the house ([`architecture`]), what is generated ([`manifests`],
+//! [`readme`]), commands on files (`cli_…`), and the server over real sockets ([`server_faults`]).
+//!
+//! Binaries of their own have what needs a process to itself: `memory` (resident memory) and `server_signals` (signals).
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
+
+mod architecture;
+mod cli_explain;
+mod cli_inject;
+mod cli_validate_builds;
+mod manifests;
+mod readme;
+mod server_faults;

@@ -1,0 +1,6 @@
+//! The suites that need heavy peers: real Tekton Pipelines. `make test-peers` runs them.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
+
+mod tekton;
+mod tekton_builds;

@@ -1,0 +1,417 @@
+//! `drawbridge doctor` on a real control plane: nothing to find where all is well, and each broken thing by name.
+//!
+//! The rendered Deployments run as kwok Pods beside the processes that do the work, so that the checks of Deployments are
+//! asked as well.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use drawbridge::cli::reference;
+use drawbridge::cli::render::{self, FailureMode, Install};
+use drawbridge::domain::keys;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::runtime::watcher;
+use serde_json::{Value, json};
+use tokio::process::Command;
+use webhook_tests::installation::apply;
+use webhook_tests::pki::Authority;
+use webhook_tests::{
+    ControlPlane, Hook, Installation, Installing, Options, dial, hook, programs, wait_for, wait_until,
+};
+
+/// One run: exit code, and the checks.
+struct Visit {
+    code: i32,
+    checks: Vec<Value>,
+}
+
+impl Visit {
+    async fn of(kubeconfig: &Path) -> Result<Visit> {
+        Self::with(kubeconfig, &["-n", "default"]).await
+    }
+
+    async fn with(kubeconfig: &Path, more: &[&str]) -> Result<Visit> {
+        let mut command = Command::new(programs::workspace("drawbridge")?);
+        command.args(["doctor", "-o", "json", "--kubeconfig"]).arg(kubeconfig).args(more);
+        let output = command.output().await?;
+        let code = output.status.code().context("it ends by itself")?;
+        let checks = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        ensure!(code < 2 || code == 3, "{}", String::from_utf8_lossy(&output.stderr));
+        Ok(Visit { code, checks })
+    }
+
+    /// Findings as `(name, what was seen)`.
+    fn findings(&self) -> Vec<(&str, &str)> {
+        let found = self.checks.iter().filter(|check| check["status"] == "finding");
+        found.map(|check| (check["name"].as_str().unwrap(), check["seen"].as_str().unwrap())).collect()
+    }
+
+    fn remedy(&self, name: &str) -> &str {
+        let check = self.checks.iter().find(|check| check["name"] == name).unwrap();
+        check["remedy"].as_str().unwrap()
+    }
+}
+
+/// Nothing to find. How long a review takes is not the installation's doing on a machine full of tests.
+async fn healthy(cp: &ControlPlane) -> Result<()> {
+    healthy_with(cp, &["-n", "default"]).await.map(drop)
+}
+
+/// The same with these flags; the visit.
+async fn healthy_with(cp: &ControlPlane, more: &[&str]) -> Result<Visit> {
+    let mut last = String::new();
+    for _ in 0..5 {
+        let visit = Visit::with(cp.admin().kubeconfig(), more).await?;
+        let findings = visit.findings();
+        if findings.is_empty() {
+            ensure!(visit.code == 0 && visit.checks.len() > 12, "code {}: {:#?}", visit.code, visit.checks);
+            let unknown = visit.checks.iter().filter(|check| check["status"] != "ok").count();
+            ensure!(unknown == 0, "{:#?}", visit.checks);
+            return Ok(visit);
+        }
+        ensure!(findings.iter().all(|(_, seen)| seen.contains("but took")), "{findings:#?}");
+        last = format!("{findings:?}");
+    }
+    anyhow::bail!("five times slow: {last}")
+}
+
+/// A finding of that name with these words, and exit code 1.
+async fn finds(cp: &ControlPlane, name: &str, words: &str) -> Result<Visit> {
+    finds_with(cp, &["-n", "default"], (name, words)).await
+}
+
+/// The same with these flags.
+async fn finds_with(cp: &ControlPlane, more: &[&str], (name, words): (&str, &str)) -> Result<Visit> {
+    let visit = Visit::with(cp.admin().kubeconfig(), more).await?;
+    ensure!(visit.code == 1, "code {}", visit.code);
+    let findings = visit.findings();
+    ensure!(
+        findings.iter().any(|(found, seen)| found.starts_with(name) && seen.contains(words)),
+        "{name} with {words:?} is not among {findings:#?}"
+    );
+    Ok(visit)
+}
+
+/// The rendered Deployments; kwok makes their Pods ready.
+async fn deploy(cp: &ControlPlane, failure_mode: FailureMode) -> Result<()> {
+    deploy_for(cp, failure_mode, &[]).await
+}
+
+/// The same, for these namespaces.
+async fn deploy_for(cp: &ControlPlane, failure_mode: FailureMode, namespaces: &[&str]) -> Result<()> {
+    let (namespace, image) = (keys::OPERATOR_NAMESPACE.to_owned(), "drawbridge.invalid/drawbridge:test".to_owned());
+    let objects = cp.objects().await?;
+    let mut install = Install::new(failure_mode, namespace, image);
+    install.namespaces = namespaces.iter().map(|name| (*name).to_owned()).collect();
+    let deployments: Api<Deployment> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
+    for object in render::parts(&install).into_iter().flat_map(|part| part.objects) {
+        if object["kind"] == "Deployment" {
+            objects.apply(&object.to_string()).await?;
+            let ready = |deployment: &Deployment| {
+                let status = deployment.status.clone().unwrap_or_default();
+                status.observed_generation == deployment.metadata.generation
+                    && status.updated_replicas == Some(2)
+                    && status.ready_replicas == Some(2)
+            };
+            wait_for(&deployments, object["metadata"]["name"].as_str().unwrap(), ready).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Changes the injecting webhook's configuration behind everybody's back.
+async fn patch(configurations: &Api<MutatingWebhookConfiguration>, operations: Value) -> Result<()> {
+    let operations = Patch::Json::<()>(serde_json::from_value(operations)?);
+    configurations.patch(keys::WEBHOOK_CONFIGURATION, &PatchParams::default(), &operations).await?;
+    Ok(())
+}
+
+fn set(path: &str, value: &Value) -> Value {
+    json!([{ "op": "add", "path": path, "value": value }])
+}
+
+const BUNDLE: &str = "/webhooks/0/clientConfig/caBundle";
+const PORT: &str = "/webhooks/0/clientConfig/service/port";
+
+/// Every metric that a process exposes stands in the reference, once.
+async fn metrics_are_known(installation: &Installation) -> Result<()> {
+    let known = reference::metrics::metrics();
+    for process in installation.controllers.iter().chain(&installation.webhooks) {
+        let (_, text) = dial::get(process.ports().metrics.address(), "/metrics").await?;
+        let mut exposed = BTreeSet::new();
+        for name in text.lines().filter_map(|line| line.strip_prefix("# HELP ")?.split(' ').next()) {
+            ensure!(known.contains_key(name), "{name} is not in the reference");
+            ensure!(exposed.insert(name), "{name} is exposed twice");
+        }
+        ensure!(exposed.len() > 10, "{exposed:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_healthy_installation_has_no_finding_and_each_broken_thing_has_its_own() -> Result<()> {
+    let cp = ControlPlane::start(Options::default()).await?;
+    let gate = Installing { failure_mode: FailureMode::Gate, ..Installing::default() };
+    let installation = Installation::start(&cp, &gate).await?;
+    deploy(&cp, FailureMode::Gate).await?;
+    healthy(&cp).await.context("mode gate")?;
+    nobody_in_particular(&cp).await?;
+    broken_gate(&cp, &installation).await?;
+    healthy(&cp).await.context("the gate's parameter is back")?;
+
+    // From gate to fail by applying the other manifests: what only gate has stays, and the remedy takes it away.
+    for process in installation.controllers.iter().chain(&installation.webhooks) {
+        process.stop(webhook_tests::installation::FAREWELL).await?;
+    }
+    drop(installation);
+    let installation = Installation::start(&cp, &Installing::default()).await?;
+    deploy(&cp, FailureMode::Fail).await?;
+    let visit = finds(&cp, "objects of failure mode gate", "still there").await?;
+    ensure!(visit.findings().len() == 1, "{:?}", visit.findings());
+    let remedy = visit.remedy("objects of failure mode gate").strip_prefix("kubectl ").context("a command")?;
+    let remedy: Vec<&str> = remedy.split(' ').collect();
+    let output = cp.kubectl(cp.admin(), &remedy, "").await?;
+    ensure!(output.success, "{}", output.stderr);
+    healthy(&cp).await.context("mode fail, after the remedy")?;
+    metrics_are_known(&installation).await?;
+    broken_trust(&cp, &installation).await?;
+    healthy(&cp).await.context("trust is back")?;
+    broken_objects(&cp, installation.balancer.address().port()).await?;
+    healthy(&cp).await.context("everything is back")
+}
+
+/// What a person may not read is told as that: neither as found, nor as being in order.
+async fn nobody_in_particular(cp: &ControlPlane) -> Result<()> {
+    let access = cp.service_account("default", "default").await?;
+    let visit = Visit::with(access.kubeconfig(), &["-n", "default"]).await?;
+    ensure!(visit.code == 0 && visit.findings().is_empty(), "{:#?}", visit.findings());
+    let fine: BTreeSet<&str> = visit
+        .checks
+        .iter()
+        .filter(|check| check["status"] == "ok")
+        .map(|check| check["name"].as_str().unwrap())
+        .collect();
+    // Versions and what is served are told to everybody.
+    let known = BTreeSet::from(["API server", "objects of failure mode gate", "Tekton Pipelines"]);
+    ensure!(fine.is_subset(&known), "{fine:?}");
+    Ok(())
+}
+
+/// The parameter of the gate policy is gone, and nobody leads who would write it.
+async fn broken_gate(cp: &ControlPlane, installation: &Installation) -> Result<()> {
+    let maps: Api<ConfigMap> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
+    installation.controllers[0].pause();
+    let none = Patch::Merge(json!({"data": null}));
+    maps.patch(keys::CONFIG_MAP_GATE, &PatchParams::default(), &none).await?;
+    finds(cp, "while no replica answers", "every enrolled Pod is refused").await?;
+    // The API server reads its parameters a moment later than we do.
+    let deadline = tokio::time::Instant::now() + webhook_tests::objects::PATIENCE;
+    while finds(cp, "an enrolled Pod in default", "refused").await.is_err() {
+        ensure!(
+            tokio::time::Instant::now() < deadline,
+            "an enrolled Pod is let in though nobody says whether it is gated"
+        );
+    }
+    installation.controllers[0].resume();
+    let types = |map: &ConfigMap| map.data.as_ref().is_some_and(|data| data.contains_key(keys::KEY_GATE_TYPES));
+    wait_for(&maps, keys::CONFIG_MAP_GATE, types).await?;
+    Ok(())
+}
+
+/// The API server's trust: emptied, and given to somebody else. The controllers, who would repair it, look away meanwhile.
+async fn broken_trust(cp: &ControlPlane, installation: &Installation) -> Result<()> {
+    let configurations: Api<MutatingWebhookConfiguration> = Api::all(cp.client().await?);
+    let good = configurations.get(keys::WEBHOOK_CONFIGURATION).await?.webhooks.unwrap_or_default();
+    let good = json!(good[0].client_config.ca_bundle);
+    installation.controllers[0].pause();
+    let theirs = json!(ByteString(Authority::new("somebody else")?.certificate().into_bytes()));
+    for (bundle, of_bundle, of_served) in [
+        (json!(""), "is empty", "caBundle holds no authority"),
+        (theirs, "lacks 1 root", "inject.kagenti.io would refuse it"),
+    ] {
+        patch(&configurations, set(BUNDLE, &bundle)).await?;
+        finds(cp, "caBundle of inject.kagenti.io", of_bundle).await?;
+        finds(cp, "the certificate that localhost:", of_served).await?;
+    }
+    // The Secret agrees with the bundle, and somebody else serves: only the handshake tells.
+    patch(&configurations, set(BUNDLE, &good)).await?;
+    let impostor = Hook::start(cp, "default", "impostor", |_| hook::allow()).await?;
+    patch(&configurations, set(PORT, &json!(impostor.address().port()))).await?;
+    let visit = finds(cp, "the certificate that localhost:", "inject.kagenti.io would refuse it").await?;
+    ensure!(visit.findings().iter().all(|(name, _)| !name.starts_with("caBundle")), "{:?}", visit.findings());
+    patch(&configurations, set(PORT, &json!(installation.balancer.address().port()))).await?;
+    installation.controllers[0].resume();
+    Ok(())
+}
+
+/// One policy says something else, and another one binds nobody.
+async fn broken_policies(cp: &ControlPlane) -> Result<()> {
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(cp.client().await?);
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(cp.client().await?);
+    let anybody = Patch::Json::<()>(serde_json::from_value(set("/spec/validations/0/expression", &json!("true")))?);
+    policies.patch("drawbridge-agent-pods", &PatchParams::default(), &anybody).await?;
+    finds(cp, "policy drawbridge-agent-pods", "is not as this version renders it").await?;
+    bindings.delete("drawbridge-custom-steps", &DeleteParams::default()).await?;
+    let words = "there is no ValidatingAdmissionPolicyBinding";
+    let visit = finds(cp, "policy drawbridge-custom-steps", words).await?;
+    ensure!(
+        visit.findings().iter().all(|(name, _)| *name != "policy drawbridge-runtime-config"),
+        "{:?}",
+        visit.findings()
+    );
+    Ok(())
+}
+
+async fn broken_objects(cp: &ControlPlane, port: u16) -> Result<()> {
+    let objects = cp.objects().await?;
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(cp.client().await?);
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(cp.client().await?);
+    let roles: Api<ClusterRole> = Api::all(cp.client().await?);
+
+    mutating.delete(keys::WEBHOOK_CONFIGURATION, &DeleteParams::default()).await?;
+    finds(cp, "MutatingWebhookConfiguration drawbridge", "does not exist").await?;
+    finds(cp, "an enrolled Pod in default", "without our parts").await?;
+    validating.delete(keys::WEBHOOK_CONFIGURATION, &DeleteParams::default()).await?;
+    finds(cp, "ValidatingWebhookConfiguration drawbridge", "does not exist").await?;
+    broken_policies(cp).await?;
+    apply(&objects, FailureMode::Fail, port).await?;
+    wait_for(&mutating, keys::WEBHOOK_CONFIGURATION, |object| {
+        object.webhooks.iter().flatten().all(|hook| hook.client_config.ca_bundle.is_some())
+    })
+    .await?;
+    wait_for(&validating, keys::WEBHOOK_CONFIGURATION, |object: &ValidatingWebhookConfiguration| {
+        object.webhooks.iter().flatten().all(|hook| hook.client_config.ca_bundle.is_some())
+    })
+    .await?;
+
+    let role = roles.get("drawbridge-controllers").await?;
+    let rules = role.rules.unwrap_or_default();
+    let events = rules.iter().position(|rule| rule.resources.as_deref() == Some(&["events".to_owned()])).unwrap();
+    let remove = json!([{ "op": "remove", "path": format!("/rules/{events}") }]);
+    let remove = Patch::Json::<()>(serde_json::from_value(remove)?);
+    roles.patch("drawbridge-controllers", &PatchParams::default(), &remove).await?;
+    finds(cp, "ServiceAccount drawbridge-controllers", "create events").await?;
+    apply(&objects, FailureMode::Fail, port).await?;
+
+    // What cannot be read of the platform file hides nothing else.
+    let maps: Api<ConfigMap> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
+    let platform = |text: &Value| Patch::Merge(json!({"data": {"config.yaml": text}}));
+    let good = maps.get(keys::CONFIG_MAP_PLATFORM).await?.data.unwrap_or_default();
+    maps.patch(keys::CONFIG_MAP_PLATFORM, &PatchParams::default(), &platform(&json!("images: [\n"))).await?;
+    let visit = finds(cp, "ConfigMap kagenti-platform-config", "unclosed bracket").await?;
+    ensure!(visit.findings().len() == 1, "{:?}", visit.findings());
+    maps.patch(keys::CONFIG_MAP_PLATFORM, &PatchParams::default(), &platform(&json!(good["config.yaml"]))).await?;
+
+    // By hand: two entries that leave something out.
+    patch(&mutating, set("/webhooks/0/objectSelector/matchLabels", &json!({"team": "x"}))).await?;
+    finds(cp, "entry inject.kagenti.io", "objectSelector").await?;
+    patch(&mutating, json!([{"op": "remove", "path": "/webhooks/1"}])).await?;
+    finds(cp, "MutatingWebhookConfiguration drawbridge", "has no entry").await?;
+    apply(&objects, FailureMode::Fail, port).await?;
+    wait_for(&mutating, keys::WEBHOOK_CONFIGURATION, |object| {
+        object.webhooks.iter().flatten().all(|hook| hook.client_config.ca_bundle.is_some())
+    })
+    .await?;
+
+    patch(&mutating, set("/webhooks/0/namespaceSelector", &json!({}))).await?;
+    finds(cp, "selectors of inject.kagenti.io", "kagenti-system").await?;
+    apply(&objects, FailureMode::Fail, port).await
+}
+
+/// `status` says of the workload in the namespace that nobody watches why it has no sidecars, and nothing else; `explain` says it, too.
+async fn status_tells_the_place(cp: &ControlPlane, unwatched: &str) -> Result<()> {
+    let run = async |args: &[&str]| -> Result<(Option<i32>, Value, String)> {
+        let mut command = Command::new(programs::workspace("drawbridge")?);
+        let output = command.args(args).arg("--kubeconfig").arg(cp.admin().kubeconfig()).output().await?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok((output.status.code(), serde_json::from_str(&text).unwrap_or_default(), text))
+    };
+    for place in [&["-n", unwatched][..], &["-A"]] {
+        let (code, report, text) = run(&[&["status", "-o", "json"], place].concat()).await?;
+        let rows = report["workloads"].as_array().context("rows")?;
+        ensure!(code == Some(1) && rows.len() == 1, "{text}");
+        let row = &rows[0];
+        assert_eq!((&row["watched"], &row["reason"]), (&json!(false), &json!("NamespaceNotWatched")), "{row:#}");
+        assert_eq!((&row["drift"], &row["pods"]["unprotected"]), (&json!("none"), &json!(0)), "{row:#}");
+        assert_eq!((&row["pods"]["total"], &row["decision"]), (&json!(1), &json!("skipped")), "{row:#}");
+    }
+    let (_, _, text) = run(&["status", "-n", unwatched]).await?;
+    ensure!(text.contains("--watch-namespaces") && !text.contains("rollout restart"), "{text}");
+    let (_, _, text) = run(&["explain", "deployment/plain", "-n", unwatched, "-o", "json"]).await?;
+    ensure!(text.contains("NamespaceNotWatched: "), "{text}");
+    Ok(())
+}
+
+/// Section 15.2: what is asked, and what is found, is about the namespaces that are watched.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_installation_for_some_namespaces_is_judged_by_them() -> Result<()> {
+    let cp = ControlPlane::start(Options::default()).await?;
+    let (one, two, unwatched) =
+        (cp.namespace("team").await?, cp.namespace("team").await?, cp.namespace("other").await?);
+    let namespaces = format!("{},{}", one.name(), two.name());
+    let installation = Installation::start(&cp, &Installing { namespaces, ..Installing::default() }).await?;
+    let watched = [one.name(), two.name()];
+    deploy_for(&cp, FailureMode::Fail, &watched).await?;
+    // Enrolled by label where nobody looks: it runs without sidecars, which says nothing about the installation.
+    let labels = json!({"app": "plain", keys::LABEL_TYPE: "agent"});
+    unwatched
+        .accepts(&json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "plain"},
+            "spec": {"selector": {"matchLabels": {"app": "plain"}}, "template": {"metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "agent", "image": "example.com/agent:1"}]}}},
+        }))
+        .await?;
+    let running = |all: &BTreeMap<String, Pod>| {
+        let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
+        all.values().any(|pod| phase(pod).as_deref() == Some("Running"))
+    };
+    wait_until(&unwatched.api::<Pod>(), watcher::Config::default(), running).await?;
+
+    let visit = healthy_with(&cp, &[]).await?;
+    let named = |name: &str| visit.checks.iter().find(|check| check["name"] == name).with_context(|| name.to_owned());
+    let told = named("watched namespaces")?["seen"].as_str().unwrap_or_default();
+    ensure!(watched.iter().all(|name| told.contains(name)), "{told}");
+    named(&format!("an enrolled Pod in {}", one.name()))?;
+    let other = ["-n", unwatched.name()];
+    finds_with(&cp, &other, (&format!("an enrolled Pod in {}", unwatched.name()), "not watched")).await?;
+
+    status_tells_the_place(&cp, unwatched.name()).await?;
+
+    let roles: Api<Role> = two.api();
+    roles.delete("drawbridge-controllers", &DeleteParams::default()).await?;
+    let words = format!("list agents in {}", two.name());
+    finds_with(&cp, &[], ("ServiceAccount drawbridge-controllers", &words)).await?;
+    // The processes are told of one namespace more than the webhooks.
+    deploy_for(&cp, FailureMode::Fail, &[one.name(), two.name(), unwatched.name()]).await?;
+    finds_with(&cp, &[], ("watched namespaces", "differ")).await?;
+    drop(installation);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cluster_that_does_not_answer_is_exit_code_3() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let kubeconfig = folder.path().join("kubeconfig");
+    // Nobody listens on a port that was given back.
+    let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let document = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "x",
+        "clusters": [{"name": "x", "cluster": {"server": format!("https://127.0.0.1:{port}")}}],
+        "users": [{"name": "x", "user": {}}],
+        "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+    });
+    std::fs::write(&kubeconfig, document.to_string())?;
+    let visit = Visit::of(&kubeconfig).await?;
+    assert_eq!((visit.code, visit.checks.len()), (3, 0));
+    Ok(())
+}

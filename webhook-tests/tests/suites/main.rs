@@ -1,0 +1,33 @@
+//! The suites on real processes, one module each, in one binary: an edit of the product links one program, and suites share
+//! control planes. `cargo test -p webhook-tests --test suites enrolment::` runs one of them.
+//!
+//! In: the programs of `make controlplane`, Envoy and promtool, and the product's binary beside this one. Promise: each test has a
+//! namespace of its own, so that all of them can run at once; what changes a whole cluster has a control plane of its own.
+//! What a suite shares: `ControlPlane::shared` (no product), `installation::shared` (the product as installed), or
+//! `ControlPlane::shared_by` (a plane for that suite, whose product holds the Lease there).
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
+
+mod agent_runtime_cases;
+mod agent_runtime_schema;
+mod agents;
+mod alerts;
+mod balancer;
+mod build_admission;
+mod builds;
+mod certificates;
+mod controllers;
+mod controlplane;
+mod doctor;
+mod enrolment;
+mod envoy;
+mod fuzz_worlds;
+mod git;
+mod injection;
+mod inline;
+mod kinds;
+mod launcher;
+mod pressure;
+mod resilience;
+mod status;
+mod uninstall;

@@ -1,0 +1,353 @@
+//! `drawbridge uninstall` on real control planes: what was installed and enrolled is gone, what is a person's is as it was.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, ensure};
+use drawbridge::cli::render::{self, FailureMode, Install};
+use drawbridge::domain::keys;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, ServiceAccount};
+use kube::api::{DynamicObject, ListParams};
+use kube::runtime::watcher;
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+use webhook_tests::{
+    Access, ControlPlane, Installation, Installing, Options, TestNamespace, programs, wait_for, wait_until,
+};
+
+/// One run of the command line.
+struct Ran {
+    code: Option<i32>,
+    report: Value,
+    text: String,
+}
+
+async fn uninstall(access: &Access, more: &[&str]) -> Result<Ran> {
+    let output = tokio::process::Command::new(programs::workspace("drawbridge")?)
+        .args(["uninstall", "-o", "json", "--kubeconfig"])
+        .arg(access.kubeconfig())
+        .args(more)
+        .output()
+        .await?;
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    Ok(Ran { code: output.status.code(), report: serde_json::from_slice(&output.stdout).unwrap_or_default(), text })
+}
+
+impl Ran {
+    /// The objects under a member of the report.
+    fn objects(&self, pointer: &str) -> Vec<&str> {
+        let list = self.report.pointer(pointer).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(|one| one["object"].as_str()).collect()
+    }
+}
+
+fn deployment(name: &str, labels: &Value) -> Value {
+    let mut template_labels = labels.clone();
+    template_labels["app"] = json!(name);
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "labels": labels, "annotations": {"mine": "kept"}},
+        "spec": {
+            "replicas": 1, "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": template_labels},
+                "spec": {"containers": [{"name": "agent", "image": "example.com/agent:1", "ports": [{"containerPort": 8000}]}]},
+            },
+        },
+    })
+}
+
+fn agent_runtime(name: &str, target: &str) -> Value {
+    json!({
+        "apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "AgentRuntime", "metadata": {"name": name},
+        "spec": {"type": "agent", "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": target}},
+    })
+}
+
+/// What a person wrote, without what servers and controllers count.
+fn essence(deployment: &Deployment) -> Value {
+    let mut value = serde_json::to_value(deployment).unwrap();
+    for counted in ["managedFields", "generation", "resourceVersion"] {
+        value["metadata"].as_object_mut().unwrap().remove(counted);
+    }
+    value.as_object_mut().unwrap().remove("status");
+    if let Some(annotations) = value.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations.remove("deployment.kubernetes.io/revision");
+    }
+    value
+}
+
+fn is_injected(pod: &Pod) -> bool {
+    pod.annotations().contains_key(keys::ANNOTATION_STATUS)
+}
+
+/// Waits until the only Pod of an app runs, with sidecars or without.
+async fn settled(ns: &TestNamespace, app: &str, injected: bool) -> Result<()> {
+    let pods = watcher::Config::default().labels(&format!("app={app}"));
+    let settled = |all: &BTreeMap<String, Pod>| {
+        let running = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
+        all.len() == 1 && all.values().all(|pod| running(pod) && is_injected(pod) == injected)
+    };
+    wait_until(&ns.api::<Pod>(), pods, settled).await.map(drop)
+}
+
+/// Objects of ours that are still stored, by kind.
+async fn remains(cp: &ControlPlane) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    let client = cp.client().await?;
+    for (group, version, kind, plural) in [
+        ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+        ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+        ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+        ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
+        ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+        ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+        ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles"),
+        ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings"),
+        ("rbac.authorization.k8s.io", "v1", "Role", "roles"),
+        ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"),
+        ("coordination.k8s.io", "v1", "Lease", "leases"),
+        ("", "v1", "Secret", "secrets"),
+        ("", "v1", "ServiceAccount", "serviceaccounts"),
+        ("", "v1", "ConfigMap", "configmaps"),
+    ] {
+        let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+        let resource = kube::api::ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version,
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+        };
+        let all: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        for object in all.list(&ListParams::default()).await? {
+            let ours = object.labels().get("app.kubernetes.io/managed-by").is_some_and(|by| by == "drawbridge")
+                || object.name_any().starts_with("drawbridge");
+            if ours {
+                found.push(format!("{kind} {}", object.name_any()));
+            }
+        }
+    }
+    Ok(found)
+}
+
+async fn own_control_plane() -> Result<ControlPlane> {
+    ControlPlane::start(Options::default()).await
+}
+
+/// The operator runs and would put everything back; the failure mode with the most objects is installed.
+#[tokio::test]
+async fn an_installation_that_runs_leaves_nothing_behind_and_workloads_as_they_were() -> Result<()> {
+    let cp = own_control_plane().await?;
+    let installing = Installing { failure_mode: FailureMode::Gate, ..Installing::default() };
+    let installation = Installation::start(&cp, &installing).await?;
+    let ns = cp.namespace("enrolled").await?;
+    ns.accepts(&deployment("weather", &json!({}))).await?;
+    settled(&ns, "weather", false).await?;
+    let original = essence(&ns.api::<Deployment>().get("weather").await?);
+    ns.accepts(&agent_runtime("weather-runtime", "weather")).await?;
+    settled(&ns, "weather", true).await?;
+    ns.api::<ServiceAccount>().get("weather").await.context("made ahead of the Pod")?;
+
+    let person = cp.user("leaving", &["system:masters"])?;
+    let mark = cp.audit().mark()?;
+    let planned = uninstall(&person, &[]).await?;
+    ensure!(planned.code == Some(0), "{}", planned.text);
+    let wrote = cp.audit().settled(mark).await?.by("leaving").writes();
+    ensure!(wrote.is_empty(), "a plan writes nothing");
+    ensure!(!is_released(&ns, "weather").await?, "nothing happened yet");
+    let workload = format!("Deployment {}/weather", ns.name());
+    ensure!(planned.objects("/plan/steps").contains(&workload.as_str()), "{}", planned.text);
+
+    let ran = uninstall(&person, &["--yes"]).await?;
+    ensure!(ran.code == Some(0), "{}", ran.text);
+    ensure!(ran.objects("/left").is_empty(), "{}", ran.text);
+    settled(&ns, "weather", false).await?;
+    assert_eq!(essence(&ns.api::<Deployment>().get("weather").await?), original);
+    assert_eq!(remains(&cp).await?, Vec::<String>::new());
+    let runtime = ns.get("agent.kagenti.dev/v1alpha1", "AgentRuntime", "weather-runtime").await?;
+    assert_eq!(runtime.finalizers(), [] as [String; 0]);
+    let stays = ran.objects("/plan/stays");
+    assert!(stays.contains(&"CustomResourceDefinition agentruntimes.agent.kagenti.dev"), "{}", ran.text);
+
+    let again = uninstall(&person, &["--yes"]).await?;
+    ensure!(again.code == Some(0) && again.objects("/done").is_empty(), "{}", again.text);
+    let everything = uninstall(&person, &["--yes", "--crds"]).await?;
+    ensure!(everything.code == Some(0), "{}", everything.text);
+    let gone = ns.get("agent.kagenti.dev/v1alpha1", "AgentRuntime", "weather-runtime").await;
+    assert!(gone.is_err(), "AgentRuntimes go with their definition");
+    drop(installation);
+    Ok(())
+}
+
+/// No field of a workload is ours any more.
+async fn is_released(ns: &TestNamespace, name: &str) -> Result<bool> {
+    let stored = ns.api::<Deployment>().get(name).await?;
+    let managers = stored.managed_fields().iter().filter_map(|entry| entry.manager.clone());
+    Ok(!managers.into_iter().any(|manager| manager == "drawbridge/enrolment"))
+}
+
+/// The Roles that `render --watch-namespaces` prints for an operator in `operator`.
+async fn roles_of(cp: &ControlPlane, operator: &str, watched: &TestNamespace) -> Result<()> {
+    let mut install = Install::new(FailureMode::Fail, operator, "");
+    install.namespaces = vec![watched.name().to_owned()];
+    let objects = cp.objects().await?;
+    for object in render::parts(&install).into_iter().flat_map(|part| part.objects) {
+        if object["metadata"]["namespace"] == watched.name() {
+            objects.apply(&object.to_string()).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Watched namespaces hold Roles and bindings: those of today's list, those of an earlier one, and another operator's, which stay.
+#[tokio::test]
+async fn rights_in_watched_namespaces_go_and_those_of_another_operator_stay() -> Result<()> {
+    let cp = own_control_plane().await?;
+    let names = ["watched", "watched", "earlier", "theirs"];
+    let [one, two, earlier, theirs] = [
+        cp.namespace(names[0]).await?,
+        cp.namespace(names[1]).await?,
+        cp.namespace(names[2]).await?,
+        cp.namespace(names[3]).await?,
+    ];
+    let namespaces = format!("{},{}", one.name(), two.name());
+    let installation = Installation::start(&cp, &Installing { namespaces, ..Installing::default() }).await?;
+    roles_of(&cp, keys::OPERATOR_NAMESPACE, &earlier).await?;
+    roles_of(&cp, "another-operator", &theirs).await?;
+    two.accepts(&deployment("weather", &json!({}))).await?;
+    two.accepts(&agent_runtime("weather-runtime", "weather")).await?;
+    settled(&two, "weather", true).await?;
+
+    let planned = uninstall(cp.admin(), &[]).await?;
+    ensure!(planned.code == Some(0), "{}", planned.text);
+    let steps = planned.objects("/plan/steps");
+    for kind in ["RoleBinding", "Role"] {
+        for role in ["drawbridge-webhook", "drawbridge-controllers"] {
+            for ns in [&one, &two, &earlier] {
+                let object = format!("{kind} {}/{role}", ns.name());
+                ensure!(steps.contains(&object.as_str()), "{object} is not in {steps:#?}");
+            }
+        }
+    }
+    let place = |object: &str| steps.iter().position(|step| step.starts_with(object)).context("it is planned");
+    ensure!(
+        place(&format!("RoleBinding {}/", one.name()))? < place("Deployment ").unwrap_or(steps.len()),
+        "rights go ahead of processes: {steps:#?}"
+    );
+    let ran = uninstall(cp.admin(), &["--yes"]).await?;
+    ensure!(ran.code == Some(0) && ran.objects("/left").is_empty(), "{}", ran.text);
+    settled(&two, "weather", false).await?;
+    let stay = ["Role", "RoleBinding"]
+        .map(|kind| ["drawbridge-controllers", "drawbridge-webhook"].map(|name| format!("{kind} {name}")));
+    assert_eq!(remains(&cp).await?, stay.concat(), "another operator's");
+    drop(installation);
+    Ok(())
+}
+
+/// Steps for OpenShift with a mirror's image, which another version of the manifests wrote, too: only what a person edited stays.
+#[tokio::test]
+async fn settings_that_nobody_edited_go_whatever_they_were_rendered_with() -> Result<()> {
+    let cp = own_control_plane().await?;
+    let rendered = tokio::process::Command::new(programs::workspace("drawbridge")?)
+        .args(["render", "--failure-mode=gate", "--openshift", "--allow-unknown-git-hosts", "-o", "json"])
+        .arg("--build-image=git=mirror.example/git:1")
+        .output()
+        .await?;
+    let mut manifests: Value = serde_json::from_slice(&rendered.stdout).context("render prints a List")?;
+    let items = manifests["items"].as_array_mut().context("a List has items")?;
+    items.retain(|object| object["kind"] == "ConfigMap" || object["kind"] == "Namespace");
+    let mut earlier = items.iter().find(|object| object["metadata"]["name"] == "sign-step").context("a step")?.clone();
+    earlier["metadata"]["name"] = json!("earlier-step");
+    items.push(earlier);
+    let applied = cp.kubectl(cp.admin(), &["apply", "-f", "-"], &manifests.to_string()).await?;
+    ensure!(applied.success, "{}", applied.stderr);
+    let edited = ["github-clone-step", keys::CONFIG_MAP_GATES];
+    for name in edited {
+        let merge = json!({"data": {"more": "a person's"}}).to_string();
+        let patch = ["-n", keys::OPERATOR_NAMESPACE, "patch", "configmap", name, "--type=merge", "-p", &merge];
+        let patched = cp.kubectl(cp.admin(), &patch, "").await?;
+        ensure!(patched.success, "{}", patched.stderr);
+    }
+
+    let ran = uninstall(cp.admin(), &["--yes"]).await?;
+    ensure!(ran.code == Some(0) && ran.objects("/left").is_empty(), "{}", ran.text);
+    let stays: Vec<String> = edited.map(|name| format!("ConfigMap {}/{name}", keys::OPERATOR_NAMESPACE)).into();
+    let mut told: Vec<&str> = ran.objects("/plan/stays");
+    told.retain(|object| object.starts_with("ConfigMap "));
+    told.sort_unstable_by_key(|object| stays.iter().position(|name| name == object));
+    assert_eq!(told, stays, "{}", ran.text);
+    let mut left = remains(&cp).await?;
+    left.sort_unstable_by_key(|object| edited.iter().position(|name| object.ends_with(name)));
+    assert_eq!(left, edited.map(|name| format!("ConfigMap {name}")));
+    Ok(())
+}
+
+/// Nobody runs, the definitions are gone; a Pod of a label-only workload still needs what was made for it.
+#[tokio::test]
+async fn without_an_operator_and_definitions_it_says_what_is_left_until_nothing_is() -> Result<()> {
+    let cp = own_control_plane().await?;
+    let installation = Installation::start(&cp, &Installing::default()).await?;
+    let ns = cp.namespace("labelled").await?;
+    ns.accepts(&deployment("weather", &json!({keys::LABEL_TYPE: "agent"}))).await?;
+    settled(&ns, "weather", true).await?;
+    let edited: Api<ConfigMap> = ns.api();
+    let mut routes = wait_for(&edited, keys::CONFIG_MAP_ROUTES, |_| true).await?;
+    routes.data.get_or_insert_default().insert("routes.yaml".to_owned(), "# mine\n".to_owned());
+    edited.replace(keys::CONFIG_MAP_ROUTES, &Default::default(), &routes).await?;
+    let original = essence(&ns.api::<Deployment>().get("weather").await?);
+    drop(installation);
+    let definitions = ["delete", "crd", "agentruntimes.agent.kagenti.dev"];
+    let deleted = cp.kubectl(cp.admin(), &definitions, "").await?;
+    ensure!(deleted.success, "{}", deleted.stderr);
+
+    let first = uninstall(cp.admin(), &["--yes", "--timeout=1s"]).await?;
+    ensure!(first.code == Some(1), "what a Pod needs is left: {}", first.text);
+    let envoy = format!("ConfigMap {}/{}", ns.name(), keys::CONFIG_MAP_ENVOY);
+    assert!(first.objects("/left").contains(&envoy.as_str()), "{}", first.text);
+    settled(&ns, "weather", true).await?;
+    let restart = ["rollout", "restart", "deployment/weather", "-n", ns.name()];
+    let restarted = cp.kubectl(cp.admin(), &restart, "").await?;
+    ensure!(restarted.success, "{}", restarted.stderr);
+    settled(&ns, "weather", false).await?;
+
+    let second = uninstall(cp.admin(), &["--yes"]).await?;
+    ensure!(second.code == Some(0), "{}", second.text);
+    let kept = format!("ConfigMap {}/{}", ns.name(), keys::CONFIG_MAP_ROUTES);
+    assert!(second.objects("/plan/stays").contains(&kept.as_str()), "{}", second.text);
+    assert_eq!(remains(&cp).await?, [format!("ConfigMap {}", keys::CONFIG_MAP_ROUTES)]);
+    let mut after = essence(&ns.api::<Deployment>().get("weather").await?);
+    let template = after.pointer_mut("/spec/template/metadata").and_then(Value::as_object_mut).unwrap();
+    template.remove("annotations");
+    assert_eq!(after, original, "the label is the person's and stays");
+    Ok(())
+}
+
+/// Somebody who may not delete the webhooks is told so, and nothing that comes later is touched.
+#[tokio::test]
+async fn a_refusal_at_the_beginning_ends_it() -> Result<()> {
+    let cp = own_control_plane().await?;
+    let installation = Installation::start(&cp, &Installing::default()).await?;
+    let ns = cp.namespace("kept").await?;
+    ns.accepts(&deployment("weather", &json!({}))).await?;
+    ns.accepts(&agent_runtime("weather-runtime", "weather")).await?;
+    settled(&ns, "weather", true).await?;
+    let objects = cp.objects().await?;
+    objects
+        .apply(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: reader}\n\
+             roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view-all}\n\
+             subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: looker}]\n---\n\
+             apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: view-all}\n\
+             rules: [{apiGroups: ['*'], resources: ['*'], verbs: [get, list, watch, patch]}]\n",
+        )
+        .await?;
+    let looker = cp.user("looker", &[])?;
+    let ran = uninstall(&looker, &["--yes", "--timeout=1s"]).await?;
+    ensure!(ran.code == Some(1), "{}", ran.text);
+    ensure!(!ran.objects("/left").is_empty(), "{}", ran.text);
+    ensure!(!is_released(&ns, "weather").await?, "the workload keeps its enrolment: {}", ran.text);
+    settled(&ns, "weather", true).await?;
+    drop(installation);
+    Ok(())
+}
