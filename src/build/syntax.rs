@@ -169,6 +169,19 @@ pub fn is_image_reference(text: &str) -> bool {
     path_fits && name.len() <= 255 && tag.is_none_or(is_tag) && digest.is_none_or(is_digest)
 }
 
+/// What is wrong with a text that is not the name of an image: the rest of a sentence.
+#[must_use]
+pub fn no_image(text: &str) -> &'static str {
+    let name = text.split_once('@').map_or(text, |(name, _)| name);
+    let tag = name.rsplit_once(':').map(|(_, tag)| tag).filter(|tag| !tag.contains('/'));
+    let name = &name[..name.len() - tag.map_or(0, |tag| tag.len() + 1)];
+    let lower = format!("{}{}", name.to_ascii_lowercase(), &text[name.len()..]);
+    if lower != text && is_image_reference(&lower) { CAPITALS } else { "is not the name of an image" }
+}
+
+/// What is wrong with an image, a registry or a path in one that has capital letters.
+pub const CAPITALS: &str = "has capital letters, which the name of an image cannot have (its tag can)";
+
 /// `algorithm:hex`, `sha256` with its 64 digits.
 fn is_digest(text: &str) -> bool {
     text.split_once(':').is_some_and(|(algorithm, hex)| {

@@ -110,6 +110,7 @@ reasons! {
     OwnerPending, Denied, "the Job that owns the Pod is not known yet; the controller will try again";
     FieldRequired, Denied, "a field that is needed is absent or empty";
     FieldInvalid, Denied, "a field has a value that is not allowed";
+    FieldUnknown, Denied, "the Pod template has a field that the cluster's API server does not know";
     DuplicateName, Denied, "two entries of a list have one name";
     CredentialInText, Denied, "a field that everybody may read contains a credential";
     TemplateMissing, Denied, "there is no pipeline template for the mode";
@@ -185,6 +186,7 @@ reasons! {
     ParameterUnused, Warning, "no step of the pipeline declares this parameter";
     DerivedOverridden, Warning, "a parameter replaces a value that another field of the object gives";
     MovingReference, Warning, "a revision or tag can mean something else tomorrow";
+    StepsKept, Warning, "the steps of a template became the build's own, and follow the template no more";
     GuardMissing, Warning, "a step reads the result of a step that may be skipped, and would then be skipped silently";
     MetadataDropped, Warning, "a label or annotation is not passed on, because its domain is reserved";
     SpellingAmbiguous, Warning, "a value without quotes means different things to different readers of YAML";
@@ -223,6 +225,7 @@ reasons! {
     BuildNotReady, State, "an AgentBuild has no image of its present spec yet";
     BuildCancelled, State, "an AgentBuild was cancelled as its annotation asks";
     PipelineRunPending, State, "the run of an AgentBuild is about to be created";
+    WorkspaceTerminating, State, "the workspace of the run before is being deleted; the new run follows once it is gone";
     PipelineRunFound, State, "the run of an AgentBuild exists";
     TektonServed, State, "the API server serves Tekton's kinds";
     TemplateResolved, State, "the steps of an AgentBuild come from this template";

@@ -2,7 +2,7 @@
 //!
 //! After a success finished Pods and the workspace go, older runs after any end; `cleanupAfterBuild: false` keeps all.
 //! Promises: only what a TaskRun of our run controls is ever deleted, in the build's own namespace, by uid; a failure
-//! changes no phase; what is done is noted once.
+//! changes no phase; what is done is noted once, when it is: what is only on its way out is not gone.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 
 use super::status;
 use super::subject::Subject;
-use crate::api::observed::{BuildPodSeen, Key, Kind, PodPhase, What};
+use crate::api::observed::{BuildPodSeen, ClaimSeen, Key, Kind, PodPhase, What};
 use crate::build::{names, request};
 use crate::controllers::scaffold::plan::{Op, Plan};
-use crate::controllers::scaffold::world::{RunRef, World};
+use crate::controllers::scaffold::world::{Ref, RunRef, World};
 use crate::domain::reason::Reason;
 
 /// How often unfinished Pods are looked at without being asked to.
@@ -39,8 +39,9 @@ pub(super) fn plan(subject: &Subject<'_>) -> Plan {
     if subject.recorded("phase") == "Succeeded" && subject.recorded("message") != DONE {
         match leftovers(subject) {
             Leftovers::Unfinished => again = Some(LATER),
-            Leftovers::Delete(more) if !more.is_empty() => ops.extend(more),
-            Leftovers::Delete(_) => {
+            Leftovers::Delete(more) => ops.extend(more),
+            Leftovers::Leaving => again = Some(LATER),
+            Leftovers::Gone => {
                 members.insert("message".to_owned(), DONE.into());
                 let run = subject.recorded("pipelineRunName");
                 let text = format!("finished Pods and the workspace of PipelineRun {run} were removed");
@@ -68,8 +69,12 @@ fn trouble(subject: &Subject<'_>) -> Option<Op> {
 enum Leftovers {
     /// A Pod of the run has not ended.
     Unfinished,
-    /// These go.
+    /// These are to be deleted.
     Delete(Vec<Op>),
+    /// All are being deleted, and some are there yet.
+    Leaving,
+    /// Nothing is left.
+    Gone,
 }
 
 fn leftovers(subject: &Subject<'_>) -> Leftovers {
@@ -83,27 +88,36 @@ fn leftovers(subject: &Subject<'_>) -> Leftovers {
                 _ => None,
             }
         });
-    let pods: Vec<_> = pods.filter(|(_, _, seen)| !seen.terminating).collect();
+    let (leaving, pods): (Vec<_>, Vec<_>) = pods.partition(|(_, _, seen)| seen.terminating);
     let unfinished = |seen: &BuildPodSeen| matches!(seen.phase, PodPhase::Pending | PodPhase::Running);
     if pods.iter().any(|(_, _, seen)| unfinished(seen)) {
         return Leftovers::Unfinished;
     }
+    let build = (&**subject.build.name, subject.build.uid);
     let pods = pods.into_iter().map(|(name, uid, _)| delete(Kind::Pod, namespace, name, uid));
-    let workspace = workspace(subject).into_iter();
-    Leftovers::Delete(pods.chain(workspace).collect())
+    let deletions: Vec<Op> = pods.chain(claim_of(world, namespace, build)).collect();
+    match () {
+        () if !deletions.is_empty() => Leftovers::Delete(deletions),
+        () if !leaving.is_empty() || own_claim(world, namespace, build).is_some() => Leftovers::Leaving,
+        () => Leftovers::Gone,
+    }
 }
 
-/// The deletion of the workspace, where it is this build's and there.
-pub(super) fn workspace(subject: &Subject<'_>) -> Option<Op> {
-    claim_of(subject.cx.world, subject.namespace(), (subject.build.name, subject.build.uid))
-}
-
-/// The deletion of the claim of the build of that name and uid.
-pub(super) fn claim_of(world: &World, namespace: &str, (build, uid): (&str, &str)) -> Option<Op> {
+/// The workspace of the build of that name and uid, where it is there: its name.
+fn own_claim<'w>(
+    world: &'w World,
+    namespace: &str,
+    (build, uid): (&str, &str),
+) -> Option<(String, Ref<'w, ClaimSeen>)> {
     let name = names::claim_name(build, request::KAGENTI.claim_suffix);
-    let claim = world.claim(namespace, &name)?;
-    let ours = claim.seen.is_controlled_by(uid) && !claim.seen.deleting;
-    ours.then(|| delete(Kind::PersistentVolumeClaim, namespace, &name, claim.uid))
+    let claim = world.claim(namespace, &name).filter(|claim| claim.seen.is_controlled_by(uid))?;
+    Some((name, claim))
+}
+
+/// The deletion of the claim of the build of that name and uid, unless it is on its way out.
+pub(super) fn claim_of(world: &World, namespace: &str, build: (&str, &str)) -> Option<Op> {
+    let (name, claim) = own_claim(world, namespace, build).filter(|(_, claim)| !claim.seen.deleting)?;
+    Some(delete(Kind::PersistentVolumeClaim, namespace, &name, claim.uid))
 }
 
 /// The deletion of that very object.

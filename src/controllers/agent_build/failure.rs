@@ -134,10 +134,18 @@ fn hinted(message: String, reason: Reason, logs: Option<String>) -> String {
     }
 }
 
-/// The command that shows what a step printed.
+/// Why a TaskRun ended whose Pod Tekton deletes itself, or whose containers the node has taken away: nobody can read what
+/// its steps printed any more.
+const SILENCED: [&str; 5] = ["TaskRunTimeout", "TaskRunCancelled", "TaskRunImagePullFailed", "PodEvicted", "Evicted"];
+
+/// The command that shows what a step printed, where that can still be read.
 fn logs(namespace: &str, child: &TaskRunRef<'_>) -> Option<String> {
     let pod = child.seen.pod.as_ref()?;
     let step = child.seen.failed_step.as_ref()?;
+    let ended = child.seen.succeeded.as_ref().map_or("", |one| &*one.reason);
+    if SILENCED.contains(&ended) || SILENCED.contains(&&*step.reason) {
+        return None;
+    }
     Some(format!("kubectl -n {namespace} logs {pod} -c step-{}", step.name))
 }
 

@@ -29,7 +29,7 @@ const CANCELLED: &str = "Cancelled";
 /// What to do about the attempt that the status names.
 pub(super) fn plan(subject: &Subject<'_>) -> Plan {
     match subject.run() {
-        Some(run) if run.seen.deleting => held(subject, GONE, |_| Plan::nothing()),
+        Some(run) if run.seen.deleting => leaving(subject, &run),
         Some(run) => of_run(subject, &run),
         None => without_run(subject),
     }
@@ -46,6 +46,15 @@ fn held(subject: &Subject<'_>, most: Duration, then: impl FnOnce(&Subject<'_>) -
         }
         None => then(subject),
     }
+}
+
+/// Somebody is taking the run away: what follows is decided once it is gone.
+fn leaving(subject: &Subject<'_>, run: &RunRef<'_>) -> Plan {
+    let message = format!("PipelineRun {} is being deleted; the build goes on once it is gone", run.name);
+    let mut state = State::new(Phase::Building, Reason::BuildInProgress, message);
+    state.exists = Some(Reason::PipelineRunFound);
+    let plan = held(subject, GONE, |_| Plan::nothing());
+    Plan { ops: status::update(subject, &state), ..plan }
 }
 
 /// Not created yet, or taken away by somebody.

@@ -48,7 +48,8 @@ pub(super) fn built(output: Option<&ImageParts>, told: &Told<'_>) -> Result<Buil
     };
     if !syntax::is_image_reference(reference) {
         let shown = crate::build::fault::shown(reference);
-        return Err((Reason::NoImage, format!("what a task told as its image is none: {shown}")));
+        let why = syntax::no_image(reference);
+        return Err((Reason::NoImage, format!("what a task told as its image {why}: {shown}")));
     }
     let (repository, tag, own_digest) = split(reference);
     if let Some(output) = output {

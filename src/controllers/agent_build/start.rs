@@ -32,6 +32,9 @@ const SOON: Duration = Duration::from_secs(2);
 /// Failures in a row that people are told of.
 const FAILURES: u32 = 3;
 
+/// What a build says whose last one is judged and whose next one is looked at.
+const CHANGED: &str = "the build has changed since its last run; a new one is being prepared";
+
 /// What to do about a build for which no run exists.
 pub(super) fn plan(subject: &Subject<'_>) -> Plan {
     if let Some((kind, absent)) = subject.tekton_lacks() {
@@ -39,6 +42,11 @@ pub(super) fn plan(subject: &Subject<'_>) -> Plan {
     }
     if subject.cancels() {
         return Plan::of(status::update(subject, &cancelled(subject)));
+    }
+    if status::is_judged(&subject.build.seen.status) {
+        // Secrets and Tekton are asked first, and may take their time: what is stored speaks of another build.
+        let ops = status::update(subject, &State::new(Phase::Pending, Reason::BuildPending, CHANGED));
+        return Plan { ops, again: Some(Duration::ZERO), note: Note::default() };
     }
     let held = subject.held();
     let questions = prerequisites::questions(subject);
@@ -66,8 +74,7 @@ pub(super) fn plan(subject: &Subject<'_>) -> Plan {
 
 fn waiting_for_tekton(subject: &Subject<'_>, kind: Kind, absent: bool) -> State {
     let reason = if absent { Reason::TektonAbsent } else { Reason::TektonUnreachable };
-    let phase = if subject.is_claimed() { Phase::Building } else { Phase::Pending };
-    State::new(phase, reason, lacking(kind, absent))
+    State::new(before_run(subject), reason, lacking(kind, absent))
 }
 
 /// Cancelled before there was a run: what was wanted counts as judged.
@@ -151,7 +158,8 @@ fn claim(subject: &Subject<'_>, request: &BuildRequest, composition: Composition
     let (name, workspace) = (text(&composition.run), text(&composition.claim));
     let existing = subject.cx.world.claim(&namespace, &workspace);
     if existing.is_some_and(|claim| claim.seen.deleting) {
-        return Plan::later(SOON);
+        let ops = status::update(subject, &awaiting(subject, &workspace));
+        return Plan { ops, again: Some(SOON), note: Note::default() };
     }
     let Composition { run: body, claim: workspace, .. } = composition;
     let kind = Kind::PipelineRun;
@@ -178,6 +186,21 @@ fn claim(subject: &Subject<'_>, request: &BuildRequest, composition: Composition
     ops.extend(status::update(subject, &claimed(subject, request, &name)));
     ops.push(run);
     Plan::of(ops)
+}
+
+/// The workspace of the run before is on its way out, which lasts as long as a Pod uses it.
+fn awaiting(subject: &Subject<'_>, workspace: &str) -> State {
+    let namespace = subject.namespace();
+    let message = format!(
+        "waiting for PersistentVolumeClaim {workspace} to be gone: it is being deleted, and Kubernetes keeps it while a Pod \
+         uses it; the new run follows by itself. Who uses it: kubectl -n {namespace} describe pvc {workspace}"
+    );
+    State::new(before_run(subject), Reason::WorkspaceTerminating, message)
+}
+
+/// The phase of a build whose run does not exist: an attempt that is claimed has begun.
+fn before_run(subject: &Subject<'_>) -> Phase {
+    if subject.is_claimed() { Phase::Building } else { Phase::Pending }
 }
 
 fn claimed(subject: &Subject<'_>, request: &BuildRequest, name: &str) -> State {
@@ -248,8 +271,7 @@ fn unreachable(subject: &Subject<'_>, trouble: &Trouble) -> Vec<Op> {
         return Vec::new();
     }
     let message = format!("runs cannot be created at present, and are tried again: {}", trouble.message);
-    let phase = if subject.is_claimed() { Phase::Building } else { Phase::Pending };
-    let mut state = State::new(phase, Reason::TektonUnreachable, message.clone());
+    let mut state = State::new(before_run(subject), Reason::TektonUnreachable, message.clone());
     state.tekton = Some((Reason::TektonUnreachable, message));
     status::update(subject, &state)
 }

@@ -4,4 +4,5 @@ mod bench;
 mod cases;
 mod ending;
 mod laws;
+mod mends;
 mod prerequisites;

@@ -62,6 +62,8 @@ pub(super) struct Bench {
     /// What the server answers to an operation instead of carrying it out.
     pub(super) refuses: fn(&Op) -> Option<Answer>,
     pub(super) maps: Vec<ConfigMapText>,
+    /// What is deleted stays for as long as somebody else's finalizer holds it.
+    pub(super) lingers: bool,
 }
 
 impl Bench {
@@ -76,6 +78,7 @@ impl Bench {
             secrets: BTreeMap::new(),
             refuses: |_| None,
             maps: vec![step_map("kagenti-system", "silent", SILENT), step_map("kagenti-system", "tells", TELLS)],
+            lingers: false,
         };
         bench.configure();
         for kind in [Kind::PipelineRun, Kind::TaskRun] {
@@ -238,7 +241,13 @@ impl Bench {
             }
             Op::Delete { kind, key, uid } => {
                 assert_eq!(self.objects[&(*kind, key.name.to_string())]["metadata"]["uid"], **uid);
-                self.lose(*kind, &key.name);
+                if self.lingers {
+                    self.edit(*kind, &key.name, |object| {
+                        object["metadata"]["deletionTimestamp"] = json!("2026-05-02T00:00:00Z")
+                    });
+                } else {
+                    self.lose(*kind, &key.name);
+                }
             }
             Op::Report(report) => {
                 let event = (report.reason, report.message.clone());

@@ -32,12 +32,12 @@ pub(crate) async fn shared() -> Result<&'static ControlPlane> {
     Ok(cp)
 }
 
-fn condition<'a>(status: &'a Value, type_: &str) -> &'a Value {
+pub(crate) fn condition<'a>(status: &'a Value, type_: &str) -> &'a Value {
     let all = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
     all.iter().find(|one| one["type"] == type_).unwrap_or(&Value::Null)
 }
 
-async fn patch(ns: &TestNamespace, patch: &Value) -> Result<()> {
+pub(crate) async fn patch(ns: &TestNamespace, patch: &Value) -> Result<()> {
     builds(ns).patch(NAME, &PatchParams::default(), &Patch::Merge(patch)).await?;
     Ok(())
 }

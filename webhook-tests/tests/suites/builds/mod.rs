@@ -7,5 +7,6 @@ mod flood;
 mod kills;
 mod life;
 mod logs;
+mod mends;
 mod proxy;
 mod stage;
