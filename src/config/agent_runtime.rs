@@ -26,6 +26,25 @@ pub enum ModeInput {
     NotAvailable(String),
 }
 
+/// What to do where a workload carries another type than its AgentRuntime says. `selected`: the label stands in the
+/// selector, which nobody can change.
+#[must_use]
+pub fn out_of_conflict(found: &str, selected: bool) -> String {
+    let takes = AgentType::ALL.iter().any(|known| known.as_str() == found);
+    match (takes, selected) {
+        (true, true) => format!(
+            "Change spec.type to {found}: the label is in the workload's selector, which cannot be changed, so that it can \
+             be taken out only by deleting the workload and making it anew"
+        ),
+        (false, true) => format!(
+            "Delete the workload and make it anew without the label: it is in its selector, which cannot be changed, and \
+             {found:?} is no type"
+        ),
+        (true, false) => format!("Take the label out of the workload's manifest, or change spec.type to {found}"),
+        (false, false) => "Take the label out of the workload's manifest".to_owned(),
+    }
+}
+
 /// `spec.trace`, each member by itself.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TraceInput {

@@ -76,7 +76,8 @@ pub(super) fn check(cx: &Context<'_>, name: &str) -> Result<(), Box<Denial>> {
                 Reason::ServiceAccountPending,
                 409,
                 format!("ServiceAccount {namespace}/{name} is not there yet; Drawbridge is making it"),
-                "nothing, the controller of the Pod tries again by itself; if this stays, look at the leader's log",
+                "nothing, the controller of the Pod tries again by itself; if this stays, drawbridge doctor tells \
+                 whether the controllers run and may make it",
             )
             .at("spec.serviceAccountName", shown(cx)),
         )),

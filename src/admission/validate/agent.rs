@@ -18,7 +18,8 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
     };
     let builds = &snapshot.builds;
     let names = builds.names(request.namespace());
-    let change = AgentChange { object: &objects.object, old: objects.old.as_ref(), builds: names };
+    let server = snapshot.view.server_version;
+    let change = AgentChange { object: &objects.object, old: objects.old.as_ref(), builds: names, server };
     judged(&objects.title(request), validate(&change, &builds.settings))
 }
 

@@ -30,7 +30,7 @@ pub use pool::Pool;
 use project::owner;
 pub use runtime::{AgentRuntimeSeen, Target};
 pub use tekton::{PipelineRunSeen, TaskRunSeen};
-pub use workload::{AgentDeploymentSeen, Pairs, PodPhase, PodSeen, Rollout, TemplateSeen, WorkloadSeen};
+pub use workload::{AgentDeploymentSeen, Pairs, PodPhase, PodSeen, Rollout, TemplateSeen, WorkloadSeen, selects_type};
 
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;

@@ -48,6 +48,8 @@ pub struct WorkloadSeen {
     pub suspended_by_us: bool,
     /// `status.active` (Jobs).
     pub active: i64,
+    /// Its selector names `kagenti.io/type`: the template must carry the label, and neither can be changed.
+    pub selects_type: bool,
 }
 
 /// What an Agent's controller reads of its Deployment.
@@ -283,8 +285,21 @@ pub(super) fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
         suspended: spec.suspend == Some(true),
         suspended_by_us: metadata.annotation(keys::ANNOTATION_SUSPENDED).is_some(),
         active: status.active(),
+        selects_type: spec.selector.as_ref().is_some_and(selects_type),
         template,
     })
+}
+
+/// Whether a selector wants label `kagenti.io/type` to be there.
+#[must_use]
+pub fn selects_type(selector: &Value) -> bool {
+    let wants = |one: &Value| {
+        let text = |key: &str| one.get(key).and_then(Value::as_str);
+        text("key") == Some(keys::LABEL_TYPE) && matches!(text("operator"), Some("In" | "Exists"))
+    };
+    let expressions = selector.get("matchExpressions").and_then(Value::as_array);
+    selector.get("matchLabels").is_some_and(|labels| labels.get(keys::LABEL_TYPE).is_some())
+        || expressions.is_some_and(|all| all.iter().any(wants))
 }
 
 fn agent_deployment(

@@ -120,7 +120,7 @@ fn write_warnings(out: &mut Vec<u8>, warnings: &[String]) -> serde_json::Result<
         }
     }
     if shown < warnings.len() {
-        let rest = format!("{} more warnings are in the log of Drawbridge", warnings.len() - shown);
+        let rest = format!("{} more warnings; drawbridge explain -f FILE shows all of them", warnings.len() - shown);
         out.push(b',');
         serde_json::to_writer(&mut *out, &rest)?;
     }

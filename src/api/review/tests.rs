@@ -193,7 +193,8 @@ fn warnings_are_whole_until_the_api_server_would_cut_them() {
     let shown = out["response"]["warnings"].as_array().unwrap();
     assert!(shown.iter().all(|text| text.as_str().unwrap().chars().count() <= WARNING_ITEM));
     assert!(shown.iter().map(|text| text.as_str().unwrap().chars().count()).sum::<usize>() <= 4096);
-    assert!(shown.last().unwrap().as_str().unwrap().starts_with("25 more"));
+    let last = shown.last().unwrap().as_str().unwrap();
+    assert!(last.starts_with("25 more") && last.contains("drawbridge explain -f"));
     const WARNING_ITEM: usize = 256;
 }
 

@@ -36,6 +36,8 @@ pub struct AgentChange<'a> {
     pub old: Option<&'a Value>,
     /// Names of the AgentBuilds of its namespace; `None` when they are not known.
     pub builds: Option<&'a BTreeSet<String>>,
+    /// Version of the API server, major and minor: which fields of a Pod it knows.
+    pub server: (u32, u32),
 }
 
 /// What is wrong with an Agent and what deserves attention.
@@ -54,7 +56,7 @@ pub fn validate(change: &AgentChange<'_>, settings: &Settings) -> Findings {
     ports::check(object, &mut findings);
     metadata(object, &mut findings);
     lockdown::check(object, settings.lockdown, &mut findings);
-    unknown::check(object, &mut findings);
+    unknown::check(object, change.server, &mut findings);
     findings
 }
 
@@ -113,8 +115,8 @@ fn image_source(change: &AgentChange<'_>, findings: &mut Findings) {
         if image.is_empty() {
             findings.fault(Fault::required(path, "name the image"));
         } else if !syntax::is_image_reference(image) {
-            findings
-                .fault(Fault::invalid(path, "is not the name of an image", "write registry/path:tag").seeing(image));
+            let remedy = "write registry/path:tag, all but the tag in lower case";
+            findings.fault(Fault::invalid(path, syntax::no_image(image), remedy).seeing(image));
         } else {
             moving(path, image, findings);
         }

@@ -26,7 +26,7 @@ fn agent(members: Value) -> Value {
 
 fn judged(object: &Value, lockdown: Lockdown) -> Findings {
     let settings = Settings { lockdown, ..Settings::new("kagenti-system") };
-    validate(&AgentChange { object, old: None, builds: None }, &settings)
+    validate(&AgentChange { object, old: None, builds: None, server: (1, 33) }, &settings)
 }
 
 fn told(members: Value) -> String {
@@ -322,40 +322,120 @@ fn warnings() {
     let builds = BTreeSet::from(["there".to_owned()]);
     for (name, expected) in [("there", 0), ("gone", 1)] {
         let object = agent(json!({"spec": {"imageSource": {"image": null, "buildRef": {"name": name}}}}));
-        let change = AgentChange { object: &object, old: None, builds: Some(&builds) };
+        let change = AgentChange { object: &object, old: None, builds: Some(&builds), server: (1, 33) };
         assert_eq!(validate(&change, &Settings::new("x")).notes.len(), expected, "{name}");
     }
 }
 
-/// Corrections, 3.1: kept, and said with what may have been meant.
+/// What the API server would refuse of the Deployment is refused of the Agent: all of it, with what may have been meant.
 #[test]
-fn fields_that_nobody_knows() {
+fn mend_12_unknown_fields_of_the_pod_are_refused_with_their_path_in_the_agent() {
     let object = agent(json!({"spec": {"podTemplateSpec": {"metadata": {"labels": {"any": "thing"}}, "spec": {
         "containers": [{"name": "agent", "imagePullPolcy": "Always", "resources": {"limits": {"cpu": 1, "any/thing": "2"}}}],
         "contaners": [],
         "nodeSelector": {"any": "thing"},
         "volumes": [{"name": "v", "emptyDir": {"sizelimit": "1Gi"}}],
+        "futureField": {"deep": 1},
+        "noField": null,
     }}}}));
     let findings = judged(&object, Lockdown::Enforce);
-    assert_eq!(findings.faults, []);
-    let told: Vec<_> = findings.notes.iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!(findings.notes, []);
+    let told: Vec<_> = findings.faults.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert!(findings.faults.iter().all(|fault| fault.reason == Reason::FieldUnknown));
     for (path, meant) in [
-        ("spec.podTemplateSpec.spec.containers[0].imagePullPolcy", "imagePullPolicy"),
-        ("spec.podTemplateSpec.spec.contaners", "containers"),
-        ("spec.podTemplateSpec.spec.volumes[0].emptyDir.sizelimit", "sizeLimit"),
+        ("spec.podTemplateSpec.spec.containers[0].imagePullPolcy", "did you mean imagePullPolicy?"),
+        ("spec.podTemplateSpec.spec.contaners", "did you mean containers?"),
+        ("spec.podTemplateSpec.spec.volumes[0].emptyDir.sizelimit", "did you mean sizeLimit?"),
+        ("spec.podTemplateSpec.spec.futureField", "remove it"),
     ] {
         assert!(
-            told.iter().any(|line| line.contains(path) && line.contains(&format!("did you mean {meant}?"))),
-            "{told:?}"
+            told.iter().any(|line| line.starts_with(&format!("{path} ")) && line.contains(meant)),
+            "{path}: {told:?}"
         );
+    }
+    // What the API server takes out of the template's metadata by itself refuses nothing.
+    let pruned = json!({"spec": {"podTemplateSpec": {"metadata": {"name": "x", "creationTimestamp": null}}}});
+    let findings = judged(&agent(pruned), Lockdown::Enforce);
+    assert_eq!((findings.faults.len(), findings.notes.len()), (0, 1), "{findings:?}");
+}
+
+#[test]
+fn mend_12_however_many_fields_are_unknown_the_answer_is_bounded_and_counts_all() {
+    let many: serde_json::Map<_, _> = (0..2_000).map(|number| (format!("zz{number}"), json!(1))).collect();
+    let findings = judged(&agent(json!({"spec": {"podTemplateSpec": {"spec": many}}})), Lockdown::Enforce);
+    assert_eq!(findings.faults.len(), 101);
+    assert!(findings.faults[100].to_string().contains("has 1900 more fields"), "{}", findings.faults[100]);
+}
+
+/// A field counts from the version on that has it; of a version that is newer than what is known here nothing is refused.
+#[test]
+fn mend_12_fields_of_later_kubernetes_are_taken_where_the_api_server_has_them() {
+    let judged = |pod: &Value, minor: u32| {
+        let object = agent(json!({"spec": {"podTemplateSpec": {"spec": pod}}}));
+        let change = AgentChange { object: &object, old: None, builds: None, server: (1, minor) };
+        validate(&change, &Settings::new("x"))
+    };
+    let container = |more: Value| {
+        let mut container = json!({"name": "agent"});
+        json_patch::merge(&mut container, &more);
+        json!({"containers": [container]})
+    };
+    let rules = json!({"restartPolicyRules": [{"action": "Restart"}]});
+    let file =
+        json!({"env": [{"name": "A", "valueFrom": {"fileKeyRef": {"key": "k", "path": "p", "volumeName": "v"}}}]});
+    let certificate = json!({"sources": [{"podCertificate": {"signerName": "s"}}]});
+    for (pod, first, last) in [
+        (json!({"hostnameOverride": "h"}), 34, u32::MAX),
+        (container(rules), 34, u32::MAX),
+        (container(file), 34, u32::MAX),
+        (json!({"volumes": [{"name": "v", "projected": certificate}]}), 34, u32::MAX),
+        (json!({"workloadRef": {"name": "w"}}), 35, 35),
+        (json!({"schedulingGroup": {"podGroupName": "g"}}), 36, u32::MAX),
+        (
+            json!({"volumes": [{"name": "v", "configMap": {"name": "c", "items": [{"key": "k", "path": "p", "user": 1}]}}]}),
+            37,
+            u32::MAX,
+        ),
+    ] {
+        for minor in 33..=37 {
+            let findings = judged(&pod, minor);
+            let known = (first..=last).contains(&minor);
+            assert_eq!(
+                (findings.faults.is_empty(), findings.notes.len()),
+                (known, 0),
+                "{pod} at 1.{minor}: {findings:?}"
+            );
+            let told = printed(&findings.faults);
+            assert!(
+                known || told.contains(&format!("Kubernetes 1.{first} ")) && told.contains(&format!("has 1.{minor}")),
+                "{told}"
+            );
+        }
+    }
+    let findings = judged(&json!({"futureField": 1, "contaners": []}), 38);
+    assert_eq!((findings.faults.len(), findings.notes.len()), (0, 2), "{findings:?}");
+}
+
+/// Registries and paths have no capitals; whoever wrote one is told so, and not to write what he has written.
+#[test]
+fn mend_12_an_image_with_capitals_says_so() {
+    for image in ["ghcr.io/Acme/weather:v1", "Weather", "ghcr.io/acme/Weather:V1", "a/B@sha256:ab"] {
+        let text = told(json!({"spec": {"imageSource": {"image": image}}}));
+        // A digest that is none is no matter of capitals.
+        assert_eq!(text.contains("has capital letters"), !image.contains('@'), "{image}: {text}");
+        assert!(text.contains(image), "{text}");
+    }
+    assert_eq!(told(json!({"spec": {"imageSource": {"image": "ghcr.io/acme/weather:V1"}}})), "");
+    for image in ["not an Image", "ghcr.io//Weather:v1", ""] {
+        assert!(!told(json!({"spec": {"imageSource": {"image": image}}})).contains("capital"), "{image}");
     }
 }
 
 #[test]
 fn updates_that_leave_the_spec_and_deletions_pass() {
     let bad = agent(json!({"metadata": {"name": "a.b"}, "spec": {"imageSource": null}}));
-    let change = AgentChange { object: &bad, old: Some(&bad), builds: None };
+    let change = AgentChange { object: &bad, old: Some(&bad), builds: None, server: (1, 33) };
     assert_eq!(validate(&change, &Settings::new("x")), Findings::default());
     let mut deleting = bad.clone();
     deleting["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");

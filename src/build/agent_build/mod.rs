@@ -11,6 +11,7 @@
 
 mod complete;
 mod drift;
+mod left;
 mod read;
 mod validate;
 

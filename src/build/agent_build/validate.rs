@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use super::drift::swapped;
+use super::left;
 use super::{CUSTOM, Change, MODES, Origin, is_gated, mode, read, template_name, text};
 use crate::build::check::parameters::is_told;
 use crate::build::check::source::is_immutable;
@@ -31,6 +32,7 @@ pub fn validate(change: &Change<'_>, view: &TemplatesView, settings: &Settings) 
     let namespace = namespace(change, &request, (view, settings), &mut findings);
     known_mode(object, &mut findings);
     let has_template = template(&request, Origin::of(object), (view, namespace), &mut findings);
+    left::tell(change, STEPS, view, &mut findings);
     let around = Surroundings { steps: view.steps(namespace), settings, accounts: None };
     let mut found = compose::examine(&request, around);
     if request.steps.is_empty() && !has_template {

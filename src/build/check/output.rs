@@ -24,18 +24,29 @@ pub(super) fn check(request: &BuildRequest, findings: &mut Findings) {
             findings.fault(Fault::invalid(path, sentence, remedy).seeing(value));
         }
     };
+    let or_capitals = |fits: fn(&str) -> bool, text: &str, other: &'static str| {
+        if fits(&text.to_ascii_lowercase()) { syntax::CAPITALS } else { other }
+    };
     part(
         paths.registry,
         &image.registry,
         syntax::is_registry(&image.registry),
-        "is not a registry: a host with a dot, a port or localhost, then a lower-case path or nothing",
+        or_capitals(
+            syntax::is_registry,
+            &image.registry,
+            "is not a registry: a host with a dot, a port or localhost, then a lower-case path or nothing",
+        ),
         "write host, host:port or host/path, such as ghcr.io/acme",
     );
     part(
         paths.image,
         &image.image,
         syntax::is_image_path(&image.image),
-        "is not an image's path: lower-case words joined by ., _ or -, separated by /",
+        or_capitals(
+            syntax::is_image_path,
+            &image.image,
+            "is not an image's path: lower-case words joined by ., _ or -, separated by /",
+        ),
         "write the path below the registry, such as weather-service",
     );
     part(

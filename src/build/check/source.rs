@@ -72,9 +72,10 @@ pub(super) fn replaced(request: &BuildRequest, name: &str, (path, value): (&str,
         "revision" => revision(value),
         "subfolder-path" => subfolder(value),
         "repo-user" => user(value),
-        "image" if !syntax::is_image_reference(value) => {
-            Some(wrong("is not the name of an image", "write registry/path:tag, or leave it to the output's fields"))
-        }
+        "image" if !syntax::is_image_reference(value) => Some(wrong(
+            syntax::no_image(value),
+            "write registry/path:tag, all but the tag in lower case, or leave it to the output's fields",
+        )),
         _ => None,
     };
     if let Some(wrong) = found {

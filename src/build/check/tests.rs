@@ -357,3 +357,19 @@ fn derived_values_may_be_replaced_but_not_unnoticed() {
     let findings = found(|request| request.parameters = parameters(&[("image", "other.io/x:1")]));
     assert_eq!(findings.notes.iter().filter(|note| note.reason == Reason::DerivedOverridden).count(), 1);
 }
+
+#[test]
+fn mend_12_an_output_with_capitals_says_so() {
+    let told = |edit: fn(&mut BuildRequest)| printed(&found(edit).faults);
+    for edit in [
+        (|request| request.image.as_mut().unwrap().registry = "ghcr.io/Acme".to_owned()) as fn(&mut BuildRequest),
+        |request| request.image.as_mut().unwrap().image = "Weather-Service".to_owned(),
+        |request| request.parameters = parameters(&[("image", "ghcr.io/Acme/weather:v1")]),
+    ] {
+        let text = told(edit);
+        assert!(text.contains("has capital letters, which the name of an image cannot have"), "{text}");
+    }
+    let text = told(|request| request.image.as_mut().unwrap().image = "Weather Service".to_owned());
+    assert!(text.contains("is not an image's path") && !text.contains("capital"), "{text}");
+    assert_eq!(told(|request| request.image.as_mut().unwrap().tag = "V1-RC".to_owned()), "");
+}

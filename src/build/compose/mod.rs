@@ -7,6 +7,7 @@
 mod envelope;
 mod kinds;
 mod references;
+mod size;
 mod task;
 mod workspaces;
 
@@ -85,33 +86,15 @@ pub fn compose(request: &BuildRequest, around: Surroundings<'_>) -> Result<Compo
         return Err(findings);
     }
     let run = envelope::run(&examined, around.settings);
-    let size = length(&run);
+    let size = size::length(&run);
     if size > MAX_RUN {
-        findings.content(too_large(&examined, size));
+        findings.content(size::too_large(&examined, size));
         return Err(findings);
     }
     let claim = envelope::claim(&examined);
     let mut provenance: Vec<Traced> = examined.tasks.into_iter().flat_map(|task| task.parameters.traced).collect();
     provenance.extend(examined.controls.traced);
     Ok(Composition { run, claim, build_hash: examined.build_hash, provenance, notes: findings.notes })
-}
-
-/// Bytes of a value as compact JSON, which is not made for it.
-fn length(value: &Value) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    serde_json::to_writer(&mut count, value).expect("a JSON value can be written, and counting does not fail");
-    count.0
 }
 
 fn examined<'r>(
@@ -206,15 +189,6 @@ fn arguments_unused(request: &BuildRequest, tasks: &[Task<'_>], findings: &mut F
         let text = format!("step {step} uses {BUILD_ARGS} of {} in their place; keep one of the two", over.origin.path);
         findings.note(Note::new(Reason::ValueShadowed, path, text));
     }
-}
-
-fn too_large(examined: &Examined<'_>, size: usize) -> Fault {
-    let largest = examined.tasks.iter().max_by_key(|task| task.step.size);
-    let hint = largest
-        .map_or(String::new(), |task| format!("; the largest step is {} with {} bytes", task.name(), task.step.size));
-    let sentence = format!("make a run of {size} bytes; at most {MAX_RUN} can be stored{hint}");
-    let remedy = "shorten the scripts of the steps, or move them into an image";
-    Fault::new(Reason::RunTooLarge, examined.request.front.paths.steps, sentence, remedy)
 }
 
 #[cfg(test)]

@@ -63,14 +63,7 @@ fn usable<'r>(
         return None;
     }
     let Some(entry) = around.steps.get(name) else {
-        let sentence = format!("names nothing: step ConfigMap {name} not found");
-        let remedy = format!(
-            "create the ConfigMap in namespace {}, with label {}: {}, or let the pipeline's namespace be the one that has it",
-            request.steps_namespace,
-            keys::LABEL_STEP,
-            keys::LABEL_STEP_VALUE
-        );
-        findings.content(Fault::new(Reason::StepMissing, path, sentence, remedy).seeing(name));
+        findings.content(absent(request, around, name, path));
         return None;
     };
     if let Some(pinned) = request.pinned_steps.get(name).filter(|pinned| **pinned != entry.hash) {
@@ -92,6 +85,30 @@ fn usable<'r>(
             None
         }
     }
+}
+
+/// Of an ordinary namespace the ConfigMaps without the label are not even looked at: it is what is most often missing.
+fn absent(request: &BuildRequest, around: Surroundings<'_>, name: &str, path: String) -> Fault {
+    let (namespace, key) = (&request.steps_namespace, keys::KEY_TASK_SPEC);
+    let (sentence, remedy) = if *namespace == around.settings.operator_namespace {
+        (
+            format!("names nothing: step ConfigMap {name} not found"),
+            format!(
+                "create the ConfigMap in namespace {namespace}, with key {key}, or let the pipeline's namespace be the one \
+                 that has it"
+            ),
+        )
+    } else {
+        let label = format!("{}={}", keys::LABEL_STEP, keys::LABEL_STEP_VALUE);
+        (
+            format!("names a ConfigMap that lacks label {label} or does not exist: step ConfigMap {name} not found"),
+            format!(
+                "if it is there, label it: kubectl -n {namespace} label configmap {name} {label}; else create it with that \
+                 label and key {key}, or let the pipeline's namespace be the one that has it"
+            ),
+        )
+    };
+    Fault::new(Reason::StepMissing, path, sentence, remedy).seeing(name)
 }
 
 fn short(hash: &str) -> &str {

@@ -133,6 +133,13 @@ impl<'r> Layers<'r> {
         self.user(name).or_else(|| self.global(name))
     }
 
+    /// Where the value of a parameter of the run was written: the user's over the derived one.
+    #[must_use]
+    pub fn path_of_run(&self, name: &str) -> String {
+        let given = self.user(name).or_else(|| self.derived_one(name));
+        given.map_or_else(|| self.request.front.paths.parameters.to_owned(), |given| given.path)
+    }
+
     /// The text a run-wide parameter has, when one is given: the user's over the template's.
     #[must_use]
     pub fn of_run(&self, name: &str) -> Option<Traced> {

@@ -117,7 +117,7 @@ proptest! {
     fn judging_says_everything_once(object in agent(), enforced in any::<bool>()) {
         let lockdown = if enforced { Lockdown::Enforce } else { Lockdown::Default };
         let settings = Settings { lockdown, ..Settings::new("kagenti-system") };
-        let judged = |old| validate(&AgentChange { object: &object, old, builds: None }, &settings);
+        let judged = |old| validate(&AgentChange { object: &object, old, builds: None, server: (1, 33) }, &settings);
         let found = judged(None);
         prop_assert_eq!(&found, &judged(None));
         for (index, fault) in found.faults.iter().enumerate() {

@@ -48,9 +48,18 @@ pub fn render(request: &WorkloadRequest, image: &str, openshift: bool) -> Worklo
     });
     let account = request.own_account.then(|| {
         let automount = ("automountServiceAccountToken", json!(false));
-        object(request, ("v1", "ServiceAccount"), &BTreeMap::new(), [automount])
+        object(request, ("v1", "ServiceAccount"), &of_account(&request.labels), [automount])
     });
     Workload { deployment, service, account }
+}
+
+/// The labels of a ServiceAccount: all but the one by which accounts that are made for injected Pods are known.
+fn of_account(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    labels
+        .iter()
+        .filter(|(key, _)| *key != keys::LABEL_MANAGED_BY)
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 /// An object of the request's name, owned by what asked.

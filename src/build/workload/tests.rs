@@ -271,3 +271,19 @@ fn another_front_end_needs_no_change() {
     assert_eq!(template["spec"]["volumes"], json!([{"name": "cache", "emptyDir": {}}]));
     assert_eq!((workload.account, &template["spec"]["serviceAccountName"]), (None, &json!("default")));
 }
+
+/// 4.7: the account is found by the labels of its Agent, and is no account that was made for injected Pods.
+#[test]
+fn mend_13_the_account_carries_the_labels_of_the_agent() {
+    let workload = rendered(json!({
+        "metadata": {"labels": {"kagenti.io/type": "agent", "protocol.kagenti.io/a2a": null, "team": "weather", "app.kubernetes.io/name": "other", "kagenti.io/managed-by": "webhook"}},
+        "spec": {"labels": {"tier": "gold", "team": "shadowed"}},
+    }));
+    let labels = &workload.account.unwrap()["metadata"]["labels"];
+    assert_eq!(
+        labels,
+        &json!({"kagenti.io/type": "agent", "team": "weather", "tier": "gold", "app.kubernetes.io/name": "weather", "app.kubernetes.io/managed-by": "drawbridge"})
+    );
+    let labels = &workload.deployment["metadata"]["labels"];
+    assert_eq!((&labels["team"], &labels["kagenti.io/managed-by"]), (&json!("weather"), &json!("webhook")));
+}

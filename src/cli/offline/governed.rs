@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use super::workload::Subject;
 use crate::admission::inject;
+use crate::api::observed::selects_type;
 use crate::api::place::mapping;
-use crate::config::agent_runtime::Governor;
+use crate::config::agent_runtime::{Governor, out_of_conflict};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 
@@ -35,14 +36,16 @@ pub fn conflict(object: &Value, subject: &Subject, snapshot: &Snapshot) -> Optio
     let governor = governor(subject, snapshot)?;
     let wanted = governor.says.agent_type?.as_str();
     let places = [(Some(object), "label"), (subject.template(object), "label of the Pod template")];
+    let selected = object.pointer("/spec/selector").is_some_and(selects_type);
     places.into_iter().find_map(|(place, called)| {
-        let found = place?.pointer("/metadata/labels")?.get(keys::LABEL_TYPE)?.as_str().filter(|found| *found != wanted)?;
+        let found =
+            place?.pointer("/metadata/labels")?.get(keys::LABEL_TYPE)?.as_str().filter(|found| *found != wanted)?;
         Some(format!(
-            "{} carries {called} {}={found}, and AgentRuntime {} says type {wanted}: take the label out of the workload, or change \
-             spec.type to {found}",
+            "{} carries {called} {}={found}, and AgentRuntime {} says type {wanted}. {}",
             subject.title(),
             keys::LABEL_TYPE,
-            governor.name
+            governor.name,
+            out_of_conflict(found, selected && called != "label"),
         ))
     })
 }

@@ -104,7 +104,8 @@ fn plan(cx: Context<'_>) -> Plan {
 
 /// What is wrong with the Agent, should no webhook have judged it, and what relaxes its lock-down.
 fn judged(subject: &Subject<'_>) -> Findings {
-    validate(&AgentChange { object: &subject.object, old: None, builds: None }, subject.settings())
+    let server = subject.cx.facts.snapshot.view.server_version;
+    validate(&AgentChange { object: &subject.object, old: None, builds: None, server }, subject.settings())
 }
 
 /// Why nothing more is written for now.

@@ -20,7 +20,7 @@ use super::pods::Tally;
 use super::wave::{self, Turn};
 use crate::admission::inject::{Needs, needs};
 use crate::api::observed::{Kind, Place};
-use crate::config::agent_runtime::AgentRuntimeInput;
+use crate::config::agent_runtime::{AgentRuntimeInput, out_of_conflict};
 use crate::config::schema::OnUpgrade;
 use crate::config::snapshot::Snapshot;
 use crate::config::view::NamespaceView;
@@ -197,7 +197,8 @@ pub(super) fn remedy(reason: Reason) -> &'static str {
             "A selector cannot be changed: make the workload anew with one that lets label kagenti.io/type be"
         }
         Reason::LabelConflict => {
-            "Take the label out of what that field manager applies, or change spec.type to its value"
+            "Take the label out of what that field manager applies, or change spec.type to its value; where the workload's \
+             selector has the label, only the latter is possible, or making the workload anew"
         }
         _ => {
             "Let field manager drawbridge/enrolment pass there, or repair the workload; it is tried again every minute"
@@ -305,11 +306,11 @@ fn label_of_others(subject: &Subject<'_>, winner: &RuntimeRef<'_>, agent_type: &
         (!seen.enrolment_owns(place, keys::LABEL_TYPE)).then(|| Step::Refused {
             reason: Reason::LabelConflict,
             message: format!(
-                "{} {name} carries {called} {}={found}, written by somebody else, and AgentRuntime {} says type {agent_type}. \
-                 Take the label out of the workload's manifest, or change spec.type to {found}",
+                "{} {name} carries {called} {}={found}, written by somebody else, and AgentRuntime {} says type {agent_type}. {}",
                 kind.as_str(),
                 keys::LABEL_TYPE,
                 winner.name,
+                out_of_conflict(found, place == Place::TemplateLabels && seen.selects_type),
             ),
         })
     })

@@ -147,7 +147,7 @@ fn refusal(reason: Reason, sentence: String) -> Verdict {
         Reason::DeadlineExceeded => (504, "create the object again; if it repeats, look at Drawbridge's CPU limit"),
         Reason::Overloaded => (429, "create the object again in a moment"),
         Reason::InternalError => {
-            (500, "create the object again; if it repeats, report it with the log line of this uid")
+            (500, "create the object again; if it repeats, tell whoever runs Drawbridge, with the object and the time")
         }
         _ => (
             400,

@@ -306,3 +306,40 @@ fn sizes_that_hurt_are_refused_and_not_repeated() {
     let told = refusal(&created(json!({"pipeline": {"parameters": [{"name": "A", "value": "x".repeat(1 << 20)}]}})));
     assert!(told.contains("has 1048576 bytes") && told.len() < 4000);
 }
+
+/// Mode custom takes over what the template gave where it is sent along, and takes nothing over by itself.
+#[test]
+fn mend_13_a_build_that_leaves_its_template_is_told_what_becomes_of_the_steps() {
+    let view = shipped();
+    let old = completed(&with(json!({"mode": "dev"})), None, &view);
+    assert_eq!(origin(&old), "template/dev");
+    // As `kubectl apply` and `kubectl patch` send it: the steps that are stored come along.
+    let mut along = old.clone();
+    along["spec"]["mode"] = json!("custom");
+    let findings = reviewed(&along, Some(&old), &view);
+    assert_eq!(findings.faults, []);
+    let notes: Vec<_> = findings.notes.iter().filter(|note| note.reason == Reason::StepsKept).collect();
+    assert!(matches!(&notes[..], [one] if one.path == "spec.pipeline.steps"), "{findings:?}");
+    let text = &notes[0].text;
+    for part in
+        ["kagenti-system/pipeline-template-dev@", "stay as the build's own", "(pipeline-timeout)", "set mode dev"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(origin(&completed(&along, Some(&old), &view)), "user");
+    // Replaced as a whole, it has none.
+    let told = refusal(&reviewed(&with(json!({"mode": "custom"})), Some(&old), &view));
+    assert!(told.contains("the steps that template kagenti-system/pipeline-template-dev@"), "{told}");
+    assert!(told.contains("in mode dev do not stay by themselves") && told.contains("stay in mode dev"), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    // Nothing is said of steps of one's own, nor of a build that never had others.
+    for (object, old) in [
+        (with(json!({"mode": "custom", "pipeline": {"namespace": OPERATOR, "steps": custom_steps()}})), Some(&old)),
+        (with(json!({"mode": "custom", "pipeline": {"namespace": OPERATOR, "steps": custom_steps()}})), None),
+    ] {
+        let findings = reviewed(&object, old, &view);
+        assert!(findings.faults.is_empty() && findings.notes.iter().all(|note| note.reason != Reason::StepsKept));
+    }
+    let told = refusal(&created(json!({"mode": "custom"})));
+    assert!(told.contains("must be given in mode custom") && !told.contains("do not stay"), "{told}");
+}

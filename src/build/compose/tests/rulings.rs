@@ -165,6 +165,22 @@ fn unguarded_results_of_conditional_steps() {
     assert!(!composition.notes.iter().any(|note| note.reason == Reason::GuardMissing));
 }
 
+/// Without its label a tenant's ConfigMap is no step, and that is what is said first; the operator's own need none.
+#[test]
+fn mend_12_a_step_config_map_that_lacks_the_label_says_that_first() {
+    let told = |namespace: &str| {
+        let mut build = request(vec![entry("a", "gone")]);
+        build.steps_namespace = namespace.to_owned();
+        composed(&build, &one_step("")).unwrap_err().content[0].to_string()
+    };
+    let own = told("team1");
+    let label = "lacks label kagenti.operator.dev/tekton=step";
+    assert!(own.find(label).is_some_and(|at| at < own.find("not found").unwrap()), "{own}");
+    assert!(own.contains("kubectl -n team1 label configmap gone kagenti.operator.dev/tekton=step"), "{own}");
+    let platform = told("kagenti-system");
+    assert!(!platform.contains("label") && platform.contains("task-spec.yaml"), "{platform}");
+}
+
 #[test]
 fn a_step_that_is_not_there_or_not_what_it_was() {
     let findings = composed(&request(vec![entry("a", "gone")]), &one_step("")).unwrap_err();
@@ -242,17 +258,50 @@ fn reserved_labels_never_reach_the_pods() {
     assert_eq!(composition.notes.iter().filter(|note| note.reason == Reason::MetadataDropped).count(), 8);
 }
 
+/// Parameters count as often as they are passed; each part is named where it was written, the largest first.
 #[test]
-fn too_large_a_run_names_its_largest_step() {
-    let small = task_spec("");
-    let large = format!("description: {}\n{}", "x".repeat(700 * 1024), task_spec(""));
-    let findings = composed(
-        &request(vec![entry("a", "small"), entry("b", "large")]),
-        &steps(&[("small", &small), ("large", &large)]),
+fn mend_12_too_large_a_run_names_its_largest_parts() {
+    let takes = task_spec("params: [{name: TEXT, default: ''}, {name: MORE, default: ''}]");
+    let large = |kilobytes: usize| format!("description: {}\n{}", "x".repeat(kilobytes * 1024), task_spec(""));
+    let refused = |build: &crate::build::request::BuildRequest, of_task: usize| {
+        let findings = composed(build, &steps(&[("takes", &takes), ("large", &large(of_task))])).unwrap_err();
+        assert_eq!(kinds(&findings), [Reason::RunTooLarge]);
+        findings.content[0].to_string()
+    };
+    let text = |kilobytes: usize| "y".repeat(kilobytes * 1024);
+    let mut build = request(vec![entry("a", "takes"), entry("b", "large"), entry("c", "takes")]);
+    build.parameters = parameters(&[("OTHER", "x"), ("TEXT", &text(60))]);
+    let told = refused(&build, 700);
+    assert!(told.starts_with("ConfigMap kagenti-system/large is the largest part (716"), "{told}");
+    assert!(told.contains("; then spec.pipeline.parameters[1].value (TEXT, 61442 bytes, 3 times), "), "{told}");
+    assert!(told.contains("all TaskSpecs have 71") && told.contains("all parameters 18"), "{told}");
+    assert!(told.contains("shorten the scripts"), "{told}");
+    // Five times to tasks, and once to the run.
+    build.steps.extend(["d", "e", "f"].map(|name| entry(name, "takes")));
+    let told = refused(&build, 350);
+    assert!(
+        told.starts_with("spec.pipeline.parameters[1].value is the largest part (TEXT, 61442 bytes, 6 times)"),
+        "{told}"
     );
-    let findings = findings.unwrap_err();
-    assert_eq!(kinds(&findings), [Reason::RunTooLarge]);
-    assert!(findings.content[0].sentence.contains("the largest step is b"));
+    assert!(
+        told.contains("; then ConfigMap kagenti-system/large (358") && told.contains("keep long values in"),
+        "{told}"
+    );
+    // What is given to single steps, and to no run.
+    let mut build = request((0..12).map(|number| entry(&format!("s{number}"), "takes")).collect());
+    for step in &mut build.steps {
+        step.parameters = parameters(&[("TEXT", &text(60))]);
+    }
+    build.steps[3].parameters = parameters(&[("MORE", &text(62))]);
+    let told = refused(&build, 1);
+    assert!(
+        told.starts_with("spec.pipeline.steps[3].parameters[0].value is the largest part (MORE, 63490 bytes)"),
+        "{told}"
+    );
+    let mut build = request(vec![entry("a", "takes"), entry("b", "large")]);
+    build.parameters = parameters(&[("TEXT", &text(60)), ("MORE", &text(60))]);
+    build.annotations.insert("acme.io/story".to_owned(), text(250));
+    assert!(refused(&build, 240).starts_with("spec.annotations is the largest part ("));
 }
 
 /// No accepted field is dead: arguments that no task takes are said, and so is what takes their place.

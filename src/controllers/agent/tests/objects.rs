@@ -227,13 +227,34 @@ fn case_a37_what_somebody_edits_by_hand_is_taken_back() {
     }
 }
 
+/// An Agent that is older than the rule, or came while nobody judged it: neither Service nor account nor Deployment.
 #[test]
-fn case_a38_fields_that_nobody_knows_reach_the_deployment() {
+fn mend_12_of_an_agent_with_fields_that_the_api_server_does_not_know_nothing_is_made() {
     let mut bench = Bench::new();
-    bench.agent("weather", json!({"spec": {"podTemplateSpec": {"spec": {"futureField": {"deep": [1]}}}}}));
+    bench.agent(
+        "weather",
+        json!({"spec": {"podTemplateSpec": {"spec": {"futureField": {"deep": [1]}, "contaners": []}}}}),
+    );
+    bench.converge();
+    assert_eq!(owns(&bench.converge()), []);
+    for kind in [Kind::Deployment, Kind::Service, Kind::ServiceAccount] {
+        assert!(bench.find(kind, "weather").is_none(), "{kind:?}");
+    }
+    assert_eq!(bench.condition("weather", "Ready"), "False/InvalidSpec");
+    let message = bench.message("weather", "Ready");
+    for path in ["spec.podTemplateSpec.spec.futureField ", "spec.podTemplateSpec.spec.contaners "] {
+        assert!(message.contains(path), "{message}");
+    }
+}
+
+/// Fields that are younger than our bindings, on an API server that has them.
+#[test]
+fn case_a38_fields_of_later_kubernetes_reach_the_deployment() {
+    let mut bench = Bench::new();
+    bench.agent("weather", json!({"spec": {"podTemplateSpec": {"spec": {"schedulingGroup": {"podGroupName": "g"}}}}}));
     bench.converge();
     let spec = bench.object(Kind::Deployment, "weather")["spec"]["template"]["spec"].clone();
-    assert_eq!(spec["futureField"], json!({"deep": [1]}));
+    assert_eq!(spec["schedulingGroup"], json!({"podGroupName": "g"}));
     bench.rolled_out("weather");
     bench.converge();
     assert_eq!(bench.converge(), []);

@@ -50,6 +50,33 @@ fn a_type_label_of_the_users_with_another_value_is_a_conflict_that_nobody_forces
     assert_eq!((&*bench.condition("art", "Ready"), &*bench.condition("art", "Stalled")), ("True/Configured", ""));
 }
 
+/// A label that the selector wants cannot be taken out of the template, so nobody is told to.
+#[test]
+fn mend_12_a_conflict_about_a_label_of_the_selector_names_the_way_out_that_exists() {
+    let label = json!({keys::LABEL_TYPE: "tool"});
+    let expression = json!([{"key": keys::LABEL_TYPE, "operator": "In", "values": ["tool"]}]);
+    for (selector, selected) in [
+        (json!({"matchLabels": label}), true),
+        (json!({"matchExpressions": expression}), true),
+        (json!({"matchExpressions": [{"key": keys::LABEL_TYPE, "operator": "NotIn", "values": ["agent"]}]}), false),
+        (json!({}), false),
+    ] {
+        let mut bench = Bench::new();
+        let spec = json!({"selector": selector, "template": {"metadata": {"labels": label}}});
+        bench.change(Kind::Deployment, "web", json!({"spec": spec}));
+        bench.runtime("art", WEB, json!({}));
+        bench.converge();
+        assert_eq!(bench.condition("art", "Ready"), "False/LabelConflict");
+        let message = bench.message("art", "Ready");
+        assert_eq!(
+            message.contains("Change spec.type to tool: the label is in the workload's selector"),
+            selected,
+            "{message}"
+        );
+        assert_eq!(message.contains("Take the label out"), !selected, "{message}");
+    }
+}
+
 #[test]
 fn case_029_and_031_every_field_that_reaches_the_pod_changes_the_hash() {
     // Overridden by design, Precedence: the mode selects the plan, so it counts; the trust domain does where it reaches the Pod.

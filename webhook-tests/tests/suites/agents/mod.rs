@@ -2,6 +2,7 @@
 //! `spec/agent-and-agentbuild.md` 19.1; the test plays AgentBuild's controller.
 
 mod commands;
+mod mends;
 mod stage;
 
 use anyhow::Result;
@@ -256,21 +257,6 @@ async fn case_a35_what_an_agent_made_goes_with_it() -> Result<()> {
     wait_gone(&ns.api::<Service>(), "weather").await?;
     // The account is the garbage collector's, which learns of a new kind's owners in its own time.
     wait_until(&ns.api::<Pod>(), Default::default(), std::collections::BTreeMap::is_empty).await?;
-    Ok(())
-}
-
-/// A field that this API server does not know: the Agent says so, and nothing loops (corrections, 3.1).
-#[tokio::test]
-async fn case_a38_a_field_that_the_api_server_does_not_know_is_said_with_its_path() -> Result<()> {
-    let cp = shared().await?;
-    let ns = cp.namespace("agent-unknown").await?;
-    ns.accepts(&agent("weather", &json!({"spec": {"podTemplateSpec": {"spec": {"futureField": {"deep": 1}}}}})))
-        .await?;
-    let invalid = |stored: &Agent| condition(stored, "Ready") == "False/InvalidSpec";
-    let stored = wait_for(&ns.api::<Agent>(), "weather", invalid).await?;
-    let conditions = stored.status.unwrap().conditions;
-    let message = &conditions.iter().find(|one| one.type_ == "Ready").unwrap().message;
-    assert!(message.contains("futureField"), "{message}");
     Ok(())
 }
 

@@ -9,7 +9,8 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt as _;
-use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use webhook_tests::objects::PATIENCE;
 use webhook_tests::{ControlPlane, TestNamespace, installation, wait_for};
@@ -60,6 +61,12 @@ pub(crate) fn agent(name: &str, more: &Value) -> Value {
     });
     json_patch::merge(&mut object, more);
     object
+}
+
+/// Deployments as they are stored, with fields that are younger than the bindings.
+pub(crate) fn deployments(ns: &TestNamespace) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
+    Api::namespaced_with(ns.client(), ns.name(), &resource)
 }
 
 /// A Deployment of somebody else.
