@@ -114,7 +114,7 @@ fn pod_templates_are_checked_against_kubernetes_own_schema() {
     assert!(
         found
             .iter()
-            .any(|(_, severity, _, text)| severity == "warning" && text.contains("did you mean imagePullPolicy?")),
+            .any(|(_, severity, _, text)| severity == "error" && text.contains("did you mean imagePullPolicy?")),
         "{found:#?}"
     );
     let both = AGENT.replace("    buildRef:\n", "    image: a/b:1\n    buildRef:\n");

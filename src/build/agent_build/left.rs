@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::{CUSTOM, Change, Origin, annotation, mode, steps, text};
-use crate::build::fault::{Findings, Note};
+use crate::build::fault::{Fault, Findings, Note};
 use crate::build::templates::TemplatesView;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -18,12 +18,10 @@ pub(super) fn tell(change: &Change<'_>, path: &str, view: &TemplatesView, findin
     let (of, before) = (format!("template {of}"), mode(old));
     match steps(change.object) {
         None => {
-            let wanted =
-                |fault: &&mut crate::build::fault::Fault| fault.path == path && fault.reason == Reason::FieldRequired;
-            for fault in findings.faults.iter_mut().filter(wanted) {
-                fault
-                    .sentence
-                    .push_str(&format!("; the steps that {of} gave in mode {before} do not stay by themselves"));
+            let lacks = |fault: &&mut Fault| fault.path == path && fault.reason == Reason::FieldRequired;
+            for fault in findings.faults.iter_mut().filter(lacks) {
+                let those = format!("; the steps that {of} gave in mode {before} do not stay by themselves");
+                fault.sentence.push_str(&those);
                 fault.remedy = format!("send those steps along, or others, or stay in mode {before}");
             }
         }
