@@ -10,7 +10,7 @@ use kube::core::DynamicObject;
 use serde_json::json;
 use webhook_tests::{TestNamespace, wait_for};
 
-use crate::stage::{agent, ready, shared};
+use super::stage::{agent, ready, shared};
 
 async fn nothing_is_made(ns: &TestNamespace, name: &str) -> Result<()> {
     ensure!(ns.api::<Agent>().get_opt(name).await?.is_none(), "{name} is stored");
@@ -40,7 +40,7 @@ async fn mend_12_unknown_fields_of_the_pod_are_refused_all_at_once_and_younger_o
     let younger = json!({"spec": {"podTemplateSpec": {"spec": {"hostnameOverride": "weather"}}}});
     ns.accepts(&agent("younger", &younger)).await?;
     wait_for(&ns.api::<Agent>(), "younger", ready).await?;
-    let made: DynamicObject = crate::stage::deployments(&ns).get("younger").await?;
+    let made: DynamicObject = super::stage::deployments(&ns).get("younger").await?;
     assert_eq!(made.data["spec"]["template"]["spec"]["hostnameOverride"], "weather");
     Ok(())
 }

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use crate::{accepted, builds, minimal, origin, team, with};
+use super::{accepted, builds, minimal, origin, team, with};
 
 /// `kubectl apply` and `kubectl patch` carry the stored steps along; a replaced object has none.
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn mend_13_leaving_a_template_for_mode_custom_says_what_becomes_of_its_ste
     for part in ["spec.pipeline.steps must be given in mode custom", "in mode dev do not stay by themselves"] {
         ensure!(refusal.contains(part), "{part}: {refusal}");
     }
-    let cp = crate::control_plane().await?;
+    let cp = super::control_plane().await?;
     let change = r#"{"spec": {"mode": "custom"}}"#;
     let patch = ["-n", ns.name(), "patch", "agentbuild", "weather", "--type=merge", "-p", change];
     let told = cp.kubectl(cp.admin(), &patch, "").await?;
@@ -68,12 +68,12 @@ async fn mend_12_a_step_without_its_label_is_told_to_lack_it() -> Result<()> {
 async fn mend_12_an_image_with_capitals_is_refused_in_those_words() -> Result<()> {
     let ns = team().await?;
     let build = with("capitals", json!({"buildOutput": {"image": "Weather-Service"}}));
-    crate::refused(&ns, "12", &build, &["spec.buildOutput.image has capital letters", "Weather-Service"]).await?;
+    super::refused(&ns, "12", &build, &["spec.buildOutput.image has capital letters", "Weather-Service"]).await?;
     let agent = json!({
         "apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "Agent", "metadata": {"name": "capitals"},
         "spec": {"imageSource": {"image": "ghcr.io/Acme/weather:v1"}, "podTemplateSpec": {"spec": {"containers": [{"name": "agent"}]}}},
     });
-    crate::refused(&ns, "12", &agent, &["spec.imageSource.image has capital letters", "ghcr.io/Acme/weather:v1"])
+    super::refused(&ns, "12", &agent, &["spec.imageSource.image has capital letters", "ghcr.io/Acme/weather:v1"])
         .await?;
     Ok(())
 }

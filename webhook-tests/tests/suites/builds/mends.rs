@@ -7,8 +7,8 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use webhook_tests::{TestNamespace, wait_for};
 
-use crate::life::{condition, patch, shared};
-use crate::stage::{active_run, begin, build, status, succeed};
+use super::life::{condition, patch, shared};
+use super::stage::{active_run, begin, build, status, succeed};
 
 const WORKSPACE: &str = "weather-build-workspace";
 /// A finalizer of somebody else, as a backup or a storage driver has one.
