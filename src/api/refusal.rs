@@ -9,6 +9,8 @@
 
 use kube::core::Status;
 
+use crate::domain::keys;
+
 /// How many fields are named.
 const FIELDS: usize = 8;
 /// Bytes of a field's path that may be logged.
@@ -55,6 +57,16 @@ pub fn of_status(status: &Status) -> String {
         line.push_str(", …");
     }
     line
+}
+
+/// Whether a policy refused that compares with other objects, of which the API server may hear a moment after we did: another try may
+/// pass.
+#[must_use]
+pub fn is_of_the_moment(status: &Status) -> bool {
+    let policies = [keys::POLICY_OWN_AGENTS, keys::POLICY_OWN_AGENTS_NEW, keys::POLICY_OWN_BUILDS_NEW];
+    let denied = denied_by(&status.message);
+    denied
+        .is_some_and(|by| policies.iter().any(|policy| by.strip_suffix(policy).is_some_and(|rest| rest.ends_with(' '))))
 }
 
 /// Where a decoder stopped; its words quote what it stopped at.
@@ -178,6 +190,21 @@ mod tests {
             of_status(&status(403, "Forbidden", claimed, &[])),
             "403 Forbidden, refused by admission webhook a.b"
         );
+    }
+
+    #[test]
+    fn mend_14_what_a_policy_compares_with_may_be_known_in_a_moment() {
+        let says = |policy: &str| {
+            let message = format!(
+                "deployments.apps \"a\" is forbidden: ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied request: \
+                 failed to configure binding: no params found"
+            );
+            is_of_the_moment(&status(422, "Invalid", &message, &[]))
+        };
+        assert!(
+            says("drawbridge-own-agents") && says("drawbridge-own-agents-new") && says("drawbridge-own-builds-new")
+        );
+        assert!(!says("drawbridge-own-workloads") && !says("other-drawbridge-own-agents"));
     }
 
     /// A webhook writes reason, fields and causes as it likes.

@@ -244,6 +244,12 @@ pub const SERVICE_WEBHOOK: &str = "drawbridge-webhook";
 pub const LEASE: &str = "drawbridge-controllers";
 /// MutatingWebhookConfiguration and ValidatingWebhookConfiguration name.
 pub const WEBHOOK_CONFIGURATION: &str = "drawbridge";
+/// Policy that compares what is made for an Agent with that Agent.
+pub const POLICY_OWN_AGENTS: &str = "drawbridge-own-agents";
+/// Policy by which nothing is made for an Agent in a namespace that holds none.
+pub const POLICY_OWN_AGENTS_NEW: &str = "drawbridge-own-agents-new";
+/// Policy by which nothing is made for a build in a namespace that holds none.
+pub const POLICY_OWN_BUILDS_NEW: &str = "drawbridge-own-builds-new";
 /// Webhook entry that injects sidecars.
 pub const WEBHOOK_INJECT: &str = "inject.kagenti.io";
 /// Warn-only webhook entry on workloads.

@@ -4,6 +4,7 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use super::keys::{ROWS, Values};
 use crate::cli::Cli;
+use crate::cli::render::policies;
 use crate::cli::status::shape::FIELDS;
 use crate::cli::validate::OfFiles;
 use crate::config::gates::Gates;
@@ -30,6 +31,7 @@ pub const SECTIONS: &[Section] = &[
     Section { name: "findings", text: findings },
     Section { name: "metrics", text: metrics },
     Section { name: "status", text: status },
+    Section { name: "own-accounts", text: own_accounts },
 ];
 
 /// `document` with every generated section in place; `None` names a section whose markers are missing.
@@ -66,6 +68,12 @@ fn status() -> String {
     let rows =
         FIELDS.iter().map(|(path, kind, meaning)| vec![format!("`{path}`"), (*kind).to_owned(), (*meaning).to_owned()]);
     table(&["member", "type", "meaning"], rows)
+}
+
+/// What the API server's policies let our own accounts write.
+fn own_accounts() -> String {
+    let rows = policies::own_bounds().into_iter().map(|(name, says)| vec![format!("`{name}`"), says.join("; ")]);
+    table(&["policy", "the controllers' account"], rows)
 }
 
 /// Every command with its flags.

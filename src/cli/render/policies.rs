@@ -4,15 +4,20 @@
 //! | --- | --- | --- |
 //! | `drawbridge-gate` (mutating) | puts scheduling gate `drawbridge/injection` on enrolled Pods | mode `gate` |
 //! | `drawbridge-gate-removal` | refuses an update that takes the gate off | mode `gate` |
-//! | `drawbridge-runtime-config` | refuses a change of the runtime configuration, or of a sidecar's image, of an existing Pod | always |
+//! | `drawbridge-runtime-config` | refuses changes of what was injected into a Pod that runs: our notes, its type, images of sidecars | always |
+//! | `drawbridge-pod-bindings` | refuses our labels and annotations on Bindings, which would reach the Pod past the policy above | always |
 //! | `drawbridge-custom-steps` | refuses steps of a person's own from whoever may not create PipelineRuns | always |
 //! | `drawbridge-agent-pods` | refuses Agents whose Pod asks for powers from whoever may create neither Pods nor Deployments | always |
+//! | `drawbridge-own-…` | bind what our own accounts may write ([`own_accounts`]) | always |
 //!
 //! The gate's expression was tried on a real 1.36 API server. Two things there are not as documented: a list of typed
 //! objects (`[Object.spec.schedulingGates{…}]`) as a patch value ends in a panic of the API server, so plain maps are
 //! used; and `ApplyConfiguration` refuses Pods that set an environment variable twice, so JSON patches are used.
 
 mod agent_pods;
+mod bindings;
+mod own_accounts;
+mod running_pods;
 
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MatchResources, NamedRuleWithOperations, ParamKind, ParamRef, ValidatingAdmissionPolicy,
@@ -31,8 +36,10 @@ use crate::domain::keys;
 
 /// Name of the policy that refuses to take the gate off.
 pub const POLICY_GATE_REMOVAL: &str = "drawbridge-gate-removal";
-/// Name of the policy that keeps a Pod's runtime configuration as it was admitted.
+/// Name of the policy that keeps what was injected into a Pod as it was admitted.
 pub const POLICY_RUNTIME_CONFIG: &str = "drawbridge-runtime-config";
+/// Name of the policy that keeps Bindings from changing what was admitted.
+pub const POLICY_POD_BINDINGS: &str = "drawbridge-pod-bindings";
 /// Name of the policy that asks for the right to run what a custom step runs.
 pub const POLICY_CUSTOM_STEPS: &str = "drawbridge-custom-steps";
 /// Name of the policy that asks for the right to run what an Agent's Pod asks for.
@@ -47,10 +54,20 @@ pub fn objects(install: &Install) -> Vec<Value> {
         objects.push(object(&gate_binding(install)));
         objects.extend(refusal(install, POLICY_GATE_REMOVAL, pods_updated(), gate_removal()));
     }
-    objects.extend(refusal(install, POLICY_RUNTIME_CONFIG, pods_and_their_status_updated(), runtime_config()));
+    let mut running = refusal(install, POLICY_RUNTIME_CONFIG, running_pods::matched(), running_pods::rule());
+    running[0]["spec"]["matchConstraints"]["objectSelector"] = object(&running_pods::selected());
+    objects.extend(running);
+    objects.extend(refusal(install, POLICY_POD_BINDINGS, bindings::matched(), bindings::rule()));
     objects.extend(refusal(install, POLICY_CUSTOM_STEPS, written("agentbuilds"), custom_steps(install)));
     objects.extend(refusal(install, POLICY_AGENT_PODS, written("agents"), agent_pods::rule()));
+    objects.extend(own_accounts::policies(install));
     objects
+}
+
+/// Every policy that binds our own accounts, with what it says of them.
+#[must_use]
+pub fn own_bounds() -> Vec<(&'static str, Vec<String>)> {
+    own_accounts::bounds()
 }
 
 fn gate(install: &Install) -> MutatingAdmissionPolicy {
@@ -140,39 +157,6 @@ fn gate_removal() -> Refusal {
     }
 }
 
-/// What runs beside the agent is what was admitted: neither its configuration nor the image of a sidecar is another one afterwards, or
-/// a Pod would count as protected by what no longer protects it.
-fn runtime_config() -> Refusal {
-    let value =
-        |object: &str| format!("{object}.metadata.?annotations[?'{}'].orValue('')", keys::ANNOTATION_RUNTIME_CONFIG);
-    let ours = keys::OUR_CONTAINERS.map(|name| format!("'{name}'")).join(", ");
-    // Lists of two types cannot be joined, as the API server checks these expressions.
-    let same = |list: &str| {
-        format!(
-            "object.spec.{list}.all(c, !(c.name in [{ours}]) || oldObject.spec.{list}.exists(o, o.name == c.name && \
-             o.?image.orValue('') == c.?image.orValue('')))"
-        )
-    };
-    let images = format!(
-        "(!('{}' in oldObject.metadata.?annotations.orValue({{}})) || ({} && {}))",
-        keys::ANNOTATION_STATUS,
-        same("containers"),
-        same("?initContainers.orValue([])"),
-    );
-    Refusal {
-        applies: Vec::new(),
-        variables: Vec::new(),
-        holds: format!("{} == {} && {images}", value("object"), value("oldObject")),
-        message: format!(
-            "annotation {} is the configuration the sidecars of this Pod run with, and with their images it is fixed when the Pod is \
-             created; change the namespace's ConfigMap {}, the platform file or the workload, and restart the workload",
-            keys::ANNOTATION_RUNTIME_CONFIG,
-            keys::CONFIG_MAP_RUNTIME
-        ),
-        message_expression: None,
-    }
-}
-
 /// A step that is not the platform's runs whatever its author likes, with the build's ServiceAccount: whoever brings one must have the right
 /// to create such runs himself. Asked of the API server, because only it knows the rights of the person. It applies to steps of a person's own and
 /// to steps of a namespace that is not the operator's, whose ConfigMaps a tenant may write; when an AgentBuild is made and when its pipeline changes,
@@ -249,13 +233,16 @@ fn refusal(install: &Install, name: &str, resources: NamedRuleWithOperations, ru
     [object(&policy), object(&binding)]
 }
 
-fn pods_updated() -> NamedRuleWithOperations {
-    pods("UPDATE")
+fn listed<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
+    texts.into_iter().map(|text| format!("'{text}'")).collect::<Vec<_>>().join(", ")
 }
 
-/// The API server takes labels and annotations from an update of the status, too; of the other subresources it takes none.
-fn pods_and_their_status_updated() -> NamedRuleWithOperations {
-    NamedRuleWithOperations { resources: Some(["pods", "pods/status"].map(str::to_owned).to_vec()), ..pods_updated() }
+fn variable(name: &str, expression: &str) -> Variable {
+    Variable { name: name.to_owned(), expression: expression.to_owned() }
+}
+
+fn pods_updated() -> NamedRuleWithOperations {
+    pods("UPDATE")
 }
 
 /// Our own kind, made or changed.

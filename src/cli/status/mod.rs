@@ -177,7 +177,7 @@ async fn report(
     Ok(Report { workloads, builds: Vec::new(), notes })
 }
 
-/// Something there is enrolled or pointed at.
+/// Something there is enrolled, pointed at, or runs with our parts.
 fn concerns(seen: &Seen) -> bool {
     let labelled = |object: &Value| {
         let kind = text(object, "/kind");
@@ -185,7 +185,9 @@ fn concerns(seen: &Seen) -> bool {
         let template = kind.template_path().iter().try_fold(object, |value, key| value.get(*key));
         template.is_some_and(|template| survey::label(template, keys::LABEL_TYPE).is_some())
     };
-    !seen.agent_runtimes.is_empty() || seen.workloads.iter().chain(&seen.pods).any(labelled)
+    !seen.agent_runtimes.is_empty()
+        || seen.workloads.iter().chain(&seen.pods).any(labelled)
+        || seen.pods.iter().any(survey::is_injected)
 }
 
 #[cfg(test)]

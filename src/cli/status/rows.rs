@@ -1,7 +1,7 @@
 //! From objects to rows; no request is made here.
 //!
-//! In: the AgentRuntimes, workloads and Pods of one namespace, and the [`World`] of its facts. Out: a row per workload that is enrolled or
-//! pointed at. The engine decides what becomes of a Pod that is made now; the Pods say what became of them.
+//! In: the AgentRuntimes, workloads and Pods of one namespace, and the [`World`] of its facts. Out: a row per workload that is enrolled,
+//! pointed at, or runs Pods with our parts. The engine decides what becomes of a Pod that is made now; the Pods say what became of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -51,11 +51,12 @@ pub(super) fn rows(seen: &Seen, namespace: &str, world: &World) -> anyhow::Resul
         let Some(subject) = Subject::of(object, namespace) else { continue };
         let pointing = of_target.get(&subject.workload).map(Vec::as_slice).unwrap_or_default();
         let labelled = subject.template(object).and_then(|template| label(template, keys::LABEL_TYPE)).is_some();
-        if pointing.is_empty() && !labelled {
+        let of_its_own = pods.get(&subject.workload).map(Vec::as_slice).unwrap_or_default();
+        // A label that somebody took off ends no Pod: what runs with our parts is told as long as it runs.
+        if pointing.is_empty() && !labelled && !of_its_own.iter().any(|pod| is_injected(pod)) {
             continue;
         }
         found.insert(subject.workload.clone());
-        let of_its_own = pods.get(&subject.workload).map(Vec::as_slice).unwrap_or_default();
         rows.push(row(object, &subject, (pointing, of_its_own), &snapshot)?);
     }
     for (target, pointing) in of_target.iter().filter(|(target, _)| !found.contains(*target)) {

@@ -82,7 +82,7 @@ fn pods_are_counted_beside_what_they_would_be_now() {
     };
     let some = |total, injected| Pods { total, injected, ..Pods::default() };
     assert_eq!(counts(vec![pod("a", "w", current.clone()), finished, leaving]), (some(1, 1), Drift::None, false));
-    assert_eq!(counts(vec![pod("a", "plain", current.clone())]), (some(0, 0), Drift::None, false));
+    assert_eq!(counts(vec![pod("a", "plain", json!({}))]), (some(0, 0), Drift::None, false));
     assert_eq!(counts(vec![pod("a", "w", earlier)]), (Pods { outdated: 1, ..some(1, 1) }, Drift::Outdated, true));
     // The annotation without the parts: somebody wrote it, or copied it.
     let mut claims = pod("c", "w", current.clone());
@@ -340,4 +340,30 @@ fn outside_of_the_watched_namespaces_nothing_is_missing_and_the_place_is_named()
             text.lines().find(|told| told.starts_with(line)).unwrap_or_else(|| panic!("{line} is not in {text}"));
         assert!(line.ends_with("or move it to one of those"), "{line}");
     }
+}
+
+/// Whoever takes the label off a Pod, or off the template it was made from, does not take the Pod out of sight.
+#[test]
+fn mend_05_status_loses_no_pod_because_somebody_took_a_label_off() {
+    let current = json!({"kagenti.io/authbridge-status": "{}", "kagenti.io/config-hash": hash()});
+    let unlabelled = |mut pod: Value| {
+        pod["metadata"]["labels"].as_object_mut().unwrap().remove("kagenti.io/type");
+        pod
+    };
+    let alone = |mut pod: Value| {
+        pod["metadata"].as_object_mut().unwrap().remove("ownerReferences");
+        pod
+    };
+    let plain = || vec![deployment("w", json!({}))];
+    let kinds = |workloads: Vec<Value>, pods: Vec<Value>| -> Vec<(String, usize)> {
+        let seen = Seen { workloads, pods, ..Seen::default() };
+        let rows: Vec<_> = told(&seen).into_iter().map(|row| (row.kind, row.pods.injected)).collect();
+        assert_eq!(concerns(&seen), !rows.is_empty());
+        rows
+    };
+    let injected = || pod("a", "w", current.clone());
+    assert_eq!(kinds(plain(), vec![injected()]), [("Deployment".to_owned(), 1)]);
+    assert_eq!(kinds(plain(), vec![unlabelled(injected())]), [("Deployment".to_owned(), 1)]);
+    assert_eq!(kinds(Vec::new(), vec![alone(unlabelled(injected()))]), [("Pod".to_owned(), 1)]);
+    assert_eq!(kinds(plain(), vec![unlabelled(pod("a", "w", json!({})))]), []);
 }

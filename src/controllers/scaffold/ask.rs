@@ -17,6 +17,7 @@ use super::apply::{ApplyError, Learned, built, bytes, create, describe, failed, 
 use super::plan::Op;
 use crate::api::observed::wire::Metadata;
 use crate::api::observed::{Key, Kind};
+use crate::api::refusal;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 
@@ -59,6 +60,7 @@ async fn make(
         401 | 403 if status.message.contains("cannot create resource") => Err(refused(Reason::NotPermitted)),
         // A namespace that is being deleted needs nothing, and soon says so itself.
         403 if status.message.contains("being terminated") => Err(failed(op, kube::Error::Api(status))),
+        _ if refusal::is_of_the_moment(&status) => Err(failed(op, kube::Error::Api(status))),
         400 | 403 | 422 => Err(refused(Reason::RunRefused)),
         _ => Err(failed(op, kube::Error::Api(status))),
     }

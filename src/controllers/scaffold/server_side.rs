@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::apply::{ApplyError, Learned, absent, built, describe, failed, learned, refused};
 use super::plan::Op;
 use crate::api::observed::{Key, Kind};
+use crate::api::refusal;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 
@@ -77,6 +78,7 @@ pub(super) async fn own(
         404 => absent(failed(op, kube::Error::Api(status)), kind, key),
         // Only the API server's own words about rights: admission forbids with the same code.
         401 | 403 if status.message.contains("cannot patch resource") => Err(refused(Reason::NotPermitted)),
+        _ if refusal::is_of_the_moment(&status) => Err(failed(op, kube::Error::Api(status))),
         // A namespace that is being deleted, or a quota that may be free in a moment.
         403 if status.message.contains("terminated") || status.message.contains("quota") => {
             Err(failed(op, kube::Error::Api(status)))

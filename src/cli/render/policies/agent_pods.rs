@@ -5,10 +5,8 @@
 //! In: the table of [`privileges`]. Out: the rule, with each row as CEL; a suite tries every row on a real API server. It is asked when
 //! an Agent is made, and when its Pod or its image changes: another image would run with what was granted to the first.
 
-use k8s_openapi::api::admissionregistration::v1::Variable;
-
 use super::super::selectors::{self, Reach, condition};
-use super::Refusal;
+use super::{Refusal, variable};
 use crate::build::agent::privileges::{ANNOTATIONS, PRIVILEGES, Privilege, Scope, Test};
 
 /// Ways to run a Pod of one's own making: any of them will do.
@@ -122,8 +120,4 @@ fn passes(value: &str, test: Test) -> String {
         Test::Present => format!("{value}.hasValue()"),
         Test::ListLacks(item) => format!("{value}.hasValue() && !('{item}' in {value}.value())"),
     }
-}
-
-fn variable(name: &str, expression: &str) -> Variable {
-    Variable { name: name.to_owned(), expression: expression.to_owned() }
 }

@@ -4,6 +4,7 @@
 
 mod fixed;
 mod neighbours;
+mod stolen;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -1,0 +1,205 @@
+//! What our own accounts may write, held by the API server: a stolen token of the controllers is worth no more than what the
+//! controllers do (design, law 14). Rights name kinds and verbs; these policies name what of an object is ours.
+//!
+//! | policy | what it binds |
+//! | --- | --- |
+//! | `drawbridge-own-reach` | every write: kinds and operations of the table of rights, outside of exempt namespaces |
+//! | `drawbridge-own-objects` | ConfigMaps, ServiceAccounts, Services, Secrets, claims, runs, Pods, Leases: only under names and marks of ours |
+//! | `drawbridge-own-workloads` | workloads: our metadata, the template's, `suspend` of Jobs; all of it only where an Agent controls it |
+//! | `drawbridge-own-kinds` | our own kinds: finalizers, never a spec |
+//! | `drawbridge-own-webhooks` | webhook configurations: `caBundle` alone |
+//! | `drawbridge-own-agents` | what is made for an Agent: as that Agent says |
+//! | `drawbridge-own-agents-new`, `drawbridge-own-builds-new` | nothing is made for an Agent or a build in a namespace that holds none |
+//!
+//! In: the installation. Out: policies, each followed by its binding. Promises: people are never asked; functions of CEL newer than 1.32
+//! are not used. What cannot be bound: reads, evictions by the Pod, and these policies themselves, on which our accounts have no right.
+//! A policy with parameters answers before its conditions when a parameter or its kind is missing, to everybody who is matched: so those
+//! are matched by labels that only we write.
+
+mod agents;
+mod kinds;
+mod objects;
+mod reach;
+mod webhooks;
+mod workloads;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchCondition, MatchResources, NamedRuleWithOperations, ParamKind, ParamRef, ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation,
+    Variable,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::Value;
+
+use super::super::rbac::Role;
+use super::super::selectors::condition;
+use super::super::{FailureMode, Install, metadata, object};
+use super::listed;
+use crate::domain::keys;
+
+/// Whom a refusal speaks of.
+const SUBJECT: &str = "the account of Drawbridge's controllers";
+
+/// One policy.
+struct Fence {
+    name: &'static str,
+    /// What it matches; and which of it, by labels of the object and of its namespace.
+    rules: Vec<NamedRuleWithOperations>,
+    objects: Option<LabelSelector>,
+    namespaces: Option<LabelSelector>,
+    /// When it applies, besides that it was our account.
+    applies: Vec<MatchCondition>,
+    variables: Vec<Variable>,
+    validations: Vec<Validation>,
+    /// The kind whose objects of the namespace are parameters, and what becomes of a request where there are none.
+    params: Option<(&'static str, &'static str)>,
+}
+
+impl Fence {
+    fn new(name: &'static str, rules: Vec<NamedRuleWithOperations>, validations: Vec<Validation>) -> Self {
+        Self {
+            name,
+            rules,
+            objects: None,
+            namespaces: None,
+            applies: Vec::new(),
+            variables: Vec::new(),
+            validations,
+            params: None,
+        }
+    }
+}
+
+/// The policies, each followed by its binding.
+pub(super) fn policies(install: &Install) -> Vec<Value> {
+    fences(install).into_iter().flat_map(|fence| rendered(install, fence)).collect()
+}
+
+fn fences(install: &Install) -> [Fence; 8] {
+    [
+        reach::fence(install),
+        objects::fence(install),
+        workloads::fence(),
+        kinds::fence(),
+        webhooks::fence(),
+        agents::fence(),
+        agents::new_agents(install),
+        agents::new_builds(),
+    ]
+}
+
+fn rendered(install: &Install, fence: Fence) -> [Value; 2] {
+    let ours = format!("system:serviceaccount:{}:{}", install.namespace, Role::Controllers.name());
+    let mut applies = vec![condition("by-our-account", &format!("request.userInfo.username == '{ours}'"))];
+    applies.extend(fence.applies);
+    let policy = ValidatingAdmissionPolicy {
+        metadata: metadata(fence.name, None),
+        spec: Some(ValidatingAdmissionPolicySpec {
+            failure_policy: Some("Fail".to_owned()),
+            param_kind: fence.params.map(|(kind, _)| ParamKind {
+                api_version: Some(format!("{}/v1alpha1", keys::GROUP_AGENT)),
+                kind: Some(kind.to_owned()),
+            }),
+            match_constraints: Some(MatchResources {
+                namespace_selector: fence.namespaces,
+                object_selector: fence.objects,
+                resource_rules: Some(fence.rules),
+                match_policy: Some("Equivalent".to_owned()),
+                ..MatchResources::default()
+            }),
+            match_conditions: Some(applies),
+            variables: Some(fence.variables).filter(|variables| !variables.is_empty()),
+            validations: Some(fence.validations),
+            ..ValidatingAdmissionPolicySpec::default()
+        }),
+        status: None,
+    };
+    let binding = ValidatingAdmissionPolicyBinding {
+        metadata: metadata(fence.name, None),
+        spec: Some(ValidatingAdmissionPolicyBindingSpec {
+            policy_name: Some(fence.name.to_owned()),
+            validation_actions: Some(vec!["Deny".to_owned()]),
+            param_ref: fence.params.map(|(_, missing)| ParamRef {
+                selector: Some(LabelSelector::default()),
+                parameter_not_found_action: Some(missing.to_owned()),
+                ..ParamRef::default()
+            }),
+            ..ValidatingAdmissionPolicyBindingSpec::default()
+        }),
+    };
+    [object(&policy), object(&binding)]
+}
+
+/// What each policy says of the account of the controllers, for the reference.
+pub(super) fn bounds() -> Vec<(&'static str, Vec<String>)> {
+    let said = |fence: Fence| {
+        let mut all: Vec<String> = Vec::new();
+        for message in fence.validations.into_iter().filter_map(|validation| validation.message) {
+            let what = message.strip_prefix(SUBJECT).and_then(|rest| rest.split_once(". Whoever"));
+            let what = what.map(|(what, _)| what.trim().to_owned()).unwrap_or_default();
+            if !all.contains(&what) {
+                all.push(what);
+            }
+        }
+        (fence.name, all)
+    };
+    fences(&Install::new(FailureMode::Gate, keys::OPERATOR_NAMESPACE, "")).into_iter().map(said).collect()
+}
+
+/// What must hold, and what it is called.
+fn holds(expression: String, what: &str) -> Validation {
+    let message = format!(
+        "{SUBJECT} {what}. Whoever uses its token for something else uses an account of his own; was it \
+         the operator itself, drawbridge doctor tells whether the policies are those of its version"
+    );
+    Validation { expression, message: Some(message), reason: Some("Forbidden".to_owned()), message_expression: None }
+}
+
+fn variable(name: &str, expression: impl Into<String>) -> Variable {
+    Variable { name: name.to_owned(), expression: expression.into() }
+}
+
+/// `new` and `old`, untyped: maps of a typed object cannot be taken apart where the API server checks types.
+fn both() -> [Variable; 2] {
+    [variable("new", "dyn(object)"), variable("old", "dyn(oldObject)")]
+}
+
+fn rule(group: &str, resources: &[&str], operations: &[&str]) -> NamedRuleWithOperations {
+    let texts = |texts: &[&str]| Some(texts.iter().map(|text| (*text).to_owned()).collect());
+    NamedRuleWithOperations {
+        api_groups: texts(&[group]),
+        api_versions: texts(&["*"]),
+        operations: texts(operations),
+        resources: texts(resources),
+        resource_names: None,
+        scope: None,
+    }
+}
+
+/// The owner references of `of` by which an object of ours controls it, as a list.
+fn controllers(of: &str, kind: &str) -> String {
+    let group = keys::GROUP_AGENT;
+    format!(
+        "{of}.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false) && o.kind == '{kind}' && \
+         o.apiVersion.startsWith('{group}/'))"
+    )
+}
+
+/// That a member of the metadata, or of the object, is as before.
+fn same(member: &str) -> String {
+    format!("variables.new.{member} == variables.old.{member}")
+}
+
+/// That the labels or annotations are as before, but for keys of which `ours` holds (of `k`, the key).
+fn same_but(member: &str, ours: &str) -> String {
+    let others = |of: &str| format!("variables.{of}.metadata.?{member}.orValue({{}}).transformMap(k, v, !({ours}), v)");
+    format!("{} == {}", others("new"), others("old"))
+}
+
+/// The beginning of a key that is ours.
+fn our_prefix() -> String {
+    format!("k.startsWith('{}')", keys::PREFIX)
+}
+
+#[cfg(test)]
+mod tests;

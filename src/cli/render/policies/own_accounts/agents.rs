@@ -1,0 +1,111 @@
+//! What is made for an Agent, compared with that Agent: every Agent of the namespace is a parameter in turn, and the one that owns the
+//! object must say so. That there is one at all, a second policy asks when something is made: an owner that does not exist is collected,
+//! but only after a moment.
+//!
+//! Without a parameter, and while its kind is not installed, the API server refuses before it looks at who asks: so both match only what
+//! carries the labels that we put on what we make. What they refuse is tried again: the API server hears of a parameter a moment late.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::admissionregistration::v1::{NamedRuleWithOperations, Validation};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+
+use super::super::super::Install;
+use super::super::super::selectors::LABEL_NAMESPACE_NAME;
+use super::{Fence, controllers, holds, rule, variable};
+use crate::domain::keys;
+
+/// As the Agent says: name, account, and image where it names one.
+pub(super) fn fence() -> Fence {
+    let text = |path: &str| format!("params.spec.?{path}.orValue('')", path = path.replace('/', ".?"));
+    let accounts = [
+        text("podTemplateSpec/spec/serviceAccountName"),
+        text("podTemplateSpec/spec/serviceAccount"),
+        "params.metadata.name".to_owned(),
+    ];
+    let images = [text("imageSource/image"), text("image")];
+    let variables = vec![
+        variable("new", "dyn(object)"),
+        variable("owned", format!("{}.exists(o, o.uid == params.metadata.uid)", controllers("variables.new", "Agent"))),
+        variable("deploys", "variables.owned && request.resource.resource == 'deployments'"),
+        variable("pod", "variables.new.spec.template.spec"),
+        variable("account", format!("[{}].filter(n, n != '')[0]", accounts.join(", "))),
+        variable("images", format!("[{}].filter(n, n != '')", images.join(", "))),
+        variable(
+            "runs",
+            format!(
+                "variables.pod.containers.exists(c, c.name == '{0}') ? variables.pod.containers.filter(c, c.name == '{0}')[0] : \
+                 variables.pod.containers[0]",
+                keys::CONTAINER_AGENT
+            ),
+        ),
+    ];
+    let validations = vec![
+        holds(
+            "!variables.owned || variables.new.metadata.name == params.metadata.name".to_owned(),
+            "gives what it makes for an Agent that Agent's name",
+        ),
+        holds(
+            "!variables.deploys || variables.pod.?serviceAccountName.orValue('') == variables.account".to_owned(),
+            "runs an Agent under the account that the Agent names, or its own",
+        ),
+        holds(
+            "!variables.deploys || variables.images.size() == 0 || variables.runs.?image.orValue('') == variables.images[0]"
+                .to_owned(),
+            "runs the image that the Agent names",
+        ),
+    ];
+    Fence {
+        objects: Some(made_by_us()),
+        variables,
+        params: Some(("Agent", "Allow")),
+        ..Fence::new(keys::POLICY_OWN_AGENTS, matched(&["CREATE", "UPDATE"]), validations)
+    }
+}
+
+/// Nothing is made for an Agent where there is none. Our own Deployments are made by people, and carry the same label.
+pub(super) fn new_agents(install: &Install) -> Fence {
+    let elsewhere = LabelSelectorRequirement {
+        key: LABEL_NAMESPACE_NAME.to_owned(),
+        operator: "NotIn".to_owned(),
+        values: Some(vec![install.namespace.clone()]),
+    };
+    Fence {
+        objects: Some(made_by_us()),
+        namespaces: Some(LabelSelector { match_expressions: Some(vec![elsewhere]), ..LabelSelector::default() }),
+        params: Some(("Agent", "Deny")),
+        ..Fence::new(keys::POLICY_OWN_AGENTS_NEW, matched(&["CREATE"]), vec![there_is_one()])
+    }
+}
+
+/// Nothing is made for a build where there is none.
+pub(super) fn new_builds() -> Fence {
+    let labelled = LabelSelectorRequirement {
+        key: keys::LABEL_AGENT_BUILD.to_owned(),
+        operator: "Exists".to_owned(),
+        values: None,
+    };
+    Fence {
+        objects: Some(LabelSelector { match_expressions: Some(vec![labelled]), ..LabelSelector::default() }),
+        params: Some(("AgentBuild", "Deny")),
+        ..Fence::new(
+            keys::POLICY_OWN_BUILDS_NEW,
+            vec![rule("tekton.dev", &["pipelineruns"], &["CREATE"])],
+            vec![there_is_one()],
+        )
+    }
+}
+
+/// Of each parameter nothing is asked but that it is there.
+fn there_is_one() -> Validation {
+    holds("params != null".to_owned(), "makes nothing for an Agent or a build where there is none")
+}
+
+fn matched(operations: &[&str]) -> Vec<NamedRuleWithOperations> {
+    vec![rule("apps", &["deployments"], operations), rule("", &["services"], operations)]
+}
+
+fn made_by_us() -> LabelSelector {
+    let label = (keys::LABEL_APP_MANAGED_BY.to_owned(), keys::MANAGED_BY_DRAWBRIDGE.to_owned());
+    LabelSelector { match_labels: Some(BTreeMap::from([label])), ..LabelSelector::default() }
+}

@@ -1,0 +1,61 @@
+//! Our own kinds: people write them, and we put a finalizer on them. To the authorizer our account may read every Secret, so a spec that
+//! it wrote would pass every policy that asks for its author's rights.
+//!
+//! The completing webhook may fill in, under our write, what an AgentBuild of before it leaves open; what stands is never changed.
+
+use super::{Fence, both, holds, listed, rule, same, same_but, variable};
+use crate::domain::keys;
+
+const BUILDS: &str = "request.resource.resource == 'agentbuilds'";
+
+pub(super) fn fence() -> Fence {
+    let finalizers = |of: &str| {
+        let ours = listed([keys::FINALIZER, keys::FINALIZER_AGENT]);
+        format!("variables.{of}.metadata.?finalizers.orValue([]).filter(f, !(f in [{ours}]))")
+    };
+    let validations = vec![
+        holds(format!("{BUILDS} || {}", same("?spec")), "never writes a spec"),
+        holds(format!("!({BUILDS}) || ({})", completed()), "never writes a spec"),
+        holds(same("metadata.?labels"), "writes no labels of this kind"),
+        holds(
+            same_but("annotations", &format!("{BUILDS} && k.startsWith('{}/')", keys::GROUP_AGENT)),
+            "writes no annotations of this kind",
+        ),
+        holds(same("metadata.?ownerReferences"), "writes no owners of this kind"),
+        holds(format!("{} == {}", finalizers("new"), finalizers("old")), "writes no finalizer but its own"),
+    ];
+    let mut variables: Vec<_> = both().into();
+    variables
+        .extend(["new", "old"].map(|of| variable(&format!("{of}Spec"), format!("variables.{of}.?spec.orValue({{}})"))));
+    Fence {
+        variables,
+        ..Fence::new(
+            "drawbridge-own-kinds",
+            vec![rule(keys::GROUP_AGENT, &["agents", "agentbuilds", "agentruntimes"], &["UPDATE"])],
+            validations,
+        )
+    }
+}
+
+/// That the spec of an AgentBuild is as before, but for what it left open.
+fn completed() -> String {
+    let but = |of: &str, left_out: &str| format!("{of}.transformMap(k, v, !(k in [{left_out}]), v)");
+    let rest = "'mode', 'source', 'pipeline'";
+    let source = |of: &str| but(&format!("variables.{of}Spec.?source.orValue({{}})"), "'sourceRevision'");
+    let pipeline = |of: &str| but(&format!("variables.{of}Spec.?pipeline.orValue({{}})"), "'namespace', 'steps'");
+    let open = |member: &str, empty: &str| {
+        format!(
+            "(variables.oldSpec.{member}.orValue({empty}) == {empty} || variables.newSpec.{member} == variables.oldSpec.{member})"
+        )
+    };
+    [
+        format!("{} == {}", but("variables.newSpec", rest), but("variables.oldSpec", rest)),
+        format!("{} == {}", source("new"), source("old")),
+        format!("{} == {}", pipeline("new"), pipeline("old")),
+        open("?mode", "''"),
+        open("?source.?sourceRevision", "''"),
+        open("?pipeline.?namespace", "''"),
+        open("?pipeline.?steps", "[]"),
+    ]
+    .join(" && ")
+}

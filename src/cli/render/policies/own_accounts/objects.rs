@@ -1,0 +1,256 @@
+//! What is made beside workloads: one row per kind, with what must hold of one that is made, changed or deleted.
+//!
+//! A row that says nothing of an operation leaves it to `drawbridge-own-reach`, which refuses it where no right is asked for it.
+
+use super::super::super::Install;
+use super::{Fence, both, controllers, holds, listed, our_prefix, rule, same, same_but};
+use crate::domain::keys;
+
+/// What holds of one kind.
+struct Row {
+    group: &'static str,
+    resource: &'static str,
+    /// Of one that is made.
+    made: String,
+    /// Of one that is changed.
+    changed: String,
+    /// Of one that is deleted.
+    deleted: String,
+    what: &'static str,
+}
+
+pub(super) fn fence(install: &Install) -> Fence {
+    let rows = rows(&install.namespace);
+    let validations = rows.iter().map(|row| {
+        let Row { resource, made, changed, deleted, what, .. } = row;
+        let expression = format!(
+            "request.resource.resource != '{resource}' || (request.operation == 'CREATE' ? ({made}) : \
+             request.operation == 'UPDATE' ? ({changed}) : ({deleted}))"
+        );
+        holds(expression, what)
+    });
+    let rules = rows.iter().map(|row| rule(row.group, &[row.resource], &["CREATE", "UPDATE", "DELETE"])).collect();
+    let validations = validations.collect();
+    Fence { variables: both().into(), ..Fence::new("drawbridge-own-objects", rules, validations) }
+}
+
+fn rows(own: &str) -> Vec<Row> {
+    vec![
+        config_maps(own),
+        service_accounts(),
+        services(),
+        secrets(own),
+        claims(),
+        runs(),
+        pods(),
+        leases(own),
+        events(),
+    ]
+}
+
+fn never() -> String {
+    "false".to_owned()
+}
+
+fn here(own: &str) -> String {
+    format!("request.namespace == '{own}'")
+}
+
+fn named(name: &str) -> String {
+    format!("variables.new.metadata.?name.orValue('') == '{name}'")
+}
+
+fn labelled(of: &str, key: &str, value: &str) -> String {
+    format!("variables.{of}.metadata.?labels[?'{key}'].orValue('') == '{value}'")
+}
+
+/// It carries the label of what we make.
+fn marked(of: &str) -> String {
+    labelled(of, keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE)
+}
+
+/// It carries nothing that some other operator would act on.
+fn plain(of: &str) -> String {
+    format!("variables.{of}.metadata.?annotations.orValue({{}}).all(k, {})", our_prefix())
+}
+
+fn untouched(members: &[&str]) -> String {
+    members.iter().map(|member| same(&format!("metadata.?{member}"))).collect::<Vec<_>>().join(" && ")
+}
+
+fn of_a_build(of: &str) -> String {
+    format!("{}.size() > 0", controllers(&format!("variables.{of}"), "AgentBuild"))
+}
+
+fn of_its_agent(of: &str) -> String {
+    format!("{}.exists(o, o.name == variables.{of}.metadata.name)", controllers(&format!("variables.{of}"), "Agent"))
+}
+
+fn config_maps(own: &str) -> Row {
+    let (here, names) = (here(own), listed(keys::NAMESPACE_CONFIG_MAPS));
+    let gate = format!("{here} && {}", named(keys::CONFIG_MAP_GATE));
+    Row {
+        group: "",
+        resource: "configmaps",
+        made: format!(
+            "({gate}) || (!({here}) && variables.new.metadata.?name.orValue('') in [{names}] && {} && {} && \
+             !has(variables.new.metadata.ownerReferences) && !has(variables.new.metadata.finalizers))",
+            marked("new"),
+            plain("new"),
+        ),
+        changed: format!(
+            "{} && {} && (({gate}) || (!({here}) && variables.old.metadata.name in [{names}] && {}))",
+            untouched(&["labels", "ownerReferences", "finalizers"]),
+            same_but("annotations", &format!("k == '{}'", keys::ANNOTATION_CONTENT_DIGEST)),
+            marked("old"),
+        ),
+        deleted: never(),
+        what: "writes no ConfigMap but those that injected Pods refer to, and those only while they are its own",
+    }
+}
+
+fn services() -> Row {
+    Row {
+        group: "",
+        resource: "services",
+        made: format!(
+            "{} && {} && variables.new.spec.?type.orValue('ClusterIP') == 'ClusterIP' && \
+             !has(variables.new.spec.externalIPs) && !has(variables.new.spec.externalName)",
+            of_its_agent("new"),
+            marked("new"),
+        ),
+        changed: format!(
+            "{} && {} && {} && {}",
+            of_its_agent("old"),
+            of_its_agent("new"),
+            ["?type", "?externalIPs", "?externalName"].map(|member| same(&format!("spec.{member}"))).join(" && "),
+            untouched(&["finalizers"]),
+        ),
+        deleted: of_its_agent("old"),
+        what: "writes no Service but an Agent's, under its name, reachable within the cluster",
+    }
+}
+
+fn secrets(own: &str) -> Row {
+    let authority = format!(
+        "{} && {} && variables.new.?type.orValue('') != 'kubernetes.io/service-account-token'",
+        here(own),
+        named(keys::SECRET_AUTHORITY)
+    );
+    Row {
+        group: "",
+        resource: "secrets",
+        changed: format!("{authority} && {}", same("?type")),
+        made: authority,
+        deleted: never(),
+        what: "writes no Secret but that of the webhook's certificate authority",
+    }
+}
+
+fn claims() -> Row {
+    Row {
+        group: "",
+        resource: "persistentvolumeclaims",
+        made: format!("{} && {}", of_a_build("new"), marked("new")),
+        changed: never(),
+        deleted: of_a_build("old"),
+        what: "makes and deletes no claim but a build's",
+    }
+}
+
+fn runs() -> Row {
+    Row {
+        group: "tekton.dev",
+        resource: "pipelineruns",
+        made: format!(
+            "{} && {} && has(variables.new.metadata.labels) && '{}' in variables.new.metadata.labels",
+            of_a_build("new"),
+            marked("new"),
+            keys::LABEL_AGENT_BUILD
+        ),
+        changed: format!(
+            "{} && variables.new.spec.?status.orValue('') == 'Cancelled' && {}",
+            of_a_build("old"),
+            untouched(&["ownerReferences", "finalizers"]),
+        ),
+        deleted: of_a_build("old"),
+        what: "makes, cancels and deletes no PipelineRun but a build's",
+    }
+}
+
+fn pods() -> Row {
+    Row {
+        group: "",
+        resource: "pods",
+        made:
+            "request.?dryRun.orValue(false) && variables.new.metadata.?generateName.orValue('') == 'drawbridge-probe-'"
+                .to_owned(),
+        changed: never(),
+        deleted: format!(
+            "variables.old.spec.?schedulingGates.orValue([]).exists(gate, gate.name == '{}') || \
+             (variables.old.metadata.?labels[?'{}'].hasValue() && \
+             !(variables.old.?status.?phase.orValue('') in ['Pending', 'Running']))",
+            keys::SCHEDULING_GATE,
+            keys::LABEL_PIPELINE_RUN,
+        ),
+        what: "makes no Pod, and deletes none but those that wait behind its scheduling gate and the ended ones of a build",
+    }
+}
+
+fn leases(own: &str) -> Row {
+    let ours = format!("{} && {}", here(own), named(keys::LEASE));
+    Row {
+        group: "coordination.k8s.io",
+        resource: "leases",
+        made: ours.clone(),
+        changed: ours,
+        deleted: never(),
+        what: "holds no Lease but its own",
+    }
+}
+
+fn events() -> Row {
+    Row {
+        group: "",
+        resource: "events",
+        made: "variables.new.?reportingComponent.orValue('').startsWith('drawbridge/')".to_owned(),
+        changed: never(),
+        deleted: never(),
+        what: "tells Events under its own name only",
+    }
+}
+
+/// An account that we made ahead of a workload's Pods, or for an Agent.
+fn service_accounts() -> Row {
+    let ours = |of: &str| {
+        format!(
+            "(variables.{of}.metadata.?labels[?'{}'].orValue('') == '{}' || variables.{of}.metadata.?ownerReferences.orValue([]).exists(o, \
+             o.kind == 'Agent' && o.apiVersion.startsWith('{}/') && o.name == variables.{of}.metadata.name))",
+            keys::LABEL_MANAGED_BY,
+            keys::MANAGED_BY_WEBHOOK,
+            keys::GROUP_AGENT,
+        )
+    };
+    Row {
+        group: "",
+        resource: "serviceaccounts",
+        made: format!(
+            "{} && {} && {} && variables.new.metadata.?ownerReferences.orValue([]).size() > 0 && \
+             !has(variables.new.secrets) && !has(variables.new.imagePullSecrets) && !has(variables.new.metadata.finalizers)",
+            ours("new"),
+            marked("new"),
+            plain("new"),
+        ),
+        changed: format!(
+            "{} && {} && {} && {} && {} && {}",
+            ours("old"),
+            ours("new"),
+            same("?secrets"),
+            same("?imagePullSecrets"),
+            same("metadata.?finalizers"),
+            same_but("annotations", &our_prefix()),
+        ),
+        deleted: never(),
+        what: "writes no ServiceAccount but those it made for a workload or an Agent",
+    }
+}

@@ -1,0 +1,80 @@
+use super::*;
+use crate::cli::render::FailureMode;
+use crate::cli::render::rbac::rights;
+
+fn install(mode: FailureMode) -> Install {
+    Install::new(mode, "somewhere", "drawbridge:test")
+}
+
+fn specs(mode: FailureMode, kind: &str) -> Vec<Value> {
+    let all = policies(&install(mode)).into_iter().filter(|object| object["kind"] == kind);
+    all.map(|object| object["spec"].clone()).collect()
+}
+
+#[test]
+fn mend_14_only_our_own_account_is_ever_asked_and_a_policy_that_fails_refuses() {
+    for spec in specs(FailureMode::Gate, "ValidatingAdmissionPolicy") {
+        assert_eq!(
+            spec["matchConditions"][0]["expression"],
+            "request.userInfo.username == 'system:serviceaccount:somewhere:drawbridge-controllers'"
+        );
+        assert_eq!(spec["failurePolicy"], "Fail");
+    }
+    for spec in specs(FailureMode::Gate, "ValidatingAdmissionPolicyBinding") {
+        assert_eq!(spec["validationActions"], serde_json::json!(["Deny"]));
+        assert_eq!(spec.get("matchResources"), None);
+    }
+}
+
+/// A missing parameter is answered before any condition: people are matched by labels alone, and nobody by a policy without them.
+#[test]
+fn mend_14_policies_with_parameters_match_only_what_carries_our_labels() {
+    let with: Vec<_> = specs(FailureMode::Fail, "ValidatingAdmissionPolicy")
+        .into_iter()
+        .filter(|spec| spec.get("paramKind").is_some())
+        .collect();
+    assert_eq!(with.len(), 3);
+    for spec in with {
+        let selector = &spec["matchConstraints"]["objectSelector"];
+        assert!(selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some(), "{spec}");
+    }
+}
+
+/// Whoever asks for a right to write says here what of the kind is ours: nothing is written that only rights bind.
+#[test]
+fn mend_14_every_kind_that_is_written_is_bound_by_more_than_its_name() {
+    // Who is evicted the API server does not tell a policy.
+    const BY_NAMESPACE: [&str; 1] = ["pods/eviction"];
+    let policies = specs(FailureMode::Gate, "ValidatingAdmissionPolicy");
+    let rules: Vec<_> = policies
+        .iter()
+        .flat_map(|spec| spec["matchConstraints"]["resourceRules"].as_array().unwrap())
+        .filter(|rule| rule["apiGroups"] != serde_json::json!(["*"]))
+        .collect();
+    for right in rights(FailureMode::Gate).iter().filter(|right| right.role == Role::Controllers) {
+        let writes = right.verbs.iter().any(|verb| !["get", "list", "watch"].contains(verb));
+        // A status says what we found; of finalizers there is a right and no request.
+        let said = right.resource.ends_with("/status") || right.resource.ends_with("/finalizers");
+        if !writes || said || BY_NAMESPACE.contains(&right.resource) {
+            continue;
+        }
+        let bound = rules.iter().any(|rule| {
+            rule["apiGroups"] == serde_json::json!([right.group])
+                && rule["resources"].as_array().unwrap().iter().any(|resource| resource == right.resource)
+        });
+        assert!(bound, "{}/{} is written and not bound", right.group, right.resource);
+    }
+}
+
+#[test]
+fn mend_14_the_reach_is_the_table_of_rights() {
+    let reach = |mode| specs(mode, "ValidatingAdmissionPolicy")[0]["validations"][0]["expression"].to_string();
+    let (fail, gate) = (reach(FailureMode::Fail), reach(FailureMode::Gate));
+    for one in ["CREATE /configmaps", "UPDATE apps/deployments", "UPDATE agent.kagenti.dev/agents/status"] {
+        assert!(fail.contains(&format!("'{one}'")), "{fail}");
+    }
+    assert!(gate.contains("'CREATE /pods'") && !fail.contains("'CREATE /pods'"));
+    for never in ["rbac.authorization.k8s.io", "serviceaccounts/token", "pods/exec", "validatingadmissionpolicies"] {
+        assert!(!gate.contains(never), "{gate}");
+    }
+}
