@@ -158,7 +158,10 @@ async fn mend_05_a_note_is_not_put_on_later_in_any_order() -> Result<()> {
 async fn mend_05_the_api_servers_controllers_and_ended_pods_are_not_asked() -> Result<()> {
     let cp = control_plane().await?;
     let ns = cp.namespace("fixed").await?;
-    ns.accepts(&pod("fixed", &labels("fixed", true))).await?;
+    // No kubelet plays its part in the end of a Pod that waits.
+    let mut waits = pod("fixed", &labels("fixed", true));
+    waits["spec"]["schedulingGates"] = json!([{"name": "example.com/wait"}]);
+    ns.accepts(&waits).await?;
     let pods: Api<Pod> = ns.api();
     let annotation = |value: &str| json!({"metadata": {"annotations": {keys::ANNOTATION_CONFIG_HASH: value}}});
     let begun = Instant::now();
