@@ -29,6 +29,7 @@ pub mod names;
 pub mod params;
 pub mod reference;
 pub mod request;
+pub mod secrets;
 pub mod settings;
 pub mod step;
 pub mod syntax;

@@ -379,3 +379,12 @@ pub const LABEL_PIPELINE_TASK: &str = "tekton.dev/pipelineTask";
 pub const ANNOTATION_CANCEL: &str = "agent.kagenti.dev/cancel";
 /// Annotation of a Secret with credentials for repositories: the only hosts they may be used for, separated by commas.
 pub const ANNOTATION_GIT_HOSTS: &str = "agent.kagenti.dev/git-hosts";
+/// Annotation of a Secret with credentials for a registry: the only registries they may be used for, separated by commas.
+pub const ANNOTATION_REGISTRY_HOSTS: &str = "agent.kagenti.dev/registry-hosts";
+/// Annotation of a Secret: what may use it though whoever asks has no right to it ([`USABLE_BY`]), separated by commas.
+pub const ANNOTATION_USABLE_BY: &str = "agent.kagenti.dev/usable-by";
+/// What [`ANNOTATION_USABLE_BY`] may list: AgentBuilds, Agents.
+pub const USABLE_BY: [&str; 2] = ["builds", "agents"];
+/// Annotation of an Agent or AgentBuild: the Secrets it refers to that are used by their own consent, separated by commas. The webhook
+/// adds those that a template of the platform brings.
+pub const ANNOTATION_SECRETS_BY_CONSENT: &str = "agent.kagenti.dev/secrets-by-consent";

@@ -236,6 +236,7 @@ reasons! {
     TektonUnreachable, Warning, "runs cannot be created at present; builds wait until they can";
     ValidationFailed, Warning, "an AgentBuild cannot start as it is";
     PrerequisitesMissing, Warning, "something that a build needs is missing or unusable; it starts once that is there";
+    SecretNotUsable, Warning, "a Secret that is used by its own consent does not give it; nothing is written until it does";
     CompositionFailed, Warning, "the run of an AgentBuild cannot be composed";
     TemplateDrift, Warning, "the template of a gated mode, or a tenant's own, is not the one that the build was completed from";
     RunRefused, Warning, "the composed run, or its workspace, was refused by the API server or by Tekton";

@@ -56,6 +56,8 @@ pub enum Test {
     Text,
     /// Anything.
     Present,
+    /// A mapping with a member that is none of these.
+    MembersBeyond(&'static [&'static str]),
     /// A list without this text.
     ListLacks(&'static str),
 }
@@ -101,6 +103,9 @@ impl Test {
             }
             Self::Text => text.is_some_and(|text| !text.is_empty()),
             Self::Present => value.is_some_and(|value| !value.is_null()),
+            Self::MembersBeyond(known) => value
+                .and_then(Value::as_object)
+                .is_some_and(|members| members.keys().any(|member| !known.contains(&&**member))),
             Self::ListLacks(item) => {
                 value.and_then(Value::as_array).is_some_and(|list| !list.iter().any(|one| one == item))
             }
@@ -123,6 +128,25 @@ const fn annotation(path: &'static str, test: Test, weight: Weight, what: &'stat
 /// The types of SELinux that any Pod may name (Pod Security Standards, baseline).
 const SELINUX_TYPES: &[&str] = &["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"];
 
+/// Kinds of volumes that hold nothing of others, or that rows of their own judge; Secrets are asked for by name
+/// ([`crate::build::secrets`]).
+const VOLUMES: &[&str] = &[
+    "name",
+    "configMap",
+    "downwardAPI",
+    "emptyDir",
+    "ephemeral",
+    "hostPath",
+    "image",
+    "persistentVolumeClaim",
+    "projected",
+    "secret",
+];
+/// What a claim that is made for the Pod may be filled with.
+const CLAIM: &str = "fills a claim with the data of another";
+/// Probes and hooks with a host: the kubelet calls them, from the node's network.
+const PROBES: &str = "sends the node's requests to another host";
+
 /// Every privilege that is looked for.
 pub const PRIVILEGES: &[Privilege] = &[
     pod("hostNetwork", Test::True, Weight::Both, "shares the node's network"),
@@ -131,7 +155,9 @@ pub const PRIVILEGES: &[Privilege] = &[
     pod("securityContext/runAsNonRoot", Test::False, Weight::Both, "lets containers run as root"),
     pod("securityContext/runAsUser", Test::Zero, Weight::Both, "lets containers run as root"),
     pod("securityContext/seccompProfile/type", Test::Is("Unconfined"), Weight::Both, "allows every system call"),
+    pod("securityContext/seccompProfile/type", Test::Is("Localhost"), Weight::Power, "takes a profile of the node"),
     pod("securityContext/appArmorProfile/type", Test::Is("Unconfined"), Weight::Both, "lifts AppArmor's limits"),
+    pod("securityContext/appArmorProfile/type", Test::Is("Localhost"), Weight::Power, "takes a profile of the node"),
     pod("securityContext/seLinuxOptions/user", Test::Text, Weight::Both, "leaves the containers' SELinux limits"),
     pod("securityContext/seLinuxOptions/role", Test::Text, Weight::Both, "leaves the containers' SELinux limits"),
     pod(
@@ -142,6 +168,17 @@ pub const PRIVILEGES: &[Privilege] = &[
     ),
     pod("securityContext/windowsOptions/hostProcess", Test::True, Weight::Both, "runs as a process of the node"),
     pod("volumes/*/hostPath", Test::Present, Weight::Both, "mounts files of the node"),
+    pod("volumes/*", Test::MembersBeyond(VOLUMES), Weight::Power, "mounts what is not of this namespace"),
+    pod(
+        "volumes/*/persistentVolumeClaim/claimName",
+        Test::Text,
+        Weight::Power,
+        "mounts a claim, whoever's data it holds",
+    ),
+    pod("volumes/*/ephemeral/volumeClaimTemplate/spec/dataSource/name", Test::Text, Weight::Power, CLAIM),
+    pod("volumes/*/ephemeral/volumeClaimTemplate/spec/dataSourceRef/name", Test::Text, Weight::Power, CLAIM),
+    pod("volumes/*/ephemeral/volumeClaimTemplate/spec/volumeName", Test::Text, Weight::Power, CLAIM),
+    pod("resourceClaims/*/resourceClaimName", Test::Text, Weight::Power, "takes the devices of a claim"),
     pod("securityContext/sysctls/*", Test::Present, Weight::Power, "sets a parameter of the kernel"),
     pod("serviceAccountName", Test::Text, Weight::Power, "takes the rights of another ServiceAccount"),
     pod("serviceAccount", Test::Text, Weight::Power, "takes the rights of another ServiceAccount"),
@@ -154,13 +191,16 @@ pub const PRIVILEGES: &[Privilege] = &[
         "has a token of its ServiceAccount",
     ),
     pod("nodeName", Test::Text, Weight::Power, "passes the scheduler by"),
+    pod("nodeSelector", Test::Present, Weight::Power, "chooses its nodes"),
+    pod("affinity/nodeAffinity", Test::Present, Weight::Power, "chooses its nodes"),
+    pod("runtimeClassName", Test::Text, Weight::Power, "chooses how the node runs it"),
     pod(
         "tolerations/*/key",
         Test::AbsentOrStartsWith("node-role.kubernetes.io/"),
         Weight::Power,
         "may run on nodes of the control plane",
     ),
-    pod("priorityClassName", Test::StartsWith("system-"), Weight::Power, "drives other Pods away"),
+    pod("priorityClassName", Test::Text, Weight::Power, "drives other Pods away"),
     pod("shareProcessNamespace", Test::True, Weight::Power, "sees the processes of its sidecars"),
     container("securityContext/privileged", Test::True, Weight::Both, "has all rights on the node"),
     container("securityContext/allowPrivilegeEscalation", Test::True, Weight::Relaxes, "may gain rights"),
@@ -168,7 +208,19 @@ pub const PRIVILEGES: &[Privilege] = &[
     container("securityContext/runAsNonRoot", Test::False, Weight::Both, "may run as root"),
     container("securityContext/runAsUser", Test::Zero, Weight::Both, "runs as root"),
     container("securityContext/seccompProfile/type", Test::Is("Unconfined"), Weight::Both, "allows every system call"),
+    container(
+        "securityContext/seccompProfile/type",
+        Test::Is("Localhost"),
+        Weight::Power,
+        "takes a profile of the node",
+    ),
     container("securityContext/appArmorProfile/type", Test::Is("Unconfined"), Weight::Both, "lifts AppArmor's limits"),
+    container(
+        "securityContext/appArmorProfile/type",
+        Test::Is("Localhost"),
+        Weight::Power,
+        "takes a profile of the node",
+    ),
     container("securityContext/seLinuxOptions/user", Test::Text, Weight::Both, "leaves a container's SELinux limits"),
     container("securityContext/seLinuxOptions/role", Test::Text, Weight::Both, "leaves a container's SELinux limits"),
     container(
@@ -197,12 +249,28 @@ pub const PRIVILEGES: &[Privilege] = &[
         "keeps capabilities that an agent does not need",
     ),
     container("ports/*/hostPort", Test::NotZero, Weight::Both, "takes a port of the node"),
+    container("livenessProbe/httpGet/host", Test::Text, Weight::Power, PROBES),
+    container("livenessProbe/tcpSocket/host", Test::Text, Weight::Power, PROBES),
+    container("readinessProbe/httpGet/host", Test::Text, Weight::Power, PROBES),
+    container("readinessProbe/tcpSocket/host", Test::Text, Weight::Power, PROBES),
+    container("startupProbe/httpGet/host", Test::Text, Weight::Power, PROBES),
+    container("startupProbe/tcpSocket/host", Test::Text, Weight::Power, PROBES),
+    container("lifecycle/postStart/httpGet/host", Test::Text, Weight::Power, PROBES),
+    container("lifecycle/postStart/tcpSocket/host", Test::Text, Weight::Power, PROBES),
+    container("lifecycle/preStop/httpGet/host", Test::Text, Weight::Power, PROBES),
+    container("lifecycle/preStop/tcpSocket/host", Test::Text, Weight::Power, PROBES),
     // The API server makes a container's profile of it, where the container names none.
     annotation(
         "container.apparmor.security.beta.kubernetes.io/",
         Test::Is("unconfined"),
         Weight::Both,
         "lifts AppArmor's limits",
+    ),
+    annotation(
+        "container.apparmor.security.beta.kubernetes.io/",
+        Test::StartsWith("localhost/"),
+        Weight::Power,
+        "takes a profile of the node",
     ),
 ];
 

@@ -2,6 +2,8 @@
 //!
 //! The other cases of 19.1 are the controller's (A1 to A9, A13 to A18, A21 to A38), A12 the schema's defaults.
 
+mod powers;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
@@ -490,7 +492,7 @@ fn case_g3_every_power_is_found_where_it_stands() {
     }
     for pod in [
         json!({"serviceAccountName": "", "automountServiceAccountToken": false, "shareProcessNamespace": false}),
-        json!({"priorityClassName": "batch", "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}),
+        json!({"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}),
         json!({"volumes": [{"name": "v", "emptyDir": {}}], "tolerations": [], "securityContext": {"runAsUser": 2000}}),
         json!({"volumes": [{"name": "v", "projected": {"sources": [{"configMap": {"name": "c"}}, {"downwardAPI": {}}]}}]}),
         json!({"volumes": [{"name": "v", "projected": {"sources": [{"serviceAccountToken": null}, 3]}}, {"projected": null}]}),

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::read::pinned;
 use super::{CUSTOM, Change, DEFAULT_MODE, DEFAULT_REVISION, Origin, annotation, at, mode, steps, template_name, text};
+use crate::build::secrets;
 use crate::build::settings::Settings;
 use crate::build::template::{Template, TemplateStep};
 use crate::build::templates::TemplatesView;
@@ -219,7 +220,31 @@ fn recorded(
     if let Some(hashes) = hashes {
         recorded.insert(keys::ANNOTATION_STEP_HASHES, hashes);
     }
+    recorded.extend(consented(change, (view, namespace), decision));
     recorded
+}
+
+/// The annotation of the Secrets that are used by their own consent: what it says, and what a template of the platform brings, so that
+/// nobody needs rights to what he has not chosen.
+fn consented(
+    change: &Change<'_>,
+    (view, namespace): (&TemplatesView, &str),
+    decision: &Decision,
+) -> Option<(&'static str, String)> {
+    let is_platforms = view.namespace(namespace) == view.operator_namespace();
+    let brought = match (&decision.origin, &decision.steps) {
+        (Some(Origin::Template(_)), _) if !is_platforms => return None,
+        (Some(Origin::Template(_)), Steps::Put(steps)) => secrets::of_steps(steps),
+        (Some(Origin::Template(_)), Steps::Keep) => secrets::of_steps(steps(change.object)?),
+        _ => return None,
+    };
+    let mut listed = secrets::by_consent(change.object);
+    if brought.is_subset(&listed) {
+        return None;
+    }
+    listed.extend(brought);
+    let names: Vec<_> = listed.into_iter().collect();
+    Some((keys::ANNOTATION_SECRETS_BY_CONSENT, names.join(",")))
 }
 
 /// What the ConfigMaps outside the operator's namespace are now: the steps', and the template's, which gives them
@@ -254,7 +279,8 @@ fn annotations(change: &Change<'_>, wanted: &BTreeMap<&'static str, String>, ope
         return;
     }
     let Some(present) = present else { return };
-    for key in OURS {
+    let shared = wanted.keys().copied().filter(|key| !OURS.contains(key));
+    for key in OURS.into_iter().chain(shared) {
         let path = ["metadata", "annotations", key];
         match (present.get(key), wanted.get(key)) {
             (seen, Some(value)) if seen.and_then(Value::as_str) != Some(value) => {

@@ -36,6 +36,15 @@ const FORBIDDEN: Wrong = wrong(
 );
 const DASH: Wrong = wrong("begins with a dash, which tools take for an option", "remove the dash");
 
+/// The host of a repository, without user and port.
+#[must_use]
+pub fn host(repository: &str) -> &str {
+    let rest = repository.split_once("://").map_or(repository, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    host.split(':').next().unwrap_or_default()
+}
+
 pub(super) fn check(request: &BuildRequest, insecure: bool, findings: &mut Findings) {
     let (paths, source) = (&request.front.paths, &request.source);
     let mut report = |path: &str, value: &str, wrong: Option<Wrong>| {
@@ -85,7 +94,7 @@ pub(super) fn replaced(request: &BuildRequest, name: &str, (path, value): (&str,
 }
 
 /// Whether the value of such a parameter must not be repeated, whatever is wrong with it.
-pub(super) fn is_secret(name: &str, value: &str) -> bool {
+pub(in crate::build) fn is_secret(name: &str, value: &str) -> bool {
     name == "repo-url" && repository(value, true).is_some_and(|wrong| wrong.secret)
 }
 
@@ -235,4 +244,16 @@ pub fn is_immutable(revision: &str) -> bool {
         || (number(parts.next())
             && number(parts.next())
             && parts.next().is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::host;
+
+    #[test]
+    fn a_repository_has_a_host_however_it_is_written() {
+        for url in ["github.com/a/b", "https://github.com/a", "ssh://git@github.com:22/a", "git@github.com:a/b.git"] {
+            assert_eq!(host(url), "github.com", "{url}");
+        }
+    }
 }

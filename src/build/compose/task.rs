@@ -4,8 +4,10 @@ use serde_json::{Map, Value, json};
 
 use super::Surroundings;
 use super::workspaces::{self, Binding};
+use crate::build::check::source::{host, is_secret};
 use crate::build::fault::{Fault, Findings, Note};
 use crate::build::params::{Layers, StepParameters};
+use crate::build::reference;
 use crate::build::request::{BuildRequest, StepUse, When};
 use crate::build::step::Step;
 use crate::domain::keys;
@@ -46,6 +48,7 @@ pub(super) fn tasks<'r>(
         secret_names(request, index, step, findings);
         let parameters = layers.of_step(index, step, findings);
         let bindings = workspaces::bindings(request, (index, step), around.settings, findings);
+        repository(request, index, (&parameters, &bindings), findings);
         tasks.push(Task { index, entry, step, parameters, bindings });
     }
     tasks
@@ -128,6 +131,31 @@ fn propagated(request: &BuildRequest, layers: &Layers<'_>, step: &Step, findings
             let remedy = format!("declare it in the TaskSpec, or add it to {}", request.front.paths.parameters);
             findings.content(Fault::new(Reason::ReferenceInvalid, path, sentence, remedy));
         }
+    }
+}
+
+/// Credentials go to the host that the build names beside them: what another layer gives as repository, a template by a placeholder or a
+/// step by a result, has the same host, or the step gets no credentials and does not run.
+fn repository(
+    request: &BuildRequest,
+    index: usize,
+    (parameters, bindings): (&StepParameters, &[Binding]),
+    findings: &mut Findings,
+) {
+    const REPOSITORY: &str = "repo-url";
+    if !bindings.iter().any(|binding| binding.workspace == keys::WORKSPACE_GIT_AUTH) {
+        return;
+    }
+    let named = host(&request.source.repository);
+    let given = parameters.passed.iter().find(|(name, _)| name == REPOSITORY).and_then(|(_, value)| value.as_str());
+    if let Some(given) = given.filter(|given| reference::mentions(given) || !host(given).eq_ignore_ascii_case(named)) {
+        let path = format!("{}[{index}]", request.front.paths.steps);
+        let sentence = format!(
+            "would send the source's credentials, which are for {named}, to another repository: its {REPOSITORY} comes from elsewhere"
+        );
+        let remedy = format!("leave {REPOSITORY} to {}, or take the credentials out", request.front.paths.repository);
+        let fault = Fault::new(Reason::FieldInvalid, path, sentence, remedy);
+        findings.content(if is_secret(REPOSITORY, given) { fault } else { fault.seeing(given) });
     }
 }
 

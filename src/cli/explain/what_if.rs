@@ -120,6 +120,7 @@ fn target(key: &str) -> anyhow::Result<Target> {
             }
             Carrier::AgentBuildAnnotation
             | Carrier::AgentAnnotation
+            | Carrier::ConsentingAnnotation
             | Carrier::ServiceAccountLabel
             | Carrier::SecretAnnotation => {
                 bail!("--what-if {key}: decides nothing about Pods; see drawbridge build explain")

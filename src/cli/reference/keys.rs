@@ -21,6 +21,8 @@ pub enum Carrier {
     AgentBuildAnnotation,
     /// Annotation of an Agent.
     AgentAnnotation,
+    /// Annotation of an Agent or AgentBuild.
+    ConsentingAnnotation,
     /// Label of a ServiceAccount.
     ServiceAccountLabel,
     /// Annotation of a Secret.
@@ -40,6 +42,7 @@ impl Carrier {
             Carrier::ConfigMapLabel => "ConfigMap label",
             Carrier::AgentBuildAnnotation => "AgentBuild annotation",
             Carrier::AgentAnnotation => "Agent annotation",
+            Carrier::ConsentingAnnotation => "Agent or AgentBuild annotation",
             Carrier::ServiceAccountLabel => "ServiceAccount label",
             Carrier::SecretAnnotation => "Secret annotation",
             Carrier::Ours => "written by Drawbridge",
@@ -177,6 +180,26 @@ pub const ROWS: &[Row] = &[
         Carrier::SecretAnnotation,
         Values::Any,
         "hosts, separated by commas, that a build may use these git credentials for; see `builds.requireGitHosts`",
+    ),
+    row(
+        keys::ANNOTATION_REGISTRY_HOSTS,
+        Carrier::SecretAnnotation,
+        Values::Any,
+        "registries, separated by commas, that a build may use these credentials for",
+    ),
+    row(
+        keys::ANNOTATION_USABLE_BY,
+        Carrier::SecretAnnotation,
+        Values::Any,
+        "`builds`, `agents` or both, separated by commas: they may use the Secret though whoever writes them has no right to it. For builds \
+         the annotation of its hosts must be there, too",
+    ),
+    row(
+        keys::ANNOTATION_SECRETS_BY_CONSENT,
+        Carrier::ConsentingAnnotation,
+        Values::Any,
+        "Secrets, separated by commas, that are used by their own consent (`agent.kagenti.dev/usable-by`) instead of the rights of whoever \
+         writes the object; what a template of the platform names is added",
     ),
     row(
         keys::ANNOTATION_CONFIG_HASH,

@@ -8,6 +8,7 @@
 //! | `drawbridge-pod-bindings` | refuses our labels and annotations on Bindings, which would reach the Pod past the policy above | always |
 //! | `drawbridge-custom-steps` | refuses steps of a person's own from whoever may not create PipelineRuns | always |
 //! | `drawbridge-agent-pods` | refuses Agents whose Pod asks for powers from whoever may create neither Pods nor Deployments | always |
+//! | `drawbridge-agent-secrets`, `drawbridge-build-secrets` | refuse Agents and AgentBuilds that refer to a Secret from whoever may not have it | always |
 //! | `drawbridge-own-…` | bind what our own accounts may write ([`own_accounts`]) | always |
 //!
 //! The gate's expression was tried on a real 1.36 API server. Two things there are not as documented: a list of typed
@@ -18,6 +19,7 @@ mod agent_pods;
 mod bindings;
 mod own_accounts;
 mod running_pods;
+mod secrets;
 
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MatchResources, NamedRuleWithOperations, ParamKind, ParamRef, ValidatingAdmissionPolicy,
@@ -60,6 +62,7 @@ pub fn objects(install: &Install) -> Vec<Value> {
     objects.extend(refusal(install, POLICY_POD_BINDINGS, bindings::matched(), bindings::rule()));
     objects.extend(refusal(install, POLICY_CUSTOM_STEPS, written("agentbuilds"), custom_steps(install)));
     objects.extend(refusal(install, POLICY_AGENT_PODS, written("agents"), agent_pods::rule()));
+    objects.extend(secrets::objects(install));
     objects.extend(own_accounts::policies(install));
     objects
 }
@@ -199,6 +202,22 @@ fn custom_steps(install: &Install) -> Refusal {
 }
 
 fn refusal(install: &Install, name: &str, resources: NamedRuleWithOperations, rule: Refusal) -> [Value; 2] {
+    let validation = Validation {
+        expression: rule.holds,
+        message: Some(rule.message),
+        message_expression: rule.message_expression,
+        reason: Some("Forbidden".to_owned()),
+    };
+    judging(install, name, resources, (rule.applies, rule.variables, vec![validation]))
+}
+
+/// A policy with its binding: when it applies, parts of what must hold, and what must hold.
+fn judging(
+    install: &Install,
+    name: &str,
+    resources: NamedRuleWithOperations,
+    (applies, variables, validations): (Vec<MatchCondition>, Vec<Variable>, Vec<Validation>),
+) -> [Value; 2] {
     let Reach { namespaces, .. } = selectors::living_objects().within(&install.namespaces);
     let policy = ValidatingAdmissionPolicy {
         metadata: metadata(name, None),
@@ -210,14 +229,9 @@ fn refusal(install: &Install, name: &str, resources: NamedRuleWithOperations, ru
                 match_policy: Some("Equivalent".to_owned()),
                 ..MatchResources::default()
             }),
-            match_conditions: Some(rule.applies).filter(|conditions| !conditions.is_empty()),
-            variables: Some(rule.variables).filter(|variables| !variables.is_empty()),
-            validations: Some(vec![Validation {
-                expression: rule.holds,
-                message: Some(rule.message),
-                message_expression: rule.message_expression,
-                reason: Some("Forbidden".to_owned()),
-            }]),
+            match_conditions: Some(applies).filter(|conditions| !conditions.is_empty()),
+            variables: Some(variables).filter(|variables| !variables.is_empty()),
+            validations: Some(validations),
             ..ValidatingAdmissionPolicySpec::default()
         }),
         status: None,

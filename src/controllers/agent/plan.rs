@@ -30,6 +30,8 @@ const SOON: Duration = Duration::from_millis(100);
 const LATER: Duration = Duration::from_secs(60);
 /// How long a refused write is not tried again, unless something else is wanted.
 const REFUSED: Duration = Duration::from_secs(300);
+/// How long a Secret that does not consent is not asked again, unless something else is wanted: nobody tells when it does.
+const UNUSABLE: Duration = Duration::from_secs(30);
 /// Failures in a row that people are told of.
 const FAILURES: u32 = 5;
 
@@ -149,6 +151,7 @@ impl Work {
             }
             work.superfluous(subject, claims, &wanted);
             work.remember(subject);
+            work.asking(subject);
         }
         work.wanted = Some(wanted);
         work.held_back(subject);
@@ -218,16 +221,28 @@ impl Work {
         self.note.contested = Some(text.into());
     }
 
+    /// Before a Deployment is written, every Secret that the Agent leaves to its own consent is asked: the policy of the API server
+    /// has left it out.
+    fn asking(&mut self, subject: &Subject<'_>) {
+        let writes = self.ops.iter().any(|op| matches!(op, Op::Own { kind: Kind::Deployment, .. }));
+        let demands = if writes { subject.demands() } else { Vec::new() };
+        if !demands.is_empty() {
+            let namespace = subject.cx.key.namespace.to_string();
+            self.ops.insert(0, Op::Consent { namespace, demands });
+        }
+    }
+
     /// A write that was refused waits, and one that fails over and over is said.
     fn held_back(&mut self, subject: &Subject<'_>) {
         let Some(trouble) = subject.trouble().filter(|_| !self.ops.is_empty()) else { return };
         match trouble.refused {
             Some(reason) => {
                 let since = subject.cx.now.saturating_sub(trouble.at);
-                if self.ops.contains(&trouble.op) && since < REFUSED {
+                let pause = if reason == Reason::SecretNotUsable { UNUSABLE } else { REFUSED };
+                if self.ops.contains(&trouble.op) && since < pause {
                     self.ops.clear();
                     self.note.sent.clear();
-                    self.again = Some(REFUSED.saturating_sub(since));
+                    self.again = Some(pause.saturating_sub(since));
                     self.stop = Some(Stop { reason, message: trouble.message.clone(), stalled: true });
                 }
             }

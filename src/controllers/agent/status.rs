@@ -85,9 +85,10 @@ fn told(subject: &Subject<'_>, verdict: &Verdict<'_>, one: &Condition) -> Option
             (Reason::ImageResolved, verdict.image.build.as_ref().map(|_| one.message.clone())?)
         }
         (IMAGE, why) => (Reason::WaitingForBuild, format!("{}: {}", why.code(), one.message)),
-        (READY, why @ (Reason::NameConflict | Reason::InvalidSpec | Reason::NotPermitted)) => {
-            (why, one.message.clone())
-        }
+        (
+            READY,
+            why @ (Reason::NameConflict | Reason::InvalidSpec | Reason::NotPermitted | Reason::SecretNotUsable),
+        ) => (why, one.message.clone()),
         (READY, why @ (Reason::ReplicaFailure | Reason::ProgressDeadlineExceeded | Reason::DeploymentFailed)) => {
             (Reason::DeploymentFailed, format!("{}: {}", why.code(), one.message))
         }

@@ -3,11 +3,14 @@
 use serde_json::Value;
 
 use crate::api::observed::{AgentDeploymentSeen, CustomSeen, Key, Kind, ServiceAccountSeen, ServiceSeen};
+use crate::build::secrets;
 use crate::build::settings::Settings;
+use crate::controllers::scaffold::consent::{Demand, Goes};
 use crate::controllers::scaffold::memory::Trouble;
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Item};
 use crate::controllers::scaffold::world::WorkloadRef;
+use crate::domain::keys;
 
 /// What a plan is about.
 pub(super) struct Subject<'a> {
@@ -52,6 +55,14 @@ impl<'a> Subject<'a> {
     /// What the platform decides about Agents.
     pub(super) fn settings(&self) -> &'a Settings {
         &self.cx.facts.snapshot.builds.settings
+    }
+
+    /// The Secrets that it refers to and leaves to their own consent.
+    pub(super) fn demands(&self) -> Vec<Demand> {
+        let [_, by] = keys::USABLE_BY;
+        let consented = secrets::by_consent(&self.object);
+        let named = secrets::of_agent(&self.object).into_iter().filter(|name| consented.contains(name));
+        named.map(|secret| Demand { secret, by, goes: Goes::Anywhere }).collect()
     }
 
     fn item(&self) -> Item {

@@ -7,4 +7,5 @@ mod fields;
 mod images;
 mod objects;
 mod readiness;
+mod secrets;
 mod taken;

@@ -22,6 +22,7 @@ mod image;
 mod outcome;
 pub mod plan;
 mod prerequisites;
+mod secrets;
 mod start;
 mod status;
 mod subject;

@@ -6,13 +6,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::secrets::{Use, Wanted, wanted};
 use super::subject::Subject;
 use crate::api::observed::Key;
 use crate::build::agent_build::{Change, drift, validate};
-use crate::build::compose::signing_secret;
+use crate::build::check::source::host;
 use crate::build::fault::Fault;
 use crate::build::request::BuildRequest;
 use crate::controllers::scaffold::answers::SecretFact;
+use crate::controllers::scaffold::consent::{Demand, bound, refusal};
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -27,21 +29,6 @@ const PATIENT: Duration = Duration::from_secs(30);
 const DOCKER_CONFIG: &str = ".dockerconfigjson";
 const CONFIG: &str = "config.json";
 
-/// What a Secret is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
-    Git,
-    Registry,
-    Signing,
-}
-
-/// A Secret that a build names.
-struct Wanted {
-    what: Use,
-    name: String,
-    path: &'static str,
-}
-
 /// How often Secrets are asked for by a build that has waited since then, among `others` that are held back.
 pub(super) fn interval(held: Option<Duration>, now: Duration, others: usize) -> Duration {
     let waited = held.map_or(Duration::ZERO, |since| now.saturating_sub(since));
@@ -49,21 +36,10 @@ pub(super) fn interval(held: Option<Duration>, now: Duration, others: usize) -> 
     alone.max(SHARE.saturating_mul(u32::try_from(others).unwrap_or(u32::MAX)))
 }
 
-fn wanted(request: &BuildRequest) -> Vec<Wanted> {
-    let paths = &request.front.paths;
-    let git = request.git_auth.as_ref().map(|secret| (Use::Git, secret.secret.clone(), paths.git_auth));
-    let registry =
-        request.registry_auth.as_ref().map(|secret| (Use::Registry, secret.secret.clone(), paths.registry_auth));
-    let signs = request.steps.iter().any(|step| step.enabled && step.name == keys::TASK_SIGN);
-    let signing = signing_secret(request).filter(|_| signs).map(|name| (Use::Signing, name, paths.parameters));
-    let all = [git, registry, signing].into_iter().flatten();
-    all.filter(|(_, name, _)| !name.is_empty()).map(|(what, name, path)| Wanted { what, name, path }).collect()
-}
-
 /// The questions whose answers are missing or too old to start a build on.
 pub(super) fn questions(subject: &Subject<'_>) -> Vec<Op> {
     let (now, every) = (subject.cx.now, interval(subject.held(), subject.cx.now, subject.held_in_namespace()));
-    let keys = wanted(&subject.request).into_iter().map(|wanted| Key::new(subject.namespace(), &wanted.name));
+    let keys = wanted(subject).into_iter().map(|wanted| Key::new(subject.namespace(), &wanted.name));
     let stale = |key: &Key| {
         let fact = subject.cx.world.memory.answers.secret_fact(key);
         fact.is_none_or(|(_, at)| now.saturating_sub(at) >= every)
@@ -72,37 +48,55 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Op> {
     keys.into_iter().map(|key| Op::Look { key }).collect()
 }
 
+/// The Secrets that are to be asked for their consent before the run is made.
+pub(super) fn demands(subject: &Subject<'_>) -> Vec<Demand> {
+    let demands: BTreeSet<_> = wanted(subject).into_iter().filter_map(|wanted| wanted.demand).collect();
+    demands.into_iter().collect()
+}
+
 /// What is wrong with the Secrets; and which keys of the registry's go where.
 pub(super) fn secrets(subject: &Subject<'_>, request: &mut BuildRequest) -> Vec<Fault> {
     let mut faults = Vec::new();
-    for wanted in wanted(&subject.request) {
+    for wanted in wanted(subject) {
         let Some((fact, _)) = subject.cx.world.memory.answers.secret_fact(&Key::new(subject.namespace(), &wanted.name))
         else {
             continue;
         };
         match fact {
             SecretFact::Absent => faults.push(missing(&wanted, subject.namespace())),
+            fact if wanted.demand.as_ref().is_some_and(|demand| refusal(fact, demand).is_some()) => {
+                faults.extend(wanted.demand.as_ref().and_then(|demand| refusal(fact, demand)).map(|told| {
+                    let (sentence, remedy) = told.split_once(". What to do: ").unwrap_or((&told, ""));
+                    Fault::new(Reason::SecretNotUsable, wanted.path, sentence, remedy)
+                }));
+            }
             SecretFact::Forbidden => {
                 let remedy =
                     "let Drawbridge get Secrets in this namespace; drawbridge doctor tells which right is missing";
                 faults.push(fault(&wanted, format!("secret {} may not be read", wanted.name), remedy));
             }
-            SecretFact::Is { type_, keys, hosts } => {
-                let has = |key: &str| keys.contains(key);
+            SecretFact::Is(seen) => {
+                let has = |key: &str| seen.keys.contains(key);
+                let elsewhere =
+                    bound(&wanted.name, seen, &wanted.goes).filter(|_| seen.hosts.is_none() || wanted.what != Use::Git);
+                faults.extend(elsewhere.map(|told| {
+                    let (sentence, remedy) = told.split_once(". What to do: ").unwrap_or((&told, ""));
+                    fault(&wanted, sentence.to_owned(), remedy)
+                }));
                 match wanted.what {
                     Use::Git => {
                         let rules = GitRules {
                             must_list: subject.builds().settings.require_git_hosts,
                             unknown_hosts: takes_unknown_hosts(subject),
                         };
-                        faults.extend(git(&wanted, request, has, (hosts.as_deref(), rules)));
+                        faults.extend(git(&wanted, request, has, (seen.hosts.as_deref(), rules)));
                     }
-                    Use::Registry => faults.extend(registry(&wanted, request, has, type_)),
+                    Use::Registry => faults.extend(registry(&wanted, request, has, &seen.type_)),
                     Use::Signing if !has("cosign.key") => {
                         let sentence = format!("secret {} has no key cosign.key", wanted.name);
                         faults.push(fault(&wanted, sentence, "put the key there that signs images"));
                     }
-                    Use::Signing => {}
+                    Use::Signing | Use::Parameter => {}
                 }
             }
         }
@@ -119,6 +113,7 @@ fn missing(wanted: &Wanted, namespace: &str) -> Fault {
         Use::Git => "sourceCredentials",
         Use::Registry => "imageRepoCredentials",
         Use::Signing => "signing-secret",
+        Use::Parameter => "parameter",
     };
     let sentence = format!("names {}: {field} secret not found", wanted.name);
     fault(wanted, sentence, &format!("create the Secret in namespace {namespace}; the build follows by itself"))
@@ -181,14 +176,6 @@ fn git(
     faults
 }
 
-/// The host of a repository, without user and port.
-fn host(repository: &str) -> &str {
-    let rest = repository.split_once("://").map_or(repository, |(_, rest)| rest);
-    let authority = rest.split('/').next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    host.split(':').next().unwrap_or_default()
-}
-
 /// In gated modes the kubelet pulls with it, which takes one type only.
 fn registry(wanted: &Wanted, request: &mut BuildRequest, has: impl Fn(&str) -> bool, type_: &str) -> Option<Fault> {
     let pulls = type_ == "kubernetes.io/dockerconfigjson" || !request.gated;
@@ -225,15 +212,8 @@ pub(super) fn template(subject: &Subject<'_>) -> Option<Fault> {
 
 #[cfg(test)]
 mod tests {
-    use super::{host, interval};
+    use super::interval;
     use std::time::Duration;
-
-    #[test]
-    fn a_repository_has_a_host_however_it_is_written() {
-        for url in ["github.com/a/b", "https://github.com/a", "ssh://git@github.com:22/a", "git@github.com:a/b.git"] {
-            assert_eq!(host(url), "github.com", "{url}");
-        }
-    }
 
     #[test]
     fn questions_are_asked_often_at_first_and_seldom_later() {

@@ -143,6 +143,7 @@ fn reason_of(faults: &[Fault]) -> Reason {
     match () {
         () if has(&[Reason::StepDrift]) => Reason::StepDrift,
         () if has(&[Reason::TemplateDrift]) => Reason::TemplateDrift,
+        () if has(&[Reason::SecretNotUsable]) => Reason::SecretNotUsable,
         () if has(&[Reason::PrerequisitesMissing, Reason::StepMissing, Reason::TemplateMissing]) => {
             Reason::PrerequisitesMissing
         }
@@ -177,10 +178,14 @@ fn claim(subject: &Subject<'_>, request: &BuildRequest, composition: Composition
         owner: owner.clone(),
     };
     let run = Op::Ensure { kind, namespace, body, owner };
-    if let Some(plan) = hindered(subject, &[&attempt, &room, &run]) {
+    let demands = prerequisites::demands(subject);
+    let consent = Op::Consent { namespace: subject.namespace().to_owned(), demands };
+    if let Some(plan) = hindered(subject, &[&attempt, &consent, &room, &run]) {
         return plan;
     }
     let mut ops = Vec::new();
+    // At this moment, not when its keys were looked at.
+    ops.extend(matches!(&consent, Op::Consent { demands, .. } if !demands.is_empty()).then_some(consent));
     ops.extend((!known).then_some(attempt));
     ops.extend((!made).then_some(room));
     ops.extend(status::update(subject, &claimed(subject, request, &name)));
@@ -254,6 +259,7 @@ fn refusal(reason: Reason, words: &str) -> String {
             "{words}. What to do: delete or rename it; the build needs that name for its workspace and never takes over \
              what it has not made"
         ),
+        Reason::SecretNotUsable => words.to_owned(),
         Reason::NotPermitted => {
             format!(
                 "{words}. What to do: apply the install manifests again; drawbridge doctor tells which right is missing"

@@ -6,3 +6,4 @@ mod ending;
 mod laws;
 mod mends;
 mod prerequisites;
+mod secrets;

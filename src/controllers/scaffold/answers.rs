@@ -18,14 +18,22 @@ pub enum SecretFact {
     /// It may not be read.
     Forbidden,
     /// It is there.
-    Is {
-        /// Its type.
-        type_: String,
-        /// The names of its keys.
-        keys: BTreeSet<String>,
-        /// Annotation `agent.kagenti.dev/git-hosts`.
-        hosts: Option<String>,
-    },
+    Is(SecretSeen),
+}
+
+/// What is known of a Secret.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SecretSeen {
+    /// Its type.
+    pub type_: String,
+    /// The names of its keys.
+    pub keys: BTreeSet<String>,
+    /// Annotation `agent.kagenti.dev/git-hosts`.
+    pub hosts: Option<String>,
+    /// Annotation `agent.kagenti.dev/registry-hosts`.
+    pub registries: Option<String>,
+    /// Annotation `agent.kagenti.dev/usable-by`.
+    pub usable_by: Option<String>,
 }
 
 /// Secrets that are remembered.

@@ -103,7 +103,9 @@ pub async fn apply(client: &Client, controller: Controller, op: &Op) -> Result<L
             let request = Builder::new(kind.path(namespace)).create(&create(&manager, false), bytes(&body));
             send(client, *kind, built(op, request)?, op).await
         }
-        Op::Ensure { .. } | Op::Try { .. } | Op::Look { .. } => ask::carry_out(client, &manager, op).await,
+        Op::Ensure { .. } | Op::Try { .. } | Op::Look { .. } | Op::Consent { .. } => {
+            ask::carry_out(client, &manager, op).await
+        }
         Op::Merge { kind, key, patch } => {
             let parameters = PatchParams { field_manager: Some(manager), ..PatchParams::default() };
             let request = Builder::new(kind.path(&key.namespace)).patch(&key.name, &parameters, &Patch::Merge(patch));
@@ -328,6 +330,7 @@ pub(super) fn describe(op: &Op) -> String {
         | Op::Status { key, .. }
         | Op::Evict { key, .. } => Some(&*key.name),
         Op::Report(report) => Some(&*report.about.name),
+        Op::Consent { demands, .. } => demands.first().map(|demand| &*demand.secret),
     };
     format!("{verb} {} {namespace}/{}", kind.as_str(), name.unwrap_or_default())
 }

@@ -1,6 +1,6 @@
 //! Questions to the API server, and creations that may be made twice.
 //!
-//! In: [`Op::Ensure`], [`Op::Try`], [`Op::Look`]. Out: what the server made of them. Promises: an object of the same name
+//! In: [`Op::Ensure`], [`Op::Try`], [`Op::Look`], [`Op::Consent`]. Out: what the server made of them. Promises: an object of the same name
 //! is read before anything is concluded, and never changed; of a Secret only the names of its keys are ever decoded.
 
 use std::collections::BTreeMap;
@@ -12,8 +12,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::answers::SecretFact;
+use super::answers::{SecretFact, SecretSeen};
 use super::apply::{ApplyError, Learned, built, bytes, create, describe, failed, learned, refused, typed};
+use super::consent::{Demand, refusal};
 use super::plan::Op;
 use crate::api::observed::wire::Metadata;
 use crate::api::observed::{Key, Kind};
@@ -30,7 +31,8 @@ pub(super) async fn carry_out(client: &Client, manager: &str, op: &Op) -> Result
         Op::Try { kind, namespace, body, shape, owner } => {
             make(client, (manager, Some(shape)), (*kind, namespace, body, owner), op).await
         }
-        Op::Look { key } => look(client, key, op).await,
+        Op::Look { key } => look(client, key, op).await.map(|fact| Learned::Secret(key.clone(), fact)),
+        Op::Consent { namespace, demands } => consent(client, (namespace, demands), op).await,
         _ => Err(ApplyError::Unbuildable { what: describe(op) }),
     }
 }
@@ -102,23 +104,42 @@ struct Keys {
     type_: String,
 }
 
-async fn look(client: &Client, key: &Key, op: &Op) -> Result<Learned, ApplyError> {
+/// Every Secret is read at this moment, and must consent to its use.
+async fn consent(client: &Client, (namespace, demands): (&str, &[Demand]), op: &Op) -> Result<Learned, ApplyError> {
+    let mut refusals = Vec::new();
+    for demand in demands {
+        let fact = look(client, &Key::new(namespace, &demand.secret), op).await?;
+        refusals.extend(refusal(&fact, demand));
+    }
+    if refusals.is_empty() {
+        return Ok(Learned::Nothing);
+    }
+    let message = refusals.join("; ");
+    let brief = message.clone();
+    Err(ApplyError::Refused { what: describe(op), reason: Reason::SecretNotUsable, brief, message })
+}
+
+async fn look(client: &Client, key: &Key, op: &Op) -> Result<SecretFact, ApplyError> {
     let request = Builder::new(Kind::Secret.path(&key.namespace)).get(&key.name, &GetParams::default());
-    let fact = match client.request_text(built(op, request)?).await {
+    Ok(match client.request_text(built(op, request)?).await {
         // What the decoder says of a text it does not take may repeat a part of it.
         Ok(text) => fact(&text).ok_or_else(|| ApplyError::Unbuildable { what: describe(op) })?,
         Err(kube::Error::Api(status)) if status.code == 404 => SecretFact::Absent,
         Err(kube::Error::Api(status)) if status.code == 403 => SecretFact::Forbidden,
         Err(error) => return Err(failed(op, error)),
-    };
-    Ok(Learned::Secret(key.clone(), fact))
+    })
 }
 
 fn fact(text: &str) -> Option<SecretFact> {
     let secret: Keys = serde_json::from_str(text).ok()?;
-    let hosts = secret.metadata.annotation(keys::ANNOTATION_GIT_HOSTS).map(str::to_owned);
-    let keys = secret.data.into_iter().flatten().map(|(key, _)| key).collect();
-    Some(SecretFact::Is { type_: secret.type_, keys, hosts })
+    let annotation = |key: &str| secret.metadata.annotation(key).map(str::to_owned);
+    Some(SecretFact::Is(SecretSeen {
+        hosts: annotation(keys::ANNOTATION_GIT_HOSTS),
+        registries: annotation(keys::ANNOTATION_REGISTRY_HOSTS),
+        usable_by: annotation(keys::ANNOTATION_USABLE_BY),
+        type_: secret.type_,
+        keys: secret.data.into_iter().flatten().map(|(key, _)| key).collect(),
+    }))
 }
 
 #[cfg(test)]
@@ -129,13 +150,20 @@ mod tests {
     #[test]
     fn of_a_secret_only_the_names_of_its_keys_are_kept() {
         let text = r#"{"type": "Opaque", "metadata": {"name": "s", "annotations":
-            {"agent.kagenti.dev/git-hosts": "github.com", "kubectl.kubernetes.io/last-applied-configuration": "canary"}},
+            {"agent.kagenti.dev/git-hosts": "github.com", "agent.kagenti.dev/usable-by": "builds", "kubectl.kubernetes.io/last-applied-configuration": "canary"}},
             "data": {"token": "Y2FuYXJ5", "user": "Y2FuYXJ5"}}"#;
         let fact = fact(text).unwrap();
         let keys = ["token", "user"].map(str::to_owned).into();
-        assert_eq!(fact, SecretFact::Is { type_: "Opaque".into(), keys, hosts: Some("github.com".into()) });
+        let seen = SecretSeen {
+            type_: "Opaque".into(),
+            keys,
+            hosts: Some("github.com".into()),
+            usable_by: Some("builds".into()),
+            ..SecretSeen::default()
+        };
+        assert_eq!(fact, SecretFact::Is(seen));
         assert!(!format!("{fact:?}").contains("Y2FuYXJ5") && !format!("{fact:?}").contains("canary"));
         assert_eq!(super::fact("{\"data\": \"Y2FuYXJ5\"}"), None);
-        assert!(matches!(super::fact("{\"data\": null}"), Some(SecretFact::Is { keys, .. }) if keys.is_empty()));
+        assert!(matches!(super::fact("{\"data\": null}"), Some(SecretFact::Is(seen)) if seen.keys.is_empty()));
     }
 }

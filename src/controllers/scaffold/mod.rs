@@ -3,6 +3,7 @@
 pub mod answers;
 pub mod apply;
 mod ask;
+pub mod consent;
 pub mod memory;
 pub mod metrics;
 pub mod note;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::consent::Demand;
 use super::note::Note;
 use super::world::World;
 use crate::api::observed::{Key, Kind};
@@ -108,6 +109,13 @@ pub enum Op {
         /// The Secret.
         key: Key,
     },
+    /// Reads Secrets at this moment; each must consent to its use, or the plan ends here, refused as [`Reason::SecretNotUsable`].
+    Consent {
+        /// Their namespace.
+        namespace: String,
+        /// Which, and for what.
+        demands: Vec<Demand>,
+    },
     /// Merges into an object. `metadata.uid` in the patch makes sure that it is the one that was planned for,
     /// `metadata.resourceVersion` that nobody has changed it since.
     Merge {
@@ -194,6 +202,7 @@ impl Op {
             Op::Create { kind, namespace, .. } => ("create", *kind, namespace),
             Op::Ensure { kind, namespace, .. } | Op::Try { kind, namespace, .. } => ("create", *kind, namespace),
             Op::Look { key } => ("get", Kind::Secret, &key.namespace),
+            Op::Consent { namespace, .. } => ("get", Kind::Secret, namespace),
             Op::Delete { kind, key, .. } => ("delete", *kind, &key.namespace),
             Op::Probe { namespace, .. } => ("create", Kind::Pod, namespace),
             Op::Merge { kind, key, .. }

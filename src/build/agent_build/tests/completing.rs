@@ -362,3 +362,32 @@ fn a_gated_mode_takes_nothing_from_somebody_elses_kagenti_system() {
     );
     assert_eq!(judged("preprod", "drawbridge"), []);
 }
+
+/// What a template of the platform names is nobody's choice: it is used by the Secret's own consent.
+#[test]
+fn mend_06_what_a_template_of_the_platform_brings_is_left_to_consent() {
+    let steps = json!([{"name": "push", "configMap": "github-clone-step", "defaultParameters": [
+        {"name": "registry-secret", "value": "team-push"}, {"name": "image", "value": "i"}]}]);
+    let template = json!({"name": "t", "steps": steps}).to_string();
+    let view = |namespace: &str| shipped().with([template_map(namespace, "dev", &template)]);
+    let listed = |object: &Value| object["metadata"]["annotations"][keys::ANNOTATION_SECRETS_BY_CONSENT].clone();
+    let stored = completed(&minimal(), None, &view(OPERATOR));
+    assert_eq!(listed(&stored), "team-push");
+    let mut own = minimal();
+    own["metadata"]["annotations"] = json!({keys::ANNOTATION_SECRETS_BY_CONSENT: "mine"});
+    assert_eq!(listed(&completed(&own, None, &view(OPERATOR))), "mine,team-push");
+    // Applied again without it, and edited by its author: it stays.
+    assert_eq!(listed(&completed(&minimal(), Some(&stored), &view(OPERATOR))), "team-push");
+    let mut edited = stored.clone();
+    edited["metadata"]["annotations"][keys::ANNOTATION_SECRETS_BY_CONSENT] = json!("");
+    assert_eq!(listed(&completed(&edited, Some(&stored), &view(OPERATOR))), "team-push");
+    // A tenant's template and a person's own steps are the choice of whoever brings them.
+    let mut tenants = minimal();
+    tenants["spec"]["pipeline"] = json!({"namespace": TEAM});
+    let stored = completed(&tenants, None, &view(TEAM));
+    assert_eq!((stored["spec"]["pipeline"]["steps"][0]["name"].as_str(), listed(&stored)), (Some("push"), Value::Null));
+    let own = with(json!({"mode": "custom", "pipeline": {"steps": [{"name": "push", "configMap": "github-clone-step",
+        "parameters": [{"name": "registry-secret", "value": "team-push"}]}]}}));
+    assert_eq!(listed(&completed(&own, None, &view(OPERATOR))), Value::Null);
+    assert_eq!(listed(&completed(&minimal(), None, &shipped())), Value::Null);
+}

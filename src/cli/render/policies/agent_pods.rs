@@ -10,18 +10,25 @@ use super::{Refusal, variable};
 use crate::build::agent::privileges::{ANNOTATIONS, PRIVILEGES, Privilege, Scope, Test};
 
 /// Ways to run a Pod of one's own making: any of them will do.
-const RIGHTS: [(&str, &str); 2] = [("", "pods"), ("apps", "deployments")];
+pub(super) const RIGHTS: [(&str, &str); 2] = [("", "pods"), ("apps", "deployments")];
+/// Members of an Agent's spec that decide what runs.
+pub(super) const RUNS: [&str; 4] = ["podTemplateSpec", "image", "imageSource", "annotations"];
+
+/// Whether the object is made, or one of these members of its spec changes.
+pub(super) fn is_new(members: &[&str]) -> String {
+    let changed = members.iter().map(|member| format!(" || object.spec.?{member} != oldObject.spec.?{member}"));
+    format!("request.operation == 'CREATE'{}", changed.collect::<String>())
+}
+
+/// Whether the person may create such objects in the namespace himself.
+pub(super) fn may_create(group: &str, resource: &str) -> String {
+    format!("authorizer.group('{group}').resource('{resource}').namespace(request.namespace).check('create').allowed()")
+}
 
 pub(super) fn rule() -> Refusal {
     let Reach { mut conditions, .. } = selectors::living_objects();
-    let changed = ["podTemplateSpec", "image", "imageSource", "annotations"]
-        .map(|member| format!("object.spec.?{member} != oldObject.spec.?{member}"));
-    conditions.push(condition("pod-is-new", &format!("request.operation == 'CREATE' || {}", changed.join(" || "))));
-    let allowed = RIGHTS.map(|(group, resource)| {
-        format!(
-            "authorizer.group('{group}').resource('{resource}').namespace(request.namespace).check('create').allowed()"
-        )
-    });
+    conditions.push(condition("pod-is-new", &is_new(&RUNS)));
+    let allowed = RIGHTS.map(|(group, resource)| may_create(group, resource));
     let told = "is more than a plain agent needs, so it is taken only from people who may create pods or deployments.apps here. \
                 What to do: leave these fields out, or ask for that right";
     Refusal {
@@ -118,6 +125,9 @@ fn passes(value: &str, test: Test) -> String {
         }
         Test::Text => format!("{value}.orValue('') != ''"),
         Test::Present => format!("{value}.hasValue()"),
+        Test::MembersBeyond(known) => {
+            format!("{value}.hasValue() && dyn({value}.value()).exists(m, !(m in [{}]))", listed(known))
+        }
         Test::ListLacks(item) => format!("{value}.hasValue() && !('{item}' in {value}.value())"),
     }
 }

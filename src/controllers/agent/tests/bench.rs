@@ -9,9 +9,12 @@ use super::fields::Fields;
 use crate::api::observed::{Key, Kind, Reach};
 use crate::controllers::agent::plan::ROW;
 use crate::controllers::enrolment::plan::ROW as ENROLMENT;
+use crate::controllers::scaffold::answers::SecretFact;
+use crate::controllers::scaffold::consent::{Demand, refusal};
 use crate::controllers::scaffold::fixtures::{Cluster, s};
 use crate::controllers::scaffold::plan::{Controller, Item, Op, Plan, Report, Row, UNMADE};
 use crate::domain::keys;
+use crate::domain::reason::Reason;
 
 /// Namespace of everything.
 pub(super) const TEAM: &str = "team";
@@ -29,6 +32,10 @@ pub(super) struct Bench {
     pub(super) cluster: Cluster,
     pub(super) told: Vec<Report>,
     pub(super) now: Duration,
+    /// What Secrets hold.
+    pub(super) secrets: BTreeMap<String, SecretFact>,
+    /// How often Secrets were asked for their consent.
+    pub(super) asked: usize,
     objects: BTreeMap<(Kind, String), Object>,
     version: u64,
 }
@@ -49,7 +56,15 @@ impl Bench {
             let metadata = json!({"name": name, "namespace": TEAM, "uid": name, "resourceVersion": "1"});
             cluster.see(Kind::ConfigMap, json!({"metadata": metadata, "data": {}}));
         }
-        Self { cluster, told: Vec::new(), now: s(100), objects: BTreeMap::new(), version: 1_000 }
+        Self {
+            cluster,
+            told: Vec::new(),
+            now: s(100),
+            secrets: BTreeMap::new(),
+            asked: 0,
+            objects: BTreeMap::new(),
+            version: 1_000,
+        }
     }
 
     /// The object as an API server shows it.
@@ -153,8 +168,9 @@ impl Bench {
         let mut all = Vec::new();
         for round in 0.. {
             assert!(round < 20, "no end: {all:#?}");
+            let asked = self.asked;
             let ops: Vec<_> = rows.iter().flat_map(|row| self.round(*row)).collect();
-            if ops.is_empty() {
+            if ops.is_empty() && self.asked == asked {
                 return all;
             }
             all.extend(ops);
@@ -167,13 +183,32 @@ impl Bench {
         let mut all = Vec::new();
         for key in (row.of_namespace)(&self.cluster.world, TEAM) {
             let plan = self.plan_of(row, &key);
+            let item = Item { controller: row.controller, key: key.clone() };
+            let (settles, some) = (plan.ops.iter().any(Op::settles), !plan.ops.is_empty());
+            let mut failed = false;
             for op in plan.ops {
-                if self.carry_out(row.controller, &op) {
+                if let Op::Consent { demands, .. } = &op {
+                    self.asked += 1;
+                    if let Some(words) = self.refusal(demands) {
+                        let trouble = (op, Some(Reason::SecretNotUsable), words);
+                        self.cluster.world.memory.failure(&item, self.now, trouble);
+                        failed = true;
+                        break;
+                    }
+                } else if self.carry_out(row.controller, &op) {
                     all.push(op);
                 }
             }
+            if some && !failed {
+                self.cluster.world.memory.success(&item, settles);
+            }
         }
         all
+    }
+
+    fn refusal(&self, demands: &[Demand]) -> Option<String> {
+        let fact = |name: &str| self.secrets.get(name).cloned().unwrap_or(SecretFact::Absent);
+        demands.iter().find_map(|demand| refusal(&fact(&demand.secret), demand))
     }
 
     fn plan_of(&mut self, row: Row, key: &Key) -> Plan {

@@ -13,6 +13,7 @@ use crate::build::templates::ConfigMapText;
 use crate::config::builds::Builds;
 use crate::controllers::agent_build::plan::ROW;
 use crate::controllers::scaffold::answers::SecretFact;
+use crate::controllers::scaffold::consent::refusal;
 use crate::controllers::scaffold::fixtures::{Cluster, s};
 use crate::controllers::scaffold::memory::Memory;
 use crate::controllers::scaffold::plan::{Controller, Item, NOW, Op, Plan};
@@ -187,6 +188,12 @@ impl Bench {
         }
         let name_of = |body: &Value| body["metadata"]["name"].as_str().unwrap().to_owned();
         match op {
+            Op::Consent { demands, .. } => {
+                let fact = |name: &str| self.secrets.get(name).cloned().unwrap_or(SecretFact::Absent);
+                if let Some(words) = demands.iter().find_map(|demand| refusal(&fact(&demand.secret), demand)) {
+                    return Err((Some(Reason::SecretNotUsable), words));
+                }
+            }
             Op::Look { key } => {
                 let fact = self.secrets.get(&*key.name).cloned().unwrap_or(SecretFact::Absent);
                 self.cluster.world.memory.answers.secret(key.clone(), fact, self.now);
@@ -307,7 +314,7 @@ impl Bench {
 
     /// Everything but questions.
     pub(super) fn writes(&self) -> usize {
-        self.done.iter().filter(|op| !matches!(op, Op::Look { .. } | Op::Try { .. })).count()
+        self.done.iter().filter(|op| !matches!(op, Op::Look { .. } | Op::Try { .. } | Op::Consent { .. })).count()
     }
 
     /// The process ends and another one starts: what was only remembered is gone.

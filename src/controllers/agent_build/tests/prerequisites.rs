@@ -8,14 +8,14 @@ use super::bench::{Bench, NAME, SILENT, TEAM, TELLS, build};
 use crate::api::observed::Kind;
 use crate::build::fixtures::{step_map, template_map};
 use crate::build::templates::ConfigMapText;
-use crate::controllers::scaffold::answers::SecretFact;
+use crate::controllers::scaffold::answers::{SecretFact, SecretSeen};
 use crate::controllers::scaffold::fixtures::s;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::reason::Reason;
 
 fn secret(type_: &str, keys: &[&str]) -> SecretFact {
     let keys: BTreeSet<String> = keys.iter().map(|key| (*key).to_owned()).collect();
-    SecretFact::Is { type_: type_.to_owned(), keys, hosts: None }
+    SecretFact::Is(SecretSeen { type_: type_.to_owned(), keys, ..SecretSeen::default() })
 }
 
 /// What is wrong with an object.
@@ -83,15 +83,14 @@ fn case_d07_e19_keys_that_cannot_be_used_stop_a_build_before_any_pod() {
         }
     }
     let mut bench = with_git();
-    let keys: BTreeSet<String> = ["token".to_owned()].into();
-    bench.secrets.insert(
-        "git".into(),
-        SecretFact::Is { type_: "Opaque".into(), keys: keys.clone(), hosts: Some("git.acme.example".into()) },
-    );
+    let listing = |hosts: &str| {
+        let keys = ["token".to_owned()].into();
+        SecretFact::Is(SecretSeen { keys, hosts: Some(hosts.to_owned()), ..SecretSeen::default() })
+    };
+    bench.secrets.insert("git".into(), listing("git.acme.example"));
     bench.settle();
     failed(&bench, "PrerequisitesMissing", "the repository is at github.com");
-    let hosts = Some("gitlab.com, GitHub.com".into());
-    bench.secrets.insert("git".into(), SecretFact::Is { type_: "Opaque".into(), keys, hosts });
+    bench.secrets.insert("git".into(), listing("gitlab.com, GitHub.com"));
     bench.pass(6);
     assert_eq!(bench.phase(), "Building");
 }
@@ -121,7 +120,7 @@ fn a_platform_may_demand_that_secrets_list_their_hosts() {
         let mut bench = with_git();
         bench.decide(|settings| settings.require_git_hosts = true);
         let keys = ["ssh-privatekey".to_owned(), "known_hosts".to_owned()].into();
-        let fact = SecretFact::Is { type_: "Opaque".into(), keys, hosts: hosts.map(Into::into) };
+        let fact = SecretFact::Is(SecretSeen { keys, hosts: hosts.map(Into::into), ..SecretSeen::default() });
         bench.secrets.insert("git".into(), fact);
         bench.settle();
         bench

@@ -3,6 +3,7 @@
 
 mod commands;
 mod mends;
+mod secrets;
 mod stage;
 
 use anyhow::Result;

@@ -49,6 +49,11 @@ fn asking(test: Test) -> Vec<Option<Value>> {
         Test::NoneOf(_) | Test::Text => vec![Some(json!("something"))],
         Test::StartsWith(beginning) => vec![Some(json!(format!("{beginning}x")))],
         Test::AbsentOrStartsWith(beginning) => vec![None, Some(json!("")), Some(json!(format!("{beginning}x")))],
+        Test::MembersBeyond(_) => vec![
+            Some(json!({"name": "v", "nfs": {"server": "s", "path": "/"}})),
+            Some(json!({"name": "v", "csi": {"driver": "d"}})),
+            Some(json!({"name": "v", "iscsi": {"targetPortal": "p", "iqn": "q", "lun": 0}})),
+        ],
         Test::Present => vec![Some(json!({"path": "/", "name": "kernel.shm_rmid_forced", "value": "1"}))],
         Test::ListLacks(_) => vec![Some(json!(["NET_RAW"]))],
     }
@@ -60,7 +65,9 @@ fn standing(path: &[&str], value: Option<Value>) -> Value {
         [] => value.unwrap_or_default(),
         ["*", rest @ ..] => {
             let mut item = standing(rest, value);
-            if let Some(&("hostPath" | "projected")) = rest.first() {
+            if let Some(&("hostPath" | "projected" | "persistentVolumeClaim" | "ephemeral" | "resourceClaimName")) =
+                rest.first()
+            {
                 item["name"] = json!("files");
             } else if rest.first() == Some(&"hostPort") {
                 item["containerPort"] = json!(8080);
@@ -70,7 +77,15 @@ fn standing(path: &[&str], value: Option<Value>) -> Value {
             json!([item])
         }
         [_] if value.is_none() => json!({}),
-        [member, rest @ ..] => json!({ *member: standing(rest, value) }),
+        [member, rest @ ..] => {
+            let mut inner = standing(rest, value);
+            match *member {
+                "dataSource" | "dataSourceRef" => inner["kind"] = json!("PersistentVolumeClaim"),
+                "httpGet" | "tcpSocket" => inner["port"] = json!(8080),
+                _ => {}
+            }
+            json!({ *member: inner })
+        }
     }
 }
 
@@ -142,12 +157,15 @@ async fn what_a_plain_agent_needs_takes_no_right() -> Result<()> {
         json!({}),
         json!({"automountServiceAccountToken": false, "hostNetwork": false, "shareProcessNamespace": false}),
         json!({"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]}),
-        json!({"priorityClassName": "batch", "nodeSelector": {"disk": "ssd"}, "imagePullSecrets": [{"name": "r"}]}),
+        json!({"affinity": {"podAntiAffinity": {}}, "topologySpreadConstraints": []}),
         json!({"securityContext": {"runAsUser": 2000, "fsGroup": 3000, "runAsNonRoot": true,
             "seccompProfile": {"type": "RuntimeDefault"}, "seLinuxOptions": {"level": "s0:c1,c2", "type": "container_t"}}}),
-        json!({"volumes": [{"name": "tmp", "emptyDir": {}}, {"name": "s", "secret": {"secretName": "s"}},
-                {"name": "both", "projected": {"sources": [{"secret": {"name": "s"}}, {"configMap": {"name": "c"}}]}}],
+        json!({"volumes": [{"name": "tmp", "emptyDir": {}}, {"name": "c", "configMap": {"name": "c"}},
+                {"name": "both", "projected": {"sources": [{"downwardAPI": {}}, {"configMap": {"name": "c"}}]}},
+                {"name": "room", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "1Gi"}}}}}}],
             "containers": [{"name": "agent", "image": "set by operator", "ports": [{"containerPort": 8000}],
+                "livenessProbe": {"httpGet": {"path": "/healthz", "port": 8000}},
                 "securityContext": {"capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}, "procMount": "Default",
                     "readOnlyRootFilesystem": false, "runAsUser": 2000}}]}),
     ] {

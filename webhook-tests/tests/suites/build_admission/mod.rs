@@ -14,6 +14,7 @@ mod policy;
 mod process;
 mod refusals;
 mod scope;
+mod secrets;
 
 use std::time::{Duration, Instant};
 

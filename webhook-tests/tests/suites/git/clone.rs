@@ -51,6 +51,18 @@ pub(crate) fn repository(root: &Path) -> [String; 2] {
     [first, second]
 }
 
+/// Gives `agents.git` a branch `refers`, whose folder `part` is the main branch of the repository at that URL.
+pub(crate) fn refers(root: &Path, url: &str) {
+    let work = root.join("work");
+    let commit = git(&work, &["rev-parse", "main"]);
+    git(&work, &["checkout", "-q", "-b", "refers", "main"]);
+    std::fs::write(work.join(".gitmodules"), format!("[submodule \"part\"]\n\tpath = part\n\turl = {url}\n")).unwrap();
+    git(&work, &["add", ".gitmodules"]);
+    git(&work, &["update-index", "--add", "--cacheinfo", &format!("160000,{commit},part")]);
+    git(&work, &["commit", "-q", "-m", "refers"]);
+    git(&work, &["push", "-q", "../agents.git", "refers"]);
+}
+
 /// The script of the shipped step.
 fn script() -> String {
     let maps = config_maps("anywhere", &Values::default());

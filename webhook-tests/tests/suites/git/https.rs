@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use webhook_tests::pki::Authority;
 
-use super::clone::{Run, repository};
+use super::clone::{Run, refers, repository};
 
 const USER: &str = "octo";
 const PASSWORD: &str = "canary-p4ss'w\"ord$(id)";
@@ -34,6 +34,8 @@ enum Behaviour {
     Serve(PathBuf),
     /// Sends the client to another server.
     Redirect(u16),
+    /// The same, but asks for the credential first, and sends away whoever brings it.
+    RedirectAfter(u16),
 }
 
 /// A TLS server on a free port.
@@ -89,7 +91,12 @@ async fn answer(request: Request<Incoming>, behaviour: &Behaviour, log: &Mutex<V
     let told = header("authorization");
     log.lock().push(told.clone());
     let (status, name, value) = match behaviour {
-        Behaviour::Redirect(port) => (302, "location", format!("https://localhost:{port}{}", request.uri())),
+        Behaviour::RedirectAfter(_) if told.is_empty() => {
+            (401, "www-authenticate", "Basic realm=\"agents\"".to_owned())
+        }
+        Behaviour::Redirect(port) | Behaviour::RedirectAfter(port) => {
+            (302, "location", format!("https://localhost:{port}{}", request.uri()))
+        }
         Behaviour::Serve(_) if told.is_empty() => (401, "www-authenticate", "Basic realm=\"agents\"".to_owned()),
         Behaviour::Serve(root) => {
             let mut environment = BTreeMap::from([
@@ -200,6 +207,51 @@ async fn a_redirect_takes_no_password_along() {
     assert!(!elsewhere.seen.lock().is_empty(), "the redirect was followed");
     assert!(!elsewhere.saw_password(), "{:?}", elsewhere.seen.lock());
     run.keeps_nothing_of("canary", &output);
+}
+
+/// Nor does one that asks for the password first, and gets it; whoever is told of it is the repository's own host.
+#[tokio::test(flavor = "multi_thread")]
+async fn mend_06_a_redirect_behind_the_password_takes_none_along() {
+    let root = tempfile::tempdir().unwrap();
+    repository(root.path());
+    let authority = Authority::new("git").unwrap();
+    let elsewhere = Server::start(&authority, Behaviour::Serve(root.path().to_owned())).await;
+    let server = Server::start(&authority, Behaviour::RedirectAfter(elsewhere.port)).await;
+    let run = Run::new(&server.url("https://"), "main", Some(&authority))
+        .with(&[("username", USER), ("password", PASSWORD)], "");
+    let output = run.output().await;
+    assert!(!output.status.success());
+    assert!(server.saw_password(), "the repository's own host was given it");
+    let seen = elsewhere.seen.lock().clone();
+    assert!(seen.iter().all(String::is_empty), "the other host was told something: {seen:?}");
+    run.keeps_nothing_of("canary", &output);
+}
+
+/// What a repository refers to is cloned without the credential of the repository, unless it is on the same host.
+#[tokio::test(flavor = "multi_thread")]
+async fn mend_06_a_submodule_elsewhere_gets_no_password() {
+    let root = tempfile::tempdir().unwrap();
+    repository(root.path());
+    let authority = Authority::new("git").unwrap();
+    let elsewhere = Server::start(&authority, Behaviour::Serve(root.path().to_owned())).await;
+    for (at, gets) in [(Some(elsewhere.port), false), (None, true)] {
+        let of = tempfile::tempdir().unwrap();
+        let server = Server::start(&authority, Behaviour::Serve(of.path().to_owned())).await;
+        repository(of.path());
+        let url = at.map_or_else(|| server.url("https://"), |_| elsewhere.url("https://"));
+        refers(of.path(), &url);
+        let run = Run::new(&server.url("https://"), "refers", Some(&authority))
+            .with(&[("username", USER), ("password", PASSWORD)], "")
+            .set("SUBMODULES", "true");
+        let output = run.output().await;
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.success(), gets, "{told}");
+        assert!(server.saw_password());
+        assert_eq!(run.read("source/part/one"), if gets { "1" } else { "" });
+        run.keeps_nothing_of("canary", &output);
+    }
+    assert!(!elsewhere.seen.lock().is_empty(), "it was asked");
+    assert!(elsewhere.seen.lock().iter().all(String::is_empty), "{:?}", elsewhere.seen.lock());
 }
 
 /// A public repository needs no Secret, and wrong credentials fail at once instead of asking anybody.

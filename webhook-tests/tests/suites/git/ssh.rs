@@ -5,7 +5,7 @@ mod wire;
 
 use std::process::Command;
 
-use super::clone::{Run, repository};
+use super::clone::{Run, refers, repository};
 use server::{Key, Seen, Server};
 
 /// What is missing fails the suite: a clone that is not tried proves nothing.
@@ -105,4 +105,29 @@ async fn unknown_hosts_are_a_decision_of_the_platform() {
     let output = allowed.output().await;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(allowed.read("source/one"), "1");
+}
+
+/// What a repository refers to is on another host: nobody there is shown the key, known host or not.
+#[tokio::test(flavor = "multi_thread")]
+async fn mend_06_a_submodule_elsewhere_is_shown_no_key() {
+    needs_ssh();
+    let (root, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    repository(root.path());
+    repository(other.path());
+    let (host, second, key) = (Key::generate(), Key::generate(), Key::generate());
+    let (line, second_line) = (host.line(), second.line());
+    let elsewhere = Server::start(second, &key, other.path()).await;
+    refers(root.path(), &format!("ssh://git@127.0.0.1:{}/agents.git", elsewhere.port));
+    let server = Server::start(host, &key, root.path()).await;
+    let known = format!("[localhost]:{} {line}\n[127.0.0.1]:{} {second_line}\n", server.port, elsewhere.port);
+    let private = key.private();
+    let run = Run::new(&server.url(), "refers", None)
+        .with(&[("ssh-privatekey", &*private), ("known_hosts", &*known)], "")
+        .set("SUBMODULES", "true");
+    let output = run.output().await;
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && told.contains("no key for another host"), "{told}");
+    assert_eq!(server.seen()[0], Seen::Trusted, "the repository itself was cloned");
+    assert_eq!(elsewhere.seen(), []);
+    keeps_no_key(&run, &key, &output);
 }

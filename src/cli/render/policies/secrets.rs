@@ -1,0 +1,226 @@
+//! The rules of `drawbridge-agent-secrets` and `drawbridge-build-secrets`: a Secret is put into a Pod, or sent to a host, only for people
+//! who could have it anyway. Whoever may write Agents or AgentBuilds has the operator use Secrets that he may not read himself, and says
+//! what is done with them; only the API server knows his rights.
+//!
+//! In: the tables of [`crate::build::secrets`]. Out: two policies with their bindings. Promises:
+//! - **All** names are asked for whenever what runs changes: who keeps the reference and changes the image, the command or the repository has
+//!   the Secret, too. Nothing is asked of a change of labels, replicas or the status, and nothing of an object that goes.
+//! - Nobody is asked who may get all Secrets of the namespace, or make Pods there himself.
+//! - Names that the object leaves to the Secret's own consent are left out here; the controllers ask the Secret before each use. A change of
+//!   that list is a change of what runs.
+//!
+//! The API server lets one expression cost 1,000,000 and a question 350,000; three questions in one expression refuse everybody. So each
+//! distinct name has an expression of its own, and [`MOST`] of them fit into what a policy may cost. What is over is refused in words.
+//! CEL has no functions here that are newer than Kubernetes 1.30.
+
+use k8s_openapi::api::admissionregistration::v1::{MatchCondition, Validation, Variable};
+use serde_json::Value;
+
+use super::super::Install;
+use super::super::selectors::{self, Reach, condition};
+use super::agent_pods::{RIGHTS, RUNS, is_new, may_create};
+use super::{judging, variable, written};
+use crate::build::agent::privileges::ANNOTATIONS;
+use crate::build::secrets::{OF_ANNOTATIONS, OF_BUILD, OF_CONTAINER, OF_POD, PARAMETER_SUFFIX, PARAMETERS};
+use crate::domain::keys;
+
+/// Name of the policy that asks for the Secrets of an Agent.
+const POLICY_AGENT_SECRETS: &str = "drawbridge-agent-secrets";
+/// Name of the policy that asks for the Secrets of an AgentBuild.
+const POLICY_BUILD_SECRETS: &str = "drawbridge-build-secrets";
+/// Most distinct Secrets that are asked for by name.
+const MOST: usize = 24;
+
+/// Members of an AgentBuild's spec that decide what runs.
+const BUILDS: [&str; 5] = ["source", "buildOutput", "pipeline", "mode", "buildArgs"];
+/// Whoever may create runs makes Pods with them.
+const RUN: (&str, &str) = ("tekton.dev", "pipelineruns");
+
+/// One kind and how it is asked about.
+struct Kind {
+    name: &'static str,
+    consumer: &'static str,
+    runs: &'static [&'static str],
+    /// Any of these rights spares the questions.
+    rights: Vec<(&'static str, &'static str)>,
+    /// The names, as texts with commas.
+    texts: Vec<String>,
+    variables: Vec<Variable>,
+}
+
+pub(super) fn objects(install: &Install) -> Vec<Value> {
+    let agents = judging(install, POLICY_AGENT_SECRETS, written("agents"), rule(agent()));
+    let builds = judging(install, POLICY_BUILD_SECRETS, written("agentbuilds"), rule(agent_build()));
+    agents.into_iter().chain(builds).collect()
+}
+
+fn agent() -> Kind {
+    let mut texts: Vec<_> = OF_POD.iter().map(|path| joined("variables.pod", path)).collect();
+    let of_container: Vec<_> = OF_CONTAINER.iter().map(|path| joined("c", path)).collect();
+    texts.push(format!("variables.containers.map(c, [{}].join(',')).join(',')", of_container.join(", ")));
+    for place in ANNOTATIONS {
+        let members = place.replace('/', ".?");
+        let named = |key: &&str| format!("object.?{members}[?'{key}'].orValue('')");
+        texts.extend(OF_ANNOTATIONS.iter().map(named));
+    }
+    Kind {
+        name: "Agent",
+        consumer: keys::USABLE_BY[1],
+        runs: &RUNS,
+        rights: RIGHTS.to_vec(),
+        texts,
+        variables: vec![
+            variable("pod", "object.spec.?podTemplateSpec.?spec.orValue({})"),
+            variable("containers", "variables.pod.?containers.orValue([]) + variables.pod.?initContainers.orValue([])"),
+        ],
+    }
+}
+
+fn agent_build() -> Kind {
+    let is_named = format!("p.?name.orValue('').lowerAscii().endsWith('{PARAMETER_SUFFIX}')");
+    let named = |list: &str| format!("{list}.orValue([]).map(p, {is_named}, string(p.?value.orValue(''))).join(',')");
+    let mut texts: Vec<_> = OF_BUILD.iter().map(|path| joined("object.spec", path)).collect();
+    texts.extend(PARAMETERS.iter().map(|path| match path.split_once("/*/") {
+        Some((steps, list)) => {
+            format!("{}.orValue([]).map(s, {}).join(',')", member("object.spec", steps), named(&member("s", list)))
+        }
+        None => named(&member("object.spec", path)),
+    }));
+    Kind {
+        name: "AgentBuild",
+        consumer: keys::USABLE_BY[0],
+        runs: &BUILDS,
+        rights: RIGHTS.into_iter().chain([RUN]).collect(),
+        texts,
+        variables: Vec::new(),
+    }
+}
+
+fn member(of: &str, path: &str) -> String {
+    format!("{of}.?{}", path.replace('/', ".?"))
+}
+
+/// What stands at `path` below `of`, as one text with commas.
+fn joined(of: &str, path: &str) -> String {
+    below(of, path, 0)
+}
+
+fn below(of: &str, path: &str, depth: usize) -> String {
+    match path.split_once("/*/") {
+        None => format!("{}.orValue('')", member(of, path)),
+        Some((list, rest)) => {
+            let item = format!("i{depth}");
+            format!("{}.orValue([]).map({item}, {}).join(',')", member(of, list), below(&item, rest, depth + 1))
+        }
+    }
+}
+
+type Rule = (Vec<MatchCondition>, Vec<Variable>, Vec<Validation>);
+
+fn rule(kind: Kind) -> Rule {
+    let Reach { mut conditions, .. } = selectors::living_objects();
+    let listed =
+        |of: &str| format!("{of}.metadata.?annotations[?'{}'].orValue('')", keys::ANNOTATION_SECRETS_BY_CONSENT);
+    let is_new = format!("{} || {} != {}", is_new(kind.runs), listed("object"), listed("oldObject"));
+    conditions.push(condition("what-runs-is-new", &is_new));
+    let all = "authorizer.group('').resource('secrets').namespace(request.namespace).check('get').allowed()";
+    conditions.push(condition("may-not-get-all-secrets", &format!("!{all}")));
+    let rights = kind.rights.iter().map(|(group, resource)| {
+        condition(&format!("may-not-create-{resource}"), &format!("!{}", may_create(group, resource)))
+    });
+    conditions.extend(rights);
+    let mut variables = kind.variables;
+    variables.push(variable("consented", &format!("{}.split(',').map(n, n.trim())", listed("object"))));
+    let texts = kind.texts.join(",\n");
+    variables.push(variable(
+        "left0",
+        &format!("[{texts}].join(',').split(',').filter(n, n != '' && !(n in variables.consented))"),
+    ));
+    for number in 0..MOST {
+        let rest = format!("variables.left{number}.filter(n, n != variables.left{number}[0])");
+        let rest = format!("variables.left{number}.size() == 0 ? [] : {rest}");
+        variables.push(variable(&format!("left{}", number + 1), &rest));
+    }
+    let rights: Vec<_> = kind.rights.iter().map(|(group, resource)| dotted(resource, group)).collect();
+    let told = format!(
+        "an {} may refer to it only if whoever writes it may get that Secret, all Secrets, or create {} in this namespace. What to do: ask for \
+         one of these rights, or let the Secret's owner annotate it with {}: {} and list it in annotation {} of the {}",
+        kind.name,
+        rights.join(" or "),
+        keys::ANNOTATION_USABLE_BY,
+        kind.consumer,
+        keys::ANNOTATION_SECRETS_BY_CONSENT,
+        kind.name
+    );
+    let mut validations: Vec<_> = (0..MOST).map(|number| one(number, &told)).collect();
+    let message = format!(
+        "the {} refers to more than {MOST} Secrets, and only so many are asked for by name. What to do: put their contents together, or ask for \
+         the right to get all Secrets of this namespace",
+        kind.name
+    );
+    validations.push(forbidden(format!("variables.left{MOST}.size() == 0"), message, None));
+    (conditions, variables, validations)
+}
+
+fn dotted(resource: &str, group: &str) -> String {
+    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
+}
+
+/// The name at this position of the distinct ones.
+fn one(number: usize, told: &str) -> Validation {
+    let name = format!("variables.left{number}[0]");
+    let asked = format!(
+        "authorizer.group('').resource('secrets').namespace(request.namespace).name({name}).check('get').allowed()"
+    );
+    forbidden(
+        format!("variables.left{number}.size() == 0 || {asked}"),
+        format!("Secret number {} of those it refers to: {told}", number + 1),
+        Some(format!("'Secret ' + {name} + ': {}'", told.replace('\'', "\\'"))),
+    )
+}
+
+fn forbidden(expression: String, message: String, message_expression: Option<String>) -> Validation {
+    Validation { expression, message: Some(message), message_expression, reason: Some("Forbidden".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::FailureMode;
+    use super::*;
+
+    #[test]
+    fn mend_06_each_name_has_an_expression_of_its_own_and_all_are_asked_for_when_what_runs_changes() {
+        let rendered = objects(&Install::new(FailureMode::Fail, "kagenti-system", "a/b:1"));
+        assert_eq!(rendered.len(), 4, "two policies with a binding each");
+        for (policy, runs) in [(&rendered[0], &RUNS[..]), (&rendered[2], &BUILDS)] {
+            let spec = &policy["spec"];
+            assert_eq!(spec["failurePolicy"], "Fail", "with Ignore, what costs too much is taken");
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let validations = spec["validations"].as_array().unwrap();
+            let asks: Vec<_> = validations.iter().map(|one| text(&one["expression"])).collect();
+            assert_eq!(asks.len(), MOST + 1);
+            for (number, asked) in asks.iter().enumerate().take(MOST) {
+                assert_eq!(asked.matches("authorizer").count(), 1, "{asked}");
+                assert!(asked.contains(&format!("variables.left{number}[0]")), "{asked}");
+                assert!(text(&validations[number]["messageExpression"]).contains(&format!("left{number}[0]")));
+            }
+            assert!(!asks[MOST].contains("authorizer"));
+            let conditions = spec["matchConditions"].as_array().unwrap();
+            let of = |name: &str| {
+                let found = conditions.iter().find(|one| one["name"] == name);
+                text(&found.unwrap_or_else(|| panic!("{name}"))["expression"])
+            };
+            let is_new = of("what-runs-is-new");
+            for member in runs {
+                assert!(is_new.contains(&format!("object.spec.?{member} != oldObject.spec.?{member}")), "{is_new}");
+            }
+            let consent = format!(".metadata.?annotations[?'{}']", keys::ANNOTATION_SECRETS_BY_CONSENT);
+            assert_eq!(is_new.matches(&consent).count(), 2, "the list of consent is a part of it: {is_new}");
+            for right in ["may-not-get-all-secrets", "may-not-create-pods", "may-not-create-deployments"] {
+                assert!(of(right).starts_with("!authorizer"), "{right}");
+            }
+            let all = spec.to_string();
+            assert!(!all.contains(".flatten(") && !all.contains(".distinct("), "newer than the oldest server");
+        }
+    }
+}

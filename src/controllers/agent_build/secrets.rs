@@ -1,0 +1,98 @@
+//! The Secrets that a build uses, what for, where they go, and which of them are used by their own consent.
+//!
+//! In: an AgentBuild with the steps and parameters it has in the end. Out: one row a Secret. Promise: what the API server's policy has not asked
+//! for by name, because the build leaves it to consent or a template of the platform gives it, has a demand.
+
+use super::subject::Subject;
+use crate::build::check::source::host;
+use crate::build::compose::signing_secret;
+use crate::build::params::Layers;
+use crate::build::params::control::SIGNING_SECRET;
+use crate::build::request::BuildRequest;
+use crate::build::secrets;
+use crate::controllers::scaffold::consent::{Demand, Goes};
+use crate::domain::keys;
+
+/// What a Secret is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Git,
+    Registry,
+    Signing,
+    /// A step takes its name as a parameter.
+    Parameter,
+}
+
+/// A Secret that a build names.
+pub(super) struct Wanted {
+    pub(super) what: Use,
+    pub(super) name: String,
+    pub(super) path: &'static str,
+    pub(super) goes: Goes,
+    /// Its own consent is needed.
+    pub(super) demand: Option<Demand>,
+}
+
+/// The Secrets of a build, those of its steps' parameters as far as their consent is needed.
+pub(super) fn wanted(subject: &Subject<'_>) -> Vec<Wanted> {
+    let request = &subject.request;
+    let paths = &request.front.paths;
+    let consented = secrets::by_consent(&subject.object);
+    let asked = secrets::of_build(&subject.object);
+    let is_asked = |name: &str| asked.contains(name) && !consented.contains(name);
+    let git = request.git_auth.as_ref().map(|secret| (Use::Git, secret.secret.clone(), paths.git_auth));
+    let registry =
+        request.registry_auth.as_ref().map(|secret| (Use::Registry, secret.secret.clone(), paths.registry_auth));
+    let signs = request.steps.iter().any(|step| step.enabled && step.name == keys::TASK_SIGN);
+    let signing = signing_secret(request).filter(|_| signs).map(|name| (Use::Signing, name, paths.parameters));
+    let mut all: Vec<_> = [git, registry, signing].into_iter().flatten().collect();
+    for name in of_parameters(subject).into_iter().filter(|name| !is_asked(name)) {
+        if !all.iter().any(|(_, known, _)| *known == name) {
+            all.push((Use::Parameter, name, paths.parameters));
+        }
+    }
+    let row = |(what, name, path): (Use, String, &'static str)| {
+        let goes = goes(what, request);
+        let by = keys::USABLE_BY[0];
+        let demand = (!is_asked(&name)).then(|| Demand { secret: name.clone(), by, goes: goes.clone() });
+        Wanted { what, name, path, goes, demand }
+    };
+    all.into_iter().filter(|(_, name, _)| !name.is_empty()).map(row).collect()
+}
+
+/// The names that the steps' parameters have in the end, from whichever layer.
+fn of_parameters(subject: &Subject<'_>) -> Vec<String> {
+    let request = &subject.request;
+    let written = subject.object.pointer("/spec/pipeline/namespace").and_then(serde_json::Value::as_str);
+    let known = subject.builds().view.steps(written.unwrap_or_default());
+    let layers = Layers::new(request, "");
+    let mut names = Vec::new();
+    for (index, entry) in request.steps.iter().enumerate().filter(|(_, entry)| entry.enabled) {
+        let Some(Ok(step)) = known.get(&entry.config_map).map(|entry| entry.step.as_ref()) else { continue };
+        let declared = step.params.iter().filter(|one| secrets::names_secret(&one.name) && one.name != SIGNING_SECRET);
+        let given = declared.filter_map(|one| layers.strongest(index, &one.name)?.text.ok());
+        names.extend(given.filter(|name| !name.is_empty()));
+    }
+    names
+}
+
+fn goes(what: Use, request: &BuildRequest) -> Goes {
+    match what {
+        Use::Git => Goes::Repository(host(&request.source.repository).to_owned()),
+        Use::Registry => Goes::Registries(registries(request)),
+        Use::Signing | Use::Parameter => Goes::Anywhere,
+    }
+}
+
+/// Where images are pushed: as the output says, and as parameters say in its place.
+fn registries(request: &BuildRequest) -> Vec<String> {
+    let own = request.image.iter().map(|image| image.registry.as_str());
+    let steps = request.steps.iter().filter(|step| step.enabled).flat_map(|step| &step.parameters);
+    let given = request.parameters.iter().chain(steps).filter(|one| one.name == "image");
+    let given = given.map(|one| one.value.as_str()).filter(|image| image.contains('/'));
+    let mut hosts: Vec<_> = own.chain(given).map(|image| image.split('/').next().unwrap_or(image).to_owned()).collect();
+    hosts.sort();
+    hosts.dedup();
+    hosts.retain(|host| !host.is_empty());
+    hosts
+}
