@@ -60,7 +60,7 @@ fn agent() -> Kind {
     texts.push(format!("variables.containers.map(c, [{}].join(',')).join(',')", of_container.join(", ")));
     for place in ANNOTATIONS {
         let members = place.replace('/', ".?");
-        let named = |key: &&str| format!("object.?{members}[?'{key}'].orValue('')");
+        let named = |key: &&str| format!("string(object.?{members}[?'{key}'].orValue(''))");
         texts.extend(OF_ANNOTATIONS.iter().map(named));
     }
     Kind {
@@ -107,7 +107,8 @@ fn joined(of: &str, path: &str) -> String {
 
 fn below(of: &str, path: &str, depth: usize) -> String {
     match path.split_once("/*/") {
-        None => format!("{}.orValue('')", member(of, path)),
+        // Lists hold one type, as the API server checks them.
+        None => format!("string({}.orValue(''))", member(of, path)),
         Some((list, rest)) => {
             let item = format!("i{depth}");
             format!("{}.orValue([]).map({item}, {}).join(',')", member(of, list), below(&item, rest, depth + 1))
