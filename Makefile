@@ -12,7 +12,7 @@ SUITE_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 .DEFAULT_GOAL := help
 .PHONY: help check test test-peers test-long lint pure build suites corpus deny unit controlplane
 .PHONY: manifests docs demo
-.PHONY: envoy promtool tekton fuzz chaos soak
+.PHONY: envoy promtool tekton fuzz chaos soak test-quiet
 .PHONY: bench crowd flood fleet instructions
 
 help: ## this list
@@ -99,6 +99,10 @@ chaos: controlplane ## instances killed every 20 s under rotation and 50 Pods a 
 soak: controlplane ## MINUTES (default 1440) of everyday work in which memory, open files and tasks must not grow
 	$(MAKE) --no-print-directory build
 	$(TARGET)/debug/endurance soak --minutes $(or $(MINUTES),1440)
+
+test-quiet: controlplane ## an installed system is left alone for MINUTES (default 10), twice: nothing is said, asked or written; then repairs are timed
+	$(MAKE) --no-print-directory build
+	$(TARGET)/debug/endurance quiet --minutes $(or $(MINUTES),10)
 
 fleet: controlplane ## FLEET (default 1000) enrolled workloads: waves, restarts, relists, leaders; what `make test` tries with 100
 	$(MAKE) --no-print-directory build

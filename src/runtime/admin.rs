@@ -16,7 +16,7 @@ use axum::routing::get;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 
-use super::health::Readiness;
+use super::health::{Check, Readiness};
 use super::snapshots::SnapshotCell;
 use super::telemetry::metrics::Metrics;
 
@@ -29,10 +29,10 @@ pub fn probes(readiness: Readiness) -> Router {
     let verbose = readiness.clone();
     let single = readiness;
     Router::new()
-        .route("/healthz", get(|query: RawQuery| async move { listed(&query, &[(PING, true)]) }))
-        .route("/healthz/{check}", get(|Path(check): Path<String>| async move { one(&check, &[(PING, true)]) }))
-        .route("/readyz", get(move |query: RawQuery| async move { listed(&query, &checks(&verbose)) }))
-        .route("/readyz/{check}", get(move |Path(check): Path<String>| async move { one(&check, &checks(&single)) }))
+        .route("/healthz", get(|query: RawQuery| async move { listed(&query, &[alive()]) }))
+        .route("/healthz/{check}", get(|Path(check): Path<String>| async move { one(&check, &[alive()]) }))
+        .route("/readyz", get(move |query: RawQuery| async move { listed(&query, &verbose.checks()) }))
+        .route("/readyz/{check}", get(move |Path(check): Path<String>| async move { one(&check, &single.checks()) }))
 }
 
 /// The metrics.
@@ -50,30 +50,35 @@ fn scrape(metrics: &Metrics, snapshots: &SnapshotCell) -> Response {
     }
 }
 
-fn checks(readiness: &Readiness) -> Vec<(&'static str, bool)> {
-    readiness.checks().into_iter().map(|check| (check.name, check.ok)).collect()
+fn alive() -> Check {
+    Check { name: PING, obstacle: None }
 }
 
 /// `ok`, or every check with a mark when asked or when one fails, as Kubernetes' own components answer.
-fn listed(RawQuery(query): &RawQuery, checks: &[(&'static str, bool)]) -> Response {
-    let ok = checks.iter().all(|(_, ok)| *ok);
+fn listed(RawQuery(query): &RawQuery, checks: &[Check]) -> Response {
+    let ok = checks.iter().all(Check::ok);
     let verbose =
         query.as_deref().is_some_and(|query| query.split('&').any(|pair| pair.split('=').next() == Some("verbose")));
     if ok && !verbose {
         return "ok".into_response();
     }
     let mut text = String::new();
-    for (name, ok) in checks {
-        text.push_str(&format!("[{}]{name} {}\n", if *ok { '+' } else { '-' }, if *ok { "ok" } else { "failed" }));
+    for check in checks {
+        text.push_str(&match check.obstacle.as_deref() {
+            None => format!("[+]{} ok\n", check.name),
+            Some("") => format!("[-]{} failed\n", check.name),
+            Some(why) => format!("[-]{} failed: {why}\n", check.name),
+        });
     }
     text.push_str(if ok { "check passed\n" } else { "check failed\n" });
     (if ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, text).into_response()
 }
 
-fn one(name: &str, checks: &[(&'static str, bool)]) -> Response {
-    match checks.iter().find(|(known, _)| *known == name) {
-        Some((_, true)) => "ok".into_response(),
-        Some((_, false)) => (StatusCode::SERVICE_UNAVAILABLE, "failed").into_response(),
+fn one(name: &str, checks: &[Check]) -> Response {
+    match checks.iter().find(|check| check.name == name).map(|check| check.obstacle.as_deref()) {
+        Some(None) => "ok".into_response(),
+        Some(Some("")) => (StatusCode::SERVICE_UNAVAILABLE, "failed").into_response(),
+        Some(Some(why)) => (StatusCode::SERVICE_UNAVAILABLE, format!("failed: {why}")).into_response(),
         None => StatusCode::NOT_FOUND.into_response(),
     }
 }

@@ -10,12 +10,9 @@ use std::time::Duration;
 use kube::client::ClientBuilder;
 use kube::client::retry::RetryPolicy;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::runtime::watcher;
 use kube::{Client, Config};
 use tower::buffer::BufferLayer;
 use tower::retry::RetryLayer;
-
-use crate::api::refusal;
 
 /// Longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -25,18 +22,6 @@ const WRITE: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(35);
 /// Requests that may be on their way to the connection pool at once; more wait.
 const BUFFER: usize = 1024;
-
-/// Why a watch of the library failed, for a log: nothing of the object, which may be a Secret.
-#[must_use]
-pub fn watch_failure(error: &watcher::Error) -> String {
-    match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => refusal::of_error(error),
-        watcher::Error::WatchError(status) => refusal::of_status(status),
-        watcher::Error::NoResourceVersion => error.to_string(),
-    }
-}
 
 /// No client could be made.
 #[derive(Debug, thiserror::Error)]

@@ -11,9 +11,10 @@ use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
@@ -84,6 +85,62 @@ pub async fn post(address: SocketAddr, trust: &Trust, path: &str, body: Vec<u8>)
         exchange(connector.connect(trust.name.clone(), stream).await.context("TLS handshake")?, request).await
     };
     tokio::time::timeout(PATIENCE, exchange).await.context("no answer in time")?
+}
+
+/// The certificate (DER) that the server shows, whoever signed it.
+///
+/// # Errors
+/// When there is no TLS connection within [`PATIENCE`].
+pub async fn leaf(address: SocketAddr) -> Result<Vec<u8>> {
+    crate::install_crypto();
+    let config = ClientConfig::builder().dangerous().with_custom_certificate_verifier(Arc::new(Anybody));
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(config.with_no_client_auth()));
+    let shown = async {
+        let stream = TcpStream::connect(address).await?;
+        let stream = connector.connect(ServerName::try_from("localhost")?, stream).await?;
+        let certificates = stream.get_ref().1.peer_certificates();
+        anyhow::Ok(certificates.and_then(<[_]>::first).context("no certificate")?.to_vec())
+    };
+    tokio::time::timeout(PATIENCE, shown).await.context("no answer in time")?
+}
+
+/// Looks at certificates without judging them.
+#[derive(Debug)]
+struct Anybody;
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        rustls::crypto::aws_lc_rs::default_provider().signature_verification_algorithms.supported_schemes()
+    }
 }
 
 async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<(u16, Bytes)>

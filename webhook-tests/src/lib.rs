@@ -104,7 +104,7 @@ pub mod tekton;
 pub use access::Access;
 pub use audit::{Audit, Mark, Request, Requests};
 pub use balancer::{Balancer, BalancerOptions};
-pub use control_plane::{AuditLevel, ControlPlane, Options, Process};
+pub use control_plane::{AuditLevel, Backup, ControlPlane, Options, Process};
 pub use drawbridge::Drawbridge;
 pub use hook::Hook;
 pub use installation::{Installation, Installing};

@@ -17,7 +17,7 @@ use crate::controllers::{self, ControllerMetrics, Deps};
 use crate::domain::keys;
 use crate::runtime::certs::{
     CertManagerSecret, CertManagerSecretConfig, CertificateMetrics, ClientAuthorities, ClientVerifier, Context, Events,
-    Files, Lifetimes, Listener, Publication, Publisher, Resolver, SelfManaged, SelfManagedConfig,
+    Files, Lifetimes, Listener, Publication, Publisher, Resolver, SelfManaged, SelfManagedConfig, covered,
 };
 use crate::runtime::config_watch::{self, ConfigMetrics, ConfigWatch, Settings};
 use crate::runtime::health::{Latch, Readiness};
@@ -29,6 +29,7 @@ use crate::runtime::snapshots::SnapshotCell;
 use crate::runtime::stores::{self, Needs, WatchMetrics};
 use crate::runtime::tasks::Tasks;
 use crate::runtime::telemetry::metrics::{Metrics, Name};
+use crate::runtime::watching::Watching;
 use crate::runtime::{admin, clock, descriptors, kube as clients};
 
 /// How long a root must have been in every bundle before a pair of cert-manager's depends on it, in milliseconds.
@@ -54,6 +55,7 @@ pub(super) struct Wiring {
     config_watch: ConfigWatch,
     config: Config,
     client: Client,
+    watching: Watching,
     sockets: Sockets,
 }
 
@@ -90,7 +92,21 @@ impl Wiring {
         let sockets = Sockets::bind(&args, &roles)?;
         let readiness = Readiness::new();
         let cell = SnapshotCell::new();
-        Ok(Wiring { args, roles, shutdown, readiness, metrics, cell, settings, config_watch, config, client, sockets })
+        let watching = Watching::new(args.times.pace());
+        Ok(Wiring {
+            args,
+            roles,
+            shutdown,
+            readiness,
+            metrics,
+            cell,
+            settings,
+            config_watch,
+            config,
+            client,
+            watching,
+            sockets,
+        })
     }
 
     /// Whether this process may receive traffic.
@@ -124,7 +140,8 @@ impl Wiring {
         let terms = leadership.terms();
         running.endless.spawn("leadership-metric", never_fails(count_terms(self.metrics.clone(), terms.clone())));
         let stop = self.shutdown.clone();
-        let candidacy = candidacy.run(async move { stop.reached(Phase::Draining).await });
+        let candidacy =
+            candidacy.watching(self.watching.clone()).run(async move { stop.reached(Phase::Draining).await });
         running.finishing.spawn("leader", never_fails(candidacy));
         Ok(Elected { writer, terms })
     }
@@ -140,7 +157,8 @@ impl Wiring {
         let mut counters = None;
         self.metrics.register(|registry: &mut Registry| counters = Some(CertificateMetrics::register(registry)));
         let counters = counters.context("metrics of certificates")?;
-        Ok(Context::new(Arc::new(clock::now), counters, listener.unwrap_or_else(|| Arc::new(|_| {}))))
+        let context = Context::new(Arc::new(clock::now), counters, listener.unwrap_or_else(|| Arc::new(|_| {})));
+        Ok(context.watching(self.watching.clone()))
     }
 
     /// What judges the certificates of callers, where the webhook is served and somebody asked for it.
@@ -219,6 +237,8 @@ impl Wiring {
             let published = |publication: &Publication| *publication == Publication::Published;
             let latch = self.readiness.latch("bundle");
             release_when(finishing, &self.shutdown, publisher.publication(), published, latch);
+            let trusted = covered(publisher.publication(), self.readiness.condition("trust"));
+            finishing.spawn("trust", never_fails(trusted));
         }
         finishing.spawn("bundle", never_fails(publisher.run(shutdown)));
     }
@@ -241,7 +261,7 @@ impl Wiring {
             cell: self.cell.clone(),
             latch: self.readiness.latch("caches"),
             needs,
-            pace: self.args.times.pace(),
+            watching: self.watching.clone(),
             metrics: watches,
         });
         if let (Some(feed), Some(Elected { writer, terms })) = (stores.feed.take(), elected) {
@@ -249,7 +269,8 @@ impl Wiring {
             self.metrics.register(|registry| metrics.register(registry));
             let writer = writer.client();
             let published = stores.published.clone();
-            let deps = Deps { writer, feed, published, terms, operator_namespace, metrics };
+            let epochs = self.watching.history.turns();
+            let deps = Deps { writer, feed, published, terms, operator_namespace, epochs, metrics };
             running.endless.spawn("controllers", never_fails(controllers::run(deps, gate)));
         }
         let mut watching = stores.tasks;

@@ -51,6 +51,8 @@ pub struct Deps {
     pub terms: watch::Receiver<Option<u64>>,
     /// Our own namespace.
     pub operator_namespace: Arc<str>,
+    /// Grows each time that the cluster went back to an earlier state.
+    pub epochs: watch::Receiver<u64>,
     /// Counters.
     pub metrics: ControllerMetrics,
 }
@@ -64,6 +66,8 @@ struct Loop {
     facts: Option<Arc<Published>>,
     synced: bool,
     term: Option<u64>,
+    epochs: watch::Receiver<u64>,
+    epoch: u64,
     workers: JoinSet<(Item, Outcome)>,
     under_way: Vec<(Id, Item)>,
     told: HashSet<(String, &'static str, String)>,
@@ -77,7 +81,8 @@ type Outcome = (Vec<Learned>, Result<(Ending, bool), (ApplyError, Op)>);
 
 /// Runs the controllers `rows` until the watches end.
 pub async fn run(rows: Vec<Row>, deps: Deps, jitter: fn() -> f64) {
-    let Deps { writer, mut feed, mut published, mut terms, operator_namespace, metrics } = deps;
+    let Deps { writer, mut feed, mut published, mut terms, operator_namespace, epochs, metrics } = deps;
+    let epoch = *epochs.borrow();
     let mut work = Loop {
         rows,
         writer,
@@ -87,6 +92,8 @@ pub async fn run(rows: Vec<Row>, deps: Deps, jitter: fn() -> f64) {
         facts: None,
         synced: false,
         term: None,
+        epoch,
+        epochs,
         workers: JoinSet::new(),
         under_way: Vec::new(),
         told: HashSet::new(),
@@ -141,12 +148,28 @@ impl Loop {
         self.term = term;
         self.world.proved = None;
         self.world.memory = Memory::default();
+        // What was about to be told when the last term ended may not have got out.
+        self.told.clear();
         if term.is_some() {
             self.enqueue_all();
         }
     }
 
+    /// What was known before the cluster went back is compared with nothing any more, and everything is looked at again.
+    fn turn(&mut self) {
+        let epoch = *self.epochs.borrow();
+        if std::mem::replace(&mut self.epoch, epoch) == epoch {
+            return;
+        }
+        self.world.forget_versions();
+        if let Some(term) = self.term.take() {
+            self.lead(Some(term));
+        }
+    }
+
     fn hear(&mut self, message: Feed) {
+        // Before each message: those of the new history come after its beginning.
+        self.turn();
         match message {
             Feed::Change(change) => self.change(&change),
             Feed::Listed(missing) => self.listed(missing),

@@ -112,6 +112,7 @@ struct Bench {
     server: Server,
     feed: mpsc::Sender<Feed>,
     terms: watch::Sender<Option<u64>>,
+    epoch: watch::Sender<u64>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -129,19 +130,21 @@ impl Bench {
         let (feed, receiver) = mpsc::channel(16);
         let (terms, held) = watch::channel(None);
         let (sender, published) = watch::channel(Some(Arc::new(cluster.facts)));
+        let (epoch, epochs) = watch::channel(0);
         let deps = Deps {
             writer: server.client(),
             feed: receiver,
             published,
             terms: held,
             operator_namespace: OWN.into(),
+            epochs,
             metrics: ControllerMetrics::default(),
         };
         let task = tokio::spawn(async move {
             run(ALWAYS.to_vec(), deps, || 0.5).await;
             drop(sender);
         });
-        let bench = Self { server, feed, terms, task };
+        let bench = Self { server, feed, terms, epoch, task };
         for name in ["team", "others", OWN] {
             bench.see(change(Kind::Namespace, json!({"metadata": {"name": name, "uid": name}}))).await;
         }
@@ -404,5 +407,52 @@ async fn an_edit_of_what_somebody_else_has_changed_does_nothing_until_the_watch_
     assert_eq!(bench.server.asked(), ["PATCH serviceaccounts/a"]);
     let owners = bench.server.objects.lock()[&path]["metadata"]["ownerReferences"].clone();
     assert_eq!(owners.as_array().map(Vec::len), Some(3), "{owners}");
+    bench.task.abort();
+}
+
+/// What was deleted in the other history is made again in this one, under a number of before its deletion.
+#[tokio::test(start_paused = true)]
+async fn mend_03_after_the_cluster_went_back_deletions_of_before_hide_nothing() {
+    let at = |version: u64| {
+        let version = json!({"metadata": {"resourceVersion": version.to_string()}});
+        change(Kind::Deployment, workload(Kind::Deployment, "c", version))
+    };
+    let bench = Bench::start(Server::default(), vec![]).await;
+    bench.lead(Some(1)).await;
+    bench.see(at(1100)).await;
+    bench.settle().await;
+    assert_eq!(bench.server.asked(), ["POST serviceaccounts/c"]);
+    let mut gone = at(1200);
+    gone.now = None;
+    bench.see(gone).await;
+    let account = json!({"metadata": {"name": "c", "namespace": "team", "uid": "gone"}});
+    let mut without = change(Kind::ServiceAccount, account);
+    (without.now, without.listed) = (None, true);
+    bench.see(without).await;
+    bench.settle().await;
+    bench.server.objects.lock().clear();
+    bench.server.asked();
+    bench.see(at(940)).await;
+    bench.settle().await;
+    assert!(bench.server.asked().is_empty(), "an answer that comes late");
+    bench.epoch.send_replace(1);
+    bench.see(at(941)).await;
+    bench.settle().await;
+    assert_eq!(bench.server.asked(), ["POST serviceaccounts/c"]);
+    bench.task.abort();
+}
+
+/// A term that ends while an Event is on its way, as it does for a process that got no time for a while: the next term
+/// tells.
+#[tokio::test(start_paused = true)]
+async fn mend_03_what_did_not_get_out_before_a_term_ended_is_told_in_the_next() {
+    let server = Server { hangs: Some("events"), ..Server::default() };
+    let first = vec![deployment(10), change(Kind::ServiceAccount, account("a", false, json!([])))];
+    let bench = Bench::start(server, first).await;
+    for term in 1..4 {
+        bench.lead(Some(term)).await;
+        assert_eq!(bench.server.asked(), ["GET events/a"], "term {term}");
+        bench.lead(None).await;
+    }
     bench.task.abort();
 }

@@ -36,6 +36,8 @@ pub struct World {
     operator_namespace: Arc<str>,
     spaces: BTreeMap<Arc<str>, Space>,
     gone: HashMap<(Kind, Key), u64>,
+    /// Grows when the cluster went back: versions are compared within one epoch only.
+    epoch: u64,
     gated: BTreeSet<Key>,
     gatings: u64,
     suspended: BTreeSet<Key>,
@@ -56,6 +58,7 @@ impl World {
             operator_namespace: operator_namespace.into(),
             spaces: BTreeMap::new(),
             gone: HashMap::new(),
+            epoch: 0,
             gated: BTreeSet::new(),
             gatings: 0,
             suspended: BTreeSet::new(),
@@ -79,7 +82,8 @@ impl World {
         let old = self.spaces.get(&place).and_then(|space| space.entry(*kind, &key.name));
         let newer = |known: u64| !listed && *version != 0 && known > *version;
         let tomb = || self.gone.get(&(*kind, key.clone())).is_some_and(|tomb| newer(tomb + 1));
-        if old.is_some_and(|old| newer(old.observed.version)) || (old.is_none() && tomb()) {
+        let known = old.filter(|old| old.epoch == self.epoch);
+        if known.is_some_and(|old| newer(old.observed.version)) || (old.is_none() && tomb()) {
             return false;
         }
         let changed = match (old, &change.now) {
@@ -92,7 +96,7 @@ impl World {
         match &change.now {
             Some(observed) => {
                 self.gone.remove(&(*kind, key.clone()));
-                let entry = Entry { observed: observed.clone(), arrived };
+                let entry = Entry { observed: observed.clone(), arrived, epoch: self.epoch };
                 self.spaces.entry(place).or_default().put(*kind, &key.name, entry);
             }
             None => {
@@ -114,6 +118,12 @@ impl World {
         let suspended = |what: &What| matches!(what, What::Workload(seen) if seen.suspended_by_us);
         mark(&mut self.suspended, change, Kind::Job, suspended);
         changed
+    }
+
+    /// The cluster went back: the versions that are known, of objects and of deletions, say nothing about those that come.
+    pub fn forget_versions(&mut self) {
+        self.epoch += 1;
+        self.gone.clear();
     }
 
     /// Takes note of whether a kind can be read; false when that is known.

@@ -15,6 +15,7 @@ use super::root::{Millis, Root};
 use crate::api::event::Regarding;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::runtime::watching::Watching;
 
 /// Reads the wall clock: [`crate::runtime::clock::now`], or any day a test likes.
 pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
@@ -70,6 +71,8 @@ pub struct Context {
     listener: Listener,
     /// What is counted.
     pub metrics: CertificateMetrics,
+    /// How objects are watched.
+    pub(super) watching: Watching,
 }
 
 impl fmt::Debug for Context {
@@ -82,7 +85,13 @@ impl Context {
     /// From a clock, metrics and a listener.
     #[must_use]
     pub fn new(clock: Clock, metrics: CertificateMetrics, listener: Listener) -> Context {
-        Context { clock, listener, metrics }
+        Context { clock, listener, metrics, watching: Watching::default() }
+    }
+
+    /// Watches as the rest of the process does.
+    #[must_use]
+    pub fn watching(self, watching: Watching) -> Context {
+        Context { watching, ..self }
     }
 
     /// Now.

@@ -43,10 +43,9 @@ mod source;
 mod trust;
 mod trust_bundle;
 mod wanted;
-mod watched;
 
 pub use authority::{Lifetimes, SelfManaged, SelfManagedConfig};
-pub use bundle::{Publication, Publisher};
+pub use bundle::{Publication, Publisher, covered};
 pub use clients::{AuthoritiesError, ClientAuthorities, ClientAuthoritiesError, ClientVerifier};
 pub use context::{Clock, Context, Listener, Notice};
 pub use events::Events;

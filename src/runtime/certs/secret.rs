@@ -14,8 +14,6 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::watch_object;
 use tokio::time::MissedTickBehavior;
 
 use super::bundle::Publisher;
@@ -29,8 +27,8 @@ use super::source::Source;
 use super::trust::Trust;
 use super::trust_bundle::{Damaged, read_bundle};
 use super::wanted::Wanted;
-use crate::runtime::kube::watch_failure;
 use crate::runtime::shutdown::{Phase, Shutdown};
+use crate::runtime::watching::named::named;
 
 const TICK: Duration = Duration::from_millis(500);
 
@@ -105,7 +103,8 @@ impl CertManagerSecret {
 
     /// Works until the process closes.
     pub async fn run(mut self, shutdown: Shutdown) {
-        let mut secrets = pin!(watch_object(self.source.api.clone(), &self.config.name).default_backoff());
+        let watching = &self.source.context.watching;
+        let (_, mut secrets) = named(self.source.api.clone(), &self.config.name, "Secret", watching);
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut closing = pin!(shutdown.reached(Phase::Closing));
@@ -113,10 +112,7 @@ impl CertManagerSecret {
             self.turn();
             tokio::select! {
                 () = &mut closing => return,
-                Some(event) = secrets.next() => match event {
-                    Ok(secret) => self.see(secret.as_ref()),
-                    Err(error) => tracing::warn!(error = watch_failure(&error), secret = self.config.name, "the certificate's Secret cannot be watched; serving the last good pair"),
-                },
+                Some(secret) = secrets.next() => self.see(secret.as_ref()),
                 () = self.source.changed() => {}
                 _ = tick.tick() => {}
             }

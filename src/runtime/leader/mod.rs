@@ -13,6 +13,7 @@
 mod client;
 mod fence;
 mod plan;
+mod silence;
 
 #[cfg(test)]
 mod tests;
@@ -22,11 +23,10 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::pin::pin;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
+use futures::StreamExt as _;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ObjectMeta, PostParams};
-use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Config};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -35,8 +35,12 @@ pub use fence::{Fence, Fenced};
 pub use plan::Times;
 
 use super::kube::ClientError;
+use super::watching::named::{Known, named};
+use super::watching::{Watching, number};
+use crate::api::refusal;
 use crate::domain::keys;
-use plan::{Held, LeaseSeen, Moment, Situation, Step, end_of_writing, step};
+use plan::{Held, LeaseSeen, Moment, Situation, Step, end_of_writing, led_until, step};
+use silence::Silence;
 
 /// Field manager of the Lease.
 const MANAGER: &str = "drawbridge/leader";
@@ -126,6 +130,8 @@ pub async fn turned(writer: &mut Option<Writer>) {
 /// The candidacy of this process, to be run for as long as it lives.
 pub struct Candidacy {
     api: Api<Lease>,
+    watching: Watching,
+    known: Option<Known>,
     me: String,
     times: Times,
     fence: Fence,
@@ -137,6 +143,7 @@ pub struct Candidacy {
     held: Option<Held>,
     elected: u64,
     not_before: Moment,
+    silence: Silence,
 }
 
 /// Enters the election in `namespace`. `name` identifies the process to people (the Pod's name); a random suffix is
@@ -147,6 +154,8 @@ pub fn candidacy(reader: Client, namespace: &str, name: &str, times: Times) -> (
     let fence = Fence::closed();
     let candidacy = Candidacy {
         api: Api::namespaced(reader, namespace),
+        watching: Watching::default(),
+        known: None,
         me: format!("{name}_{:016x}", RandomState::new().build_hasher().finish()),
         times,
         fence: fence.clone(),
@@ -158,27 +167,38 @@ pub fn candidacy(reader: Client, namespace: &str, name: &str, times: Times) -> (
         held: None,
         elected: 0,
         not_before: Duration::ZERO,
+        silence: Silence::default(),
     };
     (Leadership { terms: receiver, fence }, candidacy)
 }
 
 impl Candidacy {
+    /// Watches as the rest of the process does.
+    #[must_use]
+    pub fn watching(self, watching: Watching) -> Self {
+        Self { watching, ..self }
+    }
+
     /// Runs for the Lease until `stop`, then hands it over.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
-        let config = watcher::Config::default().fields(&format!("metadata.name={}", keys::LEASE)).timeout(25);
-        let events = watcher(self.api.clone(), config).boxed();
-        let mut events = pin!(settled(events));
+        let (known, mut events) = named(self.api.clone(), keys::LEASE, "Lease", &self.watching);
+        self.known = Some(known);
         let mut stop = pin!(stop);
         // Before the first look nothing can be decided.
-        tokio::select! {
-            first = events.next() => self.observe(first.flatten()),
-            () = &mut stop => return,
+        loop {
+            let due = self.silence.due(None, self.times, self.now());
+            tokio::select! {
+                first = events.next() => {
+                    self.observe(first.flatten());
+                    break;
+                }
+                () = tokio::time::sleep_until(self.base + due) => self.nobody_leads(),
+                () = &mut stop => return,
+            }
         }
         loop {
-            let situation =
-                Situation { lease: self.seen.as_ref(), deleted: self.deleted.as_ref(), me: &self.me, held: self.held };
             let now = self.now();
-            let until = match step(situation, self.times, now) {
+            let until = match step(self.situation(), self.times, now) {
                 Step::Lose => {
                     self.lose();
                     continue;
@@ -193,20 +213,42 @@ impl Candidacy {
                     continue;
                 }
             };
+            let due = self.silence.due(self.led(), self.times, self.now());
             tokio::select! {
                 event = events.next() => self.observe(event.flatten()),
                 () = tokio::time::sleep_until(self.base + until) => {}
+                () = tokio::time::sleep_until(self.base + due) => self.nobody_leads(),
                 () = &mut stop => break,
             }
         }
         self.hand_over().await;
     }
 
+    fn situation(&self) -> Situation<'_> {
+        Situation { lease: self.seen.as_ref(), deleted: self.deleted.as_ref(), me: &self.me, held: self.held }
+    }
+
     fn now(&self) -> Moment {
         self.base.elapsed()
     }
 
-    /// Takes note of the Lease as it is now.
+    /// Until when, as far as can be known here, somebody leads: this process, or another.
+    fn led(&self) -> Option<Moment> {
+        led_until(self.situation(), self.times)
+    }
+
+    fn nobody_leads(&mut self) {
+        let last = self.seen.as_ref().map(|seen| seen.holder.as_str()).unwrap_or_default();
+        self.silence.told(self.now());
+        tracing::warn!(
+            lease = keys::LEASE,
+            last,
+            "nobody leads, as far as this process can see: no controller writes, and certificates are not renewed. It \
+             tries to take the Lease (get, list, watch, create and update of leases are needed); earlier lines say why it could not"
+        );
+    }
+
+    /// Takes note of the Lease as it is now: what is watched or read is the truth.
     fn observe(&mut self, lease: Option<Lease>) {
         let Some(lease) = lease else {
             if let Some(gone) = self.seen.take() {
@@ -216,10 +258,10 @@ impl Candidacy {
             self.object = None;
             return;
         };
-        let older =
-            |now: &Lease, known: &Lease| version(now) < version(known) && now.metadata.uid == known.metadata.uid;
-        if self.object.as_ref().is_some_and(|known| older(&lease, known)) {
-            return;
+        if self.object.as_ref().is_some_and(|known| version(&lease) < version(known)) && self.held.is_none() {
+            // The cluster went back, and who has not heard of it yet may write until their time is over: also when that is
+            // what this process was before.
+            self.not_before = self.now() + self.times.duration;
         }
         if self.object.as_ref().and_then(|known| known.spec.as_ref()) != lease.spec.as_ref() || self.seen.is_none() {
             let spec = lease.spec.clone().unwrap_or_default();
@@ -237,6 +279,7 @@ impl Candidacy {
     /// Creates, takes or renews. What the server says is observed; a conflict is answered by reading again.
     async fn write(&mut self, step: Step) {
         let sent = self.now();
+        let before = self.known.as_ref().map_or(0, Known::version);
         let patience = match &mut self.held {
             Some(held) => {
                 held.tried = sent;
@@ -255,24 +298,33 @@ impl Candidacy {
         };
         match tokio::time::timeout(patience, request).await {
             Ok(Ok(lease)) => {
+                if let Some(known) = &self.known {
+                    known.wrote(before, lease.metadata.resource_version.as_deref());
+                }
                 self.observe(Some(lease));
                 self.won(sent);
             }
             Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => {
                 let patience = patience.saturating_sub(self.now().saturating_sub(sent));
+                self.not_before = self.now() + RETRY / 10;
                 if let Ok(Ok(lease)) = tokio::time::timeout(patience, self.api.get_opt(keys::LEASE)).await {
+                    if let Some(known) = &self.known {
+                        known.read(before, lease.as_ref().map_or(0, version));
+                    }
                     self.observe(lease);
                 }
-                self.not_before = self.now() + RETRY / 10;
             }
-            Ok(Err(error)) => {
-                tracing::warn!(lease = keys::LEASE, %error, "the Lease could not be written; trying again");
-                self.not_before = self.now() + RETRY;
-            }
-            Err(_) => {
-                tracing::warn!(lease = keys::LEASE, "no answer from the API server in time; trying again");
-                self.not_before = self.now() + RETRY;
-            }
+            Ok(Err(error)) => self.failed(&refusal::of_error(&error)),
+            Err(_) => self.failed("no answer from the API server in time"),
+        }
+    }
+
+    /// Told once a minute: it is tried twice a second.
+    fn failed(&mut self, error: &str) {
+        let now = self.now();
+        self.not_before = now + RETRY;
+        if self.silence.may_complain(now) {
+            tracing::warn!(lease = keys::LEASE, error, "the Lease could not be written; trying again");
         }
     }
 
@@ -341,35 +393,5 @@ impl Candidacy {
 }
 
 fn version(lease: &Lease) -> u64 {
-    lease.metadata.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
-}
-
-/// From watch events to the state after each: the Lease, or none. Errors are waited out here.
-fn settled(
-    events: impl Stream<Item = watcher::Result<Event<Lease>>> + Unpin,
-) -> impl Stream<Item = Option<Lease>> + Unpin {
-    let start = (events, None::<Lease>);
-    Box::pin(futures::stream::unfold(start, |(mut events, mut listed)| async move {
-        loop {
-            let state = match events.next().await? {
-                Ok(Event::Init) => {
-                    listed = None;
-                    continue;
-                }
-                Ok(Event::InitApply(lease)) => {
-                    listed = Some(lease);
-                    continue;
-                }
-                Ok(Event::InitDone) => listed.take(),
-                Ok(Event::Apply(lease)) => Some(lease),
-                Ok(Event::Delete(_)) => None,
-                Err(error) => {
-                    tracing::warn!(lease = keys::LEASE, %error, "the Lease cannot be watched; trying again");
-                    tokio::time::sleep(RETRY).await;
-                    continue;
-                }
-            };
-            return Some((state, (events, listed)));
-        }
-    }))
+    number(lease.metadata.resource_version.as_deref())
 }

@@ -101,6 +101,13 @@ pub(super) fn end_of_writing(sent: Moment, times: Times) -> Moment {
     sent + times.duration.saturating_sub(times.margin)
 }
 
+/// Until when somebody leads, as far as can be seen from here; nothing, while nobody was ever seen to.
+pub(super) fn led_until(seen: Situation<'_>, times: Times) -> Option<Moment> {
+    let ours = seen.held.map(|held| end_of_writing(held.sent, times));
+    let theirs = seen.lease.or(seen.deleted).map(|lease| lease.changed + lease.duration);
+    ours.max(theirs)
+}
+
 fn holding(seen: Situation<'_>, held: Held, times: Times, now: Moment) -> Step {
     let end = end_of_writing(held.sent, times);
     let next = held.tried + times.renewal;

@@ -1,6 +1,10 @@
 //! The plan as a table with a driven clock, the fence, and the protocol against a small API server in memory.
 
+use serde_json::json;
+
 use super::*;
+use crate::runtime::watching::tests::lines::Lines;
+use crate::runtime::watching::tests::server::Server;
 
 const fn s(seconds: u64) -> Moment {
     Duration::from_secs(seconds)
@@ -84,112 +88,9 @@ async fn draining_waits_for_writes_under_way_but_not_for_ever() {
     assert!(waiting.await.unwrap());
 }
 
-mod server {
-    //! Just enough of an API server for one Lease: versions, conflicts, and a watch.
-
-    use std::convert::Infallible;
-    use std::sync::Arc;
-
-    use http::{Method, Request, Response};
-    use http_body_util::combinators::UnsyncBoxBody;
-    use http_body_util::{BodyExt, Full, StreamBody};
-    use hyper::body::{Bytes, Frame};
-    use kube::client::Body;
-    use parking_lot::Mutex;
-    use serde_json::{Value, json};
-    use tokio::sync::broadcast;
-
-    type Answer = UnsyncBoxBody<Bytes, Infallible>;
-
-    #[derive(Clone)]
-    pub(super) struct Server {
-        state: Arc<Mutex<(u64, Option<Value>)>>,
-        events: broadcast::Sender<Value>,
-    }
-
-    impl Server {
-        pub(super) fn new() -> Self {
-            Self { state: Arc::default(), events: broadcast::channel(64).0 }
-        }
-
-        pub(super) fn client(&self) -> kube::Client {
-            let server = self.clone();
-            let service = tower::service_fn(move |request| {
-                let server = server.clone();
-                async move { Ok::<_, Infallible>(server.answer(request).await) }
-            });
-            kube::Client::new(service, "default")
-        }
-
-        pub(super) fn holder(&self) -> String {
-            let state = self.state.lock();
-            let lease = state.1.as_ref();
-            lease.and_then(|lease| lease["spec"]["holderIdentity"].as_str()).unwrap_or_default().to_owned()
-        }
-
-        pub(super) fn delete(&self) {
-            let mut state = self.state.lock();
-            state.0 += 1;
-            if let Some(mut gone) = state.1.take() {
-                gone["metadata"]["resourceVersion"] = json!(state.0.to_string());
-                drop(self.events.send(json!({"type": "DELETED", "object": gone})));
-            }
-        }
-
-        async fn answer(&self, request: Request<Body>) -> Response<Answer> {
-            let (parts, body) = request.into_parts();
-            if parts.uri.query().is_some_and(|query| query.contains("watch=true")) {
-                return Response::new(self.watch());
-            }
-            let sent: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap_or(Value::Null);
-            let (code, answer) = self.decide(&parts.method, parts.uri.path().ends_with("/leases"), sent);
-            let bytes = Full::new(Bytes::from(answer.to_string()));
-            Response::builder().status(code).body(bytes.boxed_unsync()).unwrap()
-        }
-
-        fn watch(&self) -> Answer {
-            let events = self.events.subscribe();
-            let lines = futures::stream::unfold(events, |mut events| async move {
-                let event = events.recv().await.ok()?;
-                Some((Ok::<_, Infallible>(Frame::data(Bytes::from(format!("{event}\n")))), events))
-            });
-            StreamBody::new(lines).boxed_unsync()
-        }
-
-        fn decide(&self, method: &Method, collection: bool, mut sent: Value) -> (u16, Value) {
-            let mut state = self.state.lock();
-            let refuse = |code: u16, reason: &str| {
-                let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
-                    "reason": reason, "message": reason});
-                (code, status)
-            };
-            match (method, collection, &state.1) {
-                (&Method::GET, true, lease) => {
-                    let items: Vec<_> = lease.iter().cloned().collect();
-                    let metadata = json!({"resourceVersion": state.0.to_string()});
-                    (200, json!({"kind": "LeaseList", "apiVersion": "v1", "metadata": metadata, "items": items}))
-                }
-                (&Method::GET, false, Some(lease)) => (200, lease.clone()),
-                (_, false, None) => refuse(404, "NotFound"),
-                (&Method::POST, true, Some(_)) => refuse(409, "AlreadyExists"),
-                (&Method::PUT, false, Some(old))
-                    if sent["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"] =>
-                {
-                    refuse(409, "Conflict")
-                }
-                (&Method::POST | &Method::PUT, _, old) => {
-                    let kind = if old.is_some() { "MODIFIED" } else { "ADDED" };
-                    state.0 += 1;
-                    sent["metadata"]["resourceVersion"] = json!(state.0.to_string());
-                    sent["metadata"]["uid"] = json!("u");
-                    state.1 = Some(sent.clone());
-                    drop(self.events.send(json!({"type": kind, "object": sent.clone()})));
-                    (200, sent)
-                }
-                _ => refuse(405, "MethodNotAllowed"),
-            }
-        }
-    }
+fn holder(server: &Server) -> String {
+    let lease = server.object(keys::LEASE);
+    lease.and_then(|lease| lease["spec"]["holderIdentity"].as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 async fn becomes(leadership: &Leadership, leader: bool) -> Duration {
@@ -200,14 +101,14 @@ async fn becomes(leadership: &Leadership, leader: bool) -> Duration {
 
 #[tokio::test(start_paused = true)]
 async fn a_graceful_end_hands_over_at_once_and_a_kill_within_the_lease() {
-    let server = server::Server::new();
+    let server = Server::new("Lease");
     let (first, one) = candidacy(server.client(), "ns", "one", Times::default());
     let (second, two) = candidacy(server.client(), "ns", "two", Times::default());
     let (third, three) = candidacy(server.client(), "ns", "three", Times::default());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let one = tokio::spawn(one.run(async move { drop(stopped.await) }));
     becomes(&first, true).await;
-    assert!(server.holder().starts_with("one_"));
+    assert!(holder(&server).starts_with("one_"));
     let two = tokio::spawn(two.run(std::future::pending()));
     tokio::time::sleep(s(60)).await;
     assert!(first.leads() && !second.leads(), "renewed for a minute");
@@ -228,7 +129,7 @@ async fn a_graceful_end_hands_over_at_once_and_a_kill_within_the_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_lease_is_made_again_by_its_holder_only() {
-    let server = server::Server::new();
+    let server = Server::new("Lease");
     let (first, one) = candidacy(server.client(), "ns", "one", Times::default());
     let (second, two) = candidacy(server.client(), "ns", "two", Times::default());
     let one = tokio::spawn(one.run(std::future::pending()));
@@ -237,9 +138,9 @@ async fn a_deleted_lease_is_made_again_by_its_holder_only() {
     tokio::time::sleep(s(5)).await;
     let term = *first.terms().borrow();
     for _ in 0..3 {
-        server.delete();
+        server.delete(keys::LEASE);
         tokio::time::sleep(s(3)).await;
-        assert!(server.holder().starts_with("one_"), "{}", server.holder());
+        assert!(holder(&server).starts_with("one_"), "{}", holder(&server));
         assert!(first.leads() && !second.leads());
     }
     assert_eq!(*first.terms().borrow(), term, "one term throughout");
@@ -274,4 +175,102 @@ async fn requests_are_refused_and_ended_by_the_fence() {
     let before = Instant::now();
     service.ready().await.unwrap().call(request("/slow")).await.unwrap_err();
     assert!(before.elapsed() <= s(3) + Duration::from_millis(10), "no request outlives the lease");
+}
+
+/// The Lease as a backup has it: renewed at some time by that holder.
+fn held_by(holder: &str) -> serde_json::Value {
+    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"holderIdentity": holder,
+        "leaseDurationSeconds": 8, "leaseTransitions": 3, "renewTime": "2026-01-01T00:00:00.000000Z"}})
+}
+
+/// Looks every 10 ms, for a minute: never two at once. Returns when one led for good.
+async fn one_at_most(candidates: &[Leadership]) -> Duration {
+    let begun = Instant::now();
+    let mut since = begun;
+    while begun.elapsed() < s(60) {
+        let leaders = candidates.iter().filter(|candidate| candidate.leads()).count();
+        assert!(leaders <= 1, "two lead after {:?}", begun.elapsed());
+        if leaders == 0 {
+            since = Instant::now();
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    since - begun
+}
+
+#[tokio::test(start_paused = true)]
+async fn mend_03_after_a_backup_was_put_back_one_leads_again_and_never_two() {
+    for restarted in [true, false] {
+        for what in ["held by the leader", "held by somebody gone", "held by the other one", "none"] {
+            let server = Server::new("Lease");
+            let (first, one) = candidacy(server.client(), "ns", "one", Times::default());
+            let (second, two) = candidacy(server.client(), "ns", "two", Times::default());
+            let mut backup = server.backup();
+            let old = match what {
+                "held by somebody gone" => Some("gone_0".to_owned()),
+                "held by the other one" => Some(two.me.clone()),
+                _ => None,
+            };
+            if let Some(old) = old {
+                server.put(keys::LEASE, held_by(&old));
+                backup = server.backup();
+                server.delete(keys::LEASE);
+            }
+            let histories = [Watching::default(), Watching::default()];
+            let one = tokio::spawn(one.watching(histories[0].clone()).run(std::future::pending()));
+            becomes(&first, true).await;
+            let two = tokio::spawn(two.watching(histories[1].clone()).run(std::future::pending()));
+            if what == "held by the leader" {
+                backup = server.backup();
+            }
+            tokio::time::sleep(s(120)).await;
+            assert!(first.leads() && !second.leads());
+            server.restore(backup, restarted);
+            let both = [first, second];
+            let took = one_at_most(&both).await;
+            assert!(took < s(30), "{what}, restarted {restarted}: nobody led for {took:?}");
+            assert!(both.iter().any(Leadership::leads), "{what}, restarted {restarted}");
+            one.abort();
+            two.abort();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn mend_03_that_nobody_leads_is_said_once_a_minute() {
+    let lines = Lines::default();
+    let _guard = lines.collect();
+    let server = Server::new("Lease");
+    server.breaks(&[http::Method::POST, http::Method::PUT]);
+    let (leadership, one) = candidacy(server.client(), "ns", "one", Times::default());
+    let one = tokio::spawn(one.run(std::future::pending()));
+    tokio::time::sleep(s(200)).await;
+    assert!(!leadership.leads());
+    let told = |what: &str| lines.text().lines().filter(|line| line.contains(what)).count();
+    assert_eq!(told("nobody leads"), 4, "after 16 s and then each minute: {}", lines.text());
+    assert_eq!(told("could not be written"), 4, "tried twice a second: {}", lines.text());
+    server.breaks(&[]);
+    becomes(&leadership, true).await;
+    tokio::time::sleep(s(300)).await;
+    assert_eq!(told("nobody leads"), 4, "{}", lines.text());
+    one.abort();
+}
+
+/// A process that gets no time for longer than its Lease lasts loses it, and takes it back by itself.
+#[tokio::test(start_paused = true)]
+async fn mend_03_a_starved_leader_takes_its_lease_back() {
+    let server = Server::new("Lease");
+    let (leadership, one) = candidacy(server.client(), "ns", "one", Times::default());
+    let one = tokio::spawn(one.run(std::future::pending()));
+    becomes(&leadership, true).await;
+    for round in 0..20 {
+        let term = *leadership.terms().borrow();
+        // All at once: no task has run in between.
+        tokio::time::advance(s(7 + round)).await;
+        assert!(!leadership.leads(), "the fence closed by the clock alone");
+        let before = Instant::now();
+        leadership.terms().wait_for(|now| now.is_some() && *now != term).await.unwrap();
+        assert!(leadership.leads() && before.elapsed() < s(2), "a new term after {:?}", before.elapsed());
+    }
+    one.abort();
 }

@@ -55,8 +55,8 @@ fn news(known: &mut HashMap<Key, Claim>, bit: u64, change: &Change) -> bool {
         }
         Some(claim) => {
             claim.sources |= bit;
-            // A list is the truth, even when its versions are smaller (a restored backup).
-            let news = change.version != claim.version && (change.listed || change.version > claim.version);
+            // A list is the truth, even when its versions are smaller, or the same (a restored backup).
+            let news = change.listed || change.version > claim.version;
             if news {
                 claim.version = change.version;
             }

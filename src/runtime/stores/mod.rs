@@ -9,7 +9,6 @@
 //! error changes nothing; a full feed slows the watches down instead of losing a change or growing; kinds that are not
 //! part of Kubernetes may be missing, come and go; nobody waits for one that is missing.
 
-mod backoff;
 mod claims;
 mod metrics;
 mod model;
@@ -35,7 +34,7 @@ pub use metrics::WatchMetrics;
 use super::config_watch::Settings;
 use super::health::Latch;
 use super::snapshots::{Confirmation, SnapshotCell};
-use super::watching::Pace;
+use super::watching::{WatchError, Watching, backoff};
 use crate::api::observed::{Change, Feed, Reach};
 use crate::api::refusal;
 use crate::config::snapshot::Published;
@@ -43,7 +42,7 @@ use claims::Claims;
 use reaches::Reaches;
 use rebuild::{Rebuild, Server, Shared};
 use sources::{SOURCES, Source};
-use watch::{Sink, WatchError};
+use watch::Sink;
 
 /// Changes that may wait for the controllers.
 const FEED: usize = 1024;
@@ -77,8 +76,8 @@ pub struct Options {
     pub latch: Latch,
     /// How much is watched.
     pub needs: Needs,
-    /// How long things take.
-    pub pace: Pace,
+    /// How things are watched.
+    pub watching: Watching,
     /// Counters of the watches.
     pub metrics: WatchMetrics,
 }
@@ -134,9 +133,9 @@ pub fn spawn(options: Options) -> Stores {
             reconnected: reconnected.clone(),
             metrics: options.metrics.clone(),
         };
-        let (client, pace) = (options.client.clone(), options.pace);
+        let (client, watching) = (options.client.clone(), options.watching.clone());
         tasks.spawn(async move {
-            watch::run((client, pace), source, place.as_deref(), &mut outlet).await;
+            watch::run((client, watching), source, place.as_deref(), &mut outlet).await;
             source.kind.as_str()
         });
     }
@@ -232,9 +231,9 @@ impl From<&WatchError> for metrics::Cause {
             WatchError::Request(kube::Error::Api(status)) => metrics::Cause::of_code(status.code),
             WatchError::Status(status) => metrics::Cause::of_code(status.code),
             WatchError::Request(_) => metrics::Cause::Connection,
-            WatchError::WentBack { .. } => metrics::Cause::Gone,
             WatchError::Silent(_) => metrics::Cause::Silent,
             WatchError::TooShort => metrics::Cause::TooShort,
+            WatchError::NoVersion => metrics::Cause::Refused,
         }
     }
 }

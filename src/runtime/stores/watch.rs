@@ -1,37 +1,26 @@
-//! One list-and-watch, for as long as the process lives.
+//! What one source of the table delivers, for as long as the process lives.
 //!
-//! ```text
-//! list (pages) ─► watch from there ─► ends after 25 s, or 30 s without a byte ─► watch from the last version
-//!      ▲                                  │
-//!      └── 410 Gone, or the server went back ┘      any failure: pause with jitter, then where it stopped
-//! ```
-//!
-//! In: a source. Out: [`Change`]s, one per object and version; what a new list lacks is reported as gone. Promises: an
-//! event older than what is known is dropped (a lagging API server never moves the cache backwards); a duplicate is
-//! dropped; a failed read reports nothing, so it never changes a cache; a kind that is not served counts as empty once
-//! that is certain ([`Presence`]). Own loop rather than kube's `watcher`, which keeps bookmarks to itself: without them
-//! an idle cluster cannot be told from a stuck watch.
+//! In: a source, followed by [`crate::runtime::watching`], whose rule for lists, watches and versions holds here. Out: [`Change`]s,
+//! one per object and version, and all of them again with each later list; what a list lacks is reported as gone. Promises: an
+//! event older than what is known is dropped; a duplicate is dropped; a failed read reports nothing, so it never changes
+//! a cache; a kind that is not served counts as empty once that is certain ([`Presence`]).
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use futures::TryStreamExt;
-use kube::api::{ListParams, WatchParams};
-use kube::core::{ApiResource, Status, WatchEvent};
+use kube::core::ApiResource;
 use kube::{Api, Client};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
+use super::Needs;
 use super::presence::{Presence, Verdict};
 use super::sources::Source;
-use super::{Needs, backoff};
 use crate::api::observed::object::{Decoded, Shape, TektonObject, Whole};
 use crate::api::observed::wire::Raw;
 use crate::api::observed::{Change, Key, Kind, Pool, Reach};
-use crate::api::refusal;
-use crate::runtime::watching::Pace;
+use crate::runtime::watching::follow::{Following, Selection, Step};
+use crate::runtime::watching::{WatchError, Watching, backoff};
 
-/// A watch that ends sooner than this has not really begun.
-const TOO_SHORT: Duration = Duration::from_secs(1);
 /// At most one log line per source in this time.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 /// How long a missing permission may be about to come before others go on without the kind.
@@ -53,69 +42,15 @@ pub(super) trait Sink {
     fn recovered(&mut self);
 }
 
-/// Why a list or watch ended early.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum WatchError {
-    /// The request failed, or the stream broke.
-    #[error("{}", refusal::of_error(.0))]
-    Request(#[from] kube::Error),
-    /// The server reported an error within the stream, or refused the version to go on from.
-    #[error("{}", refusal::of_status(.0))]
-    Status(Box<Status>),
-    /// No answer.
-    #[error("no answer within {} s", .0.as_secs())]
-    Silent(Duration),
-    /// The server is behind where it has been: a restored backup, or another replica that lags.
-    #[error("the server went back from version {from} to {to}")]
-    WentBack {
-        /// Version that was known.
-        from: u64,
-        /// Version that the server is at.
-        to: u64,
-    },
-    /// The server ends watches at once.
-    #[error("the watch ended as soon as it had begun")]
-    TooShort,
-}
-
-impl WatchError {
-    fn code(&self) -> Option<u16> {
-        match self {
-            WatchError::Request(kube::Error::Api(status)) => Some(status.code),
-            WatchError::Status(status) => Some(status.code),
-            _ => None,
-        }
-    }
-
-    /// Everything has to be read again: a list is the truth whatever was known.
-    fn gone(&self) -> bool {
-        // A version that the server has not come to yet is a timeout by its own account.
-        let ahead = |message: &str| message.contains("Too large resource version");
-        match self {
-            WatchError::WentBack { .. } => true,
-            WatchError::Request(kube::Error::Api(status)) if ahead(&status.message) => true,
-            WatchError::Status(status) if ahead(&status.message) => true,
-            _ => matches!(self.code(), Some(404 | 410)),
-        }
-    }
-
-    /// How long the server wants to be left alone.
-    fn retry_after(&self) -> Duration {
-        let WatchError::Request(kube::Error::Api(status)) = self else { return Duration::ZERO };
-        let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
-        Duration::from_secs(u64::from(seconds).min(60))
-    }
-}
-
 /// The state of one list-and-watch.
-struct Watch<'a, S, R> {
-    api: Api<R>,
+struct Watch<'a, S> {
     source: &'a Source,
     sink: &'a mut S,
-    pace: Pace,
+    asking: Duration,
     known: HashMap<Key, u64>,
+    /// What the list that is being read has so far.
+    fresh: HashMap<Key, u64>,
     pool: Pool,
-    version: Option<String>,
     presence: Presence,
     reach: Reach,
     first: bool,
@@ -128,7 +63,7 @@ struct Watch<'a, S, R> {
 }
 
 /// Lists and watches `source` for ever, in one namespace or in all.
-pub(super) async fn run<S: Sink>(server: (Client, Pace), source: &Source, namespace: Option<&str>, sink: &mut S) {
+pub(super) async fn run<S: Sink>(server: (Client, Watching), source: &Source, namespace: Option<&str>, sink: &mut S) {
     match source.kind.shape() {
         Shape::Common => run_as::<S, Raw>(server, source, namespace, sink).await,
         Shape::Whole => run_as::<S, Whole>(server, source, namespace, sink).await,
@@ -137,24 +72,30 @@ pub(super) async fn run<S: Sink>(server: (Client, Pace), source: &Source, namesp
 }
 
 async fn run_as<S: Sink, R: Decoded>(
-    (client, pace): (Client, Pace),
+    (client, watching): (Client, Watching),
     source: &Source,
     namespace: Option<&str>,
     sink: &mut S,
 ) {
     let resource = resource(source.kind);
+    let api = match namespace {
+        Some(namespace) => Api::<R>::namespaced_with(client, namespace, &resource),
+        None => Api::all_with(client, &resource),
+    };
+    let selection = Selection {
+        fields: source.name.map(|name| format!("metadata.name={name}")),
+        labels: source.labels.map(str::to_owned),
+        page: Some(source.page),
+        careful: false,
+    };
     let mut watch = Watch {
-        api: match namespace {
-            Some(namespace) => Api::<R>::namespaced_with(client, namespace, &resource),
-            None => Api::all_with(client, &resource),
-        },
         source,
         sink,
-        pace,
+        asking: watching.pace.asking(),
         known: HashMap::new(),
+        fresh: HashMap::new(),
         pool: Pool::default(),
-        version: None,
-        presence: Presence::new(pace.absence),
+        presence: Presence::new(watching.pace.absence),
         reach: Reach::Unknown,
         first: true,
         begun: Instant::now(),
@@ -163,13 +104,10 @@ async fn run_as<S: Sink, R: Decoded>(
         logged: None,
         spoken: false,
     };
+    let mut following = Following::new(api, source.kind.as_str(), selection, watching);
     loop {
-        let outcome = match watch.version.clone() {
-            None => watch.list().await,
-            Some(version) => watch.follow(&version, watch.failures > 0).await,
-        };
-        match outcome {
-            Ok(()) => watch.succeeded().await,
+        match following.next().await {
+            Ok(step) => watch.step(step).await,
             Err(error) => {
                 let pause = watch.failed(error).await;
                 tokio::time::sleep(pause).await;
@@ -178,17 +116,49 @@ async fn run_as<S: Sink, R: Decoded>(
     }
 }
 
-impl<S: Sink, R: Decoded> Watch<'_, S, R> {
+impl<S: Sink> Watch<'_, S> {
+    async fn step<R: Decoded>(&mut self, step: Step<R>) {
+        match step {
+            Step::Page { items, again } => {
+                self.sink.alive();
+                for raw in items {
+                    if let Some((key, version)) = self.object(raw, Some(again)).await {
+                        self.fresh.insert(key, version);
+                    }
+                }
+                return;
+            }
+            Step::Begun => {
+                if self.failures > 0 {
+                    self.sink.recovered();
+                }
+                return;
+            }
+            Step::Listed => {
+                let fresh = std::mem::take(&mut self.fresh);
+                self.replace(fresh).await;
+                if self.failures > 0 {
+                    self.sink.recovered();
+                }
+                return self.succeeded().await;
+            }
+            Step::Changed(raw) => {
+                self.object(raw, None).await;
+            }
+            Step::Deleted(raw) => self.deleted(&raw).await,
+            Step::Alive | Step::Renewed => {}
+        }
+        self.sink.alive();
+        self.succeeded().await;
+    }
+
     async fn succeeded(&mut self) {
         let kind = self.source.kind.as_str();
         if self.presence.is_absent() {
             tracing::info!(kind, "the API server serves the kind now");
         }
-        if self.failures > 0 {
-            if std::mem::take(&mut self.spoken) {
-                tracing::info!(kind, failures = self.failures, "the watch works again");
-            }
-            self.sink.recovered();
+        if self.failures > 0 && std::mem::take(&mut self.spoken) {
+            tracing::info!(kind, failures = self.failures, "the watch works again");
         }
         self.presence.served();
         self.forbidden = None;
@@ -199,9 +169,7 @@ impl<S: Sink, R: Decoded> Watch<'_, S, R> {
 
     /// Takes note of a failure; returns how long to wait.
     async fn failed(&mut self, error: WatchError) -> Duration {
-        if error.gone() {
-            self.version = None;
-        }
+        self.fresh.clear();
         if self.source.optional && error.code() == Some(404) {
             return self.not_served().await;
         }
@@ -246,7 +214,7 @@ impl<S: Sink, R: Decoded> Watch<'_, S, R> {
             self.sink.alive();
         }
         self.settled().await;
-        self.pace.asking().mul_f64(0.5 + backoff::jitter())
+        self.asking.mul_f64(0.5 + backoff::jitter())
     }
 
     /// Permission is missing for good: what concerns other kinds goes on. Admission never does without what it needs.
@@ -279,102 +247,22 @@ impl<S: Sink, R: Decoded> Watch<'_, S, R> {
         }
     }
 
-    /// Reads everything, page by page, then reports what is no longer there.
-    async fn list(&mut self) -> Result<(), WatchError> {
-        let mut parameters = ListParams::default().limit(self.source.page);
-        parameters.field_selector = self.source.name.map(|name| format!("metadata.name={name}"));
-        parameters.label_selector = self.source.labels.map(str::to_owned);
-        let mut fresh = HashMap::new();
-        let silence = self.pace.silence();
-        loop {
-            let page =
-                timeout(silence, self.api.list(&parameters)).await.map_err(|_| WatchError::Silent(silence))??;
-            self.sink.alive();
-            for raw in page.items {
-                if let Some((key, version)) = self.object(raw, true).await {
-                    fresh.insert(key, version);
-                }
-            }
-            parameters.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-            if parameters.continue_token.is_none() {
-                self.version = page.metadata.resource_version;
-                break;
-            }
-        }
-        self.replace(fresh).await;
-        Ok(())
-    }
-
-    /// Follows one watch until it ends in the ordinary way.
-    async fn follow(&mut self, version: &str, troubled: bool) -> Result<(), WatchError> {
-        let parameters = WatchParams {
-            field_selector: self.source.name.map(|name| format!("metadata.name={name}")),
-            label_selector: self.source.labels.map(str::to_owned),
-            timeout: u32::try_from(self.pace.period.as_secs()).ok(),
-            bookmarks: true,
-            send_initial_events: false,
-        };
-        let (begun, silence) = (Instant::now(), self.pace.silence());
-        let watching = self.api.watch(&parameters, version);
-        let events = timeout(silence, watching).await.map_err(|_| WatchError::Silent(silence))??;
-        let mut events = std::pin::pin!(events);
-        if troubled {
-            self.sink.recovered();
-        }
-        let mut delivered = false;
-        while let Some(event) = timeout(silence, events.try_next()).await.map_err(|_| WatchError::Silent(silence))?? {
-            delivered = true;
-            match event {
-                WatchEvent::Added(raw) | WatchEvent::Modified(raw) => {
-                    if self.advance(raw.metadata().resource_version.as_deref()).is_ok() {
-                        self.object(raw, false).await;
-                    }
-                }
-                WatchEvent::Deleted(raw) => {
-                    if self.advance(raw.metadata().resource_version.as_deref()).is_ok() {
-                        self.deleted(&raw).await;
-                    }
-                }
-                WatchEvent::Bookmark(bookmark) => {
-                    let version = bookmark.metadata.resource_version;
-                    self.advance(Some(&version)).map_err(|from| WatchError::WentBack { from, to: number(&version) })?;
-                }
-                WatchEvent::Error(status) => {
-                    return Err(WatchError::Status(status));
-                }
-            }
-            self.sink.alive();
-        }
-        if !delivered && begun.elapsed() < TOO_SHORT {
-            return Err(WatchError::TooShort);
-        }
-        self.sink.alive();
-        Ok(())
-    }
-
-    /// Moves the position in the history on. An `Err` with the position: `version` lies before it. Versions of one
-    /// kind only grow, so an event that is not newer than the position was delivered before, by this server or another.
-    fn advance(&mut self, version: Option<&str>) -> Result<(), u64> {
-        let Some(version) = version.filter(|version| !version.is_empty()) else { return Ok(()) };
-        let (at, next) = (self.version.as_deref().map_or(0, number), number(version));
-        if next != 0 && next < at {
-            return Err(at);
-        }
-        self.version = Some(version.to_owned());
-        Ok(())
-    }
-
-    /// One object as it is now; returns its key and version while it is of interest.
-    async fn object(&mut self, raw: R, listed: bool) -> Option<(Key, u64)> {
+    /// One object as it is now, from a list (the first one, or another) or an event; returns its key and version while it
+    /// is of interest.
+    async fn object<R: Decoded>(&mut self, raw: R, listed: Option<bool>) -> Option<(Key, u64)> {
         let mut change = raw.into_change(self.source.kind);
-        change.listed = listed;
+        change.listed = listed.is_some();
         self.pool.share(&mut change);
         let keep = self.source.keep;
         change.now = change.now.filter(|now| keep(&change.key, &now.what));
         let (key, version) = (change.key.clone(), change.version);
         let known = self.known.get(&key).copied();
-        // A list is the truth, even when its versions are smaller (a restored backup); an old event is only late.
-        let stale = known.is_some_and(|known| known == version || (!listed && version < known));
+        // A list is the truth, even when its versions are smaller, or the same for something else (a restored backup); an
+        // old event is only late.
+        let stale = known.is_some_and(|known| match listed {
+            Some(again) => known == version && !again,
+            None => version <= known,
+        });
         let interesting = change.now.is_some();
         if !stale && (interesting || known.is_some()) {
             if interesting {
@@ -387,18 +275,13 @@ impl<S: Sink, R: Decoded> Watch<'_, S, R> {
         interesting.then_some((key, version))
     }
 
-    async fn deleted(&mut self, raw: &R) {
+    async fn deleted<R: Decoded>(&mut self, raw: &R) {
         let (key, version) = (raw.metadata().key(), raw.metadata().version());
         if self.known.get(&key).is_some_and(|known| version == 0 || *known <= version) {
             self.known.remove(&key);
             self.sink.change(Change { kind: self.source.kind, key, version, listed: false, now: None }).await;
         }
     }
-}
-
-/// A version as a number; 0 when it is none.
-fn number(version: &str) -> u64 {
-    version.parse().unwrap_or_default()
 }
 
 fn resource(kind: Kind) -> ApiResource {

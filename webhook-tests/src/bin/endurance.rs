@@ -1,4 +1,4 @@
-//! `make chaos` and `make soak`: the long forms of what `make test` tries for a short while.
+//! `make chaos`, `make soak` and `make test-quiet`: the long forms of what `make test` tries for a short while.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 use drawbridge::cli::render::FailureMode;
 use webhook_tests::endurance::chaos::Chaos;
+use webhook_tests::endurance::quiet::Quiet;
 use webhook_tests::endurance::soak;
 
 /// Trials that take as long as one likes, on a control plane of their own.
@@ -25,6 +26,12 @@ enum Trial {
     Soak {
         /// How long.
         #[arg(long, default_value_t = 1440)]
+        minutes: u64,
+    },
+    /// Leaves an installed system alone, twice, and times what it does about what happens after.
+    Quiet {
+        /// How long, each time.
+        #[arg(long, default_value_t = 10)]
         minutes: u64,
     },
 }
@@ -47,6 +54,10 @@ async fn run(trial: Trial) -> Result<()> {
         Trial::Soak { minutes } => {
             let report = Box::pin(soak::run(Duration::from_secs(60 * minutes))).await?;
             write!(std::io::stdout(), "{report}")?;
+        }
+        Trial::Quiet { minutes } => {
+            let quiet = Quiet { duration: Duration::from_secs(60 * minutes), times: 2, period: 25, lease: 8 };
+            write!(std::io::stdout(), "{}", Box::pin(quiet.run()).await?)?;
         }
     }
     Ok(())

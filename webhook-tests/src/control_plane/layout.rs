@@ -2,7 +2,7 @@
 //!
 //! Out of an [`Options`] value and an authority comes everything that the programs read; nothing is started here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
@@ -87,6 +87,11 @@ impl Layout {
 
     pub(super) fn log(&self, process: Process) -> PathBuf {
         self.file(&format!("{}.log", process.program()))
+    }
+
+    /// Where etcd keeps everything.
+    pub(super) fn store(&self) -> &Path {
+        self.memory.path()
     }
 
     fn write(&self, name: &str, content: &str) -> Result<()> {

@@ -5,6 +5,7 @@
 //! Promise: it uses only 127.0.0.1, ports from the kernel and temporary folders, any number can run side by side, and
 //! nothing is left when it is dropped or when this process ends in whatever way (see [`crate::household`]).
 
+mod backup;
 mod binder;
 mod layout;
 mod stages;
@@ -34,6 +35,7 @@ use crate::kubectl::{self, Output};
 use crate::namespace::TestNamespace;
 use crate::objects::Objects;
 use crate::pki::Pair;
+pub use backup::Backup;
 use layout::Layout;
 
 /// How many control planes of one process come up at the same time.

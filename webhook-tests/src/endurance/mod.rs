@@ -1,13 +1,15 @@
 //! Trials that take as long as one likes: the short forms run in `make test`, the long ones are commands
-//! (`make chaos`, `make soak`), and both are the same code.
+//! (`make chaos`, `make soak`, `make test-quiet`), and both are the same code.
 //!
 //! - [`chaos`]: instances are killed while certificates and authorities rotate, under a steady load of Pods.
 //! - [`soak`]: nothing happens but everyday work, and nothing may grow.
+//! - [`quiet`]: nothing happens at all, nothing may be said or asked, and what happens at last is answered at once.
 
 pub mod chaos;
 pub mod dialler;
 pub mod judge;
 pub mod load;
+pub mod quiet;
 pub mod soak;
 
 use std::time::Duration;

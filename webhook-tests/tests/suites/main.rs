@@ -29,5 +29,6 @@ mod kinds;
 mod launcher;
 mod pressure;
 mod resilience;
+mod restored;
 mod status;
 mod uninstall;

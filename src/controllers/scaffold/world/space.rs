@@ -17,6 +17,8 @@ use crate::domain::workload::WorkloadKind;
 pub(super) struct Entry {
     pub(super) observed: Arc<Observed>,
     pub(super) arrived: Duration,
+    /// The epoch of the world in which this version was learned.
+    pub(super) epoch: u64,
 }
 
 type Slot = (Kind, Arc<str>);

@@ -329,3 +329,24 @@ fn a_gated_pod_that_comes_goes_or_is_made_again_is_another_number_and_nothing_el
     lose(&mut world, Kind::Pod, pod(second, 10, true));
     assert_ne!(world.gatings(), waits);
 }
+
+#[test]
+fn mend_03_after_the_cluster_went_back_versions_of_before_hide_nothing() {
+    let of = |uid: &str, version: u64, name: &str| {
+        let version = version.to_string();
+        let metadata = json!({"name": name, "namespace": "team", "uid": uid, "resourceVersion": version});
+        change(Kind::ServiceAccount, json!({"metadata": metadata}))
+    };
+    let at = |version: u64, name: &str| of("u", version, name);
+    let mut world = World::new("own");
+    let mut gone = at(1200, "gone");
+    world.apply(&gone, Duration::ZERO);
+    gone.now = None;
+    world.apply(&gone, Duration::ZERO);
+    world.apply(&at(1227, "written"), Duration::ZERO);
+    assert!(!world.apply(&at(940, "gone"), Duration::ZERO), "a late answer does not bring it back");
+    world.forget_versions();
+    assert!(world.apply(&at(940, "gone"), Duration::ZERO), "made again, under a number of before its deletion");
+    assert!(world.apply(&of("other", 941, "written"), Duration::ZERO), "another object, under a lower number");
+    assert!(!world.apply(&at(900, "written"), Duration::ZERO), "from then on, versions count again");
+}

@@ -15,8 +15,6 @@ use std::time::Duration;
 
 use futures::{Future, StreamExt as _};
 use k8s_openapi::api::core::v1::Secret as SecretObject;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, ResourceExt as _};
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -36,10 +34,10 @@ use crate::runtime::certs::metrics::{Part, SecretOutcome};
 use crate::runtime::certs::resolver::Resolver;
 use crate::runtime::certs::source::Source;
 use crate::runtime::certs::wanted::Wanted;
-use crate::runtime::certs::watched::newer;
-use crate::runtime::kube::watch_failure;
 use crate::runtime::leader::{Writer, turned};
 use crate::runtime::shutdown::{Phase, Shutdown};
+use crate::runtime::watching::named::{Known, named};
+use crate::runtime::watching::number;
 
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const LAST_RETRY: Duration = Duration::from_secs(15);
@@ -85,10 +83,12 @@ pub struct SelfManaged {
     names: Vec<String>,
     writer: Option<Writer>,
     object: Option<SecretObject>,
+    known: Option<Known>,
     secret: Secret<SigningAuthority>,
     held: Option<Generations<SigningAuthority>>,
     leaf: Option<Leaf<SigningAuthority>>,
-    write: Option<Write>,
+    /// What is under way, and the version that was known when it was sent.
+    write: Option<(u64, Write)>,
     retry: Option<(Instant, Duration)>,
     complaint: Option<Complaint>,
     announced: [Announcements; 2],
@@ -117,6 +117,7 @@ impl SelfManaged {
             config,
             writer: None,
             object: None,
+            known: None,
             secret: Secret::Unread,
             held: None,
             leaf: None,
@@ -136,7 +137,9 @@ impl SelfManaged {
 
     /// Works until the process closes.
     pub async fn run(mut self, shutdown: Shutdown) {
-        let mut secrets = pin!(watch_object(self.source.api.clone(), keys::SECRET_AUTHORITY).default_backoff());
+        let watching = &self.source.context.watching;
+        let (known, mut secrets) = named(self.source.api.clone(), keys::SECRET_AUTHORITY, "Secret", watching);
+        self.known = Some(known);
         let tick = u64::try_from(self.config.lifetimes.tick()).expect("a tick is at least 20 milliseconds");
         let mut tick = tokio::time::interval(Duration::from_millis(tick));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -145,11 +148,8 @@ impl SelfManaged {
             self.turn();
             tokio::select! {
                 () = &mut closing => return,
-                Some(event) = secrets.next() => match event {
-                    Ok(secret) => self.see(secret),
-                    Err(error) => tracing::warn!(error = watch_failure(&error), secret = keys::SECRET_AUTHORITY, "the authority's Secret cannot be watched; serving on from memory"),
-                },
-                answer = finished(&mut self.write) => self.written(answer),
+                Some(secret) = secrets.next() => self.see(secret),
+                (before, answer) = finished(&mut self.write) => self.written(before, answer),
                 () = self.source.changed() => {}
                 () = turned(&mut self.writer) => self.retry = None,
                 _ = tick.tick() => {}
@@ -157,13 +157,8 @@ impl SelfManaged {
         }
     }
 
-    /// Takes in a version of the Secret, unless a newer one is known.
+    /// Takes in the Secret as it is now: what is watched or read is the truth.
     fn see(&mut self, secret: Option<SecretObject>) {
-        if let (Some(known), Some(new)) = (&self.object, &secret)
-            && newer(known.resource_version().as_deref(), new.resource_version().as_deref())
-        {
-            return;
-        }
         self.secret = secret.as_ref().map_or(Secret::Absent, |secret| Secret::Present(content::read(secret)));
         if let Secret::Present(content) = &self.secret
             && let Some(generations) = content.good()
@@ -266,7 +261,8 @@ impl SelfManaged {
         match self.changed(change, now) {
             Ok(Some(secret)) => {
                 tracing::info!(?change, "changing the authority's Secret");
-                self.write = Some(Box::pin(store::write(api, secret)));
+                let before = self.known.as_ref().map_or(0, Known::version);
+                self.write = Some((before, Box::pin(store::write(api, secret))));
             }
             Ok(None) => tracing::error!(?change, "the plan asked for a change that does not fit"),
             Err(error) => {
@@ -286,7 +282,7 @@ impl SelfManaged {
         Ok(generations.map(|generations| content::write(self.object.as_ref(), &self.config.namespace, &generations)))
     }
 
-    fn written(&mut self, answer: Result<Written, WriteError>) {
+    fn written(&mut self, before: u64, answer: Result<Written, WriteError>) {
         self.write = None;
         match answer {
             Ok(Written::Ours(secret)) => {
@@ -297,14 +293,22 @@ impl SelfManaged {
                 } else {
                     SecretOutcome::Replaced
                 });
+                if let Some(known) = &self.known {
+                    known.wrote(before, secret.resource_version().as_deref());
+                }
                 self.see(Some(*secret));
                 self.want();
             }
             Ok(Written::Theirs(secret)) => {
                 self.retry = None;
                 self.source.context.metrics.secret(SecretOutcome::Lost);
-                tracing::info!("another replica changed the authority's Secret first");
-                self.see(secret.map(|secret| *secret));
+                tracing::info!(
+                    "the authority's Secret is not what it was: another replica changed it, or a backup was put back"
+                );
+                let version = secret.as_ref().map_or(0, |secret| number(secret.resource_version().as_deref()));
+                if self.known.as_ref().is_none_or(|known| known.read(before, version)) {
+                    self.see(secret.map(|secret| *secret));
+                }
             }
             // The fence stopped it: another process leads by now, and its turn it is.
             Err(_) if self.object.is_some() && !self.writer.as_ref().is_some_and(Writer::leads) => {}
@@ -365,9 +369,9 @@ impl SelfManaged {
 }
 
 /// The write's answer; never, when there is none under way.
-async fn finished(write: &mut Option<Write>) -> Result<Written, WriteError> {
+async fn finished(write: &mut Option<(u64, Write)>) -> (u64, Result<Written, WriteError>) {
     match write {
-        Some(write) => write.await,
+        Some((before, write)) => (*before, write.await),
         None => futures::future::pending().await,
     }
 }

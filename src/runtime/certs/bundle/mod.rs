@@ -9,6 +9,7 @@
 //! has can have any request sent to himself. The rules in [`plan`] hold without the Lease too, so that neither a
 //! replica with an old view nor an older version running beside this one can take away what somebody depends on.
 
+mod covered;
 pub mod plan;
 mod publication;
 mod publish;
@@ -17,5 +18,6 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+pub use covered::covered;
 pub use publication::Publication;
 pub use publish::Publisher;

@@ -10,8 +10,6 @@ use futures::{Future, Stream, StreamExt as _};
 use json_patch::Patch as Operations;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use kube::api::{Patch, PatchParams};
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
@@ -26,9 +24,10 @@ use crate::runtime::certs::context::{self, Context};
 use crate::runtime::certs::root::Millis;
 use crate::runtime::certs::trust::Observed;
 use crate::runtime::certs::wanted::Wanted;
-use crate::runtime::certs::watched::newer;
 use crate::runtime::leader::{Writer, turned};
 use crate::runtime::shutdown::{Phase, Shutdown};
+use crate::runtime::watching::named::{Known, named};
+use crate::runtime::watching::{Watching, number};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 const FIRST_RETRY: Duration = Duration::from_millis(200);
@@ -53,7 +52,7 @@ impl Kind {
     }
 }
 
-type Seen = (Kind, Result<Option<Configuration>, String>);
+type Seen = (Kind, Option<Configuration>);
 type Write = Pin<Box<dyn Future<Output = (Kind, Result<Configuration, Failure>)> + Send>>;
 
 /// What is known of one kind.
@@ -62,13 +61,16 @@ struct State {
     read: bool,
     configuration: Option<Configuration>,
     memory: Memory,
+    known: Option<Known>,
+    /// The version that was known when the last patch was sent.
+    sent: u64,
 }
 
 /// Why a patch came to nothing.
 #[derive(Debug)]
 enum Failure {
-    /// The configuration is not what it was when the patch was made.
-    Changed,
+    /// The configuration is not what it was when the patch was made; what it is, or that there is none, was read.
+    Changed(Option<Box<Configuration>>),
     /// Anything else.
     Failed(String),
 }
@@ -150,8 +152,15 @@ impl Publisher {
 
     /// Works until the process closes.
     pub async fn run(mut self, shutdown: Shutdown) {
-        let mutating = seen::<MutatingWebhookConfiguration>(&self.client, Kind::Mutating, self.service.clone());
-        let validating = seen::<ValidatingWebhookConfiguration>(&self.client, Kind::Validating, self.service.clone());
+        let watching = self.context.watching.clone();
+        let mutating = seen::<MutatingWebhookConfiguration>(self.service.clone(), &self.client, &watching);
+        let validating = seen::<ValidatingWebhookConfiguration>(self.service.clone(), &self.client, &watching);
+        let (known, streams) = ([mutating.0, validating.0], (mutating.1, validating.1));
+        for (state, known) in self.states.iter_mut().zip(known) {
+            state.known = Some(known);
+        }
+        let mutating = streams.0.map(|configuration| (Kind::Mutating, configuration));
+        let validating = streams.1.map(|configuration| (Kind::Validating, configuration));
         let mut events = pin!(futures::stream::select(mutating, validating));
         let mut wanted = self.wanted.subscribe();
         let mut closing = pin!(shutdown.reached(Phase::Closing));
@@ -168,36 +177,22 @@ impl Publisher {
         }
     }
 
-    fn see(&mut self, (kind, event): Seen) {
-        match event {
-            Ok(configuration) => {
-                let state = &mut self.states[kind as usize];
-                if let (Some(known), Some(new)) = (&state.configuration, &configuration)
-                    && newer(Some(&known.resource_version), Some(&new.resource_version))
-                {
-                    return;
-                }
-                let known = state.configuration.as_ref().map(|known| &known.damaged);
-                let damaged = configuration.iter().flat_map(|new| &new.damaged);
-                for (entry, section) in damaged.filter(|section| known.is_none_or(|known| !known.contains(section))) {
-                    tracing::warn!(
-                        entry,
-                        %section,
-                        kind = kind.words(),
-                        name = keys::WEBHOOK_CONFIGURATION,
-                        "caBundle has a section that cannot be read; it is left out, and the others are kept"
-                    );
-                }
-                state.read = true;
-                state.configuration = configuration;
-            }
-            Err(error) => tracing::warn!(
-                error,
+    /// Takes in a configuration as it is now: what is watched or read is the truth.
+    fn see(&mut self, (kind, configuration): Seen) {
+        let state = &mut self.states[kind as usize];
+        let known = state.configuration.as_ref().map(|known| &known.damaged);
+        let damaged = configuration.iter().flat_map(|new| &new.damaged);
+        for (entry, section) in damaged.filter(|section| known.is_none_or(|known| !known.contains(section))) {
+            tracing::warn!(
+                entry,
+                %section,
                 kind = kind.words(),
                 name = keys::WEBHOOK_CONFIGURATION,
-                "the webhook configuration cannot be watched (get, list and watch are needed); trying again"
-            ),
+                "caBundle has a section that cannot be read; it is left out, and the others are kept"
+            );
         }
+        state.read = true;
+        state.configuration = configuration;
     }
 
     /// Observes, reports and, when it is time, sends one patch. Returns when to look again.
@@ -233,7 +228,9 @@ impl Publisher {
             return Some(moment);
         }
         let client = writer.client();
-        self.states[kind as usize].memory.sent(now);
+        let state = &mut self.states[kind as usize];
+        state.memory.sent(now);
+        state.sent = state.known.as_ref().map_or(0, Known::version);
         self.write = Some(Box::pin(send_patch(client, kind, patch, self.service.clone())));
         None
     }
@@ -310,11 +307,19 @@ impl Publisher {
                 (self.retry, self.failing) = (None, None);
                 self.context.metrics.bundle_written();
                 tracing::info!(kind = kind.words(), name = keys::WEBHOOK_CONFIGURATION, "caBundle published");
-                self.see((kind, Ok(Some(configuration))));
+                let state = &self.states[kind as usize];
+                if let Some(known) = &state.known {
+                    known.wrote(state.sent, Some(&configuration.resource_version));
+                }
+                self.see((kind, Some(configuration)));
             }
-            Err(Failure::Changed) => {
-                // The watch is about to say what changed; this pause only covers the case that it is late.
+            Err(Failure::Changed(configuration)) => {
                 self.retry = Some((Instant::now() + FIRST_RETRY, FIRST_RETRY));
+                let version = configuration.as_ref().map(|configuration| configuration.resource_version.as_str());
+                let state = &self.states[kind as usize];
+                if state.known.as_ref().is_none_or(|known| known.read(state.sent, number(version))) {
+                    self.see((kind, configuration.map(|configuration| *configuration)));
+                }
             }
             // The fence stopped it: another process leads by now, and its turn it is.
             Err(Failure::Failed(_)) if !self.writer.as_ref().is_some_and(Writer::leads) => {}
@@ -379,14 +384,17 @@ async fn finished(write: &mut Option<Write>) -> (Kind, Result<Configuration, Fai
 }
 
 /// The configuration of one kind, at every change.
-fn seen<K>(client: &Client, kind: Kind, service: (String, String)) -> impl Stream<Item = Seen> + use<K>
+fn seen<K>(
+    service: (String, String),
+    client: &Client,
+    watching: &Watching,
+) -> (Known, impl Stream<Item = Option<Configuration>> + use<K>)
 where
     K: Hooks + Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    watch_object(Api::<K>::all(client.clone()), keys::WEBHOOK_CONFIGURATION).default_backoff().map(move |event| {
-        let event = event.map(|object| object.map(|object| read::configuration(&object, &service)));
-        (kind, event.map_err(|error| error.to_string()))
-    })
+    let what = std::any::type_name::<K>().rsplit(':').next().unwrap_or_default();
+    let (known, objects) = named(Api::<K>::all(client.clone()), keys::WEBHOOK_CONFIGURATION, what, watching);
+    (known, objects.map(move |object| object.map(|object| read::configuration(&object, &service))))
 }
 
 async fn send_patch(
@@ -402,21 +410,32 @@ async fn send_patch(
         }
     };
     let answer = match tokio::time::timeout(DEADLINE, sent).await {
-        Ok(Ok(configuration)) => Ok(configuration),
-        // 422: a test of the patch failed; 404: gone; 409: changed while the patch was applied.
-        Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409 | 422) => Err(Failure::Changed),
+        Ok(Ok(Ok(configuration))) => Ok(configuration),
+        Ok(Ok(Err(now))) => Err(Failure::Changed(now.map(Box::new))),
         Ok(Err(error)) => Err(Failure::Failed(error.to_string())),
         Err(_) => Err(Failure::Failed(format!("no answer within {} seconds", DEADLINE.as_secs()))),
     };
     (kind, answer)
 }
 
-async fn send_to<K>(client: Client, patch: Operations, service: &(String, String)) -> Result<Configuration, kube::Error>
+/// The configuration as patched; or, where it is not what it was when the patch was made, as it is.
+async fn send_to<K>(
+    client: Client,
+    patch: Operations,
+    service: &(String, String),
+) -> Result<Result<Configuration, Option<Configuration>>, kube::Error>
 where
     K: Hooks + Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
     let params = PatchParams { field_manager: Some(keys::MANAGER_BUNDLE.to_owned()), ..PatchParams::default() };
     let api = Api::<K>::all(client);
-    let object = api.patch(keys::WEBHOOK_CONFIGURATION, &params, &Patch::<()>::Json(patch)).await?;
-    Ok(read::configuration(&object, service))
+    match api.patch(keys::WEBHOOK_CONFIGURATION, &params, &Patch::<()>::Json(patch)).await {
+        Ok(object) => Ok(Ok(read::configuration(&object, service))),
+        // 422: a test of the patch failed; 404: gone; 409: changed while the patch was applied.
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409 | 422) => {
+            let now = api.get_opt(keys::WEBHOOK_CONFIGURATION).await?;
+            Ok(Err(now.map(|object| read::configuration(&object, service))))
+        }
+        Err(error) => Err(error),
+    }
 }

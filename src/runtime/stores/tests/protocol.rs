@@ -16,9 +16,9 @@ use tokio::sync::mpsc;
 
 use crate::api::observed::{Change, Kind, Reach};
 use crate::runtime::stores::sources::Source;
-use crate::runtime::stores::watch::{Sink, WatchError, run};
+use crate::runtime::stores::watch::{Sink, run};
 use crate::runtime::stores::{Client, Needs};
-use crate::runtime::watching::Pace;
+use crate::runtime::watching::{WatchError, Watching};
 
 /// How one request is answered.
 pub(super) enum Answer {
@@ -28,6 +28,10 @@ pub(super) enum Answer {
     Events(&'static [(&'static str, &'static str, u64)]),
     /// Watch events, then silence.
     Stuck(&'static [(&'static str, &'static str, u64)]),
+    /// Nothing for so many seconds, then the end.
+    Quiet(u64),
+    /// A bookmark of that version after so many seconds, then the end.
+    Marked(u64, u64),
     /// A status.
     Fails(u16),
     /// A status with those words, and how long to wait.
@@ -68,6 +72,15 @@ fn line((kind, name, version): &(&str, &str, u64)) -> String {
     format!("{}\n", json!({"type": kind, "object": object}))
 }
 
+/// A body that says `text` after so many seconds, and ends.
+fn after(seconds: u64, text: String) -> UnsyncBoxBody<Bytes, Infallible> {
+    let frames = futures::stream::once(async move {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        Ok::<_, Infallible>(Frame::data(Bytes::from(text)))
+    });
+    StreamBody::new(frames).boxed_unsync()
+}
+
 fn respond(answer: Answer) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
     let (code, body) = match answer {
         Answer::Page(items, version, more) => {
@@ -89,6 +102,8 @@ fn respond(answer: Answer) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
             });
             (200, StreamBody::new(frames).boxed_unsync())
         }
+        Answer::Quiet(seconds) => (200, after(seconds, String::new())),
+        Answer::Marked(version, seconds) => (200, after(seconds, line(&("BOOKMARK", "", version)))),
         Answer::Fails(404) => (404, Full::new(Bytes::from_static(b"404 page not found")).boxed_unsync()),
         Answer::Fails(code) => {
             let status = json!({"kind": "Status", "code": code, "message": "m", "reason": "r", "status": "Failure"});
@@ -154,7 +169,7 @@ async fn notes(script: Vec<Answer>, count: usize) -> (Vec<String>, Vec<String>) 
 pub(super) async fn notes_of(source: Source, script: Vec<Answer>, count: usize) -> (Vec<String>, Asked) {
     let (client, asked) = scripted(script);
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    let task = tokio::spawn(async move { run((client, Pace::default()), &source, None, &mut Notes(sender)).await });
+    let task = tokio::spawn(async move { run((client, Watching::default()), &source, None, &mut Notes(sender)).await });
     let mut notes = Vec::new();
     while notes.len() < count {
         notes.push(receiver.recv().await.unwrap());
@@ -194,8 +209,8 @@ async fn gone_means_a_new_list_and_what_it_lacks_is_gone() {
         Answer::Page(&[("a", 1), ("c", 9)], 10, false),
         Answer::Stuck(&[]),
     ];
-    let (notes, _) = notes(script, 7).await;
-    assert_eq!(notes, ["+a@1", "+b@2", "listed", "failed: 410 Gone", "+c@9", "-b@0", "recovered"]);
+    let (notes, _) = notes(script, 8).await;
+    assert_eq!(notes, ["+a@1", "+b@2", "listed", "failed: 410 Gone", "+a@1", "+c@9", "-b@0", "recovered"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,13 +8,13 @@ const FIRST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// The pause after `failures` failures in a row (1 = the first); `jitter` is in 0..1 and moves it by up to a half.
-pub(super) fn pause(failures: u32, jitter: f64) -> Duration {
+pub fn pause(failures: u32, jitter: f64) -> Duration {
     let doubled = FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16));
     doubled.min(LONGEST).mul_f64(0.5 + jitter.clamp(0.0, 1.0))
 }
 
 /// A number in 0..1.
-pub(super) fn jitter() -> f64 {
+pub fn jitter() -> f64 {
     let bits = RandomState::new().build_hasher().finish() >> 40;
     f64::from(u32::try_from(bits).unwrap_or_default()) / f64::from(1u32 << 24)
 }
