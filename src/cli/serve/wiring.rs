@@ -292,11 +292,11 @@ impl Wiring {
     ) -> anyhow::Result<Running> {
         let descriptors = descriptors::raise();
         running.endless.spawn("settings", never_fails(self.config_watch.run(self.args.times.config_poll.0)));
-        let server = |name, router, tls| Server {
+        let server = |name, router, tls, limits: Limits| Server {
             name,
             router,
             tls,
-            limits: Limits::default().within(descriptors),
+            limits: limits.within(descriptors),
             shutdown: self.shutdown.clone(),
             metrics: self.metrics.clone(),
         };
@@ -306,17 +306,19 @@ impl Wiring {
                 Some(clients) => tls::mutual_server_config(resolver, clients)?,
                 None => tls::server_config(resolver)?,
             };
-            let webhook = server("webhook", router, Some(tls));
+            let webhook = server("webhook", router, Some(tls), Limits::default());
             running.finishing.spawn("webhook", served(webhook, socket));
         }
         let mut probes = admin::probes(self.readiness.clone());
         let metrics = admin::metrics(self.metrics.clone(), self.cell.clone());
         match (self.args.sockets.metrics_bind_address, self.sockets.metrics) {
             (MetricsAddress::WithProbes, _) => probes = probes.merge(metrics),
-            (_, Some(socket)) => running.finishing.spawn("metrics", served(server("metrics", metrics, None), socket)),
+            (_, Some(socket)) => {
+                running.finishing.spawn("metrics", served(server("metrics", metrics, None, Limits::admin()), socket))
+            }
             (_, None) => {}
         }
-        running.finishing.spawn("probes", served(server("probes", probes, None), self.sockets.probes));
+        running.finishing.spawn("probes", served(server("probes", probes, None, Limits::admin()), self.sockets.probes));
         tracing::info!(version = env!("CARGO_PKG_VERSION"), roles = ?self.roles, "started");
         Ok(running)
     }

@@ -1,19 +1,19 @@
-//! Reading a body with a cap, a deadline and a shared budget.
+//! Reading a body with a cap, a deadline and its connection's quota.
 //!
-//! Promises: nothing is allocated because a header announced it; the first [`FREE`] bytes of a body always have
-//! room, so a few huge bodies cannot push out the ordinary ones; room is given back when the body is dropped.
+//! Promises: nothing is allocated because a header announced it; every byte of the buffer is charged before it is there; no piece of
+//! the connection's own buffer is kept while more is awaited; room is given back when the body is dropped.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use http_body_util::BodyExt;
 use tokio::time::Instant;
 
 use super::BODY_LIMIT;
+use crate::runtime::server::quota::Charge;
 
-/// What a body may hold without using the budget, in bytes.
-pub(super) const FREE: usize = 64 * 1024;
+/// The least that a buffer of several pieces grows to.
+const LEAST: usize = 4 * 1024;
 
 /// Why there is no body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +24,7 @@ pub(super) enum Fault {
     Late,
     #[error("the body broke off")]
     Broken,
-    #[error("too many large bodies are being read; try again")]
+    #[error("too much is being read; try again")]
     NoRoom,
 }
 
@@ -40,28 +40,18 @@ impl Fault {
     }
 }
 
-/// Bytes that all bodies may hold together.
-#[derive(Debug)]
-pub(super) struct Budget {
-    left: AtomicUsize,
-}
-
-impl Budget {
-    pub(super) fn new(bytes: usize) -> Self {
-        Self { left: AtomicUsize::new(bytes) }
-    }
-
-    fn take(&self, bytes: usize) -> Result<(), Fault> {
-        let take = |left: usize| left.checked_sub(bytes);
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).map(drop).map_err(|_| Fault::NoRoom)
-    }
-}
-
-/// A whole body, and its part of the budget.
+/// A whole body, and what it is charged.
 #[derive(Debug)]
 pub(super) struct Held {
     bytes: Bytes,
-    _room: Room,
+    room: Room,
+}
+
+impl Held {
+    /// What the request is charged.
+    pub(super) fn charge(&self) -> &Charge {
+        &self.room.charge
+    }
 }
 
 impl std::ops::Deref for Held {
@@ -71,19 +61,29 @@ impl std::ops::Deref for Held {
     }
 }
 
+/// The body's part of the request's charge.
 #[derive(Debug)]
 struct Room {
-    budget: Arc<Budget>,
+    charge: Arc<Charge>,
     taken: usize,
 }
 
 impl Room {
-    /// Room for a body of `total` bytes.
-    fn grow(&mut self, total: usize) -> Result<(), Fault> {
-        let wanted = total.saturating_sub(FREE);
-        if wanted > self.taken {
-            self.budget.take(wanted - self.taken)?;
-            self.taken = wanted;
+    fn take(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.charge.take(bytes).map_err(|_| Fault::NoRoom)?;
+        self.taken += bytes;
+        Ok(())
+    }
+
+    /// Makes `buffer` large enough for `total` bytes. Old and new exist at once for a moment, and so both are charged.
+    fn reserve(&mut self, buffer: &mut Vec<u8>, total: usize) -> Result<(), Fault> {
+        let before = buffer.capacity();
+        if total > before {
+            let capacity = total.next_power_of_two().clamp(LEAST, BODY_LIMIT);
+            self.take(capacity)?;
+            buffer.reserve_exact(capacity - buffer.len());
+            self.charge.give(before);
+            self.taken -= before;
         }
         Ok(())
     }
@@ -91,7 +91,7 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        self.budget.left.fetch_add(self.taken, Ordering::Relaxed);
+        self.charge.give(self.taken);
     }
 }
 
@@ -99,41 +99,32 @@ impl Drop for Room {
 pub(super) async fn collect(
     body: Body,
     declared: Option<u64>,
-    budget: &Arc<Budget>,
+    charge: Arc<Charge>,
     deadline: Instant,
 ) -> Result<Held, Fault> {
     if declared.is_some_and(|declared| usize::try_from(declared).map_or(true, |declared| declared > BODY_LIMIT)) {
         return Err(Fault::TooLarge);
     }
-    let room = Room { budget: budget.clone(), taken: 0 };
+    let room = Room { charge, taken: 0 };
     tokio::time::timeout_at(deadline, gather(body, declared, room)).await.map_err(|_| Fault::Late)?
 }
 
 async fn gather(mut body: Body, declared: Option<u64>, mut room: Room) -> Result<Held, Fault> {
-    let mut first = Bytes::new();
     let mut all = Vec::new();
     while let Some(frame) = body.frame().await {
         // Trailers say nothing to us.
         let Ok(piece) = frame.map_err(|_| Fault::Broken)?.into_data() else { continue };
-        let total = first.len() + all.len() + piece.len();
+        let total = all.len() + piece.len();
         if total > BODY_LIMIT {
             return Err(Fault::TooLarge);
         }
-        room.grow(total)?;
-        if first.is_empty() && all.is_empty() {
+        if all.is_empty() && (declared == Some(total as u64) || body.is_end_stream()) {
             // Most reviews arrive in one piece, and then are never copied.
-            first = piece;
-            if declared.is_some_and(|declared| first.len() as u64 == declared) {
-                break;
-            }
-        } else {
-            if all.is_empty() {
-                all.reserve(total.max(FREE));
-                all.extend_from_slice(&std::mem::take(&mut first));
-            }
-            all.extend_from_slice(&piece);
+            room.take(total)?;
+            return Ok(Held { bytes: piece, room });
         }
+        room.reserve(&mut all, total)?;
+        all.extend_from_slice(&piece);
     }
-    let bytes = if all.is_empty() { first } else { Bytes::from(all) };
-    Ok(Held { bytes, _room: room })
+    Ok(Held { bytes: Bytes::from(all), room })
 }

@@ -13,12 +13,18 @@ use crate::admission::verdict::{Denial, Outcome, Verdict};
 use crate::api::review::{self, API_VERSION, Request};
 use crate::config::snapshot::Snapshot;
 use crate::domain::reason::Reason;
+use crate::runtime::server::quota::SMALL;
 use crate::runtime::telemetry::lines::Reviewed;
 use crate::runtime::telemetry::log;
 use crate::runtime::telemetry::metrics::{Decision, ReasonValue};
 
 /// Longest text from a request that goes into the log, in bytes; the longest names Kubernetes allows.
 const LOGGED: usize = 253;
+
+/// What an object with members takes as a tree, beside them.
+const OBJECT: usize = 640;
+/// What a member or an element takes, with what is allocated for it.
+const MEMBER: usize = 192;
 
 /// A review whose body is complete.
 pub(super) struct Review {
@@ -65,6 +71,17 @@ impl Review {
     }
 
     fn attempt(&self) -> Answer {
+        let account = self.body.charge().account();
+        let tree = account.charge();
+        if self.body.len() > SMALL {
+            // Reading it makes the tree, so there has to be room before; and what a connection may hold depends on what it carried.
+            if review::uid(&self.body).is_some() {
+                account.prove();
+            }
+            if tree.resize(tree_size(&self.body)).is_err() {
+                return self.refuse(Reason::Overloaded);
+            }
+        }
         let request = match review::parse(&self.body, self.route.phase) {
             Ok(request) => request,
             Err(bad) => {
@@ -72,6 +89,7 @@ impl Review {
                 return self.answered(bad.version, bad.uid.as_deref(), None, &verdict);
             }
         };
+        account.prove();
         let verdict = (self.shared.evaluate)(&request, &self.snapshot);
         self.answered(API_VERSION, Some(&request.uid), Some(&request), &verdict)
     }
@@ -136,6 +154,12 @@ impl Review {
             micros: u64::try_from(self.arrived.elapsed().as_micros()).unwrap_or(u64::MAX),
         });
     }
+}
+
+/// The most that `text` takes as a tree: seven bytes of it may become seven hundred.
+fn tree_size(text: &[u8]) -> usize {
+    let count = |wanted: u8| text.iter().filter(|byte| **byte == wanted).count();
+    text.len() + OBJECT * count(b'{') + MEMBER * count(b',')
 }
 
 fn cut(text: &str) -> &str {

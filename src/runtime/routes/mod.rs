@@ -1,7 +1,8 @@
 //! The admission endpoints: one row per path, one handler for all.
 //!
 //! In: HTTP requests. Out: AdmissionReviews, or a plain status where no uid was readable. Promises: POST with
-//! `application/json` only; no more than [`BODY_LIMIT`] is read and never more than the budget is held; each review is
+//! `application/json` only; no more than [`BODY_LIMIT`] is read and never more held than the connection's
+//! quota has room for; each review is
 //! decided once, from one snapshot, and leaves one log line without a byte of the object; an answer comes before the
 //! API server's own patience ends; a panic is an answer too.
 
@@ -28,15 +29,16 @@ use crate::api::review;
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::runtime::server::quota::{Account, Bounds, Charge};
 use crate::runtime::snapshots::SnapshotCell;
 use crate::runtime::telemetry::metrics::{Cause, Metrics, Webhook, WebhookCode};
 use answer::Answer;
-use body::{Budget, Fault};
+use body::Fault;
 
 /// Largest body: two objects at etcd's limit of 3 MiB and slack, as controller-runtime has it.
 pub const BODY_LIMIT: usize = 7 * 1024 * 1024;
-/// What all bodies under way may hold together beyond [`body::FREE`] each.
-const BUDGET: usize = 64 * 1024 * 1024;
+/// What all bodies under way may hold together where requests come without a connection.
+const ALONE: Bounds = Bounds { connections: 1, memory: 128 * 1024 * 1024 };
 /// Bodies up to here are decided where they are read: that takes some 100 µs, less than handing them over would cost
 /// under load. Larger ones go to a blocking thread, so that they delay nobody else. A decision that has begun here cannot
 /// be cut short, and need not be: the worst body of this size takes less than [`MARGIN`] (shown in a test).
@@ -76,7 +78,7 @@ pub struct Reviews {
     snapshots: SnapshotCell,
     metrics: Arc<Metrics>,
     evaluate: Evaluate,
-    budget: Arc<Budget>,
+    alone: Arc<Account>,
     large: Arc<Semaphore>,
 }
 
@@ -88,7 +90,7 @@ impl Reviews {
             snapshots,
             metrics,
             evaluate: crate::admission::evaluate,
-            budget: Arc::new(Budget::new(BUDGET)),
+            alone: Account::alone(ALONE),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
         }
     }
@@ -148,7 +150,11 @@ async fn answer(shared: &Arc<Reviews>, route: &'static Route, request: Request<B
     }
     let deadline = arrived + patience(request.uri().query());
     let declared = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    let body = match body::collect(request.into_body(), declared, &shared.budget, deadline).await {
+    let charge = match request.extensions().get::<Arc<Charge>>() {
+        Some(charge) => charge.clone(),
+        None => Arc::new(shared.alone.charge()),
+    };
+    let body = match body::collect(request.into_body(), declared, charge, deadline).await {
         Ok(body) => body,
         Err(fault) => {
             shared.shed(fault.cause());

@@ -1,5 +1,8 @@
 //! Requests through the router, without sockets.
 
+mod switches;
+mod time;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -129,10 +132,10 @@ async fn a2_a_body_above_the_cap_is_413_whatever_its_length_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a2_large_bodies_share_a_budget_that_small_ones_do_not_need() {
+async fn a2_large_bodies_share_half_of_the_room_and_small_ones_have_the_other() {
     let metrics = Metrics::new();
     let mut reviews = Reviews::new(snapshots(), metrics.clone()).decided_by(allow);
-    reviews.budget = Arc::new(Budget::new(1024 * 1024));
+    reviews.alone = Account::alone(Bounds { connections: 1, memory: 2560 * 1024 });
     let fixture = Fixture { router: reviews.router(), metrics };
     static HALF: [u8; 900 * 1024] = [b' '; 900 * 1024];
     let hog = ask().body(trickle(&HALF, Duration::from_secs(3))).unwrap();
@@ -172,32 +175,6 @@ async fn a3_depth_is_decided_by_evaluate_without_stack() {
         assert_ne!(response["status"]["code"], 500);
     }
     assert_eq!(real.metrics.panics.get(), 0);
-}
-
-#[tokio::test]
-async fn a4_the_cost_of_many_keys_is_linear() {
-    let real = fixture(crate::admission::evaluate);
-    let mut spent = Vec::new();
-    for count in [10_000_u32, 40_000] {
-        let labels: serde_json::Map<String, Value> = (0..count).map(|i| (format!("l{i}"), json!("v"))).collect();
-        let env: Vec<Value> = (0..count).map(|i| json!({"name":format!("E{i}"),"value":"v"})).collect();
-        let containers: Vec<Value> = (0..keys::CONTAINERS_MOST)
-            .map(|i| json!({"name":format!("c{i}"),"ports":[{"containerPort": 8000 + i}]}))
-            .collect();
-        let mut pod = json!({"metadata":{"name":"p","labels":labels},"spec":{"containers":containers}});
-        pod["metadata"]["labels"]["kagenti.io/type"] = json!("agent");
-        pod["spec"]["containers"][0]["env"] = json!(env);
-        let body = body_of("u-1", &pod);
-        // The best of three, so that a busy machine does not decide.
-        let mut best = Duration::MAX;
-        for _ in 0..3 {
-            let begun = std::time::Instant::now();
-            assert_ne!(real.review(body.clone()).await["status"]["code"], 500);
-            best = best.min(begun.elapsed());
-        }
-        spent.push(best);
-    }
-    assert!(spent[1] < spent[0] * 10, "four times the input, quadratic would be sixteen: {spent:?}");
 }
 
 #[tokio::test]
@@ -285,53 +262,6 @@ async fn a14_a_panic_is_an_answer_and_the_next_review_is_fine() {
         assert_eq!(fixture.review(body_of("u-2", &json!({}))).await["allowed"], true);
     }
     assert_eq!(fixture.metrics.webhook_in_flight.get_or_create(&Webhook { webhook: keys::PATH_INJECT }).get(), 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a15_a_body_that_comes_too_slowly_is_answered_before_the_caller_gives_up() {
-    let fixture = fixture(allow);
-    for (timeout, patience) in [("1s", 0.9), ("10s", 9.0), ("99s", 27.0), ("nonsense", 9.0), ("500ms", 0.4)] {
-        let request = Request::post(format!("{}?x=1&timeout={timeout}", keys::PATH_INJECT))
-            .header(CONTENT_TYPE, "application/json")
-            .body(trickle(b" ", Duration::from_millis(10)))
-            .unwrap();
-        let begun = Instant::now();
-        let (status, text) = fixture.send(request).await;
-        assert_eq!(status, StatusCode::REQUEST_TIMEOUT);
-        assert!(text.starts_with(b"DeadlineExceeded: "), "{text:?}");
-        let took = begun.elapsed().as_secs_f64();
-        assert!((patience..patience + 0.05).contains(&took), "{timeout}: {took}");
-    }
-}
-
-#[tokio::test]
-async fn a15_a_decision_that_takes_too_long_is_refused_with_its_uid_in_time() {
-    fn slow(_: &review::Request<'_>, _: &Snapshot) -> Verdict {
-        std::thread::sleep(Duration::from_secs(3));
-        Verdict::skipped(Reason::NothingToInject)
-    }
-    let fixture = fixture(slow);
-    let mut body = body_of("u-1", &json!({}));
-    body.resize(INLINE + 1, b' ');
-    let request = || {
-        Request::post(format!("{}?timeout=1s", keys::PATH_INJECT))
-            .header(CONTENT_TYPE, "application/json")
-            .body(Body::from(body.clone()))
-            .unwrap()
-    };
-    let begun = std::time::Instant::now();
-    let answers = futures::future::join_all((0..=LARGE_AT_ONCE).map(|_| fixture.send(request()))).await;
-    // By the wall clock, and on a busy machine: before any decision was there, which takes three seconds.
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
-    let codes: Vec<Value> = answers
-        .iter()
-        .map(|(_, bytes)| serde_json::from_slice::<Value>(bytes).unwrap()["response"].take())
-        .inspect(|response| assert_eq!((&response["uid"], &response["allowed"]), (&json!("u-1"), &json!(false))))
-        .map(|response| response["status"]["code"].clone())
-        .collect();
-    assert_eq!(codes.iter().filter(|code| **code == 504).count(), LARGE_AT_ONCE);
-    assert_eq!(codes.iter().filter(|code| **code == 429).count(), 1, "one too many was shed at once");
-    assert_eq!((fixture.shed("deadline"), fixture.shed("review_limit")), (LARGE_AT_ONCE as u64, 1));
 }
 
 #[tokio::test]

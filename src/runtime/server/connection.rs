@@ -5,7 +5,6 @@
 //! unless they were quiet, HTTP/2 ones by GOAWAY; none lives much longer than `age`, so none outlives the certificate
 //! it was opened with.
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -13,11 +12,6 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use http::header::{CONNECTION, HeaderValue};
-use http::{Request, Response, Version};
-use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ServerConfig;
@@ -26,12 +20,14 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use tower::Service;
 
-use super::pulse::{Ending, InFlight, Pulse};
+use super::metered::{Metered, Undelivered};
+use super::pulse::{Ending, Pulse};
+use super::quota::Account;
+use super::requests::Requests;
 use super::scan::{FrameScan, HeadScan};
 use super::tls::ALPN_H2;
-use super::wire::{Framing, Wire};
+use super::wire::{Counted, Framing, Wire};
 use super::{Limits, Server};
 use crate::runtime::telemetry::metrics::PortCause;
 
@@ -40,6 +36,14 @@ const PLAIN_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/pla
     Connection: close\r\nContent-Length: 48\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 /// Bytes of such a request that are read away, so that closing does not reset the answer.
 const PLAIN_READ: u64 = 64 * 1024;
+/// What a connection takes by being there: its task, TLS, and the buffers of HTTP/1.1 (measured in `tests/server_faults/flood.rs`).
+pub(super) const COST: usize = 16 * 1024;
+/// What HTTP/2 may take besides before a request is there: every byte that its window lets in, and a head that is not whole.
+const HTTP2_COST: usize = HTTP2_WINDOW as usize + 64 * 1024;
+/// Bytes of bodies that a client may have sent and nobody read, for all streams of a connection.
+const HTTP2_WINDOW: u32 = 256 * 1024;
+/// The same for one stream.
+const HTTP2_STREAM_WINDOW: u32 = 64 * 1024;
 
 /// The end of the server, step by step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,15 +75,48 @@ impl Transport for TcpStream {
 }
 
 /// Serves `stream` until it ends.
-pub(super) async fn serve<S: Transport>(server: Arc<Server>, stream: S, steps: watch::Receiver<Step>) {
+pub(super) async fn serve<S: Transport>(
+    server: Arc<Server>,
+    stream: S,
+    account: Arc<Account>,
+    steps: watch::Receiver<Step>,
+) {
     let Some(config) = server.tls.clone() else {
-        return http1_on(&server, stream, steps).await;
+        let opened = Opened { stream, undelivered: Undelivered::default(), account };
+        return http1_on(&server, opened, steps).await;
     };
-    match tokio::time::timeout(server.limits.handshake, handshake(config, stream)).await {
-        Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(ALPN_H2) => http2_on(&server, stream, steps).await,
-        Ok(Ok(stream)) => http1_on(&server, stream, steps).await,
-        Ok(Err(cause)) => failed(&server, cause),
-        Err(_elapsed) => failed(&server, "timeout"),
+    let stream = Metered::new(stream, &account);
+    let undelivered = stream.undelivered();
+    let stream = match tokio::time::timeout(server.limits.handshake, handshake(config, stream)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(cause)) => return failed(&server, cause),
+        Err(_elapsed) => return failed(&server, "timeout"),
+    };
+    let session = stream.get_ref().1;
+    // Those that we do not accept do not come here.
+    if session.peer_certificates().is_some() {
+        account.prove();
+    }
+    let http2 = session.alpn_protocol() == Some(ALPN_H2);
+    let opened = Opened { stream, undelivered, account };
+    if http2 { http2_on(&server, opened, steps).await } else { http1_on(&server, opened, steps).await }
+}
+
+/// A stream that is ready for requests.
+struct Opened<S> {
+    stream: S,
+    undelivered: Undelivered,
+    account: Arc<Account>,
+}
+
+impl<S> Opened<S> {
+    /// What hyper reads and writes, and what it asks.
+    fn parts(self, server: &Server, framing: Framing) -> (TokioIo<Wire<S>>, Requests) {
+        let (pulse, account) = (Arc::new(Pulse::default()), self.account);
+        let counted = Counted { pulse: pulse.clone(), account: account.clone(), undelivered: self.undelivered };
+        let wire = Wire::new(self.stream, framing, server.limits, counted);
+        let requests = Requests { router: server.router.clone(), pulse, account, metrics: server.metrics.clone() };
+        (TokioIo::new(wire), requests)
     }
 }
 
@@ -121,29 +158,31 @@ async fn refuse_plain<S: Transport>(mut stream: S) {
     }
 }
 
-async fn http1_on<S>(server: &Server, stream: S, steps: watch::Receiver<Step>)
+async fn http1_on<S>(server: &Server, opened: Opened<S>, steps: watch::Receiver<Step>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let pulse = Arc::new(Pulse::default());
-    let wire = Wire::new(stream, Framing::Heads(HeadScan::default()), pulse.clone(), server.limits);
-    let requests = Requests { router: server.router.clone(), pulse: pulse.clone() };
+    let (stream, requests) = opened.parts(server, Framing::Heads(HeadScan::default()));
+    let pulse = requests.pulse.clone();
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(None)
         .max_buf_size(server.limits.head_size)
-        .serve_connection(TokioIo::new(wire), requests);
+        .serve_connection(stream, requests);
     live(server, pin!(connection), &pulse, steps).await;
 }
 
-async fn http2_on<S>(server: &Server, stream: S, steps: watch::Receiver<Step>)
+async fn http2_on<S>(server: &Server, opened: Opened<S>, steps: watch::Receiver<Step>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let pulse = Arc::new(Pulse::default());
-    let wire = Wire::new(stream, Framing::Frames(FrameScan::default()), pulse.clone(), server.limits);
-    let requests = Requests { router: server.router.clone(), pulse: pulse.clone() };
-    let connection = http2_settings(server.limits).serve_connection(TokioIo::new(wire), requests);
+    if opened.account.cost(COST + HTTP2_COST).is_err() {
+        opened.account.give_up();
+        return std::future::pending().await;
+    }
+    let (stream, requests) = opened.parts(server, Framing::Frames(FrameScan::default()));
+    let pulse = requests.pulse.clone();
+    let connection = http2_settings(server.limits).serve_connection(stream, requests);
     live(server, pin!(connection), &pulse, steps).await;
 }
 
@@ -154,8 +193,8 @@ fn http2_settings(limits: Limits) -> http2::Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(u32::try_from(limits.head_size).unwrap_or(u32::MAX))
-        .initial_stream_window_size(256 * 1024)
-        .initial_connection_window_size(1024 * 1024)
+        .initial_stream_window_size(HTTP2_STREAM_WINDOW)
+        .initial_connection_window_size(HTTP2_WINDOW)
         .max_send_buf_size(256 * 1024)
         .max_pending_accept_reset_streams(20)
         .max_local_error_reset_streams(64)
@@ -226,32 +265,4 @@ async fn live<C: Drains>(
 fn jittered(duration: Duration) -> Duration {
     let random = RandomState::new().build_hasher().finish() % 1000;
     duration + duration.mul_f64(f64::from(u16::try_from(random).unwrap_or(0)) / 10_000.0)
-}
-
-/// The router, counted.
-#[derive(Debug, Clone)]
-struct Requests {
-    router: Router,
-    pulse: Arc<Pulse>,
-}
-
-impl hyper::service::Service<Request<Incoming>> for Requests {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
-
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let under_way = InFlight::begin(&self.pulse);
-        let pulse = self.pulse.clone();
-        let http1 = request.version() < Version::HTTP_2;
-        let answer = self.router.clone().call(request);
-        Box::pin(async move {
-            let mut response = answer.await?;
-            under_way.answered();
-            if http1 && pulse.retiring() {
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            Ok(response)
-        })
-    }
 }

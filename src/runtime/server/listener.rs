@@ -1,7 +1,9 @@
-//! The accept loop: a cap on connections, back-off when the process is out of descriptors, an end without loss.
+//! The accept loop: a cap on connections, who of them goes for others' sake, back-off when the process is out of descriptors, an end
+//! without loss.
 
 use std::future::Future;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +12,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::task::TaskTracker;
 
 use super::Server;
-use super::connection::{self, Step, Transport};
+use super::connection::{self, COST, Step, Transport};
+use super::pulse::Ending;
+use super::quota::{Bounds, Origin, Quota};
 use crate::runtime::shutdown::Phase;
-use crate::runtime::telemetry::metrics::Port;
+use crate::runtime::telemetry::metrics::{Port, PortCause};
 
 /// First pause after an error that concerns the process and not one connection.
 const PAUSE_FIRST: Duration = Duration::from_millis(5);
@@ -23,18 +27,18 @@ const PAUSE_LAST: Duration = Duration::from_secs(1);
 pub(super) trait Accept: Send + 'static {
     /// What is accepted.
     type Stream: Transport;
-    /// The next connection. Cancel safe.
-    fn accept(&mut self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+    /// The next connection and where it comes from. Cancel safe.
+    fn accept(&mut self) -> impl Future<Output = io::Result<(Self::Stream, IpAddr)>> + Send;
 }
 
 impl Accept for TcpListener {
     type Stream = TcpStream;
 
-    async fn accept(&mut self) -> io::Result<TcpStream> {
-        let (stream, _) = TcpListener::accept(self).await?;
+    async fn accept(&mut self) -> io::Result<(TcpStream, IpAddr)> {
+        let (stream, peer) = TcpListener::accept(self).await?;
         // Answers are written whole; waiting for more to send would only delay them.
         stream.set_nodelay(true)?;
-        Ok(stream)
+        Ok((stream, peer.ip()))
     }
 }
 
@@ -42,7 +46,28 @@ impl Accept for TcpListener {
 pub(super) async fn serve<A: Accept>(server: Arc<Server>, mut socket: A) -> usize {
     let steps = watch::Sender::new(Step::Running);
     let connections = TaskTracker::new();
+    let bounds = Bounds { connections: server.limits.connections, memory: server.limits.memory };
+    let quota = Quota::new(bounds);
     let mut door = Door { permits: Arc::new(Semaphore::new(server.limits.connections)), failures: 0 };
+    let admit = |accepted: Accepted<A::Stream>| {
+        let Accepted { stream, from, permit } = accepted;
+        let port = Port { port: server.name };
+        server.metrics.connections_accepted.get_or_create(&port).inc();
+        let Ok(account) = quota.open(Origin::of(from), COST) else { return shed(&server, from) };
+        let open = server.metrics.connections.get_or_create_owned(&port);
+        let (server, steps) = (server.clone(), steps.subscribe());
+        connections.spawn(async move {
+            open.inc();
+            let serving = Box::pin(connection::serve(server.clone(), stream, account.clone(), steps));
+            tokio::select! {
+                biased;
+                () = account.told_to_end() => shed(&server, from),
+                () = serving => {}
+            }
+            open.dec();
+            drop(permit);
+        });
+    };
     let mut draining = false;
     loop {
         tokio::select! {
@@ -52,13 +77,13 @@ pub(super) async fn serve<A: Accept>(server: Arc<Server>, mut socket: A) -> usiz
                 draining = true;
                 steps.send_replace(Step::Draining);
             }
-            (stream, permit) = door.next(&server, &mut socket) => admit(&server, stream, permit, &steps, &connections),
+            accepted = door.next(&server, &mut socket) => admit(accepted),
         }
     }
     // Clients whose connection the kernel has completed already wait for an answer: dropping the socket would reset
     // them. What is queued now is taken; nothing new is routed here any more.
-    while let Some((stream, permit)) = door.queued(&mut socket).await {
-        admit(&server, stream, permit, &steps, &connections);
+    while let Some(accepted) = door.queued(&mut socket).await {
+        admit(accepted);
     }
     drop(socket);
     steps.send_replace(Step::Closing);
@@ -73,23 +98,26 @@ pub(super) async fn serve<A: Accept>(server: Arc<Server>, mut socket: A) -> usiz
     left
 }
 
-fn admit<S: Transport>(
-    server: &Arc<Server>,
+/// A connection ended for others' sake.
+fn shed(server: &Server, from: IpAddr) {
+    let port_cause = PortCause { port: server.name, cause: Ending::Shed.as_str() };
+    let count = server.metrics.connections_ended.get_or_create_owned(&port_cause);
+    // The first, and then ever fewer: under attack there are many.
+    if count.inc().saturating_add(1).is_power_of_two() {
+        tracing::warn!(
+            port = server.name,
+            %from,
+            "connections that never carried a valid review are closed, because too many are open or they hold too much memory; \
+             let only the API server reach this port, or ask it for a certificate (--webhook-client-ca)"
+        );
+    }
+}
+
+/// A connection with its permit.
+struct Accepted<S> {
     stream: S,
+    from: IpAddr,
     permit: OwnedSemaphorePermit,
-    steps: &watch::Sender<Step>,
-    connections: &TaskTracker,
-) {
-    let port = Port { port: server.name };
-    server.metrics.connections_accepted.get_or_create(&port).inc();
-    let open = server.metrics.connections.get_or_create_owned(&port);
-    let (server, steps) = (server.clone(), steps.subscribe());
-    connections.spawn(async move {
-        open.inc();
-        Box::pin(connection::serve(server, stream, steps)).await;
-        open.dec();
-        drop(permit);
-    });
 }
 
 /// Lets connections in one by one.
@@ -100,17 +128,17 @@ struct Door {
 
 impl Door {
     /// The next connection, once there is room for it.
-    async fn next<A: Accept>(&mut self, server: &Server, socket: &mut A) -> (A::Stream, OwnedSemaphorePermit) {
+    async fn next<A: Accept>(&mut self, server: &Server, socket: &mut A) -> Accepted<A::Stream> {
         loop {
             let permit = self.permits.clone().acquire_owned().await;
             let permit = permit.expect("the semaphore is never closed");
             match socket.accept().await {
-                Ok(stream) => {
+                Ok((stream, from)) => {
                     if self.failures > 0 {
                         tracing::info!(port = server.name, failures = self.failures, "accepting again");
                         self.failures = 0;
                     }
-                    return (stream, permit);
+                    return Accepted { stream, from, permit };
                 }
                 Err(error) if of_one_connection(&error) => {}
                 Err(error) => self.pause(server, &error).await,
@@ -129,11 +157,11 @@ impl Door {
     }
 
     /// A connection that is there already.
-    async fn queued<A: Accept>(&mut self, socket: &mut A) -> Option<(A::Stream, OwnedSemaphorePermit)> {
+    async fn queued<A: Accept>(&mut self, socket: &mut A) -> Option<Accepted<A::Stream>> {
         let permit = self.permits.clone().try_acquire_owned().ok()?;
         tokio::select! {
             biased;
-            accepted = socket.accept() => accepted.ok().map(|stream| (stream, permit)),
+            accepted = socket.accept() => accepted.ok().map(|(stream, from)| Accepted { stream, from, permit }),
             () = std::future::ready(()) => None,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! listener (accept, cap, back-off) ─► connection (handshake, age, drain) ─► wire (deadlines, strict heads)
-//!                                                                            └─► hyper ─► router
+//!      └─► quota (bytes in flight, who goes for others' sake) ◄─┴─ metered ──────┴─► hyper ─► requests ─► router
 //! ```
 //!
 //! In: a bound socket, a router, optionally a TLS configuration. Out: answered requests, and how many connections were
@@ -14,7 +14,10 @@
 
 mod connection;
 mod listener;
+mod metered;
 mod pulse;
+pub mod quota;
+mod requests;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -36,6 +39,9 @@ use super::telemetry::metrics::Metrics;
 /// Connections the kernel holds for us until they are accepted.
 const BACKLOG: u32 = 4096;
 
+/// What the kernel buffers of a connection, each way; it doubles that. Left to itself it would be megabytes, which count as ours.
+const SOCKET_BUFFER: u32 = 64 * 1024;
+
 /// Every deadline and cap of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -54,8 +60,10 @@ pub struct Limits {
     pub quiet: Duration,
     /// Closing to exit: what is not answered by then is cut off.
     pub grace: Duration,
-    /// Open connections; beyond it the kernel's backlog waits.
+    /// Open connections; beyond it the kernel's backlog waits. Above half of it those that prove nothing are shed, see [`quota`].
     pub connections: usize,
+    /// Bytes that all connections may hold together.
+    pub memory: usize,
     /// Concurrent streams of one HTTP/2 connection.
     pub streams: u32,
     /// Size of a head, in bytes; also how much of a body is buffered ahead of its reader.
@@ -78,9 +86,10 @@ impl Default for Limits {
             age: Duration::from_secs(300),
             quiet: Duration::from_secs(1),
             grace: Duration::from_secs(20),
-            connections: 8192,
+            connections: 4096,
+            memory: 96 * 1024 * 1024,
             streams: 64,
-            head_size: 64 * 1024,
+            head_size: 16 * 1024,
             body_size: super::routes::BODY_LIMIT,
             chatter: 256 * 1024,
             abandoned: 200,
@@ -89,6 +98,12 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// For probes and metrics, which a few ask a few times a minute.
+    #[must_use]
+    pub fn admin() -> Self {
+        Self { connections: 512, memory: 16 * 1024 * 1024, body_size: 0, ..Self::default() }
+    }
+
     /// These limits in a process that may open `descriptors` files: connections take no more than half of them, so that
     /// watches, files and the admin port are never out of descriptors.
     #[must_use]
@@ -136,6 +151,9 @@ pub fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
     let listen = |address: SocketAddr| {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         socket.set_reuseaddr(true)?;
+        // Accepted connections inherit them.
+        socket.set_recv_buffer_size(SOCKET_BUFFER)?;
+        socket.set_send_buffer_size(SOCKET_BUFFER)?;
         socket.bind(address)?;
         socket.listen(BACKLOG)
     };

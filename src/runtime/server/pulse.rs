@@ -26,6 +26,8 @@ pub(super) enum Ending {
     Closing,
     /// Cut off when the grace was over.
     Grace,
+    /// Others needed its room, or there was none for it.
+    Shed,
 }
 
 impl Ending {
@@ -39,6 +41,7 @@ impl Ending {
             Ending::Abandoned => "abandoned",
             Ending::Closing => "closing",
             Ending::Grace => "grace",
+            Ending::Shed => "shed",
         }
     }
 }

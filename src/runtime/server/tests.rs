@@ -1,13 +1,16 @@
 //! Deadlines and ends of connections, in virtual time, over streams in memory.
 
+mod memory;
+
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
+use axum::extract::Extension;
 use axum::routing::post;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::net::TcpStream;
@@ -17,6 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::connection::Transport;
 use super::listener::{self, Accept};
+use super::quota::Charge;
 use super::{Limits, Server};
 use crate::runtime::shutdown::{Phase, Shutdown};
 use crate::runtime::telemetry::metrics::{Metrics, Port, PortCause};
@@ -30,14 +34,16 @@ impl Transport for DuplexStream {
     }
 }
 
+type Offer = io::Result<(DuplexStream, IpAddr)>;
+
 struct Queue {
-    offers: mpsc::UnboundedReceiver<io::Result<DuplexStream>>,
+    offers: mpsc::UnboundedReceiver<Offer>,
     calls: Arc<AtomicUsize>,
 }
 
 impl Accept for Queue {
     type Stream = DuplexStream;
-    async fn accept(&mut self) -> io::Result<DuplexStream> {
+    async fn accept(&mut self) -> Offer {
         self.calls.fetch_add(1, Ordering::Relaxed);
         match self.offers.recv().await {
             Some(offer) => offer,
@@ -47,7 +53,7 @@ impl Accept for Queue {
 }
 
 struct Running {
-    offers: mpsc::UnboundedSender<io::Result<DuplexStream>>,
+    offers: mpsc::UnboundedSender<Offer>,
     calls: Arc<AtomicUsize>,
     shutdown: Shutdown,
     metrics: Arc<Metrics>,
@@ -57,7 +63,9 @@ struct Running {
 fn start(limits: Limits) -> Running {
     let router = Router::new()
         .route("/echo", post(|body: Bytes| async move { body }))
+        .route("/prove", post(|Extension(charge): Extension<Arc<Charge>>| async move { charge.account().prove() }))
         .route("/slow", post(|| async { sleep(Duration::from_secs(5)).await }))
+        .route("/quarter", post(|| async { vec![b'x'; 256 * 1024] }))
         .route("/large", post(|| async { vec![b'x'; 1 << 20] }));
     start_with(limits, router, Metrics::new())
 }
@@ -74,8 +82,20 @@ fn start_with(limits: Limits, router: Router, metrics: Arc<Metrics>) -> Running 
 
 impl Running {
     fn connect(&self) -> DuplexStream {
+        self.connect_from(Ipv4Addr::LOCALHOST.into())
+    }
+
+    /// A connection that carried what the server understood.
+    async fn connect_proven(&self) -> DuplexStream {
+        let mut client = self.connect();
+        client.write_all(b"POST /prove HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n").await.unwrap();
+        answer(&mut client, 0).await.unwrap();
+        client
+    }
+
+    fn connect_from(&self, from: IpAddr) -> DuplexStream {
         let (client, server) = duplex(64 * 1024);
-        self.offers.send(Ok(server)).unwrap();
+        self.offers.send(Ok((server, from))).unwrap();
         client
     }
 
@@ -200,7 +220,8 @@ async fn b1_a_client_that_does_not_read_its_answer_is_let_go() {
 async fn b1_the_cap_on_connections_makes_others_wait_and_not_fail() {
     let limits = Limits { connections: 2, ..Limits::default() };
     let running = start(limits);
-    let (first, _second, mut third) = (running.connect(), running.connect(), running.connect());
+    let (first, _second) = (running.connect_proven().await, running.connect_proven().await);
+    let mut third = running.connect();
     third.write_all(REQUEST).await.unwrap();
     assert!(timeout(Duration::from_secs(5), answer(&mut third, 2)).await.is_err(), "there is no room");
     assert_eq!(running.metrics.connections.get_or_create(&PORT).get(), 2);

@@ -6,6 +6,7 @@
 //!   `head`, an answer must be taken within `write`; while a request is answered nothing is timed here, since its
 //!   body has the review's own deadline;
 //! * a connection cannot send more than its requests need plus `chatter` bytes;
+//! * the part of a head that is not whole yet is charged to the connection, and so is what waits for a client that does not read;
 //! * an ambiguous HTTP/1 head reaches hyper spoilt, so that it is answered with 400 and the connection closed.
 //!
 //! Ending is shown to hyper as the end of the stream, so that what is under way is still answered.
@@ -20,7 +21,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::Limits;
+use super::metered::{COVERED, Undelivered};
 use super::pulse::{Ending, Pulse};
+use super::quota::{Account, Charge};
 use super::scan::{FrameScan, HeadScan, Progress};
 
 /// How requests are framed on this connection.
@@ -31,6 +34,9 @@ pub(super) enum Framing {
     /// HTTP/2.
     Frames(FrameScan),
 }
+
+/// What TLS may hold of answers that the client does not take.
+const UNSENT: usize = 64 * 1024;
 
 /// What the reading side waits for, and since when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +49,17 @@ enum Stage {
     Serving,
 }
 
+/// Where a connection is counted.
+#[derive(Debug)]
+pub(super) struct Counted {
+    /// Its requests.
+    pub(super) pulse: Arc<Pulse>,
+    /// What it holds.
+    pub(super) account: Arc<Account>,
+    /// What TLS holds of it.
+    pub(super) undelivered: Undelivered,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Wire<S> {
@@ -53,16 +70,33 @@ pub(super) struct Wire<S> {
     stage: Stage,
     started: u32,
     credit: usize,
+    undelivered: Undelivered,
+    head: usize,
+    unread: Charge,
+    unsent: Charge,
     read_timer: Option<Pin<Box<Sleep>>>,
     write_timer: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
 impl<S> Wire<S> {
     /// A fresh connection.
-    pub(super) fn new(stream: S, framing: Framing, pulse: Arc<Pulse>, limits: Limits) -> Self {
-        let stage = Stage::Idle(Instant::now());
-        let credit = limits.chatter;
-        Self { stream, pulse, limits, framing, stage, started: 0, credit, read_timer: None, write_timer: None }
+    pub(super) fn new(stream: S, framing: Framing, limits: Limits, counted: Counted) -> Self {
+        let Counted { pulse, account, undelivered } = counted;
+        Self {
+            stream,
+            pulse,
+            limits,
+            framing,
+            stage: Stage::Idle(Instant::now()),
+            started: 0,
+            credit: limits.chatter,
+            undelivered,
+            head: 0,
+            unread: account.charge(),
+            unsent: account.charge(),
+            read_timer: None,
+            write_timer: None,
+        }
     }
 
     /// Follows what the service has counted since the last read.
@@ -73,6 +107,10 @@ impl<S> Wire<S> {
             let under_way = usize::try_from(in_flight.max(1)).unwrap_or(1);
             self.credit = self.limits.chatter + under_way * (self.limits.body_size + self.limits.head_size);
             self.stage = Stage::Serving;
+            // From here on the request itself is charged.
+            if std::mem::take(&mut self.head) > COVERED {
+                self.unread.give(usize::MAX);
+            }
         }
         if in_flight == 0 && self.stage == Stage::Serving {
             self.stage = Stage::Idle(Instant::now());
@@ -82,8 +120,9 @@ impl<S> Wire<S> {
         }
     }
 
-    /// Looks at bytes that have just arrived, and spoils the one that makes a head ambiguous.
-    fn arrived(&mut self, bytes: &mut [u8]) {
+    /// Looks at bytes that have just arrived, and spoils the one that makes a head ambiguous. Whether there is room for them.
+    fn arrived(&mut self, bytes: &mut [u8]) -> bool {
+        self.undelivered.delivered();
         match &mut self.framing {
             Framing::Heads(_) if self.stage == Stage::Serving => {}
             Framing::Heads(scan) => {
@@ -93,6 +132,8 @@ impl<S> Wire<S> {
                 if let Progress::Refused(offset) = scan.feed(bytes) {
                     bytes[offset] = 0;
                 }
+                self.head += bytes.len();
+                return self.head <= COVERED || self.unread.resize(self.head - COVERED).is_ok();
             }
             Framing::Frames(scan) => {
                 scan.feed(bytes);
@@ -105,6 +146,7 @@ impl<S> Wire<S> {
                 };
             }
         }
+        true
     }
 
     /// Whether the connection is to end now, and otherwise a wake-up for when it may be.
@@ -135,6 +177,9 @@ impl<S> Wire<S> {
     /// A write that could not go on: an error once it has waited for too long.
     fn stalled(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         let write = self.limits.write;
+        if self.write_timer.is_none() && self.unsent.resize(UNSENT).is_err() {
+            self.unsent.account().give_up();
+        }
         let (_, timer) = self.write_timer.get_or_insert_with(|| {
             let now = Instant::now();
             (now, Box::pin(tokio::time::sleep_until(now + write)))
@@ -146,6 +191,13 @@ impl<S> Wire<S> {
         Ok(())
     }
 
+    /// The client takes what is written.
+    fn moving(&mut self) {
+        if self.write_timer.take().is_some() {
+            self.unsent.give(UNSENT);
+        }
+    }
+
     /// The end of a write attempt: pending ones are timed, others stop the clock.
     fn timed<T>(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match result {
@@ -154,7 +206,7 @@ impl<S> Wire<S> {
                 Err(error) => Poll::Ready(Err(error)),
             },
             ready => {
-                self.write_timer = None;
+                self.moving();
                 ready
             }
         }
@@ -186,8 +238,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         this.credit -= bytes.len();
-        if !bytes.is_empty() {
-            this.arrived(bytes);
+        if !bytes.is_empty() && !this.arrived(bytes) {
+            // The task that is told to end drops this: nothing has to wake it.
+            this.unread.account().give_up();
+            return Poll::Pending;
         }
         Poll::Ready(Ok(()))
     }
@@ -219,7 +273,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = ready!(Pin::new(&mut self.stream).poll_shutdown(cx));
-        self.write_timer = None;
+        self.moving();
         Poll::Ready(result)
     }
 }

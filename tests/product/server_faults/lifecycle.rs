@@ -33,87 +33,91 @@ impl Endpoints {
 
 /// Reviews at a steady pace on one keep-alive connection, reconnecting only when asked to; like the API server, a
 /// request that fails is not tried again.
-async fn steady(endpoints: Arc<Endpoints>, stop: Arc<AtomicBool>, pace: Duration) -> (u32, Vec<String>) {
-    let (mut asked, mut failures) = (0, Vec::new());
+async fn steady(endpoints: Arc<Endpoints>, stop: Arc<AtomicBool>, answered: Arc<AtomicU32>) -> Vec<String> {
+    let mut failures = Vec::new();
     let mut client = endpoints.connect().await;
-    let mut tick = tokio::time::interval(pace);
+    let mut tick = tokio::time::interval(Duration::from_millis(20));
     while !stop.load(Ordering::Relaxed) {
         tick.tick().await;
-        asked += 1;
         match client.review("u-1").await {
-            Ok((200, false)) => {}
-            Ok((200, true)) => client = endpoints.connect().await,
+            Ok((200, close)) => {
+                answered.fetch_add(1, Ordering::Relaxed);
+                if close {
+                    client = endpoints.connect().await;
+                }
+            }
             other => {
                 failures.push(format!("{other:?}"));
                 client = endpoints.connect().await;
             }
         }
     }
-    (asked, failures)
+    failures
 }
 
-async fn leave(endpoint_delay: Duration) {
-    let limits = Limits { quiet: Duration::from_millis(300), grace: Duration::from_secs(5), ..Limits::default() };
+/// A replica leaves; `late` reviews are answered before new connections go elsewhere. Each step comes after a number of answers, and
+/// the deadlines are longer than any machine is slow.
+async fn leave(late: u32) {
+    const EVENT: u32 = 200;
+    let limits = Limits { quiet: Duration::from_secs(60), grace: Duration::from_secs(120), ..Limits::default() };
     let endpoints = Arc::new(Endpoints {
         replicas: [start(limits), start(limits)],
         routed: Mutex::new(vec![0, 1]),
         next: AtomicU32::new(0),
     });
-    let stop = Arc::new(AtomicBool::new(false));
-    // 25 clients at 50 ms: 500 reviews a second.
+    let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
     let clients: Vec<_> =
-        (0..25).map(|_| tokio::spawn(steady(endpoints.clone(), stop.clone(), Duration::from_millis(50)))).collect();
-    let accepted = || endpoints.replicas[0].metrics.connections_accepted.get_or_create(&PORT).get();
-    eventually("clients are connected", || accepted() >= 5).await;
-
+        (0..25).map(|_| tokio::spawn(steady(endpoints.clone(), stop.clone(), answered.clone()))).collect();
+    let more = async |count: u32| {
+        let goal = answered.load(Ordering::Relaxed) + count;
+        eventually("more answers", || answered.load(Ordering::Relaxed) >= goal).await;
+    };
+    more(EVENT).await;
     let leaving = &endpoints.replicas[0];
-    let drain_delay = Duration::from_millis(1_500);
+    let accepted = leaving.metrics.connections_accepted.get_or_create(&PORT).get();
+    assert!(accepted >= 5, "{accepted} connections are no load");
+
     leaving.shutdown.advance(Phase::Draining);
-    tokio::time::sleep(endpoint_delay).await;
+    more(late).await;
     *endpoints.routed.lock() = vec![1];
-    tokio::time::sleep(drain_delay - endpoint_delay).await;
+    more(EVENT).await;
     leaving.shutdown.advance(Phase::Closing);
-    let closing = Instant::now();
     eventually("the replica ends", || leaving.ended.is_finished()).await;
-    let took = closing.elapsed();
+    more(EVENT).await;
     stop.store(true, Ordering::Relaxed);
 
-    let (mut asked, mut failures) = (0, Vec::new());
+    let mut failures = Vec::new();
     for client in clients {
-        let (count, failed) = client.await.unwrap();
-        asked += count;
-        failures.extend(failed);
+        failures.extend(client.await.unwrap());
     }
-    assert!(failures.is_empty(), "{} of {asked} lost: {:?}", failures.len(), failures.first());
-    assert!(asked > 300, "{asked} reviews are no load");
-    assert!(took < limits.grace, "{took:?} to end");
+    let asked = answered.load(Ordering::Relaxed);
+    assert!(failures.is_empty(), "{} beside {asked} answers: {:?}", failures.len(), failures.first());
     assert_eq!(leaving.connections_ended("grace"), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn d1_a_replica_leaves_under_load_and_no_review_is_lost() {
     let _turn = turn().await;
-    for endpoint_delay in [0, 700, 1_400] {
-        leave(Duration::from_millis(endpoint_delay)).await;
+    for late in [0, 100, 500] {
+        leave(late).await;
     }
 }
 
+/// How old a connection may become is held in virtual time, by the tests of the server.
 #[tokio::test]
-async fn c7_connections_are_replaced_within_their_age_and_no_review_is_lost() {
+async fn c7_connections_are_replaced_at_their_age_and_no_review_is_lost() {
     let age = Duration::from_millis(200);
     let running = start(Limits { age, ..Limits::default() });
-    let mut client = Client::new(&running).await;
-    let mut opened = Instant::now();
-    let mut replaced = 0;
-    while replaced < 5 {
-        let (status, close) = client.review("u-1").await.unwrap();
-        assert_eq!(status, 200);
-        assert!(close || opened.elapsed() < age * 2, "a connection of {:?}", opened.elapsed());
-        if close {
-            assert!(opened.elapsed() >= age - Duration::from_millis(20), "too early: {:?}", opened.elapsed());
-            client = Client::new(&running).await;
-            opened = Instant::now();
-            replaced += 1;
+    for _ in 0..5 {
+        let opened = Instant::now();
+        let mut client = Client::new(&running).await;
+        loop {
+            let (status, close) = client.review("u-1").await.unwrap();
+            assert_eq!(status, 200);
+            if close {
+                break;
+            }
         }
+        assert!(opened.elapsed() >= age, "too early: {:?}", opened.elapsed());
     }
 }

@@ -67,7 +67,8 @@ async fn a2_endless_chunked_bodies_are_413_and_memory_is_bounded() {
                 Ok::<(), std::io::Error>(())
             });
             let mut answer = vec![0; 64];
-            let length = reader.read(&mut answer).await.unwrap();
+            // One that was ended for the others' sake reads nothing more.
+            let length = reader.read(&mut answer).await.unwrap_or(0);
             assert!(timeout(PATIENCE, send).await.unwrap().unwrap().is_err(), "64 MiB were taken");
             String::from_utf8_lossy(&answer[..length]).into_owned()
         }));
@@ -77,12 +78,13 @@ async fn a2_endless_chunked_bodies_are_413_and_memory_is_bounded() {
     for upload in uploads {
         peak = peak.max(resident());
         let answer = timeout(PATIENCE, upload).await.unwrap().unwrap();
-        assert!(matches!(status(&answer), "413" | "503"), "{answer}");
+        assert!(answer.is_empty() || matches!(status(&answer), "413" | "503"), "{answer}");
         refused.push(status(&answer).to_owned());
     }
     assert!(refused.iter().any(|status| status == "413"), "{refused:?}");
-    // Twice the budget that all bodies share, since a growing buffer exists twice for a moment, and the sockets.
-    assert!(peak.saturating_sub(before) <= 2 * 64 * MIB + 16 * MIB, "grew by {} KiB", (peak - before) / 1024);
+    // What all connections share, and our own side of them.
+    let most = Limits::default().memory + 32 * MIB;
+    assert!(peak.saturating_sub(before) <= most, "grew by {} KiB", (peak - before) / 1024);
     running.healthy().await;
 }
 

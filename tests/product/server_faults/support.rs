@@ -18,13 +18,13 @@ use drawbridge::runtime::shutdown::Shutdown;
 use drawbridge::runtime::snapshots::SnapshotCell;
 use drawbridge::runtime::telemetry::metrics::{Metrics, PortCause};
 use rustls::client::ClientConfig;
-use rustls::pki_types::{PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::ResolvesServerCert;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -32,15 +32,14 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// Longer than any deadline in these tests: reaching it is a failure.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) const PATH: &str = "/mutate-workloads-authbridge?timeout=10s";
 
 pub(crate) struct Running {
-    pub(crate) address: SocketAddr,
+    peer: Peer,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) shutdown: Shutdown,
     pub(crate) ended: JoinHandle<usize>,
-    roots: Arc<RootCertStore>,
 }
 
 pub(crate) fn allow(_: &Request<'_>, _: &Snapshot) -> Verdict {
@@ -75,10 +74,17 @@ pub(crate) fn start_mutual(limits: Limits, clients: Arc<dyn ClientCertVerifier>)
 }
 
 fn start_as(limits: Limits, tls: impl FnOnce(Arc<dyn ResolvesServerCert>) -> Arc<ServerConfig>) -> Running {
+    start_deciding(limits, tls, |reviews| reviews.decided_by(allow))
+}
+
+/// A server whose reviews are decided as `reviews` says.
+pub(crate) fn start_deciding(
+    limits: Limits,
+    tls: impl FnOnce(Arc<dyn ResolvesServerCert>) -> Arc<ServerConfig>,
+    reviews: impl FnOnce(Reviews) -> Reviews,
+) -> Running {
     let names = ["localhost", "127.0.0.1", "other.example"].map(str::to_owned).to_vec();
     let pair = rcgen::generate_simple_self_signed(names).unwrap();
-    let mut roots = RootCertStore::empty();
-    roots.add(pair.cert.der().clone()).unwrap();
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     let key = PrivateKeyDer::try_from(pair.signing_key.serialize_der()).unwrap();
     let certified = CertifiedKey::from_der(vec![pair.cert.der().clone()], key, &provider).unwrap();
@@ -87,20 +93,37 @@ fn start_as(limits: Limits, tls: impl FnOnce(Arc<dyn ResolvesServerCert>) -> Arc
     let socket = bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let address = socket.local_addr().unwrap();
     let (metrics, shutdown) = (Metrics::new(), Shutdown::new());
-    let router = Reviews::new(snapshots(), metrics.clone()).decided_by(allow).router();
+    let router = reviews(Reviews::new(snapshots(), metrics.clone())).router();
     let (for_server, until) = (metrics.clone(), shutdown.clone());
     let server = Server { name: "webhook", router, tls: Some(config), limits, shutdown: until, metrics: for_server };
     let ended = tokio::spawn(server.serve(socket));
-    Running { address, metrics, shutdown, ended, roots: Arc::new(roots) }
+    let peer = Peer { address, root: pair.cert.der().clone() };
+    Running { peer, metrics, shutdown, ended }
 }
 
-impl Running {
+/// Where a server is, and what its certificate is.
+#[derive(Clone)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    pub(crate) root: CertificateDer<'static>,
+}
+
+impl std::ops::Deref for Running {
+    type Target = Peer;
+    fn deref(&self) -> &Peer {
+        &self.peer
+    }
+}
+
+impl Peer {
     pub(crate) fn client_config(&self, versions: &[&'static SupportedProtocolVersion], alpn: &[&str]) -> ClientConfig {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots.add(self.root.clone()).unwrap();
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(versions)
             .unwrap()
-            .with_root_certificates(self.roots.clone())
+            .with_root_certificates(roots)
             .with_no_client_auth();
         config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
         config
@@ -114,6 +137,16 @@ impl Running {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
         TlsConnector::from(config).connect(ServerName::try_from(name.to_owned()).unwrap(), stream).await
+    }
+
+    /// From another address of this machine.
+    pub(crate) async fn connect_from(&self, from: Ipv4Addr, alpn: &str) -> std::io::Result<TlsStream<TcpStream>> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((from, 0).into())?;
+        let stream = socket.connect(self.address).await?;
+        let config = self.client_config(rustls::ALL_VERSIONS, &[alpn]);
+        let name = ServerName::try_from("localhost").unwrap();
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await
     }
 
     pub(crate) async fn connect(&self, alpn: &str) -> TlsStream<TcpStream> {
@@ -142,7 +175,9 @@ impl Running {
         let mut client = Client::new(self).await;
         assert_eq!(client.review("healthy").await.unwrap().0, 200);
     }
+}
 
+impl Running {
     pub(crate) fn handshakes_failed(&self, cause: &'static str) -> u64 {
         self.metrics.handshake_failures.get_or_create(&PortCause { port: "webhook", cause }).get()
     }
@@ -183,8 +218,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) async fn new(running: &Running) -> Self {
-        Self { stream: running.connect("http/1.1").await }
+    pub(crate) async fn new(peer: &Peer) -> Self {
+        Self { stream: peer.connect("http/1.1").await }
     }
 
     pub(crate) fn over(stream: TlsStream<TcpStream>) -> Self {
