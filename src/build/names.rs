@@ -148,7 +148,7 @@ mod tests {
 
     /// Case C16: a name of 48 characters, and longer ones that no webhook saw.
     #[test]
-    fn case_c16_run_names_fit_and_stay_apart() {
+    fn d18_case_c16_run_names_fit_and_stay_apart() {
         let hash = attempt_hash("x", 1);
         for length in [1, 47, 48, 49, 52, 53, 63, 200, 253] {
             let name = run_name(&"a".repeat(length), &hash);

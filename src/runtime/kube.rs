@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_wait_has_an_end() {
+    async fn d7_every_wait_has_an_end() {
         let mut config = Config::new("https://127.0.0.1:1".parse().unwrap());
         harden(&mut config);
         assert!(config.connect_timeout.is_some() && config.read_timeout.is_some() && config.write_timeout.is_some());

@@ -1,5 +1,5 @@
 //! What holds for the library as a whole, in one binary: the house ([`architecture`]), what is generated ([`manifests`],
-//! [`readme`]), commands on files (`cli_…`), and the server over real sockets ([`server_faults`]).
+//! [`readme`]), which fault has a test ([`faults`]), commands on files (`cli_…`), and the server over real sockets ([`server_faults`]).
 //!
 //! Binaries of their own have what needs a process to itself: `memory` (resident memory) and `server_signals` (signals).
 
@@ -9,6 +9,7 @@ mod architecture;
 mod cli_explain;
 mod cli_inject;
 mod cli_validate_builds;
+mod faults;
 mod manifests;
 mod readme;
 mod server_faults;

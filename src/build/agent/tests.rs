@@ -454,7 +454,7 @@ fn updates_that_leave_the_spec_and_deletions_pass() {
 
 /// G3's own list of `faults.md`: each is a power that takes a right, whatever the lock-down says of it.
 #[test]
-fn case_g3_every_power_is_found_where_it_stands() {
+fn g3_every_power_is_found_where_it_stands() {
     use super::privileges::asked;
     let container = |member: Value| json!({"containers": [{"name": "agent"}], "initContainers": [member]});
     for (pod, at) in [

@@ -144,7 +144,7 @@ fn the_warning_webhook_never_stands_in_the_way() {
 }
 
 #[test]
-fn rights_have_no_wildcard_and_no_way_up() {
+fn g9_rights_have_no_wildcard_and_no_way_up() {
     const NEVER: &[&str] = &["*", "escalate", "bind", "impersonate", "deletecollection"];
     for right in [FailureMode::Fail, FailureMode::Gate].into_iter().flat_map(rbac::rights) {
         assert!(right.verbs.iter().all(|verb| !NEVER.contains(verb)), "{right:?}");
@@ -179,7 +179,7 @@ fn the_webhook_only_reads() {
 }
 
 #[test]
-fn our_own_pods_pass_the_restricted_level_and_are_never_enrolled() {
+fn g12_our_own_pods_pass_the_restricted_level_and_are_never_enrolled() {
     for mode in [FailureMode::Fail, FailureMode::Gate] {
         for object in objects(mode).iter().filter(|object| object["kind"] == "Deployment") {
             let template = &object["spec"]["template"];

@@ -216,7 +216,7 @@ async fn failures_are_tried_again_with_growing_pauses_and_do_not_hold_others_up(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_for_time_gets_it_and_others_do_not_wait() {
+async fn d7_a_server_that_asks_for_time_gets_it_and_others_do_not_wait() {
     let bench = Bench::start(Server::default(), Vec::new()).await;
     bench.lead(Some(1)).await;
     // The namespace's ConfigMaps are asked for as well; the account is what is looked at.
@@ -236,7 +236,7 @@ async fn a_server_that_asks_for_time_gets_it_and_others_do_not_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_the_server_answers_nothing_is_lost() {
+async fn d7_whatever_the_server_answers_nothing_is_lost() {
     for code in [409, 410, 429, 500, 503, 504] {
         let bench = Bench::start(Server::default(), Vec::new()).await;
         bench.lead(Some(1)).await;
@@ -269,7 +269,7 @@ async fn a_namespace_whose_requests_hang_does_not_starve_the_others() {
 
 /// G8: what others wait for is the API server, which a flood would keep busy with half of the workers.
 #[tokio::test(start_paused = true)]
-async fn a_namespace_beside_others_that_work_asks_for_little_at_once() {
+async fn g8_a_namespace_beside_others_that_work_asks_for_little_at_once() {
     let server = Server { hangs: Some("/namespaces/team/"), ..Server::default() };
     let bench = Bench::start(server, Vec::new()).await;
     bench.lead(Some(1)).await;
@@ -328,7 +328,7 @@ async fn leading(server: &Server, before: Vec<Change>, after: Vec<Change>) -> Be
 
 /// G8: a round over all builds takes longer than an answer is good for, and each is finished all the same.
 #[tokio::test(start_paused = true)]
-async fn a_flood_is_worked_off_however_slow_the_server_is() {
+async fn g8_a_flood_is_worked_off_however_slow_the_server_is() {
     const FLOOD: usize = 300;
     let server = Server { takes: Duration::from_millis(500), ..Server::default() };
     let (paths, builds) = flood(&server, FLOOD, "c", |number| json!({"name": format!("absent-{number}")}));
@@ -366,7 +366,7 @@ async fn the_runs_of_a_flood_are_made_first_and_their_judge_is_asked_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_somebody_else_made_first_is_not_adopted_and_told_about_once() {
+async fn d13_g6_one_that_somebody_else_made_first_is_not_adopted_and_told_about_once() {
     let server = Server::default();
     let path = "/api/v1/namespaces/team/serviceaccounts/a".to_owned();
     server.objects.lock().insert(path.clone(), account("a", false, json!([])));

@@ -163,7 +163,7 @@ fn one_without_owners_is_taken_only_as_it_was_seen() {
 }
 
 #[test]
-fn a_foreign_one_is_named_and_never_touched() {
+fn g6_a_foreign_one_is_named_and_never_touched() {
     let mut cluster = Cluster::new();
     cluster.see(Kind::Deployment, workload(Kind::Deployment, "a", json!({})));
     cluster.see(Kind::ServiceAccount, account("a", false, json!([])));
@@ -256,7 +256,7 @@ fn an_agent_runtime_asks_for_nothing_when_it_ends_names_nobody_or_is_not_injecte
 }
 
 #[test]
-fn names_may_be_as_long_as_kubernetes_allows() {
+fn d18_names_may_be_as_long_as_kubernetes_allows() {
     // A workload's name is a DNS subdomain, and so is a ServiceAccount's: nothing is cut, so nothing can collide.
     for name in ["a".repeat(253), format!("{}.{}", "a".repeat(63), "b".repeat(189)), "1a.b-c".to_owned()] {
         let mut cluster = Cluster::new();

@@ -50,7 +50,7 @@ fn what_to_do_next() {
 }
 
 #[test]
-fn two_replicas_never_write_at_once_whatever_their_clocks_say() {
+fn d4_d5_two_replicas_never_write_at_once_whatever_their_clocks_say() {
     // The candidate sees a renewal at the earliest when it was sent; it never compares clocks, so only this counts.
     let times = Times::default();
     for sent in 0..5u64 {
@@ -64,7 +64,7 @@ fn two_replicas_never_write_at_once_whatever_their_clocks_say() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_fence_closes_by_the_clock_alone() {
+async fn d4_the_fence_closes_by_the_clock_alone() {
     let fence = Fence::closed();
     assert_eq!(fence.left(), Err(Fenced));
     fence.open_until(Instant::now() + s(7));
@@ -149,7 +149,7 @@ async fn a_deleted_lease_is_made_again_by_its_holder_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_are_refused_and_ended_by_the_fence() {
+async fn d4_requests_are_refused_and_ended_by_the_fence() {
     use tower::{Layer as _, Service as _, ServiceExt as _};
     let fence = Fence::closed();
     let uris = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));

@@ -159,7 +159,7 @@ async fn a_manifest_that_was_injected_offline_gets_its_account_as_well() -> Resu
 }
 
 #[tokio::test]
-async fn a_foreign_service_account_is_an_event_and_stays_as_it_is() -> Result<()> {
+async fn g6_a_foreign_service_account_is_an_event_and_stays_as_it_is() -> Result<()> {
     let cp = shared().await?;
     let ns = cp.namespace("foreign").await?;
     let foreign = ns.accepts(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}})).await?;

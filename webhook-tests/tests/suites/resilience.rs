@@ -54,24 +54,24 @@ async fn chaos(failure_mode: FailureMode) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_replicas_under_rotation_cost_only_what_was_in_flight() -> Result<()> {
+async fn d2_killed_replicas_under_rotation_cost_only_what_was_in_flight() -> Result<()> {
     chaos(FailureMode::Fail).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_replicas_in_gate_mode_leave_only_what_was_in_flight_behind_the_gate() -> Result<()> {
+async fn d2_killed_replicas_in_gate_mode_leave_only_what_was_in_flight_behind_the_gate() -> Result<()> {
     chaos(FailureMode::Gate).await
 }
 
 /// The short form of `make soak`; it is light enough to run beside the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn files_and_tasks_stay_flat_under_everyday_work() -> Result<()> {
+async fn d17_files_and_tasks_stay_flat_under_everyday_work() -> Result<()> {
     println!("{}", soak::run(Duration::from_secs(60)).await?);
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rolling_restart_costs_nothing_and_losing_all_replicas_costs_only_enrolled_pods() -> Result<()> {
+async fn d2_d3_a_rolling_restart_costs_nothing_and_losing_all_replicas_costs_only_enrolled_pods() -> Result<()> {
     let _turn = TURN.lock().await;
     let cp = ControlPlane::start(Options::default()).await?;
     let installing = Installing {
@@ -125,7 +125,7 @@ async fn refused(pods: &Api<Pod>, name: &str, change: &Value) -> Result<String> 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn behind_the_gate_nothing_runs_unprotected_and_all_that_has_a_controller_comes_back() -> Result<()> {
+async fn d3_behind_the_gate_nothing_runs_unprotected_and_all_that_has_a_controller_comes_back() -> Result<()> {
     let _turn = TURN.lock().await;
     let cp = ControlPlane::start(Options::default()).await?;
     let installing = Installing { failure_mode: FailureMode::Gate, webhooks: 2, ..Installing::default() };

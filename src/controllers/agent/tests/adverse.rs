@@ -32,7 +32,7 @@ fn what_is_taken_each_time_is_given_up_and_said() {
 }
 
 #[test]
-fn a_write_that_is_refused_is_said_and_not_repeated_until_something_changes() {
+fn d14_a_write_that_is_refused_is_said_and_not_repeated_until_something_changes() {
     let mut bench = running();
     bench.edit(Kind::Agent, "weather", json!({"spec": {"replicas": 3}}));
     let op = bench.plan("weather").ops.into_iter().find(|op| matches!(op, Op::Own { .. })).unwrap();
@@ -52,7 +52,7 @@ fn a_write_that_is_refused_is_said_and_not_repeated_until_something_changes() {
 }
 
 #[test]
-fn a_write_that_fails_over_and_over_is_said_and_tried_again() {
+fn d14_a_write_that_fails_over_and_over_is_said_and_tried_again() {
     let mut bench = Bench::new();
     bench.agent("weather", json!({}));
     bench.round(ROW);
@@ -68,7 +68,7 @@ fn a_write_that_fails_over_and_over_is_said_and_tried_again() {
 }
 
 #[test]
-fn in_a_namespace_that_goes_nothing_is_made_and_deletion_waits_for_nothing() {
+fn d13_in_a_namespace_that_goes_nothing_is_made_and_deletion_waits_for_nothing() {
     let mut bench = running();
     let namespace = json!({"metadata": {"name": TEAM, "uid": TEAM, "deletionTimestamp": "2026-05-02T00:00:00Z"}});
     bench.cluster.see(Kind::Namespace, namespace);

@@ -139,7 +139,7 @@ fn case_a26_and_a27_a_foreign_deployment_is_left_alone_and_outlives_the_agent() 
 }
 
 #[test]
-fn a_foreign_account_stops_everything_and_a_foreign_service_only_itself() {
+fn g6_a_foreign_account_stops_everything_and_a_foreign_service_only_itself() {
     let mut bench = Bench::new();
     bench.edit(Kind::ServiceAccount, "weather", json!({"metadata": {"labels": {"a": "b"}}}));
     bench.agent("weather", json!({}));

@@ -215,7 +215,7 @@ fn case_c05_and_the_texts_of_11_3() {
 
 /// G1, G3, G4: what admission refuses does not run either when nobody was there to refuse it.
 #[test]
-fn what_the_webhook_would_refuse_is_not_run() {
+fn g1_g3_g4_what_the_webhook_would_refuse_is_not_run() {
     let with = |edit: fn(&mut Value)| {
         let mut object = build();
         edit(&mut object);

@@ -21,7 +21,7 @@ fn many(count: usize, answer: fn() -> Answer) -> impl Iterator<Item = Answer> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_missing_holds_nobody_up_and_is_found_when_it_comes() {
+async fn d11_a_kind_that_is_missing_holds_nobody_up_and_is_found_when_it_comes() {
     let mut script: Vec<_> = many(20, || Answer::Fails(404)).collect();
     script.extend([Answer::Page(&[("a", 4)], 5, false), Answer::Stuck(&[])]);
     let (notes, asked) = notes_of(SANDBOXES, script, 4).await;
@@ -121,7 +121,7 @@ async fn what_belongs_to_kubernetes_is_never_taken_for_missing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_permission_the_others_go_on_and_it_is_asked_for_again_now_and_then() {
+async fn d12_without_permission_the_others_go_on_and_it_is_asked_for_again_now_and_then() {
     let mut script: Vec<_> = many(70, || Answer::Fails(403)).collect();
     script.push(Answer::Page(&[("a", 4)], 5, false));
     let (notes, asked) = notes_of(DEPLOYMENTS, script, 74).await;
@@ -211,7 +211,7 @@ async fn a_late_event_does_not_bring_back_what_was_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_bookmarks_an_old_version_ends_in_a_new_list() {
+async fn d8_without_bookmarks_an_old_version_ends_in_a_new_list() {
     let script = vec![
         Answer::Page(&[("a", 4)], 5, false),
         Answer::Stuck(&[]),
@@ -225,7 +225,7 @@ async fn without_bookmarks_an_old_version_ends_in_a_new_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_server_is_left_alone_as_long_as_it_asks_for() {
+async fn d7_a_busy_server_is_left_alone_as_long_as_it_asks_for() {
     let (notes, asked) = notes_of(SOURCE, vec![Answer::Says(429, "busy", 20), Answer::Page(&[], 5, false)], 4).await;
     assert_eq!(notes[1..], ["recovered", LISTED, "listed"]);
     assert!((20..22).contains(&(asked[1].0 - asked[0].0).as_secs()), "{asked:?}");

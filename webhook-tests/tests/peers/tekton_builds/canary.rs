@@ -197,7 +197,7 @@ async fn metrics(process: &Drawbridge) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn case_f7_no_credential_of_a_build_is_ever_repeated_nor_a_parameter_in_a_log() {
+async fn g2_g10_case_f7_no_credential_of_a_build_is_ever_repeated_nor_a_parameter_in_a_log() {
     let cp = ControlPlane::start(Options { audit: AuditLevel::RequestResponse, ..Options::default() }).await.unwrap();
     let flags = ["--drain-delay=500ms".to_owned(), "--log-level=debug".to_owned()];
     let installing = Installing { flags: flags.to_vec(), ..Installing::default() };

@@ -120,7 +120,7 @@ fn agents_asking(privilege: &Privilege) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn case_g3_every_power_takes_the_right_to_create_pods() -> Result<()> {
+async fn g3_every_power_takes_the_right_to_create_pods() -> Result<()> {
     let ns = team().await?;
     let lacks = person(&ns, "lacks", None).await?;
     let has = person(&ns, "has", Some(("", "pods"))).await?;
@@ -176,7 +176,7 @@ async fn what_a_plain_agent_needs_takes_no_right() -> Result<()> {
 
 /// What the webhook notes on Pods is taken back from them: whoever could write it would have any ServiceAccount, and ports of the node.
 #[tokio::test]
-async fn nobody_brings_the_note_of_what_was_injected() -> Result<()> {
+async fn g5_nobody_brings_the_note_of_what_was_injected() -> Result<()> {
     let ns = team().await?;
     let lacks = person(&ns, "lacks", None).await?;
     let note =

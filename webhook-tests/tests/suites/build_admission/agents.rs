@@ -127,7 +127,7 @@ async fn case_a20_enforced_the_same_is_refused_with_its_path() -> Result<()> {
 
 /// G1: a reference never leaves the namespace, however it is spelt.
 #[tokio::test]
-async fn case_g1_references_to_other_namespaces_are_refused() -> Result<()> {
+async fn g1_references_to_other_namespaces_are_refused() -> Result<()> {
     let ns = team().await?;
     for name in ["other/weather", "../other/weather", "weather.other/x", "other:weather"] {
         let object = agent("weather", &json!({"imageSource": {"image": null, "buildRef": {"name": name}}}));

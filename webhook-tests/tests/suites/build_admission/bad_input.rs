@@ -101,7 +101,7 @@ async fn step_config_maps_that_are_missing_or_wrong_are_warned_of() -> Result<()
 
 /// G4: values are data. What Tekton or a tool could take for something else is refused, the rest arrives as it is.
 #[tokio::test]
-async fn case_g4_parameters_and_sources_that_try_to_be_more_than_data() -> Result<()> {
+async fn g4_parameters_and_sources_that_try_to_be_more_than_data() -> Result<()> {
     let ns = team().await?;
     let source = |key: &str, value: &str| with("a", json!({"source": {key: value}}));
     for url in [

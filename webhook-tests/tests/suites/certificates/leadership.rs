@@ -75,7 +75,7 @@ fn published(object: &MutatingWebhookConfiguration) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_the_holder_of_the_lease_writes_and_a_frozen_one_stays_silent() -> Result<()> {
+async fn d4_only_the_holder_of_the_lease_writes_and_a_frozen_one_stays_silent() -> Result<()> {
     let cp = ControlPlane::start(Options::default()).await?;
     let from = cp.audit().mark()?;
     let lifetimes = ["--drain-delay=0s", "--cert-lifetime=10s", "--ca-lifetime=30s"].map(str::to_owned);

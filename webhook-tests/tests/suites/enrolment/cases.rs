@@ -264,7 +264,7 @@ async fn a_target_that_is_being_deleted_is_named_and_its_successor_is_enrolled()
 }
 
 #[tokio::test]
-async fn names_at_their_limits_are_enrolled_like_any_other() -> Result<()> {
+async fn d18_names_at_their_limits_are_enrolled_like_any_other() -> Result<()> {
     let cp = control_plane().await?;
     let ns = cp.namespace("names").await?;
     // As long as the ReplicaSet's suffix allows, and an AgentRuntime of 253 characters.

@@ -222,7 +222,7 @@ async fn at_rest(ns: &TestNamespace, name: &str) -> Result<ReplicaSet> {
 }
 
 #[tokio::test]
-async fn a_dry_run_of_an_owned_pod_shows_the_injected_pod_each_time_and_changes_nothing() -> Result<()> {
+async fn a8_a_dry_run_of_an_owned_pod_shows_the_injected_pod_each_time_and_changes_nothing() -> Result<()> {
     let cp = control_plane().await?;
     let ns = cp.namespace("dry").await?;
     let set = at_rest(&ns, "weather").await?;

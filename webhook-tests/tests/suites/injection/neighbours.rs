@@ -78,7 +78,7 @@ async fn among_neighbours(cp: &ControlPlane, pulls: bool, rewriting: Turn, accom
 }
 
 #[tokio::test]
-async fn our_parts_are_there_once_and_images_stay_rewritten_among_foreign_webhooks_in_every_order() -> Result<()> {
+async fn a9_our_parts_are_there_once_and_images_stay_rewritten_among_foreign_webhooks_in_every_order() -> Result<()> {
     in_every_order(control_plane().await?, false).await
 }
 
