@@ -240,6 +240,8 @@ pub const CONFIG_MAP_GATES: &str = "kagenti-feature-gates";
 pub const SECRET_AUTHORITY: &str = "drawbridge-webhook-ca";
 /// Service in front of the webhook port.
 pub const SERVICE_WEBHOOK: &str = "drawbridge-webhook";
+/// Name of the Deployment of the processes with role controllers.
+pub const DEPLOYMENT_CONTROLLERS: &str = "drawbridge-controllers";
 /// Name of the Lease that decides which replica's controllers write.
 pub const LEASE: &str = "drawbridge-controllers";
 /// MutatingWebhookConfiguration and ValidatingWebhookConfiguration name.

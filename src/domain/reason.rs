@@ -183,6 +183,7 @@ reasons! {
     AuthorityRefused, Warning, "the certificate authority's Secret is somebody else's and cannot be used";
     BundleOverwritten, Warning, "somebody else took our certificate authority out of a webhook configuration";
     BundleUnpublished, Warning, "our certificate authority could not be written into a webhook configuration";
+    PolicyMissing, Warning, "an admission policy that the manifests install, or its binding, is gone";
     ParameterUnused, Warning, "no step of the pipeline declares this parameter";
     DerivedOverridden, Warning, "a parameter replaces a value that another field of the object gives";
     MovingReference, Warning, "a revision or tag can mean something else tomorrow";

@@ -5,6 +5,7 @@ pub mod certs;
 pub mod clock;
 pub mod config_watch;
 pub mod descriptors;
+pub mod guards;
 pub mod health;
 pub mod kube;
 pub mod leader;

@@ -144,6 +144,15 @@ pub const ALERTS: &[Alert] = &[
                  overwriting it.",
     },
     Alert {
+        name: "DrawbridgePolicyMissing",
+        expression: || "max by (part) (drawbridge_policies_missing) > 0".to_owned(),
+        lasting: "0s",
+        severity: Severity::Critical,
+        summary: "{{ $value }} of the admission policies are not there ({{ $labels.part }})",
+        remedy: "What they refuse is accepted. The logs name them, and drawbridge doctor tells what differs: apply the install manifests of \
+                 this version, and find in the API server's audit log who deleted them.",
+    },
+    Alert {
         name: "DrawbridgeConfigurationStale",
         expression: || "drawbridge_config_stale == 1".to_owned(),
         lasting: "10m",

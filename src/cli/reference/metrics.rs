@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use crate::controllers::ControllerMetrics;
 use crate::runtime::certs::CertificateMetrics;
 use crate::runtime::config_watch::ConfigMetrics;
+use crate::runtime::guards::GuardMetrics;
 use crate::runtime::stores::WatchMetrics;
 use crate::runtime::telemetry::metrics::Metrics;
 
@@ -20,6 +21,7 @@ pub fn metrics() -> BTreeMap<String, String> {
         let _ = CertificateMetrics::register(registry);
         WatchMetrics::default().register(registry);
         ConfigMetrics::default().register(registry);
+        GuardMetrics::default().register(registry);
         ControllerMetrics::default().register(registry);
         found = scan(&format!("{registry:?}"));
     });
@@ -78,12 +80,15 @@ mod tests {
     fn filled() -> String {
         let metrics = Metrics::new();
         let (watches, controllers) = (WatchMetrics::default(), ControllerMetrics::default());
+        let guards = GuardMetrics::default();
         metrics.register(|registry| {
             CertificateMetrics::register(registry).fill();
             ConfigMetrics::default().register(registry);
+            guards.register(registry);
             watches.register(registry);
             controllers.register(registry);
         });
+        guards.fill();
         watches.fill();
         controllers.fill();
         let (port, cause) = ("webhook", "timeout");

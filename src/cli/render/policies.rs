@@ -67,6 +67,14 @@ pub fn objects(install: &Install) -> Vec<Value> {
     objects
 }
 
+/// Names of the policies of a failure mode that a ValidatingAdmissionPolicyBinding puts in force.
+#[must_use]
+pub fn names(failure_mode: FailureMode) -> Vec<String> {
+    let all = objects(&Install::new(failure_mode, keys::OPERATOR_NAMESPACE, ""));
+    let validating = all.iter().filter(|object| object["kind"] == "ValidatingAdmissionPolicy");
+    validating.filter_map(|object| object["metadata"]["name"].as_str().map(str::to_owned)).collect()
+}
+
 /// Every policy that binds our own accounts, with what it says of them.
 #[must_use]
 pub fn own_bounds() -> Vec<(&'static str, Vec<String>)> {

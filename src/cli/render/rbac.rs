@@ -99,6 +99,21 @@ fn certificates() -> Vec<Right> {
     ]
 }
 
+/// What every process looks after: whether the policies of the manifests are there. By one list of each kind, because a watch by name
+/// would be two connections for each of them; they hold nothing that is secret. Nobody writes them.
+fn guards() -> Vec<Right> {
+    let kinds = ["validatingadmissionpolicies", "validatingadmissionpolicybindings"];
+    let right = |role, resource| Right {
+        role,
+        scope: Scope::Cluster,
+        group: "admissionregistration.k8s.io",
+        resource,
+        name: None,
+        verbs: &["list", "watch"],
+    };
+    Role::ALL.into_iter().flat_map(|role| kinds.map(|kind| right(role, kind))).collect()
+}
+
 /// Everything the code asks for in that failure mode.
 #[must_use]
 pub fn rights(mode: FailureMode) -> Vec<Right> {
@@ -118,7 +133,7 @@ pub fn rights(mode: FailureMode) -> Vec<Right> {
             verbs: ask.verbs,
         })
     });
-    asked.chain(certificates()).collect()
+    asked.chain(certificates()).chain(guards()).collect()
 }
 
 /// ServiceAccount, roles and bindings of one process.
@@ -185,7 +200,14 @@ pub fn grounds<'i>(install: &'i Install, right: &Right) -> Vec<Option<&'i str>> 
 }
 
 /// Kinds without a namespace.
-const CLUSTER_KINDS: [&str; 4] = ["namespaces", "csidrivers", MUTATING.1, VALIDATING.1];
+const CLUSTER_KINDS: [&str; 6] = [
+    "namespaces",
+    "csidrivers",
+    MUTATING.1,
+    VALIDATING.1,
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+];
 
 /// Whether a right is held in the whole cluster: in cluster scope, or because its kind has no namespace.
 fn everywhere(install: &Install, right: &Right) -> bool {

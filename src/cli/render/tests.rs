@@ -332,8 +332,15 @@ fn in_namespaced_scope_no_right_on_namespaced_kinds_is_held_in_the_cluster() {
         for rule in one(&objects, "ClusterRole", role)["rules"].as_array().unwrap() {
             let resource = rule["resources"][0].as_str().unwrap();
             assert!(
-                ["namespaces", "csidrivers", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
-                    .contains(&resource),
+                [
+                    "namespaces",
+                    "csidrivers",
+                    "mutatingwebhookconfigurations",
+                    "validatingwebhookconfigurations",
+                    "validatingadmissionpolicies",
+                    "validatingadmissionpolicybindings",
+                ]
+                .contains(&resource),
                 "{rule}"
             );
         }

@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::flags::{Args, MetricsAddress, Role};
-use crate::cli::render::FailureMode;
+use crate::cli::render::{FailureMode, policies};
 use crate::controllers::{self, ControllerMetrics, Deps};
 use crate::domain::keys;
 use crate::runtime::certs::{
@@ -20,6 +20,7 @@ use crate::runtime::certs::{
     Files, Lifetimes, Listener, Publication, Publisher, Resolver, SelfManaged, SelfManagedConfig, covered,
 };
 use crate::runtime::config_watch::{self, ConfigMetrics, ConfigWatch, Settings};
+use crate::runtime::guards::{GuardMetrics, Guards};
 use crate::runtime::health::{Latch, Readiness};
 use crate::runtime::leader::{self, Writer};
 use crate::runtime::routes::Reviews;
@@ -124,6 +125,7 @@ impl Wiring {
         let resolver = Resolver::new();
         let elected = if self.has(Role::Controllers) { Some(self.start_election(&mut running)?) } else { None };
         let listener = elected.as_ref().map(|elected| self.start_events(&mut running, &elected.writer));
+        self.start_guards(&mut running, listener.clone());
         let context = self.certificate_context(listener)?;
         let clients = self.start_clients(&mut running, &context)?;
         let (source, publisher) = self.certificates(&resolver, elected.as_ref(), context)?;
@@ -151,6 +153,16 @@ impl Wiring {
         let (listener, events) = Events::new(writer.clone());
         running.finishing.spawn("certificate-events", never_fails(events.run(self.shutdown.clone())));
         listener
+    }
+
+    /// Looks after the policies that the manifests install.
+    fn start_guards(&self, running: &mut Running, listener: Option<Listener>) {
+        let metrics = GuardMetrics::default();
+        self.metrics.register(|registry| metrics.register(registry));
+        let listener = listener.unwrap_or_else(|| Arc::new(|_| {}));
+        let names = policies::names(self.args.failure_mode);
+        let guards = Guards::new(self.client.clone(), (listener, metrics), &self.args.namespace, names);
+        running.endless.spawn("policies", never_fails(guards.run()));
     }
 
     fn certificate_context(&self, listener: Option<Listener>) -> anyhow::Result<Context> {

@@ -3,6 +3,7 @@
 //! One installation serves all tests but the one that restarts it; each test has namespaces of its own.
 
 mod fixed;
+mod guards;
 mod neighbours;
 mod stolen;
 

@@ -1,0 +1,72 @@
+//! A policy that goes is told: the API server asks nobody when one is deleted.
+
+use anyhow::{Context as _, Result, ensure};
+use drawbridge::domain::keys;
+use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
+use k8s_openapi::api::core::v1::Event;
+use kube::Api;
+use kube::api::DeleteParams;
+use kube::runtime::watcher;
+use tokio::time::{Duration, Instant, sleep};
+use webhook_tests::objects::PATIENCE;
+use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options, wait_until};
+
+const LOST: &str = "drawbridge-own-webhooks";
+
+async fn counts(process: &Drawbridge, part: &str, wanted: f64) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        let metrics = process.metrics().await?;
+        let found = metrics.select("drawbridge_policies_missing", &[("part", part)]).next().map(|sample| sample.value);
+        if found == Some(wanted) {
+            return Ok(());
+        }
+        ensure!(begun.elapsed() < PATIENCE, "{part}: {found:?}, not {wanted}:\n{}", process.log());
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn mend_14_a_lost_policy_is_counted_logged_and_told_and_so_is_its_return() -> Result<()> {
+    let cp = ControlPlane::start(Options::default()).await?;
+    let installation = Installation::start(&cp, &Installing::default()).await?;
+    let client = cp.client().await?;
+    let processes = || installation.webhooks.iter().chain(&installation.controllers);
+    for process in processes() {
+        counts(process, "Policy", 0.0).await?;
+        counts(process, "Binding", 0.0).await?;
+    }
+    let bindings = Api::<ValidatingAdmissionPolicyBinding>::all(client.clone());
+    let policies = Api::<ValidatingAdmissionPolicy>::all(client.clone());
+    let mut kept = bindings.get(LOST).await?;
+    bindings.delete(LOST, &DeleteParams::default()).await?;
+    policies.delete(LOST, &DeleteParams::default()).await?;
+    for process in processes() {
+        counts(process, "Policy", 1.0).await?;
+        counts(process, "Binding", 1.0).await?;
+        for kind in ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"] {
+            let told = format!("{kind} {LOST} is gone");
+            ensure!(process.log().contains(&told), "{}", process.log());
+        }
+    }
+    let events = Api::<Event>::namespaced(client, keys::OPERATOR_NAMESPACE);
+    let both = |all: &std::collections::BTreeMap<String, Event>| {
+        let told = all.values().filter(|event| event.reason.as_deref() == Some("PolicyMissing"));
+        let told: Vec<_> = told.filter_map(|event| event.message.as_deref()).collect();
+        told.iter().any(|text| text.starts_with("ValidatingAdmissionPolicy "))
+            && told.iter().any(|text| text.starts_with("ValidatingAdmissionPolicyBinding "))
+    };
+    wait_until(&events, watcher::Config::default(), both).await.context("Events")?;
+    // Put on again under the same name, without what the API server wrote.
+    kept.metadata = kube::core::ObjectMeta {
+        name: kept.metadata.name.take(),
+        labels: kept.metadata.labels.take(),
+        ..Default::default()
+    };
+    bindings.create(&Default::default(), &kept).await?;
+    for process in processes() {
+        counts(process, "Binding", 0.0).await?;
+        counts(process, "Policy", 1.0).await?;
+    }
+    Ok(())
+}
