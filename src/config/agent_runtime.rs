@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::otlp;
 use super::resolved::TraceProtocol;
 pub use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::domain::keys;
@@ -48,7 +49,7 @@ pub fn out_of_conflict(found: &str, selected: bool) -> String {
 /// `spec.trace`, each member by itself.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TraceInput {
-    /// `endpoint`; an empty one counts as absent.
+    /// `endpoint`, as written: what [`otlp::url`] takes for an address; an empty one counts as absent.
     pub endpoint: Option<String>,
     /// `protocol`.
     pub protocol: Option<TraceProtocol>,
@@ -220,10 +221,9 @@ impl<'a> Reading<'a> {
 
     fn endpoint(&mut self) -> Option<String> {
         let seen = self.at(&["trace", "endpoint"]).filter(|seen| seen.as_str() != Some(""))?;
-        let is_out_of_place = |letter: char| letter.is_whitespace() || letter.is_control();
-        let found = seen.as_str().filter(|text| text.len() <= LONGEST_TEXT && !text.contains(is_out_of_place));
+        let found = seen.as_str().filter(|text| text.len() <= LONGEST_TEXT && otlp::url(text).is_some());
         if found.is_none() {
-            let message = "the address of a collector in up to 2048 bytes, without white space or control characters, is expected";
+            let message = format!("{}, in up to {LONGEST_TEXT} bytes without white space, is expected", otlp::EXPECTED);
             self.fault(Reason::InvalidSpec, "spec.trace.endpoint", Some(seen), message);
         }
         found.map(str::to_owned)
@@ -314,6 +314,7 @@ pub struct Governor {
 pub struct Governors {
     by_kind: BTreeMap<WorkloadKind, BTreeMap<Arc<str>, Governor>>,
     traced: bool,
+    takes_ports: bool,
 }
 
 impl Governors {
@@ -334,14 +335,24 @@ impl Governors {
                 })
                 .or_insert_with(found);
         }
-        let traced = by_kind.values().flat_map(BTreeMap::values).any(|one| one.says.trace != TraceInput::default());
-        Self { by_kind, traced }
+        let any = |says: fn(&AgentRuntimeInput) -> bool| {
+            by_kind.values().flat_map(BTreeMap::values).any(|governor| says(&governor.says))
+        };
+        let traced = any(|says| says.trace != TraceInput::default());
+        let takes_ports = any(|says| says.mode == Some(ModeInput::Available(Mode::ProxySidecar)));
+        Self { by_kind, traced, takes_ports }
     }
 
     /// Whether one of them says something about tracing.
     #[must_use]
     pub fn trace(&self) -> bool {
         self.traced
+    }
+
+    /// Whether one of them asks for the mode in which the proxy takes the agent's port over.
+    #[must_use]
+    pub fn takes_ports(&self) -> bool {
+        self.takes_ports
     }
 
     /// Whether a workload of that kind is governed.

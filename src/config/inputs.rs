@@ -22,7 +22,7 @@ pub struct ConfigMapInput {
 /// One namespace, as observed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NamespaceInputs {
-    /// The labels admission reads: `kagenti-enabled` and `pod-security.kubernetes.io/enforce`.
+    /// The labels admission reads: `kagenti-enabled`, `pod-security.kubernetes.io/enforce` and `istio.io/use-waypoint`.
     pub labels: BTreeMap<String, String>,
     /// ConfigMaps of a watched name, and those labelled `kagenti.io/defaults=true`, by name.
     pub config_maps: BTreeMap<String, ConfigMapInput>,

@@ -18,6 +18,7 @@ pub mod gates;
 pub mod inputs;
 pub mod layers;
 pub mod namespace;
+pub mod otlp;
 pub mod resolved;
 pub mod schema;
 pub mod settle;

@@ -262,6 +262,10 @@ fn defaults(document: &Node) -> Result<Good, (usize, String)> {
         let text = format!("line {}: mode: {}; the mode of the layers below is used", fault.line, fault.message);
         left_out.push(Notice { reason: Reason::UnknownMode, text });
     }
+    left_out.extend(walked.left_out.into_iter().map(|fault| Notice {
+        reason: Reason::TraceEndpointInvalid,
+        text: format!("line {}: {}: {}; that of the layers below is used", fault.line, fault.field, fault.message),
+    }));
     Ok(Good::Defaults { settings: walked.settings, left_out })
 }
 

@@ -32,6 +32,16 @@ pub enum NativeSidecars {
     Disabled,
 }
 
+/// What a workload may keep out of the proxy of what it receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InboundExclusions {
+    /// Ports, by annotation, and the paths of its probes.
+    Any,
+    /// Nothing.
+    None,
+}
+
 /// `http` or `grpc`, as users write it (`spec/agentruntime.md`, `trace.protocol`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -69,6 +79,8 @@ pub struct Proxy {
     pub admin_port: Field<u16>,
     /// UID and GID of the proxy (1337).
     pub uid: Field<i64>,
+    /// Whether a workload may keep what it receives out of the proxy.
+    pub inbound_exclusions: Field<InboundExclusions>,
 }
 
 /// ResourceRequirements as JSON, by the platform file's key.
@@ -99,7 +111,7 @@ pub struct TokenExchange {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trace {
-    /// OTLP endpoint.
+    /// OTLP endpoint, as written: what [`super::otlp::url`] takes for an address.
     pub endpoint: Field<Option<String>>,
     /// Transport.
     pub protocol: Field<Option<TraceProtocol>>,
@@ -168,6 +180,17 @@ impl SpireSwitch {
     }
 }
 
+impl InboundExclusions {
+    /// The value users write.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            InboundExclusions::Any => "any",
+            InboundExclusions::None => "none",
+        }
+    }
+}
+
 impl NativeSidecars {
     /// The value users write.
     #[must_use]
@@ -217,6 +240,7 @@ impl Resolved {
                 inbound_port: Field::built_in(15124),
                 admin_port: Field::built_in(9901),
                 uid: Field::built_in(1337),
+                inbound_exclusions: Field::built_in(InboundExclusions::Any),
             },
             resources: Resources {
                 envoy_proxy: resources(["50m", "64Mi"], ["200m", "256Mi"]),

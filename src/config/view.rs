@@ -12,7 +12,9 @@ use super::inputs::NamespaceInputs;
 use super::namespace::{self, LastGood};
 use super::resolved::Resolved;
 use super::schema::Platform;
-use crate::domain::keys::{CONFIG_MAP_AUTHBRIDGE, LABEL_NAMESPACE_ENABLED, LABEL_POD_SECURITY, MOUNTED_CONFIG_MAPS};
+use crate::domain::keys::{
+    CONFIG_MAP_AUTHBRIDGE, LABEL_NAMESPACE_ENABLED, LABEL_POD_SECURITY, LABEL_USE_WAYPOINT, MOUNTED_CONFIG_MAPS,
+};
 use crate::domain::workload::Workload;
 
 /// Pod Security level of a namespace (`pod-security.kubernetes.io/enforce`).
@@ -50,6 +52,8 @@ pub struct JobOwner {
 pub struct NamespaceView {
     /// Value of label `kagenti-enabled`.
     pub enabled_label: Option<String>,
+    /// Value of label `istio.io/use-waypoint`.
+    pub waypoint: Option<String>,
     /// Pod Security level that is enforced.
     pub pod_security: PodSecurity,
     /// Data of ConfigMap `authbridge-config`, as it is or will be made.
@@ -94,6 +98,7 @@ pub fn namespace_view(
     let in_force = |config_map: &str| content::in_force(config_map, platform, inputs, &resolved);
     NamespaceView {
         enabled_label: inputs.labels.get(LABEL_NAMESPACE_ENABLED).cloned(),
+        waypoint: inputs.labels.get(LABEL_USE_WAYPOINT).cloned(),
         pod_security: PodSecurity::of_label(inputs.labels.get(LABEL_POD_SECURITY).map(String::as_str)),
         authbridge_config: in_force(CONFIG_MAP_AUTHBRIDGE).map(|content| content.data),
         mounted: MOUNTED_CONFIG_MAPS

@@ -106,6 +106,15 @@ pub const OUR_CONTAINERS: [&str; 6] = [
     CONTAINER_AUTHBRIDGE,
 ];
 
+/// Label of a Pod or Namespace: the waypoint that its traffic goes through (Istio's ambient mesh).
+pub const LABEL_USE_WAYPOINT: &str = "istio.io/use-waypoint";
+/// Annotation: the variable that tells the agent its port, in mode proxy-sidecar.
+pub const ANNOTATION_PORT_VARIABLE: &str = "kagenti.io/port-variable";
+/// Containers that traffic goes through.
+pub const PROXY_CONTAINERS: [&str; 3] = [CONTAINER_ENVOY, CONTAINER_AUTHBRIDGE_PROXY, CONTAINER_AUTHBRIDGE];
+/// Capabilities that lead a container around the proxy of its Pod, without their prefix.
+pub const CAPABILITIES_AROUND_PROXY: [&str; 6] = ["NET_ADMIN", "ALL", "SETUID", "SYS_ADMIN", "BPF", "SYS_PTRACE"];
+
 /// Volume: emptyDir shared by our containers.
 pub const VOLUME_SHARED: &str = "shared-data";
 /// Volume: the SPIRE CSI driver.
@@ -122,8 +131,8 @@ pub const VOLUME_ROUTES: &str = "authproxy-routes";
 /// [`ANNOTATION_STATUS`] (at most some 2 KiB a container), and Kubernetes takes 256 KiB of annotations in all; answering
 /// costs up to ten times the size of the question beyond that.
 pub const CONTAINERS_MOST: usize = 100;
-/// Every variable that may be set in a container of the user's. Of a Pod that is reviewed for the first time, only
-/// variables of these names are read: one that joins must join here.
+/// Every variable that may be set in a container of the user's, but for one that [`ANNOTATION_PORT_VARIABLE`] names. Of a Pod that is
+/// reviewed for the first time, only variables of these names are read: one that joins must join here.
 pub const AGENT_VARIABLES: [&str; 11] = [
     "PORT",
     "HTTP_PROXY",

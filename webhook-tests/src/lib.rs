@@ -95,6 +95,7 @@ pub mod kubelet;
 pub mod metrics;
 pub mod namespace;
 pub mod objects;
+pub mod otel;
 pub mod pki;
 pub mod port;
 pub mod programs;

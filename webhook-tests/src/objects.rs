@@ -126,6 +126,17 @@ impl Objects {
         self.answer(request).await
     }
 
+    /// A strategic merge patch of a subresource of an object (JSON: kind and name count); returns the whole answer.
+    ///
+    /// # Errors
+    /// When the API server cannot be reached or its answer is not readable.
+    pub async fn patch_part(&self, object: &Value, part: &str, patch: &Value) -> Result<Answer> {
+        let (api, name) = self.api_of(object).await?;
+        let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
+        let request = kube::core::Request::new(api.resource_url()).patch_subresource(part, &name, &params, &patch)?;
+        self.answer(request).await
+    }
+
     /// The object of this kind and name, as stored now.
     ///
     /// # Errors

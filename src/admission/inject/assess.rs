@@ -81,13 +81,17 @@ pub(super) fn assess<'a>(subject: Subject<'a>, source: Source<'_>) -> Decided<'a
     };
     let effective = Effective::of(&subject, governor);
     let build = match modes::shape(effective.mode.value, &subject.snapshot.gates) {
-        Shape::Untouched(reason) => return Decided::Skip(reason, Some(Box::new(effective)), Vec::new()),
+        Shape::Untouched(reason) => {
+            let unseen = bypass::unseen_waypoint(&subject, effective.mode.value);
+            return Decided::Skip(reason, Some(Box::new(effective)), unseen.into_iter().collect());
+        }
         Shape::Build(build) => build,
     };
     let sidecars = &effective.sidecars;
     let wanted = sidecars.envoy.inject || sidecars.spiffe.inject || sidecars.registration.inject;
     if !wanted && effective.mode.value != Mode::ProxySidecar {
-        return Decided::Skip(Reason::NothingToInject, Some(Box::new(effective)), Vec::new());
+        let left_out = bypass::left_out(&effective);
+        return Decided::Skip(Reason::NothingToInject, Some(Box::new(effective)), left_out.into_iter().collect());
     }
     let deny =
         |denial, effective, workload| Decided::Deny(Box::new(Refused { denial, effective: Some(effective), workload }));

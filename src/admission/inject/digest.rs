@@ -18,6 +18,7 @@ use super::containers::env;
 use super::context::Context;
 use super::plan::{InjectionPlan, Source};
 use super::runtime_config;
+use crate::config::resolved::InboundExclusions;
 use crate::domain::keys;
 
 fn hex(bytes: &[u8]) -> String {
@@ -121,6 +122,9 @@ struct Inputs<'a> {
     runtime: Option<RuntimeInputs<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     credentials: Option<&'a str>,
+    /// Inbound ports and the paths of probes stay behind the proxy, where traffic is redirected.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    inbound_closed: bool,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     trace: BTreeMap<&'static str, Cow<'a, str>>,
 }
@@ -149,6 +153,7 @@ pub(super) fn of_configuration(cx: &Context<'_>, plan: &InjectionPlan<'_>) -> St
         }
     }
     let with_proxy = containers.keys().any(|name| WITH_PROXY_SETTINGS.contains(name));
+    let redirects = containers.contains_key(keys::CONTAINER_PROXY_INIT);
     hex(&sha256(&Inputs {
         mode: cx.effective.mode.value.as_str(),
         native: cx.effective.native,
@@ -167,6 +172,7 @@ pub(super) fn of_configuration(cx: &Context<'_>, plan: &InjectionPlan<'_>) -> St
             .collect(),
         runtime: plan.runtime_config.as_ref().map(|_| runtime(cx)),
         credentials: cx.effective.credentials,
+        inbound_closed: proxy.inbound_exclusions.value == InboundExclusions::None && redirects,
         trace: agent_env::asked(cx.subject.pod, &cx.effective.trace),
     }))
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::agent_env::without_credentials;
 use super::pod::{items, text};
 use crate::admission::patch::{self, Operation, PointerBuf};
 
@@ -15,12 +16,15 @@ use crate::admission::patch::{self, Operation, PointerBuf};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "edit", rename_all = "camelCase")]
 pub(super) enum Edit {
-    /// A variable that we set; `was` is what the user's entry of that name gave: `value`, `valueFrom`, or neither.
+    /// A variable that we set, to `value` or to what the reference `from` gives; `was` is what the user's entry of that name gave:
+    /// `value`, `valueFrom`, or neither.
     #[serde(rename_all = "camelCase")]
     Env {
         container: String,
         name: String,
         value: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<Value>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         was: Option<Map<String, Value>>,
     },
@@ -77,8 +81,11 @@ impl Edit {
     /// The change in words; `all` are the changes it is one of.
     pub(super) fn describe(&self, all: &[Edit]) -> String {
         match self {
-            Edit::Env { container, name, value, was: None } => format!("{container}: env {name}={value} added"),
-            Edit::Env { container, name, value, was: Some(_) } => format!("{container}: env {name} set to {value}"),
+            Edit::Env { container, name, from: Some(from), .. } => format!("{container}: env {name} added from {from}"),
+            Edit::Env { container, name, value, was: None, .. } => {
+                format!("{container}: env {name}={} added", without_credentials(value))
+            }
+            Edit::Env { container, name, value, was: Some(_), .. } => format!("{container}: env {name} set to {value}"),
             Edit::Port { container, from, to, .. } => format!("{container}: port {from} moved to {to}"),
             Edit::Handler { container, at, was, to } => {
                 let stays = |edit: &Edit| matches!(edit, Edit::Port { from, .. } if from == to);
@@ -152,6 +159,14 @@ pub(super) fn has_value(entry: &Value, value: &str) -> bool {
     text(entry, "value") == value && entry.get("valueFrom").is_none_or(Value::is_null)
 }
 
+/// The entry gives what we set: the reference, where there is one, else the text.
+fn gives(entry: &Value, value: &str, from: Option<&Value>) -> bool {
+    match from {
+        Some(from) => entry.get("valueFrom") == Some(from) && text(entry, "value").is_empty(),
+        None => has_value(entry, value),
+    }
+}
+
 /// Where a variable's value comes from; what else stands in an entry is not ours.
 const SOURCES: [&str; 2] = ["value", "valueFrom"];
 
@@ -199,9 +214,9 @@ fn put_back(
     out: &mut Vec<Operation>,
 ) {
     match edit {
-        Edit::Env { name, value, was, .. } => {
+        Edit::Env { name, value, from, was, .. } => {
             let Some((index, entry)) = env_entry(container, name) else { return };
-            if !has_value(entry, value) {
+            if !gives(entry, value, from.as_ref()) {
                 return;
             }
             match was {
@@ -251,15 +266,21 @@ fn put_in_place(
     out: &mut Vec<Operation>,
 ) {
     match edit {
-        Edit::Env { name, value, .. } => match env_entry(container, name) {
-            None => lists[0].appended.push(json!({"name": name, "value": value})),
-            Some((_, entry)) if has_value(entry, value) => {}
-            Some((index, entry)) => {
-                let place = at.with_trailing_token("env").with_trailing_token(index);
-                let wanted = Map::from_iter([("value".to_owned(), value.as_str().into())]);
-                set_members(entry, &place, &wanted, &mut lists[0].replaced);
+        Edit::Env { name, value, from, .. } => {
+            let (key, wanted) = match from {
+                Some(from) => ("valueFrom", from.clone()),
+                None => ("value", value.as_str().into()),
+            };
+            match env_entry(container, name) {
+                None => lists[0].appended.push(json!({"name": name, key: wanted})),
+                Some((_, entry)) if gives(entry, value, from.as_ref()) => {}
+                Some((index, entry)) => {
+                    let place = at.with_trailing_token("env").with_trailing_token(index);
+                    let wanted = Map::from_iter([(key.to_owned(), wanted)]);
+                    set_members(entry, &place, &wanted, &mut lists[0].replaced);
+                }
             }
-        },
+        }
         Edit::Mount { volume, path, sub_path, .. } => {
             let mounts = items(container, "volumeMounts");
             if !mounts.iter().any(|mount| text(mount, "mountPath") == path) {

@@ -14,6 +14,7 @@ use crate::api::agent_kagenti_dev::agent_runtime::{
 };
 use crate::config::agent_runtime::Governor;
 use crate::config::layers::{Field, Layer, Shadowed};
+use crate::config::otlp;
 use crate::config::resolved::{NativeSidecars, Resolved, SpireSwitch, Trace};
 use crate::config::schema::Show;
 use crate::domain::keys;
@@ -119,7 +120,10 @@ impl<'a> Effective<'a> {
         lines.extend(self.resolved.fields().filter_map(|shown| match shown.path {
             "mode" | "nativeSidecars" => None,
             path @ "spiffe.trustDomain" => Some(line(path, &self.trust_domain, Show::show)),
-            path @ "trace.endpoint" => Some(line(path, &self.trace.endpoint, Show::show)),
+            path @ "trace.endpoint" => {
+                let as_used = |address: &Option<String>| address.as_deref().map_or_else(|| address.show(), otlp::shown);
+                Some(line(path, &self.trace.endpoint, as_used))
+            }
             path @ "trace.protocol" => Some(line(path, &self.trace.protocol, Show::show)),
             path @ "trace.samplingRatio" => Some(line(path, &self.trace.sampling_ratio, Show::show)),
             path => Some(FieldLine {

@@ -45,6 +45,7 @@ pub(in crate::admission) fn namespace() -> NamespaceView {
     ];
     NamespaceView {
         enabled_label: None,
+        waypoint: None,
         pod_security: PodSecurity::Privileged,
         authbridge_config: Some(Arc::new(config.map(|(key, value)| (key.to_owned(), value.to_owned())).into())),
         mounted: BTreeMap::new(),

@@ -24,6 +24,7 @@ mod governor;
 mod modes;
 mod narrate;
 mod native;
+mod open_paths;
 mod parts;
 mod plan;
 mod pod;
@@ -40,6 +41,7 @@ mod status;
 mod strip;
 mod template;
 mod token;
+mod told;
 mod volumes;
 mod workload_name;
 
@@ -60,6 +62,7 @@ use crate::api::review::{Raw, Request};
 use crate::config::snapshot::Snapshot;
 use crate::config::view::{NamespaceView, Ownership};
 use crate::domain::keys;
+use crate::domain::mode::Mode;
 use crate::domain::reason::Reason;
 use crate::domain::workload::{Workload, WorkloadKind};
 use assess::{Decided, Source, assess};
@@ -251,13 +254,10 @@ const NOTES_UNREAD: &Unwanted = &Unwanted {
 /// status annotation is there, and where variables are added that the requester may have set.
 fn pod_of<'r>(request: &'r Request<'_>, snapshot: &Snapshot) -> Result<PodRead<'r>, Box<Denial>> {
     let raw = request.object.as_ref();
-    // Where the Pod has requests of its own, those of its containers matter, too, which are passed over on the way.
-    let is_rationed =
-        |tree: &Value| tree.get("spec").and_then(|spec| spec.get("resources")).is_some_and(Value::is_object);
-    let Some(pod) = raw.and_then(Raw::pod).filter(|pod| !is_rationed(&pod.tree)) else {
+    let view = snapshot.namespace(request.namespace()).unwrap_or(&snapshot.fresh);
+    let Some(pod) = raw.and_then(Raw::pod).filter(|pod| !is_read_whole(&pod.tree, view)) else {
         return Ok(PodRead { value: Cow::Owned(object(raw)?), managed: None });
     };
-    let view = snapshot.namespace(request.namespace()).unwrap_or(&snapshot.fresh);
     let traced = view.resolved.trace.says_something() || view.governors.trace();
     let annotations = pod.tree.get("metadata").and_then(|metadata| metadata.get("annotations"));
     let injected = annotations.is_some_and(|annotations| annotations.get(keys::ANNOTATION_STATUS).is_some());
@@ -265,6 +265,18 @@ fn pod_of<'r>(request: &'r Request<'_>, snapshot: &Snapshot) -> Result<PodRead<'
     let unread = if traced { json::ALL_WANTED } else { NOTES_UNREAD };
     let managed = text.map(|text| parsed(text, unread)).transpose()?;
     Ok(PodRead { value: Cow::Borrowed(&pod.tree), managed })
+}
+
+/// Whether what is passed over on the way through the envelope decides, too: the requests of the containers where the Pod has its own, and
+/// their commands and variables where an agent is moved to another port.
+fn is_read_whole(tree: &Value, view: &NamespaceView) -> bool {
+    let is_rationed = tree.get("spec").and_then(|spec| spec.get("resources")).is_some_and(Value::is_object);
+    let annotations = tree.get("metadata").and_then(|metadata| metadata.get("annotations"));
+    let asks = annotations.and_then(|annotations| annotations.get(keys::ANNOTATION_MODE)).and_then(Value::as_str);
+    is_rationed
+        || asks == Some(Mode::ProxySidecar.as_str())
+        || view.resolved.mode.value == Mode::ProxySidecar
+        || view.governors.takes_ports()
 }
 
 fn undecodable(sentence: &str) -> Box<Denial> {

@@ -99,6 +99,9 @@ fn parts(tree: &mut Explanation, cx: &Context<'_>, plan: &InjectionPlan<'_>) {
     if let Some(text) = &plan.runtime_config {
         part("annotation", keys::ANNOTATION_RUNTIME_CONFIG, text.clone());
     }
+    for open in &plan.open {
+        part("openPath", &open.path, format!("without a token, for {}", open.by));
+    }
     part("annotation", keys::ANNOTATION_CONFIG_HASH, plan.config_hash.clone());
     tree.edits = plan.edits.iter().map(|edit| edit.describe(&plan.edits)).collect();
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::edit::Edit;
+use super::open_paths::Open;
 use crate::admission::verdict::Warning;
 
 /// A container of ours.
@@ -252,6 +253,8 @@ pub(super) struct InjectionPlan<'a> {
     pub(super) service_account: Option<String>,
     /// Set the Pod's fsGroup to 0, where it has none.
     pub(super) fs_group: bool,
+    /// Paths that the token check lets through besides its own, because probes ask for them.
+    pub(super) open: Vec<Open>,
     /// Text of annotation `kagenti.io/authbridge-config`.
     pub(super) runtime_config: Option<String>,
     /// Hash of everything that would change this result.

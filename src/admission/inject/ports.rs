@@ -1,7 +1,7 @@
 //! Port takeover of mode proxy-sidecar (`spec/authbridge-webhook.md` 5.9, design: proxy-sidecar ports).
 //!
 //! The proxy takes the agent's first port and everything that leads to it: its number, name, hostPort and hostIP.
-//! The agent moves to the next free port; its `PORT` variable, probes and hooks follow. Every port that an AuthBridge
+//! The agent moves to the next free port; the variable that tells it, its probes and hooks follow. Every port that an AuthBridge
 //! image may listen on is reserved, and every container of the Pod is looked at, init containers included.
 
 use std::borrow::Cow;
@@ -13,6 +13,7 @@ use super::edit::{self, Edit};
 use super::plan::Port;
 use super::pod::{Earlier, PodView, items, text};
 use super::probes;
+use super::told;
 use crate::admission::verdict::Denial;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -98,7 +99,8 @@ pub(super) fn takeover(pod: PodView<'_>) -> Result<Takeover, Box<Denial>> {
                 Reason::NoFreePort,
                 500,
                 format!("no port from {above} to 65535 is free for the agent or the proxy"),
-                "declare a smaller port, for instance 8000, and let the application listen where $PORT says",
+                "declare a smaller port, for instance 8000, and let the application listen where its variable says, $PORT unless annotation \
+                 kagenti.io/port-variable names another",
             )
             .at(field, reverse.to_string()),
         )
@@ -111,7 +113,8 @@ pub(super) fn takeover(pod: PodView<'_>) -> Result<Takeover, Box<Denial>> {
         let container = &pod.list("containers")[container_index];
         let entry = &items(container, "ports")[port_index];
         lead_to_proxy(entry, reverse, &mut ports);
-        edits = move_agent(container, port_index, (reverse, backend));
+        let variable = told::variable(pod, container_index, reverse)?;
+        edits = move_agent(container, port_index, (reverse, backend), variable);
     }
     ports.push(Port::tcp(keys::PORT_NAME_FORWARD_PROXY, forward));
     Ok(Takeover { reverse, backend, forward, ports, edits, declared: app.is_some() })
@@ -157,17 +160,18 @@ fn lead_to_proxy(entry: &Value, reverse: u16, ports: &mut Vec<Port>) {
 }
 
 /// The changes to the agent's container.
-fn move_agent(container: &Value, port_index: usize, (from, to): (u16, u16)) -> Vec<Edit> {
+fn move_agent(container: &Value, port_index: usize, (from, to): (u16, u16), variable: &str) -> Vec<Edit> {
     let name = text(container, "name");
     let entry = &items(container, "ports")[port_index];
     let mut edits = vec![Edit::Port { container: name.to_owned(), index: port_index, from, to, moved: leads(entry) }];
     edits.extend(probes::follow(container, from, to));
-    let was = edit::env_entry(container, "PORT").map(|(_, entry)| entry);
+    let was = edit::env_entry(container, variable).map(|(_, entry)| entry);
     if was.is_none_or(|entry| !edit::has_value(entry, &to.to_string())) {
         edits.push(Edit::Env {
             container: name.to_owned(),
-            name: "PORT".to_owned(),
+            name: variable.to_owned(),
             value: to.to_string(),
+            from: None,
             was: was.map(edit::given),
         });
     }

@@ -1,7 +1,8 @@
 //! The runtime configuration of one Pod, as YAML (`spec/authbridge-webhook.md` 7.5), delivered inside the Pod.
 //!
 //! In: the namespace's base and `authbridge-config`. Out: text with sorted keys, at most 64 KiB; an existing
-//! `pipeline` is never touched, `mode` and in proxy mode three listener addresses are ours.
+//! `pipeline` is never touched, `mode` and in proxy mode three listener addresses are ours. What is opened for probes goes to every
+//! token check that lists nothing itself.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -10,6 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde_json::{Map, Value, json};
 
 use super::context::Context;
+use super::open_paths::{self, Open};
 use super::ports::Takeover;
 use crate::admission::verdict::Denial;
 use crate::domain::keys;
@@ -22,6 +24,40 @@ const MAX_BYTES: usize = 64 * 1024;
 /// Whether the base brings a pipeline of its own, which stays as it is.
 pub(super) fn has_pipeline(base: &Value) -> bool {
     base.get("pipeline").is_some_and(|pipeline| !pipeline.is_null())
+}
+
+/// What a token check lets through.
+pub(super) const BYPASS_PATHS: &str = "bypass_paths";
+/// The plugin that checks tokens.
+const TOKEN_CHECK: &str = "jwt-validation";
+
+/// The entries of a configuration's inbound pipeline that check tokens; one may be the plugin's name alone.
+pub(super) fn token_checks(config: &Value) -> Vec<&Value> {
+    let plugins = config.pointer("/pipeline/inbound/plugins").and_then(Value::as_array);
+    plugins.into_iter().flatten().filter(|entry| is_token_check(entry)).collect()
+}
+
+fn is_token_check(entry: &Value) -> bool {
+    entry.as_str().or_else(|| entry.get("name")?.as_str()) == Some(TOKEN_CHECK)
+}
+
+/// Adds what is open to the token checks that list nothing themselves.
+fn let_through(config: &mut Value, open: &[String]) {
+    let plugins = config.pointer_mut("/pipeline/inbound/plugins").and_then(Value::as_array_mut);
+    for entry in plugins.into_iter().flatten().filter(|entry| is_token_check(entry)) {
+        if entry.is_string() {
+            *entry = json!({"name": TOKEN_CHECK});
+        }
+        let settings = &mut entry["config"];
+        if settings.is_null() {
+            *settings = json!({});
+        }
+        let Some(settings) = settings.as_object_mut() else { continue };
+        if settings.get(BYPASS_PATHS).is_none_or(Value::is_null) {
+            let all: Vec<&str> = open_paths::DEFAULT.into_iter().chain(open.iter().map(String::as_str)).collect();
+            settings.insert(BYPASS_PATHS.to_owned(), json!(all));
+        }
+    }
 }
 
 /// The keys of `authbridge-config` from which a missing pipeline is made.
@@ -65,10 +101,12 @@ struct Inputs<'a> {
     mode: Mode,
     /// What the proxy receives on, where it sends that, and what it takes the agent's own calls on.
     ports: Option<[u16; LISTENERS.len()]>,
+    /// Paths that are let through besides those that always are.
+    open: Vec<String>,
 }
 
 impl<'a> Inputs<'a> {
-    fn of(cx: &Context<'a>, mode: Mode, takeover: Option<&Takeover>) -> Self {
+    fn of(cx: &Context<'a>, mode: Mode, takeover: Option<&Takeover>, open: &[Open]) -> Self {
         let base = &cx.effective.resolved.runtime_base;
         let config = cx.subject.view().authbridge_config.as_ref();
         let value = |key| {
@@ -80,6 +118,7 @@ impl<'a> Inputs<'a> {
             values: PIPELINE_KEYS.map(value),
             mode,
             ports: takeover.map(|ports| [ports.reverse, ports.backend, ports.forward]),
+            open: open.iter().map(|open| open.path.clone()).collect(),
         }
     }
 
@@ -89,6 +128,7 @@ impl<'a> Inputs<'a> {
             values: self.values.map(|value| Some(Cow::Owned(value?.into_owned()))),
             mode: self.mode,
             ports: self.ports,
+            open: self.open,
         }
     }
 
@@ -113,7 +153,7 @@ impl<'a> Inputs<'a> {
             outbound.insert("identity".to_owned(), json!({"type": kind}));
         }
         json!({
-            "inbound": {"plugins": [{"name": "jwt-validation", "config": inbound}]},
+            "inbound": {"plugins": [{"name": TOKEN_CHECK, "config": inbound}]},
             "outbound": {"plugins": [{"name": "token-exchange", "config": outbound}]},
         })
     }
@@ -134,7 +174,11 @@ impl<'a> Inputs<'a> {
                 listener[member] = address.into();
             }
         }
-        Value::Object(config)
+        let mut config = Value::Object(config);
+        if !self.open.is_empty() {
+            let_through(&mut config, &self.open);
+        }
+        config
     }
 }
 
@@ -162,9 +206,14 @@ fn yaml(inputs: Inputs<'_>) -> Result<String, serde_saphyr::SerializeError> {
     })
 }
 
-/// The text for this Pod; `takeover` is the port layout of mode proxy-sidecar.
-pub(super) fn text(cx: &Context<'_>, mode: Mode, takeover: Option<&Takeover>) -> Result<String, Box<Denial>> {
-    let text = yaml(Inputs::of(cx, mode, takeover)).map_err(|error| {
+/// The text for this Pod; `takeover` is the port layout of mode proxy-sidecar, `open` what is let through besides.
+pub(super) fn text(
+    cx: &Context<'_>,
+    mode: Mode,
+    takeover: Option<&Takeover>,
+    open: &[Open],
+) -> Result<String, Box<Denial>> {
+    let text = yaml(Inputs::of(cx, mode, takeover, open)).map_err(|error| {
         Box::new(Denial::new(
             Reason::InternalError,
             500,
@@ -199,6 +248,7 @@ mod tests {
                     values: [(number % 2 == 1).then_some(Cow::Borrowed("issuer")), None, None, None, None],
                     mode: Mode::EnvoySidecar,
                     ports: (number % 4 > 1).then_some([8000, 8001, 8081]),
+                    open: Vec::new(),
                 };
                 let text = yaml(inputs()).unwrap();
                 assert_eq!(text, serde_saphyr::to_string(&inputs().config()).unwrap(), "round {round}");

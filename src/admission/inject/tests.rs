@@ -7,6 +7,7 @@ mod golden;
 mod governed;
 mod hash;
 mod laws;
+mod mends;
 mod reinvocation;
 mod resources;
 mod rulings;

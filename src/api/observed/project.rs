@@ -10,7 +10,7 @@ use super::{
 use crate::domain::keys;
 
 /// Labels of a namespace that admission reads.
-const NAMESPACE_LABELS: [&str; 2] = [keys::LABEL_NAMESPACE_ENABLED, keys::LABEL_POD_SECURITY];
+const NAMESPACE_LABELS: [&str; 3] = [keys::LABEL_NAMESPACE_ENABLED, keys::LABEL_POD_SECURITY, keys::LABEL_USE_WAYPOINT];
 
 /// Where an object lives, which one it is and at which version.
 pub(super) struct Identity {

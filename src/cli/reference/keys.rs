@@ -128,6 +128,13 @@ pub const ROWS: &[Row] = &[
         "`disabled` makes the sidecars regular containers",
     ),
     row(
+        keys::ANNOTATION_PORT_VARIABLE,
+        Carrier::PodAnnotation,
+        Values::Any,
+        "the variable that tells the agent its port (mode proxy-sidecar); `PORT` when absent, `none` when nothing does: such a Pod is \
+         refused there (`PortFixed`)",
+    ),
+    row(
         keys::LABEL_NAMESPACE_ENABLED,
         Carrier::NamespaceLabel,
         SWITCH,

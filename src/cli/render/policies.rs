@@ -6,6 +6,7 @@
 //! | `drawbridge-gate-removal` | refuses an update that takes the gate off | mode `gate` |
 //! | `drawbridge-runtime-config` | refuses changes of what was injected into a Pod that runs: our notes, its type, images of sidecars | always |
 //! | `drawbridge-pod-bindings` | refuses our labels and annotations on Bindings, which would reach the Pod past the policy above | always |
+//! | `drawbridge-weakened-proxy` | warns of ephemeral containers that pass for the proxy, and of resizes that starve it; refuses nothing | always |
 //! | `drawbridge-custom-steps` | refuses steps of a person's own from whoever may not create PipelineRuns | always |
 //! | `drawbridge-agent-pods` | refuses Agents whose Pod asks for powers from whoever may create neither Pods nor Deployments | always |
 //! | `drawbridge-agent-secrets`, `drawbridge-build-secrets` | refuse Agents and AgentBuilds that refer to a Secret from whoever may not have it | always |
@@ -20,6 +21,7 @@ mod bindings;
 mod own_accounts;
 mod running_pods;
 mod secrets;
+mod weakened;
 
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MatchResources, NamedRuleWithOperations, ParamKind, ParamRef, ValidatingAdmissionPolicy,
@@ -42,6 +44,8 @@ pub const POLICY_GATE_REMOVAL: &str = "drawbridge-gate-removal";
 pub const POLICY_RUNTIME_CONFIG: &str = "drawbridge-runtime-config";
 /// Name of the policy that keeps Bindings from changing what was admitted.
 pub const POLICY_POD_BINDINGS: &str = "drawbridge-pod-bindings";
+/// Name of the policy that warns of changes that weaken the proxy of a running Pod.
+pub const POLICY_WEAKENED_PROXY: &str = "drawbridge-weakened-proxy";
 /// Name of the policy that asks for the right to run what a custom step runs.
 pub const POLICY_CUSTOM_STEPS: &str = "drawbridge-custom-steps";
 /// Name of the policy that asks for the right to run what an Agent's Pod asks for.
@@ -60,6 +64,7 @@ pub fn objects(install: &Install) -> Vec<Value> {
     running[0]["spec"]["matchConstraints"]["objectSelector"] = object(&running_pods::selected());
     objects.extend(running);
     objects.extend(refusal(install, POLICY_POD_BINDINGS, bindings::matched(), bindings::rule()));
+    objects.extend(warning(install, POLICY_WEAKENED_PROXY, weakened::resources(), weakened::rule()));
     objects.extend(refusal(install, POLICY_CUSTOM_STEPS, written("agentbuilds"), custom_steps(install)));
     objects.extend(refusal(install, POLICY_AGENT_PODS, written("agents"), agent_pods::rule()));
     objects.extend(secrets::objects(install));
@@ -217,6 +222,19 @@ fn refusal(install: &Install, name: &str, resources: NamedRuleWithOperations, ru
         reason: Some("Forbidden".to_owned()),
     };
     judging(install, name, resources, (rule.applies, rule.variables, vec![validation]))
+}
+
+/// A policy that only says something: neither what it finds nor its own failure stops anybody.
+fn warning(
+    install: &Install,
+    name: &str,
+    resources: NamedRuleWithOperations,
+    rule: (Vec<MatchCondition>, Vec<Variable>, Vec<Validation>),
+) -> [Value; 2] {
+    let [mut policy, mut binding] = judging(install, name, resources, rule);
+    policy["spec"]["failurePolicy"] = "Ignore".into();
+    binding["spec"]["validationActions"] = serde_json::json!(["Warn"]);
+    [policy, binding]
 }
 
 /// A policy with its binding: when it applies, parts of what must hold, and what must hold.

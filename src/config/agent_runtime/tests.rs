@@ -46,6 +46,8 @@ fn a_field_that_is_wrong_hides_no_other() {
         ("/identity/spiffe/trustDomain", json!("-bad-"), "spec.identity.spiffe.trustDomain", Reason::InvalidSpec),
         ("/trace/endpoint", json!(["a"]), "spec.trace.endpoint", Reason::InvalidSpec),
         ("/trace/endpoint", json!("a\nb"), "spec.trace.endpoint", Reason::InvalidSpec),
+        ("/trace/endpoint", json!("otel-collector"), "spec.trace.endpoint", Reason::InvalidSpec),
+        ("/trace/endpoint", json!("grpc://otel:4317"), "spec.trace.endpoint", Reason::InvalidSpec),
         ("/trace/protocol", json!("udp"), "spec.trace.protocol", Reason::InvalidSpec),
         ("/trace/sampling/rate", json!(1.5), "spec.trace.sampling.rate", Reason::InvalidSpec),
         ("/trace/sampling", json!({}), "spec.trace.sampling.rate", Reason::InvalidSpec),

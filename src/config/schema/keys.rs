@@ -163,6 +163,12 @@ pub const KEYS: &[Key] = &[
     field!("proxy.inboundProxyPort", proxy.inbound_port, read::port, "Envoy's inbound listener"),
     field!("proxy.adminPort", proxy.admin_port, read::port, "Envoy's admin port, on loopback"),
     field!("proxy.uid", proxy.uid, read::uid, "user and group of the proxy, exempt from redirection"),
+    field!(
+        "proxy.inboundExclusions",
+        proxy.inbound_exclusions,
+        read::inbound_exclusions,
+        "any: workloads may keep inbound ports out of the proxy, and paths of their probes are open; none: neither"
+    ),
     resources!("resources.envoyProxy", envoy_proxy, "requests and limits of envoy-proxy and authbridge-proxy"),
     resources!("resources.proxyInit", proxy_init, "requests and limits of proxy-init"),
     resources!("resources.spiffeHelper", spiffe_helper, "requests and limits of spiffe-helper"),
@@ -189,7 +195,12 @@ pub const KEYS: &[Key] = &[
         read::native_sidecars,
         "auto: init containers that keep running, from API server 1.29; disabled: regular containers"
     ),
-    field!("trace.endpoint", trace.endpoint, read::some_word, "OTEL_EXPORTER_OTLP_ENDPOINT of user containers"),
+    field!(
+        "trace.endpoint",
+        trace.endpoint,
+        read::collector,
+        "OTEL_EXPORTER_OTLP_ENDPOINT of user containers: a URL, or host:port, which becomes http://host:port"
+    ),
     field!("trace.protocol", trace.protocol, read::trace_protocol, "grpc or http"),
     field!("trace.samplingRatio", trace.sampling_ratio, read::ratio, "share of traces that are kept, 0 to 1"),
     process!(

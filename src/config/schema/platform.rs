@@ -142,7 +142,7 @@ impl Platform {
     /// ports that collide, requests above limits.
     pub fn parse(text: &str, file: &str) -> Result<Self, SchemaError> {
         let document = yaml::parse(text).map_err(|error| SchemaError::yaml(file, &error))?;
-        let Walked { settings, mut faults, retired } = walk(&document);
+        let Walked { settings, mut faults, left_out, retired } = walk(&document);
         let mut platform = Self::built_in();
         let resolved = Arc::make_mut(&mut platform.resolved);
         layers::lay(resolved, &Layer::PlatformFile, &settings);
@@ -161,6 +161,10 @@ impl Platform {
                 reason: Reason::KeyWithoutEffect,
                 text: format!("{file}:{line}: {} has no effect: {}", key.path, key.help),
             })
+            .chain(left_out.into_iter().map(|fault| Notice {
+                reason: Reason::TraceEndpointInvalid,
+                text: format!("{file}:{}: {}: {}; it is left out", fault.line, fault.field, fault.message),
+            }))
             .collect();
         Ok(platform.complete())
     }
@@ -171,7 +175,7 @@ impl Platform {
         &self.resolved
     }
 
-    /// Keys that were accepted and have no effect.
+    /// Keys that were accepted and have no effect, and values that were left out.
     #[must_use]
     pub fn warnings(&self) -> &[Notice] {
         &self.warnings

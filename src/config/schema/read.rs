@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::platform::{OnUpgrade, Repair};
 use super::walk::{Problem, Step};
 use crate::api::yaml::kind;
-use crate::config::resolved::{NativeSidecars, SpireSwitch, TraceProtocol};
+use crate::config::otlp;
+use crate::config::resolved::{InboundExclusions, NativeSidecars, SpireSwitch, TraceProtocol};
 use crate::domain::mode::Mode;
 
 /// Lowest port a process without privileges may open.
@@ -74,6 +75,17 @@ pub(super) fn some_word(value: &Value) -> Read<Option<String>> {
     word(value).map(Some)
 }
 
+/// The address of a collector.
+pub(super) fn collector(value: &Value) -> Read<Option<String>> {
+    let text = word(value)?;
+    match otlp::url(&text) {
+        Some(_) => Ok(Some(text)),
+        None => {
+            Err(Problem::mild(format!("{text:?} is no address that exporters know: {} is expected", otlp::EXPECTED)))
+        }
+    }
+}
+
 /// A word, or nothing.
 pub(super) fn word_or_empty(value: &Value) -> Read<String> {
     if value.as_str() == Some("") { Ok(String::new()) } else { word(value) }
@@ -129,6 +141,10 @@ pub(super) fn spire(value: &Value) -> Read<SpireSwitch> {
 
 pub(super) fn native_sidecars(value: &Value) -> Read<NativeSidecars> {
     choice(value, &[("auto", NativeSidecars::Auto), ("disabled", NativeSidecars::Disabled)])
+}
+
+pub(super) fn inbound_exclusions(value: &Value) -> Read<InboundExclusions> {
+    choice(value, &[("any", InboundExclusions::Any), ("none", InboundExclusions::None)])
 }
 
 pub(super) fn trace_protocol(value: &Value) -> Read<Option<TraceProtocol>> {

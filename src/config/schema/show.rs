@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::config::resolved::{NativeSidecars, SpireSwitch, TraceProtocol};
+use crate::config::resolved::{InboundExclusions, NativeSidecars, SpireSwitch, TraceProtocol};
 use crate::domain::mode::Mode;
 
 /// One line for people.
@@ -46,6 +46,7 @@ show_by! {
     f64, |value| value;
     Mode, |value| value.as_str();
     SpireSwitch, |value| value.as_str();
+    InboundExclusions, |value| value.as_str();
     NativeSidecars, |value| value.as_str();
     TraceProtocol, |value| value.as_str();
 }

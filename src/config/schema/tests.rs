@@ -41,6 +41,7 @@ const FIELDS: &[(&str, &str, &str)] = &[
     ("proxy.inboundProxyPort", "16002", "16002"),
     ("proxy.adminPort", "9902", "9902"),
     ("proxy.uid", "2000", "2000"),
+    ("proxy.inboundExclusions", "none", "none"),
     (
         "resources.envoyProxy",
         "{limits: {cpu: 1}}",
@@ -236,6 +237,8 @@ fn case_103_values_that_are_never_right() {
         ("mode: lite", "mode"),
         ("mode: [envoy-sidecar]", "mode"),
         ("spire: on", "spire"),
+        ("proxy: {inboundExclusions: some}", "proxy.inboundExclusions"),
+        ("trace: {endpoint: 4317}", "trace.endpoint"),
         ("nativeSidecars: required", "nativeSidecars"),
         ("requireNamespaceLabel: yes", "requireNamespaceLabel"),
         ("requireNamespaceLabel: 'true'", "requireNamespaceLabel"),
@@ -268,6 +271,26 @@ fn case_103_values_that_are_never_right() {
         let shown = refused(text);
         assert!(shown.starts_with(&format!("config.yaml:1: {field}: ")), "{text}: {shown}");
         assert_eq!(shown.lines().count(), 1, "{text}: {shown}");
+    }
+}
+
+/// An operator that ran with such a value must not stop at its upgrade.
+#[test]
+fn mend_07_an_address_that_is_none_is_left_out_with_a_warning_and_the_file_is_not_refused() {
+    for (address, kept) in [("otel", None), ("'grpc://otel:4317'", None), ("otel:4317", Some("otel:4317"))] {
+        let platform = read(&format!("mode: waypoint\ntrace: {{protocol: grpc, endpoint: {address}}}"));
+        let trace = &platform.resolved().trace;
+        assert_eq!((trace.endpoint.value.as_deref(), trace.protocol.value.is_some()), (kept, true), "{address}");
+        assert_eq!(platform.resolved().mode.value.as_str(), "waypoint");
+        let warnings = platform.warnings();
+        assert_eq!(warnings.len(), usize::from(kept.is_none()), "{warnings:?}");
+        for warning in warnings {
+            assert_eq!(warning.reason, Reason::TraceEndpointInvalid);
+            assert!(
+                warning.text.starts_with("config.yaml:2: trace.endpoint: ") && warning.text.contains("host:port"),
+                "{warning:?}"
+            );
+        }
     }
 }
 

@@ -19,17 +19,24 @@ pub(super) struct Problem {
     /// From the value's top; empty for the value as a whole.
     at: Vec<Step>,
     message: String,
+    /// Earlier versions took the value, and nothing depends on it: it is left out, and the rest of the document is not.
+    is_mild: bool,
 }
 
 impl From<String> for Problem {
     fn from(message: String) -> Self {
-        Self { at: Vec::new(), message }
+        Self { at: Vec::new(), message, is_mild: false }
     }
 }
 
 impl Problem {
     pub(super) fn new(at: Vec<Step>, message: String) -> Self {
-        Self { at, message }
+        Self { at, message, is_mild: false }
+    }
+
+    /// One for which a value is left out, and no more.
+    pub(super) fn mild(message: String) -> Self {
+        Self { at: Vec::new(), message, is_mild: true }
     }
 
     /// The same problem, seen from one step above.
@@ -67,6 +74,8 @@ pub(crate) struct Walked {
     pub(crate) settings: Settings,
     /// Everything that is wrong.
     pub(crate) faults: Vec<Fault>,
+    /// Values that are left out although nothing else is wrong.
+    pub(crate) left_out: Vec<Fault>,
     /// Keys without effect, with their line.
     pub(crate) retired: Vec<(&'static Key, usize)>,
 }
@@ -121,7 +130,8 @@ impl Walked {
             Ok(()) => self.settings.insert(key.path, Setting { line: entry.line, value }),
             Err(problem) => {
                 let (line, field) = problem.locate(key.path, entry);
-                self.fault(line, &field, problem.message);
+                let faults = if problem.is_mild { &mut self.left_out } else { &mut self.faults };
+                faults.push(Fault { line, field, message: problem.message });
             }
         }
     }

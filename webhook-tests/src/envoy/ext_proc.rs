@@ -1,12 +1,14 @@
-//! A gRPC server of `envoy.service.ext_proc.v3.ExternalProcessor` that lets everything pass and remembers what it saw.
+//! A gRPC server of `envoy.service.ext_proc.v3.ExternalProcessor` that lets everything pass, or what a runtime configuration
+//! lets pass, and remembers what it saw.
 //!
-//! In: the stream of ProcessingRequests. Out: an empty answer to each, and [`Seen`]. Only what the tests judge is
+//! In: the stream of ProcessingRequests. Out: an empty answer to each, or 401 where the [`TokenCheck`] asks for a token, and [`Seen`]. Only what the tests judge is
 //! decoded (`envoy/service/ext_proc/v3/external_processor.proto`, `envoy/config/core/v3/base.proto`):
 //!
 //! ```text
 //! ProcessingRequest { 2: request_headers, 3: response_headers }   HttpHeaders { 1: headers }
 //! HeaderMap { 1: repeated HeaderValue }                           HeaderValue { 1: key, 2: value, 3: raw_value }
-//! ProcessingResponse { 1: request_headers, 2: response_headers }
+//! ProcessingResponse { 1: request_headers, 2: response_headers, 7: immediate_response }
+//! ImmediateResponse { 1: status }                                 HttpStatus { 1: code }
 //! ```
 
 use std::convert::Infallible;
@@ -20,7 +22,11 @@ use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Body, Bytes, Frame, Incoming};
 use parking_lot::Mutex;
 
+use drawbridge::domain::keys::HEADER_DIRECTION;
+use serde_json::Value;
+
 use super::serving::Serving;
+use super::token_check::TokenCheck;
 
 const METHOD: &str = "/envoy.service.ext_proc.v3.ExternalProcessor/Process";
 const REQUEST_HEADERS: u64 = 2;
@@ -44,11 +50,23 @@ impl ExtProc {
     /// # Errors
     /// When there is none.
     pub async fn start() -> Result<Self> {
-        let seen = Seen::default();
+        Self::start_with(None).await
+    }
+
+    /// Starts one that applies the runtime configuration: what comes in needs a token, any token, unless its path is let through.
+    ///
+    /// # Errors
+    /// When there is no free port, or the real one would not start with the configuration.
+    pub async fn applying(config: &Value) -> Result<Self> {
+        Self::start_with(Some(TokenCheck::of(config)?)).await
+    }
+
+    async fn start_with(check: Option<TokenCheck>) -> Result<Self> {
+        let (seen, check) = (Seen::default(), Arc::new(check));
         let shared = Arc::clone(&seen);
         let serving = Serving::start(move |request| {
-            let seen = Arc::clone(&shared);
-            async move { answer(request, seen) }
+            let (seen, check) = (Arc::clone(&shared), Arc::clone(&check));
+            async move { answer(request, seen, check) }
         });
         Ok(Self { serving: serving.await?, seen })
     }
@@ -83,13 +101,14 @@ type Frames = UnboundedSender<Result<Frame<Bytes>, Infallible>>;
 fn answer(
     request: Request<Incoming>,
     seen: Seen,
+    check: Arc<Option<TokenCheck>>,
 ) -> Response<impl Body<Data = Bytes, Error = Infallible> + Send + 'static> {
     let (frames, outgoing) = unbounded();
     let mut response = Response::new(StreamBody::new(outgoing));
     response.headers_mut().insert("content-type", HeaderValue::from_static("application/grpc"));
     if request.uri().path() == METHOD {
         tokio::spawn(async move {
-            let outcome = converse(request.into_body(), &seen, &frames).await;
+            let outcome = converse(request.into_body(), (&seen, check.as_ref().as_ref()), &frames).await;
             // 13 is INTERNAL: Envoy then fails the request, and the test sees it.
             let status = if outcome.is_ok() { "0" } else { "13" };
             let trailers = HeaderMap::from_iter([(
@@ -106,13 +125,13 @@ fn answer(
 }
 
 /// Answers every message of the stream until Envoy ends it.
-async fn converse(mut incoming: Incoming, seen: &Seen, frames: &Frames) -> Result<()> {
+async fn converse(mut incoming: Incoming, rules: Rules<'_>, frames: &Frames) -> Result<()> {
     let mut buffer = Vec::new();
     while let Some(frame) = incoming.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
         buffer.extend_from_slice(&data);
         while let Some(message) = take_message(&mut buffer)? {
-            let reply = process(&message, seen)?;
+            let reply = process(&message, rules)?;
             if frames.unbounded_send(Ok(Frame::data(reply))).is_err() {
                 return Ok(());
             }
@@ -133,12 +152,29 @@ fn take_message(buffer: &mut Vec<u8>) -> Result<Option<Vec<u8>>> {
     Ok(Some(message))
 }
 
-/// Notes the request's headers, and returns the framed answer: go on, with nothing changed.
-fn process(message: &[u8], seen: &Seen) -> Result<Bytes> {
+/// Where requests are noted, and who checks them.
+type Rules<'r> = (&'r Seen, Option<&'r TokenCheck>);
+
+/// `ProcessingResponse` with an immediate answer of status 401, in front the gRPC prefix for its seven bytes.
+const UNAUTHORIZED: [u8; 12] = [0, 0, 0, 0, 7, 0x3a, 5, 0x0a, 3, 0x08, 0x91, 0x03];
+
+/// Whether a request with these headers lacks a token that it needs.
+fn is_refused(headers: &Headers, check: &TokenCheck) -> bool {
+    let value = |name: &str| headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.as_str());
+    value(HEADER_DIRECTION) == "inbound" && value("authorization").is_empty() && !check.lets_through(value(":path"))
+}
+
+/// Notes the request's headers, and returns the framed answer: go on, with nothing changed, or no further.
+fn process(message: &[u8], (seen, check): Rules<'_>) -> Result<Bytes> {
     for (field, value) in fields(message)? {
         let answered = match (field, value) {
             (REQUEST_HEADERS, Field::Bytes(headers)) => {
-                seen.lock().push(header_map(headers)?);
+                let headers = header_map(headers)?;
+                let refused = check.is_some_and(|check| is_refused(&headers, check));
+                seen.lock().push(headers);
+                if refused {
+                    return Ok(Bytes::from_static(&UNAUTHORIZED));
+                }
                 1
             }
             (RESPONSE_HEADERS, Field::Bytes(_)) => 2,

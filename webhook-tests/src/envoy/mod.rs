@@ -8,7 +8,8 @@
 //! nothing else, so that filters, chains and routes are the generated ones.
 
 pub mod ext_proc;
-mod serving;
+pub(crate) mod serving;
+pub mod token_check;
 pub mod upstream;
 
 use std::net::SocketAddr;

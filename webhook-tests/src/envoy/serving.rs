@@ -14,14 +14,14 @@ use tokio::task::{JoinHandle, JoinSet};
 
 /// Serves until dropped; then the port and every connection are closed.
 #[derive(Debug)]
-pub(super) struct Serving {
-    pub(super) address: SocketAddr,
+pub(crate) struct Serving {
+    pub(crate) address: SocketAddr,
     task: JoinHandle<()>,
 }
 
 impl Serving {
     /// Answers each request, over HTTP/1.1 or HTTP/2 without TLS, with what `answer` returns.
-    pub(super) async fn start<B, F>(answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static) -> Result<Self>
+    pub(crate) async fn start<B, F>(answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static) -> Result<Self>
     where
         B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
         F: Future<Output = Response<B>> + Send + 'static,
@@ -48,7 +48,7 @@ impl Serving {
     }
 
     /// Closes the port, then returns; connections end at once.
-    pub(super) async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         self.task.abort();
         // Cancelled is what was asked for.
         let _ = (&mut self.task).await;

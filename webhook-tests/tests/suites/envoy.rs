@@ -5,6 +5,9 @@
 //! fixed upstream, and addresses and ports are moved (`webhook_tests::envoy::on_loopback`). Everything that decides
 //! about headers is the generated text. The interception itself is not part of this suite.
 
+mod otel;
+mod probes;
+
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

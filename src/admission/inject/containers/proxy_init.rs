@@ -7,6 +7,7 @@ use crate::admission::inject::context::Context;
 use crate::admission::inject::plan::{Capabilities, Container, EnvVar, SecurityContext, ValueFrom};
 use crate::admission::inject::port_list;
 use crate::admission::verdict::{Denial, Warning};
+use crate::config::resolved::InboundExclusions;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 
@@ -26,6 +27,20 @@ fn excluded(cx: &Context<'_>, annotation: &'static str, warnings: &mut Vec<Warni
     list.ports
 }
 
+/// The annotation has no effect where the platform says so.
+fn not_allowed(cx: &Context<'_>, warnings: &mut Vec<Warning>) {
+    if cx.subject.pod.annotation(keys::ANNOTATION_INBOUND_EXCLUDE).is_some() {
+        warnings.push(Warning::new(
+            Reason::LabelIgnored,
+            format!(
+                "annotation {} has no effect, because {} sets proxy.inboundExclusions: none",
+                keys::ANNOTATION_INBOUND_EXCLUDE,
+                cx.effective.resolved.proxy.inbound_exclusions.layer
+            ),
+        ));
+    }
+}
+
 /// The container, and what came up while reading the port lists.
 pub(in crate::admission::inject) fn container<'a>(
     cx: &Context<'a>,
@@ -37,7 +52,13 @@ pub(in crate::admission::inject) fn container<'a>(
     outbound.extend(
         excluded(cx, keys::ANNOTATION_OUTBOUND_EXCLUDE, warnings).into_iter().filter(|port| *port != ALWAYS_EXCLUDED),
     );
-    let inbound = excluded(cx, keys::ANNOTATION_INBOUND_EXCLUDE, warnings);
+    let inbound = match proxy.inbound_exclusions.value {
+        InboundExclusions::Any => excluded(cx, keys::ANNOTATION_INBOUND_EXCLUDE, warnings),
+        InboundExclusions::None => {
+            not_allowed(cx, warnings);
+            Vec::new()
+        }
+    };
     let mut env = vec![
         EnvVar::literal("PROXY_PORT", proxy.port.value.to_string()),
         EnvVar::literal("INBOUND_PROXY_PORT", proxy.inbound_port.value.to_string()),

@@ -2,6 +2,7 @@
 
 use crate::admission::inject::containers::{combined, proxy_init};
 use crate::admission::inject::context::Context;
+use crate::admission::inject::open_paths;
 use crate::admission::inject::plan::InjectionPlan;
 use crate::admission::verdict::{Denial, Warning};
 use crate::domain::reason::Reason;
@@ -12,6 +13,7 @@ pub(super) fn build<'a>(cx: &Context<'a>, plan: &mut InjectionPlan<'a>) -> Resul
     if envoy.inject {
         plan.init.push(proxy_init::container(cx, &mut plan.warnings)?);
         plan.containers.push(combined::container(cx)?);
+        open_paths::fill(cx, plan, false);
     } else {
         plan.warnings.push(Warning::new(
             Reason::CombinedIncomplete,

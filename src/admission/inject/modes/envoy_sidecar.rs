@@ -3,7 +3,7 @@
 use crate::admission::inject::containers::{envoy, proxy_init, registration, spiffe_helper};
 use crate::admission::inject::context::Context;
 use crate::admission::inject::plan::InjectionPlan;
-use crate::admission::inject::runtime_config;
+use crate::admission::inject::{open_paths, runtime_config};
 use crate::admission::verdict::{Denial, Warning};
 use crate::domain::keys;
 use crate::domain::mode::Mode;
@@ -17,7 +17,10 @@ pub(super) fn build<'a>(cx: &Context<'a>, plan: &mut InjectionPlan<'a>) -> Resul
     }
     if sidecars.envoy.inject {
         plan.containers.push(envoy::container(cx)?);
-        plan.runtime_config = Some(runtime_config::text(cx, Mode::EnvoySidecar, None)?);
+        if sidecars.proxy_init.inject {
+            open_paths::fill(cx, plan, true);
+        }
+        plan.runtime_config = Some(runtime_config::text(cx, Mode::EnvoySidecar, None, &plan.open)?);
     }
     if sidecars.spiffe.inject {
         plan.containers.push(spiffe_helper::container(cx)?);

@@ -16,7 +16,7 @@ pub(super) fn build<'a>(cx: &Context<'a>, plan: &mut InjectionPlan<'a>) -> Resul
     let mut layout = ports::takeover(pod)?;
     notice(pod, &layout, plan);
     plan.portless = !layout.declared;
-    plan.runtime_config = Some(runtime_config::text(cx, Mode::ProxySidecar, Some(&layout))?);
+    plan.runtime_config = Some(runtime_config::text(cx, Mode::ProxySidecar, Some(&layout), &[])?);
     plan.containers.push(authbridge_proxy::container(cx, std::mem::take(&mut layout.ports))?);
     plan.edits.append(&mut layout.edits);
     agent_env::proxy(pod, layout.forward, plan);

@@ -325,7 +325,7 @@ fn the_hash_follows_what_reaches_the_pod_and_nothing_else() {
     let changes: [Snapshot; 5] = [
         with(|resolved| resolved.images.envoy_proxy.value = Some("other".to_owned())),
         with(|resolved| resolved.proxy.admin_port.value = 9999),
-        with(|resolved| resolved.trace.endpoint.value = Some("e".to_owned())),
+        with(|resolved| resolved.trace.endpoint.value = Some("http://e".to_owned())),
         fixtures::snapshot_with(
             |_| {},
             |view| {

@@ -6,6 +6,7 @@ mod fixed;
 mod guards;
 mod neighbours;
 mod stolen;
+mod weakened;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
