@@ -107,6 +107,19 @@ fn only_mode_gate_has_the_gate() {
     assert_eq!(names(FailureMode::Gate).len(), names(FailureMode::Fail).len() + 1);
 }
 
+/// Whoever debugs or resizes a Pod is told, and never stopped, by what the policy finds or by its failure.
+#[test]
+fn mend_08_the_policy_about_a_weakened_proxy_refuses_nobody() {
+    let objects = objects(FailureMode::Fail);
+    let name = "drawbridge-weakened-proxy";
+    let policy = &one(&objects, "ValidatingAdmissionPolicy", name)["spec"];
+    assert_eq!(policy["failurePolicy"], "Ignore");
+    let resources = serde_json::json!(["pods/ephemeralcontainers", "pods/resize"]);
+    assert_eq!(policy["matchConstraints"]["resourceRules"][0]["resources"], resources);
+    let binding = &one(&objects, "ValidatingAdmissionPolicyBinding", name)["spec"];
+    assert_eq!(binding["validationActions"], serde_json::json!(["Warn"]));
+}
+
 #[test]
 fn the_runtime_configuration_is_kept_from_updates_of_the_status_too() {
     let objects = objects(FailureMode::Fail);

@@ -186,7 +186,7 @@ fn case_046_an_unknown_mode_is_the_default_one() {
     assert!(names(&injected(&pod, &fixtures::snapshot())["spec"]["containers"]).contains(&"envoy-proxy"));
 }
 
-/// Nothing is injected, so nothing is said to be: by no sidecar's line, and by no warning about one.
+/// Nothing is injected, so nothing is said to be: by no sidecar's line, and by no warning about one. What is said is that no waypoint is seen.
 #[test]
 fn case_047_waypoint() {
     let mut without_spire = fixtures::snapshot();
@@ -197,7 +197,7 @@ fn case_047_waypoint() {
         let mut pod = annotated(&[(keys::ANNOTATION_MODE, "waypoint"), (keys::ANNOTATION_CREDENTIALS, "given")]);
         pod["metadata"]["labels"][keys::LABEL_CLIENT_REGISTRATION] = json!("true");
         assert_eq!(skipped(&pod, &snapshot), Reason::ModeWaypoint);
-        assert_eq!(warned(&pod, &snapshot), []);
+        assert_eq!(warned(&pod, &snapshot), [Reason::NotIntercepted]);
         let raw = serde_json::value::to_raw_value(&pod).unwrap();
         let (_, tree) = crate::admission::explain(&fixtures::request(&raw), &snapshot);
         let told: Vec<_> = tree.sidecars.iter().map(|line| (line.injected, line.layer.as_str())).collect();
