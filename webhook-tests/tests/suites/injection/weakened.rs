@@ -37,6 +37,8 @@ async fn mend_08_ephemeral_containers_and_resizes_that_weaken_the_proxy_are_warn
     let ns = control_plane().await?.namespace("weakened").await?;
     let mut pod = pod("weakened", &labels("weakened", true));
     pod["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "2"}, "requests": {"cpu": "1"}});
+    // The node here tells no resources of what runs, and without them the API server resizes only what does not run yet.
+    pod["spec"]["schedulingGates"] = json!([{"name": "example.com/hold"}]);
     ns.accepts(&pod).await?;
     // A policy that was just applied is not in force at once.
     let begun = Instant::now();
