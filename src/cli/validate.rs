@@ -23,6 +23,7 @@ use super::render::platform::{KEY_GATES, KEY_PLATFORM};
 use super::yaml::tree::{Key, Node};
 use super::{Exit, Format};
 use crate::admission::verdict::Outcome;
+use crate::config::enrolment::{self, Asks};
 use crate::config::gates::Gates;
 use crate::config::schema::{Fault, Platform, SchemaError};
 use crate::config::snapshot::Snapshot;
@@ -339,13 +340,22 @@ fn check_workload(
         let own = node.at(&["metadata", "labels", keys::LABEL_TYPE]);
         let pods = node.at(path).and_then(|template| template.at(&["metadata", "labels", keys::LABEL_TYPE]));
         if let (Some(label), None) = (own, pods) {
-            let text = format!(
-                "label {} is on the {} and not on its Pod template: its Pods are not enrolled; add it under {}.metadata.labels",
-                keys::LABEL_TYPE,
-                subject.kind(),
-                path.join(".")
-            );
-            findings.add(document, label.line, Severity::Warning, (Reason::NoTypeLabel, text));
+            let (reason, text) = match governed::asks(object, &subject, &world.snapshot()?) {
+                Some(Asks::Unknown) => {
+                    let value = label.to_json();
+                    (Reason::UnknownValue, enrolment::unknown(subject.kind(), value.as_str().unwrap_or_default()))
+                }
+                _ => {
+                    let text = format!(
+                        "label {} is on the {} and not on its Pod template: its Pods are not enrolled; add it under {}.metadata.labels",
+                        keys::LABEL_TYPE,
+                        subject.kind(),
+                        path.join(".")
+                    );
+                    (Reason::NoTypeLabel, text)
+                }
+            };
+            findings.add(document, label.line, Severity::Warning, (reason, text));
         }
     }
     review::prepare(world, &subject, &governed)?;

@@ -13,6 +13,7 @@ pub mod agent_runtime;
 pub mod builds;
 pub mod content;
 pub mod defaults;
+pub mod enrolment;
 pub mod envoy;
 pub mod gates;
 pub mod inputs;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::builds::Builds;
+use super::enrolment::WorkloadLabels;
 use super::gates::Gates;
 use super::inputs::NamespaceInputs;
 use super::schema::Platform;
@@ -17,6 +18,8 @@ pub struct Snapshot {
     pub require_namespace_label: bool,
     /// What holds in a namespace about which nothing is known yet.
     pub fresh: Arc<NamespaceView>,
+    /// Which labels on workloads themselves enrol.
+    pub labels: WorkloadLabels,
     /// The cluster.
     pub view: ClusterView,
     /// Builds and agents: settings, templates, steps.
@@ -33,9 +36,16 @@ impl Snapshot {
             gates,
             require_namespace_label: platform.require_namespace_label(),
             fresh: Arc::new(namespace_view(platform, "", &NamespaceInputs::default(), None)),
+            labels: platform.workload_labels(),
             view,
             builds: Arc::new(Builds::new(settings)),
         }
+    }
+
+    /// The same in an installation that was made then.
+    #[must_use]
+    pub fn installed(self, since: Option<Arc<str>>) -> Self {
+        Self { labels: self.labels.installed(since), ..self }
     }
 
     /// The same with what is known of builds.

@@ -241,6 +241,8 @@ pub const SYSTEM_NAMESPACES: [&str; 3] = ["kube-system", "kube-public", "kube-no
 pub const CONFIG_MAP_GATE: &str = "drawbridge-gate";
 /// Key of [`CONFIG_MAP_GATE`]: the types of Pods that are gated, separated by commas.
 pub const KEY_GATE_TYPES: &str = "types";
+/// ConfigMap whose time of creation tells labels on workloads that were there before this installation from later ones.
+pub const CONFIG_MAP_ENROLMENT: &str = "drawbridge-enrolment";
 /// ConfigMap with the platform file, key `config.yaml`.
 pub const CONFIG_MAP_PLATFORM: &str = "kagenti-platform-config";
 /// ConfigMap with the feature gates, key `feature-gates.yaml`.

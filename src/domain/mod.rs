@@ -6,3 +6,4 @@ pub mod quantity;
 pub mod reason;
 pub mod suggest;
 pub mod workload;
+pub mod written;

@@ -176,10 +176,10 @@ fn findings_have_the_line_of_what_is_wrong() {
     assert!(!found[0].2.contains("HostNetwork"), "the code stands beside it: {found:?}");
 
     let label = AGENT
-        .replace("  name: weather\n", "  name: weather\n  labels: {kagenti.io/type: agent}\n")
+        .replace("  name: weather\n", "  name: weather\n  labels: {kagenti.io/type: Agent}\n")
         .replace("kagenti.io/type: agent\n    spec", "app: x\n    spec");
     let found = findings(&label);
-    assert_eq!((found[0].0, found[0].1.as_str()), (5, "NoTypeLabel"), "{found:?}");
+    assert_eq!((found[0].0, found[0].1.as_str()), (5, "UnknownValue"), "{found:?}");
 
     let found = findings("a: 1\n---\nb: {\n");
     assert_eq!(found[0].1, "Syntax");
@@ -325,7 +325,8 @@ fn an_agent_runtime_without_its_target_and_two_for_one_are_findings() {
 #[test]
 fn a_label_on_the_workload_alone_is_no_finding_when_an_agent_runtime_enrols_it() {
     let labelled = plain().replace("  namespace: team1\n", "  namespace: team1\n  labels: {kagenti.io/type: agent}\n");
-    let (exit, out, _) = run(&["validate", "-f", "-"], &labelled);
+    let platform = platform_without_labels();
+    let (exit, out, _) = run(&["validate", "--platform-file", platform.to_str().unwrap(), "-f", "-"], &labelled);
     assert!(exit == Exit::Findings && out.contains("NoTypeLabel"), "{out}");
     let (exit, out, _) = run(&["validate", "-f", "-"], &format!("{RUNTIME}---\n{labelled}"));
     assert_eq!(exit, Exit::Ok, "{out}");
@@ -453,4 +454,39 @@ fn what_an_agent_runtime_has_to_do_with_a_label_is_told() {
         "{other}"
     );
     assert!(!notes(AGENT).contains("AgentRuntime"), "the user's own label says the same");
+}
+
+/// A platform file under which labels on workloads themselves are for discovery alone.
+fn platform_without_labels() -> std::path::PathBuf {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("labels-{:?}.yaml", std::thread::current().id()));
+    let text = "images: {envoyProxy: e, proxyInit: i, spiffeHelper: s, clientRegistration: r}\nenrolment: {byWorkloadLabel: false}\n";
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn mend_17_a_label_on_the_workload_itself_enrols_offline_as_on_a_cluster() {
+    let labelled = plain().replace("  namespace: team1\n", "  namespace: team1\n  labels: {kagenti.io/type: agent}\n");
+    let (exit, out, _) = run(&["validate", "-f", "-"], &labelled);
+    assert_eq!(exit, Exit::Ok, "{out}");
+    let told = explained(&[], &labelled);
+    assert_eq!(told["reason"], "Injected");
+    assert!(told["notes"].to_string().contains("on the Deployment itself enrols it"), "{told:#}");
+    let odd = labelled.replace("type: agent", "type: Agent");
+    let (exit, out, _) = run(&["validate", "-f", "-"], &odd);
+    assert!(exit == Exit::Findings && out.contains("UnknownValue") && out.contains("agent or tool"), "{out}");
+    assert!(explained(&[], &odd)["notes"].to_string().contains("enrols nothing"));
+
+    let (_, injected, err) = run(&["inject", "-f", "-"], &labelled);
+    assert!(injected.contains("envoy-proxy") && injected.contains("kagenti.io/config-hash"), "{injected}{err}");
+    assert!(!injected.contains("kagenti.io/managed-by"), "{injected}");
+    assert_eq!(run(&["inject", "-f", "-"], &injected).1, injected, "twice as once");
+    let (_, back, _) = run(&["uninject", "-f", "-"], &injected);
+    let parsed = |text: &str| drawbridge::api::yaml::parse(text).unwrap().to_json();
+    assert_eq!(parsed(&back), parsed(&labelled), "and back");
+
+    let platform = platform_without_labels();
+    let (_, same, _) = run(&["inject", "--platform-file", platform.to_str().unwrap(), "-f", "-"], &labelled);
+    assert_eq!(same, labelled, "the platform leaves such labels to discovery");
 }

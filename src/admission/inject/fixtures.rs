@@ -10,6 +10,7 @@ use crate::admission::verdict::Verdict;
 use crate::api::review::{GroupVersionKind, Operation, Phase, Request};
 use crate::build::settings::Settings;
 use crate::config::builds::Builds;
+use crate::config::enrolment::WorkloadLabels;
 use crate::config::gates::Gates;
 use crate::config::layers::{Field, Layer};
 use crate::config::resolved::{Images, NativeSidecars, Resolved, SpireSwitch};
@@ -77,6 +78,7 @@ pub(in crate::admission) fn snapshot_with(
         builds: Arc::new(Builds::new(Settings::new("kagenti-system"))),
         gates: Gates::default(),
         require_namespace_label: false,
+        labels: WorkloadLabels::of_key(None),
         fresh: Arc::new(NamespaceView { resolved: in_force, ..NamespaceView::default() }),
         view: ClusterView {
             operator_namespace: Arc::from("kagenti-system"),

@@ -21,6 +21,7 @@ mod effective;
 #[cfg(test)]
 pub(in crate::admission) mod fixtures;
 mod governor;
+mod itself;
 mod modes;
 mod narrate;
 mod native;

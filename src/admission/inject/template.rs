@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::assess::{Decided, Source, assess};
 use super::decide::Subject;
+use super::itself::{self, Asked};
 use super::pod::text;
 use super::{Received, narrate, object, once};
 use crate::admission::explanation::Explanation;
@@ -59,14 +60,20 @@ pub(in crate::admission) fn review_workload(request: &Request<'_>, snapshot: &Sn
     let Some(template) = template(&value, &request.kind.kind).filter(|_| !is_going) else {
         return Verdict::skipped(Reason::NothingToInject);
     };
+    let workload = workload(request, &value);
+    let asked = itself::asked(request, &workload, (&value, template), snapshot);
+    let template = asked.as_ref().and_then(|asked| asked.template.as_ref()).unwrap_or(template);
     let Ok(received) = Received::new(template, None, None) else { return Verdict::skipped(Reason::Undecodable) };
     let Ok(pod) = received.before() else { return Verdict::skipped(Reason::Undecodable) };
-    let workload = workload(request, &value);
     let whose = format!("Pods of {} {}/{}", workload.kind.as_str(), request.namespace(), workload.name);
     let subject = Subject::new(pod, request.namespace(), snapshot);
     let (reason, sentence, found, more) = match assess(subject, Source::Template(&workload)) {
         Decided::Skip(reason, effective, more) => {
-            let sentence = untouched(&whose, reason, (&value, subject.pod.label(keys::LABEL_TYPE)));
+            let sentence = match &asked {
+                Some(Asked { words: Some((_, words)), .. }) => Some(format!("{whose} stay as they are: {words}")),
+                _ => untouched(&whose, reason, subject.pod.label(keys::LABEL_TYPE)),
+            };
+            let reason = asked.as_ref().and_then(|asked| asked.words.as_ref()).map_or(reason, |(reason, _)| *reason);
             (reason, sentence, effective.map(|effective| effective.warnings).unwrap_or_default(), more)
         }
         Decided::Deny(refused) => {
@@ -80,8 +87,13 @@ pub(in crate::admission) fn review_workload(request: &Request<'_>, snapshot: &Sn
             let parts: Vec<&str> = plan.all_containers().map(|container| container.name).collect();
             let account = plan.service_account.map_or_else(String::new, |name| format!("; ServiceAccount {name}"));
             let mode = &cx.effective.mode;
-            let sentence =
-                format!("{whose} get {} (mode {}, {}{account})", parts.join(", "), mode.value.as_str(), mode.layer);
+            let by_label = asked.as_ref().map_or("", |_| itself::rolls(workload.kind));
+            let sentence = format!(
+                "{whose} get {} (mode {}, {}{account}){by_label}",
+                parts.join(", "),
+                mode.value.as_str(),
+                mode.layer
+            );
             (Reason::Injected, Some(sentence), cx.effective.warnings, plan.warnings)
         }
     };
@@ -91,22 +103,13 @@ pub(in crate::admission) fn review_workload(request: &Request<'_>, snapshot: &Sn
 }
 
 /// Silence for what was never meant for us; a word where somebody may have expected injection.
-fn untouched(whose: &str, reason: Reason, (object, of_pods): (&Value, Option<&str>)) -> Option<String> {
+fn untouched(whose: &str, reason: Reason, of_pods: Option<&str>) -> Option<String> {
     match (reason, of_pods) {
-        (Reason::SystemNamespace | Reason::NoContainers, _) => None,
+        (Reason::SystemNamespace | Reason::NoContainers, _) | (Reason::NoTypeLabel, None) => None,
         (Reason::NoTypeLabel, Some(seen)) => Some(format!(
             "{whose} stay as they are: label {} of their template is \"{seen}\"; write agent or tool, in small letters",
             keys::LABEL_TYPE
         )),
-        (Reason::NoTypeLabel, None) => {
-            let labels = object.get("metadata").and_then(|metadata| metadata.get("labels"))?;
-            labels.get(keys::LABEL_TYPE)?;
-            Some(format!(
-                "{whose} stay as they are: label {} stands on the workload and not on its Pod template, \
-                 spec.template.metadata.labels",
-                keys::LABEL_TYPE
-            ))
-        }
         (_, _) => Some(format!("{whose} stay as they are: {}", reason.sentence())),
     }
 }
@@ -121,7 +124,9 @@ pub(in crate::admission) fn explain_workload(
     let workload = workload(request, &value);
     let subject = format!("{} {}/{}", request.kind.kind, request.namespace(), workload.name);
     let tree = Explanation::of(&subject, verdict);
-    match template(&value, &request.kind.kind) {
+    let template = template(&value, &request.kind.kind);
+    let asked = template.and_then(|template| itself::asked(request, &workload, (&value, template), snapshot));
+    match asked.as_ref().and_then(|asked| asked.template.as_ref()).or(template) {
         Some(template) => narrate::tree(tree, template, request.namespace(), snapshot, Source::Template(&workload)),
         None => tree,
     }

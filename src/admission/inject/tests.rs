@@ -6,6 +6,7 @@ mod cases_proxy;
 mod golden;
 mod governed;
 mod hash;
+mod itself;
 mod laws;
 mod mends;
 mod reinvocation;

@@ -54,6 +54,7 @@ pub struct ManagedFields {
     manager: Option<String>,
     operation: Option<String>,
     subresource: Option<String>,
+    time: Option<String>,
     fields_v1: Option<Transcript>,
 }
 
@@ -63,6 +64,17 @@ impl ManagedFields {
         self.manager.as_deref() == Some(manager)
             && self.operation.as_deref() == Some(operation)
             && self.subresource.as_deref().is_none_or(str::is_empty)
+    }
+
+    /// When the manager last took or changed a field; `None` when nobody wrote that down.
+    pub(super) fn time(&self) -> Option<&str> {
+        self.time.as_deref()
+    }
+
+    /// Whether it owns that key there. Sets that do not name it are not read.
+    pub(super) fn owns(&self, place: Place, key: &str) -> bool {
+        let named = |text: &Transcript| text.0.contains(key);
+        self.fields_v1.as_ref().is_some_and(named) && self.owned().owns(place, key)
     }
 
     /// The whole set, as JSON.

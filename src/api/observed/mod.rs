@@ -6,6 +6,7 @@
 
 mod custom;
 mod fields;
+pub mod label;
 mod lenient;
 pub mod object;
 mod pool;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 pub use custom::{ClaimSeen, CustomSeen, ServiceSeen};
 pub use fields::{Owned, Place};
+pub use label::TypeLabel;
 pub use pool::Pool;
 use project::owner;
 pub use runtime::{AgentRuntimeSeen, Target};
@@ -307,6 +309,8 @@ pub struct ConfigMapSeen {
     pub is_step: bool,
     /// Carries `app.kubernetes.io/managed-by: drawbridge`.
     pub ours: bool,
+    /// When it was made; kept of [`keys::CONFIG_MAP_ENROLMENT`] alone.
+    pub created: Option<Arc<str>>,
     /// Digest of the data that we wrote last; `None` also of one that a person has made immutable, which stays as it is.
     pub written: Option<Arc<str>>,
 }

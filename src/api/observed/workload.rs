@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::fields::{Owned, Place};
+use super::label::TypeLabel;
 use super::wire::{Condition, Metadata, Raw, Spec, Status, Template};
 use super::{OwnerReference, owner};
 use crate::domain::keys;
@@ -32,6 +33,8 @@ pub struct WorkloadSeen {
     pub template: Option<TemplateSeen>,
     /// What of our fields was applied by manager `drawbridge/enrolment`; `None` when it has no entry.
     pub applied: Option<Owned>,
+    /// The type label on the workload itself, unless enrolment alone has written it (kinds that can be enrolled).
+    pub type_label: Option<Box<TypeLabel>>,
     /// What of our fields the Go operator owns, and the place of its entry in `metadata.managedFields`.
     pub upstream: Option<(usize, Owned)>,
     /// How far the rollout of the present template is (roots).
@@ -277,6 +280,7 @@ pub(super) fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
         labels: Pairs::of(metadata.labels.as_ref(), keys::is_ours),
         annotations: Pairs::of(metadata.annotations.as_ref(), keys::is_ours),
         applied: entries.clone().find(|entry| entry.is(keys::MANAGER_ENROLMENT, "Apply")).map(|entry| entry.owned()),
+        type_label: TypeLabel::of(metadata).filter(|_| root).map(Box::new),
         upstream: upstream.map(|(at, entry)| (at, entry.owned())).find(|(_, owned)| !owned.is_empty()),
         rollout: if root { rollout(kind, metadata, &spec, &status) } else { Rollout::default() },
         agent: agent_deployment(kind, metadata, &spec, &status),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Visit;
-use crate::cli::status::{self, Report, Row};
+use crate::cli::status::{self, By, Report, Row};
 use crate::domain::reason::Reason;
 
 /// More than this many names are not read.
@@ -52,6 +52,12 @@ fn judge(visit: &mut Visit, report: &Report) {
             REMEDY,
         );
     }
+    let old = |row: &&Row| row.enrolled_by.by == By::WorkloadLabel && row.reason == Reason::EnrolmentPending.code();
+    match names(&old) {
+        None if !is_whole => {}
+        None => visit.ok("labels on workloads themselves", "every one that asks for enrolment has been acted on"),
+        Some(seen) => visit.finding("labels on workloads themselves", format!("not enrolled: {seen}"), OLD_LABELS),
+    }
     let not_ready = names(&|row| row.ready == Some(false));
     match not_ready {
         None if !is_whole => {}
@@ -71,6 +77,9 @@ fn judge(visit: &mut Visit, report: &Report) {
     }
 }
 
+const OLD_LABELS: &str = "drawbridge status -A says why for each: labels from before this installation roll nobody until they are \
+                          written anew, or enrolment.byWorkloadLabel is set in the platform file (true enrols them all in waves, false \
+                          leaves such labels to discovery)";
 const REMEDY: &str = "set pod-security.kubernetes.io/enforce=privileged on the namespace, or choose mode proxy-sidecar, which passes restricted";
 
 /// The names of some rows; `None` for none.

@@ -24,6 +24,8 @@ use super::{Exit, Format, Unreachable};
 use crate::admission::explanation::Explanation;
 use crate::admission::inject;
 use crate::admission::verdict::Verdict;
+use crate::config::enrolment::{self, Asks};
+use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
@@ -181,7 +183,9 @@ fn of_its_agent_runtime(world: &World, object: &Value, namespace: &str) -> anyho
         return Ok(None);
     };
     let snapshot = world.snapshot()?;
-    let Some(governor) = governed::governor(&subject, &snapshot) else { return Ok(None) };
+    let Some(governor) = governed::governor(&subject, &snapshot) else {
+        return Ok(of_its_label(object, &subject, &snapshot));
+    };
     let (name, code) = (&governor.name, Reason::LabelConflict.code());
     let of = |place: &Value, key: &str| survey::label(place, key).map(str::to_owned);
     // With our marker the label is ours, too, and about to follow the AgentRuntime.
@@ -195,6 +199,28 @@ fn of_its_agent_runtime(world: &World, object: &Value, namespace: &str) -> anyho
             given.as_str()
         )),
         (None, _) => None,
+    })
+}
+
+/// What the label on the workload itself has to do with its Pods.
+fn of_its_label(object: &Value, subject: &Subject, snapshot: &Snapshot) -> Option<String> {
+    let (kind, namespace, name) = (subject.kind(), &subject.namespace, &subject.workload.name);
+    let label = keys::LABEL_TYPE;
+    Some(match governed::asks(object, subject, snapshot)? {
+        Asks::Enrolment(agent_type) => {
+            format!("label {label} on the {kind} itself enrols it, and gives its Pods {label}={}", agent_type.as_str())
+        }
+        Asks::Pending(agent_type) => {
+            let code = Reason::EnrolmentPending.code();
+            format!("{code}: {}", enrolment::pending(kind, namespace, name, agent_type))
+        }
+        Asks::Unknown => {
+            let value = survey::label(object, label).unwrap_or_default();
+            format!("{}: {}", Reason::UnknownValue.code(), enrolment::unknown(kind, value))
+        }
+        Asks::Nothing => format!(
+            "label {label} on the {kind} itself is for discovery alone here (platform key enrolment.byWorkloadLabel is false)"
+        ),
     })
 }
 

@@ -1,7 +1,8 @@
 //! A workload as its AgentRuntime makes it: what the enrolment controller applies, without a cluster.
 //!
 //! In: a workload, and a snapshot that knows the AgentRuntimes. Out: the workload with what enrolment writes on it: the type as a label of
-//! itself and of its Pod template, the marker, and the configuration hash of that template. What nothing governs comes out as it is, and so
+//! itself and of its Pod template, the marker, and the configuration hash of that template; of a workload that nothing governs and whose
+//! own label enrols it, the label and the hash of the template. What neither is true of comes out as it is, and so
 //! does what the controller would leave alone: a type label that somebody else wrote, and Pods that would be refused. A template that its
 //! user has labelled is governed and stays as it is, because a manifest, unlike an object, does not say who wrote a label: it could not be
 //! taken back.
@@ -12,11 +13,13 @@ use serde_json::{Value, json};
 
 use super::workload::Subject;
 use crate::admission::inject;
-use crate::api::observed::selects_type;
+use crate::api::observed::{TypeLabel, selects_type};
 use crate::api::place::mapping;
 use crate::config::agent_runtime::{Governor, out_of_conflict};
+use crate::config::enrolment::Asks;
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
+use crate::domain::workload::WorkloadKind;
 
 /// The AgentRuntime that governs a workload.
 #[must_use]
@@ -24,10 +27,32 @@ pub fn governor<'s>(subject: &Subject, snapshot: &'s Snapshot) -> Option<&'s Gov
     snapshot.namespace(&subject.namespace)?.governors.winner(subject.workload.kind, &subject.workload.name)
 }
 
-/// The type that an AgentRuntime gives the workload, when no label of its own says another one.
+/// The type that an AgentRuntime gives the workload, when no label of its own says another one; else the type that the label on the
+/// workload itself gives its Pods.
 fn agent_type(object: &Value, subject: &Subject, snapshot: &Snapshot) -> Option<&'static str> {
-    let wanted = governor(subject, snapshot)?.says.agent_type?.as_str();
-    conflict(object, subject, snapshot).is_none().then_some(wanted)
+    match governor(subject, snapshot) {
+        Some(governor) => {
+            let wanted = governor.says.agent_type?.as_str();
+            conflict(object, subject, snapshot).is_none().then_some(wanted)
+        }
+        None => match asks(object, subject, snapshot) {
+            Some(Asks::Enrolment(agent_type)) => Some(agent_type.as_str()),
+            _ => None,
+        },
+    }
+}
+
+/// What the label on the workload itself asks for; `None` without one, where the Pod template carries a label, where an AgentRuntime
+/// governs, and of kinds that cannot be enrolled.
+#[must_use]
+pub fn asks(object: &Value, subject: &Subject, snapshot: &Snapshot) -> Option<Asks> {
+    let is_target = WorkloadKind::TARGETS.contains(&subject.workload.kind);
+    let labels = subject.template(object)?.pointer("/metadata/labels");
+    let carries_its_own = labels.is_some_and(|labels| labels.get(keys::LABEL_TYPE).is_some());
+    if !is_target || carries_its_own || governor(subject, snapshot).is_some() {
+        return None;
+    }
+    Some(snapshot.labels.asks(&TypeLabel::of_object(object)?))
 }
 
 /// A type label of the workload or its Pod template that contradicts the AgentRuntime, in words.
@@ -77,8 +102,12 @@ pub fn enrolled<'v>(object: &'v Value, subject: &Subject, snapshot: &Snapshot) -
     if needs.refused.is_some() {
         return Cow::Borrowed(object);
     }
+    let is_governed = governor(subject, snapshot).is_some();
+    if !is_governed && needs.config_hash.is_none() {
+        return Cow::Borrowed(object);
+    }
     let marked = || {
-        if marker.is_none() {
+        if marker.is_none() && is_governed {
             mark(&mut changed, &[], "labels", (keys::LABEL_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE))?;
         }
         let hash = needs.config_hash.unwrap_or_else(|| keys::HASH_OF_NOTHING.to_owned());
@@ -89,21 +118,23 @@ pub fn enrolled<'v>(object: &'v Value, subject: &Subject, snapshot: &Snapshot) -
     marked().map_or(Cow::Borrowed(object), Cow::Owned)
 }
 
-/// The workload without what [`enrolled`] wrote on it; it is told by the marker, which people do not write.
+/// The workload without what [`enrolled`] wrote on it; it is told by the marker, or by the hash of the template beside a label on the
+/// workload itself: people write neither marker nor hash.
 #[must_use]
 pub fn released<'v>(object: &'v Value, subject: &Subject) -> Cow<'v, Value> {
-    let marker = object.pointer("/metadata/labels").and_then(|labels| labels.get(keys::LABEL_MANAGED_BY));
-    if marker.and_then(Value::as_str) != Some(keys::MANAGED_BY_DRAWBRIDGE) {
+    let of = |place: Option<&'v Value>, map: &str, key: &str| place?.pointer("/metadata")?.get(map)?.get(key)?.as_str();
+    let template = subject.workload.kind.template_path();
+    let of_template = [(template, "labels", keys::LABEL_TYPE), (template, "annotations", keys::ANNOTATION_CONFIG_HASH)];
+    let of_itself = [(&[][..], "labels", keys::LABEL_MANAGED_BY), (&[][..], "labels", keys::LABEL_TYPE)];
+    let is_marked = of(Some(object), "labels", keys::LABEL_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE);
+    let is_labelled = of(Some(object), "labels", keys::LABEL_TYPE).is_some()
+        && of(subject.template(object), "annotations", keys::ANNOTATION_CONFIG_HASH).is_some();
+    let written: &[_] = if is_marked { &of_itself } else { &[] };
+    if !is_marked && !is_labelled {
         return Cow::Borrowed(object);
     }
     let mut changed = object.clone();
-    let template = subject.workload.kind.template_path();
-    for (path, map, key) in [
-        (&[][..], "labels", keys::LABEL_MANAGED_BY),
-        (&[][..], "labels", keys::LABEL_TYPE),
-        (template, "labels", keys::LABEL_TYPE),
-        (template, "annotations", keys::ANNOTATION_CONFIG_HASH),
-    ] {
+    for (path, map, key) in written.iter().chain(&of_template) {
         unmark(&mut changed, path, map, key);
     }
     Cow::Owned(changed)

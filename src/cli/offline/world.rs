@@ -20,6 +20,7 @@ use crate::cli::survey::{annotation, label};
 use crate::config::agent_runtime::Governors;
 use crate::config::builds::Builds;
 use crate::config::content::digest;
+use crate::config::enrolment::WorkloadLabels;
 use crate::config::gates::Gates;
 use crate::config::inputs::{AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
 use crate::config::schema::Platform;
@@ -87,6 +88,10 @@ pub struct World {
     platform_given: bool,
     gates_given: bool,
     server_version: (u32, u32),
+    /// A cluster was asked: what it does not have is not there.
+    is_cluster: bool,
+    /// When its installation was made.
+    installed: Option<Arc<str>>,
     spiffe_driver: bool,
     operator_namespace: String,
     namespaces: BTreeMap<String, NamespaceInputs>,
@@ -128,6 +133,8 @@ impl World {
             platform: platform.unwrap_or_else(shipped_platform),
             gates: gates.unwrap_or_else(built_in_gates),
             server_version: facts.server_version,
+            is_cluster: false,
+            installed: None,
             spiffe_driver: facts.spire_driver,
             operator_namespace: facts.operator_namespace.clone(),
             namespaces: BTreeMap::new(),
@@ -141,6 +148,7 @@ impl World {
     /// Sets the API server's version, when a cluster was asked.
     pub fn set_server_version(&mut self, version: (u32, u32)) {
         self.server_version = version;
+        self.is_cluster = true;
     }
 
     /// Takes note of one object; `namespace` is where it is applied when it does not say.
@@ -217,6 +225,13 @@ impl World {
                 }
                 keys::CONFIG_MAP_GATES if !self.gates_given => {
                     self.gates = file(platform::KEY_GATES).unwrap_or_else(|| self.gates.clone());
+                }
+                keys::CONFIG_MAP_ENROLMENT => {
+                    self.installed = object
+                        .pointer("/metadata/creationTimestamp")
+                        .and_then(Value::as_str)
+                        .filter(|time| !time.is_empty())
+                        .map(Arc::from);
                 }
                 _ => {}
             }
@@ -340,7 +355,17 @@ impl World {
             namespaces: read.namespaces.clone(),
             ..read.base.view.clone()
         };
-        Ok(Snapshot { view, ..read.base.clone() })
+        let snapshot = Snapshot { view, ..read.base.clone() };
+        Ok(if self.is_cluster {
+            snapshot.installed(self.installed.clone())
+        } else {
+            // A manifest says nothing about its age, and neither does anybody else.
+            let labels = match snapshot.labels {
+                WorkloadLabels::Since(_) => WorkloadLabels::All(None),
+                said => said,
+            };
+            Snapshot { labels, ..snapshot }
+        })
     }
 
     /// Leaves out what cannot be used of the files that a cluster holds, each with a note: its processes go on, with what they read

@@ -86,7 +86,7 @@ pub const ROWS: &[Row] = &[
         keys::LABEL_TYPE,
         Carrier::PodLabel,
         Values::OneOf(&["agent", "tool"]),
-        "enrols the Pod; must be on the Pod template, not only on the workload",
+        "enrols the Pod; on a workload itself, enrols it through the controller (`enrolment.byWorkloadLabel`)",
     ),
     row(
         keys::LABEL_INJECT,

@@ -11,6 +11,7 @@ use crate::config::gates::Gates;
 use crate::config::resolved::Resolved;
 use crate::config::schema::keys::KEYS;
 use crate::domain::reason::Reason;
+use crate::domain::written::WRITTEN;
 
 /// A generated section.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +26,7 @@ pub struct Section {
 pub const SECTIONS: &[Section] = &[
     Section { name: "flags", text: flags },
     Section { name: "keys", text: keys },
+    Section { name: "written", text: written },
     Section { name: "gates", text: gates },
     Section { name: "platform", text: platform },
     Section { name: "reasons", text: reasons },
@@ -135,6 +137,15 @@ fn keys() -> String {
         vec![format!("`{}`", row.key), row.carrier.as_str().to_owned(), values, row.help.to_owned()]
     });
     table(&["key", "where", "values", "meaning"], rows)
+}
+
+/// Everything that is written on somebody else's object.
+fn written() -> String {
+    let rows = WRITTEN.iter().map(|row| {
+        let what = format!("{} `{}`", row.at.as_str(), row.key);
+        vec![row.on.as_str().to_owned(), what, row.when.to_owned(), row.by.to_owned(), row.off.as_str().to_owned()]
+    });
+    table(&["object", "what", "when", "by", "how it comes off"], rows)
 }
 
 /// Every feature gate.

@@ -22,17 +22,25 @@ pub const KEY_PLATFORM: &str = "config.yaml";
 /// Key, and so file name, of the feature gates.
 pub const KEY_GATES: &str = "feature-gates.yaml";
 
-/// Platform file and feature gates.
+/// Platform file and feature gates, and the record of when they were first applied.
 #[must_use]
 pub fn objects(install: &Install) -> Vec<Value> {
     let platform = install.platform_file.clone().unwrap_or_else(platform_file);
     let gates = install.feature_gates.clone().unwrap_or_else(|| gates_file(&Gates::default()));
-    [(keys::CONFIG_MAP_PLATFORM, KEY_PLATFORM, platform), (keys::CONFIG_MAP_GATES, KEY_GATES, gates)]
-        .map(|(name, key, text)| {
+    let files = [(keys::CONFIG_MAP_PLATFORM, KEY_PLATFORM, platform), (keys::CONFIG_MAP_GATES, KEY_GATES, gates)].map(
+        |(name, key, text)| {
             let data = BTreeMap::from([(key.to_owned(), text)]);
             settings(metadata(name, Some(&install.namespace)), data)
-        })
-        .into()
+        },
+    );
+    files.into_iter().chain([record(install)]).collect()
+}
+
+/// When the installation was made: of labels on workloads that are older, nobody knew what they would do. Its time of creation counts.
+fn record(install: &Install) -> Value {
+    let words = "Its creationTimestamp tells labels kagenti.io/type on workloads from before this installation from later ones.\n";
+    let data = BTreeMap::from([("about".to_owned(), words.to_owned())]);
+    settings(metadata(keys::CONFIG_MAP_ENROLMENT, Some(&install.namespace)), data)
 }
 
 /// Parameters of the gate policy, in mode `gate`, without the one that there is: `types` is the leader's, which keeps it equal to the

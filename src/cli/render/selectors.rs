@@ -62,7 +62,8 @@ pub fn enrolled_pods(operator_namespace: &str) -> Reach {
 pub fn labelled_workloads(operator_namespace: &str) -> Reach {
     let template = "(request.kind.kind == 'CronJob' ? OBJECT.spec.jobTemplate.spec.template : OBJECT.spec.template)";
     let of = |object: &str| template.replace("OBJECT", object);
-    let label = format!(".metadata.?labels[?'{}'].hasValue()", keys::LABEL_TYPE);
+    let itself = format!(".metadata.?labels[?'{}']", keys::LABEL_TYPE);
+    let label = format!("{itself}.hasValue()");
     Reach {
         namespaces: LabelSelector {
             match_expressions: Some(vec![outside_system(operator_namespace)]),
@@ -79,8 +80,12 @@ pub fn labelled_workloads(operator_namespace: &str) -> Reach {
                 "!object.metadata.?ownerReferences.orValue([]).exists(owner, owner.?controller.orValue(false))",
             ),
             condition(
-                "template-is-new",
-                &format!("request.operation == 'CREATE' || {} != {}", of("object"), of("oldObject")),
+                "template-or-label-is-new",
+                &format!(
+                    "request.operation == 'CREATE' || {} != {} || object{itself} != oldObject{itself}",
+                    of("object"),
+                    of("oldObject")
+                ),
             ),
         ],
     }

@@ -183,7 +183,8 @@ fn concerns(seen: &Seen) -> bool {
         let kind = text(object, "/kind");
         let kind = TYPES.iter().find(|known| known.kind.as_str() == kind).map_or(WorkloadKind::Unknown, |it| it.kind);
         let template = kind.template_path().iter().try_fold(object, |value, key| value.get(*key));
-        template.is_some_and(|template| survey::label(template, keys::LABEL_TYPE).is_some())
+        let itself = WorkloadKind::TARGETS.contains(&kind).then_some(object);
+        itself.into_iter().chain(template).any(|place| survey::label(place, keys::LABEL_TYPE).is_some())
     };
     !seen.agent_runtimes.is_empty()
         || seen.workloads.iter().chain(&seen.pods).any(labelled)

@@ -71,6 +71,7 @@ fn put(out: &mut dyn Write, line: &[String; 9], widths: &[usize; 9], (attention,
 fn cells(row: &Row) -> [String; 9] {
     let enrolled = match (&row.enrolled_by.by, &row.enrolled_by.agent_runtime) {
         (By::AgentRuntime, Some(name)) => format!("AgentRuntime {name}"),
+        (By::WorkloadLabel, _) => "workload label".to_owned(),
         _ => "label".to_owned(),
     };
     let rollout = match row.rollout.state {

@@ -36,7 +36,7 @@ pub struct EnrolledBy {
     pub duplicates: Vec<String>,
 }
 
-/// The two ways to enrol a workload.
+/// The ways to enrol a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum By {
     /// An AgentRuntime points at it.
@@ -44,6 +44,9 @@ pub enum By {
     /// Its Pod template carries the label.
     #[serde(rename = "label")]
     Label,
+    /// It carries the label itself.
+    #[serde(rename = "workloadLabel")]
+    WorkloadLabel,
 }
 
 /// Pods of a workload that are neither finished nor being deleted.

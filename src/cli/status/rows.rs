@@ -11,12 +11,14 @@ use super::rollout;
 use super::row::{By, Drift, EnrolledBy, Pods, Rollout, RolloutState, Row};
 use crate::admission::explanation::Explanation;
 use crate::admission::verdict::Verdict;
+use crate::api::observed::label::labels_template;
 use crate::cli::offline::governed;
 use crate::cli::offline::review;
 use crate::cli::offline::workload::Subject;
 use crate::cli::offline::world::World;
 use crate::cli::scope::Scope;
 use crate::cli::survey::{self, annotation, is_gated, is_injected, label, text};
+use crate::config::enrolment::{self, Asks};
 use crate::config::inputs::{AgentRuntimeInput, Target};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
@@ -51,9 +53,11 @@ pub(super) fn rows(seen: &Seen, namespace: &str, world: &World) -> anyhow::Resul
         let Some(subject) = Subject::of(object, namespace) else { continue };
         let pointing = of_target.get(&subject.workload).map(Vec::as_slice).unwrap_or_default();
         let labelled = subject.template(object).and_then(|template| label(template, keys::LABEL_TYPE)).is_some();
+        let asks = governed::asks(object, &subject, &snapshot).filter(|asks| *asks != Asks::Nothing);
         let of_its_own = pods.get(&subject.workload).map(Vec::as_slice).unwrap_or_default();
         // A label that somebody took off ends no Pod: what runs with our parts is told as long as it runs.
-        if pointing.is_empty() && !labelled && !of_its_own.iter().any(|pod| is_injected(pod)) {
+        let runs_injected = || of_its_own.iter().any(|pod| is_injected(pod));
+        if pointing.is_empty() && !labelled && asks.is_none() && !runs_injected() {
             continue;
         }
         found.insert(subject.workload.clone());
@@ -108,12 +112,14 @@ fn row(
     snapshot: &Snapshot,
 ) -> anyhow::Result<Row> {
     let governed = governed::with_type(object, subject, snapshot);
+    let asks = governed::asks(object, subject, snapshot);
     let (verdict, explanation) = review::explain(subject, &subject.pod(&governed), snapshot)?;
     let counted = count(pods, &verdict);
     let rollout = rollout::of(subject.workload.kind, object);
     let drift = Drift::of(counted);
     let ready = pointing.first().and_then(|object| condition(object, "Ready"));
-    let (reason, message) = told(&explanation, ready);
+    let waits = asks.and_then(|asks| of_its_label(asks, object, subject, &explanation));
+    let (reason, message) = waits.clone().unwrap_or_else(|| told(&explanation, ready));
     let is_ready = ready.and_then(|ready| match text(ready, "/status") {
         "True" => Some(true),
         "False" => Some(false),
@@ -123,6 +129,7 @@ fn row(
     let mode = mode.filter(|_| explanation.outcome != "skipped" || explanation.reason == Reason::ModeWaypoint.code());
     let waiting = rollout.state == RolloutState::Progressing;
     let attention = is_ready == Some(false)
+        || waits.is_some()
         || explanation.denial.is_some()
         || rollout.state == RolloutState::Stalled
         || match drift {
@@ -138,7 +145,10 @@ fn row(
         agent_type: template.and_then(|template| label(template, keys::LABEL_TYPE)).map(str::to_owned),
         mode: mode.map(|mode| mode.value.clone()),
         mode_set_by: mode.map(|mode| mode.layer.clone()),
-        enrolled_by: enrolled_by(pointing),
+        enrolled_by: match asks.is_some() || labels_template(object) {
+            true if pointing.is_empty() => EnrolledBy { by: By::WorkloadLabel, ..enrolled_by(pointing) },
+            _ => enrolled_by(pointing),
+        },
         pods: counted,
         drift,
         rollout,
@@ -149,6 +159,23 @@ fn row(
         attention,
         watched: true,
     })
+}
+
+/// What is said of a workload whose own label has not enrolled it, or not yet.
+fn of_its_label(asks: Asks, object: &Value, subject: &Subject, told: &Explanation) -> Option<(String, String)> {
+    let (kind, namespace, name) = (subject.kind(), &subject.namespace, &subject.workload.name);
+    let (reason, message) = match asks {
+        Asks::Pending(agent_type) => (Reason::EnrolmentPending, enrolment::pending(kind, namespace, name, agent_type)),
+        Asks::Unknown => {
+            let value = label(object, keys::LABEL_TYPE).unwrap_or_default();
+            (Reason::UnknownValue, enrolment::unknown(kind, value))
+        }
+        Asks::Enrolment(_) if told.outcome == Reason::Injected.class().as_str() => {
+            (Reason::EnrolmentPending, Reason::EnrolmentPending.sentence().to_owned())
+        }
+        Asks::Enrolment(_) | Asks::Nothing => return None,
+    };
+    Some((reason.code().to_owned(), message))
 }
 
 /// Pods of these are never replaced: the next run is made from the new template.

@@ -17,7 +17,11 @@ pub const FIELDS: &[Field] = &[
     ("workloads[].type", "agent, tool or null", "what it is enrolled as; null when that cannot be told"),
     ("workloads[].mode", "string or null", "injection mode in force; null when nothing is injected"),
     ("workloads[].modeSetBy", "string or null", "the layer that set the mode, in the words of `explain`"),
-    ("workloads[].enrolledBy.by", "AgentRuntime or label", "what enrols it"),
+    (
+        "workloads[].enrolledBy.by",
+        "AgentRuntime, label or workloadLabel",
+        "what enrols it: an AgentRuntime, the label of its Pod template, or the label on itself",
+    ),
     ("workloads[].enrolledBy.agentRuntime", "string or null", "name of the AgentRuntime that governs it"),
     (
         "workloads[].enrolledBy.duplicates[]",

@@ -367,3 +367,68 @@ fn mend_05_status_loses_no_pod_because_somebody_took_a_label_off() {
     assert_eq!(kinds(Vec::new(), vec![alone(unlabelled(injected()))]), [("Pod".to_owned(), 1)]);
     assert_eq!(kinds(plain(), vec![unlabelled(pod("a", "w", json!({})))]), []);
 }
+
+/// Rows of a cluster whose installation was made then.
+fn told_of(workloads: Vec<Value>, platform: &str) -> Vec<Row> {
+    let mut world = world();
+    world.set_server_version((1, 36));
+    let record = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": keys::CONFIG_MAP_ENROLMENT,
+        "namespace": keys::OPERATOR_NAMESPACE, "creationTimestamp": "2026-05-02T00:00:00Z"}});
+    world.observe(&record, "");
+    world.platform.text.push_str(platform);
+    let seen = Seen { workloads, ..Seen::default() };
+    assert!(concerns(&seen));
+    rows(&seen, "team1", &world).unwrap()
+}
+
+#[test]
+fn mend_17_labels_on_workloads_are_told_with_what_became_of_them() {
+    let labelled = |name: &str, value: &str, time: &str| {
+        let mut object = deployment(name, json!({}));
+        object["metadata"]["labels"] = json!({keys::LABEL_TYPE: value});
+        object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+        object["metadata"]["managedFields"] = json!([{"manager": "kubectl-label", "operation": "Update", "time": time,
+            "fieldsV1": {"f:metadata": {"f:labels": {"f:kagenti.io/type": {}}}}}]);
+        object
+    };
+    let (old, new) = ("2026-05-01T00:00:00Z", "2026-05-03T00:00:00Z");
+    let mut done = labelled("done", "agent", new);
+    done["spec"]["template"]["metadata"]["labels"] = json!({keys::LABEL_TYPE: "agent"});
+    let ours = json!({"manager": keys::MANAGER_ENROLMENT, "operation": "Apply", "fieldsV1": {"f:spec": {"f:template": {
+        "f:metadata": {"f:labels": {"f:kagenti.io/type": {}}}}}}});
+    done["metadata"]["managedFields"].as_array_mut().unwrap().push(ours);
+    let all = || {
+        vec![
+            done.clone(),
+            labelled("fresh", "agent", new),
+            labelled("odd", "Agent", new),
+            labelled("old", "agent", old),
+        ]
+    };
+    let told = |platform| {
+        let rows = told_of(all(), platform);
+        assert!(rows.iter().all(|row| row.enrolled_by.by == By::WorkloadLabel), "{rows:?}");
+        let told = rows.iter().map(|row| (row.name.clone(), row.reason.clone(), row.attention));
+        told.collect::<Vec<_>>()
+    };
+    let row = |name: &str, reason: &str, attention| (name.to_owned(), reason.to_owned(), attention);
+    let (injected, pending, unknown) = ("Injected", "EnrolmentPending", "UnknownValue");
+    assert_eq!(
+        told(""),
+        [
+            row("done", injected, false),
+            row("fresh", pending, true),
+            row("odd", unknown, true),
+            row("old", pending, true)
+        ]
+    );
+    let old = told_of(all(), "").pop().unwrap();
+    assert!(old.message.contains("kubectl -n team1 label deployment old kagenti.io/type=agent"), "{}", old.message);
+    assert_eq!((old.decision.as_str(), old.agent_type), ("skipped", None));
+    assert_eq!(told("enrolment: {byWorkloadLabel: true}\n")[3], row("old", pending, true), "about to be enrolled");
+    assert_eq!(
+        told("enrolment: {byWorkloadLabel: false}\n"),
+        [row("done", injected, false)],
+        "the others are for discovery"
+    );
+}

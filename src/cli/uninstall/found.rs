@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::plan::{NOTES, Options};
+use super::plan::{Options, left_behind};
 use crate::api::observed::Kind;
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::render::rbac::Role;
@@ -246,7 +246,7 @@ fn of_watched_namespaces(bindings: Vec<Value>, roles: Vec<Value>, own: &str) -> 
 fn carries(object: &Value) -> bool {
     let managed = object.pointer("/metadata/managedFields").and_then(Value::as_array);
     managed.into_iter().flatten().any(|entry| entry["manager"] == keys::MANAGER_ENROLMENT)
-        || NOTES.iter().any(|key| annotation(object, key).is_some())
+        || left_behind(object).next().is_some()
 }
 
 /// ConfigMaps and ServiceAccounts that controllers made in the namespaces of workloads.

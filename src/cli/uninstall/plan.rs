@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::found::{Found, Part};
 use crate::domain::keys;
+use crate::domain::written::{self, At};
 
 /// What the person decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -270,19 +271,22 @@ fn workload(plan: &mut Plan, part: &Part) {
     }
 }
 
-/// Annotations by which controllers remember what they have begun.
-pub(super) const NOTES: [&str; 4] = [
-    keys::ANNOTATION_RETRY,
-    keys::ANNOTATION_SUSPENDED,
-    keys::ANNOTATION_RESTART_PENDING,
-    keys::ANNOTATION_RESTART_REPLICAS,
-];
+/// Annotations of ours that no server-side apply takes off: by which controllers remember what they have begun, and what others have
+/// copied of those that enrolment applied.
+pub(super) fn left_behind(object: &Value) -> impl Iterator<Item = &'static str> {
+    let applied = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
+    let ours = applied.filter(|entry| entry["manager"] == keys::MANAGER_ENROLMENT);
+    let ours: String = ours.map(|entry| entry["fieldsV1"].to_string()).collect();
+    let copied = written::released().filter(|(at, _)| *at == At::Annotation).map(|(_, key)| key);
+    let copied: Vec<_> = copied.filter(|key| !ours.contains(key)).collect();
+    let keys: Vec<_> = written::notes().chain(copied).collect();
+    keys.into_iter().filter(|key| member(object, "/metadata/annotations", key).is_some())
+}
 
 /// What finishes what controllers have begun, and takes their notes off.
 fn notes(object: &Value) -> Option<(Value, &'static str)> {
     let note = |key: &str| member(object, "/metadata/annotations", key);
-    let marks = NOTES.into_iter().filter(|key| note(key).is_some());
-    let mut annotations: Map<String, Value> = marks.map(|key| (key.to_owned(), Value::Null)).collect();
+    let mut annotations: Map<String, Value> = left_behind(object).map(|key| (key.to_owned(), Value::Null)).collect();
     if annotations.is_empty() {
         return None;
     }

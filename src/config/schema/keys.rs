@@ -245,6 +245,14 @@ pub const KEYS: &[Key] = &[
          at a time, and not again for 5 minutes when what was made since is no better"
     ),
     process!(
+        "enrolment.byWorkloadLabel",
+        by_workload_label,
+        read::some_boolean,
+        "true: label kagenti.io/type on a Deployment, StatefulSet, DaemonSet, CronJob or Sandbox itself enrols it, as an \
+         AgentRuntime would; false: such a label is for discovery alone; unset: it enrols unless it is older than this \
+         installation, so that an upgrade rolls nobody"
+    ),
+    process!(
         "distribution",
         distribution,
         builds::distribution,

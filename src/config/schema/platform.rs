@@ -13,6 +13,7 @@ use crate::api::yaml;
 use crate::build::settings as build;
 use crate::config::content::Content;
 use crate::config::defaults;
+use crate::config::enrolment::WorkloadLabels;
 use crate::config::inputs::ConfigMapInput;
 use crate::config::layers::{self, Layer};
 use crate::config::namespace;
@@ -72,6 +73,7 @@ pub(super) struct ProcessSettings {
     pub(super) on_upgrade: OnUpgrade,
     pub(super) rollout_delay: Duration,
     pub(super) repair: Repair,
+    pub(super) by_workload_label: Option<bool>,
     pub(super) distribution: Distribution,
     /// Without what the process knows itself: its namespace and the kind of cluster.
     pub(super) builds: build::Settings,
@@ -90,6 +92,7 @@ impl Default for ProcessSettings {
             on_upgrade: OnUpgrade::default(),
             rollout_delay: REACHES_ALL,
             repair: Repair::default(),
+            by_workload_label: None,
             distribution: Distribution::default(),
             builds: build::Settings::new(""),
         }
@@ -226,6 +229,12 @@ impl Platform {
     #[must_use]
     pub fn repair(&self) -> Repair {
         self.process.repair
+    }
+
+    /// Which labels on workloads themselves enrol, in an installation of which nobody knows when it was made.
+    #[must_use]
+    pub fn workload_labels(&self) -> WorkloadLabels {
+        WorkloadLabels::of_key(self.process.by_workload_label)
     }
 
     /// What is decided about builds and agents by an operator in `namespace`; `openshift`: what the API server serves.

@@ -36,6 +36,10 @@ pub(super) fn boolean(value: &Value) -> Read<bool> {
     value.as_bool().map_or_else(|| expected(value, "true or false"), Ok)
 }
 
+pub(super) fn some_boolean(value: &Value) -> Read<Option<bool>> {
+    boolean(value).map(Some)
+}
+
 pub(super) fn port(value: &Value) -> Read<u16> {
     let port = value.as_u64().filter(|port| *port >= LOWEST_PORT).and_then(|port| u16::try_from(port).ok());
     port.map_or_else(|| expected(value, "a port from 1024 to 65535"), Ok)

@@ -7,6 +7,7 @@ mod builds;
 use super::keys::{KEYS, key};
 use super::{OnUpgrade, Platform, Repair};
 use crate::config::defaults::config_map_data;
+use crate::config::enrolment::WorkloadLabels;
 use crate::config::inputs::{ConfigMapInput, NamespaceInputs};
 use crate::config::layers::Layer;
 use crate::config::resolved::Resolved;
@@ -113,6 +114,7 @@ fn every_process_key_changes_what_the_process_does() {
         "rollout.onUpgrade",
         "rollout.delaySeconds",
         "repair",
+        "enrolment.byWorkloadLabel",
         "distribution",
         "agents.lockdown",
         "builds.pipelineNamespaces",
@@ -134,6 +136,10 @@ fn every_process_key_changes_what_the_process_does() {
     assert_eq!((delay(&Platform::built_in()), delay(&read("rollout: {delaySeconds: 5}"))), (120, 5));
     assert_eq!(Platform::built_in().repair(), Repair::Report);
     assert_eq!(read("repair: evict").repair(), Repair::Evict);
+    assert_eq!(Platform::built_in().workload_labels(), WorkloadLabels::Since(None));
+    for (value, expected) in [(true, WorkloadLabels::All(None)), (false, WorkloadLabels::Ignored)] {
+        assert_eq!(read(&format!("enrolment: {{byWorkloadLabel: {value}}}")).workload_labels(), expected);
+    }
     assert!(!Platform::built_in().require_namespace_label());
     assert!(read("requireNamespaceLabel: true").require_namespace_label());
     let data = |text: &str, key: &str| config_map_data("authbridge-config", &read(text)).unwrap().get(key).cloned();

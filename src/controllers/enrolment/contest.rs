@@ -26,8 +26,8 @@ pub(super) enum Contest {
 /// Looks back before the step is carried out. `failed`: the last write came to nothing, so that nobody had anything to take back.
 pub(super) fn look_back(subject: &Subject<'_>, judgement: &Judgement, failed: bool) -> Contest {
     let known = subject.note().and_then(|note| note.taken.clone());
-    // Without an AgentRuntime nobody fights: while Pods are replaced nothing is written, and then they have the stamp that counts.
-    if subject.workload.winner.is_none() {
+    // Over a hash alone nobody fights: while Pods are replaced nothing is written, and then they have the stamp that counts.
+    if subject.workload.winner.is_none() && subject.label_type().is_none() {
         return Contest::None(known);
     }
     let Step::Apply { fields, .. } = &judgement.step else { return Contest::None(known) };

@@ -22,7 +22,7 @@ pub(super) fn of(subject: &Subject<'_>) -> (Value, Vec<String>) {
         let tolerated = says.faults.iter().filter(|fault| fault.reason == Reason::InvalidSpec);
         notices.extend(tolerated.map(|fault| format!("{}: {:?}: {}", fault.field, fault.seen, fault.message)));
     }
-    let template = subject.workload.governed_template();
+    let template = subject.workload.governed_template(&snapshot.labels);
     let in_force = template
         .and_then(|template| inject::in_force(subject.namespace(), &subject.workload.identity(), &template, snapshot));
     let effective = in_force.and_then(|effective| serde_json::to_value(effective).ok()).unwrap_or_else(|| json!({}));

@@ -31,6 +31,13 @@ impl Fields {
         fields
     }
 
+    /// What a label on the workload itself makes of its template: the type and the hash. The label is its user's.
+    pub(super) fn labelled(agent_type: &str, hash: &str) -> Self {
+        let mut fields = Self::hash_only(hash);
+        fields.put(Place::TemplateLabels, keys::LABEL_TYPE, agent_type);
+        fields
+    }
+
     /// What a change of configuration writes on a workload that its user enrolled by the label.
     pub(super) fn hash_only(hash: &str) -> Self {
         let mut fields = Self::default();
@@ -69,15 +76,20 @@ impl Fields {
         self.0.is_empty()
     }
 
-    /// Whether an AgentRuntime's enrolment is among them, rather than a hash alone.
+    /// Whether the label of the template is among them.
+    pub(super) fn label_template(&self) -> bool {
+        self.get(Place::TemplateLabels, keys::LABEL_TYPE).is_some()
+    }
+
+    /// Whether what only an AgentRuntime's enrolment writes is among them.
+    pub(super) fn is_of_runtime(&self) -> bool {
+        let own = [keys::LABEL_TYPE, keys::LABEL_MANAGED_BY];
+        own.into_iter().any(|key| self.get(Place::Labels, key).is_some())
+    }
+
+    /// Whether an enrolment is among them, rather than a hash alone.
     pub(super) fn is_enrolment(&self) -> bool {
-        [
-            (Place::Labels, keys::LABEL_TYPE),
-            (Place::TemplateLabels, keys::LABEL_TYPE),
-            (Place::Labels, keys::LABEL_MANAGED_BY),
-        ]
-        .into_iter()
-        .any(|(place, key)| self.get(place, key).is_some())
+        self.is_of_runtime() || self.label_template()
     }
 
     /// The hash that they put on the template.

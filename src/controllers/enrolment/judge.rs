@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! an AgentRuntime governs it ─► label, hash, marker      (first, and when the type changes: at once)
-//! its user labelled it       ─► a hash, once a change of configuration must roll it
+//! its user labelled it       ─► label and hash on its template ([`super::labelled`])
+//! ... or its template        ─► a hash, once a change of configuration must roll it
 //! the Go operator enrolled it─► taken over as it stands, with its hash
 //! neither, and ours stands   ─► ours is taken away
 //!                                a new hash alone waits for its turn (wave)
@@ -16,9 +17,12 @@
 use std::time::Duration;
 
 use super::fields::{Fields, value};
+use super::labelled;
 use super::pods::Tally;
 use super::wave::{self, Turn};
 use crate::admission::inject::{Needs, needs};
+use crate::admission::verdict::Denial;
+use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::api::observed::{Kind, Place};
 use crate::config::agent_runtime::{AgentRuntimeInput, out_of_conflict};
 use crate::config::schema::OnUpgrade;
@@ -115,7 +119,7 @@ impl<'a> Subject<'a> {
         &self.cx.key.namespace
     }
 
-    fn item(&self) -> Item {
+    pub(super) fn item(&self) -> Item {
         Item { controller: Controller::Enrolment, key: self.cx.key.clone() }
     }
 
@@ -134,12 +138,26 @@ impl<'a> Subject<'a> {
         self.workload.winner.as_ref().is_some_and(generation) || self.note().is_some_and(|note| note.edited)
     }
 
+    /// Whether there is a place among those that roll; `None` while it is not known who does.
+    pub(super) fn turn(&self) -> Option<Turn> {
+        let memory = &self.cx.world.memory;
+        let budget = wave::budget(self.cx.world.enrolled_count());
+        let turn = || wave::turn(budget, memory.rolling_besides(&self.item()), memory.failed());
+        memory.surveyed.then(turn)
+    }
+
     /// Waiting for those that roll, with what is known of those that take long.
-    fn turn_later(&self, budget: usize) -> Step {
+    pub(super) fn turn_later(&self) -> Step {
+        let budget = wave::budget(self.cx.world.enrolled_count());
         let all = self.cx.world.memory.slow().map(|item| &item.key);
         let (here, elsewhere): (Vec<_>, Vec<_>) = all.partition(|key| *key.namespace == *self.namespace());
         let slow = here.iter().take(SLOW_NAMED).map(|key| key.name.to_string()).collect::<Vec<_>>();
         Step::Wait(Wait::Turn { budget, slow_elsewhere: elsewhere.len() + here.len() - slow.len(), slow })
+    }
+
+    /// The type that the label on the workload itself gives its Pods, where that counts.
+    pub(super) fn label_type(&self) -> Option<AgentType> {
+        self.workload.label_type(&self.cx.facts.snapshot.labels)
     }
 
     /// The Pods against the hash they should carry.
@@ -159,7 +177,7 @@ impl<'a> Subject<'a> {
     }
 
     /// The namespace in the snapshot, once that knows what governs the workload.
-    fn view(&self, winner: Option<&AgentRuntimeInput>) -> Option<&'a NamespaceView> {
+    pub(super) fn view(&self, winner: Option<&AgentRuntimeInput>) -> Option<&'a NamespaceView> {
         let view = self.cx.facts.snapshot.namespace(self.namespace())?;
         let known = view.governors.winner(self.workload.seen.kind, self.workload.name);
         let same = match (known, winner) {
@@ -179,12 +197,12 @@ impl<'a> Subject<'a> {
     }
 
     /// What counts for the hash.
-    fn needs(&self) -> Option<Needs> {
+    pub(super) fn needs(&self) -> Option<Needs> {
         self.needs_in(&self.cx.facts.settled)
     }
 
     fn needs_in(&self, snapshot: &Snapshot) -> Option<Needs> {
-        let template = self.workload.governed_template()?;
+        let template = self.workload.governed_template(&snapshot.labels)?;
         Some(needs(self.namespace(), &self.workload.identity(), &template, snapshot))
     }
 }
@@ -215,17 +233,21 @@ pub(super) fn may_pass(reason: Reason, message: &str) -> bool {
 /// What is to be written on the workload.
 pub(super) fn judge(subject: &Subject<'_>) -> Judgement {
     let standing = Fields::standing(subject.workload.seen);
-    let found = match &subject.workload.winner {
-        Some(winner) => governed(subject, winner, &standing),
-        None => ungoverned(subject, &standing),
+    let found = match (&subject.workload.winner, subject.label_type()) {
+        (Some(winner), _) => governed(subject, winner, &standing),
+        (None, Some(agent_type)) => labelled::judge(subject, agent_type.as_str(), &standing),
+        (None, None) => ungoverned(subject, &standing),
     };
     let Found { wanted, step } = found;
     Judgement { wanted, standing, step }
 }
 
-struct Found {
-    wanted: Option<String>,
-    step: Step,
+/// A judgement in the making.
+pub(super) struct Found {
+    /// As in [`Judgement`].
+    pub(super) wanted: Option<String>,
+    /// As in [`Judgement`].
+    pub(super) step: Step,
 }
 
 impl From<Step> for Found {
@@ -234,7 +256,7 @@ impl From<Step> for Found {
     }
 }
 
-fn wait(what: Wait) -> Found {
+pub(super) fn wait(what: Wait) -> Found {
     Step::Wait(what).into()
 }
 
@@ -256,9 +278,7 @@ fn governed(subject: &Subject<'_>, winner: &RuntimeRef<'_>, standing: &Fields) -
     }
     let Some(needs) = subject.needs() else { return wait(Wait::Configuration) };
     if let Some(refused) = needs.refused {
-        let message =
-            format!("Pods of {} would be refused: {}. {}", subject.workload.name, refused.sentence, refused.remedy);
-        return Step::Refused { reason: refused.reason, message }.into();
+        return refuse(subject, &refused).into();
     }
     let hash = needs.config_hash.unwrap_or_else(|| keys::HASH_OF_NOTHING.to_owned());
     if let Some(theirs) = inherited(subject, agent_type.as_str(), standing) {
@@ -277,6 +297,13 @@ fn governed(subject: &Subject<'_>, winner: &RuntimeRef<'_>, standing: &Fields) -
         },
     };
     Found { wanted: Some(hash), step }
+}
+
+/// Nothing is written that would lead to Pods that the webhook refuses.
+pub(super) fn refuse(subject: &Subject<'_>, refused: &Denial) -> Step {
+    let message =
+        format!("Pods of {} would be refused: {}. {}", subject.workload.name, refused.sentence, refused.remedy);
+    Step::Refused { reason: refused.reason, message }
 }
 
 /// The hash that the Go operator left on a template that it had enrolled as we would. Taken over as it stands, the workload does
@@ -317,7 +344,7 @@ fn label_of_others(subject: &Subject<'_>, winner: &RuntimeRef<'_>, agent_type: &
 }
 
 /// What has to be there before the first Pod is made (design, law 2).
-fn first(subject: &Subject<'_>, account: Option<&str>) -> Option<Wait> {
+pub(super) fn first(subject: &Subject<'_>, account: Option<&str>) -> Option<Wait> {
     let (world, namespace) = (subject.cx.world, subject.namespace());
     if let Some(account) = account
         && !world.service_account(namespace, account).is_some_and(|(seen, _, _)| seen.is_dedicated())
@@ -336,7 +363,7 @@ fn ungoverned(subject: &Subject<'_>, standing: &Fields) -> Found {
     match () {
         () if standing.is_enrolment() || (!labelled && !standing.is_empty()) => {
             if subject.cx.world.is_certain(Kind::AgentRuntime) {
-                Step::Release.into()
+                labelled::release(subject, standing).into()
             } else {
                 wait(Wait::Configuration)
             }
@@ -372,7 +399,7 @@ fn label_only(subject: &Subject<'_>, standing: &Fields, needs: Needs) -> Found {
 }
 
 /// A new hash on a workload that is enrolled already.
-fn rehash(subject: &Subject<'_>, hash: &str, fields: Fields) -> Step {
+pub(super) fn rehash(subject: &Subject<'_>, hash: &str, fields: Fields) -> Step {
     let (seen, memory) = (subject.workload.seen, &subject.cx.world.memory);
     // What a ConfigMap said before it became unreadable may be what the Pods run with (design: a read error never changes a hash).
     if subject.cx.facts.settled.namespace(subject.namespace()).is_some_and(|view| view.resolved.unread) {
@@ -393,13 +420,14 @@ fn rehash(subject: &Subject<'_>, hash: &str, fields: Fields) -> Step {
     if subject.cx.facts.spreading && !local {
         return Step::Wait(Wait::Spread);
     }
-    let item = subject.item();
-    let budget = wave::budget(subject.cx.world.enrolled_count());
-    match wave::turn(budget, memory.rolling_besides(&item), memory.failed()) {
-        // Not before it is known who rolls.
-        _ if !memory.surveyed => subject.turn_later(budget),
-        Turn::Now => Step::Apply { fields: fields.rolled_for(Some(hash)), wave: true },
-        Turn::Later => subject.turn_later(budget),
-        Turn::Halted { failed } => Step::Wait(Wait::Halted(failed)),
+    in_turn(subject, hash, fields)
+}
+
+/// Rolls it when there is a place among those that roll.
+pub(super) fn in_turn(subject: &Subject<'_>, hash: &str, fields: Fields) -> Step {
+    match subject.turn() {
+        Some(Turn::Now) => Step::Apply { fields: fields.rolled_for(Some(hash)), wave: true },
+        Some(Turn::Halted { failed }) => Step::Wait(Wait::Halted(failed)),
+        Some(Turn::Later) | None => subject.turn_later(),
     }
 }

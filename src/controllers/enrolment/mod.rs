@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! target (item) ─► judge (what is to be written, in waves) ─► one server-side apply
-//!        │              ▲ fields · pods · wave · adopt · contest · sandbox · work (one workload at a time)
+//!        │              ▲ labelled · fields · pods · wave · adopt · contest · sandbox · work (one workload at a time)
 //!        └─► status of every AgentRuntime that points at it (verdict: of the one that governs it) ─► finalizers
 //! ```
 //!
@@ -14,6 +14,7 @@ mod contest;
 mod effective;
 mod fields;
 mod judge;
+mod labelled;
 pub mod plan;
 mod pods;
 mod sandbox;

@@ -64,7 +64,10 @@ fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
 }
 
 fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
-    let concerned = |workload: &WorkloadRef<'_>| workload.is_governed() || workload.seen.applied.is_some();
+    let concerned = |workload: &WorkloadRef<'_>| {
+        let carries = workload.seen.annotations.get(keys::ANNOTATION_ROLLED_FOR).is_some();
+        workload.is_governed() || workload.may_ask() || workload.seen.applied.is_some() || carries
+    };
     let workloads = world.workloads(namespace).filter(concerned);
     let workloads = workloads.filter_map(|workload| of_workload(namespace, &workload));
     let runtimes = world.agent_runtimes(namespace).filter_map(|runtime| of_runtime(namespace, &runtime));
@@ -126,6 +129,7 @@ fn target(cx: Context<'_>, kind: Kind, name: &str) -> Plan {
         if winner.is_none() {
             plan.ops.extend(held_up(namespace, (kind, name), &ending, &work));
         }
+        plan.ops.append(&mut work.news);
         plan.ops.append(&mut work.ops);
         return plan;
     }
@@ -146,6 +150,7 @@ fn target(cx: Context<'_>, kind: Kind, name: &str) -> Plan {
             break;
         }
     }
+    plan.ops.append(&mut work.news);
     if work.is_released || !live.is_empty() {
         let ours = ending.iter().filter_map(|runtime| finalizer(namespace, runtime, false));
         plan.ops.extend(ours.take(BATCH));

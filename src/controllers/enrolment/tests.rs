@@ -8,6 +8,7 @@ mod contest;
 mod edges;
 mod ending;
 mod enrolling;
+mod labelled;
 mod pods;
 mod rolling;
 mod targets;

@@ -20,6 +20,30 @@ const FAILURES: usize = 2;
 /// on keeping it: a wave that passed over what is stuck would break one workload after the other.
 pub(super) const SLOW: Duration = Duration::from_secs(600);
 
+/// What stands before the hash in `kagenti.io/rolled-for` where a rollout is the first one of a workload that its user has just labelled.
+const ENTRY: &str = "first:";
+/// So many of those at once in one namespace: what people label there waits for what they labelled before, and nobody else's.
+pub(super) const ENTRIES: usize = LEAST;
+
+/// The value of `kagenti.io/rolled-for` of a first rollout.
+pub(super) fn entry(hash: &str) -> String {
+    format!("{ENTRY}{hash}")
+}
+
+/// Whether that is such a value.
+pub(super) fn is_entry(rolled_for: Option<&str>) -> bool {
+    rolled_for.is_some_and(|value| value.starts_with(ENTRY))
+}
+
+/// Whether a first rollout is under way. One that exceeded its deadline is its user's matter, and keeps no place.
+pub(super) fn enters(seen: &WorkloadSeen) -> bool {
+    let under_way = match seen.kind {
+        WorkloadKind::Sandbox => seen.annotations.get(keys::ANNOTATION_RESTART_PENDING).is_some(),
+        _ => !seen.rollout.is_complete() && !seen.rollout.deadline_exceeded,
+    };
+    is_entry(seen.annotations.get(keys::ANNOTATION_ROLLED_FOR)) && rolls(seen) && under_way
+}
+
 /// How a rollout that we began goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rolling {

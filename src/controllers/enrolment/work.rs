@@ -5,10 +5,13 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use super::adopt::disown;
 use super::contest::{self, Contest};
 use super::fields::Fields;
 use super::judge::{CONFIG_MAPS, Judgement, Step, Subject, Wait, judge, may_pass, remedy};
+use super::labelled;
 use super::plan::SOON;
 use super::pods::Tally;
 use super::sandbox::{self, Restart};
@@ -41,6 +44,8 @@ pub(super) struct Work {
     pub(super) judgement: Option<Judgement>,
     /// What is to be written, in order.
     pub(super) ops: Vec<Op>,
+    /// What people are told about it, once nothing is to be written.
+    pub(super) news: Vec<Op>,
     /// When it is to be looked at again.
     pub(super) again: Option<Duration>,
     /// What later plans are told.
@@ -62,6 +67,7 @@ impl Default for Work {
         Self {
             judgement: None,
             ops: Vec::new(),
+            news: Vec::new(),
             again: None,
             note: Note::default(),
             is_released: true,
@@ -77,7 +83,11 @@ impl Work {
     /// What there is to do about that workload now.
     pub(super) fn on(subject: Subject<'_>) -> Self {
         let mut judgement = judge(&subject);
-        let mut work = Self { is_released: !judgement.standing.is_enrolment(), ..Self::default() };
+        let standing = &judgement.standing;
+        // What a label on the workload keeps there is nobody else's to wait for.
+        let kept = subject.label_type().is_some();
+        let is_released = !if kept { standing.is_of_runtime() } else { standing.is_enrolment() };
+        let mut work = Self { is_released, ..Self::default() };
         let known = subject.note().cloned().unwrap_or_default();
         work.note.settled = known.settled;
         let trouble =
@@ -109,9 +119,20 @@ impl Work {
             work.ops = write;
         }
         work.look_around(&subject, &mut judgement, known.held);
+        work.leave(&subject, &judgement, known.leaves);
+        work.enter(&subject, &judgement);
         work.clock(&subject, &judgement, known.rolls);
+        work.news.extend(labelled_news(&subject, &judgement, work.trouble.as_deref()));
         work.judgement = Some(judgement);
         work
+    }
+
+    /// Those that leave by a change of the settings count among those that roll, too: nothing on them says so any more.
+    fn leave(&mut self, subject: &Subject<'_>, judgement: &Judgement, leaves: bool) {
+        let begins = judgement.step == Step::Release && labelled::is_of_fleet(subject, &judgement.standing);
+        let goes_on = leaves && judgement.standing.is_empty() && !subject.workload.seen.rollout.is_complete();
+        self.note.leaves = wave::rolls(subject.workload.seen) && (begins || goes_on);
+        self.note.rolling |= self.note.leaves;
     }
 
     /// The note of this plan, and what follows from Pods.
@@ -160,17 +181,26 @@ impl Work {
         }
     }
 
+    /// Whether its Pods are replaced for the first time.
+    fn enter(&mut self, subject: &Subject<'_>, judgement: &Judgement) {
+        let begins = matches!(&judgement.step, Step::Apply { fields, .. } if wave::is_entry(fields.rolled()));
+        self.note.enters = begins || wave::enters(subject.workload.seen);
+    }
+
     /// Since when it rolls. What takes long keeps others waiting, and only Deployments say by themselves that they are stuck.
     fn clock(&mut self, subject: &Subject<'_>, judgement: &Judgement, since: Option<Duration>) {
-        if !self.note.rolling {
+        if !self.note.rolling && !self.note.enters {
             return;
         }
-        let (now, anew) = (subject.cx.now, matches!(judgement.step, Step::Apply { wave: true, .. }));
+        let begins =
+            matches!(&judgement.step, Step::Apply { fields, wave } if *wave || wave::is_entry(fields.rolled()));
+        let (now, anew) = (subject.cx.now, begins);
         let since = since.filter(|_| !anew).unwrap_or(now);
         let rest = wave::SLOW.saturating_sub(now.saturating_sub(since));
         self.note.rolls = Some(since);
-        self.note.slow = rest.is_zero();
-        if !self.note.slow {
+        self.note.slow = rest.is_zero() && self.note.rolling;
+        self.note.enters &= !rest.is_zero();
+        if !rest.is_zero() {
             self.again = Some(self.again.unwrap_or(rest).min(rest));
         }
     }
@@ -265,10 +295,7 @@ impl Work {
             return;
         };
         if subject.workload.winner.is_none() {
-            let about = Key::new(subject.namespace(), subject.workload.name);
-            let uid = subject.workload.uid.to_owned();
-            let (kind, since) = (subject.workload.kind, String::new());
-            self.ops.push(Op::Report(Report { kind, about, uid, reason, message, since }));
+            self.news.push(report(subject, reason, message));
         }
         // What a partition holds is held by a person, and a Sandbox is restarted instead.
         let may = wave::rolls(seen) && seen.rollout.held == 0 && seen.kind != WorkloadKind::Sandbox;
@@ -303,6 +330,37 @@ impl Work {
     }
 }
 
+/// Takes off what `kubectl rollout undo` has brought back from a ReplicaSet of the time of an enrolment: it is nobody's.
+fn copy_left(subject: &Subject<'_>, standing: &Fields) -> Option<Op> {
+    let workload = &subject.workload;
+    let there = workload.seen.annotations.get(keys::ANNOTATION_ROLLED_FOR).is_some();
+    if !there || !standing.is_empty() || workload.is_governed() || subject.label_type().is_some() {
+        return None;
+    }
+    let annotations = json!({keys::ANNOTATION_ROLLED_FOR: Value::Null});
+    let version = workload.version.to_string();
+    let patch = json!({"metadata": {"uid": workload.uid, "resourceVersion": version, "annotations": annotations}});
+    Some(Op::Merge { kind: workload.kind, key: Key::new(subject.namespace(), workload.name), patch })
+}
+
+/// What its user is told about a label that could not enrol the workload: there is no AgentRuntime to say it.
+fn labelled_news(subject: &Subject<'_>, judgement: &Judgement, trouble: Option<&str>) -> Option<Op> {
+    subject.label_type()?;
+    let (reason, message) = match (&judgement.step, trouble) {
+        (Step::Refused { reason, message }, _) => (*reason, message.clone()),
+        (_, Some(trouble)) => (Reason::ConfigApplyError, trouble.to_owned()),
+        _ => return None,
+    };
+    let message = format!("label {} on the workload has no effect: {message}", keys::LABEL_TYPE);
+    Some(report(subject, reason, message))
+}
+
+fn report(subject: &Subject<'_>, reason: Reason, message: String) -> Op {
+    let about = Key::new(subject.namespace(), subject.workload.name);
+    let (kind, uid) = (subject.workload.kind, subject.workload.uid.to_owned());
+    Op::Report(Report { kind, about, uid, reason, message, since: String::new() })
+}
+
 /// The writes on the workload that follow from the judgement.
 fn write_of(subject: &Subject<'_>, judgement: &Judgement) -> Vec<Op> {
     let (workload, namespace) = (&subject.workload, subject.namespace());
@@ -315,7 +373,7 @@ fn write_of(subject: &Subject<'_>, judgement: &Judgement) -> Vec<Op> {
     let taken_over = || workload.winner.and_then(|_| disown(namespace, workload)).into_iter();
     match &judgement.step {
         Step::Apply { fields, .. } => taken_over().chain([apply(fields)]).collect(),
-        Step::Settled => taken_over().collect(),
+        Step::Settled => taken_over().chain(copy_left(subject, &judgement.standing)).collect(),
         Step::Release => {
             let back = if sandbox::pending(subject) { sandbox::come_back(subject) } else { Vec::new() };
             let rest = disown(namespace, workload).into_iter().chain([apply(&Fields::default())]);

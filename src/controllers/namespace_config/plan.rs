@@ -60,8 +60,8 @@ fn plan(cx: Context<'_>) -> Plan {
 
 /// Whether a Pod of the namespace is, or is about to be, injected.
 fn enrolled(cx: &Context<'_>, namespace: &str) -> bool {
-    cx.world.governed(namespace).any(|workload| {
-        let template = workload.governed_template();
+    cx.world.governed(namespace).chain(cx.world.asking(namespace)).any(|workload| {
+        let template = workload.governed_template(&cx.facts.snapshot.labels);
         template.is_some_and(|template| needs(namespace, &workload.identity(), &template, &cx.facts.snapshot).enrolled)
     })
 }

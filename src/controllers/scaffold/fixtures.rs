@@ -15,6 +15,7 @@ use crate::config::schema::Platform;
 use crate::config::snapshot::{Published, Snapshot};
 use crate::config::view::{ClusterView, namespace_view};
 use crate::controllers::rbac;
+use crate::domain::written::{self, At};
 
 pub(in crate::controllers) const OWN: &str = "kagenti-system";
 
@@ -148,6 +149,7 @@ impl Cluster {
         for op in &plan.ops {
             let (verb, kind, _) = op.asks();
             assert!(rbac::declared(verb, kind, op.subresource()), "{verb} {kind:?} is planned and not declared");
+            assert_eq!(undeclared(op), Vec::<String>::new(), "written on somebody else's object, and not in the table");
         }
         plan
     }
@@ -160,4 +162,30 @@ impl Cluster {
         keys.dedup();
         keys.iter().flat_map(|key| self.plan_at(row, key, s(100)).ops).collect()
     }
+}
+
+/// What an operation writes on what makes Pods, or on an object of our kinds that a person made, and the table of such things does not
+/// list. An Agent's Deployment ([`Op::Own`]) is no stranger's, and what is set to null goes.
+pub(in crate::controllers) fn undeclared(op: &Op) -> Vec<String> {
+    let (Op::Apply { kind, body, .. } | Op::Merge { kind, patch: body, .. }) = op else { return Vec::new() };
+    let Some(workload) = kind.workload() else {
+        let finalizers = body.pointer("/metadata/finalizers").and_then(Value::as_array);
+        let ours = finalizers.into_iter().flatten().filter_map(Value::as_str).filter(|name| name.contains("kagenti"));
+        return ours.filter(|name| !written::is_declared(At::Finalizer, name)).map(str::to_owned).collect();
+    };
+    let template: String = workload.template_path().iter().map(|part| format!("/{part}")).collect();
+    let places = [
+        ("/metadata/labels".to_owned(), At::Label),
+        ("/metadata/annotations".to_owned(), At::Annotation),
+        (format!("{template}/metadata/labels"), At::TemplateLabel),
+        (format!("{template}/metadata/annotations"), At::TemplateAnnotation),
+    ];
+    let of_maps = places.iter().flat_map(|(pointer, at)| {
+        let map = body.pointer(pointer).and_then(Value::as_object).into_iter().flatten();
+        map.filter(|(_, value)| !value.is_null()).map(|(key, _)| (*at, key.clone()))
+    });
+    let fields = body.pointer("/spec").and_then(Value::as_object).into_iter().flatten();
+    let fields = fields.filter(|(key, _)| workload.template_path().get(1) != Some(&key.as_str()));
+    let of_spec = fields.map(|(key, _)| (At::Field, format!("spec.{key}")));
+    of_maps.chain(of_spec).filter(|(at, key)| !written::is_declared(*at, key)).map(|(_, key)| key).collect()
 }

@@ -40,6 +40,7 @@ pub struct Memory {
     notes: HashMap<Item, Note>,
     troubles: HashMap<Item, Trouble>,
     rolling: BTreeSet<Item>,
+    entering: BTreeSet<Item>,
     slow: BTreeSet<Item>,
     failed: BTreeSet<Item>,
     waiting: BTreeSet<Item>,
@@ -62,7 +63,7 @@ pub struct Memory {
 impl Memory {
     /// Takes the note of an item's plan; returns the items for which that may change something.
     pub fn note(&mut self, item: &Item, note: Note) -> Vec<Item> {
-        let was = self.notes.get(item).is_some_and(|old| old.rolling || old.failed);
+        let was = self.notes.get(item).is_some_and(|old| old.rolling || old.failed || old.enters);
         let before = self.notes.get(item).map_or((0, 0), |old| (old.unprotected, old.outdated));
         self.drift.0 = self.drift.0 + note.unprotected - before.0;
         self.drift.1 = self.drift.1 + note.outdated - before.1;
@@ -77,6 +78,7 @@ impl Memory {
         }
         for (set, is) in [
             (&mut self.rolling, note.rolling),
+            (&mut self.entering, note.enters),
             (&mut self.slow, note.slow),
             (&mut self.failed, note.failed),
             (&mut self.waiting, note.waits),
@@ -88,7 +90,7 @@ impl Memory {
                 set.remove(item);
             }
         }
-        let freed = was && !note.rolling && !note.failed;
+        let freed = was && !note.rolling && !note.failed && !note.enters;
         if note == Note::default() {
             self.notes.remove(item);
         } else {
@@ -113,6 +115,13 @@ impl Memory {
     #[must_use]
     pub fn rolling_besides(&self, item: &Item) -> usize {
         self.rolling.len() - usize::from(self.rolling.contains(item))
+    }
+
+    /// How many of the same namespace enter, that item aside.
+    #[must_use]
+    pub fn entering_besides(&self, item: &Item) -> usize {
+        let near = |other: &&Item| other.key.namespace == item.key.namespace && *other != item;
+        self.entering.iter().filter(near).count()
     }
 
     /// Those that have rolled for long.

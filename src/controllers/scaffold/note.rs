@@ -13,6 +13,10 @@ pub struct Note {
     pub slow: bool,
     /// Its rollout exceeded its deadline, and what it rolled to is still what is wanted.
     pub failed: bool,
+    /// What stood on it was taken away by a change of the settings, and its Pods are being replaced for that.
+    pub leaves: bool,
+    /// Its Pods are replaced for the first time, because its user has just labelled it.
+    pub enters: bool,
     /// It waits until one of those that roll is done.
     pub waits: bool,
     /// It was as wanted, under the fleet's configuration of that number.

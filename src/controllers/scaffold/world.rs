@@ -201,6 +201,11 @@ impl World {
         self.spaces.get(namespace).into_iter().flat_map(Space::governed)
     }
 
+    /// The other roots of a namespace that carry the label themselves: the settings say whether that enrols them.
+    pub fn asking(&self, namespace: &str) -> impl Iterator<Item = WorkloadRef<'_>> {
+        self.spaces.get(namespace).into_iter().flat_map(Space::asking)
+    }
+
     /// [`World::governed`] of all namespaces, with the namespace.
     pub fn enrolled(&self) -> impl Iterator<Item = (&Arc<str>, WorkloadRef<'_>)> {
         self.spaces.iter().flat_map(|(name, space)| space.governed().map(move |workload| (name, workload)))

@@ -39,7 +39,7 @@ fn account(namespace: &str, workload: &WorkloadRef<'_>) -> Key {
 }
 
 fn is_user(workload: &WorkloadRef<'_>) -> bool {
-    workload.is_root() && workload.is_governed()
+    workload.is_root() && (workload.is_governed() || workload.may_ask())
 }
 
 fn plan(cx: Context<'_>) -> Plan {
@@ -65,7 +65,7 @@ fn plan(cx: Context<'_>) -> Plan {
 
 /// Whether Pods of `user` will ask for the account.
 fn wants(cx: &Context<'_>, user: &WorkloadRef<'_>) -> bool {
-    user.governed_template().is_some_and(|template| {
+    user.governed_template(&cx.facts.snapshot.labels).is_some_and(|template| {
         let needs = needs(&cx.key.namespace, &user.identity(), &template, &cx.facts.snapshot);
         needs.service_account.as_deref() == Some(&*cx.key.name)
     })

@@ -85,3 +85,84 @@ fn a_replica_set_waits_for_the_account_of_its_deployment() {
     assert_eq!(touched, [Key::new("team", "replicasets/web-abc")]);
     assert_eq!(cluster.plan_at(ROW, &touched[0], s(9)).ops.len(), 1);
 }
+
+fn noted(kind: Kind, more: serde_json::Value) -> serde_json::Value {
+    let mut object = unmet(kind);
+    object["metadata"]["annotations"] = json!({"kagenti.io/retry-for": "sa-a"});
+    object["metadata"]["resourceVersion"] = json!("11");
+    json_patch::merge(&mut object, &more);
+    object
+}
+
+fn taken(kind: Kind, keys: &[&str]) -> Op {
+    let gone: serde_json::Map<_, _> = keys.iter().map(|key| ((*key).to_owned(), serde_json::Value::Null)).collect();
+    let patch = json!({"metadata": {"uid": format!("{}-a", kind.plural()), "annotations": gone}});
+    Op::Merge { kind, key: Key::new("team", "a"), patch }
+}
+
+#[test]
+fn mend_10_a_note_goes_once_nothing_waits_and_when_the_enrolment_is_over() {
+    for kind in [Kind::ReplicaSet, Kind::StatefulSet, Kind::DaemonSet, Kind::Job] {
+        let mut cluster = Cluster::new();
+        cluster.see(Kind::ServiceAccount, account("a", true, json!([])));
+        cluster.see(kind, noted(kind, json!({})));
+        assert_eq!(cluster.plan_at(ROW, &item(kind), s(9)), Plan::nothing(), "{kind:?}: it waits");
+        let met = json!({"metadata": {"resourceVersion": "12"},
+            "status": {"replicas": 1, "conditions": [], "currentNumberScheduled": 1, "active": 1}});
+        cluster.see(kind, noted(kind, met.clone()));
+        let (key, removal) = (item(kind), taken(kind, &["kagenti.io/retry-for"]));
+        assert_eq!((ROW.touched)(&cluster.world, kind, &Key::new("team", "a")), std::slice::from_ref(&key), "{kind:?}");
+        assert_eq!((ROW.of_namespace)(&cluster.world, "team"), std::slice::from_ref(&key), "{kind:?}: after a restart");
+        assert_eq!(cluster.plan_at(ROW, &key, s(9)).ops, [removal], "{kind:?}");
+        let mut clean = noted(kind, met);
+        clean["metadata"]["annotations"] = json!({});
+        clean["metadata"]["resourceVersion"] = json!("13");
+        cluster.see(kind, clean);
+        assert_eq!(cluster.plan_at(ROW, &key, s(9)), Plan::nothing(), "{kind:?}: over");
+    }
+    // A StatefulSet that never got its Pods, and whose AgentRuntime is gone.
+    let mut cluster = Cluster::new();
+    cluster.see(Kind::ServiceAccount, account("a", true, json!([])));
+    let plain = json!({"spec": {"template": {"metadata": {"labels": {"kagenti.io/type": null}}}}});
+    cluster.see(Kind::StatefulSet, noted(Kind::StatefulSet, plain));
+    let op = taken(Kind::StatefulSet, &["kagenti.io/retry-for"]);
+    assert_eq!(cluster.plan_at(ROW, &item(Kind::StatefulSet), s(9)).ops, [op]);
+}
+
+/// The Deployment controller copies annotations to ReplicaSets and never takes one off, and `kubectl rollout undo` copies them back.
+#[test]
+fn mend_10_copies_of_an_annotation_go_with_the_original() {
+    let set = |version: &str| {
+        let owner = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "a", "uid": "deployments-a", "controller": true});
+        let metadata = json!({"ownerReferences": [owner], "resourceVersion": version, "annotations": {"kagenti.io/rolled-for": "h"}});
+        workload(Kind::ReplicaSet, "a", json!({"metadata": metadata, "status": {"replicas": 1}}))
+    };
+    let mut cluster = Cluster::new();
+    cluster.see(Kind::ReplicaSet, set("11"));
+    let key = item(Kind::ReplicaSet);
+    assert_eq!(cluster.plan_at(ROW, &key, s(9)), Plan::nothing(), "nobody knows whose copy it is");
+    let annotated = json!({"metadata": {"annotations": {"kagenti.io/rolled-for": "h"}}});
+    cluster.see(Kind::Deployment, workload(Kind::Deployment, "a", annotated));
+    assert_eq!(cluster.plan_at(ROW, &key, s(9)), Plan::nothing(), "it stands, and would be copied again");
+    cluster.see(Kind::Deployment, workload(Kind::Deployment, "a", json!({"metadata": {"resourceVersion": "12"}})));
+    cluster.see(Kind::ReplicaSet, set("13"));
+    let touched = (ROW.touched)(&cluster.world, Kind::ReplicaSet, &Key::new("team", "a"));
+    assert_eq!(touched, std::slice::from_ref(&key));
+    assert_eq!(cluster.plan_at(ROW, &key, s(9)).ops, [taken(Kind::ReplicaSet, &["kagenti.io/rolled-for"])]);
+}
+
+#[test]
+fn mend_10_the_table_names_the_managers_that_write() {
+    use crate::controllers::scaffold::plan::Controller;
+    use crate::domain::{keys, written};
+    for (controller, manager) in [
+        (Controller::Waiting, written::MANAGER_WAITING),
+        (Controller::Gate, written::MANAGER_GATE),
+        (Controller::AgentBuild, written::MANAGER_BUILD),
+        (Controller::Enrolment, keys::MANAGER_ENROLMENT),
+        (Controller::Agent, keys::MANAGER_AGENT),
+    ] {
+        assert_eq!(controller.manager(), manager);
+        assert!(written::WRITTEN.iter().any(|row| row.by == manager), "{manager}");
+    }
+}

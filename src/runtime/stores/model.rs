@@ -11,7 +11,7 @@ use crate::api::observed::{AgentRuntimeSeen, Change, ConfigMapSeen, Key, Kind, O
 use crate::config::content::digest;
 use crate::config::inputs::{AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
 use crate::config::view::{JobOwner, Ownership};
-use crate::domain::keys::WATCHED_CONFIG_MAPS;
+use crate::domain::keys::{CONFIG_MAP_ENROLMENT, WATCHED_CONFIG_MAPS};
 use crate::domain::workload::Workload;
 
 /// Everything that configuration and admission read of the cluster.
@@ -28,6 +28,8 @@ struct Facts {
     exists: bool,
     inputs: NamespaceInputs,
     config_maps: BTreeMap<Arc<str>, ConfigMapSeen>,
+    /// When ConfigMap `drawbridge-enrolment` was made.
+    installed: Option<Arc<str>>,
 }
 
 /// What a change concerns.
@@ -58,6 +60,9 @@ impl Model {
             _ => return Touched::Nothing,
         }
         let Key { namespace, name } = &change.key;
+        if change.kind == Kind::ConfigMap && &**name == CONFIG_MAP_ENROLMENT {
+            return self.installation(namespace, what.map(|(_, what)| what));
+        }
         let content = match what {
             Some((_, What::ConfigMap(seen))) if configures(name, seen) => Some(self.shared(seen)),
             _ => None,
@@ -109,6 +114,26 @@ impl Model {
         if changed { Touched::Namespace(name.clone()) } else { Touched::Nothing }
     }
 
+    /// The record of when an installation was made; whose namespace is ours is for others to know.
+    fn installation(&mut self, namespace: &Arc<str>, what: Option<&What>) -> Touched {
+        let created = match what {
+            Some(What::ConfigMap(seen)) => seen.created.clone(),
+            _ => None,
+        };
+        let facts = self.namespaces.entry(namespace.clone()).or_default();
+        let changed = facts.installed != created;
+        facts.installed = created;
+        if facts.empty() {
+            self.namespaces.remove(namespace);
+        }
+        if changed { Touched::Cluster } else { Touched::Nothing }
+    }
+
+    /// When the installation in that namespace was made.
+    pub(super) fn installed(&self, operator_namespace: &str) -> Option<Arc<str>> {
+        self.namespaces.get(operator_namespace)?.installed.clone()
+    }
+
     /// `seen` with its data replaced by an equal one that is known already.
     fn shared(&mut self, seen: &ConfigMapSeen) -> ConfigMapSeen {
         use std::hash::{DefaultHasher, Hash, Hasher};
@@ -157,6 +182,7 @@ impl Facts {
     fn empty(&self) -> bool {
         !self.exists
             && self.config_maps.is_empty()
+            && self.installed.is_none()
             && self.inputs.service_accounts.is_empty()
             && self.inputs.jobs.is_empty()
             && self.inputs.agent_runtimes.is_empty()

@@ -218,8 +218,10 @@ impl Rebuild {
             namespaces: namespaces.clone(),
         };
         let builds = pipelines.builds(platform.builds(&self.operator_namespace, server.openshift), builds.as_ref());
+        let installed = model.installed(&self.operator_namespace);
         drop(state);
-        self.cell.store(Snapshot::new(&platform, settings.gates, view).with_builds(builds.clone()));
+        let snapshot = Snapshot::new(&platform, settings.gates, view).installed(installed);
+        self.cell.store(snapshot.with_builds(builds.clone()));
         if let Some(snapshot) = self.cell.load() {
             let settled = clock.settle(&snapshot);
             let published = Published { snapshot, settled, platform: platform.clone(), spreading };

@@ -119,11 +119,11 @@ pub(super) const SOURCES: &[Source] = &[
         keep: |key, _| !is_named(key),
         ..all(Kind::ConfigMap, LARGE, Needs::Admission)
     },
-    // Of our own namespace a step needs no label.
+    // Of our own namespace a step needs no label; and when this installation was made stands there.
     Source {
         own: true,
         overlaps: true,
-        keep: |key, what| !is_named(key) && holds_step(what),
+        keep: |key, what| !is_named(key) && (holds_step(what) || &*key.name == keys::CONFIG_MAP_ENROLMENT),
         ..all(Kind::ConfigMap, LARGE, Needs::Admission)
     },
     Source { optional: true, ..all(Kind::AgentRuntime, SMALL, Needs::Admission) },

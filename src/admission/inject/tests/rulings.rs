@@ -374,7 +374,7 @@ fn workloads_hear_the_decision_and_are_never_refused() {
         heard(&refused, ("apps", "Deployment"))[0]
             .starts_with("HostNetwork: Pods of Deployment team1/weather-agent will be refused")
     );
-    assert!(heard(&deployment(json!({})), ("apps", "Deployment"))[0].starts_with("NoTypeLabel: "));
+    assert!(heard(&deployment(json!({})), ("apps", "Deployment"))[0].contains("its Pods roll once"));
     let cron = json!({"metadata": {"name": "nightly"}, "spec": {"jobTemplate": {"spec": deployment(agent)["spec"]}}});
     assert!(heard(&cron, ("batch", "CronJob"))[0].contains("Pods of CronJob team1/nightly get"));
     for junk in [json!(null), json!([]), json!({"spec": {"template": {"spec": []}}})] {

@@ -59,6 +59,8 @@ impl Heap for Observed {
                     .template
                     .as_ref()
                     .map_or(0, |seen| seen.labels.heap() + seen.annotations.heap() + seen.spec.len() + 2 * BLOCK);
+                let since = |label: &TypeLabel| label.since.as_deref().map_or(0, text);
+                let label = |label: &TypeLabel| size_of::<TypeLabel>() + BLOCK + text(&label.value) + since(label);
                 let upstream = seen.upstream.as_ref().map_or(0, |(_, owned)| owned.heap());
                 size_of::<WorkloadSeen>()
                     + BLOCK
@@ -67,6 +69,7 @@ impl Heap for Observed {
                     + seen.annotations.heap()
                     + seen.applied.as_ref().map_or(0, Heap::heap)
                     + upstream
+                    + seen.type_label.as_deref().map_or(0, label)
                     + template
             }
             What::Pod(seen) => {

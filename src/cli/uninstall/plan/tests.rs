@@ -187,3 +187,38 @@ fn what_is_left_names_the_refusal_it_met() {
     assert!(left(&rest, &[])[0].why.contains("once more"));
     assert!(left(&Plan::default(), &done).is_empty());
 }
+
+/// An object that carries one row of the table, whichever, and a plan that takes it off.
+#[test]
+fn mend_10_uninstall_takes_off_every_row_of_the_table() {
+    use crate::domain::written::{At, Off, WRITTEN};
+    for row in WRITTEN.iter().filter(|row| row.off != Off::Gone && row.at != At::Field) {
+        let mut object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w", "namespace": "n", "uid": "u"}});
+        if row.at == At::Finalizer {
+            object["metadata"]["finalizers"] = json!([row.key]);
+            let found = Found { agent_runtimes: vec![part(object)], ..Found::default() };
+            let steps = plan(&found, &options(false)).steps;
+            assert!(matches!(&steps[..], [Step { phase: Phase::Finalizers, .. }]), "{row:?}: {steps:?}");
+            continue;
+        }
+        let map = if matches!(row.at, At::Label | At::TemplateLabel) { "labels" } else { "annotations" };
+        let owned = json!({"f:metadata": {format!("f:{map}"): {format!("f:{}", row.key): {}}}});
+        object["metadata"][map] = json!({row.key: "x"});
+        if row.off == Off::Released {
+            object["metadata"]["managedFields"] = json!([{"manager": row.by, "operation": "Apply", "fieldsV1": owned}]);
+        }
+        let found = Found { workloads: vec![part(object)], ..Found::default() };
+        let steps = plan(&found, &options(false)).steps;
+        let takes = |step: &Step| match &step.action {
+            Action::Release { manager, .. } => row.off == Off::Released && manager == row.by,
+            Action::Merge { patch } => patch["metadata"]["annotations"].get(row.key) == Some(&Value::Null),
+            Action::Delete { .. } => false,
+        };
+        assert!(steps.iter().any(takes), "{row:?}: {steps:?}");
+    }
+    // What others have copied of what was applied is in nobody's set.
+    let copy = json!({"kind": "ReplicaSet", "metadata": {"name": "s", "uid": "u", "annotations": {"kagenti.io/rolled-for": "h"}}});
+    let steps = plan(&Found { workloads: vec![part(copy)], ..Found::default() }, &options(false)).steps;
+    let Action::Merge { patch } = &steps[0].action else { panic!("{steps:?}") };
+    assert_eq!(patch["metadata"]["annotations"], json!({"kagenti.io/rolled-for": null}));
+}

@@ -202,7 +202,7 @@ fn after_a_manual_rollout_the_message_names_the_hash_that_runs() {
     assert_eq!(bench.condition("art", "Ready"), "False/RolloutManual");
     let wanted = {
         let workload = bench.cluster.world.workload(Kind::Deployment, "team", "web").unwrap();
-        let template = workload.governed_template().unwrap();
+        let template = workload.governed_template(&bench.cluster.facts.snapshot.labels).unwrap();
         crate::admission::inject::needs("team", &workload.identity(), &template, &bench.cluster.facts.snapshot)
             .config_hash
             .unwrap()
@@ -290,7 +290,7 @@ fn sandboxes_with_the_label_alone_take_turns_too() {
     }
     let hash = {
         let workload = bench.cluster.world.workload(Kind::Sandbox, "team", "b00").unwrap();
-        let template = workload.governed_template().unwrap();
+        let template = workload.governed_template(&bench.cluster.facts.snapshot.labels).unwrap();
         crate::admission::inject::needs("team", &workload.identity(), &template, &bench.cluster.facts.snapshot)
             .config_hash
             .unwrap()

@@ -262,7 +262,7 @@ fn a_driver_that_went_away_a_moment_ago_rolls_nothing_and_pods_of_the_meantime_a
     assert_eq!(bench.hash(Kind::StatefulSet, "db"), Some(&*hash), "it may come back: an upgrade of SPIRE");
     let now = {
         let workload = bench.cluster.world.workload(Kind::StatefulSet, "team", "db").unwrap();
-        let template = workload.governed_template().unwrap();
+        let template = workload.governed_template(&bench.cluster.facts.snapshot.labels).unwrap();
         let snapshot = &bench.cluster.facts.snapshot;
         crate::admission::inject::needs("team", &workload.identity(), &template, snapshot).config_hash.unwrap()
     };

@@ -77,6 +77,7 @@ impl Loop {
 fn same_fleet(before: &Published, now: &Published) -> bool {
     Arc::ptr_eq(&before.platform, &now.platform)
         && before.snapshot.gates == now.snapshot.gates
+        && before.snapshot.labels == now.snapshot.labels
         && before.snapshot.builds.settings == now.snapshot.builds.settings
         && before.snapshot.view.spiffe_driver == now.snapshot.view.spiffe_driver
         && before.settled.view.spiffe_driver == now.settled.view.spiffe_driver

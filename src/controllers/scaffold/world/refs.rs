@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::api::observed::{AgentRuntimeSeen, Kind, Place, PodSeen, TemplateSeen, WorkloadSeen};
+use crate::config::enrolment::{Asks, WorkloadLabels};
 use crate::domain::keys;
 use crate::domain::workload::{Workload, WorkloadKind};
 
@@ -74,13 +76,40 @@ impl WorkloadRef<'_> {
         self.winner.is_some() || self.seen.template.as_ref().is_some_and(|template| template.agent_type().is_some())
     }
 
-    /// The Pod template as it will be once enrolment has done its part: with the type that the AgentRuntime gives.
-    /// A type that somebody else has written stays, because it is never overwritten.
+    /// Whether a label on the workload itself may ask for the same, as the settings have it.
     #[must_use]
-    pub fn governed_template(&self) -> Option<Value> {
+    pub fn may_ask(&self) -> bool {
+        self.seen.type_label.is_some()
+    }
+
+    /// The type that the label on the workload itself gives its Pods: unless an AgentRuntime governs it, or its template has a
+    /// label that enrolment has not written. What such a label has enrolled stays enrolled as long as it is there.
+    #[must_use]
+    pub fn label_type(&self, labels: &WorkloadLabels) -> Option<AgentType> {
+        let (label, template) = (self.seen.type_label.as_deref()?, self.seen.template.as_ref()?);
+        let ours = |place| self.seen.applied.as_ref().is_some_and(|applied| applied.owns(place, keys::LABEL_TYPE));
+        let by_runtime = ours(Place::Labels);
+        // A template that its user labels as well goes on as it is: what would be taken away would replace its Pods.
+        let is_ours = ours(Place::TemplateLabels) && !(by_runtime && label.on_template);
+        let carries_its_own = template.agent_type().is_some() && !is_ours;
+        if self.winner.is_some() || carries_its_own {
+            return None;
+        }
+        match labels.asks(label) {
+            Asks::Enrolment(agent_type) => Some(agent_type),
+            Asks::Pending(agent_type) => (ours(Place::TemplateLabels) && !by_runtime).then_some(agent_type),
+            Asks::Unknown | Asks::Nothing => None,
+        }
+    }
+
+    /// The Pod template as it will be once enrolment has done its part: with the type that the AgentRuntime gives, or the label
+    /// on the workload. A type that somebody else has written stays, because it is never overwritten.
+    #[must_use]
+    pub fn governed_template(&self, labels: &WorkloadLabels) -> Option<Value> {
         let template = self.seen.template.as_ref()?;
         let given = self.winner.and_then(|winner| winner.seen.agent_type());
-        Some(match given.filter(|_| !self.has_type_of_others(template)) {
+        let given = given.filter(|_| !self.has_type_of_others(template));
+        Some(match given.or_else(|| self.label_type(labels).map(AgentType::as_str)) {
             Some(agent_type) => template.value_with_type(agent_type),
             None => template.value(),
         })

@@ -41,6 +41,8 @@ pub(super) struct Space {
     runtimes: BTreeMap<WorkloadKind, BTreeMap<Arc<str>, BTreeSet<Rank>>>,
     /// Roots whose template carries the label, or that an AgentRuntime governs.
     governed: BTreeSet<Slot>,
+    /// Others with the label on themselves, which may ask for the same.
+    asking: BTreeSet<Slot>,
     /// ReplicaSets and Jobs by the uid of their controller.
     children: HashMap<Box<str>, BTreeSet<Slot>>,
     /// Pods by the uid of their controller.
@@ -158,10 +160,13 @@ impl Space {
     fn judge(&mut self, slot: &Slot) {
         let workload = self.workload(slot.0, &slot.1);
         let governed = workload.is_some_and(|workload| workload.is_root() && workload.is_governed());
-        if governed {
-            self.governed.insert(slot.clone());
-        } else {
-            self.governed.remove(slot);
+        let asks = !governed && workload.is_some_and(|workload| workload.may_ask());
+        for (set, is) in [(&mut self.governed, governed), (&mut self.asking, asks)] {
+            if is {
+                set.insert(slot.clone());
+            } else {
+                set.remove(slot);
+            }
         }
     }
 
@@ -224,6 +229,10 @@ impl Space {
 
     pub(super) fn governed(&self) -> impl Iterator<Item = WorkloadRef<'_>> {
         self.slots(self.governed.iter())
+    }
+
+    pub(super) fn asking(&self) -> impl Iterator<Item = WorkloadRef<'_>> {
+        self.slots(self.asking.iter())
     }
 
     pub(super) fn governed_count(&self) -> usize {

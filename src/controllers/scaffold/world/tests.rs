@@ -114,7 +114,11 @@ fn the_winners_type_is_laid_on_unless_the_label_is_somebody_elses() {
     tool["spec"]["type"] = json!("tool");
     see(&mut world, Kind::AgentRuntime, tool);
     let agent_type = |world: &World| {
-        let template = world.workload(Kind::Deployment, "team", "w").unwrap().governed_template().unwrap();
+        let template = world
+            .workload(Kind::Deployment, "team", "w")
+            .unwrap()
+            .governed_template(&crate::config::enrolment::WorkloadLabels::Ignored)
+            .unwrap();
         template.pointer("/metadata/labels/kagenti.io~1type").and_then(Value::as_str).map(str::to_owned)
     };
     let entry = |manager: &str, operation: &str| {

@@ -10,6 +10,7 @@ mod changes;
 mod crowd;
 mod ending;
 mod fleet;
+mod labelled;
 mod one;
 mod repair;
 mod sandbox;
