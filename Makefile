@@ -73,6 +73,14 @@ test-peers: ## the suites that need heavy peers: real Tekton Pipelines (root: it
 	@.ci/timed peers-built 1 $(MAKE) --no-print-directory controlplane tekton build
 	@.ci/timed peers 190 $(CARGO) test $(ALL) --test peers
 
+# The same tests as in `make test`, at their full size, one at a time.
+LONG := crowd fleet the_webhook_only_watches d16 files_and_tasks killed_ c2_
+
+test-long: controlplane envoy promtool build ## the long trials: fleets, crowds, floods, kills and rotations at full size, then soak, chaos and quiet
+	@.ci/timed trials 420 env DRAWBRIDGE_LONG=1 RUST_TEST_THREADS=1 $(CARGO) test $(ALL) --test suites -- $(LONG) --nocapture
+	@.ci/timed soak 90 $(MAKE) --no-print-directory soak MINUTES=1
+	@.ci/timed chaos 150 $(MAKE) --no-print-directory chaos MINUTES=1
+
 crowd: controlplane tekton ## 500 AgentBuilds at once take at most 1.5 times as long as a bare loop that creates the same runs
 	$(CARGO) build --release $(ALL) --bins --tests
 	$(CARGO) test --release $(ALL) --test peers crowd -- --ignored --nocapture

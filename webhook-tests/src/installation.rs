@@ -19,6 +19,11 @@ use tokio::sync::OnceCell;
 use crate::control_plane::ControlPlane;
 use crate::{Balancer, BalancerOptions, Drawbridge, Objects, household};
 
+/// Times of the product that a test need not wait for as long as a cluster does. The Lease keeps twice the time in which a crowded
+/// machine may not come to renewing it.
+pub const BRISK: [&str; 4] =
+    ["--drain-delay=500ms", "--absence-proof=1s", "--lease-duration=4s", "--config-poll=100ms"];
+
 /// What varies between installations.
 #[derive(Debug, Clone)]
 pub struct Installing {
@@ -48,7 +53,7 @@ impl Default for Installing {
             failure_mode: FailureMode::Fail,
             webhooks: 1,
             controllers: 1,
-            flags: vec!["--drain-delay=500ms".to_owned()],
+            flags: BRISK.map(str::to_owned).into(),
             platform: String::new(),
             gates: platform::gates_file(&Gates::default()),
             spiffe_driver: true,

@@ -101,6 +101,7 @@ pub mod port;
 pub mod programs;
 pub mod sandbox;
 pub mod tekton;
+pub mod trial;
 
 pub use access::Access;
 pub use audit::{Audit, Mark, Request, Requests};

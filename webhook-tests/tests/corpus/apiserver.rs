@@ -211,6 +211,7 @@ async fn serve(cp: &ControlPlane, folder: &Path, role: &str) -> Result<Drawbridg
             format!("--config-path={}", file("config.yaml")),
             format!("--feature-gates-path={}", file("feature-gates.yaml")),
             "--drain-delay=0s".to_owned(),
+            "--lease-duration=4s".to_owned(),
         ]
         .into()
     })

@@ -58,6 +58,8 @@ fn launch_with(access: &Access, failure_mode: &str) -> Result<Drawbridge> {
             format!("--webhook-bind-address={}", ports.webhook.address()),
             format!("--health-probe-bind-address={}", ports.health.address()),
             "--drain-delay=0s".into(),
+            "--absence-proof=1s".into(),
+            "--lease-duration=4s".into(),
         ]
     })
 }

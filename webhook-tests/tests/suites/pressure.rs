@@ -26,7 +26,7 @@ use webhook_tests::endurance::load::{injected, pod};
 use webhook_tests::endurance::soak::{Sample, look};
 use webhook_tests::endurance::until_created;
 use webhook_tests::{
-    ControlPlane, Drawbridge, Installation, Installing, Options, Process, TestNamespace, wait_for, wait_until,
+    ControlPlane, Drawbridge, Installation, Installing, Options, Process, TestNamespace, trial, wait_for, wait_until,
 };
 
 /// Under which the controllers write.
@@ -161,11 +161,11 @@ fn bounded(before: [Sample; 2], after: [Sample; 2]) -> Result<()> {
 /// a process that keeps the objects themselves: these are large, and what is known of each is not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn d16_objects_arriving_as_fast_as_the_api_server_takes_them_do_not_double_the_memory() -> Result<()> {
-    const OBJECTS: usize = 4_000;
     /// Length of what nobody looks at, in every object.
     const NOTE: usize = 8 << 10;
-    /// How much memory may grow, in MiB: half of what the notes alone would take.
-    const KEPT: f64 = (OBJECTS * NOTE) as f64 / (2 << 20) as f64;
+    let objects = trial::size(1_000, 4_000);
+    // How much memory may grow, in MiB: half of what the notes alone would take.
+    let kept = (objects * NOTE) as f64 / (2 << 20) as f64;
     let (cp, installation) = installed().await?;
     let ns = cp.namespace("flood").await?;
     until_created(&ns, injected).await?;
@@ -179,7 +179,7 @@ async fn d16_objects_arriving_as_fast_as_the_api_server_takes_them_do_not_double
         async move { accounts.create(&PostParams::default(), &serde_json::from_value(account)?).await.context("flood") }
     };
     let begun = Instant::now();
-    let flood = futures::stream::iter(0..OBJECTS).map(make).buffer_unordered(32).try_for_each(async |_| Ok(()));
+    let flood = futures::stream::iter(0..objects).map(make).buffer_unordered(32).try_for_each(async |_| Ok(()));
     let over = AtomicBool::new(false);
     let peak = async {
         let mut peak = before;
@@ -207,12 +207,12 @@ async fn d16_objects_arriving_as_fast_as_the_api_server_takes_them_do_not_double
     until_created(&ns, injected).await?;
     let served = begun.elapsed();
     let now = samples(&installation).await?;
-    println!("{OBJECTS} objects in {took:?}, the next served after {served:?}; {before:?}, peak {peak:?}, {now:?}");
+    println!("{objects} objects in {took:?}, the next served after {served:?}; {before:?}, peak {peak:?}, {now:?}");
     ensure!(served < Duration::from_secs(3), "served after {served:?}");
     for (index, role) in ["webhook", "controllers"].into_iter().enumerate() {
         ensure!(peak[index].resident <= 2.0 * before[index].resident, "{role}: {before:?}, peak {peak:?}");
         let grown = peak[index].resident - before[index].resident;
-        ensure!(grown <= KEPT, "{role} keeps what it does not need: {grown} MiB more, {before:?}, peak {peak:?}");
+        ensure!(grown <= kept, "{role} keeps what it does not need: {grown} MiB more, {before:?}, peak {peak:?}");
     }
     bounded(before, now)
 }

@@ -20,7 +20,7 @@ use webhook_tests::endurance::chaos::{Chaos, RATE};
 use webhook_tests::endurance::load::{Fate, Load, gated, injected, pod};
 use webhook_tests::endurance::{counted, soak, until_created};
 use webhook_tests::installation::FAREWELL;
-use webhook_tests::{BalancerOptions, ControlPlane, Installation, Installing, Options, wait_for, wait_until};
+use webhook_tests::{BalancerOptions, ControlPlane, Installation, Installing, Options, trial, wait_for, wait_until};
 
 /// Each of these keeps a small machine busy; together they would measure each other.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
@@ -66,7 +66,7 @@ async fn d2_killed_replicas_in_gate_mode_leave_only_what_was_in_flight_behind_th
 /// The short form of `make soak`; it is light enough to run beside the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn d17_files_and_tasks_stay_flat_under_everyday_work() -> Result<()> {
-    println!("{}", soak::run(Duration::from_secs(60)).await?);
+    println!("{}", soak::run(Duration::from_secs(trial::size(24, 60) as u64)).await?);
     Ok(())
 }
 

@@ -92,6 +92,8 @@ pub(crate) fn launch(access: &Access, env: &[(&str, &str)]) -> Result<Drawbridge
             format!("--webhook-bind-address={}", ports.webhook.address()),
             format!("--health-probe-bind-address={}", ports.health.address()),
             "--drain-delay=0s".into(),
+            "--absence-proof=1s".into(),
+            "--lease-duration=4s".into(),
         ]
     })
 }

@@ -1,6 +1,6 @@
 //! A fleet of enrolled workloads: waves, restarts, relists, leaders that follow each other or were stopped.
 //!
-//! Its size is [`FLEET`], or that of variable `DRAWBRIDGE_FLEET`: `make fleet` takes 1,000.
+//! Its size is that of variable `DRAWBRIDGE_FLEET` (`make fleet` takes 1,000), or 30, and 100 in `make test-long`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,19 +17,17 @@ use kube::api::ListParams;
 use kube::runtime::watcher;
 use serde_json::json;
 use webhook_tests::{
-    ControlPlane, Drawbridge, Installation, Installing, Mark, Options, Process, Requests, TestNamespace, wait_for,
-    wait_until,
+    ControlPlane, Drawbridge, Installation, Installing, Mark, Options, Process, Requests, TestNamespace, trial,
+    wait_for, wait_until,
 };
 
 use super::*;
 
-/// What `make test` has time for.
-const FLEET: usize = 100;
 /// Objects that the test makes at once.
 const HANDS: usize = 16;
 
 fn fleet() -> usize {
-    std::env::var("DRAWBRIDGE_FLEET").ok().and_then(|text| text.parse().ok()).unwrap_or(FLEET)
+    std::env::var("DRAWBRIDGE_FLEET").ok().and_then(|text| text.parse().ok()).unwrap_or_else(|| trial::size(30, 100))
 }
 
 fn name(number: usize) -> String {
@@ -39,8 +37,8 @@ fn name(number: usize) -> String {
 /// The platform file that `render` ships, and more lines, as the kubelet would put it there.
 fn configure(installation: &Installation, more: &str) -> Result<()> {
     let (file, new) = (installation.settings().join("config.yaml"), installation.settings().join("new"));
-    // Each process looks at the file every two seconds, for itself: none may make Pods by the old one once a wave begins.
-    std::fs::write(&new, format!("{}rollout: {{delaySeconds: 10}}\n{more}", platform::platform_file()))?;
+    // Each process looks at the file ten times a second, for itself: none may make Pods by the old one once a wave begins.
+    std::fs::write(&new, format!("{}rollout: {{delaySeconds: 2}}\n{more}", platform::platform_file()))?;
     Ok(std::fs::rename(new, file)?)
 }
 
