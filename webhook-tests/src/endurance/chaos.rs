@@ -1,5 +1,5 @@
-//! One of two instances is killed again and again, while leaves live for 3 s (renewed every 2) and authorities for 15
-//! (replaced every 10), under 50 Pods a second and a second client that trusts nothing it has not just read.
+//! One of two instances is killed again and again, while leaves live for 10 s and authorities for 30
+//! (each replaced after two thirds), under 50 Pods a second and a second client that trusts nothing it has not just read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,15 +23,20 @@ pub const RATE: u32 = 50;
 const FAILED_OPEN: &str = "failed-open.mutation.webhook.admission.k8s.io/round_";
 
 /// Lives of a leaf and of an authority, in seconds; each is replaced after two thirds of it.
-const LEAF: u16 = 3;
-const AUTHORITY: u16 = 15;
+const LEAF: u16 = 10;
+const AUTHORITY: u16 = 30;
+
+/// What has to happen before a trial ends, whatever the machine: Pods stored, connections of the second client, bundles it saw.
+pub const ENOUGH: (usize, usize, usize) = (100, 50, 2);
+/// After that long a trial in which too little happens is hopeless.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// One trial.
 #[derive(Debug, Clone)]
 pub struct Chaos {
     /// What happens to enrolled Pods while no replica answers.
     pub failure_mode: FailureMode,
-    /// How long Pods are created.
+    /// How long Pods are created; longer where [`ENOUGH`] has not happened by then.
     pub duration: Duration,
     /// Between two kills.
     pub kill_every: Duration,
@@ -74,6 +79,14 @@ impl Chaos {
         let load = Load::start(&ns, RATE);
         let begun = Instant::now();
         let kills = self.kill(&installation, begun).await?;
+        while load.stored() < ENOUGH.0 || dialler.calls() < ENOUGH.1 || dialler.bundles() < ENOUGH.2 {
+            let (stored, calls, bundles) = (load.stored(), dialler.calls(), dialler.bundles());
+            ensure!(
+                begun.elapsed() < PATIENCE,
+                "too little happens: {stored} Pods, {calls} connections, {bundles} bundles"
+            );
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
         let took = begun.elapsed();
         let tally = load.end().await?;
         let dialled = dialler.end().await?;

@@ -48,6 +48,18 @@ impl Dialler {
         Self { seen, task }
     }
 
+    /// Connections tried so far.
+    #[must_use]
+    pub fn calls(&self) -> usize {
+        self.seen.lock().calls
+    }
+
+    /// Different bundles seen so far.
+    #[must_use]
+    pub fn bundles(&self) -> usize {
+        self.seen.lock().bundles.len()
+    }
+
     /// Stops it.
     ///
     /// # Errors

@@ -108,6 +108,12 @@ impl Load {
         Self { tally, end, offering }
     }
 
+    /// Pods stored so far.
+    #[must_use]
+    pub fn stored(&self) -> usize {
+        self.tally.lock().stored.len()
+    }
+
     /// Waits until every creation is answered and every Pod deleted.
     ///
     /// # Errors
