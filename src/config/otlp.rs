@@ -60,7 +60,7 @@ fn is_variable(name: &str) -> bool {
 fn is_place(text: &str, port: Port) -> bool {
     if let Some(rest) = text.strip_prefix('[') {
         let Some((address, rest)) = rest.split_once(']') else { return false };
-        return address.parse::<std::net::Ipv6Addr>().is_ok() && is_rest(rest, port);
+        return address.parse::<core::net::Ipv6Addr>().is_ok() && is_rest(rest, port);
     }
     let end = text.find(':').unwrap_or(text.len());
     is_host(&text[..end]) && is_rest(&text[end..], port)
