@@ -12,7 +12,7 @@ SUITE_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 .DEFAULT_GOAL := help
 .PHONY: help check test test-peers test-long lint pure build suites corpus deny unit controlplane
 .PHONY: manifests docs demo
-.PHONY: envoy otel promtool tekton fuzz chaos soak test-quiet
+.PHONY: envoy otel promtool tekton fuzz chaos soak test-quiet tenants
 .PHONY: bench crowd flood fleet instructions
 
 help: ## this list
@@ -106,6 +106,10 @@ fuzz: ## every fuzz target for SECONDS (default 60) seconds; needs a nightly too
 chaos: controlplane ## instances killed every 20 s under rotation and 50 Pods a second, MINUTES (default 10) per failure mode (MODE=fail or gate: that one only)
 	$(MAKE) --no-print-directory build
 	$(TARGET)/debug/endurance chaos --minutes $(or $(MINUTES),10) $(if $(MODE),--failure-mode $(MODE))
+
+tenants: controlplane ## NAMESPACES (default 100) edit as many and as large ConfigMaps as they can; creations elsewhere are timed
+	$(MAKE) --no-print-directory build
+	$(TARGET)/debug/endurance tenants --namespaces $(or $(NAMESPACES),100)
 
 soak: controlplane ## MINUTES (default 1440) of everyday work in which memory, open files and tasks must not grow
 	$(MAKE) --no-print-directory build

@@ -1,17 +1,24 @@
-//! What the controllers' world costs: 1,000 agents with 10,000 Pods, as resident memory of this process (design §7).
+//! What is kept costs, as resident memory of this process (design §7): 1,000 agents with 10,000 Pods in the controllers' world, and
+//! the ConfigMaps of tenants who fill every bound.
 //!
 //! The whole process may take 64 MiB; the objects may take three eighths of it. The objects are as a cluster has them, long
 //! names, managed fields and a full status included, and are decoded one by one, as a watch does.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use drawbridge::api::observed::wire::Raw;
 use drawbridge::api::observed::{Key, Kind, Pool};
+use drawbridge::build::templates::{self, ConfigMapText};
+use drawbridge::config::bounds::KEPT;
+use drawbridge::config::reading;
 use drawbridge::controllers::scaffold::world::World;
 use serde_json::{Value, json};
 
 const MIB: usize = 1 << 20;
+/// What one test takes is not counted as another's.
+static TURN: Mutex<()> = Mutex::new(());
 
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux tells the memory of a process");
@@ -123,6 +130,7 @@ fn agent(kept: &mut Kept, number: usize, pods: usize) {
 
 #[test]
 fn a_thousand_agents_with_ten_thousand_pods_take_three_eighths_of_what_the_process_may() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut kept =
         Kept { world: World::new("kagenti-system"), known: HashMap::new(), pool: Pool::default(), version: 0 };
     agent(&mut kept, 9_999, 10);
@@ -137,4 +145,100 @@ fn a_thousand_agents_with_ten_thousand_pods_take_three_eighths_of_what_the_proce
     assert_eq!(kept.world.enrolled().count(), 1_001);
     eprintln!("1,000 agents with 10,000 Pods take {} KiB", taken / 1024);
     assert!(taken < 24 * MIB, "{} KiB", taken / 1024);
+}
+
+/// 100 ConfigMaps of 950 KiB and 400 of 60 KiB, with every label and name that is watched: the controllers keep their digests.
+#[test]
+fn mend_02_the_largest_config_maps_cost_the_controllers_what_the_smallest_do() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept =
+        Kept { world: World::new("kagenti-system"), known: HashMap::new(), pool: Pool::default(), version: 0 };
+    let config_map = |name: String, bytes: usize| {
+        json!({"metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-02T03:04:05Z",
+                "labels": {"kagenti.io/defaults": "true", "kagenti.operator.dev/tekton": "step",
+                    "app.kubernetes.io/managed-by": "drawbridge"}},
+            "data": {"config.yaml": "x".repeat(bytes)}})
+    };
+    kept.see(Kind::ConfigMap, config_map("first".to_owned(), 950 * 1024));
+    let before = resident();
+    for number in 0..500 {
+        let bytes = if number < 100 { 950 * 1024 } else { 60 * 1024 };
+        kept.see(Kind::ConfigMap, config_map(format!("large-{number}"), bytes));
+    }
+    let taken = resident().saturating_sub(before);
+    let (seen, _) = kept.world.config_map("weather-team-production", "large-7").expect("it was seen");
+    assert_eq!(seen.size, 950 * 1024 + "config.yaml".len(), "what is measured is known");
+    eprintln!("500 ConfigMaps of 119 MiB take {} KiB", taken / 1024);
+    assert!(taken < 8 * MIB, "{} KiB", taken / 1024);
+}
+
+/// 200 namespaces that fill what is kept of each, with values that take much for few bytes of text: they take no more than is counted.
+#[test]
+fn mend_02_what_is_kept_of_a_full_namespace_takes_no_more_than_is_counted() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    const NAMESPACES: usize = 200;
+    let shapes: [(&str, fn(usize) -> String); 4] = [
+        ("numbers by name", |at| format!("k{at}: 1\n")),
+        ("lists in lists", |at| format!("k{at}: [[[[1]]], [2]]\n")),
+        ("texts", |at| format!("k{at}: {}\n", "x".repeat(100))),
+        ("mappings in mappings", |at| format!("k{at}: {{a: {{b: {{c: d}}}}}}\n")),
+    ];
+    for (what, line) in shapes {
+        let mut kept = Vec::new();
+        let before = resident();
+        let mut counted = 0;
+        for _ in 0..NAMESPACES {
+            let mut text = String::new();
+            // As many lines as are counted within the bound.
+            let one =
+                reading::read("authbridge-runtime-config", (false, false), &data("config.yaml", &line(0))).weight();
+            for at in 0..KEPT / one - 1 {
+                text.push_str(&line(at));
+            }
+            let read = reading::read("authbridge-runtime-config", (false, false), &data("config.yaml", &text));
+            counted += read.weight();
+            // Merged once over the layers below, as a namespace's view keeps it.
+            kept.push((read.clone(), read.config.clone().map(|one| one.map(|good| (*good).clone()))));
+        }
+        let taken = resident().saturating_sub(before);
+        eprintln!(
+            "{what}: {NAMESPACES} namespaces take {} KiB of {} KiB that are counted",
+            taken / 1024,
+            counted / 1024
+        );
+        assert!(kept.iter().all(|(read, _)| matches!(read.config, Some(Ok(_)))), "{what}: it was read");
+        assert!(counted > NAMESPACES * KEPT / 4 && counted <= NAMESPACES * KEPT * 5 / 4, "{what}: {counted}");
+        assert!(taken < counted + 4 * MIB, "{what}: {} KiB of {}", taken / 1024, counted / 1024);
+    }
+}
+
+fn data(key: &str, text: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([(key.to_owned(), text.to_owned())])
+}
+
+/// The same of steps.
+#[test]
+fn mend_02_steps_take_no_more_than_is_counted() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let container = |at: usize| {
+        format!("  - name: s{at}\n    image: alpine:3.22\n    env: [{{name: A, value: b}}]\n    script: 'true'\n")
+    };
+    let text = format!("steps:\n{}", (0..20).map(container).collect::<String>());
+    let (mut kept, mut counted) = (Vec::new(), 0);
+    let before = resident();
+    for at in 0..1_000 {
+        let map = ConfigMapText {
+            namespace: "team".to_owned(),
+            name: format!("step-{at}"),
+            labels: BTreeMap::from([("kagenti.operator.dev/tekton".to_owned(), "step".to_owned())]),
+            data: data("task-spec.yaml", &text),
+        };
+        let entry = templates::read(&map, "kagenti-system").expect("a step");
+        counted += entry.weight(reading::weight);
+        kept.push(entry);
+    }
+    let taken = resident().saturating_sub(before);
+    eprintln!("1,000 steps take {} KiB of {} KiB that are counted", taken / 1024, counted / 1024);
+    assert!(kept.iter().all(|entry| matches!(entry, templates::Entry::Step { strict, .. } if strict.step.is_ok())));
+    assert!(taken < counted + 4 * MIB, "{} KiB of {}", taken / 1024, counted / 1024);
 }

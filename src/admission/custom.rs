@@ -4,8 +4,10 @@ use serde_json::Value;
 
 use super::verdict::{Denial, Verdict, Warning};
 use crate::api::json::{self, Unwanted};
+use crate::api::observed::LARGEST_TEXT;
 use crate::api::review::{Operation, Raw, Request};
 use crate::build::fault::{Fault, Findings};
+use crate::config::snapshot::Snapshot;
 use crate::domain::reason::Reason;
 
 /// What no review of these kinds reads.
@@ -70,6 +72,11 @@ impl Objects {
         self.object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
     }
 
+    /// Whether there is something to be judged: the object is neither on its way out nor updated beside its spec.
+    pub(super) fn judges_spec(&self) -> bool {
+        !self.is_deleting() && !self.keeps_spec()
+    }
+
     /// Whether an update leaves alone what is judged.
     fn keeps_spec(&self) -> bool {
         self.old.as_ref().is_some_and(|old| old.get("spec") == self.object.get("spec"))
@@ -81,6 +88,30 @@ impl Objects {
         let name = request.name.as_deref().filter(|name| !name.is_empty()).or(own).unwrap_or("");
         format!("{} {name}", request.kind.kind).trim_end().to_owned()
     }
+}
+
+/// The refusal of a build while a template or step of the namespace it names has not been read: what is missing may only be late.
+pub(super) fn config_pending(title: &str, object: &Value, snapshot: &Snapshot) -> Option<Verdict> {
+    const PATH: &str = "/spec/pipeline/namespace";
+    let own = &snapshot.builds.settings.operator_namespace;
+    let written = object.pointer(PATH).and_then(Value::as_str).filter(|name| !name.is_empty()).unwrap_or(own);
+    if !snapshot.builds.view.is_waiting(written) {
+        return None;
+    }
+    let sentence = format!("{title}: the templates and steps of namespace {written} have not been read yet");
+    let denial = Denial::new(Reason::ConfigPending, 409, sentence, "apply it again in a moment");
+    Some(Verdict::denied(denial.at("spec.pipeline.namespace", written)))
+}
+
+/// The fault of a spec that is larger than what is kept of one object.
+pub(super) fn too_large(request: &Request<'_>, object: &Value) -> Option<Fault> {
+    if request.object.as_ref().is_none_or(|raw| raw.get().len() <= LARGEST_TEXT) {
+        return None;
+    }
+    let size = serde_json::to_vec(object.get("spec")?).map_or(0, |text| text.len());
+    let sentence = format!("is {} KiB large; at most {} KiB are allowed", size.div_ceil(1024), LARGEST_TEXT / 1024);
+    let remedy = "move what is large into a ConfigMap or Secret that the object names";
+    (size > LARGEST_TEXT).then(|| Fault::new(Reason::FieldInvalid, "spec", sentence, remedy))
 }
 
 /// The answer to what was found: everything that is wrong in one refusal, everything else as warnings.

@@ -48,6 +48,26 @@ impl Template {
         self.steps.iter().filter(|entry| entry.step.enabled).map(|entry| entry.step.clone()).collect()
     }
 
+    /// About how many bytes it takes.
+    pub(super) fn weight(&self) -> usize {
+        let texts = |list: &[String]| -> usize { list.iter().map(|text| 32 + text.len()).sum() };
+        let pairs =
+            |list: &[Parameter]| -> usize { list.iter().map(|one| 80 + one.name.len() + one.value.len()).sum() };
+        let whens = |list: &[When]| -> usize {
+            list.iter().map(|when| 128 + when.input.len() + when.operator.len() + texts(&when.values)).sum()
+        };
+        let step = |entry: &TemplateStep| {
+            let step = &entry.step;
+            256 + step.name.len()
+                + step.config_map.len()
+                + pairs(&step.parameters)
+                + texts(&step.required)
+                + whens(&step.when)
+                + texts(&entry.locked)
+        };
+        self.name.len() + texts(&self.required) + pairs(&self.globals) + self.steps.iter().map(step).sum::<usize>()
+    }
+
     /// Every parameter that a build may not set, and the step that locks it.
     pub fn locked(&self) -> impl Iterator<Item = (&str, &str)> {
         self.steps

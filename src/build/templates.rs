@@ -4,8 +4,10 @@
 //! ConfigMap that cannot be used keeps its faults and serves nothing; its last good content is not served, because a
 //! build must be what its ConfigMaps say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use serde_json::Value;
 
 use super::digest;
 use super::fault::Fault;
@@ -55,6 +57,20 @@ pub struct StepEntry {
     pub step: Result<Step, Vec<Fault>>,
 }
 
+/// What was read of one ConfigMap, under every setting.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entry {
+    /// A template.
+    Template(Arc<TemplateEntry>),
+    /// A step.
+    Step {
+        /// As it counts where steps may be privileged.
+        trusted: Arc<StepEntry>,
+        /// As it counts elsewhere.
+        strict: Arc<StepEntry>,
+    },
+}
+
 /// The steps of one namespace, by name of their ConfigMap.
 pub type Steps = BTreeMap<String, Arc<StepEntry>>;
 
@@ -65,6 +81,8 @@ pub struct TemplatesView {
     privileged_steps: bool,
     templates: BTreeMap<String, BTreeMap<String, Arc<TemplateEntry>>>,
     steps: BTreeMap<String, Steps>,
+    /// Namespaces of which a ConfigMap has not been read yet.
+    waiting: BTreeSet<Arc<str>>,
 }
 
 impl TemplatesView {
@@ -83,23 +101,42 @@ impl TemplatesView {
 
     /// Reads a ConfigMap, in place of the one of that name.
     pub fn insert(&mut self, config_map: &ConfigMapText) {
-        self.remove(&config_map.namespace, &config_map.name);
-        let full = format!("{}/{}", config_map.namespace, config_map.name);
-        if let Some(mode) = config_map.name.strip_prefix(keys::PREFIX_TEMPLATE) {
-            let entry = template_entry(&full, config_map.data.get(keys::KEY_TEMPLATE));
-            self.templates.entry(config_map.namespace.clone()).or_default().insert(mode.to_owned(), Arc::new(entry));
-            return;
+        self.put(&config_map.namespace, &config_map.name, read(config_map, &self.operator_namespace).as_ref());
+    }
+
+    /// Takes what was read of a ConfigMap, in place of what is known of that name.
+    pub fn put(&mut self, namespace: &str, name: &str, entry: Option<&Entry>) {
+        self.remove(namespace, name);
+        match entry {
+            Some(Entry::Template(entry)) => {
+                let mode = name.strip_prefix(keys::PREFIX_TEMPLATE).unwrap_or(name).to_owned();
+                self.templates.entry(namespace.to_owned()).or_default().insert(mode, Arc::clone(entry));
+            }
+            Some(Entry::Step { trusted, strict }) => {
+                let is_trusted = namespace == self.operator_namespace || self.privileged_steps;
+                let entry = Arc::clone(if is_trusted { trusted } else { strict });
+                self.steps.entry(namespace.to_owned()).or_default().insert(name.to_owned(), entry);
+            }
+            None => {}
         }
-        let own = config_map.namespace == self.operator_namespace;
-        let labelled = config_map.labels.get(keys::LABEL_STEP).is_some_and(|value| value == keys::LABEL_STEP_VALUE);
-        let text = config_map.data.get(keys::KEY_TASK_SPEC);
-        if labelled || (own && text.is_some()) {
-            let entry = step_entry(&full, &config_map.name, text, own || self.privileged_steps);
-            self.steps
-                .entry(config_map.namespace.clone())
-                .or_default()
-                .insert(config_map.name.clone(), Arc::new(entry));
-        }
+    }
+
+    /// Says of which namespaces a ConfigMap has not been read yet.
+    pub fn wait_for(&mut self, namespaces: BTreeSet<Arc<str>>) {
+        self.waiting = namespaces;
+    }
+
+    /// Whether those are the namespaces of which a ConfigMap has not been read yet.
+    #[must_use]
+    pub fn waits_for(&self, namespaces: &BTreeSet<Arc<str>>) -> bool {
+        self.waiting == *namespaces
+    }
+
+    /// Whether a ConfigMap of the namespace that a build means has not been read yet: what is missing there may only be late.
+    #[must_use]
+    pub fn is_waiting(&self, written: &str) -> bool {
+        let is = |name: &str| self.waiting.contains(name);
+        is(written) || is(self.namespace(written))
     }
 
     /// Forgets a ConfigMap.
@@ -152,6 +189,41 @@ impl TemplatesView {
     }
 }
 
+/// Reads a ConfigMap; `None` when it is neither template nor step.
+#[must_use]
+pub fn read(config_map: &ConfigMapText, operator_namespace: &str) -> Option<Entry> {
+    let full = format!("{}/{}", config_map.namespace, config_map.name);
+    if config_map.name.starts_with(keys::PREFIX_TEMPLATE) {
+        return Some(Entry::Template(Arc::new(template_entry(&full, config_map.data.get(keys::KEY_TEMPLATE)))));
+    }
+    let own = config_map.namespace == operator_namespace;
+    let labelled = config_map.labels.get(keys::LABEL_STEP).is_some_and(|value| value == keys::LABEL_STEP_VALUE);
+    let text = config_map.data.get(keys::KEY_TASK_SPEC);
+    if !labelled && !(own && text.is_some()) {
+        return None;
+    }
+    let of = |trusted| Arc::new(step_entry(&full, &config_map.name, text, trusted));
+    let strict = of(false);
+    // What may be privileged is judged the same but for privilege.
+    let trusted = if strict.step.is_ok() { Arc::clone(&strict) } else { of(true) };
+    Some(Entry::Step { trusted, strict })
+}
+
+/// What stands for a ConfigMap that is not read, because it `is` over a bound.
+#[must_use]
+pub fn over(namespace: &str, name: &str, is: &str) -> Entry {
+    let full = format!("{namespace}/{name}");
+    let remedy = "make it smaller, or delete ConfigMaps that are not needed";
+    let fault = |reason, key| vec![Fault::new(reason, format!("ConfigMap {full}: {key}"), is, remedy)];
+    if name.starts_with(keys::PREFIX_TEMPLATE) {
+        let template = Err(fault(Reason::TemplateInvalid, keys::KEY_TEMPLATE));
+        return Entry::Template(Arc::new(TemplateEntry { config_map: full, hash: String::new(), template }));
+    }
+    let step = Err(fault(Reason::StepInvalid, keys::KEY_TASK_SPEC));
+    let entry = Arc::new(StepEntry { hash: String::new(), step });
+    Entry::Step { trusted: Arc::clone(&entry), strict: entry }
+}
+
 fn template_entry(full: &str, text: Option<&String>) -> TemplateEntry {
     let Some(text) = text else {
         let sentence = format!("not found in ConfigMap {full}");
@@ -172,6 +244,35 @@ fn step_entry(full: &str, name: &str, text: Option<&String>, trusted: bool) -> S
         return StepEntry { hash: String::new(), step: Err(vec![fault]) };
     };
     StepEntry { hash: digest::of_bytes(text.as_bytes()), step: step::parse(full, text, trusted) }
+}
+
+impl Entry {
+    /// About how many bytes it takes for as long as it is kept; `weigh` weighs JSON.
+    #[must_use]
+    pub fn weight(&self, weigh: impl Fn(&Value) -> usize) -> usize {
+        let faults = |faults: &[Fault]| -> usize {
+            faults.iter().map(|one| 256 + one.path.len() + one.sentence.len() + one.remedy.len()).sum()
+        };
+        let step = |entry: &StepEntry| match &entry.step {
+            Ok(step) => {
+                let notes: usize = step.notes.iter().map(|note| 64 + note.path.len() + note.text.len()).sum();
+                let propagated: usize = step.propagated.iter().map(|(name, place)| 96 + name.len() + place.len()).sum();
+                // What it declares is kept beside the TaskSpec.
+                let names = 128 * (step.params.len() + step.results.len() + step.workspaces.len());
+                let defaults: usize = step.params.iter().filter_map(|one| Some(weigh(one.default.as_ref()?))).sum();
+                weigh(&step.task_spec) + names + defaults + propagated + notes
+            }
+            Err(found) => faults(found),
+        };
+        match self {
+            Entry::Template(entry) => match &entry.template {
+                Ok(template) => template.weight(),
+                Err(found) => faults(found),
+            },
+            Entry::Step { trusted, strict } if Arc::ptr_eq(trusted, strict) => step(strict),
+            Entry::Step { trusted, strict } => step(trusted) + step(strict),
+        }
+    }
 }
 
 #[cfg(test)]

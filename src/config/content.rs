@@ -7,11 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
-use super::inputs::{ConfigMapInput, NamespaceInputs};
+use super::reading::Known;
 use super::resolved::Resolved;
 use super::schema::Platform;
+pub use crate::domain::digest::of_data as digest;
 
 /// The data of one ConfigMap with its digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,27 +30,21 @@ impl Content {
     }
 }
 
-/// The content in force of the ConfigMap `name`: the namespace's own, unless it is missing or ours to bring up to date.
+/// The content in force of the ConfigMap `name`: the namespace's own, unless it is missing or ours to bring up to date. The data of
+/// the namespace's own is what was read of it, and the digest always that of the present content, which is what a Pod mounts.
 pub(super) fn in_force(
     name: &str,
     platform: &Platform,
-    inputs: &NamespaceInputs,
+    config_maps: &BTreeMap<Arc<str>, Known>,
     resolved: &Resolved,
 ) -> Option<Content> {
-    let own = |config_map: &ConfigMapInput| Content::of(config_map.data.clone());
-    match inputs.config_maps.get(name) {
-        Some(config_map) if !config_map.kept => Some(own(config_map)),
+    match config_maps.get(name) {
+        Some(known) if !known.kept => Some(own(known)),
         known => platform.namespace_config_map(name, resolved).or_else(|| known.map(own)),
     }
 }
 
-/// SHA-256, in hex, of a ConfigMap's data; lengths are counted in, so that no two data sets read the same.
-#[must_use]
-pub fn digest(data: &BTreeMap<String, String>) -> String {
-    let mut hash = Sha256::new();
-    for part in data.iter().flat_map(|(key, value)| [key, value]) {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part.as_bytes());
-    }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+fn own(known: &Known) -> Content {
+    let data = known.read.as_ref().map(|read| Arc::clone(&read.values)).unwrap_or_default();
+    Content { data, digest: Arc::clone(&known.digest) }
 }

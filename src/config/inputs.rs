@@ -15,6 +15,8 @@ pub struct ConfigMapInput {
     pub is_defaults: bool,
     /// Ours and as we wrote it: a controller brings it up to date, so what it will hold counts instead of what it holds.
     pub kept: bool,
+    /// `metadata.creationTimestamp`, RFC 3339: the oldest count where there are too many.
+    pub created: Box<str>,
     /// `data`, as stored.
     pub data: BTreeMap<String, String>,
 }

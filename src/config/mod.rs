@@ -10,6 +10,7 @@
 //! the network, and a value that fails to parse never replaces a good one: the caller keeps the last.
 
 pub mod agent_runtime;
+pub mod bounds;
 pub mod builds;
 pub mod content;
 pub mod defaults;
@@ -20,6 +21,7 @@ pub mod inputs;
 pub mod layers;
 pub mod namespace;
 pub mod otlp;
+pub mod reading;
 pub mod resolved;
 pub mod schema;
 pub mod settle;

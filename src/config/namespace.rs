@@ -1,27 +1,28 @@
 //! The layers that a namespace brings: its ConfigMaps, read tolerantly.
 //!
-//! In: [`NamespaceInputs`] and what was last read well. Out: the namespace's [`Resolved`]. Promises: a ConfigMap that
-//! cannot be read never changes anything: its last good content serves (nothing, when there was none), and a notice
-//! names ConfigMap, key, line and reason; where nobody can know what it said before, that is said, too; a key that is
-//! not among `namespaceOverrides` is left out with a notice;
-//! values that would collide with others leave out their whole ConfigMap.
+//! In: what was read of its ConfigMaps ([`super::reading`]) and what was last read well. Out: the namespace's [`Resolved`].
+//! Promises: a ConfigMap that cannot be read, or is over a bound, never changes anything: its last good content serves
+//! (nothing, when there was none), and a notice names ConfigMap, key, line and reason; where nobody can know what it said
+//! before, or nobody has read it yet, that is said, too; a key that is not among `namespaceOverrides` is left out with a
+//! notice; values that would collide with others leave out their whole ConfigMap.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::inputs::{ConfigMapInput, NamespaceInputs};
+use super::bounds::Bound;
 use super::layers::{self, Layer};
+use super::reading::Known;
 use super::resolved::{Notice, Resolved};
 use super::schema::{Platform, Settings, keys, walk};
-use crate::api::yaml::{self, Node};
+use crate::api::yaml::Node;
 use crate::domain::keys::{CONFIG_MAP_RUNTIME, KEY_CONFIG, WATCHED_CONFIG_MAPS};
 use crate::domain::mode::Mode;
 use crate::domain::reason::Reason;
 
-/// How many keys of a ConfigMap a notice lists.
-const KEYS_SHOWN: usize = 5;
+/// How many ConfigMaps over a bound are named.
+const OVER_SHOWN: usize = 3;
 
 /// What is known of ConfigMaps, by name: what serves while they cannot be read. One without an entry says nothing.
 pub type LastGood = BTreeMap<Arc<str>, Arc<Good>>;
@@ -49,18 +50,23 @@ pub enum Good {
 pub(super) fn resolve(
     platform: &Platform,
     namespace: &str,
-    inputs: &NamespaceInputs,
+    config_maps: &BTreeMap<Arc<str>, Known>,
     last: Option<&LastGood>,
 ) -> (Arc<Resolved>, LastGood) {
     let resolved = Arc::clone(platform.resolved());
     let mut reading = Reading { platform, namespace, last, good: LastGood::new(), resolved };
-    if let Some(config_map) = inputs.config_maps.get(CONFIG_MAP_RUNTIME) {
-        reading.runtime(config_map);
+    if let Some(known) = config_maps.get(CONFIG_MAP_RUNTIME) {
+        reading.runtime(known);
     }
-    for (name, config_map) in &inputs.config_maps {
-        if config_map.is_defaults && name != CONFIG_MAP_RUNTIME {
-            reading.defaults(name, config_map);
+    for (name, known) in config_maps {
+        if known.is_defaults && **name != *CONFIG_MAP_RUNTIME {
+            reading.defaults(name, known);
         }
+    }
+    reading.over(config_maps);
+    if config_maps.iter().any(|(name, known)| known.is_waited_for(name)) {
+        let resolved = Arc::make_mut(&mut reading.resolved);
+        (resolved.pending, resolved.unread) = (true, true);
     }
     (reading.resolved, reading.good)
 }
@@ -74,12 +80,8 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn runtime(&mut self, config_map: &ConfigMapInput) {
-        let Some(text) = config_map.data.get(KEY_CONFIG) else {
-            return self.without_key(CONFIG_MAP_RUNTIME, config_map);
-        };
-        let read = |document: &Node| runtime(document).map(Good::Runtime);
-        let good = self.read(CONFIG_MAP_RUNTIME, text, read);
+    fn runtime(&mut self, known: &Known) {
+        let Some(good) = self.good(CONFIG_MAP_RUNTIME, known) else { return };
         let Good::Runtime(base) = good.as_ref() else { return };
         let place = self.place(CONFIG_MAP_RUNTIME);
         let mode_allowed = self.platform.namespace_may_set("mode");
@@ -93,9 +95,8 @@ impl Reading<'_> {
         merge(&mut resolved.runtime_base, base);
     }
 
-    fn defaults(&mut self, name: &str, config_map: &ConfigMapInput) {
-        let Some(text) = config_map.data.get(KEY_CONFIG) else { return self.without_key(name, config_map) };
-        let good = self.read(name, text, defaults);
+    fn defaults(&mut self, name: &str, known: &Known) {
+        let Some(good) = self.good(name, known) else { return };
         let Good::Defaults { settings, left_out } = good.as_ref() else { return };
         for notice in left_out {
             self.notice(notice.reason, format!("{}, {}", self.place(name), notice.text));
@@ -123,17 +124,16 @@ impl Reading<'_> {
 
     /// A ConfigMap that is meant to say something and has it under another key. One of our name that is empty says nothing, and
     /// the others of our names have keys of their own; an earlier operator labelled one of them.
-    fn without_key(&mut self, name: &str, config_map: &ConfigMapInput) {
+    fn without_key(&mut self, name: &str, keys: &[Box<str>]) {
         let (meant, remedy) = if name != CONFIG_MAP_RUNTIME {
             (" is labelled kagenti.io/defaults=true and", ", or take the label away")
         } else {
             ("", "")
         };
         let is_ours = WATCHED_CONFIG_MAPS.contains(&name);
-        if is_ours && (name != CONFIG_MAP_RUNTIME || config_map.data.is_empty()) {
+        if is_ours && (name != CONFIG_MAP_RUNTIME || keys.is_empty()) {
             return;
         }
-        let keys: Vec<&str> = config_map.data.keys().map(String::as_str).take(KEYS_SHOWN).collect();
         let found = if keys.is_empty() { "no key at all".to_owned() } else { keys.join(", ") };
         let text = format!(
             "ConfigMap {}/{name}{meant} has no key {KEY_CONFIG} (it has {found}), so nothing of it is used; put the settings \
@@ -161,27 +161,48 @@ impl Reading<'_> {
         format!("ConfigMap {}/{name}, key {KEY_CONFIG}", self.namespace)
     }
 
-    /// Reads one ConfigMap; when that fails, what is known of it.
-    fn read(&mut self, name: &str, text: &str, read: impl FnOnce(&Node) -> Result<Good, (usize, String)>) -> Arc<Good> {
-        let parsed = yaml::parse(text).map_err(|error| (error.line, error.message)).and_then(|node| read(&node));
-        let good = match parsed {
-            Ok(good) => Arc::new(good),
-            Err((line, message)) => {
-                let last = self.before(name);
-                let instead = match *last {
-                    Good::Nothing | Good::Unknown => "nothing of it is used",
-                    Good::Runtime(_) | Good::Defaults { .. } => "its last good content is used",
-                };
-                let text = format!("{}, line {line}: {message}; {instead}", self.place(name));
-                self.notice(Reason::NamespaceConfigUnreadable, text);
-                if *last == Good::Unknown {
-                    Arc::make_mut(&mut self.resolved).unread = true;
+    /// What one ConfigMap says; when it cannot be read, or has not been, what is known of it. `None`: it says nothing.
+    fn good(&mut self, name: &str, known: &Known) -> Option<Arc<Good>> {
+        let good = match known.read.as_deref() {
+            None => self.before(name),
+            Some(read) => match &read.config {
+                None => {
+                    self.without_key(name, &read.keys);
+                    return None;
                 }
-                last
-            }
+                Some(Ok(good)) => Arc::clone(good),
+                Some(Err((line, message))) => {
+                    let last = self.before(name);
+                    let text = format!("{}, line {line}: {message}; {}", self.place(name), instead(&last));
+                    self.notice(Reason::NamespaceConfigUnreadable, text);
+                    last
+                }
+            },
         };
+        if *good == Good::Unknown {
+            Arc::make_mut(&mut self.resolved).unread = true;
+        }
         self.good.insert(Arc::from(name), Arc::clone(&good));
-        good
+        Some(good)
+    }
+
+    /// Names ConfigMaps that are over a bound: the first of them, so that whoever makes thousands does not fill messages.
+    fn over(&mut self, config_maps: &BTreeMap<Arc<str>, Known>) {
+        let over: Vec<(&Arc<str>, Bound)> =
+            config_maps.iter().filter_map(|(name, known)| Some((name, known.over?))).collect();
+        for (name, bound) in over.iter().take(OVER_SHOWN) {
+            let is_read = config_maps[*name].read.is_some() || self.good.get(*name).is_some_and(|good| good.says());
+            let instead = if is_read { "what it said before is used" } else { "nothing of it is used" };
+            let text = format!(
+                "ConfigMap {}/{name} {bound}; {instead}; make it smaller, or delete what is not needed",
+                self.namespace
+            );
+            self.notice(Reason::ConfigOverBound, text);
+        }
+        if let Some(more) = over.len().checked_sub(OVER_SHOWN).filter(|more| *more > 0) {
+            let text = format!("{more} more ConfigMaps of namespace {} are over a bound", self.namespace);
+            self.notice(Reason::ConfigOverBound, text);
+        }
     }
 
     /// What a ConfigMap that cannot be read now said before.
@@ -196,6 +217,17 @@ impl Reading<'_> {
     fn notice(&mut self, reason: Reason, text: String) {
         Arc::make_mut(&mut self.resolved).notices.push(Notice { reason, text });
     }
+}
+
+impl Good {
+    fn says(&self) -> bool {
+        matches!(self, Good::Runtime(_) | Good::Defaults { .. })
+    }
+}
+
+/// What is used in place of what cannot be read.
+fn instead(last: &Good) -> &'static str {
+    if last.says() { "its last good content is used" } else { "nothing of it is used" }
 }
 
 /// The runtime configuration: any mapping.
@@ -247,7 +279,7 @@ fn merge(below: &mut Value, over: &Value) {
 }
 
 /// Defaults of a namespace, in the platform file's schema.
-fn defaults(document: &Node) -> Result<Good, (usize, String)> {
+pub(super) fn defaults(document: &Node) -> Result<Good, (usize, String)> {
     let walked = walk(document);
     let mut left_out = Vec::new();
     for (key, line) in walked.retired {

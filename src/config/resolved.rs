@@ -149,6 +149,9 @@ pub struct Resolved {
     /// A ConfigMap cannot be read, and this process does not know what it said before: Pods may run with that.
     #[serde(skip)]
     pub unread: bool,
+    /// A ConfigMap has not been read yet: what holds here is not known.
+    #[serde(skip)]
+    pub pending: bool,
 }
 
 /// Something a person should hear about, found while resolving.
@@ -265,6 +268,7 @@ impl Resolved {
             runtime_base: json!({}),
             notices: Vec::new(),
             unread: false,
+            pending: false,
         }
     }
 

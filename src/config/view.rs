@@ -10,6 +10,7 @@ use super::agent_runtime::Governors;
 use super::content;
 use super::inputs::NamespaceInputs;
 use super::namespace::{self, LastGood};
+use super::reading::{self, Known};
 use super::resolved::Resolved;
 use super::schema::Platform;
 use crate::domain::keys::{
@@ -94,8 +95,19 @@ pub fn namespace_view(
     inputs: &NamespaceInputs,
     last: Option<&LastGood>,
 ) -> NamespaceView {
-    let (resolved, last_good) = namespace::resolve(platform, name, inputs, last);
-    let in_force = |config_map: &str| content::in_force(config_map, platform, inputs, &resolved);
+    resolved_view(platform, name, (inputs, &reading::known(&inputs.config_maps)), last)
+}
+
+/// The same where the ConfigMaps have been read before: the texts in `inputs` are not looked at.
+#[must_use]
+pub fn resolved_view(
+    platform: &Platform,
+    name: &str,
+    (inputs, config_maps): (&NamespaceInputs, &BTreeMap<Arc<str>, Known>),
+    last: Option<&LastGood>,
+) -> NamespaceView {
+    let (resolved, last_good) = namespace::resolve(platform, name, config_maps, last);
+    let in_force = |config_map: &str| content::in_force(config_map, platform, config_maps, &resolved);
     NamespaceView {
         enabled_label: inputs.labels.get(LABEL_NAMESPACE_ENABLED).cloned(),
         waypoint: inputs.labels.get(LABEL_USE_WAYPOINT).cloned(),

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::admission::custom::Objects;
+use crate::admission::custom::{Objects, config_pending};
 use crate::admission::explanation::{Explanation, FieldLine};
 use crate::admission::patch::{Operation, PatchOperation};
 use crate::admission::verdict::Verdict;
@@ -27,6 +27,11 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
     };
     if objects.is_deleting() {
         return Verdict::skipped(Reason::BeingDeleted);
+    }
+    if objects.judges_spec()
+        && let Some(refused) = config_pending(&objects.title(request), &objects.object, snapshot)
+    {
+        return refused;
     }
     let builds = &snapshot.builds;
     let change = Change { namespace: request.namespace(), object: &objects.object, old: objects.old.as_ref() };

@@ -66,6 +66,11 @@ pub(super) fn assess<'a>(subject: Subject<'a>, source: Source<'_>) -> Decided<'a
         }
         return Decided::Skip(filter.reason, None, Vec::new());
     }
+    // What its namespace says must be known, not guessed; a template's Pods come later.
+    if subject.view().resolved.pending && matches!(source, Source::Pod) {
+        let denial = config_pending(&subject);
+        return Decided::Deny(Box::new(Refused { denial, effective: None, workload: None }));
+    }
     let workload = match source {
         Source::Template(workload) => Ok(workload.clone()),
         Source::Pod => workload_name::workload(subject.pod, subject.view()),
@@ -124,6 +129,19 @@ fn namespace_pending(subject: &Subject<'_>) -> Box<Denial> {
                 keys::LABEL_NAMESPACE_ENABLED
             ),
             "nothing, the controller of the Pod tries again by itself; create a Pod that nobody controls again in a moment",
+        )
+        .at("metadata.namespace", subject.namespace),
+    )
+}
+
+fn config_pending(subject: &Subject<'_>) -> Box<Denial> {
+    Box::new(
+        Denial::new(
+            Reason::ConfigPending,
+            409,
+            format!("the ConfigMaps of namespace {} have not been read yet", subject.namespace),
+            "nothing, the controller of the Pod tries again by itself; create a Pod that nobody controls again in a moment; if this \
+             stays, the namespace's ConfigMaps change faster than they can be read",
         )
         .at("metadata.namespace", subject.namespace),
     )

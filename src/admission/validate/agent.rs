@@ -3,7 +3,7 @@
 //! Promises: nothing that is being deleted and no update that leaves the spec alone is refused; an AgentBuild that does
 //! not exist yet is a warning, since it may come later.
 
-use crate::admission::custom::{Objects, judged};
+use crate::admission::custom::{Objects, judged, too_large};
 use crate::admission::explanation::Explanation;
 use crate::admission::verdict::Verdict;
 use crate::api::review::Request;
@@ -20,7 +20,9 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
     let names = builds.names(request.namespace());
     let server = snapshot.view.server_version;
     let change = AgentChange { object: &objects.object, old: objects.old.as_ref(), builds: names, server };
-    judged(&objects.title(request), validate(&change, &builds.settings))
+    let mut findings = validate(&change, &builds.settings);
+    too_large(request, &objects.object).into_iter().for_each(|fault| findings.fault(fault));
+    judged(&objects.title(request), findings)
 }
 
 /// The tree behind the decision: what relaxes the lock-down and what deserves attention stands in its warnings.

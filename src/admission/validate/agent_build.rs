@@ -3,7 +3,7 @@
 //! Promises: nothing that is being deleted and no update that leaves the spec alone is refused, so no finalizer is held
 //! up and an upgrade of templates refuses nobody; nothing is looked up.
 
-use crate::admission::custom::{Objects, judged};
+use crate::admission::custom::{Objects, config_pending, judged, too_large};
 use crate::admission::explanation::{Explanation, FieldLine};
 use crate::admission::verdict::Verdict;
 use crate::api::review::Request;
@@ -16,9 +16,13 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
         Ok(objects) => objects,
         Err(verdict) => return *verdict,
     };
+    if let Some(refused) = config_pending(&objects.title(request), &objects.object, snapshot) {
+        return refused;
+    }
     let builds = &snapshot.builds;
     let change = Change { namespace: request.namespace(), object: &objects.object, old: objects.old.as_ref() };
-    let findings = validate(&change, &builds.view, &builds.settings);
+    let mut findings = validate(&change, &builds.view, &builds.settings);
+    too_large(request, &objects.object).into_iter().for_each(|fault| findings.fault(fault));
     judged(&objects.title(request), findings)
 }
 

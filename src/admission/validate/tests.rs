@@ -258,3 +258,75 @@ fn explain_tells_who_governs() {
     assert_eq!((&*tree.subject, tree.workload.as_deref()), ("AgentRuntime team1/second", Some("Deployment/w")));
     assert_eq!(tree.fields[0].value, "first");
 }
+
+/// A step that has not been read yet is not missing: the build is refused for a moment, and what its spec does not concern is not.
+#[test]
+fn mend_01_a_build_waits_for_steps_that_have_not_been_read() {
+    let build = json!({
+        "apiVersion": "agent.kagenti.dev/v1alpha1",
+        "kind": "AgentBuild",
+        "metadata": {"name": "b", "namespace": "team1"},
+        "spec": {"mode": "dev", "pipeline": {"namespace": "team1"}},
+    });
+    let object = serde_json::value::to_raw_value(&build).unwrap();
+    let ask = |phase, old: bool, waiting: &str| {
+        let mut snapshot = fixtures::snapshot();
+        let builds = Arc::make_mut(&mut snapshot.builds);
+        builds.view.wait_for([Arc::from(waiting)].into());
+        let request = Request {
+            phase,
+            uid: "review".into(),
+            kind: GroupVersionKind {
+                group: "agent.kagenti.dev".into(),
+                version: "v1alpha1".into(),
+                kind: "AgentBuild".into(),
+            },
+            sub_resource: None,
+            name: None,
+            namespace: Some("team1".to_owned().into()),
+            operation: if old { Operation::Update } else { Operation::Create },
+            dry_run: None,
+            object: Some((&*object).into()),
+            old_object: old.then(|| (&*object).into()),
+        };
+        crate::admission::evaluate(&request, &snapshot)
+    };
+    for phase in [Phase::Mutate, Phase::Validate] {
+        assert_eq!(ask(phase, false, "team1").reason, Reason::ConfigPending, "{phase:?}");
+        assert_ne!(ask(phase, false, "team2").reason, Reason::ConfigPending, "{phase:?}: another namespace");
+        assert_ne!(ask(phase, true, "team1").reason, Reason::ConfigPending, "{phase:?}: nothing of the spec changes");
+    }
+}
+
+#[test]
+fn mend_02_a_spec_that_is_larger_than_what_is_kept_of_one_object_is_refused() {
+    for (kind, field) in [("Agent", "description"), ("AgentBuild", "mode")] {
+        for (bytes, refused) in [(60_000, false), (66_000, true)] {
+            let object = json!({
+                "apiVersion": "agent.kagenti.dev/v1alpha1",
+                "kind": kind,
+                "metadata": {"name": "b", "namespace": "team1"},
+                "spec": {field: "x".repeat(bytes)},
+            });
+            let object = serde_json::value::to_raw_value(&object).unwrap();
+            let gvk =
+                GroupVersionKind { group: "agent.kagenti.dev".into(), version: "v1alpha1".into(), kind: kind.into() };
+            let request = Request {
+                phase: Phase::Validate,
+                uid: "review".into(),
+                kind: gvk,
+                sub_resource: None,
+                name: None,
+                namespace: Some("team1".to_owned().into()),
+                operation: Operation::Create,
+                dry_run: None,
+                object: Some((&*object).into()),
+                old_object: None,
+            };
+            let verdict = crate::admission::evaluate(&request, &fixtures::snapshot());
+            let Outcome::Deny(denial) = &verdict.outcome else { panic!("{verdict:?}") };
+            let named = denial.faults.iter().any(|fault| fault.path == "spec" && fault.sentence.contains("64 KiB"));
+            assert_eq!(named, refused, "{kind} of {bytes}");
+        }
+    }
+}

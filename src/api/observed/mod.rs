@@ -4,6 +4,7 @@
 //! nothing else. Promise: a projection does not depend on fields that are not listed here, so an update elsewhere in
 //! the object compares equal. `runtime::stores` makes these values; the snapshot and `controllers` are built from them.
 
+mod config_map;
 mod custom;
 mod fields;
 pub mod label;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use config_map::{ConfigMapSeen, LARGEST_TEXT};
 pub use custom::{ClaimSeen, CustomSeen, ServiceSeen};
 pub use fields::{Owned, Place};
 pub use label::TypeLabel;
@@ -296,23 +298,6 @@ pub struct NamespaceSeen {
     pub labels: BTreeMap<String, String>,
     /// Being deleted: nothing can be created in it.
     pub terminating: bool,
-}
-
-/// A ConfigMap.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ConfigMapSeen {
-    /// `data`; shared between ConfigMaps of equal content.
-    pub data: Arc<BTreeMap<String, String>>,
-    /// Carries `kagenti.io/defaults=true`.
-    pub is_defaults: bool,
-    /// Carries `kagenti.operator.dev/tekton: step`.
-    pub is_step: bool,
-    /// Carries `app.kubernetes.io/managed-by: drawbridge`.
-    pub ours: bool,
-    /// When it was made; kept of [`keys::CONFIG_MAP_ENROLMENT`] alone.
-    pub created: Option<Arc<str>>,
-    /// Digest of the data that we wrote last; `None` also of one that a person has made immutable, which stays as it is.
-    pub written: Option<Arc<str>>,
 }
 
 /// A ServiceAccount.

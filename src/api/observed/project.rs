@@ -99,14 +99,13 @@ fn namespace(metadata: &Metadata) -> NamespaceSeen {
 
 fn config_map(raw: Raw) -> ConfigMapSeen {
     let frozen = raw.immutable == Some(true);
-    let is_record = raw.metadata.name.as_deref() == Some(keys::CONFIG_MAP_ENROLMENT);
     ConfigMapSeen {
-        created: raw.metadata.creation_timestamp.as_deref().filter(|_| is_record).map(Into::into),
         is_defaults: raw.metadata.label(keys::LABEL_DEFAULTS) == Some("true"),
         is_step: raw.metadata.label(keys::LABEL_STEP) == Some(keys::LABEL_STEP_VALUE),
         ours: raw.metadata.label(keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE),
         written: raw.metadata.annotation(keys::ANNOTATION_CONTENT_DIGEST).filter(|_| !frozen).map(Into::into),
-        data: Arc::new(raw.data.unwrap_or_default()),
+        created: raw.metadata.creation_timestamp.as_deref().map(Into::into),
+        ..ConfigMapSeen::of(raw.data.unwrap_or_default())
     }
 }
 

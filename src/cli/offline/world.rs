@@ -250,7 +250,10 @@ impl World {
         let frozen = object["immutable"] == json!(true);
         let kept = ours && !frozen && annotation(object, keys::ANNOTATION_CONTENT_DIGEST) == Some(&*digest(&data));
         if is_defaults || keys::WATCHED_CONFIG_MAPS.contains(&name) {
-            self.namespace(place).config_maps.insert(name.to_owned(), ConfigMapInput { is_defaults, kept, data });
+            let created =
+                object.pointer("/metadata/creationTimestamp").and_then(Value::as_str).unwrap_or_default().into();
+            let input = ConfigMapInput { is_defaults, kept, created, data };
+            self.namespace(place).config_maps.insert(name.to_owned(), input);
         }
     }
 

@@ -129,6 +129,7 @@ fn words(row: &Row) -> String {
     match (row.ready, row.drift) {
         _ if row.reason == Reason::NamespaceNotWatched.code() => row.message.clone(),
         (Some(false), _) => format!("{}: {}", row.reason, row.message),
+        _ if row.reason == Reason::ConfigOverBound.code() => row.message.clone(),
         _ if row.decision == "denied" => row.message.clone(),
         (_, Drift::Gated) => {
             "Pods wait behind the scheduling gate: they were created while no webhook answered; `drawbridge doctor` tells why".to_owned()

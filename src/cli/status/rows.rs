@@ -119,7 +119,7 @@ fn row(
     let drift = Drift::of(counted);
     let ready = pointing.first().and_then(|object| condition(object, "Ready"));
     let waits = asks.and_then(|asks| of_its_label(asks, object, subject, &explanation));
-    let (reason, message) = waits.clone().unwrap_or_else(|| told(&explanation, ready));
+    let (mut reason, mut message) = waits.clone().unwrap_or_else(|| told(&explanation, ready));
     let is_ready = ready.and_then(|ready| match text(ready, "/status") {
         "True" => Some(true),
         "False" => Some(false),
@@ -137,6 +137,10 @@ fn row(
             Drift::Gated => true,
             Drift::Unprotected | Drift::Outdated => !waiting && !runs_to_its_end(subject.workload.kind),
         };
+    let over = over_bound(&subject.namespace, snapshot).filter(|_| !attention && explanation.outcome != "skipped");
+    if let Some(text) = &over {
+        (reason, message) = (Reason::ConfigOverBound.code().to_owned(), text.clone());
+    }
     let template = subject.template(&governed);
     Ok(Row {
         namespace: subject.namespace.clone(),
@@ -156,7 +160,7 @@ fn row(
         ready: is_ready,
         reason,
         message,
-        attention,
+        attention: attention || over.is_some(),
         watched: true,
     })
 }
@@ -176,6 +180,12 @@ fn of_its_label(asks: Asks, object: &Value, subject: &Subject, told: &Explanatio
         Asks::Enrolment(_) | Asks::Nothing => return None,
     };
     Some((reason.code().to_owned(), message))
+}
+
+/// A ConfigMap of the namespace that is not read because it is over a bound, and what becomes of that.
+fn over_bound(namespace: &str, snapshot: &Snapshot) -> Option<String> {
+    let notices = &snapshot.namespace(namespace)?.resolved.notices;
+    notices.iter().find(|notice| notice.reason == Reason::ConfigOverBound).map(|notice| notice.text.clone())
 }
 
 /// Pods of these are never replaced: the next run is made from the new template.

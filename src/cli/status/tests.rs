@@ -204,6 +204,21 @@ fn what_a_partition_keeps_is_not_to_be_restarted() {
 }
 
 #[test]
+fn mend_02_a_config_map_over_a_bound_is_named() {
+    let mut world = world();
+    let seen = Seen { workloads: vec![deployment("w", json!({"kagenti.io/type": "agent"}))], ..Seen::default() };
+    assert!(!rows(&seen, "team1", &world).unwrap()[0].attention);
+    let text = "#".repeat(70_000);
+    let large = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "big", "namespace": "team1", "labels": {"kagenti.io/defaults": "true"}},
+        "data": {"config.yaml": text}});
+    world.observe(&large, "team1");
+    let row = rows(&seen, "team1", &world).unwrap().remove(0);
+    assert_eq!((row.attention, &*row.reason), (true, "ConfigOverBound"));
+    assert!(row.message.starts_with("ConfigMap team1/big is larger than 64 KiB"), "{}", row.message);
+}
+
+#[test]
 fn a_condition_that_is_false_is_the_reason() {
     let mut refused = agent_runtime("old", "w", "2026-01-01T00:00:00Z");
     refused["status"]["conditions"] =

@@ -17,9 +17,10 @@ fn inputs(config_maps: &[(&str, &str)]) -> NamespaceInputs {
     let mut inputs = NamespaceInputs::default();
     for (name, text) in config_maps {
         let data = [("config.yaml".to_owned(), (*text).to_owned())].into();
-        inputs
-            .config_maps
-            .insert((*name).to_owned(), ConfigMapInput { is_defaults: *name != RUNTIME, kept: false, data });
+        inputs.config_maps.insert(
+            (*name).to_owned(),
+            ConfigMapInput { is_defaults: *name != RUNTIME, kept: false, data, ..ConfigMapInput::default() },
+        );
     }
     inputs
 }
@@ -283,7 +284,10 @@ fn a_labelled_config_map_without_the_key_is_told() {
     let with = |name: &str, keys: &[&str]| {
         let mut inputs = NamespaceInputs::default();
         let data = keys.iter().map(|key| ((*key).to_owned(), "mode: waypoint".to_owned())).collect();
-        inputs.config_maps.insert(name.to_owned(), ConfigMapInput { is_defaults: true, kept: false, data });
+        inputs.config_maps.insert(
+            name.to_owned(),
+            ConfigMapInput { is_defaults: true, kept: false, data, ..ConfigMapInput::default() },
+        );
         namespace_view(&Platform::built_in(), "team1", &inputs, None)
     };
     let seen = with("team-defaults", &["config.yml", "mode"]);

@@ -388,6 +388,7 @@ fn the_runtime_template_lies_below_the_namespaces() {
         is_defaults: false,
         kept: false,
         data: [("config.yaml".to_owned(), text.to_owned())].into(),
+        ..ConfigMapInput::default()
     };
     let template = config_map("mode: proxy-sidecar\nstats: {address: ':1'}\nlist: [1, 2]\n");
     let platform = read("mode: waypoint").with_runtime_template(Some(&template), None);

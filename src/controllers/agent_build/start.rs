@@ -49,6 +49,11 @@ pub(super) fn plan(subject: &Subject<'_>) -> Plan {
         return Plan { ops, again: Some(Duration::ZERO), note: Note::default() };
     }
     let held = subject.held();
+    let written = subject.object.pointer("/spec/pipeline/namespace").and_then(Value::as_str).unwrap_or_default();
+    if subject.builds().view.is_waiting(written) {
+        // A step that is missing may only be late.
+        return Plan { ops: Vec::new(), again: Some(SOON), note: Note { held: subject.held(), ..Note::default() } };
+    }
     let questions = prerequisites::questions(subject);
     if !questions.is_empty() {
         return Plan { ops: questions, again: Some(Duration::ZERO), note: Note { held, ..Note::default() } };

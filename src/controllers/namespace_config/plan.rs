@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::admission::inject::needs;
-use crate::api::observed::{ConfigMapSeen, Key, Kind, Observed};
+use crate::api::observed::{ConfigMapSeen, Key, Kind, LARGEST_TEXT, Observed};
 use crate::config::content::digest;
 use crate::config::defaults::config_map_data_in;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row, escaped};
@@ -46,7 +46,12 @@ fn plan(cx: Context<'_>) -> Plan {
     let desired = |name: &str| {
         let template = cx.world.config_map(cx.world.operator_namespace(), name);
         let built_in = || config_map_data_in(name, &cx.facts.platform, &view.resolved);
-        template.map(|(seen, _)| (*seen.data).clone()).or_else(built_in)
+        match template {
+            // Too large to be kept: what was made from it before stays.
+            Some((seen, _)) if seen.size > LARGEST_TEXT => None,
+            Some((seen, _)) => Some((*seen.data).clone()),
+            None => built_in(),
+        }
     };
     let ops = keys::NAMESPACE_CONFIG_MAPS.into_iter().filter_map(|name| {
         let data = desired(name)?;
@@ -86,14 +91,14 @@ fn refresh(
     (seen, observed): (&ConfigMapSeen, &Observed),
     data: &BTreeMap<String, String>,
 ) -> Option<Op> {
-    let unmodified = seen.ours && seen.written.as_deref() == Some(&*digest(&seen.data));
-    if !unmodified || *seen.data == *data {
+    let wanted = digest(data);
+    if !seen.is_as_written() || *seen.digest == *wanted {
         return None;
     }
     let label = format!("/metadata/labels/{}", escaped(keys::LABEL_APP_MANAGED_BY));
     let annotation = format!("/metadata/annotations/{}", escaped(keys::ANNOTATION_CONTENT_DIGEST));
     let unchanged = if seen.data.is_empty() {
-        // That a map is not there cannot be tested.
+        // That a map is not there cannot be tested, and a large text is not kept: the version stands for it.
         json!({"op": "test", "path": "/metadata/resourceVersion", "value": observed.version.to_string()})
     } else {
         json!({"op": "test", "path": "/data", "value": &*seen.data})
@@ -103,7 +108,7 @@ fn refresh(
         {"op": "test", "path": label, "value": keys::MANAGED_BY_DRAWBRIDGE},
         {"op": "test", "path": annotation, "value": seen.written.as_deref()},
         unchanged,
-        {"op": "add", "path": annotation, "value": digest(data)},
+        {"op": "add", "path": annotation, "value": wanted},
         {"op": "add", "path": "/data", "value": data},
     ]);
     Some(Op::Edit { kind: Kind::ConfigMap, key: Key::new(namespace, name), operations })

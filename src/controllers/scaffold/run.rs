@@ -36,6 +36,8 @@ const WORKERS: usize = 32;
 const BATCH: usize = 256;
 /// Plans made at once.
 const PLANS: usize = 64;
+/// How soon a namespace is looked at again whose ConfigMaps have not been read.
+const UNREAD: Duration = Duration::from_secs(1);
 /// Events that are remembered as told.
 const TOLD: usize = 10_000;
 
@@ -135,6 +137,11 @@ pub async fn run(rows: Vec<Row>, deps: Deps, jitter: fn() -> f64) {
         batch.drain(..).for_each(|message| work.hear(message));
         more = work.dispatch();
     }
+}
+
+/// What holds in a namespace is not known yet: whatever is planned there would be planned on a guess.
+fn is_unread(facts: &Published, namespace: &str) -> bool {
+    facts.snapshot.namespace(namespace).is_some_and(|view| view.resolved.pending)
 }
 
 impl Loop {
@@ -243,6 +250,10 @@ impl Loop {
             let Some(item) = self.queue.pop(WORKERS - self.workers.len(), now) else { break };
             plans += 1;
             let Some(row) = self.rows.iter().find(|row| row.controller == item.controller) else { continue };
+            if is_unread(&facts, &item.key.namespace) {
+                self.queue.done(&item, Ending::Done(Some(UNREAD)), now, (self.jitter)());
+                continue;
+            }
             let plan = (row.plan)(Context { world: &self.world, facts: &facts, key: &item.key, now });
             if plan == Plan::nothing() {
                 self.world.memory.at_rest(&item);

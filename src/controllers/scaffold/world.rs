@@ -88,7 +88,7 @@ impl World {
         }
         let changed = match (old, &change.now) {
             (None, None) => false,
-            (Some(old), Some(now)) => old.observed.what != now.what || old.observed.uid != now.uid,
+            (Some(old), Some(now)) => differs(&old.observed, now, (&self.operator_namespace, key)),
             _ => true,
         };
         let arrived = old.filter(|old| change.now.as_ref().is_some_and(|now| now.uid == old.observed.uid));
@@ -96,7 +96,10 @@ impl World {
         match &change.now {
             Some(observed) => {
                 self.gone.remove(&(*kind, key.clone()));
-                let entry = Entry { observed: observed.clone(), arrived, epoch: self.epoch };
+                // Of ConfigMaps only digests are kept: their texts would be the largest part of what is known here.
+                let slim = observed.without_text(&self.operator_namespace, key);
+                let entry =
+                    Entry { observed: slim.map_or_else(|| observed.clone(), Arc::new), arrived, epoch: self.epoch };
                 self.spaces.entry(place).or_default().put(*kind, &key.name, entry);
             }
             None => {
@@ -290,6 +293,12 @@ impl World {
     fn entry(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Entry> {
         self.spaces.get(namespace)?.entry(kind, name)
     }
+}
+
+/// Whether an object is another than the one that is kept.
+fn differs(old: &Observed, now: &Observed, (own, key): (&str, &Key)) -> bool {
+    let slim = now.without_text(own, key);
+    old.what != slim.as_ref().unwrap_or(now).what || old.uid != now.uid
 }
 
 /// Namespaces are filed under their own name; other cluster-scoped objects under the empty one.

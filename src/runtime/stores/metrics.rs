@@ -1,5 +1,6 @@
 //! Counters of the watches: which kind, what went wrong.
 
+use std::collections::BTreeMap;
 use std::fmt::Error;
 
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
@@ -9,6 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use crate::api::observed::{Kind, Reach};
+use crate::config::bounds::Bound;
 
 /// Why a watch was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,6 +77,39 @@ struct Sources {
 pub struct WatchMetrics {
     failures: Family<Labels, Counter>,
     sources: Family<Sources, Gauge>,
+    /// What is kept of ConfigMaps.
+    pub texts: TextMetrics,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Over {
+    bound: &'static str,
+}
+
+/// What is kept of ConfigMaps. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct TextMetrics {
+    kept: Gauge,
+    over: Family<Over, Gauge>,
+}
+
+impl TextMetrics {
+    fn register(&self, registry: &mut Registry) {
+        let help = "Bytes kept of what the ConfigMaps of all namespaces say, estimated from above";
+        registry.register("drawbridge_config_kept_bytes", help, self.kept.clone());
+        let help = "ConfigMaps that are not read because they are over a bound (README, what a namespace may cost): size (of one), \
+                    count, text (of those of one sort together), kept (of what they say), total (of all namespaces)";
+        registry.register("drawbridge_config_over_bound", help, self.over.clone());
+    }
+
+    pub(super) fn set(&self, kept: usize, over: &BTreeMap<Bound, usize>) {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.kept.set(number(kept));
+        for bound in Bound::ALL {
+            let count = over.get(&bound).copied().unwrap_or_default();
+            self.over.get_or_create(&Over { bound: bound.as_str() }).set(number(count));
+        }
+    }
 }
 
 impl WatchMetrics {
@@ -85,6 +120,7 @@ impl WatchMetrics {
         let help = "Watches by kind and state: listed (all is known), absent (the API server does not serve the kind), \
                     unknown (not read yet, or not permitted)";
         registry.register("drawbridge_watches", help, self.sources.clone());
+        self.texts.register(registry);
     }
 
     pub(super) fn sources(&self, kind: Kind, reach: Reach, count: usize) {
@@ -102,6 +138,7 @@ impl WatchMetrics {
     pub(crate) fn fill(&self) {
         self.failed(Kind::Pod, Cause::Gone);
         self.sources(Kind::Pod, Reach::Listed, 1);
+        self.texts.set(1, &BTreeMap::new());
     }
 
     pub(super) fn failed(&self, kind: Kind, cause: Cause) {

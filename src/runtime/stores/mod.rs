@@ -1,8 +1,10 @@
 //! What the cluster tells us: watches of projections, the snapshot built from them, and a feed for controllers.
 //!
 //! ```text
-//! sources (table) ─► watch (list, follow, resume) ─┬─► model ─► rebuild ─► SnapshotCell, Published
-//! GET /version at start and after each outage ─────┘     └────────────────► feed: Change by Change (bounded)
+//!                                                    ┌─► texts ─► readers (two threads, fair turns) ─┐
+//! sources (table) ─► watch (list, follow, resume) ─┬─┴─► model ─► rebuild ◄──────────────────────────┘
+//! GET /version at start and after each outage ─────┘             └─► SnapshotCell, Published
+//!                                                  └─► feed: Change by Change (bounded)
 //! ```
 //!
 //! In: a reading client and the settings. Out: [`Stores`]. Promises: nothing is read on behalf of a review; a read
@@ -15,8 +17,11 @@ mod model;
 mod pipelines;
 mod presence;
 mod reaches;
+mod readers;
 mod rebuild;
 mod sources;
+mod texts;
+mod turns;
 mod watch;
 
 #[cfg(test)]
@@ -35,7 +40,7 @@ use super::config_watch::Settings;
 use super::health::Latch;
 use super::snapshots::{Confirmation, SnapshotCell};
 use super::watching::{WatchError, Watching, backoff};
-use crate::api::observed::{Change, Feed, Reach};
+use crate::api::observed::{Change, Feed, Kind, Reach};
 use crate::api::refusal;
 use crate::config::snapshot::Published;
 use claims::Claims;
@@ -105,7 +110,7 @@ pub fn spawn(options: Options) -> Stores {
         .flat_map(|(bit, source)| places(source).into_iter().map(move |place| (bit, *source, place)))
         .collect();
     let admission = watches.iter().filter(|(_, source, _)| source.needs == Needs::Admission).count();
-    let shared = Arc::new(Shared::new(admission));
+    let shared = Arc::new(Shared::new(admission, options.operator_namespace.clone()));
     let (published, snapshots) = channel::channel(None);
     let (feed, changes) = match options.needs {
         Needs::Admission => (None, None),
@@ -126,6 +131,7 @@ pub fn spawn(options: Options) -> Stores {
             bit,
             reaches: reaches.clone(),
             shared: shared.clone(),
+            own: own.clone(),
             claims: source.overlaps.then(|| claims.clone()),
             current: (source.needs == Needs::Admission).then(|| options.cell.depends()),
             feed: feed.clone(),
@@ -139,6 +145,12 @@ pub fn spawn(options: Options) -> Stores {
             source.kind.as_str()
         });
     }
+    let ask = readers::ask(options.client.clone(), watch::resource(Kind::ConfigMap));
+    let readers = readers::Readers { shared: shared.clone(), ask, parse: readers::parse() };
+    tasks.spawn(async move {
+        readers.run().await;
+        "texts"
+    });
     tasks.spawn(server_version(options.client, shared.clone(), reconnected));
     let rebuild = Rebuild {
         shared,
@@ -147,6 +159,7 @@ pub fn spawn(options: Options) -> Stores {
         cell: options.cell,
         published,
         latch: Some(options.latch),
+        metrics: options.metrics.texts.clone(),
     };
     tasks.spawn(async move {
         rebuild.run().await;
@@ -163,6 +176,8 @@ struct Outlet {
     bit: usize,
     reaches: Arc<Reaches>,
     shared: Arc<Shared>,
+    /// Our own namespace.
+    own: Arc<str>,
     claims: Option<Arc<Claims>>,
     /// Of a watch that the snapshot is made from.
     current: Option<Confirmation>,
@@ -193,7 +208,7 @@ impl Sink for Outlet {
             Some(_) => {}
             None => model(&change),
         }
-        self.send(Feed::Change(change)).await;
+        self.send(Feed::Change(change.without_text(&self.own))).await;
     }
 
     async fn listed(&mut self) {

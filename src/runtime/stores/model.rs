@@ -1,17 +1,16 @@
 //! The model behind the snapshot: what the watches said last, by namespace; pure.
 //!
-//! In: [`Change`]s, in any order between sources. Out: which namespaces a change touches, and their resolver inputs.
-//! Promise: the model depends only on the last change of each object, so the order in which sources deliver is
-//! irrelevant; ConfigMaps of equal content are kept once.
+//! In: [`Change`]s, in any order between sources. Out: which namespaces a change touches, and their resolver inputs; ConfigMaps
+//! are kept by [`super::texts`]. Promise: the model depends only on the last change of each object, so the order in which
+//! sources deliver is irrelevant.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use crate::api::observed::{AgentRuntimeSeen, Change, ConfigMapSeen, Key, Kind, Observed, What};
-use crate::config::content::digest;
-use crate::config::inputs::{AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
+use crate::api::observed::{AgentRuntimeSeen, Change, Key, Kind, Observed, What};
+use crate::config::inputs::{AgentRuntimeInput, NamespaceInputs};
 use crate::config::view::{JobOwner, Ownership};
-use crate::domain::keys::{CONFIG_MAP_ENROLMENT, WATCHED_CONFIG_MAPS};
+use crate::domain::keys::CONFIG_MAP_ENROLMENT;
 use crate::domain::workload::Workload;
 
 /// Everything that configuration and admission read of the cluster.
@@ -19,15 +18,13 @@ use crate::domain::workload::Workload;
 pub(super) struct Model {
     namespaces: HashMap<Arc<str>, Facts>,
     spiffe_driver: bool,
-    contents: HashMap<u64, Weak<BTreeMap<String, String>>>,
 }
 
-/// One namespace. `inputs.config_maps` stays empty: it is filled for the moment of resolving.
+/// One namespace. `inputs.config_maps` stays empty.
 #[derive(Debug, Default)]
 struct Facts {
     exists: bool,
     inputs: NamespaceInputs,
-    config_maps: BTreeMap<Arc<str>, ConfigMapSeen>,
     /// When ConfigMap `drawbridge-enrolment` was made.
     installed: Option<Arc<str>>,
 }
@@ -60,19 +57,12 @@ impl Model {
             _ => return Touched::Nothing,
         }
         let Key { namespace, name } = &change.key;
-        if change.kind == Kind::ConfigMap && &**name == CONFIG_MAP_ENROLMENT {
-            return self.installation(namespace, what.map(|(_, what)| what));
+        if change.kind == Kind::ConfigMap {
+            let is_record = &**name == CONFIG_MAP_ENROLMENT;
+            return if is_record { self.installation(namespace, what.map(|(_, what)| what)) } else { Touched::Nothing };
         }
-        let content = match what {
-            Some((_, What::ConfigMap(seen))) if configures(name, seen) => Some(self.shared(seen)),
-            _ => None,
-        };
         let facts = self.namespaces.entry(namespace.clone()).or_default();
         let changed = match what {
-            Some((_, What::ConfigMap(_))) => match content {
-                Some(seen) => put(&mut facts.config_maps, name, seen),
-                None => facts.config_maps.remove(name).is_some(),
-            },
             Some((_, What::ServiceAccount(seen))) => {
                 let whose = if seen.is_dedicated() { Ownership::Ours } else { Ownership::Foreign };
                 put(&mut facts.inputs.service_accounts, name, whose)
@@ -88,7 +78,6 @@ impl Model {
             Some(_) => false,
             None => match change.kind {
                 Kind::AgentRuntime => facts.inputs.agent_runtimes.remove(name).is_some(),
-                Kind::ConfigMap => facts.config_maps.remove(name).is_some(),
                 Kind::ServiceAccount => facts.inputs.service_accounts.remove(name).is_some(),
                 _ => facts.inputs.jobs.remove(name).is_some(),
             },
@@ -134,23 +123,6 @@ impl Model {
         self.namespaces.get(operator_namespace)?.installed.clone()
     }
 
-    /// `seen` with its data replaced by an equal one that is known already.
-    fn shared(&mut self, seen: &ConfigMapSeen) -> ConfigMapSeen {
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let mut hasher = DefaultHasher::new();
-        seen.data.hash(&mut hasher);
-        let entry = self.contents.entry(hasher.finish()).or_default();
-        let mut seen = seen.clone();
-        match entry.upgrade() {
-            Some(known) if known == seen.data => seen.data = known,
-            _ => *entry = Arc::downgrade(&seen.data),
-        }
-        if self.contents.len() > 2 * self.namespaces.len() + 64 {
-            self.contents.retain(|_, content| content.strong_count() > 0);
-        }
-        seen
-    }
-
     /// CSIDriver `csi.spiffe.io` exists.
     pub(super) fn spiffe_driver(&self) -> bool {
         self.spiffe_driver
@@ -161,37 +133,20 @@ impl Model {
         self.namespaces.iter().filter(|(_, facts)| facts.exists).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Every ConfigMap of a namespace, as resolver input.
-    pub(super) fn config_maps(&self, namespace: &str) -> BTreeMap<String, ConfigMapInput> {
-        let known = self.namespaces.get(namespace).into_iter().flat_map(|facts| &facts.config_maps);
-        known.map(|(name, seen)| (name.to_string(), input(seen))).collect()
-    }
-
-    /// Calls `with` with the inputs of a namespace; `None` when it does not exist.
-    pub(super) fn resolve<T>(&mut self, name: &str, with: impl FnOnce(&NamespaceInputs) -> T) -> Option<T> {
-        let facts = self.namespaces.get_mut(name).filter(|facts| facts.exists)?;
-        facts.inputs.config_maps =
-            facts.config_maps.iter().map(|(name, seen)| (name.to_string(), input(seen))).collect();
-        let result = with(&facts.inputs);
-        facts.inputs.config_maps = BTreeMap::new();
-        Some(result)
+    /// What is known of a namespace; `None` when it does not exist.
+    pub(super) fn inputs(&self, name: &str) -> Option<NamespaceInputs> {
+        Some(self.namespaces.get(name).filter(|facts| facts.exists)?.inputs.clone())
     }
 }
 
 impl Facts {
     fn empty(&self) -> bool {
         !self.exists
-            && self.config_maps.is_empty()
             && self.installed.is_none()
             && self.inputs.service_accounts.is_empty()
             && self.inputs.jobs.is_empty()
             && self.inputs.agent_runtimes.is_empty()
     }
-}
-
-/// Whether a namespace's configuration depends on a ConfigMap; others hold templates and steps of builds.
-fn configures(name: &str, seen: &ConfigMapSeen) -> bool {
-    seen.is_defaults || WATCHED_CONFIG_MAPS.contains(&name)
 }
 
 fn put<T: PartialEq>(map: &mut BTreeMap<Arc<str>, T>, name: &Arc<str>, value: T) -> bool {
@@ -209,9 +164,4 @@ fn agent_runtime(uid: &Arc<str>, seen: &AgentRuntimeSeen) -> AgentRuntimeInput {
         deleting: seen.deleting,
         ..AgentRuntimeInput::of_spec(&seen.spec)
     }
-}
-
-fn input(seen: &ConfigMapSeen) -> ConfigMapInput {
-    let kept = seen.ours && seen.written.as_deref() == Some(&*digest(&seen.data));
-    ConfigMapInput { is_defaults: seen.is_defaults, kept, data: (*seen.data).clone() }
 }

@@ -1,26 +1,31 @@
 //! From the model to the snapshot in force.
 //!
-//! In: which namespaces changed, and the settings. Out: a new snapshot in the cell, at most one per 5 ms. Promises:
-//! only changed namespaces are resolved anew, the others keep their view by pointer; the first snapshot appears when
-//! every first list is in; an error changes nothing.
+//! In: which namespaces changed, what was read of their ConfigMaps, and the settings. Out: a new snapshot in the cell, at most
+//! one per 5 ms. Promises: only changed namespaces are resolved anew, the others keep their view by pointer; the first snapshot
+//! appears when every first list is in, whatever is still to be read; an error changes nothing; namespaces are resolved on a
+//! thread of their own and outside of the lock that the watches need.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use super::metrics::TextMetrics;
 use super::model::{Model, Touched};
-use super::pipelines::Pipelines;
+use super::pipelines::{self, News, Pipelines};
+use super::texts::{Concerns, Job, Outcome, Texts};
+use crate::api::observed::Kind;
 use crate::config::builds::Builds;
-use crate::config::inputs::ConfigMapInput;
+use crate::config::inputs::{ConfigMapInput, NamespaceInputs};
 use crate::config::namespace::LastGood;
+use crate::config::reading::Known;
 use crate::config::schema::Platform;
 use crate::config::settle::Surroundings;
 use crate::config::snapshot::{Published, Snapshot};
-use crate::config::view::{ClusterView, NamespaceView, namespace_view};
+use crate::config::view::{ClusterView, NamespaceView, resolved_view};
 use crate::runtime::config_watch::Settings;
 use crate::runtime::health::Latch;
 use crate::runtime::snapshots::SnapshotCell;
@@ -33,6 +38,8 @@ const DEBOUNCE: Duration = Duration::from_millis(5);
 pub(super) struct Shared {
     state: Mutex<State>,
     wake: Notify,
+    /// Something is to be read.
+    texts: Notify,
 }
 
 /// What the API server says of itself.
@@ -47,6 +54,7 @@ pub(super) struct Server {
 #[derive(Debug)]
 struct State {
     model: Model,
+    texts: Texts,
     pipelines: Pipelines,
     dirty: BTreeSet<Arc<str>>,
     server: Option<Server>,
@@ -54,21 +62,29 @@ struct State {
 }
 
 impl Shared {
-    /// An empty model that waits for that many first lists.
-    pub(super) fn new(lists: usize) -> Self {
+    /// An empty model that waits for that many first lists; `own` is the operator's namespace.
+    pub(super) fn new(lists: usize, own: Arc<str>) -> Self {
         let state = State {
             model: Model::default(),
+            texts: Texts::new(own),
             pipelines: Pipelines::default(),
             dirty: BTreeSet::new(),
             server: None,
             lists_missing: lists,
         };
-        Self { state: Mutex::new(state), wake: Notify::new() }
+        Self { state: Mutex::new(state), wake: Notify::new(), texts: Notify::new() }
     }
 
     /// Takes note of a change.
     pub(super) fn apply(&self, change: &crate::api::observed::Change) {
         let mut state = self.state.lock();
+        if change.kind == Kind::ConfigMap {
+            let concerns = state.texts.apply(change);
+            if state.model.apply(change) == Touched::Cluster {
+                self.wake.notify_one();
+            }
+            return self.concerned(state, &change.key.namespace, concerns);
+        }
         let builds = state.pipelines.apply(change);
         let wake = match state.model.apply(change) {
             Touched::Nothing => builds,
@@ -82,6 +98,41 @@ impl Shared {
         if wake {
             self.wake.notify_one();
         }
+    }
+
+    fn concerned(&self, mut state: MutexGuard<'_, State>, namespace: &Arc<str>, concerns: Concerns) {
+        if concerns.config {
+            state.dirty.insert(namespace.clone());
+        }
+        drop(state);
+        if concerns.config || concerns.builds {
+            self.wake.notify_one();
+        }
+        if concerns.reading {
+            self.texts.notify_one();
+        }
+    }
+
+    /// The next text to be read, at `now` by the readers' clock; [`Shared::text_read`] has to follow.
+    pub(super) fn next_text(&self, now: Duration) -> Option<Job> {
+        self.state.lock().texts.next(now)
+    }
+
+    /// When the next turn comes, where that is a matter of time alone.
+    pub(super) fn text_due(&self) -> Option<Duration> {
+        self.state.lock().texts.due()
+    }
+
+    /// Returns when something is to be read.
+    pub(super) async fn texts_changed(&self) {
+        self.texts.notified().await;
+    }
+
+    /// A text was read, or could not be had (`None`); with the time it took, and the present one.
+    pub(super) fn text_read(&self, job: &Job, outcome: Option<Outcome>, (spent, now): (Duration, Duration)) {
+        let mut state = self.state.lock();
+        let concerns = state.texts.done((&job.key, &job.content), outcome, (spent, now));
+        self.concerned(state, &job.key.namespace, concerns);
     }
 
     /// One more first list is in.
@@ -109,6 +160,7 @@ pub(super) struct Rebuild {
     pub(super) cell: SnapshotCell,
     pub(super) published: watch::Sender<Option<Arc<Published>>>,
     pub(super) latch: Option<Latch>,
+    pub(super) metrics: TextMetrics,
 }
 
 /// When `Surroundings` are asked what counts, and how far settings have spread.
@@ -175,28 +227,36 @@ impl Rebuild {
                 }
             }
             tokio::time::sleep(DEBOUNCE).await;
-            last = self.rebuild(last, &mut clock);
+            // Settings of the platform concern every namespace: too much for a worker that reviews wait for.
+            let made = tokio::task::spawn_blocking(move || {
+                last = self.rebuild(last, &mut clock);
+                (self, last, clock)
+            });
+            match made.await {
+                Ok(made) => (self, last, clock) = made,
+                // The process ends with this task.
+                Err(error) => {
+                    tracing::error!(%error, "no snapshot can be made any more");
+                    return;
+                }
+            }
         }
     }
 
     /// One new snapshot, once everything needed for it is known.
     fn rebuild(&mut self, last: Option<Last>, clock: &mut Clock) -> Option<Last> {
         let settings = Arc::clone(&self.settings.borrow_and_update());
-        let mut state = self.shared.state.lock();
-        let State { model, pipelines, dirty, server, lists_missing } = &mut *state;
-        let (Some(server), 0) = (*server, *lists_missing) else { return last };
-        let mut dirty = std::mem::take(dirty);
+        let Some((server, mut dirty, templates)) = self.shared.begin() else { return last };
         let spreading = clock.spreads(&settings, last.as_ref());
         // A namespace that comes after the first snapshot is new: whatever its ConfigMaps say, they said nothing before.
         let new = last.as_ref().map(|_| LastGood::new());
-        // The templates of our own namespace lie below every other namespace's configuration.
-        let templates = model.config_maps(&self.operator_namespace);
         let builds = last.as_ref().map(|last| last.builds.clone());
+        // The templates of our own namespace lie below every other namespace's configuration.
         let same = last.as_ref().filter(|last| Arc::ptr_eq(&last.settings, &settings) && last.templates == templates);
         let (platform, mut namespaces) = match same {
             Some(last) => (last.platform.clone(), last.namespaces.clone()),
             None => {
-                dirty.extend(model.existing());
+                dirty.extend(self.shared.existing());
                 let before = last.as_ref().map(|last| &*last.platform);
                 let platform = settings.platform.clone().with_templates(&templates, before);
                 (Arc::new(platform), last.map(|last| last.namespaces).unwrap_or_default())
@@ -205,21 +265,25 @@ impl Rebuild {
         for name in dirty {
             let before = namespaces.get(&name).cloned();
             let said = before.as_ref().map(|before| &before.last_good).or(new.as_ref());
-            match model.resolve(&name, |inputs| namespace_view(&platform, &name, inputs, said)) {
+            let view = self
+                .shared
+                .inputs(&name)
+                .map(|(inputs, known)| resolved_view(&platform, &name, (&inputs, &known), said));
+            match view {
                 Some(view) if before.as_deref() == Some(&view) => {}
                 Some(view) => drop(namespaces.insert(name, Arc::new(view))),
                 None => drop(namespaces.remove(&name)),
             }
         }
+        let of_builds = platform.builds(&self.operator_namespace, server.openshift);
+        let (news, spiffe_driver, installed) = self.shared.news(pipelines::is_other(&of_builds, builds.as_ref()));
+        let builds = pipelines::builds(of_builds, builds.as_ref(), news);
         let view = ClusterView {
             operator_namespace: self.operator_namespace.clone(),
             server_version: server.version,
-            spiffe_driver: model.spiffe_driver(),
+            spiffe_driver,
             namespaces: namespaces.clone(),
         };
-        let builds = pipelines.builds(platform.builds(&self.operator_namespace, server.openshift), builds.as_ref());
-        let installed = model.installed(&self.operator_namespace);
-        drop(state);
         let snapshot = Snapshot::new(&platform, settings.gates, view).installed(installed);
         self.cell.store(snapshot.with_builds(builds.clone()));
         if let Some(snapshot) = self.cell.load() {
@@ -227,10 +291,46 @@ impl Rebuild {
             let published = Published { snapshot, settled, platform: platform.clone(), spreading };
             self.published.send_replace(Some(Arc::new(published)));
         }
+        self.shared.measure(&self.metrics);
         if let Some(latch) = self.latch.take() {
             tracing::info!(namespaces = namespaces.len(), "the cluster has been read once: reviews can be answered");
             latch.release();
         }
         Some(Last { settings, templates, platform, namespaces, builds })
+    }
+}
+
+impl Shared {
+    /// What a snapshot is made from: the server, the namespaces that changed, the templates of our own; `None` while one of them is not
+    /// known.
+    fn begin(&self) -> Option<(Server, BTreeSet<Arc<str>>, BTreeMap<String, ConfigMapInput>)> {
+        let mut state = self.state.lock();
+        let server = state.server.filter(|_| state.lists_missing == 0)?;
+        let dirty = std::mem::take(&mut state.dirty);
+        Some((server, dirty, state.texts.templates()))
+    }
+
+    fn existing(&self) -> BTreeSet<Arc<str>> {
+        self.state.lock().model.existing()
+    }
+
+    fn inputs(&self, namespace: &str) -> Option<(NamespaceInputs, BTreeMap<Arc<str>, Known>)> {
+        let state = self.state.lock();
+        Some((state.model.inputs(namespace)?, state.texts.known(namespace)))
+    }
+
+    /// What is new about builds, whether the driver is there, and when this installation was made; with `all`, everything that was read.
+    fn news(&self, all: bool) -> (News, bool, Option<Arc<str>>) {
+        let mut state = self.state.lock();
+        let entries = state.texts.entries(all);
+        let names = state.pipelines.names();
+        let unread = state.texts.unread_builds().clone();
+        let installed = state.model.installed(state.texts.own());
+        (News { entries, names, unread }, state.model.spiffe_driver(), installed)
+    }
+
+    fn measure(&self, metrics: &TextMetrics) {
+        let (kept, over) = self.state.lock().texts.totals();
+        metrics.set(kept, &over);
     }
 }

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use tokio::sync::{Semaphore, SemaphorePermit};
+
 use super::Needs;
-use super::pipelines::is_template;
+use super::texts::is_template;
 use crate::api::observed::{Key, Kind, What};
 use crate::domain::keys;
 
@@ -32,7 +34,9 @@ pub(super) struct Source {
 
 const SMALL: u32 = 500;
 const LARGE: u32 = 100;
-/// Tekton copies whole pipelines into its objects.
+/// Anybody who may write one ConfigMap can make it as large as the API server takes them: 1 MiB, and more with what surrounds it.
+const TEXTS: u32 = 8;
+/// Tekton copies whole pipelines into its objects, and our own kinds hold whole Pod templates.
 const RUNS: u32 = 20;
 
 const fn all(kind: Kind, page: u32, needs: Needs) -> Source {
@@ -50,10 +54,18 @@ const fn all(kind: Kind, page: u32, needs: Needs) -> Source {
 }
 
 const fn config_map(name: &'static str) -> Source {
-    Source { name: Some(name), ..all(Kind::ConfigMap, SMALL, Needs::Admission) }
+    Source { name: Some(name), ..all(Kind::ConfigMap, TEXTS, Needs::Admission) }
 }
 
+/// Pages of ConfigMaps that are read at once, in the whole process: each may be as large as eight of them can be.
+static PAGES: Semaphore = Semaphore::const_new(2);
+
 impl Source {
+    /// Waits until a page may be read; to be held until nothing of it is left.
+    pub(super) async fn page_turn(&self) -> Option<SemaphorePermit<'static>> {
+        if self.kind == Kind::ConfigMap { PAGES.acquire().await.ok() } else { None }
+    }
+
     /// The namespaces it is watched in, each by a watch of its own; `None` for all at once. When only `served` namespaces are, ConfigMaps
     /// of our `own` are followed all the same: they hold templates and steps.
     pub(super) fn places(&self, own: &Arc<str>, served: &[Arc<str>]) -> Vec<Option<Arc<str>>> {
@@ -71,18 +83,13 @@ impl Source {
     }
 }
 
-/// The ConfigMap with a template, in any namespace.
-const fn template(name: &'static str) -> Source {
-    Source { page: LARGE, ..config_map(name) }
-}
-
 /// Those that sources by name deliver.
 fn is_named(key: &Key) -> bool {
     keys::WATCHED_CONFIG_MAPS.contains(&&*key.name) || is_template(&key.name)
 }
 
 fn holds_step(what: &What) -> bool {
-    matches!(what, What::ConfigMap(seen) if seen.data.contains_key(keys::KEY_TASK_SPEC))
+    matches!(what, What::ConfigMap(seen) if seen.holds_step)
 }
 
 /// What builds made carries their label, and Tekton passes it on to what it makes for them.
@@ -105,29 +112,29 @@ pub(super) const SOURCES: &[Source] = &[
         labels: Some("kagenti.io/defaults=true"),
         overlaps: true,
         keep: |key, _| !is_named(key),
-        ..all(Kind::ConfigMap, LARGE, Needs::Admission)
+        ..all(Kind::ConfigMap, TEXTS, Needs::Admission)
     },
-    template("pipeline-template-dev"),
-    template("pipeline-template-buildpack-dev"),
-    template("pipeline-template-dev-local"),
-    template("pipeline-template-dev-external"),
-    template("pipeline-template-preprod"),
-    template("pipeline-template-prod"),
+    config_map("pipeline-template-dev"),
+    config_map("pipeline-template-buildpack-dev"),
+    config_map("pipeline-template-dev-local"),
+    config_map("pipeline-template-dev-external"),
+    config_map("pipeline-template-preprod"),
+    config_map("pipeline-template-prod"),
     Source {
         labels: Some("kagenti.operator.dev/tekton=step"),
         overlaps: true,
         keep: |key, _| !is_named(key),
-        ..all(Kind::ConfigMap, LARGE, Needs::Admission)
+        ..all(Kind::ConfigMap, TEXTS, Needs::Admission)
     },
     // Of our own namespace a step needs no label; and when this installation was made stands there.
     Source {
         own: true,
         overlaps: true,
         keep: |key, what| !is_named(key) && (holds_step(what) || &*key.name == keys::CONFIG_MAP_ENROLMENT),
-        ..all(Kind::ConfigMap, LARGE, Needs::Admission)
+        ..all(Kind::ConfigMap, TEXTS, Needs::Admission)
     },
-    Source { optional: true, ..all(Kind::AgentRuntime, SMALL, Needs::Admission) },
-    Source { optional: true, ..all(Kind::AgentBuild, LARGE, Needs::Admission) },
+    Source { optional: true, ..all(Kind::AgentRuntime, RUNS, Needs::Admission) },
+    Source { optional: true, ..all(Kind::AgentBuild, RUNS, Needs::Admission) },
     all(Kind::Deployment, LARGE, Needs::Controllers),
     all(Kind::StatefulSet, LARGE, Needs::Controllers),
     all(Kind::DaemonSet, LARGE, Needs::Controllers),
@@ -135,7 +142,7 @@ pub(super) const SOURCES: &[Source] = &[
     all(Kind::CronJob, LARGE, Needs::Controllers),
     Source { optional: true, ..all(Kind::Sandbox, LARGE, Needs::Controllers) },
     Source { labels: Some(keys::LABEL_TYPE), ..all(Kind::Pod, LARGE, Needs::Controllers) },
-    Source { optional: true, ..all(Kind::Agent, LARGE, Needs::Controllers) },
+    Source { optional: true, ..all(Kind::Agent, RUNS, Needs::Controllers) },
     of_builds(Source { optional: true, ..all(Kind::PipelineRun, RUNS, Needs::Controllers) }),
     of_builds(Source { optional: true, ..all(Kind::TaskRun, RUNS, Needs::Controllers) }),
     of_builds(all(Kind::PersistentVolumeClaim, LARGE, Needs::Controllers)),
@@ -144,7 +151,7 @@ pub(super) const SOURCES: &[Source] = &[
         ..of_builds(all(Kind::Pod, LARGE, Needs::Controllers))
     },
     all(Kind::Service, LARGE, Needs::Controllers),
-    Source { name: Some(keys::CONFIG_MAP_GATE), ..all(Kind::ConfigMap, SMALL, Needs::Gate) },
+    Source { name: Some(keys::CONFIG_MAP_GATE), ..all(Kind::ConfigMap, TEXTS, Needs::Gate) },
 ];
 
 #[cfg(test)]

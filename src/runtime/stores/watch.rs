@@ -106,9 +106,11 @@ async fn run_as<S: Sink, R: Decoded>(
     };
     let mut following = Following::new(api, source.kind.as_str(), selection, watching);
     loop {
+        let turn = if following.lists() { source.page_turn().await } else { None };
         match following.next().await {
             Ok(step) => watch.step(step).await,
             Err(error) => {
+                drop(turn);
                 let pause = watch.failed(error).await;
                 tokio::time::sleep(pause).await;
             }
@@ -284,7 +286,7 @@ impl<S: Sink> Watch<'_, S> {
     }
 }
 
-fn resource(kind: Kind) -> ApiResource {
+pub(super) fn resource(kind: Kind) -> ApiResource {
     ApiResource {
         group: kind.group().to_owned(),
         version: kind.version().to_owned(),

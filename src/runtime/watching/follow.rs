@@ -141,6 +141,12 @@ where
         }
     }
 
+    /// What comes next is a page of a list, with as much in it as anybody has put there.
+    #[must_use]
+    pub fn lists(&self) -> bool {
+        matches!(self.state, State::Listing { .. })
+    }
+
     async fn page(&mut self) -> Result<Step<R>, WatchError> {
         let State::Listing { token, epoch } = &mut self.state else { return Ok(Step::Alive) };
         let (token, epoch) = (token.take(), *epoch);

@@ -9,6 +9,7 @@ use drawbridge::cli::render::FailureMode;
 use webhook_tests::endurance::chaos::Chaos;
 use webhook_tests::endurance::quiet::Quiet;
 use webhook_tests::endurance::soak;
+use webhook_tests::endurance::tenants::Tenants;
 
 /// Trials that take as long as one likes, on a control plane of their own.
 #[derive(Parser)]
@@ -34,6 +35,15 @@ enum Trial {
         #[arg(long, default_value_t = 10)]
         minutes: u64,
     },
+    /// Times creations while other namespaces edit as many and as large ConfigMaps as they can.
+    Tenants {
+        /// How many namespaces attack.
+        #[arg(long, default_value_t = 100)]
+        namespaces: usize,
+        /// How many creations are timed, before and during the attack.
+        #[arg(long, default_value_t = 1000)]
+        creations: usize,
+    },
 }
 
 fn main() -> Result<()> {
@@ -58,6 +68,10 @@ async fn run(trial: Trial) -> Result<()> {
         Trial::Quiet { minutes } => {
             let quiet = Quiet { duration: Duration::from_secs(60 * minutes), times: 2, period: 25, lease: 8 };
             write!(std::io::stdout(), "{}", Box::pin(quiet.run()).await?)?;
+        }
+        Trial::Tenants { namespaces, creations } => {
+            let report = Box::pin(Tenants { namespaces, creations }.run()).await?;
+            write!(std::io::stdout(), "{report}")?;
         }
     }
     Ok(())

@@ -4,6 +4,7 @@
 //! - [`chaos`]: instances are killed while certificates and authorities rotate, under a steady load of Pods.
 //! - [`soak`]: nothing happens but everyday work, and nothing may grow.
 //! - [`quiet`]: nothing happens at all, nothing may be said or asked, and what happens at last is answered at once.
+//! - [`tenants`]: some namespaces write as much as they can, and nobody else may notice.
 
 pub mod chaos;
 pub mod dialler;
@@ -11,6 +12,7 @@ pub mod judge;
 pub mod load;
 pub mod quiet;
 pub mod soak;
+pub mod tenants;
 
 use std::time::Duration;
 

@@ -24,6 +24,7 @@ use webhook_tests::audit::Mark;
 use webhook_tests::dial::{self, Trust};
 use webhook_tests::endurance::load::{injected, pod};
 use webhook_tests::endurance::soak::{Sample, look};
+use webhook_tests::endurance::tenants::Tenants;
 use webhook_tests::endurance::until_created;
 use webhook_tests::{
     ControlPlane, Drawbridge, Installation, Installing, Options, Process, TestNamespace, trial, wait_for, wait_until,
@@ -403,4 +404,11 @@ async fn d10_while_etcd_is_slow_or_has_no_room_writes_are_tried_rarely_and_made_
     ensure!(asked > 40 && slowest < Duration::from_secs(1), "{asked} reviews, the slowest took {slowest:?}");
     println!("etcd was full for {AWAY:?}: {failed} refused writes, {most} of one object; recovered in {took:?}");
     bounded(before, samples(&installation).await?)
+}
+
+/// The short form of `endurance tenants`: one namespace writes 4 ConfigMaps of 560 KB and 10 of 20 KB twice a second.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mend_01_a_tenant_who_edits_large_config_maps_holds_no_creation_up_elsewhere() -> Result<()> {
+    println!("{}", Tenants { namespaces: 1, creations: 150 }.run().await?);
+    Ok(())
 }

@@ -108,6 +108,21 @@ fn with_required_namespace_labels_nothing_is_concluded_about_a_namespace_that_is
     assert_eq!(fixtures::review_pod(&fixtures::pod(), &snapshot).reason, Reason::ServiceAccountPending);
 }
 
+/// What holds in a namespace is not guessed while one of its ConfigMaps is still to be read; nobody else is asked to wait.
+#[test]
+fn mend_01_a_namespace_that_has_not_been_read_answers_409_there_only() {
+    let pending = fixtures::snapshot_with(|_| {}, |view| std::sync::Arc::make_mut(&mut view.resolved).pending = true);
+    let denial = refusal(&fixtures::pod(), &pending);
+    assert_eq!((denial.code, denial.reason), (409, Reason::ConfigPending));
+    assert!(denial.remedy.starts_with("nothing, the controller of the Pod tries again"), "{}", denial.remedy);
+    assert_eq!(skipped(&labelled(&[(keys::LABEL_INJECT, "disabled")]), &pending), Reason::OptedOut);
+    assert_eq!(skipped(&labelled(&[(keys::LABEL_TYPE, "no")]), &pending), Reason::NoTypeLabel);
+    let mut elsewhere = fixtures::snapshot();
+    let view = pending.view.namespaces["team1"].clone();
+    elsewhere.view.namespaces.insert("other".into(), view);
+    assert!(names(&injected(&fixtures::pod(), &elsewhere)["spec"]["containers"]).contains(&"envoy-proxy"));
+}
+
 #[test]
 fn case_012_a_dry_run_gets_the_same_patch() {
     // The verdict carries no writes at all (law 1); dryRun is not even read.

@@ -305,9 +305,10 @@ fn case_106_a_label_only_workload_has_a_new_hash_when_a_change_reaches_it() {
             let mut inputs = NamespaceInputs::default();
             for (name, is_defaults, text) in *config_maps {
                 let data = [("config.yaml".to_owned(), (*text).to_owned())].into();
-                inputs
-                    .config_maps
-                    .insert((*name).to_owned(), ConfigMapInput { is_defaults: *is_defaults, kept: false, data });
+                inputs.config_maps.insert(
+                    (*name).to_owned(),
+                    ConfigMapInput { is_defaults: *is_defaults, kept: false, data, ..ConfigMapInput::default() },
+                );
             }
             view.namespaces.insert((*namespace).into(), Arc::new(namespace_view(&platform, namespace, &inputs, None)));
         }

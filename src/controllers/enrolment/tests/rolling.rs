@@ -58,7 +58,7 @@ fn a_change_that_reaches_no_pod_writes_nothing() {
 fn a_config_map_that_cannot_be_read_after_a_restart_rolls_nothing() {
     let mut bench = fleet(2, CHANGED);
     let data = [(keys::KEY_CONFIG.to_owned(), "{a: [".to_owned())].into();
-    let broken = ConfigMapInput { is_defaults: false, kept: false, data };
+    let broken = ConfigMapInput { is_defaults: false, kept: false, data, ..ConfigMapInput::default() };
     bench.cluster.configure("");
     let platform = Platform::clone(&bench.cluster.facts.platform).with_runtime_template(Some(&broken), None);
     bench.cluster.facts.platform = Arc::new(platform);

@@ -30,6 +30,16 @@ fn config_map(namespace: &str, name: &str, value: &str) -> Change {
     change(Kind::ConfigMap, json!({"metadata": {"name": name, "namespace": namespace}, "data": {"ISSUER": value}}))
 }
 
+/// A ConfigMap with a text under `key`; `labels` as JSON.
+fn text(namespace: &str, name: &str, (key, text): (&str, &str), labels: Value) -> Change {
+    let metadata = json!({"name": name, "namespace": namespace, "labels": labels, "resourceVersion": "1"});
+    change(Kind::ConfigMap, json!({"metadata": metadata, "data": {key: text}}))
+}
+
+fn defaults(namespace: &str, name: &str, yaml: &str) -> Change {
+    text(namespace, name, ("config.yaml", yaml), json!({"kagenti.io/defaults": "true"}))
+}
+
 fn service_account(namespace: &str, name: &str, ours: bool) -> Change {
     let labels = if ours { json!({"kagenti.io/managed-by": "webhook"}) } else { json!({}) };
     change(Kind::ServiceAccount, json!({"metadata": {"name": name, "namespace": namespace, "labels": labels}}))
@@ -47,9 +57,9 @@ fn job(namespace: &str, name: &str, controller: Option<(&str, &str)>) -> Change 
     )
 }
 
-fn inputs(model: &mut Model) -> BTreeMap<Arc<str>, NamespaceInputs> {
+fn inputs(model: &Model) -> BTreeMap<Arc<str>, NamespaceInputs> {
     let names = model.existing();
-    names.into_iter().filter_map(|name| Some((name.clone(), model.resolve(&name, Clone::clone)?))).collect()
+    names.into_iter().filter_map(|name| Some((name.clone(), model.inputs(&name)?))).collect()
 }
 
 #[test]
@@ -65,11 +75,14 @@ fn a_change_touches_its_namespace_only_when_it_changes_what_admission_reads() {
     assert_eq!(model.apply(&service_account("a", "x", false)), touched("a"));
     assert_eq!(model.apply(&job("a", "j", Some(("batch/v1", "CronJob")))), touched("a"));
     assert_eq!(model.apply(&job("a", "k", Some(("example.org/v1", "CronJob")))), touched("a"));
-    assert_eq!(model.apply(&config_map("a", "authbridge-config", "i")), touched("a"));
-    let seen = inputs(&mut model).remove("a").unwrap();
+    assert_eq!(
+        model.apply(&config_map("a", "authbridge-config", "i")),
+        Touched::Nothing,
+        "those have a room of their own"
+    );
+    let seen = inputs(&model).remove("a").unwrap();
     assert_eq!(seen.labels, BTreeMap::from([("kagenti-enabled".to_owned(), "false".to_owned())]));
     assert_eq!(seen.service_accounts["x"], Ownership::Foreign);
-    assert_eq!(seen.config_maps["authbridge-config"].data["ISSUER"], "i");
     let workload = |name: &str| (seen.jobs[name].workload.kind, seen.jobs[name].workload.name.as_str());
     assert_eq!(workload("j"), (WorkloadKind::CronJob, "nightly"));
     assert_eq!(workload("k"), (WorkloadKind::Job, "k"), "a CronJob of another group is none");
@@ -84,7 +97,7 @@ fn a_change_touches_its_namespace_only_when_it_changes_what_admission_reads() {
     };
     assert_eq!(model.apply(&runtime(json!({}))), touched("a"));
     assert_eq!(model.apply(&runtime(json!({"phase": "Active"}))), Touched::Nothing, "our own status write");
-    let input = inputs(&mut model).remove("a").unwrap().agent_runtimes.remove("r").unwrap();
+    let input = inputs(&model).remove("a").unwrap().agent_runtimes.remove("r").unwrap();
     let target = input.target.clone().unwrap();
     assert_eq!((target.kind, &*target.name), (WorkloadKind::Deployment, "w"));
     assert_eq!((&*input.uid, &*input.created, input.deleting), ("u", "2026-01-01T00:00:00Z", false));
@@ -140,7 +153,7 @@ proptest! {
                 queues.remove(&key);
             }
         }
-        prop_assert_eq!(inputs(&mut straight), inputs(&mut other));
+        prop_assert_eq!(inputs(&straight), inputs(&other));
     }
 }
 
@@ -154,4 +167,5 @@ fn versions_are_read_as_clouds_write_them() {
 
 mod faults;
 mod protocol;
+mod readers;
 mod snapshot;

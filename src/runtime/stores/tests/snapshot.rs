@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::{change, config_map, namespace, service_account};
+use super::{change, namespace, service_account, text};
 use crate::api::observed::Kind;
 use crate::config::gates::Gates;
 use crate::config::schema::Platform;
@@ -14,6 +14,8 @@ use crate::config::view::Ownership;
 use crate::runtime::config_watch::Settings;
 use crate::runtime::health::Readiness;
 use crate::runtime::snapshots::SnapshotCell;
+use crate::runtime::stores::metrics::TextMetrics;
+use crate::runtime::stores::readers::{Readers, parse};
 use crate::runtime::stores::rebuild::{Rebuild, Server, Shared};
 
 struct Bench {
@@ -31,7 +33,8 @@ fn settings(platform: &str) -> Arc<Settings> {
 
 impl Bench {
     fn start(lists: usize) -> Self {
-        let (shared, cell, readiness) = (Arc::new(Shared::new(lists)), SnapshotCell::new(), Readiness::new());
+        let shared = Arc::new(Shared::new(lists, "own".into()));
+        let (cell, readiness) = (SnapshotCell::new(), Readiness::new());
         let (sender, receiver) = watch::channel(settings("spire: auto\n"));
         let (published, receives) = watch::channel(None);
         let rebuild = Rebuild {
@@ -41,8 +44,13 @@ impl Bench {
             cell: cell.clone(),
             published,
             latch: Some(readiness.latch("caches")),
+            metrics: TextMetrics::default(),
         };
-        Self { shared, cell, settings: sender, published: receives, readiness, task: tokio::spawn(rebuild.run()) }
+        let readers = Readers { shared: shared.clone(), ask: Arc::new(|_| Box::pin(async { None })), parse: parse() };
+        let task = tokio::spawn(async move {
+            tokio::join!(rebuild.run(), readers.run());
+        });
+        Self { shared, cell, settings: sender, published: receives, readiness, task }
     }
 
     /// The snapshot 10 ms later: nobody waits longer for a change.
@@ -97,15 +105,7 @@ async fn settings_and_the_template_of_our_namespace_reach_every_namespace() {
     }
     let mode = |snapshot: &Snapshot| snapshot.namespace("a").unwrap().resolved.mode.value.as_str();
     assert_eq!(mode(&bench.soon().await.unwrap()), "envoy-sidecar");
-    let template = |text: &str| {
-        let mut map = config_map("own", "authbridge-runtime-config", "i");
-        let crate::api::observed::What::ConfigMap(seen) = &mut Arc::get_mut(map.now.as_mut().unwrap()).unwrap().what
-        else {
-            panic!("a ConfigMap")
-        };
-        seen.data = Arc::new([("config.yaml".to_owned(), text.to_owned())].into());
-        map
-    };
+    let template = |yaml: &str| text("own", "authbridge-runtime-config", ("config.yaml", yaml), serde_json::json!({}));
     bench.shared.apply(&template("mode: proxy-sidecar\n"));
     assert_eq!(mode(&bench.soon().await.unwrap()), "proxy-sidecar");
     bench.shared.apply(&template("mode: [\n"));
@@ -126,13 +126,7 @@ async fn what_a_namespace_said_before_is_unknown_only_at_the_start() {
     let bench = Bench::start(0);
     bench.shared.server(Server { version: (1, 36), openshift: false });
     let broken = |namespace: &str| {
-        let mut map = config_map(namespace, "authbridge-runtime-config", "i");
-        let crate::api::observed::What::ConfigMap(seen) = &mut Arc::get_mut(map.now.as_mut().unwrap()).unwrap().what
-        else {
-            panic!("a ConfigMap")
-        };
-        seen.data = Arc::new([("config.yaml".to_owned(), "mode: [".to_owned())].into());
-        map
+        text(namespace, "authbridge-runtime-config", ("config.yaml", "mode: ["), serde_json::json!({}))
     };
     let unread = |snapshot: &Snapshot, name: &str| snapshot.namespace(name).unwrap().resolved.unread;
     for name in ["broken", "empty"] {

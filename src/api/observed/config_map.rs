@@ -1,0 +1,94 @@
+//! What is kept of a ConfigMap: digest, size and marks. Its text travels in a change to whoever reads it, and is taken out then.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Change, Key, Observed, What};
+use crate::domain::digest::of_data;
+use crate::domain::keys;
+
+/// The text of a ConfigMap that is larger is not even passed on, in bytes.
+pub const LARGEST_TEXT: usize = 64 * 1024;
+
+/// The text of a ConfigMap that we wrote is kept until we write another, unless it is larger, in bytes.
+const LARGEST_WRITTEN: usize = 16 * 1024;
+
+/// A ConfigMap.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ConfigMapSeen {
+    /// `data`, on its way to whoever reads it; empty where it was taken out ([`ConfigMapSeen::without_text`]) or is larger than
+    /// [`LARGEST_TEXT`].
+    pub data: Arc<BTreeMap<String, String>>,
+    /// SHA-256 of the whole `data`, as [`crate::domain::digest::of_data`] has it.
+    pub digest: Arc<str>,
+    /// Size of the whole `data`: its keys and values, in bytes.
+    pub size: usize,
+    /// `metadata.creationTimestamp`, RFC 3339: sorts by age.
+    pub created: Option<Arc<str>>,
+    /// Has key `task-spec.yaml`.
+    pub holds_step: bool,
+    /// Carries `kagenti.io/defaults=true`.
+    pub is_defaults: bool,
+    /// Carries `kagenti.operator.dev/tekton: step`.
+    pub is_step: bool,
+    /// Carries `app.kubernetes.io/managed-by: drawbridge`.
+    pub ours: bool,
+    /// Digest of the data that we wrote last; `None` also of one that a person has made immutable, which stays as it is.
+    pub written: Option<Arc<str>>,
+}
+
+impl ConfigMapSeen {
+    /// The projection of one that holds `data` and carries no label.
+    #[must_use]
+    pub fn of(data: BTreeMap<String, String>) -> Self {
+        let digest = of_data(&data).into();
+        let size = data.iter().map(|(key, value)| key.len() + value.len()).sum();
+        let holds_step = data.contains_key(keys::KEY_TASK_SPEC);
+        let data = Arc::new(if size > LARGEST_TEXT { BTreeMap::new() } else { data });
+        Self { data, digest, size, holds_step, ..Self::default() }
+    }
+
+    /// The same without its text: what is kept of it for as long as it exists.
+    #[must_use]
+    pub fn without_text(&self) -> Self {
+        Self { data: Arc::default(), ..self.clone() }
+    }
+
+    /// It is ours, and nobody has edited it since we wrote it.
+    #[must_use]
+    pub fn is_as_written(&self) -> bool {
+        self.ours && self.written.as_ref() == Some(&self.digest)
+    }
+}
+
+impl Change {
+    /// The same without the text of a ConfigMap, but for what our own namespace `own` keeps ready for others (templates of what is
+    /// made in agent namespaces, and the parameters of a policy), and for what we wrote and nobody has changed, while it is small.
+    #[must_use]
+    pub fn without_text(mut self, own: &str) -> Self {
+        if let Some(observed) = &self.now
+            && let Some(slim) = observed.without_text(own, &self.key)
+        {
+            self.now = Some(Arc::new(slim));
+        }
+        self
+    }
+}
+
+impl Observed {
+    /// [`Change::without_text`]; `None` when there is nothing to take out.
+    #[must_use]
+    pub fn without_text(&self, own: &str, key: &Key) -> Option<Self> {
+        let What::ConfigMap(seen) = &self.what else { return None };
+        let is_made = keys::NAMESPACE_CONFIG_MAPS.contains(&&*key.name);
+        let stays = match *key.namespace == *own {
+            true => is_made || *key.name == *keys::CONFIG_MAP_GATE,
+            // A refresh names what it replaces, so that others who write beside us never win against it.
+            false => is_made && seen.is_as_written() && seen.size <= LARGEST_WRITTEN,
+        };
+        if stays || seen.data.is_empty() {
+            return None;
+        }
+        Some(Self { uid: self.uid.clone(), version: self.version, what: What::ConfigMap(seen.without_text()) })
+    }
+}

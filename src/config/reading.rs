@@ -1,0 +1,144 @@
+//! What one ConfigMap of a namespace says: the only place where a tenant's configuration is parsed.
+//!
+//! In: the text. Out: a [`Read`], which says the same under every platform file, so that a text is parsed once and not kept.
+//! Promises: the cost depends on the text alone, which [`super::bounds`] bounds; equal texts give equal results.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::bounds::{Bound, Limits, Sort};
+use super::content::digest;
+use super::inputs::ConfigMapInput;
+use super::namespace::{self, Good};
+use crate::api::yaml;
+use crate::domain::keys::{CONFIG_MAP_AUTHBRIDGE, CONFIG_MAP_RUNTIME, KEY_CONFIG, WATCHED_CONFIG_MAPS};
+
+/// How many keys of a ConfigMap a notice lists.
+const KEYS_SHOWN: usize = 5;
+/// What an entry of a tree takes besides its texts, in bytes: estimated from above.
+const NODE: usize = 96;
+
+/// What a ConfigMap says.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Read {
+    /// Key `config.yaml`, where it is there: what it says, or line and reason why it cannot be read.
+    pub config: Option<Result<Arc<Good>, (usize, String)>>,
+    /// The first keys.
+    pub keys: Box<[Box<str>]>,
+    /// Its data, where that is read as it is: of `authbridge-config`.
+    pub values: Arc<BTreeMap<String, String>>,
+}
+
+/// One ConfigMap of a namespace, as far as it is known.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Known {
+    /// Carries `kagenti.io/defaults=true`.
+    pub is_defaults: bool,
+    /// Ours and as we wrote it.
+    pub kept: bool,
+    /// Digest of the present content.
+    pub digest: Arc<str>,
+    /// What was read of it last; `None` before that.
+    pub read: Option<Arc<Read>>,
+    /// Why the present content is not read.
+    pub over: Option<Bound>,
+}
+
+impl Known {
+    /// Nothing of it has been read, and it will be.
+    #[must_use]
+    pub fn is_waited_for(&self, name: &str) -> bool {
+        self.read.is_none() && self.over.is_none() && is_read(name, self.is_defaults, self.kept)
+    }
+}
+
+/// Whether a ConfigMap of that name says anything that is read; of the others only the digest counts. What we wrote ourselves is known
+/// without being read.
+#[must_use]
+pub fn is_read(name: &str, is_defaults: bool, kept: bool) -> bool {
+    is_defaults || name == CONFIG_MAP_RUNTIME || (name == CONFIG_MAP_AUTHBRIDGE && !kept)
+}
+
+/// With which others a ConfigMap counts.
+#[must_use]
+pub fn sort(name: &str, is_defaults: bool) -> Sort {
+    if is_defaults && !WATCHED_CONFIG_MAPS.contains(&name) { Sort::Defaults } else { Sort::Named }
+}
+
+/// Reads one ConfigMap. Values of one that is `kept` are those that we wrote, and known without it.
+#[must_use]
+pub fn read(name: &str, (is_defaults, kept): (bool, bool), data: &BTreeMap<String, String>) -> Read {
+    let text = data.get(KEY_CONFIG);
+    let node = |text: &String| yaml::parse(text).map_err(|error| (error.line, error.message));
+    let config = match text {
+        Some(text) if name == CONFIG_MAP_RUNTIME => Some(
+            node(text).and_then(|document| namespace::runtime(&document)).map(|base| Arc::new(Good::Runtime(base))),
+        ),
+        Some(text) if is_defaults => Some(node(text).and_then(|document| namespace::defaults(&document)).map(Arc::new)),
+        _ => None,
+    };
+    let values = if name == CONFIG_MAP_AUTHBRIDGE && !kept { data.clone() } else { BTreeMap::new() };
+    let keys = data.keys().take(KEYS_SHOWN).map(|key| key.as_str().into()).collect();
+    Read { config, keys, values: Arc::new(values) }
+}
+
+impl Read {
+    /// About how many bytes it takes for as long as it is kept, what is merged from it included.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let config = match &self.config {
+            Some(Ok(good)) => good.weight(),
+            Some(Err((_, message))) => message.len(),
+            None => 0,
+        };
+        let values: usize = self.values.iter().map(|(key, value)| NODE + key.len() + value.len()).sum();
+        let keys: usize = self.keys.iter().map(|key| key.len()).sum();
+        config + values + keys
+    }
+}
+
+impl Good {
+    fn weight(&self) -> usize {
+        match self {
+            Good::Nothing | Good::Unknown => 0,
+            // As it was read, and merged over the layers below.
+            Good::Runtime(base) => 2 * weight(base),
+            Good::Defaults { settings, left_out } => {
+                let settings: usize = settings.iter().map(|(_, setting)| NODE + 2 * weight(&setting.value)).sum();
+                settings + left_out.iter().map(|notice| NODE + notice.text.len()).sum::<usize>()
+            }
+        }
+    }
+}
+
+/// About how many bytes a value takes.
+#[must_use]
+pub fn weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => size_of::<Value>() + text.len(),
+        Value::Array(items) => size_of::<Value>() + items.iter().map(weight).sum::<usize>(),
+        Value::Object(members) => {
+            members.iter().map(|(key, value)| NODE + key.len() + weight(value)).sum::<usize>() + size_of::<Value>()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => size_of::<Value>(),
+    }
+}
+
+/// The ConfigMaps of one namespace, read as they lie there. Who keeps none of them from one time to the next has no last good content
+/// of what is over a bound.
+#[must_use]
+pub fn known(config_maps: &BTreeMap<String, ConfigMapInput>) -> BTreeMap<Arc<str>, Known> {
+    let size = |one: &ConfigMapInput| one.data.iter().map(|(key, value)| key.len() + value.len()).sum();
+    let mut by_age: Vec<_> = config_maps.iter().collect();
+    by_age.sort_by(|(a, one), (b, other)| (&one.created, a).cmp(&(&other.created, b)));
+    let sizes = by_age.iter().map(|(name, one)| (sort(name, one.is_defaults), size(one)));
+    let over = Limits::AGENT.over(sizes);
+    let one = |((name, one), over): (&(&String, &ConfigMapInput), Option<Bound>)| {
+        let read = over.is_none().then(|| Arc::new(read(name, (one.is_defaults, one.kept), &one.data)));
+        let digest = digest(&one.data).into();
+        (Arc::from(name.as_str()), Known { is_defaults: one.is_defaults, kept: one.kept, digest, read, over })
+    };
+    by_age.iter().zip(over).map(one).collect()
+}

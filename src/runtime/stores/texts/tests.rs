@@ -1,0 +1,157 @@
+//! What is kept, and what is over a bound.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+use crate::api::observed::Kind;
+use crate::api::observed::object::change_of;
+use crate::config::bounds::{KEPT, TEXT};
+
+fn defaults(namespace: &str, name: &str, created: u32, yaml: &str) -> Change {
+    let metadata = json!({"name": name, "namespace": namespace, "labels": {"kagenti.io/defaults": "true"},
+        "creationTimestamp": format!("2026-01-01T00:00:{created:02}Z"), "resourceVersion": "1"});
+    change_of(Kind::ConfigMap, &json!({"metadata": metadata, "data": {"config.yaml": yaml}}).to_string()).unwrap()
+}
+
+fn gone(change: &Change) -> Change {
+    Change { now: None, ..change.clone() }
+}
+
+/// Reads everything that may be read; `give` gives texts that are not at hand. How many texts were read.
+fn read_all(texts: &mut Texts, now: &mut Duration, give: impl Fn(&Key) -> Option<Arc<Data>>) -> usize {
+    let mut count = 0;
+    loop {
+        let Some(job) = texts.next(*now) else {
+            match texts.due() {
+                Some(due) if due > *now => *now = due,
+                _ => return count,
+            }
+            continue;
+        };
+        count += 1;
+        let text = job.text.clone().or_else(|| give(&job.key));
+        let outcome = text.map(|text| read(&job.key, &job.content, &job.own, &text));
+        texts.done((&job.key, &job.content), outcome, (Duration::ZERO, *now));
+        assert!(count < 10_000, "it comes to an end");
+    }
+}
+
+fn bounds(texts: &Texts, namespace: &str) -> Vec<(String, Bound)> {
+    let known = texts.known(namespace);
+    known.iter().filter_map(|(name, known)| Some((name.to_string(), known.over?))).collect()
+}
+
+/// A mapping of `count` keys, each of which is kept at some hundred bytes.
+fn wide(count: usize) -> String {
+    (0..count).map(|at| format!("k{at}: 1\n")).collect()
+}
+
+fn runtime(namespace: &str, yaml: &str) -> Change {
+    let metadata = json!({"name": "authbridge-runtime-config", "namespace": namespace});
+    change_of(Kind::ConfigMap, &json!({"metadata": metadata, "data": {"config.yaml": yaml}}).to_string()).unwrap()
+}
+
+#[test]
+fn mend_02_no_text_is_kept_and_what_is_kept_is_bounded() {
+    let (mut texts, mut now) = (Texts::new("own".into()), Duration::ZERO);
+    texts.apply(&runtime("team", &wide(100)));
+    texts.apply(&defaults("team", "a", 1, "spire: disabled\n"));
+    assert_eq!(read_all(&mut texts, &mut now, |_| None), 2);
+    assert_eq!(texts.waiting, 0);
+    let (small, over) = texts.totals();
+    assert!(small > 100 && small < KEPT && over.values().all(|count| *count == 0), "{small}");
+    // It says too much: what it said before stays, and is named.
+    texts.apply(&runtime("team", &wide(2_000)));
+    read_all(&mut texts, &mut now, |_| None);
+    assert_eq!(bounds(&texts, "team"), [("authbridge-runtime-config".to_owned(), Bound::Kept)]);
+    let known = texts.known("team");
+    let base = known["authbridge-runtime-config"].read.as_ref().unwrap().config.clone().unwrap().unwrap();
+    assert!(matches!(&*base, crate::config::namespace::Good::Runtime(base) if base.as_object().unwrap().len() == 100));
+    assert_eq!(texts.totals().0, small);
+    assert_eq!(texts.totals().1[&Bound::Kept], 1);
+    assert_eq!(read_all(&mut texts, &mut now, |_| None), 0, "it is not read again and again");
+    texts.apply(&gone(&runtime("team", "")));
+    texts.apply(&gone(&defaults("team", "a", 1, "")));
+    assert_eq!(texts.totals(), (0, BTreeMap::from([(Bound::Kept, 0)])));
+    assert!(texts.spaces.is_empty(), "a namespace that says nothing leaves nothing behind");
+}
+
+#[test]
+fn mend_02_a_thousand_config_maps_cost_what_sixteen_do_and_the_oldest_count() {
+    let (mut texts, mut now) = (Texts::new("own".into()), Duration::ZERO);
+    let all: Vec<_> =
+        (0..1_000).map(|at| defaults("team", &format!("d{:04}", 1_000 - at), at / 20, "spire: auto\n")).collect();
+    for one in &all {
+        texts.apply(one);
+    }
+    assert_eq!(read_all(&mut texts, &mut now, |_| None), 16);
+    let read = texts.known("team").into_iter().filter(|(_, known)| known.read.is_some());
+    let names: Vec<_> = read.map(|(name, _)| name.to_string()).collect();
+    assert_eq!((names.len(), &*names[0]), (16, "d0981"), "of those of the first second, the first by name: {names:?}");
+    assert_eq!(texts.totals().1[&Bound::Count], 984);
+    // Every one goes, in the order in which they came: each leaves room for another, whose text is asked for.
+    let give = |_: &Key| Some(Arc::new(Data::from([("config.yaml".to_owned(), "spire: auto\n".to_owned())])));
+    for (at, one) in all.iter().enumerate() {
+        texts.apply(&gone(one));
+        read_all(&mut texts, &mut now, give);
+        let left = texts.known("team").values().filter(|known| known.read.is_some()).count();
+        assert_eq!(left, 16.min(999 - at));
+    }
+    assert_eq!(texts.totals(), (0, BTreeMap::from([(Bound::Count, 0)])));
+}
+
+#[test]
+fn mend_02_a_config_map_that_grows_over_the_bound_keeps_what_it_said() {
+    let (mut texts, mut now) = (Texts::new("own".into()), Duration::ZERO);
+    let good = defaults("team", "a", 1, "spire: disabled\n");
+    texts.apply(&good);
+    read_all(&mut texts, &mut now, |_| None);
+    let known = texts.known("team").remove("a").unwrap();
+    let (before, digest) = (known.read.unwrap(), known.digest);
+    let large = format!("spire: auto # {}\n", "x".repeat(TEXT));
+    texts.apply(&defaults("team", "a", 1, &large));
+    assert_eq!(read_all(&mut texts, &mut now, |_| None), 0);
+    let after = texts.known("team");
+    assert_eq!((after["a"].over, after["a"].read.clone()), (Some(Bound::Size), Some(before)));
+    assert_ne!(after["a"].digest, digest, "the digest is that of the present content");
+    texts.apply(&good);
+    assert_eq!((bounds(&texts, "team"), read_all(&mut texts, &mut now, |_| None)), (vec![], 0), "it was read before");
+}
+
+#[test]
+fn mend_02_texts_that_wait_are_bounded_and_asked_for_when_there_is_room() {
+    let (mut texts, mut now) = (Texts::new("own".into()), Duration::ZERO);
+    let yaml = format!("spire: disabled # {}\n", "x".repeat(TEXT - 100));
+    for space in 0..200 {
+        texts.apply(&defaults(&format!("n{space}"), "a", 1, &yaml));
+        assert!(texts.waiting <= WAITING);
+    }
+    let give = |_: &Key| Some(Arc::new(Data::from([("config.yaml".to_owned(), yaml.clone())])));
+    assert_eq!(read_all(&mut texts, &mut now, give), 200);
+    assert_eq!(texts.waiting, 0);
+    assert!((0..200).all(|space| texts.known(&format!("n{space}"))["a"].read.is_some()));
+}
+
+#[test]
+fn one_that_holds_nothing_is_read_like_any_other() {
+    let (mut texts, mut now) = (Texts::new("own".into()), Duration::ZERO);
+    for (at, name) in ["authbridge-config", "authbridge-runtime-config"].into_iter().enumerate() {
+        let object = json!({"metadata": {"name": name, "namespace": "team"}});
+        texts.apply(&change_of(Kind::ConfigMap, &object.to_string()).unwrap());
+        assert!(texts.known("team")[name].is_waited_for(name));
+        assert_eq!(read_all(&mut texts, &mut now, |_| None), 1, "{at}");
+        assert!(!texts.known("team")[name].is_waited_for(name));
+    }
+    let template = |data: serde_json::Value| {
+        let object = json!({"metadata": {"name": "authproxy-routes", "namespace": "own"}, "data": data});
+        change_of(Kind::ConfigMap, &object.to_string()).unwrap()
+    };
+    texts.apply(&template(json!({"routes.yaml": "[]"})));
+    texts.apply(&template(json!({"routes.yaml": "x".repeat(TEXT)})));
+    assert_eq!(texts.templates()["authproxy-routes"].data["routes.yaml"], "[]", "too large: the last one stays");
+    texts.apply(&template(json!({})));
+    assert!(texts.templates()["authproxy-routes"].data.is_empty());
+}

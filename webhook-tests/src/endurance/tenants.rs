@@ -1,0 +1,224 @@
+//! Tenants who write as much into their ConfigMaps as the API server takes, and how long creations take elsewhere meanwhile.
+//!
+//! In: how many namespaces attack, and for how many creations it is watched. Out: the times of quiet and of attack, and
+//! the memory of every process. Judged: the attack's p99 elsewhere is at most twice that of the quiet before it, in the same run and
+//! on the same machine, whose own slowing-down is taken from Pods that no webhook is asked about; everything over a bound
+//! is counted; no process takes more than the 256 MiB it is given.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use drawbridge::domain::keys;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::load::{injected, pod};
+use super::soak::look;
+use super::until_created;
+use crate::{ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace};
+
+/// How much longer creations may take during the attack.
+const RATIO: f64 = 2.0;
+/// Times below this are never too long: a small machine serves the attack itself, too.
+const FLOOR: Duration = Duration::from_millis(500);
+/// What a process may take, in MiB: its limit in the manifests.
+const MEMORY: f64 = 256.0;
+/// How often each ConfigMap is edited.
+const EVERY: Duration = Duration::from_millis(500);
+/// ConfigMaps of each attacking namespace that are over the bound of size, and their bytes.
+const LARGE: (usize, usize) = (4, 560_000);
+/// Those within the bounds, which are read, and their bytes.
+const READ: (usize, usize) = (10, 20_000);
+
+/// An attack.
+#[derive(Debug, Clone, Copy)]
+pub struct Tenants {
+    /// Namespaces that attack.
+    pub namespaces: usize,
+    /// Creations that are timed, before and during it.
+    pub creations: usize,
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub struct Report {
+    tenants: Tenants,
+    quiet: Times,
+    attack: Times,
+    edits: usize,
+    memory: BTreeMap<&'static str, f64>,
+}
+
+/// Sorted times of creations that are injected, and of others.
+#[derive(Debug)]
+struct Times {
+    ours: Vec<Duration>,
+    bare: Vec<Duration>,
+}
+
+impl Tenants {
+    /// Attacks an installation on a control plane of its own.
+    ///
+    /// # Errors
+    /// When somebody else had to wait, or memory went; the message has all numbers.
+    pub async fn run(self) -> Result<Report> {
+        let cp = ControlPlane::start(Options { scheduling: false, ..Options::default() }).await?;
+        let installation = Installation::start(&cp, &Installing::default()).await?;
+        let ns = cp.namespace("neighbour").await?;
+        until_created(&ns, injected).await?;
+        let quiet = measure(&ns, self.creations).await?;
+        let (stop, edits) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let mut attackers = JoinSet::new();
+        let mut spaces = Vec::new();
+        for _ in 0..self.namespaces {
+            let hostile = cp.namespace("hostile").await?;
+            for (sort, (count, bytes)) in [("large", LARGE), ("read", READ)] {
+                for at in 0..count {
+                    let (api, name) = (hostile.api::<ConfigMap>(), format!("{sort}-{at}"));
+                    hostile.accepts(&config_map(&name, &text(bytes, 0))).await?;
+                    attackers.spawn(edit((api, name), bytes, stop.clone(), edits.clone()));
+                }
+            }
+            spaces.push(hostile);
+        }
+        let attack = measure(&ns, self.creations).await?;
+        let mut memory = BTreeMap::new();
+        for (role, process) in processes(&installation) {
+            memory.insert(role, look(process, Duration::ZERO).await?.resident);
+        }
+        let named = counted(&installation.webhooks[0], self.namespaces * LARGE.0).await;
+        stop.store(true, Ordering::Relaxed);
+        while let Some(ended) = attackers.join_next().await {
+            ended??;
+        }
+        let report = Report { tenants: self, quiet, attack, edits: edits.load(Ordering::Relaxed), memory };
+        named.with_context(|| report.to_string())?;
+        report.holds().with_context(|| report.to_string())?;
+        Ok(report)
+    }
+}
+
+fn processes(installation: &Installation) -> [(&'static str, &Drawbridge); 2] {
+    [("webhook", &installation.webhooks[0]), ("controllers", &installation.controllers[0])]
+}
+
+/// A text that takes as long to read as it can: many keys, none of which exists.
+fn text(bytes: usize, turn: usize) -> String {
+    let mut text = format!("# {turn}\nspire: auto\n");
+    for key in 0.. {
+        text.push_str(&format!("key{key}: [1, 2, {{a: b}}]\n"));
+        if text.len() >= bytes {
+            break;
+        }
+    }
+    text
+}
+
+fn config_map(name: &str, text: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": name, "labels": { keys::LABEL_DEFAULTS: "true" } }, "data": { "config.yaml": text } })
+}
+
+async fn edit(
+    (api, name): (Api<ConfigMap>, String),
+    bytes: usize,
+    stop: Arc<AtomicBool>,
+    edits: Arc<AtomicUsize>,
+) -> Result<()> {
+    let mut tick = tokio::time::interval(EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    for turn in 1_usize.. {
+        tick.tick().await;
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let change = json!({ "data": { "config.yaml": text(bytes, turn) } });
+        api.patch(&name, &PatchParams::default(), &Patch::Merge(change)).await?;
+        edits.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Times creations (nothing is stored), those that are injected and others in turns.
+async fn measure(ns: &TestNamespace, creations: usize) -> Result<Times> {
+    let mut bare = pod(None);
+    bare["metadata"]["labels"].as_object_mut().context("labels")?.remove(keys::LABEL_TYPE);
+    let mut times = Times { ours: Vec::new(), bare: Vec::new() };
+    for _ in 0..creations {
+        for (object, times) in [(&pod(None), &mut times.ours), (&bare, &mut times.bare)] {
+            let begun = Instant::now();
+            let answer = ns.create(object, true).await?;
+            times.push(begun.elapsed());
+            answer.result.map_err(|status| anyhow::anyhow!("refused: {}", status.message))?;
+        }
+    }
+    times.ours.sort();
+    times.bare.sort();
+    Ok(times)
+}
+
+/// Waits until as many ConfigMaps are said to be over the bound of size.
+async fn counted(webhook: &Drawbridge, wanted: usize) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    loop {
+        let metrics = webhook.metrics().await?;
+        let over = metrics.sum("drawbridge_config_over_bound", &[("bound", "size")]);
+        if over as usize == wanted {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "{over} ConfigMaps are said to be over the bound, {wanted} are");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+impl Times {
+    fn at(times: &[Duration], part: f64) -> Duration {
+        let place = (times.len() as f64 * part) as usize;
+        times.get(place.min(times.len().saturating_sub(1))).copied().unwrap_or_default()
+    }
+}
+
+impl Report {
+    /// How much slower everything has become that we have nothing to do with.
+    fn machine(&self) -> f64 {
+        let [before, during] = [&self.quiet, &self.attack].map(|times| Times::at(&times.bare, 0.5).as_secs_f64());
+        (during / before.max(1e-6)).max(1.0)
+    }
+
+    fn allowed(&self) -> Duration {
+        FLOOR.max(Times::at(&self.quiet.ours, 0.99).mul_f64(RATIO * self.machine()))
+    }
+
+    fn holds(&self) -> Result<()> {
+        let (took, allowed) = (Times::at(&self.attack.ours, 0.99), self.allowed());
+        ensure!(self.edits > self.tenants.namespaces, "nobody attacked");
+        ensure!(took <= allowed, "creations elsewhere took {took:.0?} (p99), {allowed:.0?} are allowed");
+        for (role, resident) in &self.memory {
+            ensure!(*resident <= MEMORY, "{role} takes {resident:.0} MiB of {MEMORY}");
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} namespaces, {} edits", self.tenants.namespaces, self.edits)?;
+        for (when, times) in [("quiet", &self.quiet), ("attack", &self.attack)] {
+            let [p50, p99] = [0.5, 0.99].map(|part| Times::at(&times.ours, part));
+            let bare = Times::at(&times.bare, 0.5);
+            writeln!(f, "{when}: creations p50 {p50:.1?}, p99 {p99:.1?}; those we are not asked about p50 {bare:.1?}")?;
+        }
+        for (role, resident) in &self.memory {
+            writeln!(f, "{role}: {resident:.1} MiB")?;
+        }
+        Ok(())
+    }
+}
