@@ -191,7 +191,8 @@ impl Fixture {
                 "ConfigMap" => {
                     let data = object.get("data").map(|data| serde_json::from_value(data.clone())).transpose()?;
                     let is_defaults = labels.get(keys::LABEL_DEFAULTS).is_some_and(|value| value == "true");
-                    let input = ConfigMapInput { is_defaults, kept: false, data: data.unwrap_or_default() };
+                    let input =
+                        ConfigMapInput { is_defaults, data: data.unwrap_or_default(), ..ConfigMapInput::default() };
                     inputs.config_maps.insert(name.to_owned(), input);
                 }
                 "ServiceAccount" => {
