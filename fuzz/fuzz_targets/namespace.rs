@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
         let (name, is_defaults) =
             if index == 0 { (CONFIG_MAP_RUNTIME.to_owned(), false) } else { (format!("defaults-{index}"), true) };
         let data = BTreeMap::from([(KEY_CONFIG.to_owned(), text.to_owned())]);
-        inputs.config_maps.insert(name, ConfigMapInput { is_defaults, kept: false, data });
+        inputs.config_maps.insert(name, ConfigMapInput { is_defaults, data, ..ConfigMapInput::default() });
     }
 
     let view = namespace_view(&platform, "team1", &inputs, None);

@@ -120,8 +120,11 @@ fn inputs(world: &World, labels: &[(&str, &str)]) -> NamespaceInputs {
     let data = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     };
-    let config_map =
-        |is_defaults, pairs: &[(&str, &str)]| ConfigMapInput { is_defaults, kept: false, data: data(pairs) };
+    let config_map = |is_defaults, pairs: &[(&str, &str)]| ConfigMapInput {
+        is_defaults,
+        data: data(pairs),
+        ..ConfigMapInput::default()
+    };
     let job = JobOwner {
         uid: "5f1c8a5e-0001-4a51-9d0c-000000001b2c".to_owned(),
         workload: Workload { kind: WorkloadKind::CronJob, name: "weather-agent".to_owned() },

@@ -279,7 +279,7 @@ pub fn snapshot(others: usize) -> anyhow::Result<Snapshot> {
     let with_config = |agents: Vec<String>| NamespaceInputs {
         config_maps: [(
             keys::CONFIG_MAP_AUTHBRIDGE.to_owned(),
-            ConfigMapInput { is_defaults: false, kept: false, data: config.clone() },
+            ConfigMapInput { data: config.clone(), ..ConfigMapInput::default() },
         )]
         .into(),
         service_accounts: agents.into_iter().map(|name| (Arc::from(name), Ownership::Ours)).collect(),

@@ -75,7 +75,11 @@ fn envoy_accepts_what_the_config_map_of_a_namespace_holds() {
 fn envoy_accepts_what_a_namespace_with_ports_of_its_own_gets() {
     let platform = platform("namespaceOverrides: [proxy.port, proxy.inboundProxyPort, proxy.adminPort]");
     let text = "proxy: {port: 17001, inboundProxyPort: 17002, adminPort: 17003}".to_owned();
-    let defaults = ConfigMapInput { is_defaults: true, kept: false, data: [("config.yaml".to_owned(), text)].into() };
+    let defaults = ConfigMapInput {
+        is_defaults: true,
+        data: [("config.yaml".to_owned(), text)].into(),
+        ..ConfigMapInput::default()
+    };
     let inputs =
         NamespaceInputs { config_maps: [("defaults".to_owned(), defaults)].into(), ..NamespaceInputs::default() };
     let view = namespace_view(&platform, "team1", &inputs, None);
