@@ -177,7 +177,8 @@ fn mend_02_the_largest_config_maps_cost_the_controllers_what_the_smallest_do() {
 fn mend_02_what_is_kept_of_a_full_namespace_takes_no_more_than_is_counted() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     const NAMESPACES: usize = 200;
-    let shapes: [(&str, fn(usize) -> String); 4] = [
+    type Shape = (&'static str, fn(usize) -> String);
+    let shapes: [Shape; 4] = [
         ("numbers by name", |at| format!("k{at}: 1\n")),
         ("lists in lists", |at| format!("k{at}: [[[[1]]], [2]]\n")),
         ("texts", |at| format!("k{at}: {}\n", "x".repeat(100))),

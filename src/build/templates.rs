@@ -199,7 +199,7 @@ pub fn read(config_map: &ConfigMapText, operator_namespace: &str) -> Option<Entr
     let own = config_map.namespace == operator_namespace;
     let labelled = config_map.labels.get(keys::LABEL_STEP).is_some_and(|value| value == keys::LABEL_STEP_VALUE);
     let text = config_map.data.get(keys::KEY_TASK_SPEC);
-    if !labelled && !(own && text.is_some()) {
+    if !(labelled || own && text.is_some()) {
         return None;
     }
     let of = |trusted| Arc::new(step_entry(&full, &config_map.name, text, trusted));

@@ -175,7 +175,8 @@ mod tests {
     #[test]
     fn mend_02_count_and_bytes_of_a_namespace_are_bounded_and_the_oldest_count_first() {
         use Sort::{Builds, Defaults, Named};
-        let table: [(&str, Vec<(Sort, usize)>, Vec<(usize, Bound)>); 6] = [
+        type Case = (&'static str, Vec<(Sort, usize)>, Vec<(usize, Bound)>);
+        let table: [Case; 6] = [
             ("as many as may be", vec![(Defaults, 100); DEFAULTS], vec![]),
             ("two more", vec![(Defaults, 100); DEFAULTS + 2], vec![(16, Bound::Count), (17, Bound::Count)]),
             (

@@ -202,10 +202,13 @@ impl Clock {
     }
 }
 
+/// The ConfigMaps of our own namespace that serve as templates, by name.
+type Templates = BTreeMap<String, ConfigMapInput>;
+
 /// What is kept from one snapshot to the next.
 struct Last {
     settings: Arc<Settings>,
-    templates: BTreeMap<String, ConfigMapInput>,
+    templates: Templates,
     platform: Arc<Platform>,
     namespaces: HashMap<Arc<str>, Arc<NamespaceView>>,
     builds: Arc<Builds>,
@@ -303,7 +306,7 @@ impl Rebuild {
 impl Shared {
     /// What a snapshot is made from: the server, the namespaces that changed, the templates of our own; `None` while one of them is not
     /// known.
-    fn begin(&self) -> Option<(Server, BTreeSet<Arc<str>>, BTreeMap<String, ConfigMapInput>)> {
+    fn begin(&self) -> Option<(Server, BTreeSet<Arc<str>>, Templates)> {
         let mut state = self.state.lock();
         let server = state.server.filter(|_| state.lists_missing == 0)?;
         let dirty = std::mem::take(&mut state.dirty);
