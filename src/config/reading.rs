@@ -18,7 +18,9 @@ use crate::domain::keys::{CONFIG_MAP_AUTHBRIDGE, CONFIG_MAP_RUNTIME, KEY_CONFIG,
 /// How many keys of a ConfigMap a notice lists.
 const KEYS_SHOWN: usize = 5;
 /// What an entry of a tree takes besides its texts, in bytes: estimated from above.
-const NODE: usize = 96;
+const NODE: usize = 128;
+/// What a block of memory takes besides what is in it, in bytes.
+const BLOCK: usize = 16;
 
 /// What a ConfigMap says.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -113,16 +115,23 @@ impl Good {
     }
 }
 
-/// About how many bytes a value takes.
+/// About how many bytes a value takes: every text is a block of its own, and so is every leaf of a mapping, which has room for eleven
+/// entries and is rarely full.
 #[must_use]
 pub fn weight(value: &Value) -> usize {
+    size_of::<Value>() + heap(value)
+}
+
+fn heap(value: &Value) -> usize {
     match value {
-        Value::String(text) => size_of::<Value>() + text.len(),
-        Value::Array(items) => size_of::<Value>() + items.iter().map(weight).sum::<usize>(),
-        Value::Object(members) => {
-            members.iter().map(|(key, value)| NODE + key.len() + weight(value)).sum::<usize>() + size_of::<Value>()
+        Value::String(text) => BLOCK + text.len(),
+        Value::Array(items) => BLOCK + items.iter().map(weight).sum::<usize>(),
+        Value::Object(members) if !members.is_empty() => {
+            let leaf = BLOCK + 11 * (size_of::<String>() + size_of::<Value>());
+            let entries = members.iter().map(|(key, value)| BLOCK + key.len() + heap(value)).sum::<usize>();
+            leaf * members.len().div_ceil(6) + entries
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => size_of::<Value>(),
+        _ => 0,
     }
 }
 
