@@ -240,11 +240,18 @@ async fn broken_trust(cp: &ControlPlane, installation: &Installation) -> Result<
         (theirs, "lacks 1 root", "inject.kagenti.io would refuse it"),
     ] {
         patch(&configurations, set(BUNDLE, &bundle)).await?;
-        finds(cp, "caBundle of inject.kagenti.io", of_bundle).await?;
-        finds(cp, "the certificate that localhost:", of_served).await?;
+        let findings = finds(cp, "caBundle of inject.kagenti.io", of_bundle).await?.findings();
+        // A replica that nobody would trust says after 5 s that it is not ready, and the Service leads nowhere from then on.
+        let told = |of: &str, words: &str| findings.iter().any(|(name, seen)| name.starts_with(of) && seen.contains(words));
+        ensure!(
+            told("the certificate that localhost:", of_served) || told("an enrolled Pod in default", "refused"),
+            "{of_served:?} is not among {findings:#?}"
+        );
     }
     // The Secret agrees with the bundle, and somebody else serves: only the handshake tells.
     patch(&configurations, set(BUNDLE, &good)).await?;
+    installation.webhooks[0].ready().await?;
+    installation.balancer.wait_for_endpoints(1).await?;
     let impostor = Hook::start(cp, "default", "impostor", |_| hook::allow()).await?;
     patch(&configurations, set(PORT, &json!(impostor.address().port()))).await?;
     let visit = finds(cp, "the certificate that localhost:", "inject.kagenti.io would refuse it").await?;

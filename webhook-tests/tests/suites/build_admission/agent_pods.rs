@@ -77,6 +77,9 @@ fn standing(path: &[&str], value: Option<Value>) -> Value {
             json!([item])
         }
         [_] if value.is_none() => json!({}),
+        // A field that Kubernetes does not know there would be refused before anybody asks for rights.
+        ["hostPath"] => json!({ "hostPath": { "path": "/" } }),
+        ["sysctls"] => json!({ "sysctls": [{ "name": "kernel.shm_rmid_forced", "value": "1" }] }),
         [member, rest @ ..] => {
             let mut inner = standing(rest, value);
             match *member {

@@ -38,7 +38,8 @@ async fn case_005_007_what_the_user_wrote_stays_when_it_begins_and_when_it_ends(
     web["metadata"]["labels"][keys::LABEL_TYPE] = json!("agent");
     web["metadata"]["labels"][keys::LABEL_APP_MANAGED_BY] = json!("Helm");
     ns.accepts(&web).await?;
-    pods(&ns, "web", 1, false).await?;
+    // That label enrols by itself (design, Enrolment by label), before and after the AgentRuntime.
+    pods(&ns, "web", 1, true).await?;
     let original = essence(&ns.api::<Deployment>().get("web").await?);
     ns.accepts(&art("weather", "Deployment", "web", json!({}))).await?;
     rolled(&ns, "weather", 1).await?;
@@ -52,8 +53,8 @@ async fn case_005_007_what_the_user_wrote_stays_when_it_begins_and_when_it_ends(
         ("Helm", "drawbridge")
     );
     delete_art(&ns, "weather").await?;
-    pods(&ns, "web", 1, false).await?;
-    assert_eq!(essence(&ns.api::<Deployment>().get("web").await?), original, "the user's own label among them");
+    let as_it_was = |web: &Deployment| essence(web) == original;
+    wait_for(&ns.api::<Deployment>(), "web", as_it_was).await.context("the user's own label among what stays")?;
     Ok(())
 }
 

@@ -3,4 +3,3 @@
 #![allow(clippy::print_stdout, reason = "how long things took is the result, shown with --nocapture")]
 
 mod backup;
-mod quiet;
