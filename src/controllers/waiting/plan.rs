@@ -45,8 +45,24 @@ fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
         let users = world.users(&key.namespace, &key.name).filter(|user| user.seen.unmet);
         return users.map(|user| item(&key.namespace, user.kind, user.name)).collect();
     }
+    if kind == Kind::Deployment {
+        return copies_of(world, key);
+    }
     let workload = world.workload(kind, &key.namespace, &key.name).filter(concerns);
     workload.map(|workload| item(&key.namespace, kind, workload.name)).into_iter().collect()
+}
+
+/// The ReplicaSets that keep a copy of what is no longer on their Deployment. Asked of Deployments that are not enrolled: the last
+/// change of theirs takes the entry off, and no change of the ReplicaSet need follow it.
+fn copies_of(world: &World, key: &Key) -> Vec<Key> {
+    let Some(above) = world.workload(Kind::Deployment, &key.namespace, &key.name) else { return Vec::new() };
+    if above.is_governed() || above.seen.annotations.get(keys::ANNOTATION_ROLLED_FOR).is_some() {
+        return Vec::new();
+    }
+    let below = |one: &WorkloadRef<'_>| {
+        copied(one) && one.seen.controller.as_deref().is_some_and(|owner| *owner.uid == *above.uid)
+    };
+    world.workloads(&key.namespace).filter(below).map(|one| item(&key.namespace, one.kind, one.name)).collect()
 }
 
 fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {

@@ -149,6 +149,12 @@ fn mend_10_copies_of_an_annotation_go_with_the_original() {
     let touched = (ROW.touched)(&cluster.world, Kind::ReplicaSet, &Key::new("team", "a"));
     assert_eq!(touched, std::slice::from_ref(&key));
     assert_eq!(cluster.plan_at(ROW, &key, s(9)).ops, [taken(Kind::ReplicaSet, &["kagenti.io/rolled-for"])]);
+    // The last change may be the Deployment's: nothing of the ReplicaSet need change after it.
+    let plain = json!({"metadata": {"resourceVersion": "14"},
+        "spec": {"template": {"metadata": {"labels": {"kagenti.io/type": null}}}}});
+    cluster.see(Kind::Deployment, workload(Kind::Deployment, "a", plain));
+    let touched = (ROW.touched)(&cluster.world, Kind::Deployment, &Key::new("team", "a"));
+    assert_eq!(touched, std::slice::from_ref(&key));
 }
 
 #[test]

@@ -240,9 +240,11 @@ async fn broken_trust(cp: &ControlPlane, installation: &Installation) -> Result<
         (theirs, "lacks 1 root", "inject.kagenti.io would refuse it"),
     ] {
         patch(&configurations, set(BUNDLE, &bundle)).await?;
-        let findings = finds(cp, "caBundle of inject.kagenti.io", of_bundle).await?.findings();
+        let visit = finds(cp, "caBundle of inject.kagenti.io", of_bundle).await?;
+        let findings = visit.findings();
         // A replica that nobody would trust says after 5 s that it is not ready, and the Service leads nowhere from then on.
-        let told = |of: &str, words: &str| findings.iter().any(|(name, seen)| name.starts_with(of) && seen.contains(words));
+        let told =
+            |of: &str, words: &str| findings.iter().any(|(name, seen)| name.starts_with(of) && seen.contains(words));
         ensure!(
             told("the certificate that localhost:", of_served) || told("an enrolled Pod in default", "refused"),
             "{of_served:?} is not among {findings:#?}"

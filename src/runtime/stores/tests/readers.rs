@@ -100,7 +100,14 @@ async fn mend_01_a_text_whose_reading_does_not_end_holds_up_nobody_else() {
     bench.shared.apply(&defaults("team", "a", "spire: disabled\n"));
     bench.shared.server(server());
     let first = bench.until(|snapshot| spire(snapshot, "team") == Some("disabled")).await;
-    assert!(bench.readiness.ready() && is_pending(&first, "hostile") && !is_pending(&first, "team"));
+    assert!(is_pending(&first, "hostile") && !is_pending(&first, "team"));
+    // It is said right after the snapshot is there.
+    let ready = async {
+        while !bench.readiness.ready() {
+            tokio::task::yield_now().await
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(120), ready).await.expect("readiness waits for no text");
     bench.shared.apply(&defaults("team", "a", "spire: required\n"));
     let second = bench.until(|snapshot| spire(snapshot, "team") == Some("required")).await;
     assert!(is_pending(&second, "hostile"));

@@ -54,7 +54,7 @@ fn asking(test: Test) -> Vec<Option<Value>> {
             Some(json!({"name": "v", "csi": {"driver": "d"}})),
             Some(json!({"name": "v", "iscsi": {"targetPortal": "p", "iqn": "q", "lun": 0}})),
         ],
-        Test::Present => vec![Some(json!({"path": "/", "name": "kernel.shm_rmid_forced", "value": "1"}))],
+        Test::Present => vec![Some(json!({"name": "kernel.shm_rmid_forced", "value": "1"}))],
         Test::ListLacks(_) => vec![Some(json!(["NET_RAW"]))],
     }
 }
@@ -79,7 +79,8 @@ fn standing(path: &[&str], value: Option<Value>) -> Value {
         [_] if value.is_none() => json!({}),
         // A field that Kubernetes does not know there would be refused before anybody asks for rights.
         ["hostPath"] => json!({ "hostPath": { "path": "/" } }),
-        ["sysctls"] => json!({ "sysctls": [{ "name": "kernel.shm_rmid_forced", "value": "1" }] }),
+        ["serviceAccountToken"] => json!({ "serviceAccountToken": { "path": "token" } }),
+        ["nodeAffinity"] => json!({ "nodeAffinity": {} }),
         [member, rest @ ..] => {
             let mut inner = standing(rest, value);
             match *member {
