@@ -160,7 +160,21 @@ impl Objects {
         }
     }
 
+    /// A namespace whose ConfigMaps have not been read yet answers 409 and asks to be tried again in a moment: so it is, as people
+    /// and the cluster's controllers do.
     async fn answer(&self, request: http::Request<Vec<u8>>) -> Result<Answer> {
+        let begun = tokio::time::Instant::now();
+        loop {
+            let answer = self.answered(request.clone()).await?;
+            let pending = answer.result.as_ref().is_err_and(|status| status.message.contains("ConfigPending: "));
+            if !pending || begun.elapsed() > PATIENCE {
+                return Ok(answer);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn answered(&self, request: http::Request<Vec<u8>>) -> Result<Answer> {
         let response = self.client.send(request.map(kube::client::Body::from)).await?;
         let warnings = response.headers().get_all("warning").iter().map(|value| warning_text(value.as_bytes()));
         let warnings = warnings.collect();

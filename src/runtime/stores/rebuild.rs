@@ -295,7 +295,9 @@ impl Rebuild {
             self.published.send_replace(Some(Arc::new(published)));
         }
         self.shared.measure(&self.metrics);
-        if let Some(latch) = self.latch.take() {
+        // The platform's own templates are no tenant's: every build needs them, so readiness waits for these alone.
+        let own = builds.view.is_waiting(&self.operator_namespace);
+        if let Some(latch) = self.latch.take_if(|_| !own) {
             tracing::info!(namespaces = namespaces.len(), "the cluster has been read once: reviews can be answered");
             latch.release();
         }

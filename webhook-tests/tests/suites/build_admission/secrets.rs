@@ -146,7 +146,7 @@ async fn mend_06_many_references_are_no_more_than_their_distinct_names() -> Resu
             _ => json!({"name": format!("FROM_{number}"), "valueFrom": {"secretKeyRef": {
                 "name": named((container + number) % MOST), "key": "k"}}}),
         };
-        (0..110).map(variable).collect()
+        (0..45).map(variable).collect()
     };
     let containers: Vec<_> = (0..20)
         .map(|number| json!({"name": format!("agent-{number}"), "image": "a/b:1", "env": env(number)}))
