@@ -79,12 +79,12 @@ impl Chaos {
         let load = Load::start(&ns, RATE);
         let begun = Instant::now();
         let kills = self.kill(&installation, begun).await?;
-        while load.stored() < ENOUGH.0 || dialler.calls() < ENOUGH.1 || dialler.bundles() < ENOUGH.2 {
-            let (stored, calls, bundles) = (load.stored(), dialler.calls(), dialler.bundles());
-            ensure!(
-                begun.elapsed() < PATIENCE,
-                "too little happens: {stored} Pods, {calls} connections, {bundles} bundles"
-            );
+        loop {
+            let happened = (load.stored(), dialler.calls(), dialler.bundles());
+            if enough(happened) {
+                break;
+            }
+            ensure!(begun.elapsed() < PATIENCE, "too little happens: (Pods, connections, bundles) are {happened:?}");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         let took = begun.elapsed();
@@ -133,6 +133,11 @@ impl Chaos {
     }
 }
 
+/// Whether a trial in which that happened (Pods stored, connections, bundles) shows anything.
+fn enough((stored, calls, bundles): (usize, usize, usize)) -> bool {
+    stored >= ENOUGH.0 && calls >= ENOUGH.1 && bundles >= ENOUGH.2
+}
+
 /// Names of the created Pods for which calls of our webhook failed and were let pass, and in which rounds.
 fn open_rounds(creations: Requests) -> BTreeMap<String, BTreeSet<u32>> {
     let mut all: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
@@ -145,4 +150,18 @@ fn open_rounds(creations: Requests) -> BTreeMap<String, BTreeSet<u32>> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_in_which_little_happened_shows_nothing() {
+        let (stored, calls, bundles) = ENOUGH;
+        assert!(enough(ENOUGH) && enough((usize::MAX, calls, bundles)));
+        for little in [(stored - 1, calls, bundles), (stored, calls - 1, bundles), (stored, calls, bundles - 1)] {
+            assert!(!enough(little), "{little:?}");
+        }
+    }
 }

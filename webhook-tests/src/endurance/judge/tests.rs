@@ -129,13 +129,3 @@ fn a_new_connection_fails_only_with_the_instance_and_never_for_its_certificate()
         assert_eq!(evidence.judge().is_ok(), holds, "{failure}");
     }
 }
-
-#[test]
-fn a_trial_in_which_little_happened_shows_nothing() {
-    let (mut evidence, _) = quiet(FailureMode::Fail);
-    evidence.took = Duration::from_secs(200);
-    assert!(objection(evidence).contains("too few Pods"));
-    let (mut evidence, _) = quiet(FailureMode::Fail);
-    evidence.dialled.bundles.clear();
-    assert!(objection(evidence).contains("too few rotations"));
-}
