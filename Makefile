@@ -36,8 +36,8 @@ deny: ## licences, sources and banned or doubled crates against deny.toml, where
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --locked check bans licenses sources; \
 	else echo "deny: cargo-deny is not installed, so dependencies are not checked (cargo install --locked cargo-deny)"; fi
 
-unit: ## tests of the library alone
-	$(CARGO) test -p drawbridge --lib --locked
+unit: ## unit tests alone (ROOM=controllers: those of that folder of src/)
+	$(CARGO) test $(if $(ROOM),-p drawbridge-$(ROOM) --locked,$(ALL)) --lib
 
 controlplane: ## build kube-apiserver, etcd, kube-controller-manager, kubectl and kwok once, into the cache folder
 	webhook-tests/controlplane/build

@@ -1,7 +1,6 @@
-//! Drawbridge: admission webhook, controllers and command line in one crate.
+//! Drawbridge: admission webhook, controllers and command line, under one name for tests, benchmarks and fuzz targets.
 //!
-//! The layers, from the inside out; each may import only what stands to its left
-//! (the table is held by `tests/product/architecture.rs`):
+//! One crate per folder of `src/`; each may use only what stands to its left (its `Cargo.toml` says so, and cargo holds it):
 //!
 //! ```text
 //! domain ─► api ─► build ─► config ─► admission    pure: no I/O, no clock, no async
@@ -18,11 +17,11 @@
 //! is kept outside of this repository. Nothing has to be looked up there to understand the code; a case number is also the name of
 //! a test.
 
-pub mod admission;
-pub mod api;
-pub mod build;
-pub mod cli;
-pub mod config;
-pub mod controllers;
-pub mod domain;
-pub mod runtime;
+pub use drawbridge_admission::admission;
+pub use drawbridge_api::api;
+pub use drawbridge_build::build;
+pub use drawbridge_cli::cli;
+pub use drawbridge_config::config;
+pub use drawbridge_controllers::controllers;
+pub use drawbridge_domain::domain;
+pub use drawbridge_runtime::runtime;

@@ -1,24 +1,12 @@
-//! The import table of the house, held by reading `src/` (anchors 5.3).
+//! What the compiler cannot say of the house, held by reading `src/`. Who may use whom stands in the rooms' manifests
+//! (`src/*/Cargo.toml`), and cargo holds it.
 //!
-//! Every `use crate::…` and every `crate::…` path is checked against [`MAY_IMPORT`]; pure rooms may not name what
-//! reads a clock, a file, the environment or the network, and have no async functions.
+//! Pure rooms may not name what reads a clock, a file, the environment or the network, and have no async functions;
+//! no controller names another one's folder; `anyhow` stays in the command line.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use syn::visit::Visit;
-
-/// Who may import whom, by first path segment under `src/`.
-const MAY_IMPORT: &[(&str, &[&str])] = &[
-    ("domain", &["domain"]),
-    ("api", &["domain", "api"]),
-    ("build", &["domain", "api", "build"]),
-    ("config", &["domain", "api", "build", "config"]),
-    ("admission", &["domain", "api", "config", "build", "admission"]),
-    ("controllers", &["domain", "api", "config", "build", "admission", "controllers"]),
-    ("runtime", &["domain", "api", "config", "build", "admission", "runtime"]),
-    ("cli", &["domain", "api", "config", "build", "admission", "controllers", "runtime", "cli"]),
-];
 
 /// Rooms without I/O, clock, environment or async.
 const PURE: &[&str] = &["domain", "api", "config", "build", "admission"];
@@ -169,23 +157,36 @@ fn is_of_another(file: &str, module: Option<&str>) -> bool {
 }
 
 #[test]
-fn imports_follow_the_table() {
-    let table: BTreeMap<_, _> = MAY_IMPORT.iter().copied().collect();
+fn no_controller_names_another() {
     let mut wrong = Vec::new();
-    for room in rooms() {
-        let allowed = table.get(room.name.as_str()).unwrap_or_else(|| panic!("room {} is not in the table", room.name));
+    for room in rooms().into_iter().filter(|room| room.name == "controllers") {
         for path in &room.paths.named {
             let mut segments = path.split("::");
-            if segments.next() == Some("crate")
-                && let Some(target) = segments.next()
-                && (!allowed.contains(&target)
-                    || (target == "controllers" && is_of_another(&room.file, segments.next())))
+            if (segments.next(), segments.next()) == (Some("crate"), Some("controllers"))
+                && is_of_another(&room.file, segments.next())
             {
                 wrong.push(format!("{} imports {path}", room.file));
             }
         }
     }
-    assert!(wrong.is_empty(), "against the import table:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "another controller's folder:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn manifests_of_pure_rooms_bring_no_client_and_no_runtime() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for room in PURE {
+        let text = std::fs::read_to_string(root.join(room).join("Cargo.toml")).unwrap();
+        let named: Vec<_> =
+            text.lines().filter_map(|line| line.split_once(['.', ' ', '='])).map(|(name, _)| name).collect();
+        assert!(named.contains(&"edition"), "{room}: {text}");
+        for bad in ["tokio", "hyper", "axum", "tower", "rustls", "tracing", "anyhow"] {
+            assert!(
+                !named.iter().any(|name| *name == bad || name.starts_with(&format!("{bad}-"))),
+                "{room} uses {bad}"
+            );
+        }
+    }
 }
 
 #[test]

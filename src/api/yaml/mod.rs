@@ -12,7 +12,7 @@ mod compose;
 mod node;
 mod scalar;
 
-pub(crate) use node::kind;
+pub use node::kind;
 pub use node::{Content, Entry, Node};
 
 /// Largest text that is read, in bytes; a ConfigMap cannot hold more.

@@ -73,7 +73,7 @@ impl Node {
 
 /// What kind of value `value` is, with its article.
 #[must_use]
-pub(crate) fn kind(value: &Value) -> &'static str {
+pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
         Value::Bool(_) => "a boolean",

@@ -16,7 +16,7 @@ mod show;
 mod walk;
 
 pub use platform::{Keycloak, OnUpgrade, Platform, Repair};
-pub(crate) use show::Show;
+pub use show::Show;
 pub(crate) use walk::{Walked, walk};
 
 use std::collections::BTreeMap;

@@ -6,7 +6,8 @@ use crate::config::resolved::{InboundExclusions, NativeSidecars, SpireSwitch, Tr
 use crate::domain::mode::Mode;
 
 /// One line for people.
-pub(crate) trait Show {
+pub trait Show {
+    /// The value as people read it.
     fn show(&self) -> String;
 }
 

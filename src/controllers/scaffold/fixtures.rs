@@ -1,5 +1,6 @@
 //! A small cluster for tests: objects as the API server sends them, and what the controllers plan about it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,12 +10,14 @@ use super::plan::{Context, Op, Plan, Row};
 use super::world::{RuntimeRef, World};
 use crate::api::observed::object::change_of;
 use crate::api::observed::{Change, Key, Kind};
+use crate::build::templates::ConfigMapText;
 use crate::config::gates::Gates;
 use crate::config::inputs::{AgentRuntimeInput, NamespaceInputs};
 use crate::config::schema::Platform;
 use crate::config::snapshot::{Published, Snapshot};
 use crate::config::view::{ClusterView, namespace_view};
 use crate::controllers::rbac;
+use crate::domain::keys;
 use crate::domain::written::{self, At};
 
 pub(in crate::controllers) const OWN: &str = "kagenti-system";
@@ -31,6 +34,26 @@ pub(in crate::controllers) const fn s(seconds: u64) -> Duration {
 /// An object of that kind, as a change.
 pub(in crate::controllers) fn change(kind: Kind, object: Value) -> Change {
     change_of(kind, &object.to_string()).unwrap()
+}
+
+/// A ConfigMap with a step.
+pub(in crate::controllers) fn step_map(namespace: &str, name: &str, text: &str) -> ConfigMapText {
+    ConfigMapText {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        labels: BTreeMap::from([(keys::LABEL_STEP.to_owned(), keys::LABEL_STEP_VALUE.to_owned())]),
+        data: BTreeMap::from([(keys::KEY_TASK_SPEC.to_owned(), text.to_owned())]),
+    }
+}
+
+/// A ConfigMap with the template of a mode.
+pub(in crate::controllers) fn template_map(namespace: &str, mode: &str, text: &str) -> ConfigMapText {
+    ConfigMapText {
+        namespace: namespace.to_owned(),
+        name: format!("{}{mode}", keys::PREFIX_TEMPLATE),
+        labels: BTreeMap::new(),
+        data: BTreeMap::from([(keys::KEY_TEMPLATE.to_owned(), text.to_owned())]),
+    }
 }
 
 /// A workload in namespace `team` with an enrolled template; `more` is merged into the object.

@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::api::observed::{Key, Kind, Reach};
-use crate::build::fixtures::{step_map, template_map};
 use crate::build::settings::Settings;
 use crate::build::templates::ConfigMapText;
 use crate::config::builds::Builds;
@@ -15,6 +14,7 @@ use crate::controllers::agent_build::plan::ROW;
 use crate::controllers::scaffold::answers::SecretFact;
 use crate::controllers::scaffold::consent::refusal;
 use crate::controllers::scaffold::fixtures::{Cluster, s};
+use crate::controllers::scaffold::fixtures::{step_map, template_map};
 use crate::controllers::scaffold::memory::Memory;
 use crate::controllers::scaffold::plan::{Controller, Item, NOW, Op, Plan};
 use crate::domain::keys;

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::bench::{Bench, NAME, SILENT, TEAM, TELLS, build};
 use crate::api::observed::Kind;
-use crate::build::fixtures::{step_map, template_map};
 use crate::build::templates::ConfigMapText;
 use crate::controllers::scaffold::answers::{SecretFact, SecretSeen};
 use crate::controllers::scaffold::fixtures::s;
+use crate::controllers::scaffold::fixtures::{step_map, template_map};
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::reason::Reason;
 

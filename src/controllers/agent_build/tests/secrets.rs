@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::bench::{Bench, SILENT, TELLS, build};
 use crate::api::observed::Kind;
-use crate::build::fixtures::step_map;
 use crate::controllers::scaffold::answers::{SecretFact, SecretSeen};
+use crate::controllers::scaffold::fixtures::step_map;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
 

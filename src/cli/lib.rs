@@ -1,0 +1,14 @@
+//! Every command for people, and the wiring of `serve`.
+//!
+//! The crates of the house stand under their own names here, so that a path reads the same in every crate.
+
+pub use drawbridge_admission::admission;
+pub use drawbridge_api::api;
+pub use drawbridge_build::build;
+pub use drawbridge_config::config;
+pub use drawbridge_controllers::controllers;
+pub use drawbridge_domain::domain;
+pub use drawbridge_runtime::runtime;
+
+#[path = "mod.rs"]
+pub mod cli;

@@ -1,0 +1,10 @@
+//! The platform file and what a namespace holds become one immutable snapshot.
+//!
+//! The crates of the house stand under their own names here, so that a path reads the same in every crate.
+
+pub use drawbridge_api::api;
+pub use drawbridge_build::build;
+pub use drawbridge_domain::domain;
+
+#[path = "mod.rs"]
+pub mod config;

@@ -1,0 +1,12 @@
+//! What reconciles each kind: pure plans, and the loop that carries them out.
+//!
+//! The crates of the house stand under their own names here, so that a path reads the same in every crate.
+
+pub use drawbridge_admission::admission;
+pub use drawbridge_api::api;
+pub use drawbridge_build::build;
+pub use drawbridge_config::config;
+pub use drawbridge_domain::domain;
+
+#[path = "mod.rs"]
+pub mod controllers;
