@@ -54,6 +54,11 @@ impl Fields {
         self
     }
 
+    /// In place of what stands there: for which hash we rolled it is told on, as long as it is that hash.
+    pub(super) fn in_place_of(self, standing: &Self) -> Self {
+        if self.hash() == standing.hash() { self.rolled_for(standing.rolled()) } else { self }
+    }
+
     /// What stands on the workload and was applied by us.
     pub(super) fn standing(seen: &WorkloadSeen) -> Self {
         let owned = seen.applied.iter().flat_map(|applied| applied.fields());

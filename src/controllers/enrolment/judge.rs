@@ -293,7 +293,7 @@ fn governed(subject: &Subject<'_>, winner: &RuntimeRef<'_>, standing: &Fields) -
         () if hash == keys::HASH_OF_NOTHING => Step::Apply { fields, wave: false },
         () => match first(subject, needs.service_account.as_deref()) {
             Some(waits) => Step::Wait(waits),
-            None => Step::Apply { fields, wave: false },
+            None => Step::Apply { fields: fields.in_place_of(standing), wave: false },
         },
     };
     Found { wanted: Some(hash), step }

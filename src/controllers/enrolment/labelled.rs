@@ -34,7 +34,7 @@ pub(super) fn judge(subject: &Subject<'_>, agent_type: &str, standing: &Fields) 
         () if fields.clone().rolled_for(standing.rolled()) == *standing => Step::Settled,
         () if hash == keys::HASH_OF_NOTHING && standing.is_empty() => Step::Settled,
         () if hash == keys::HASH_OF_NOTHING && standing.is_of_runtime() => Step::Release,
-        () if standing.is_of_runtime() => Step::Apply { fields, wave: false },
+        () if standing.is_of_runtime() => Step::Apply { fields: fields.in_place_of(standing), wave: false },
         () if standing.differs_by_hash_only(&fields) => judge::rehash(subject, &hash, fields),
         () if standing.label_template() => Step::Apply { fields, wave: false },
         () => match judge::first(subject, needs.service_account.as_deref()) {

@@ -74,6 +74,12 @@ fn restart(bench: &mut Bench) {
     bench.cluster.world.memory.surveyed = true;
 }
 
+/// Labels and annotations of web.
+fn people_see(bench: &Bench) -> Value {
+    let metadata = &bench.object(Kind::Deployment, "web")["metadata"];
+    json!([metadata["labels"], metadata["annotations"]])
+}
+
 fn is_plain(bench: &Bench, name: &str) -> bool {
     bench.object(Kind::Deployment, name)["spec"] == deployment(name)["spec"]
 }
@@ -148,6 +154,7 @@ fn mend_17_an_agent_runtime_governs_and_gives_back_to_the_label() {
     roll_out(&mut bench, "web");
     bench.converge();
     let template = bench.object(Kind::Deployment, "web")["spec"]["template"].clone();
+    let metadata = people_see(&bench);
     bench.runtime("art", WEB, json!({}));
     let ops = bench.converge();
     assert_eq!(applied(&ops), ["web"]);
@@ -167,6 +174,7 @@ fn mend_17_an_agent_runtime_governs_and_gives_back_to_the_label() {
     let web = bench.object(Kind::Deployment, "web");
     assert_eq!(web["metadata"]["labels"], json!({"app": "web", keys::LABEL_TYPE: "agent"}));
     assert_eq!(web["spec"]["template"], template, "the label keeps it");
+    assert_eq!(people_see(&bench), metadata, "what it was rolled for is told on");
     label(&mut bench, WEB, None, NEW);
     bench.converge();
     assert!(is_plain(&bench, "web"));

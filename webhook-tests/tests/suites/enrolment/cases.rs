@@ -34,11 +34,11 @@ async fn case_005_007_what_the_user_wrote_stays_when_it_begins_and_when_it_ends(
     let cp = control_plane().await?;
     let ns = cp.namespace("users").await?;
     let mut web = deployment("web", 1);
-    // By hand, on the workload and not on its Pods. (The type label there enrols by itself, before and after the AgentRuntime:
-    // mend_17_…_gives_it_back.)
+    // By hand, on the workload and not on its Pods: that enrols by itself, before the AgentRuntime and after it.
+    web["metadata"]["labels"][keys::LABEL_TYPE] = json!("agent");
     web["metadata"]["labels"][keys::LABEL_APP_MANAGED_BY] = json!("Helm");
     ns.accepts(&web).await?;
-    pods(&ns, "web", 1, false).await?;
+    pods(&ns, "web", 1, true).await?;
     let original = essence(&ns.api::<Deployment>().get("web").await?);
     ns.accepts(&art("weather", "Deployment", "web", json!({}))).await?;
     rolled(&ns, "weather", 1).await?;
@@ -52,8 +52,19 @@ async fn case_005_007_what_the_user_wrote_stays_when_it_begins_and_when_it_ends(
         ("Helm", "drawbridge")
     );
     delete_art(&ns, "weather").await?;
+    assert_eq!(essence(&ns.api::<Deployment>().get("web").await?), original, "enrolled by the label, as before");
+    pods(&ns, "web", 1, true).await?;
+    // What was there before the label comes back with the label's end.
+    merge::<Deployment>(&ns, "web", json!({"metadata": {"labels": {keys::LABEL_TYPE: null}}})).await?;
     pods(&ns, "web", 1, false).await?;
-    assert_eq!(essence(&ns.api::<Deployment>().get("web").await?), original, "the user's own label among them");
+    let web = ns.api::<Deployment>().get("web").await?;
+    let mut plain = deployment("web", 1);
+    plain["metadata"]["labels"][keys::LABEL_APP_MANAGED_BY] = json!("Helm");
+    let template = web.spec.as_ref().and_then(|spec| spec.template.metadata.clone());
+    assert_eq!(
+        (json!(web.labels()), serde_json::to_value(template)?),
+        (plain["metadata"]["labels"].clone(), plain["spec"]["template"]["metadata"].clone()),
+    );
     Ok(())
 }
 
