@@ -37,6 +37,8 @@ mod metrics;
 mod pair;
 mod polled;
 mod resolver;
+#[cfg(test)]
+mod restored;
 mod root;
 mod secret;
 mod source;

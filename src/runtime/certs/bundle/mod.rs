@@ -10,6 +10,7 @@
 //! replica with an old view nor an older version running beside this one can take away what somebody depends on.
 
 mod covered;
+mod objects;
 pub mod plan;
 mod publication;
 mod publish;

@@ -6,18 +6,16 @@ use std::fmt::Debug;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use futures::{Future, Stream, StreamExt as _};
+use futures::{Future, StreamExt as _};
 use json_patch::Patch as Operations;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use kube::api::{Patch, PatchParams};
-use kube::{Api, Client, Resource};
-use serde::de::DeserializeOwned;
+use kube::Client;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::objects::{Failure, Kind, seen, send_patch};
 use super::plan::{self, Configuration, Memory, Step};
 use super::publication::Publication;
-use super::read::{self, Hooks};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::runtime::certs::context::{self, Context};
@@ -26,31 +24,13 @@ use crate::runtime::certs::trust::Observed;
 use crate::runtime::certs::wanted::Wanted;
 use crate::runtime::leader::{Writer, turned};
 use crate::runtime::shutdown::{Phase, Shutdown};
-use crate::runtime::watching::named::{Known, named};
-use crate::runtime::watching::{Watching, number};
+use crate::runtime::watching::named::Known;
+use crate::runtime::watching::number;
 
-const DEADLINE: Duration = Duration::from_secs(10);
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LAST_RETRY: Duration = Duration::from_secs(30);
 /// How long patches may fail before people are told.
 const PERSISTENT: Duration = Duration::from_secs(5);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Mutating,
-    Validating,
-}
-
-impl Kind {
-    const ALL: [Kind; 2] = [Kind::Mutating, Kind::Validating];
-
-    fn words(self) -> &'static str {
-        match self {
-            Kind::Mutating => "MutatingWebhookConfiguration",
-            Kind::Validating => "ValidatingWebhookConfiguration",
-        }
-    }
-}
 
 type Seen = (Kind, Option<Configuration>);
 type Write = Pin<Box<dyn Future<Output = (Kind, Result<Configuration, Failure>)> + Send>>;
@@ -64,15 +44,6 @@ struct State {
     known: Option<Known>,
     /// The version that was known when the last patch was sent.
     sent: u64,
-}
-
-/// Why a patch came to nothing.
-#[derive(Debug)]
-enum Failure {
-    /// The configuration is not what it was when the patch was made; what it is, or that there is none, was read.
-    Changed(Option<Box<Configuration>>),
-    /// Anything else.
-    Failed(String),
 }
 
 /// Publishes what a source wants, and observes.
@@ -380,62 +351,5 @@ async fn finished(write: &mut Option<Write>) -> (Kind, Result<Configuration, Fai
     match write {
         Some(write) => write.await,
         None => futures::future::pending().await,
-    }
-}
-
-/// The configuration of one kind, at every change.
-fn seen<K>(
-    service: (String, String),
-    client: &Client,
-    watching: &Watching,
-) -> (Known, impl Stream<Item = Option<Configuration>> + use<K>)
-where
-    K: Hooks + Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let what = std::any::type_name::<K>().rsplit(':').next().unwrap_or_default();
-    let (known, objects) = named(Api::<K>::all(client.clone()), keys::WEBHOOK_CONFIGURATION, what, watching);
-    (known, objects.map(move |object| object.map(|object| read::configuration(&object, &service))))
-}
-
-async fn send_patch(
-    client: Client,
-    kind: Kind,
-    patch: Operations,
-    service: (String, String),
-) -> (Kind, Result<Configuration, Failure>) {
-    let sent = async {
-        match kind {
-            Kind::Mutating => send_to::<MutatingWebhookConfiguration>(client, patch, &service).await,
-            Kind::Validating => send_to::<ValidatingWebhookConfiguration>(client, patch, &service).await,
-        }
-    };
-    let answer = match tokio::time::timeout(DEADLINE, sent).await {
-        Ok(Ok(Ok(configuration))) => Ok(configuration),
-        Ok(Ok(Err(now))) => Err(Failure::Changed(now.map(Box::new))),
-        Ok(Err(error)) => Err(Failure::Failed(error.to_string())),
-        Err(_) => Err(Failure::Failed(format!("no answer within {} seconds", DEADLINE.as_secs()))),
-    };
-    (kind, answer)
-}
-
-/// The configuration as patched; or, where it is not what it was when the patch was made, as it is.
-async fn send_to<K>(
-    client: Client,
-    patch: Operations,
-    service: &(String, String),
-) -> Result<Result<Configuration, Option<Configuration>>, kube::Error>
-where
-    K: Hooks + Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
-{
-    let params = PatchParams { field_manager: Some(keys::MANAGER_BUNDLE.to_owned()), ..PatchParams::default() };
-    let api = Api::<K>::all(client);
-    match api.patch(keys::WEBHOOK_CONFIGURATION, &params, &Patch::<()>::Json(patch)).await {
-        Ok(object) => Ok(Ok(read::configuration(&object, service))),
-        // 422: a test of the patch failed; 404: gone; 409: changed while the patch was applied.
-        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409 | 422) => {
-            let now = api.get_opt(keys::WEBHOOK_CONFIGURATION).await?;
-            Ok(Err(now.map(|object| read::configuration(&object, service))))
-        }
-        Err(error) => Err(error),
     }
 }

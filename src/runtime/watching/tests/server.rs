@@ -155,9 +155,7 @@ impl Server {
             return Response::new(self.watch(from, Duration::from_secs(seconds)));
         } else {
             let sent: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap_or(Value::Null);
-            let last = parts.uri.path().rsplit('/').next().unwrap_or_default().to_owned();
-            let collection = format!("{}s", self.kind.to_lowercase()) == last;
-            self.decide(&parts.method, (!collection).then_some(last), sent)
+            self.decide(&parts.method, name(parts.uri.path()), sent)
         };
         let bytes = Full::new(Bytes::from(answer.to_string()));
         Response::builder().status(code).body(bytes.boxed_unsync()).unwrap()
@@ -248,6 +246,14 @@ impl Server {
         });
         StreamBody::new(lines).boxed_unsync()
     }
+}
+
+/// The name that a path ends with, after group, version, namespace and collection.
+fn name(path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let rest = if parts[0] == "api" { &parts[2..] } else { &parts[3..] };
+    let rest = if rest.len() > 2 && rest[0] == "namespaces" { &rest[2..] } else { rest };
+    rest.get(1).map(|name| (*name).to_owned())
 }
 
 fn refuse(code: u16, reason: &str) -> (u16, Value) {
