@@ -293,6 +293,8 @@ pub const MANAGER_AUTHORITY: &str = "drawbridge/authority";
 pub const MANAGER_BUNDLE: &str = "drawbridge/bundle";
 /// Who reports Events about certificates.
 pub const MANAGER_CERTIFICATES: &str = "drawbridge/certificates";
+/// Who reports Events about admission policies that are not there.
+pub const MANAGER_POLICIES: &str = "drawbridge/policies";
 
 /// Whether a label or annotation of a workload is one that enrolment reads or writes.
 #[must_use]

@@ -37,6 +37,7 @@ use crate::api::foreign::mutating_policy::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, Mutation, PolicySpec,
 };
 use crate::domain::keys;
+use crate::runtime::guards::Kind as Guard;
 
 /// Name of the policy that refuses to take the gate off.
 pub const POLICY_GATE_REMOVAL: &str = "drawbridge-gate-removal";
@@ -72,12 +73,15 @@ pub fn objects(install: &Install) -> Vec<Value> {
     objects
 }
 
-/// Names of the policies of a failure mode that a ValidatingAdmissionPolicyBinding puts in force.
+/// Kind and name of everything that [`objects`] are in a failure mode, for whoever looks whether it is there.
 #[must_use]
-pub fn names(failure_mode: FailureMode) -> Vec<String> {
+pub fn installed(failure_mode: FailureMode) -> Vec<(Guard, String)> {
     let all = objects(&Install::new(failure_mode, keys::OPERATOR_NAMESPACE, ""));
-    let validating = all.iter().filter(|object| object["kind"] == "ValidatingAdmissionPolicy");
-    validating.filter_map(|object| object["metadata"]["name"].as_str().map(str::to_owned)).collect()
+    let of = |object: &Value| {
+        let (kind, name) = (object["kind"].as_str()?, object["metadata"]["name"].as_str()?);
+        Some((Guard::ALL.into_iter().find(|guard| guard.as_str() == kind)?, name.to_owned()))
+    };
+    all.iter().filter_map(of).collect()
 }
 
 /// Every policy that binds our own accounts, with what it says of them.

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::{FailureMode, Install, metadata, object};
 use crate::controllers::rbac::{ASKS, Asker};
 use crate::domain::keys;
+use crate::runtime::guards::Kind as Guard;
 
 /// Which process asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,18 +101,22 @@ fn certificates() -> Vec<Right> {
 }
 
 /// What every process looks after: whether the policies of the manifests are there. By one list of each kind, because a watch by name
-/// would be two connections for each of them; they hold nothing that is secret. Nobody writes them.
-fn guards() -> Vec<Right> {
-    let kinds = ["validatingadmissionpolicies", "validatingadmissionpolicybindings"];
-    let right = |role, resource| Right {
+/// would be two connections for each of them; they hold nothing that is secret. Nobody writes them. Those of mode gate are looked after by
+/// the controllers alone, which run it.
+fn guards(mode: FailureMode) -> Vec<Right> {
+    let right = |role: Role, kind: Guard| Right {
         role,
         scope: Scope::Cluster,
         group: "admissionregistration.k8s.io",
-        resource,
+        resource: kind.plural(),
         name: None,
         verbs: &["list", "watch"],
     };
-    Role::ALL.into_iter().flat_map(|role| kinds.map(|kind| right(role, kind))).collect()
+    let looks =
+        move |role: Role, kind: &Guard| !kind.is_mutating() || (mode == FailureMode::Gate && role == Role::Controllers);
+    let of =
+        |role: Role| Guard::ALL.into_iter().filter(move |kind| looks(role, kind)).map(move |kind| right(role, kind));
+    Role::ALL.into_iter().flat_map(of).collect()
 }
 
 /// Everything the code asks for in that failure mode.
@@ -133,7 +138,7 @@ pub fn rights(mode: FailureMode) -> Vec<Right> {
             verbs: ask.verbs,
         })
     });
-    asked.chain(certificates()).chain(guards()).collect()
+    asked.chain(certificates()).chain(guards(mode)).collect()
 }
 
 /// ServiceAccount, roles and bindings of one process.
@@ -200,18 +205,13 @@ pub fn grounds<'i>(install: &'i Install, right: &Right) -> Vec<Option<&'i str>> 
 }
 
 /// Kinds without a namespace.
-const CLUSTER_KINDS: [&str; 6] = [
-    "namespaces",
-    "csidrivers",
-    MUTATING.1,
-    VALIDATING.1,
-    "validatingadmissionpolicies",
-    "validatingadmissionpolicybindings",
-];
+const CLUSTER_KINDS: [&str; 4] = ["namespaces", "csidrivers", MUTATING.1, VALIDATING.1];
 
 /// Whether a right is held in the whole cluster: in cluster scope, or because its kind has no namespace.
 fn everywhere(install: &Install, right: &Right) -> bool {
-    right.scope == Scope::Cluster && (install.namespaces.is_empty() || CLUSTER_KINDS.contains(&right.resource))
+    let kinds = CLUSTER_KINDS.into_iter().chain(Guard::ALL.map(Guard::plural));
+    right.scope == Scope::Cluster
+        && (install.namespaces.is_empty() || kinds.into_iter().any(|kind| kind == right.resource))
 }
 
 /// Whether a right is needed in our own namespace although that is not served: templates and steps, and Events about our own objects.

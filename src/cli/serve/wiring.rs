@@ -160,8 +160,12 @@ impl Wiring {
         let metrics = GuardMetrics::default();
         self.metrics.register(|registry| metrics.register(registry));
         let listener = listener.unwrap_or_else(|| Arc::new(|_| {}));
-        let names = policies::names(self.args.failure_mode);
-        let guards = Guards::new(self.client.clone(), (listener, metrics), &self.args.namespace, names);
+        // What only mode gate has is its controllers' to look after: the others have one manifest in both modes.
+        let controls = self.has(Role::Controllers);
+        let installed = policies::installed(self.args.failure_mode).into_iter();
+        let installed = installed.filter(|(kind, _)| controls || !kind.is_mutating()).collect();
+        let cluster = (self.client.clone(), self.watching.clone());
+        let guards = Guards::new(cluster, (listener, metrics), &self.args.namespace, installed);
         running.endless.spawn("policies", never_fails(guards.run()));
     }
 

@@ -23,10 +23,12 @@ pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 /// Something a person should hear of. [`fmt::Display`] gives the whole sentence: what, where, why, what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
+    /// Who tells it, as the Event names its source.
+    pub teller: &'static str,
     /// The reason code: `CertificateExpiring`, `AuthorityRepaired`, `AuthorityRefused`, `BundleOverwritten` or
-    /// `BundleUnpublished`.
+    /// `BundleUnpublished`; of the policies, `PolicyMissing`.
     pub reason: Reason,
-    /// The object it is about: the Secret, or the webhook configuration.
+    /// The object it is about: the Secret, or the webhook configuration; of policies, the operator's Deployment.
     pub about: Regarding,
     /// What happened, where, and what to do.
     pub message: String,
@@ -104,7 +106,7 @@ impl Context {
     /// Logs the notice and hands it to the listener.
     pub fn notify(&self, reason: Reason, about: Regarding, message: String) {
         tracing::warn!(reason = reason.code(), "{message}");
-        (self.listener)(&Notice { reason, about, message });
+        (self.listener)(&Notice { teller: keys::MANAGER_CERTIFICATES, reason, about, message });
     }
 
     /// Tells of an approaching expiry: gauge, log and notice.

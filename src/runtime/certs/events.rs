@@ -1,4 +1,4 @@
-//! Notices about certificates as Kubernetes Events, where people look for them.
+//! Notices about certificates, and about policies that are lost, as Kubernetes Events, where people look for them.
 //!
 //! In: notices, as every process with the controllers' role hears them. Out: one Event for each, on the object it is about,
 //! written by the holder of the Lease. Promises: the same said again (each replica notices the same, and notices it again
@@ -18,7 +18,6 @@ use tokio::time::Instant;
 
 use super::context::{Listener, Notice};
 use crate::api::event;
-use crate::domain::keys;
 use crate::runtime::leader::{Writer, turned};
 use crate::runtime::shutdown::{Phase, Shutdown};
 
@@ -114,7 +113,7 @@ impl Events {
             Err(error) => {
                 let pause = self.retry.map_or(FIRST_RETRY, |(_, last)| (last * 2).min(LAST_RETRY));
                 self.retry = Some((Instant::now() + pause, pause));
-                tracing::warn!(%error, "an Event about a certificate could not be written (get and create are needed); trying again");
+                tracing::warn!(%error, "an Event about a certificate or policy could not be written (get and create are needed); trying again");
             }
         }
     }
@@ -124,13 +123,12 @@ impl Events {
 async fn tell(writer: &Writer, notice: &Notice) -> Result<(), EventError> {
     let moment = format!("{:.0}", jiff::Timestamp::now());
     let said = (notice.reason, notice.message.as_str());
-    let event: Event =
-        serde_json::from_value(event::warning(keys::MANAGER_CERTIFICATES, &notice.about, said, &moment))?;
+    let event: Event = serde_json::from_value(event::warning(notice.teller, &notice.about, said, &moment))?;
     let api = Api::<Event>::namespaced(writer.client(), notice.about.event_namespace());
     if api.get_opt(event.metadata.name.as_deref().unwrap_or_default()).await?.is_some() {
         return Ok(());
     }
-    let params = PostParams { field_manager: Some(keys::MANAGER_CERTIFICATES.to_owned()), ..PostParams::default() };
+    let params = PostParams { field_manager: Some(notice.teller.to_owned()), ..PostParams::default() };
     match api.create(&params, &event).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),

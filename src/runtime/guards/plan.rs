@@ -14,11 +14,15 @@ pub enum Kind {
     Policy,
     /// What puts it in force.
     Binding,
+    /// The rule that changes what it is asked about.
+    MutatingPolicy,
+    /// What puts that in force.
+    MutatingBinding,
 }
 
 impl Kind {
-    /// Both.
-    pub const ALL: [Kind; 2] = [Kind::Policy, Kind::Binding];
+    /// Every one.
+    pub const ALL: [Kind; 4] = [Kind::Policy, Kind::Binding, Kind::MutatingPolicy, Kind::MutatingBinding];
 
     /// As manifests spell it.
     #[must_use]
@@ -26,6 +30,34 @@ impl Kind {
         match self {
             Kind::Policy => "ValidatingAdmissionPolicy",
             Kind::Binding => "ValidatingAdmissionPolicyBinding",
+            Kind::MutatingPolicy => "MutatingAdmissionPolicy",
+            Kind::MutatingBinding => "MutatingAdmissionPolicyBinding",
+        }
+    }
+
+    /// As paths and rights spell it.
+    #[must_use]
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Kind::Policy => "validatingadmissionpolicies",
+            Kind::Binding => "validatingadmissionpolicybindings",
+            Kind::MutatingPolicy => "mutatingadmissionpolicies",
+            Kind::MutatingBinding => "mutatingadmissionpolicybindings",
+        }
+    }
+
+    /// Whether it changes objects; the others refuse them.
+    #[must_use]
+    pub const fn is_mutating(self) -> bool {
+        matches!(self, Kind::MutatingPolicy | Kind::MutatingBinding)
+    }
+
+    /// What follows from its loss.
+    pub(super) const fn effect(self) -> &'static str {
+        if self.is_mutating() {
+            "enrolled Pods get no scheduling gate, and run unprotected while no replica answers"
+        } else {
+            "what it refuses is accepted"
         }
     }
 }
@@ -44,7 +76,7 @@ pub enum Said {
 /// The guards.
 #[derive(Debug)]
 pub struct Plan {
-    names: Vec<String>,
+    installed: Vec<(Kind, String)>,
     /// The kinds that were listed whole.
     listed: BTreeSet<Kind>,
     /// Those that are not there, and since when.
@@ -52,10 +84,16 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// For policies of these names, each with its binding.
+    /// For these objects.
     #[must_use]
-    pub fn new(names: Vec<String>) -> Self {
-        Self { names, listed: BTreeSet::new(), missing: BTreeMap::new() }
+    pub fn new(installed: Vec<(Kind, String)>) -> Self {
+        Self { installed, listed: BTreeSet::new(), missing: BTreeMap::new() }
+    }
+
+    /// The kinds that there is anything of.
+    #[must_use]
+    pub fn kinds(&self) -> BTreeSet<Kind> {
+        self.installed.iter().map(|(kind, _)| *kind).collect()
     }
 
     /// A whole list of a kind.
@@ -63,7 +101,9 @@ impl Plan {
         let first = self.listed.insert(kind);
         let mut said = Vec::new();
         let mut absent = Vec::new();
-        for name in self.names.clone() {
+        let names: Vec<String> =
+            self.installed.iter().filter(|(of, _)| *of == kind).map(|(_, name)| name.clone()).collect();
+        for name in names {
             match found.contains(&name) {
                 true => said.extend(self.found(kind, name, now)),
                 false if first => {
@@ -79,7 +119,7 @@ impl Plan {
 
     /// One of a kind is there, or is not any more.
     pub fn changed(&mut self, kind: Kind, name: &str, is_there: bool, now: Duration) -> Option<Said> {
-        let name = self.names.iter().find(|known| *known == name)?.clone();
+        let (_, name) = self.installed.iter().find(|(of, known)| *of == kind && known == name)?.clone();
         if is_there { self.found(kind, name, now) } else { self.lost(kind, name, now) }
     }
 
@@ -110,6 +150,12 @@ impl Plan {
 mod tests {
     use super::*;
 
+    /// Two policies, each with its binding.
+    fn plan() -> Plan {
+        let both = [Kind::Policy, Kind::Binding].into_iter();
+        Plan::new(both.flat_map(|kind| ["a", "b"].map(|name| (kind, name.to_owned()))).collect())
+    }
+
     fn names(names: &[&str]) -> BTreeSet<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
@@ -117,7 +163,7 @@ mod tests {
     #[test]
     fn mend_14_a_policy_that_goes_is_told_once_and_so_is_its_return() {
         let at = Duration::from_secs;
-        let mut plan = Plan::new(vec!["a".to_owned(), "b".to_owned()]);
+        let mut plan = plan();
         assert_eq!(plan.listed(Kind::Policy, &names(&["a", "b", "of somebody else"]), at(0)), []);
         assert_eq!(plan.changed(Kind::Policy, "of somebody else", false, at(1)), None);
         assert_eq!(plan.changed(Kind::Policy, "a", true, at(1)), None);
@@ -132,7 +178,7 @@ mod tests {
     #[test]
     fn mend_14_a_list_finds_what_went_unseen_and_the_first_one_what_never_was() {
         let at = Duration::from_secs;
-        let mut plan = Plan::new(vec!["a".to_owned(), "b".to_owned()]);
+        let mut plan = plan();
         assert_eq!(
             plan.listed(Kind::Binding, &names(&["a"]), at(0)),
             [Said::Absent(Kind::Binding, vec!["b".to_owned()])]

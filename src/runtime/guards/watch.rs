@@ -1,20 +1,16 @@
-//! The guards at work: two watches in, words out.
+//! The guards at work: a watch of each kind in, words out.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::pin::pin;
 
-use futures::StreamExt as _;
-use futures::future::select;
-use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
-use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Api, Client, Resource, ResourceExt as _};
+use futures::future::join_all;
+use kube::core::{ApiResource, DynamicObject};
+use kube::{Api, Client, ResourceExt};
 use parking_lot::Mutex;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::plan::{Kind, Plan, Said};
@@ -22,14 +18,15 @@ use crate::api::event::Regarding;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::runtime::certs::{Listener, Notice};
-
-/// Seconds that one watch lasts: it is renewed before the client's read timeout ends it in silence.
-const PERIOD: u32 = 25;
+use crate::runtime::watching::follow::{Following, Selection, Step};
+use crate::runtime::watching::{Trouble, Watching};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
 enum Part {
     Policy,
     Binding,
+    MutatingPolicy,
+    MutatingBinding,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -57,19 +54,22 @@ impl GuardMetrics {
         let part = match kind {
             Kind::Policy => Part::Policy,
             Kind::Binding => Part::Binding,
+            Kind::MutatingPolicy => Part::MutatingPolicy,
+            Kind::MutatingBinding => Part::MutatingBinding,
         };
         self.missing.get_or_create(&Label { part }).set(i64::try_from(missing).unwrap_or(i64::MAX));
     }
 
     /// One series in every family: what the reference of all families is compared with, since a family without any is not exposed.
     pub fn fill(&self) {
-        self.set(Kind::Policy, 0);
+        Kind::ALL.into_iter().for_each(|kind| self.set(kind, 0));
     }
 }
 
 /// The task that looks. Spawn [`Guards::run`].
 pub struct Guards {
     client: Client,
+    watching: Watching,
     listener: Listener,
     metrics: GuardMetrics,
     /// The Deployment that Events are told about.
@@ -85,13 +85,13 @@ impl Debug for Guards {
 }
 
 impl Guards {
-    /// Over the policies of these names; Events are about the Deployment of the controllers in `namespace`.
+    /// Over these objects; Events are about the Deployment of the controllers in `namespace`.
     #[must_use]
     pub fn new(
-        client: Client,
+        (client, watching): (Client, Watching),
         (listener, metrics): (Listener, GuardMetrics),
         namespace: &str,
-        names: Vec<String>,
+        installed: Vec<(Kind, String)>,
     ) -> Self {
         let operator = Regarding {
             api_version: "apps/v1".to_owned(),
@@ -100,61 +100,56 @@ impl Guards {
             name: keys::DEPLOYMENT_CONTROLLERS.to_owned(),
             uid: String::new(),
         };
-        let plan = Mutex::new(Plan::new(names));
-        Self { client, listener, metrics, operator, plan, begun: Instant::now() }
+        let plan = Mutex::new(Plan::new(installed));
+        Self { client, watching, listener, metrics, operator, plan, begun: Instant::now() }
     }
 
-    /// Never ends.
+    /// Never ends, unless there is nothing to look at.
     pub async fn run(self) {
-        let policies = self.follow::<ValidatingAdmissionPolicy>(Kind::Policy);
-        let bindings = self.follow::<ValidatingAdmissionPolicyBinding>(Kind::Binding);
-        select(pin!(policies), pin!(bindings)).await;
+        let kinds = self.plan.lock().kinds();
+        join_all(kinds.into_iter().map(|kind| self.follow(kind))).await;
     }
 
-    async fn follow<K>(&self, kind: Kind)
-    where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
-    {
+    async fn follow(&self, kind: Kind) {
+        let resource = ApiResource {
+            group: "admissionregistration.k8s.io".to_owned(),
+            version: "v1".to_owned(),
+            api_version: "admissionregistration.k8s.io/v1".to_owned(),
+            kind: kind.as_str().to_owned(),
+            plural: kind.plural().to_owned(),
+        };
         let ours = format!("{}={}", keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
-        let config = watcher::Config::default().labels(&ours).timeout(PERIOD);
-        let mut events = pin!(watcher(Api::<K>::all(self.client.clone()), config).default_backoff());
+        let selection = Selection { labels: Some(ours.clone()), careful: true, ..Selection::default() };
+        let api = Api::<DynamicObject>::all_with(self.client.clone(), &resource);
+        let mut following = Following::new(api, kind.as_str(), selection, self.watching.clone());
+        let mut trouble = Trouble::new(kind.as_str(), &ours);
         let mut found = BTreeSet::new();
-        let mut failing = false;
-        // A watcher never ends.
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(event) => {
-                    failing = false;
-                    self.step(kind, event, &mut found);
+        loop {
+            match following.next().await {
+                Ok(step) => {
+                    trouble.works();
+                    self.step(kind, step, &mut found);
                 }
                 Err(error) => {
-                    if !std::mem::replace(&mut failing, true) {
-                        tracing::warn!(
-                            kind = kind.as_str(),
-                            %error,
-                            "policies cannot be watched (list and watch are needed); the last state is kept"
-                        );
-                    }
+                    found.clear();
+                    tokio::time::sleep(trouble.failed(&error)).await;
                 }
             }
         }
     }
 
-    fn step<K: Resource>(&self, kind: Kind, event: watcher::Event<K>, found: &mut BTreeSet<String>) {
+    fn step(&self, kind: Kind, step: Step<DynamicObject>, found: &mut BTreeSet<String>) {
         let now = self.begun.elapsed();
         let mut plan = self.plan.lock();
-        let said = match event {
-            watcher::Event::Init => {
-                found.clear();
+        let said: Vec<Said> = match step {
+            Step::Page { items, .. } => {
+                found.extend(items.iter().map(ResourceExt::name_any));
                 return;
             }
-            watcher::Event::InitApply(object) => {
-                found.insert(object.name_any());
-                return;
-            }
-            watcher::Event::InitDone => plan.listed(kind, &std::mem::take(found), now),
-            watcher::Event::Apply(object) => plan.changed(kind, &object.name_any(), true, now).into_iter().collect(),
-            watcher::Event::Delete(object) => plan.changed(kind, &object.name_any(), false, now).into_iter().collect(),
+            Step::Listed => plan.listed(kind, &std::mem::take(found), now),
+            Step::Changed(object) => plan.changed(kind, &object.name_any(), true, now).into_iter().collect(),
+            Step::Deleted(object) => plan.changed(kind, &object.name_any(), false, now).into_iter().collect(),
+            Step::Begun | Step::Alive | Step::Renewed => return,
         };
         self.metrics.set(kind, plan.missing(kind));
         drop(plan);
@@ -162,26 +157,29 @@ impl Guards {
     }
 
     fn tell(&self, said: Said) {
-        let reason = Reason::PolicyMissing;
-        match said {
+        let message = match said {
             Said::Back(kind, name, after) => {
                 let after = format!("{:.1}", after.as_secs_f64());
                 tracing::info!(kind = kind.as_str(), name, after, "the policy's object is there again");
+                return;
             }
             Said::Absent(kind, names) => {
-                let message = format!("{} {}: not installed; {REMEDY}", kind.as_str(), names.join(", "));
-                tracing::warn!(reason = reason.code(), "{message}");
+                let (kind, effect) = (kind.as_str(), kind.effect());
+                format!("{kind} {}: not installed, so that {effect}; {REMEDY}", names.join(", "))
             }
             Said::Lost(kind, name) => {
-                let message =
-                    format!("{} {name} is gone, and what it refuses is accepted from now on; {REMEDY}", kind.as_str());
-                tracing::warn!(reason = reason.code(), "{message}");
-                (self.listener)(&Notice { reason, about: self.operator.clone(), message });
+                format!("{} {name} is gone, so that {} from now on; {REMEDY}", kind.as_str(), kind.effect())
             }
-        }
+        };
+        let (reason, about) = (Reason::PolicyMissing, self.operator.clone());
+        tracing::warn!(reason = reason.code(), "{message}");
+        (self.listener)(&Notice { teller: keys::MANAGER_POLICIES, reason, about, message });
     }
 }
 
 /// What to do.
 const REMEDY: &str = "apply the install manifests of this version again (drawbridge doctor tells what differs), and find in the audit log who \
                       deleted it";
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,7 @@ mod error;
 pub mod follow;
 mod history;
 pub mod named;
+mod trouble;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -35,6 +36,7 @@ use std::time::Duration;
 
 pub use error::WatchError;
 pub use history::History;
+pub use trouble::Trouble;
 
 /// How long things take that a watch waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,10 +60,10 @@ impl Pace {
         self.period + Duration::from_secs(5)
     }
 
-    /// How often a kind that is not served is asked for, on average: no shorter proof makes it more than once a second.
+    /// How often a kind that is not served is asked for, on average.
     #[must_use]
     pub fn asking(self) -> Duration {
-        (self.absence / 6).max(Duration::from_secs(1))
+        self.absence / 6
     }
 }
 

@@ -13,13 +13,10 @@ use std::time::Duration;
 use futures::stream::BoxStream;
 use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::follow::{Following, Selection, Step};
-use super::{History, WatchError, Watching, backoff, number};
-
-/// At most one log line in this time.
-const LOG_EVERY: Duration = Duration::from_secs(60);
+use super::{History, Trouble, WatchError, Watching, number};
 
 /// The newest version of the object that is known. Clones share it.
 #[derive(Debug, Clone)]
@@ -93,12 +90,9 @@ where
         following: Following::new(api.clone(), what, selection, watching.clone()),
         api,
         name: name.to_owned(),
-        what,
         silence: watching.pace.silence(),
         known: known.clone(),
-        failures: 0,
-        logged: None,
-        spoken: false,
+        trouble: Trouble::new(what, name),
     };
     let objects = futures::stream::unfold(watch, |mut watch| async move {
         let object = watch.next().await;
@@ -111,12 +105,9 @@ struct Watch<K> {
     following: Following<K>,
     api: Api<K>,
     name: String,
-    what: &'static str,
     silence: Duration,
     known: Known,
-    failures: u32,
-    logged: Option<Instant>,
-    spoken: bool,
+    trouble: Trouble,
 }
 
 impl<K> Watch<K>
@@ -128,7 +119,7 @@ where
             match self.step().await {
                 Ok(Some(object)) => return object,
                 Ok(None) => {}
-                Err(error) => self.failed(&error).await,
+                Err(error) => tokio::time::sleep(self.trouble.failed(&error)).await,
             }
         }
     }
@@ -155,7 +146,7 @@ where
             }
             Step::Alive | Step::Renewed => None,
         };
-        self.works();
+        self.trouble.works();
         Ok(told)
     }
 
@@ -172,26 +163,5 @@ where
                 return Ok(object);
             }
         }
-    }
-
-    fn works(&mut self) {
-        if std::mem::take(&mut self.failures) > 0 && std::mem::take(&mut self.spoken) {
-            tracing::info!(what = self.what, name = self.name, "the watch works again");
-        }
-    }
-
-    async fn failed(&mut self, error: &WatchError) {
-        self.failures = self.failures.saturating_add(1);
-        if self.logged.is_none_or(|at| at.elapsed() >= LOG_EVERY) {
-            tracing::warn!(
-                what = self.what,
-                name = self.name,
-                failures = self.failures,
-                %error,
-                "cannot be watched (get, list and watch are needed); the last state is kept"
-            );
-            (self.logged, self.spoken) = (Some(Instant::now()), true);
-        }
-        tokio::time::sleep(backoff::pause(self.failures, backoff::jitter()).max(error.retry_after())).await;
     }
 }
