@@ -80,6 +80,7 @@ test-long: controlplane envoy promtool build ## the long trials: fleets, crowds,
 	@.ci/timed trials 420 env DRAWBRIDGE_LONG=1 RUST_TEST_THREADS=1 $(CARGO) test $(ALL) --test suites -- $(LONG) --nocapture
 	@.ci/timed soak 90 $(MAKE) --no-print-directory soak MINUTES=1
 	@.ci/timed chaos 150 $(MAKE) --no-print-directory chaos MINUTES=1
+	@.ci/timed quiet 270 $(MAKE) --no-print-directory test-quiet MINUTES=1
 
 crowd: controlplane tekton ## 500 AgentBuilds at once take at most 1.5 times as long as a bare loop that creates the same runs
 	$(CARGO) build --release $(ALL) --bins --tests

@@ -68,6 +68,19 @@ impl Access {
         Self { user: "kubeconfig".to_owned(), kubeconfig }
     }
 
+    /// The same identity, with the API server at another URL.
+    ///
+    /// # Errors
+    /// When the kubeconfig cannot be written.
+    pub fn at(&self, server: &str) -> Result<Self> {
+        let mut document: Value = serde_json::from_slice(&std::fs::read(&self.kubeconfig)?)?;
+        document["clusters"][0]["cluster"]["server"] = server.into();
+        let kubeconfig = self.kubeconfig.with_extension("elsewhere.kubeconfig");
+        std::fs::write(&kubeconfig, serde_json::to_vec_pretty(&document)?)
+            .with_context(|| kubeconfig.display().to_string())?;
+        Ok(Self { user: self.user.clone(), kubeconfig })
+    }
+
     /// The user name as the API server (and its audit log) spells it.
     #[must_use]
     pub fn user(&self) -> &str {

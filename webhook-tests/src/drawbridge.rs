@@ -31,22 +31,11 @@ pub struct Ports {
     pub metrics: Port,
 }
 
-/// Where the processes tell their metrics, of all that were started here.
-static STARTED: Mutex<Vec<SocketAddr>> = Mutex::new(Vec::new());
-
-/// How many processes have ConfigMaps to read, or do not come to telling; those that have ended have not.
-pub(crate) async fn reading() -> usize {
-    let started = STARTED.lock().clone();
-    let asked = started.into_iter().map(|at| tokio::time::timeout(Duration::from_secs(1), Metrics::scrape(at)));
-    let waiting = |metrics: &Metrics| metrics.sum("drawbridge_config_waiting_namespaces", &[]) > 0.0;
-    let asked = futures::future::join_all(asked).await;
-    asked.iter().filter(|told| told.as_ref().map_or(true, |told| told.as_ref().is_ok_and(waiting))).count()
-}
-
 /// One process of the product; killed when dropped.
 pub struct Drawbridge {
     ports: Ports,
     args: Vec<String>,
+    inside: Vec<String>,
     env: Vec<(String, String)>,
     log: PathBuf,
     child: Mutex<Option<Child>>,
@@ -59,6 +48,19 @@ impl Drawbridge {
     /// # Errors
     /// When the binary is not built.
     pub fn launch(access: &Access, env: &[(&str, &str)], args: impl FnOnce(&Ports) -> Vec<String>) -> Result<Self> {
+        Self::launch_inside(&[], access, env, args)
+    }
+
+    /// The same by another command, which ends in becoming the binary: the command line of that follows its own words.
+    ///
+    /// # Errors
+    /// When the binary is not built, or the command is not there.
+    pub fn launch_inside(
+        inside: &[String],
+        access: &Access,
+        env: &[(&str, &str)],
+        args: impl FnOnce(&Ports) -> Vec<String>,
+    ) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let ports = Ports { webhook: Port::reserve()?, health: Port::reserve()?, metrics: Port::reserve()? };
         let args = args(&ports);
@@ -66,8 +68,7 @@ impl Drawbridge {
         all.extend(env.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
         let log = format!("drawbridge-{}.log", NUMBER.fetch_add(1, Ordering::Relaxed));
         let log = household::folders()?.disk.join(log);
-        STARTED.lock().push(ports.metrics.address());
-        let this = Self { ports, args, env: all, log, child: Mutex::new(None) };
+        let this = Self { ports, args, inside: inside.to_vec(), env: all, log, child: Mutex::new(None) };
         this.start_again()?;
         Ok(this)
     }
@@ -81,7 +82,15 @@ impl Drawbridge {
         if child.as_ref().is_some_and(|child| child.ended().is_none()) {
             bail!("drawbridge is running already");
         }
-        let mut command = Command::new(programs::workspace("drawbridge")?);
+        let binary = programs::workspace("drawbridge")?;
+        let mut command = match self.inside.split_first() {
+            None => Command::new(binary),
+            Some((first, rest)) => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(binary);
+                command
+            }
+        };
         command.args(&self.args).envs(self.env.iter().cloned());
         *child = Some(household::spawn("drawbridge", command, &self.log)?);
         Ok(())

@@ -45,6 +45,10 @@ pub struct Installing {
     pub namespaces: String,
     /// How the balancer behaves.
     pub balancer: BalancerOptions,
+    /// Where the processes find the API server, in place of where it is.
+    pub server: Option<String>,
+    /// A command that each process is run by: its own command line follows.
+    pub inside: Vec<String>,
 }
 
 impl Default for Installing {
@@ -59,6 +63,8 @@ impl Default for Installing {
             spiffe_driver: true,
             namespaces: String::new(),
             balancer: BalancerOptions::default(),
+            server: None,
+            inside: Vec::new(),
         }
     }
 }
@@ -115,13 +121,15 @@ impl Installation {
 
     async fn launch(&self, cp: &ControlPlane, installing: &Installing, role: &str) -> Result<Drawbridge> {
         let access = cp.service_account(keys::OPERATOR_NAMESPACE, &format!("drawbridge-{role}")).await?;
+        let access = installing.server.as_deref().map_or(Ok(access.clone()), |server| access.at(server))?;
         let file = |name: &str| self.folder.path().join(name).display().to_string();
         let mode = match installing.failure_mode {
             FailureMode::Fail => "fail",
             FailureMode::Gate => "gate",
         };
         let served = ("NAMESPACES2WATCH", installing.namespaces.as_str());
-        Drawbridge::launch(&access, &[("POD_NAMESPACE", keys::OPERATOR_NAMESPACE), served], |ports| {
+        let env = [("POD_NAMESPACE", keys::OPERATOR_NAMESPACE), served];
+        Drawbridge::launch_inside(&installing.inside, &access, &env, |ports| {
             let mut arguments = vec![
                 "serve".to_owned(),
                 format!("--roles={role}"),

@@ -102,6 +102,7 @@ pub mod programs;
 pub mod sandbox;
 pub mod tekton;
 pub mod trial;
+pub mod wire;
 
 pub use access::Access;
 pub use audit::{Audit, Mark, Request, Requests};

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 use drawbridge::cli::render::FailureMode;
 use webhook_tests::endurance::chaos::Chaos;
-use webhook_tests::endurance::quiet::Quiet;
+use webhook_tests::endurance::quiet::{Length, Quiet};
 use webhook_tests::endurance::soak;
 use webhook_tests::endurance::tenants::Tenants;
 
@@ -66,7 +66,8 @@ async fn run(trial: Trial) -> Result<()> {
             write!(std::io::stdout(), "{report}")?;
         }
         Trial::Quiet { minutes } => {
-            let quiet = Quiet { duration: Duration::from_secs(60 * minutes), times: 2, period: 25, lease: 8 };
+            let length = Length::Time(Duration::from_secs(60 * minutes));
+            let quiet = Quiet { length, times: 2, period: 25, lease: 20 };
             write!(std::io::stdout(), "{}", Box::pin(quiet.run()).await?)?;
         }
         Trial::Tenants { namespaces, creations } => {

@@ -4,9 +4,11 @@
 //! - [`chaos`]: instances are killed while certificates and authorities rotate, under a steady load of Pods.
 //! - [`soak`]: nothing happens but everyday work, and nothing may grow.
 //! - [`quiet`]: nothing happens at all, nothing may be said or asked, and what happens at last is answered at once.
+//! - [`cut`]: the API server cannot be reached for a while, in whatever way.
 //! - [`tenants`]: some namespaces write as much as they can, and nobody else may notice.
 
 pub mod chaos;
+pub mod cut;
 pub mod dialler;
 pub mod judge;
 pub mod load;

@@ -32,3 +32,4 @@ mod resilience;
 mod restored;
 mod status;
 mod uninstall;
+mod wire;

@@ -1,6 +1,7 @@
 //! A policy that goes is told: the API server asks nobody when one is deleted.
 
 use anyhow::{Context as _, Result, ensure};
+use drawbridge::cli::render::FailureMode;
 use drawbridge::domain::keys;
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use k8s_openapi::api::core::v1::Event;
@@ -8,6 +9,7 @@ use kube::Api;
 use kube::api::DeleteParams;
 use kube::runtime::watcher;
 use tokio::time::{Duration, Instant, sleep};
+use webhook_tests::installation::FAREWELL;
 use webhook_tests::objects::PATIENCE;
 use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options, wait_until};
 
@@ -29,7 +31,8 @@ async fn counts(process: &Drawbridge, part: &str, wanted: f64) -> Result<()> {
 #[tokio::test]
 async fn mend_14_a_lost_policy_is_counted_logged_and_told_and_so_is_its_return() -> Result<()> {
     let cp = ControlPlane::start(Options::default()).await?;
-    let installation = Installation::start(&cp, &Installing::default()).await?;
+    let installing = Installing { failure_mode: FailureMode::Gate, ..Installing::default() };
+    let installation = Installation::start(&cp, &installing).await?;
     let client = cp.client().await?;
     let processes = || installation.webhooks.iter().chain(&installation.controllers);
     for process in processes() {
@@ -56,7 +59,22 @@ async fn mend_14_a_lost_policy_is_counted_logged_and_told_and_so_is_its_return()
         told.iter().any(|text| text.starts_with("ValidatingAdmissionPolicy "))
             && told.iter().any(|text| text.starts_with("ValidatingAdmissionPolicyBinding "))
     };
-    wait_until(&events, watcher::Config::default(), both).await.context("Events")?;
+    let all = wait_until(&events, watcher::Config::default(), both).await.context("Events")?;
+    for event in all.iter().filter(|event| event.reason.as_deref() == Some("PolicyMissing")) {
+        ensure!(event.reporting_component.as_deref() == Some(keys::MANAGER_POLICIES), "{event:?}");
+    }
+    // What puts the gate on Pods is no less a guard, of the controllers.
+    for kind in ["mutatingadmissionpolicybinding", "mutatingadmissionpolicy"] {
+        for process in &installation.controllers {
+            counts(process, if kind.ends_with("binding") { "MutatingBinding" } else { "MutatingPolicy" }, 0.0).await?;
+        }
+        let gone = cp.kubectl(cp.admin(), &["delete", kind, keys::CONFIG_MAP_GATE], "").await?;
+        ensure!(gone.success, "{gone:?}");
+    }
+    for process in &installation.controllers {
+        counts(process, "MutatingPolicy", 1.0).await?;
+        counts(process, "MutatingBinding", 1.0).await?;
+    }
     // Put on again under the same name, without what the API server wrote.
     kept.metadata = kube::core::ObjectMeta {
         name: kept.metadata.name.take(),
@@ -68,5 +86,17 @@ async fn mend_14_a_lost_policy_is_counted_logged_and_told_and_so_is_its_return()
         counts(process, "Binding", 0.0).await?;
         counts(process, "Policy", 1.0).await?;
     }
+    // Who starts now finds it missing, and says so where people look.
+    for process in &installation.controllers {
+        process.stop(FAREWELL).await?;
+        process.start_again()?;
+        process.ready().await?;
+    }
+    let absent = |event: &Event| {
+        let about = format!("ValidatingAdmissionPolicy {LOST}: not installed");
+        event.message.as_deref().is_some_and(|text| text.starts_with(&about))
+    };
+    let told = wait_until(&events, watcher::Config::default(), |all| all.values().any(absent));
+    told.await.context("an Event about what was missing at the start")?;
     Ok(())
 }

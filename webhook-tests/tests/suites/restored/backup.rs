@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use webhook_tests::dial::{self, Trust};
 use webhook_tests::endurance::load::{injected, pod};
-use webhook_tests::endurance::quiet::bundles;
+use webhook_tests::endurance::quiet::repairs::bundles;
 use webhook_tests::endurance::until_created;
 use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options, Process, TestNamespace};
 
