@@ -12,7 +12,7 @@ SUITE_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 .DEFAULT_GOAL := help
 .PHONY: help check test test-peers test-long lint pure build suites corpus deny unit controlplane
 .PHONY: manifests docs demo
-.PHONY: envoy otel promtool tekton fuzz chaos soak test-quiet tenants
+.PHONY: envoy otel promtool tekton fuzz chaos soak test-quiet tenants memory
 .PHONY: bench crowd flood fleet instructions
 
 help: ## this list
@@ -81,6 +81,7 @@ test-long: controlplane envoy promtool build ## the long trials: fleets, crowds,
 	@.ci/timed soak 90 $(MAKE) --no-print-directory soak MINUTES=1
 	@.ci/timed chaos 150 $(MAKE) --no-print-directory chaos MINUTES=1
 	@.ci/timed quiet 270 $(MAKE) --no-print-directory test-quiet MINUTES=1
+	@.ci/timed tenants 300 $(MAKE) --no-print-directory tenants
 
 crowd: controlplane tekton ## 500 AgentBuilds at once take at most 1.5 times as long as a bare loop that creates the same runs
 	$(CARGO) build --release $(ALL) --bins --tests
@@ -111,6 +112,9 @@ chaos: controlplane ## instances killed every 20 s under rotation and 50 Pods a 
 tenants: controlplane ## NAMESPACES (default 100) edit as many and as large ConfigMaps as they can; creations elsewhere are timed
 	$(MAKE) --no-print-directory build
 	$(TARGET)/debug/endurance tenants --namespaces $(or $(NAMESPACES),100)
+
+memory: ## what full namespaces and attackers make a process take, for the README's table, from a release build
+	$(CARGO) test --release -p drawbridge --locked --test memory --test product -- mend_02 ten_thousand_hostile --nocapture --test-threads=1
 
 soak: controlplane ## MINUTES (default 1440) of everyday work in which memory, open files and tasks must not grow
 	$(MAKE) --no-print-directory build

@@ -8,6 +8,7 @@ use crate::api::observed::LARGEST_TEXT;
 use crate::api::review::{Operation, Raw, Request};
 use crate::build::fault::{Fault, Findings};
 use crate::config::snapshot::Snapshot;
+use crate::domain::keys;
 use crate::domain::reason::Reason;
 
 /// What no review of these kinds reads.
@@ -103,13 +104,21 @@ pub(super) fn config_pending(title: &str, object: &Value, snapshot: &Snapshot) -
     Some(Verdict::denied(denial.at("spec.pipeline.namespace", written)))
 }
 
-/// The fault of a spec that is larger than what is kept of one object.
+/// The fault of an object on which more is written than what is kept of one: labels, annotations and spec.
 pub(super) fn too_large(request: &Request<'_>, object: &Value) -> Option<Fault> {
     if request.object.as_ref().is_none_or(|raw| raw.get().len() <= LARGEST_TEXT) {
         return None;
     }
-    let size = serde_json::to_vec(object.get("spec")?).map_or(0, |text| text.len());
-    let sentence = format!("is {} KiB large; at most {} KiB are allowed", size.div_ceil(1024), LARGEST_TEXT / 1024);
+    let texts = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
+    let of = |pointer: &str| {
+        let members = object.pointer(pointer).and_then(Value::as_object).into_iter().flatten();
+        members.filter(|(key, _)| *key != keys::ANNOTATION_LAST_APPLIED).map(texts).sum::<usize>()
+    };
+    let spec = serde_json::to_vec(object.get("spec")?).map_or(0, |text| text.len());
+    let size = spec + of("/metadata/labels") + of("/metadata/annotations");
+    let with = if size > spec { ", with labels and annotations" } else { "" };
+    let sentence =
+        format!("is {} KiB large{with}; at most {} KiB are allowed", size.div_ceil(1024), LARGEST_TEXT / 1024);
     let remedy = "move what is large into a ConfigMap or Secret that the object names";
     (size > LARGEST_TEXT).then(|| Fault::new(Reason::FieldInvalid, "spec", sentence, remedy))
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::api::observed::{LARGEST_TEXT, Over};
 use crate::domain::reason::Reason;
 
 /// How much of a value is repeated in a message, in characters.
@@ -39,6 +40,27 @@ impl Fault {
     ) -> Self {
         let (path, sentence, remedy) = (place(path.into()), sentence.into(), remedy.into());
         Self { reason, path, sentence, seen: None, remedy, parameter: None }
+    }
+
+    /// Nothing of the object is read but its marks, because it is `over` a bound.
+    #[must_use]
+    pub fn over(over: Over) -> Self {
+        let sentence = match over {
+            Over::Size => format!(
+                "is larger, with labels and annotations, than {} KiB, the most that is read of one object; what was made of it \
+                 before stays",
+                LARGEST_TEXT / 1024
+            ),
+            Over::Count => {
+                "is one too many: no more of one kind are read in a namespace; what was made of it before stays".to_owned()
+            }
+            Over::Total => {
+                "has no room beside the others of its kind, of which one namespace is never given more than is left; what was \
+                 made of it before stays"
+                    .to_owned()
+            }
+        };
+        Self::new(Reason::FieldInvalid, "spec", sentence, "make it smaller, or delete objects that are not needed")
     }
 
     /// A field that is absent or empty.

@@ -48,24 +48,34 @@ impl Template {
         self.steps.iter().filter(|entry| entry.step.enabled).map(|entry| entry.step.clone()).collect()
     }
 
-    /// About how many bytes it takes.
-    pub(super) fn weight(&self) -> usize {
-        let texts = |list: &[String]| -> usize { list.iter().map(|text| 32 + text.len()).sum() };
-        let pairs =
-            |list: &[Parameter]| -> usize { list.iter().map(|one| 80 + one.name.len() + one.value.len()).sum() };
-        let whens = |list: &[When]| -> usize {
-            list.iter().map(|when| 128 + when.input.len() + when.operator.len() + texts(&when.values)).sum()
+    /// How many bytes it takes; `block` weighs an allocation.
+    pub(super) fn weight(&self, block: &impl Fn(usize) -> usize) -> usize {
+        let list = |count: usize, one: usize| block(count * one);
+        let texts = |all: &Vec<String>| -> usize {
+            list(all.capacity(), size_of::<String>()) + all.iter().map(|text| block(text.len())).sum::<usize>()
         };
+        let pairs = |all: &Vec<Parameter>| -> usize {
+            let within = all.iter().map(|one| block(one.name.len()) + block(one.value.len())).sum::<usize>();
+            list(all.capacity(), size_of::<Parameter>()) + within
+        };
+        let when = |when: &When| block(when.input.len()) + block(when.operator.len()) + texts(&when.values);
         let step = |entry: &TemplateStep| {
             let step = &entry.step;
-            256 + step.name.len()
-                + step.config_map.len()
+            block(step.name.len())
+                + block(step.config_map.len())
                 + pairs(&step.parameters)
                 + texts(&step.required)
-                + whens(&step.when)
+                + list(step.when.capacity(), size_of::<When>())
+                + step.when.iter().map(when).sum::<usize>()
                 + texts(&entry.locked)
         };
-        self.name.len() + texts(&self.required) + pairs(&self.globals) + self.steps.iter().map(step).sum::<usize>()
+        let steps = self.steps.iter().map(step).sum::<usize>();
+        block(size_of::<Self>() + 2 * size_of::<usize>())
+            + block(self.name.len())
+            + texts(&self.required)
+            + pairs(&self.globals)
+            + list(self.steps.capacity(), size_of::<TemplateStep>())
+            + steps
     }
 
     /// Every parameter that a build may not set, and the step that locks it.

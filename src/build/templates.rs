@@ -247,28 +247,33 @@ fn step_entry(full: &str, name: &str, text: Option<&String>, trusted: bool) -> S
 }
 
 impl Entry {
-    /// About how many bytes it takes for as long as it is kept; `weigh` weighs JSON.
+    /// How many bytes it takes for as long as it is kept; `weigh` weighs JSON, and `block` an allocation.
     #[must_use]
-    pub fn weight(&self, weigh: impl Fn(&Value) -> usize) -> usize {
-        let faults = |faults: &[Fault]| -> usize {
-            faults.iter().map(|one| 256 + one.path.len() + one.sentence.len() + one.remedy.len()).sum()
+    pub fn weight(&self, weigh: impl Fn(&Value) -> usize, block: impl Fn(usize) -> usize) -> usize {
+        let faults = |faults: &Vec<Fault>| -> usize {
+            let texts = |one: &Fault| {
+                let more =
+                    [&one.seen, &one.parameter].into_iter().flatten().map(|text| block(text.len())).sum::<usize>();
+                more + block(one.path.len()) + block(one.sentence.len()) + block(one.remedy.len())
+            };
+            block(faults.capacity() * size_of::<Fault>()) + faults.iter().map(texts).sum::<usize>()
         };
-        let step = |entry: &StepEntry| match &entry.step {
-            Ok(step) => {
-                let notes: usize = step.notes.iter().map(|note| 64 + note.path.len() + note.text.len()).sum();
-                let propagated: usize = step.propagated.iter().map(|(name, place)| 96 + name.len() + place.len()).sum();
-                // What it declares is kept beside the TaskSpec.
-                let names = 128 * (step.params.len() + step.results.len() + step.workspaces.len());
-                let defaults: usize = step.params.iter().filter_map(|one| Some(weigh(one.default.as_ref()?))).sum();
-                weigh(&step.task_spec) + names + defaults + propagated + notes
-            }
-            Err(found) => faults(found),
+        let step = |entry: &StepEntry| {
+            let what = match &entry.step {
+                Ok(step) => step.weight(&weigh, &block),
+                Err(found) => faults(found),
+            };
+            block(size_of::<StepEntry>() + 2 * size_of::<usize>()) + block(entry.hash.len()) + what
         };
         match self {
-            Entry::Template(entry) => match &entry.template {
-                Ok(template) => template.weight(),
-                Err(found) => faults(found),
-            },
+            Entry::Template(entry) => {
+                let what = match &entry.template {
+                    Ok(template) => template.weight(&block),
+                    Err(found) => faults(found),
+                };
+                let texts = block(entry.hash.len()) + block(entry.config_map.len());
+                block(size_of::<TemplateEntry>() + 2 * size_of::<usize>()) + texts + what
+            }
             Entry::Step { trusted, strict } if Arc::ptr_eq(trusted, strict) => step(strict),
             Entry::Step { trusted, strict } => step(trusted) + step(strict),
         }

@@ -21,6 +21,12 @@ pub const TEXT_IN_ALL: usize = 256 * KIB;
 pub const KEPT: usize = 64 * KIB;
 /// Bytes that are kept of what the ConfigMaps of all namespaces say.
 pub const KEPT_IN_ALL: usize = 96 * KIB * KIB;
+/// Objects of one of our kinds that are read in one namespace.
+pub const OBJECTS: usize = 1024;
+/// Bytes that an Agent or AgentBuild is counted besides what is written on it: status, indices, names.
+pub const OBJECT: usize = 4 * KIB;
+/// Bytes that are kept of all Agents; and as many of all AgentBuilds.
+pub const OBJECTS_KEPT: usize = 48 * KIB * KIB;
 /// Bytes of texts that wait to be read, in all namespaces; the others are asked for when their turn comes.
 pub const WAITING: usize = 8 * KIB * KIB;
 
@@ -84,10 +90,12 @@ impl Limits {
     /// Those of the operator's own namespace, whose templates and steps serve everybody and which only the platform writes.
     pub const OWN: Limits = Limits { builds: 8 * BUILDS, text_of_builds: 8 * TEXT_IN_ALL, kept: 64 * KEPT };
 
-    /// Which of the ConfigMaps of one namespace are over a bound, given oldest first by sort and size; in the same order.
-    pub fn over(self, known: impl Iterator<Item = (Sort, usize)>) -> impl Iterator<Item = Option<Bound>> {
+    /// Which of the ConfigMaps of one namespace are over a bound, given oldest first by sort and size (`None`: not read, whatever it
+    /// holds); in the same order.
+    pub fn over(self, known: impl Iterator<Item = Option<(Sort, usize)>>) -> impl Iterator<Item = Option<Bound>> {
         let mut used = [(0, 0); 2];
-        known.map(move |(sort, size)| {
+        known.map(move |one| {
+            let (sort, size) = one?;
             if size > TEXT {
                 return Some(Bound::Size);
             }
@@ -144,7 +152,7 @@ mod tests {
     use super::*;
 
     fn over(limits: Limits, known: &[(Sort, usize)]) -> Vec<Option<Bound>> {
-        limits.over(known.iter().copied()).collect()
+        limits.over(known.iter().copied().map(Some)).collect()
     }
 
     /// The table of the README says what holds.
@@ -161,6 +169,9 @@ mod tests {
             format!("| what is kept of all namespaces | {} MiB |", KEPT_IN_ALL / KIB / KIB),
             format!("| texts that wait to be read, of all namespaces | {} MiB |", WAITING / KIB / KIB),
             format!("| `spec` of an Agent or AgentBuild | {} KiB |", TEXT / KIB),
+            format!("labels, annotations and `spec` | {} KiB |", TEXT / KIB),
+            format!("that are read in a namespace | {OBJECTS} each |"),
+            format!("and of all AgentBuilds | {} MiB each;", OBJECTS_KEPT / KIB / KIB),
             format!(
                 "{}\nsteps and templates may take {} MiB",
                 Limits::OWN.builds,

@@ -3,7 +3,8 @@
 //! In: what was read of its ConfigMaps ([`super::reading`]) and what was last read well. Out: the namespace's [`Resolved`].
 //! Promises: a ConfigMap that cannot be read, or is over a bound, never changes anything: its last good content serves
 //! (nothing, when there was none), and a notice names ConfigMap, key, line and reason; where nobody can know what it said
-//! before, or nobody has read it yet, that is said, too; a key that is not among `namespaceOverrides` is left out with a
+//! before, or nobody has read it yet, that is said, too; one that is over a bound and has no last good content leaves the
+//! configuration unknown ([`Unknown`]); a key that is not among `namespaceOverrides` is left out with a
 //! notice; values that would collide with others leave out their whole ConfigMap.
 
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use super::bounds::Bound;
 use super::layers::{self, Layer};
 use super::reading::Known;
-use super::resolved::{Notice, Resolved};
+use super::resolved::{Notice, Resolved, Unknown};
 use super::schema::{Platform, Settings, keys, walk};
 use crate::api::yaml::Node;
 use crate::domain::keys::{CONFIG_MAP_RUNTIME, KEY_CONFIG, WATCHED_CONFIG_MAPS};
@@ -190,9 +191,20 @@ impl Reading<'_> {
     fn over(&mut self, config_maps: &BTreeMap<Arc<str>, Known>) {
         let over: Vec<(&Arc<str>, Bound)> =
             config_maps.iter().filter_map(|(name, known)| Some((name, known.over?))).collect();
+        let says = |reading: &Self, name: &Arc<str>| match config_maps[name].read.as_ref().map(|read| &read.config) {
+            Some(None | Some(Ok(_))) => true,
+            Some(Some(Err(_))) | None => reading.good.get(name).is_some_and(|good| good.says()),
+        };
+        if let Some((name, bound)) = over.iter().find(|(name, _)| !says(self, name)) {
+            let place = format!("ConfigMap {}/{name}", self.namespace);
+            let resolved = Arc::make_mut(&mut self.resolved);
+            (resolved.unknown, resolved.unread) = (Some(Unknown { place, bound: bound.to_string() }), true);
+        }
         for (name, bound) in over.iter().take(OVER_SHOWN) {
-            let is_read = config_maps[*name].read.is_some() || self.good.get(*name).is_some_and(|good| good.says());
-            let instead = if is_read { "what it said before is used" } else { "nothing of it is used" };
+            let instead = match says(self, name) {
+                true => "what it said before is used",
+                false => "what it said before is not known, so Pods that need sidecars are refused here",
+            };
             let text = format!(
                 "ConfigMap {}/{name} {bound}; {instead}; make it smaller, or delete what is not needed",
                 self.namespace

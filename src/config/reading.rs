@@ -17,10 +17,8 @@ use crate::domain::keys::{CONFIG_MAP_AUTHBRIDGE, CONFIG_MAP_RUNTIME, KEY_CONFIG,
 
 /// How many keys of a ConfigMap a notice lists.
 const KEYS_SHOWN: usize = 5;
-/// What an entry of a tree takes besides its texts, in bytes: estimated from above.
+/// What an entry of a list of settings or of a map of texts takes besides its texts, in bytes: estimated from above.
 const NODE: usize = 128;
-/// What a block of memory takes besides what is in it, in bytes.
-const BLOCK: usize = 16;
 
 /// What a ConfigMap says.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -92,12 +90,12 @@ impl Read {
     pub fn weight(&self) -> usize {
         let config = match &self.config {
             Some(Ok(good)) => good.weight(),
-            Some(Err((_, message))) => message.len(),
+            Some(Err((_, message))) => block(message.len()),
             None => 0,
         };
-        let values: usize = self.values.iter().map(|(key, value)| NODE + key.len() + value.len()).sum();
-        let keys: usize = self.keys.iter().map(|key| key.len()).sum();
-        config + values + keys
+        let values: usize = self.values.iter().map(|(key, value)| NODE + block(key.len()) + block(value.len())).sum();
+        let keys: usize = self.keys.iter().map(|key| size_of::<Box<str>>() + block(key.len())).sum();
+        block(size_of::<Self>()) + config + values + keys
     }
 }
 
@@ -106,17 +104,28 @@ impl Good {
         match self {
             Good::Nothing | Good::Unknown => 0,
             // As it was read, and merged over the layers below.
-            Good::Runtime(base) => 2 * weight(base),
+            Good::Runtime(base) => block(size_of::<Self>()) + 2 * weight(base),
             Good::Defaults { settings, left_out } => {
                 let settings: usize = settings.iter().map(|(_, setting)| NODE + 2 * weight(&setting.value)).sum();
-                settings + left_out.iter().map(|notice| NODE + notice.text.len()).sum::<usize>()
+                settings + left_out.iter().map(|notice| NODE + block(notice.text.len())).sum::<usize>()
             }
         }
     }
 }
 
-/// About how many bytes a value takes: every text is a block of its own, and so is every leaf of a mapping, which has room for eleven
-/// entries and is rarely full.
+/// How many bytes an allocation of `bytes` takes, from above for every allocator that we run with: none hands out less than 32, all
+/// have a few of their own, and sizes come in quarters of a power of two.
+#[must_use]
+pub fn block(bytes: usize) -> usize {
+    if bytes == 0 {
+        return 0;
+    }
+    let with_header = (bytes + size_of::<usize>()).max(32);
+    with_header.next_multiple_of(((1 << with_header.ilog2()) / 4).max(16))
+}
+
+/// How many bytes a value takes: every text is a block of its own, and so is every node of a mapping, which has room for eleven
+/// entries; where there are more, nodes may be half empty, and nodes above them lead to them.
 #[must_use]
 pub fn weight(value: &Value) -> usize {
     size_of::<Value>() + heap(value)
@@ -124,30 +133,41 @@ pub fn weight(value: &Value) -> usize {
 
 fn heap(value: &Value) -> usize {
     match value {
-        Value::String(text) => BLOCK + text.len(),
-        Value::Array(items) => BLOCK + items.iter().map(weight).sum::<usize>(),
+        Value::String(text) => block(text.len()),
+        Value::Array(items) => {
+            let within = items.iter().map(heap).sum::<usize>();
+            block(items.len() * size_of::<Value>()) + within
+        }
         Value::Object(members) if !members.is_empty() => {
-            let leaf = BLOCK + 11 * (size_of::<String>() + size_of::<Value>());
-            let entries = members.iter().map(|(key, value)| BLOCK + key.len() + heap(value)).sum::<usize>();
-            leaf * members.len().div_ceil(6) + entries
+            const ENTRIES: usize = 11 * (size_of::<String>() + size_of::<Value>());
+            let (leaf, above) = (block(ENTRIES + 16), block(ENTRIES + 16 + 12 * size_of::<usize>()));
+            let leaves = if members.len() <= 11 { 1 } else { members.len().div_ceil(6) };
+            let entries = members.iter().map(|(key, value)| block(key.len()) + heap(value)).sum::<usize>();
+            leaf * leaves + above * (leaves - 1).div_ceil(5) + entries
         }
         _ => 0,
     }
+}
+
+/// Which ConfigMaps of one namespace are over a bound, oldest first: those that are not read have none.
+fn over<'a>(by_age: &'a [(&'a String, &'a ConfigMapInput)]) -> impl Iterator<Item = Option<Bound>> {
+    let size = |one: &ConfigMapInput| one.data.iter().map(|(key, value)| key.len() + value.len()).sum();
+    let counted = move |(name, one): &(&'a String, &'a ConfigMapInput)| {
+        is_read(name, one.is_defaults, one.kept).then(|| (sort(name, one.is_defaults), size(one)))
+    };
+    Limits::AGENT.over(by_age.iter().map(counted))
 }
 
 /// The ConfigMaps of one namespace, read as they lie there. Who keeps none of them from one time to the next has no last good content
 /// of what is over a bound.
 #[must_use]
 pub fn known(config_maps: &BTreeMap<String, ConfigMapInput>) -> BTreeMap<Arc<str>, Known> {
-    let size = |one: &ConfigMapInput| one.data.iter().map(|(key, value)| key.len() + value.len()).sum();
     let mut by_age: Vec<_> = config_maps.iter().collect();
     by_age.sort_by(|(a, one), (b, other)| (&one.created, a).cmp(&(&other.created, b)));
-    let sizes = by_age.iter().map(|(name, one)| (sort(name, one.is_defaults), size(one)));
-    let over = Limits::AGENT.over(sizes);
     let one = |((name, one), over): (&(&String, &ConfigMapInput), Option<Bound>)| {
         let read = over.is_none().then(|| Arc::new(read(name, (one.is_defaults, one.kept), &one.data)));
         let digest = digest(&one.data).into();
         (Arc::from(name.as_str()), Known { is_defaults: one.is_defaults, kept: one.kept, digest, read, over })
     };
-    by_age.iter().zip(over).map(one).collect()
+    by_age.iter().zip(over(&by_age)).map(one).collect()
 }

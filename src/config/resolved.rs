@@ -152,6 +152,18 @@ pub struct Resolved {
     /// A ConfigMap has not been read yet: what holds here is not known.
     #[serde(skip)]
     pub pending: bool,
+    /// A ConfigMap that is over a bound, where nobody knows what it said before: what holds here cannot be known until it is smaller.
+    #[serde(skip)]
+    pub unknown: Option<Unknown>,
+}
+
+/// Which ConfigMap nothing can be known of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    /// `ConfigMap namespace/name`.
+    pub place: String,
+    /// The rest of the sentence: which bound it is over.
+    pub bound: String,
 }
 
 /// Something a person should hear about, found while resolving.
@@ -269,6 +281,7 @@ impl Resolved {
             notices: Vec::new(),
             unread: false,
             pending: false,
+            unknown: None,
         }
     }
 

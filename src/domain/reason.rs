@@ -109,6 +109,7 @@ reasons! {
     ServiceAccountConflict, Denied, "a ServiceAccount of the workload's name exists and is not ours";
     NamespacePending, Denied, "the namespace is not known yet, nor whether it is one that is served; the controller will try again";
     ConfigPending, Denied, "the namespace's ConfigMaps have not been read yet; the controller will try again";
+    ConfigUnknown, Denied, "a ConfigMap of the namespace is over a bound of count or size, and what it said before is not known";
     OwnerPending, Denied, "the Job that owns the Pod is not known yet; the controller will try again";
     FieldRequired, Denied, "a field that is needed is absent or empty";
     FieldInvalid, Denied, "a field has a value that is not allowed";
@@ -151,7 +152,7 @@ reasons! {
     LabelIgnored, Warning, "a label or annotation has no effect here";
     ValueShadowed, Warning, "a value was set in one place and overridden in another";
     NamespaceConfigUnreadable, Warning, "a ConfigMap of the namespace could not be read; its last good value is used, if there is one";
-    ConfigOverBound, Warning, "a ConfigMap of the namespace is over a bound of count or size and is not read; what it said before is used, if anything";
+    ConfigOverBound, Warning, "a ConfigMap of the namespace is over a bound of count or size and is not read; what it said before is used (where that is not known, Pods are refused: ConfigUnknown)";
     CombinedIncomplete, Warning, "gate combinedSidecar is on and the envoy decision is no, so nothing intercepts traffic";
     ProxyBypassable, Warning, "a container of the Pod may go around the proxy: change the network rules, become its user, or reach its process";
     NotIntercepted, Warning, "traffic of this Pod is not intercepted, because the proxy is switched off or not to be seen";

@@ -19,6 +19,7 @@ use super::service_account::{self, Demand};
 use super::volumes;
 use super::workload_name::{self, UnknownJob};
 use crate::admission::verdict::{Denial, Warning};
+use crate::config::resolved::Unknown;
 use crate::domain::keys;
 use crate::domain::mode::Mode;
 use crate::domain::reason::Reason;
@@ -69,6 +70,10 @@ pub(super) fn assess<'a>(subject: Subject<'a>, source: Source<'_>) -> Decided<'a
     // What its namespace says must be known, not guessed; a template's Pods come later.
     if subject.view().resolved.pending && matches!(source, Source::Pod) {
         let denial = config_pending(&subject);
+        return Decided::Deny(Box::new(Refused { denial, effective: None, workload: None }));
+    }
+    if let Some(unknown) = &subject.view().resolved.unknown {
+        let denial = config_unknown(&subject, unknown);
         return Decided::Deny(Box::new(Refused { denial, effective: None, workload: None }));
     }
     let workload = match source {
@@ -142,6 +147,19 @@ fn config_pending(subject: &Subject<'_>) -> Box<Denial> {
             format!("the ConfigMaps of namespace {} have not been read yet", subject.namespace),
             "nothing, the controller of the Pod tries again by itself; create a Pod that nobody controls again in a moment; if this \
              stays, the namespace's ConfigMaps change faster than they can be read",
+        )
+        .at("metadata.namespace", subject.namespace),
+    )
+}
+
+/// Sidecars without their namespace's own settings might let through what it forbids.
+fn config_unknown(subject: &Subject<'_>, unknown: &Unknown) -> Box<Denial> {
+    Box::new(
+        Denial::new(
+            Reason::ConfigUnknown,
+            422,
+            format!("{} {}, and what it said before is not known", unknown.place, unknown.bound),
+            "make it smaller, or delete what is not needed; then create the Pod again (what controls a Pod does that by itself)",
         )
         .at("metadata.namespace", subject.namespace),
     )

@@ -10,6 +10,7 @@ use crate::api::review::{GroupVersionKind, Operation, Phase, Request};
 use crate::config::agent_runtime::Governors;
 use crate::config::inputs::AgentRuntimeInput;
 use crate::config::snapshot::Snapshot;
+use crate::domain::keys;
 use crate::domain::reason::Reason;
 
 fn agent_runtime(name: &str, more: Value) -> Value {
@@ -299,14 +300,23 @@ fn mend_01_a_build_waits_for_steps_that_have_not_been_read() {
 }
 
 #[test]
-fn mend_02_a_spec_that_is_larger_than_what_is_kept_of_one_object_is_refused() {
+fn mend_02_what_is_larger_than_what_is_kept_of_one_object_is_refused() {
     for (kind, field) in [("Agent", "description"), ("AgentBuild", "mode")] {
-        for (bytes, refused) in [(60_000, false), (66_000, true)] {
+        // In the spec, in an annotation, and in the copy that kubectl leaves, which nobody keeps.
+        for (bytes, annotation, copy, refused) in [
+            (60_000, 0, 0, false),
+            (66_000, 0, 0, true),
+            (60_000, 6_000, 0, true),
+            (60_000, 100, 70_000, false),
+            (10, 66_000, 0, true),
+        ] {
+            let text = |bytes: usize| "x".repeat(bytes);
+            let annotations = json!({"a": text(annotation), keys::ANNOTATION_LAST_APPLIED: text(copy)});
             let object = json!({
                 "apiVersion": "agent.kagenti.dev/v1alpha1",
                 "kind": kind,
-                "metadata": {"name": "b", "namespace": "team1"},
-                "spec": {field: "x".repeat(bytes)},
+                "metadata": {"name": "b", "namespace": "team1", "annotations": annotations},
+                "spec": {field: text(bytes)},
             });
             let object = serde_json::value::to_raw_value(&object).unwrap();
             let gvk =
@@ -326,7 +336,7 @@ fn mend_02_a_spec_that_is_larger_than_what_is_kept_of_one_object_is_refused() {
             let verdict = crate::admission::evaluate(&request, &fixtures::snapshot());
             let Outcome::Deny(denial) = &verdict.outcome else { panic!("{verdict:?}") };
             let named = denial.faults.iter().any(|fault| fault.path == "spec" && fault.sentence.contains("64 KiB"));
-            assert_eq!(named, refused, "{kind} of {bytes}");
+            assert_eq!(named, refused, "{kind} of {bytes}, {annotation} and {copy}");
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What is kept of our own custom resources Agent and AgentBuild, and of what an Agent applies.
 //!
-//! `spec` and `status` are kept whole: they are ours to act on, and their sizes are bounded by admission. Of
-//! `metadata.managedFields` nothing is kept.
+//! `spec` and `status` are kept whole: they are ours to act on. What people write on one is bounded ([`LARGEST_TEXT`]), here as by
+//! admission, which may have been away; of one that is larger its marks are kept, and [`Over`]. Of `metadata.managedFields` nothing is
+//! kept.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,8 +11,37 @@ use serde_json::{Value, json};
 
 use super::object::Whole;
 use super::wire::Metadata;
-use super::{Kind, OwnerReference, What, owner};
+use super::{Kind, LARGEST_TEXT, OwnerReference, What, owner};
 use crate::domain::keys;
+
+/// Names of finalizers that are kept of one object, in bytes: with more, none is.
+const LARGEST_FINALIZERS: usize = 8 * 1024;
+
+/// Why nothing of an object is read but its marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Over {
+    /// What is written on it is larger than [`LARGEST_TEXT`].
+    Size,
+    /// Its namespace holds too many of its kind.
+    Count,
+    /// There is no room for it beside the others.
+    Total,
+}
+
+impl Over {
+    /// Every one.
+    pub const ALL: [Over; 3] = [Over::Size, Over::Count, Over::Total];
+
+    /// The word of the metric's label.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Over::Size => "size",
+            Over::Count => "count",
+            Over::Total => "total",
+        }
+    }
+}
 
 /// An Agent or AgentBuild.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,9 +62,28 @@ pub struct CustomSeen {
     pub spec: Arc<Value>,
     /// `status`, as stored; an empty object when there is none.
     pub status: Arc<Value>,
+    /// It is over a bound: labels, annotations and `spec` are empty here, whatever is written.
+    pub over: Option<Over>,
 }
 
 impl CustomSeen {
+    /// The same, of which nothing is read because it is `over` a bound: its marks and status.
+    #[must_use]
+    pub fn slim(&self, over: Over) -> Self {
+        let (labels, annotations, spec) = (BTreeMap::new(), BTreeMap::new(), Arc::new(json!({})));
+        Self { labels, annotations, spec, over: Some(over), ..self.clone() }
+    }
+
+    /// What people have written on it, in bytes of text.
+    fn written(&self) -> usize {
+        let texts =
+            |map: &BTreeMap<String, String>| map.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+        let mut spec = Length(0);
+        // A sink that counts takes everything.
+        let _ = serde_json::to_writer(&mut spec, &*self.spec);
+        spec.0 + texts(&self.labels) + texts(&self.annotations)
+    }
+
     /// Carries our finalizer.
     #[must_use]
     pub fn has_finalizer(&self) -> bool {
@@ -114,11 +163,36 @@ pub(super) fn project(kind: Kind, object: Whole) -> Option<What> {
     }
 }
 
+/// Counts what is written into it.
+struct Length(usize);
+
+impl std::io::Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 fn custom(object: Whole) -> CustomSeen {
+    let seen = whole(object);
+    let finalizers: usize = seen.finalizers.iter().map(|name| name.len()).sum();
+    if finalizers > LARGEST_FINALIZERS {
+        // Nobody writes a list that is not known.
+        return CustomSeen { finalizers: Box::default(), ..seen.slim(Over::Size) };
+    }
+    if seen.written() > LARGEST_TEXT { seen.slim(Over::Size) } else { seen }
+}
+
+fn whole(object: Whole) -> CustomSeen {
     let metadata = object.metadata;
     let mut annotations = metadata.annotations.unwrap_or_default();
     annotations.remove(keys::ANNOTATION_LAST_APPLIED);
     CustomSeen {
+        over: None,
         generation: metadata.generation.unwrap_or_default(),
         deleting: metadata.deletion_timestamp.is_some(),
         finalizers: metadata.finalizers.into_iter().flatten().map(Into::into).collect(),

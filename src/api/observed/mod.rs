@@ -27,7 +27,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use config_map::{ConfigMapSeen, LARGEST_TEXT};
-pub use custom::{ClaimSeen, CustomSeen, ServiceSeen};
+pub use custom::{ClaimSeen, CustomSeen, Over, ServiceSeen};
 pub use fields::{Owned, Place};
 pub use label::TypeLabel;
 pub use pool::Pool;

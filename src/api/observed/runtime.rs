@@ -1,4 +1,5 @@
-//! What is kept of an AgentRuntime (`spec/agentruntime.md` 2).
+//! What is kept of an AgentRuntime (`spec/agentruntime.md` 2): its fields, each no longer than [`LONGEST`]. A longer one is refused
+//! by all who read it, and so is what is left of it.
 
 use std::sync::Arc;
 
@@ -7,6 +8,9 @@ use serde_json::{Map, Value};
 use super::wire::{Raw, Spec, Status};
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
+
+/// Bytes that are kept of one text of a spec: twice of what any reader takes for a value.
+const LONGEST: usize = 4096;
 
 /// An AgentRuntime.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,7 +81,26 @@ fn object(members: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> V
     Value::Object(present.collect::<Map<_, _>>())
 }
 
+/// Texts of `value`, cut to [`LONGEST`].
+fn cut(value: &mut Value) {
+    match value {
+        Value::String(text) if text.len() > LONGEST => {
+            text.truncate(text.floor_char_boundary(LONGEST));
+            text.shrink_to_fit();
+        }
+        Value::Array(items) => items.iter_mut().for_each(cut),
+        Value::Object(members) => members.values_mut().for_each(cut),
+        _ => {}
+    }
+}
+
 fn spec(spec: Spec) -> Value {
+    let mut spec = whole_spec(spec);
+    cut(&mut spec);
+    spec
+}
+
+fn whole_spec(spec: Spec) -> Value {
     object([
         ("type", spec.type_),
         ("targetRef", spec.target_ref),

@@ -116,6 +116,26 @@ impl Step {
         self.workspaces.iter().any(|workspace| workspace.name == name)
     }
 
+    /// How many bytes it takes beside itself; `weigh` weighs JSON, and `block` an allocation.
+    pub(super) fn weight(&self, weigh: &impl Fn(&Value) -> usize, block: &impl Fn(usize) -> usize) -> usize {
+        /// An entry of a map, in a node that may be half empty.
+        const ENTRY: usize = 2 * size_of::<(String, String)>();
+        let texts = block(self.config_map.len()) + block(self.hash.len());
+        let default = |one: &Declared| one.default.as_ref().map_or(0, weigh) + block(one.name.len());
+        let params =
+            block(self.params.capacity() * size_of::<Declared>()) + self.params.iter().map(default).sum::<usize>();
+        let workspaces = block(self.workspaces.capacity() * size_of::<DeclaredWorkspace>())
+            + self.workspaces.iter().map(|one| block(one.name.len())).sum::<usize>();
+        let node = |is_empty: bool| if is_empty { 0 } else { block(11 * ENTRY / 2 + 16) };
+        let results =
+            node(self.results.is_empty()) + self.results.keys().map(|name| ENTRY + block(name.len())).sum::<usize>();
+        let propagated = node(self.propagated.is_empty())
+            + self.propagated.iter().map(|(name, at)| ENTRY + block(name.len()) + block(at.len())).sum::<usize>();
+        let notes = block(self.notes.capacity() * size_of::<Note>())
+            + self.notes.iter().map(|one| block(one.path.len()) + block(one.text.len())).sum::<usize>();
+        weigh(&self.task_spec) + texts + params + workspaces + results + propagated + notes
+    }
+
     /// Whether it says that it clones from hosts which no `known_hosts` names: the shipped step does, as it was rendered.
     #[must_use]
     pub fn takes_unknown_hosts(&self) -> bool {

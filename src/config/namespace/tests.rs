@@ -2,10 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde_json::json;
 
+use super::LastGood;
+use crate::config::bounds::{Bound, TEXT};
 use crate::config::inputs::{ConfigMapInput, NamespaceInputs};
 use crate::config::layers::Layer;
+use crate::config::reading::{self, Known};
 use crate::config::schema::Platform;
 use crate::config::view::{NamespaceView, namespace_view};
 use crate::domain::mode::Mode;
@@ -174,6 +180,53 @@ fn the_last_good_content_serves_until_the_config_map_is_gone() {
     let repaired = next(&still, &[(RUNTIME, "mode: proxy-sidecar")]);
     assert_eq!(repaired.resolved.mode.value, Mode::ProxySidecar);
     assert!(notices(&repaired).is_empty());
+}
+
+/// What is over a bound is not read. What it said before serves; where nobody knows that, neither is known what holds in the namespace.
+#[test]
+fn mend_02_what_is_over_a_bound_serves_as_it_was_and_is_unknown_where_it_was_not() {
+    let platform = Platform::built_in();
+    let large = format!("mode: waypoint # {}", "x".repeat(TEXT));
+    let known = |name: &str, yaml: Option<&str>, over: Option<Bound>| {
+        let data = yaml.map(|yaml| [("config.yaml".to_owned(), yaml.to_owned())].into());
+        let read = data.map(|data| Arc::new(reading::read(name, (name != RUNTIME, false), &data)));
+        BTreeMap::from([(Arc::from(name), Known { is_defaults: name != RUNTIME, read, over, ..Known::default() })])
+    };
+    for name in [RUNTIME, "d"] {
+        // A process that starts, and one that saw it come.
+        for last in [None, Some(LastGood::new())] {
+            let view = namespace_view(&platform, "team1", &inputs(&[(name, &large)]), last.as_ref());
+            let unknown = view.resolved.unknown.as_ref().unwrap();
+            assert_eq!(unknown.place, format!("ConfigMap team1/{name}"));
+            assert!(unknown.bound.contains("64 KiB") && view.resolved.unread, "{}", unknown.bound);
+            assert!(notices(&view)[0].1.contains("Pods that need sidecars are refused"), "{:?}", notices(&view));
+        }
+        let small = view(&[(name, "mode: waypoint")]);
+        let grown = namespace_view(&platform, "team1", &inputs(&[(name, &large)]), Some(&small.last_good));
+        assert_eq!((&grown.resolved.unknown, &grown.resolved.mode), (&None, &small.resolved.mode));
+        assert!(notices(&grown)[0].1.contains("what it said before is used"), "{:?}", notices(&grown));
+        for (before, is_known) in [(Some("mode: waypoint"), true), (Some("mode: ["), false), (None, false)] {
+            let maps = known(name, before, Some(Bound::Kept));
+            let (resolved, _) = super::resolve(&platform, "team1", &maps, None);
+            assert_eq!(resolved.unknown.is_none(), is_known, "{name}: {before:?}");
+        }
+    }
+    let mounted = namespace_view(&platform, "team1", &inputs(&[("envoy-config", &large)]), None);
+    let read = BTreeMap::from([(
+        "envoy-config".to_owned(),
+        ConfigMapInput {
+            is_defaults: false,
+            ..inputs(&[("envoy-config", &large)]).config_maps.remove("envoy-config").unwrap()
+        },
+    )]);
+    let read =
+        namespace_view(&platform, "team1", &NamespaceInputs { config_maps: read, ..NamespaceInputs::default() }, None);
+    assert!(mounted.resolved.unknown.is_some(), "labelled, it is read");
+    assert_eq!(
+        (read.resolved.unknown.clone(), notices(&read).len()),
+        (None, 0),
+        "what is only mounted may be as large as it likes"
+    );
 }
 
 /// Whether it is known what a ConfigMap said before it broke: what rolls Pods waits for a person only where it is not.

@@ -16,7 +16,7 @@ use super::subject::Subject;
 use super::wanted::{Own, Standing, Wanted};
 use crate::api::observed::{ClaimSeen, Key, Kind};
 use crate::build::agent::{AgentChange, validate};
-use crate::build::fault::Findings;
+use crate::build::fault::{Fault, Findings};
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row};
 use crate::controllers::scaffold::world::World;
@@ -73,7 +73,7 @@ fn plan(cx: Context<'_>) -> Plan {
         // Nothing can be made in a namespace that goes; one that the snapshot does not know yet brings us back.
         return Plan::nothing();
     }
-    if !subject.seen.has_finalizer() {
+    if !subject.seen.has_finalizer() && subject.seen.over.is_none() {
         return Plan::of(vec![finalizer(&subject, true)]);
     }
     let findings = judged(&subject);
@@ -106,6 +106,9 @@ fn plan(cx: Context<'_>) -> Plan {
 
 /// What is wrong with the Agent, should no webhook have judged it, and what relaxes its lock-down.
 fn judged(subject: &Subject<'_>) -> Findings {
+    if let Some(over) = subject.seen.over {
+        return Findings { faults: vec![Fault::over(over)], ..Findings::default() };
+    }
     let server = subject.cx.facts.snapshot.view.server_version;
     validate(&AgentChange { object: &subject.object, old: None, builds: None, server }, subject.settings())
 }

@@ -6,6 +6,7 @@ use super::status::{self, Phase, State};
 use super::subject::Subject;
 use super::{clean_up, ending, follow, start};
 use crate::api::observed::{Key, Kind, OwnerReference, What};
+use crate::build::fault::Fault;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row};
 use crate::controllers::scaffold::world::{CustomRef, World};
 use crate::domain::keys;
@@ -65,6 +66,9 @@ fn plan(cx: Context<'_>) -> Plan {
         return Plan::nothing();
     }
     let subject = Subject::new(cx, build);
+    if let Some(over) = build.seen.over {
+        return start::wait(&subject, &[Fault::over(over)], false);
+    }
     if !build.seen.has_finalizer() {
         return first_sight(&subject);
     }

@@ -127,7 +127,7 @@ fn composed(subject: &Subject<'_>, request: &BuildRequest) -> Result<Composition
 }
 
 /// The build cannot start; it does once what is wrong is put right.
-fn wait(subject: &Subject<'_>, faults: &[Fault], asks_again: bool) -> Plan {
+pub(super) fn wait(subject: &Subject<'_>, faults: &[Fault], asks_again: bool) -> Plan {
     let now = subject.cx.now;
     let held = subject.held().unwrap_or(now);
     let reason = reason_of(faults);

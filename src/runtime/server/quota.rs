@@ -303,6 +303,12 @@ impl Account {
         state.proven_count += 1;
     }
 
+    /// Whether it carried a valid review, or showed a certificate that we asked for.
+    #[must_use]
+    pub fn is_proven(&self) -> bool {
+        self.proven.load(Ordering::Relaxed)
+    }
+
     /// From now on the connection costs `cost` by being there.
     pub(super) fn cost(&self, cost: usize) -> Result<(), Full> {
         let before = self.cost.load(Ordering::Relaxed);

@@ -9,7 +9,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::api::observed::{Kind, Reach};
+use super::room::Room;
+use crate::api::observed::{self, Kind, Reach};
 use crate::config::bounds::Bound;
 
 /// Why a watch was interrupted.
@@ -77,8 +78,21 @@ struct Sources {
 pub struct WatchMetrics {
     failures: Family<Labels, Counter>,
     sources: Family<Sources, Gauge>,
+    objects_over: Family<ObjectsOver, Gauge>,
+    objects_kept: Family<ObjectsKept, Gauge>,
     /// What is kept of ConfigMaps.
     pub texts: TextMetrics,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ObjectsOver {
+    kind: &'static str,
+    bound: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ObjectsKept {
+    kind: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -120,7 +134,22 @@ impl WatchMetrics {
         let help = "Watches by kind and state: listed (all is known), absent (the API server does not serve the kind), \
                     unknown (not read yet, or not permitted)";
         registry.register("drawbridge_watches", help, self.sources.clone());
+        let help = "Agents and AgentBuilds of which nothing is read but their status, because they are over a bound (README, what a \
+                    namespace may cost): size (of one), count (in one namespace), total (of what is kept)";
+        registry.register("drawbridge_objects_over_bound", help, self.objects_over.clone());
+        let help = "Bytes kept of what is written on Agents and AgentBuilds, estimated from above";
+        registry.register("drawbridge_objects_kept_bytes", help, self.objects_kept.clone());
         self.texts.register(registry);
+    }
+
+    pub(super) fn objects(&self, kind: Kind, room: &Room) {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let kind = kind.as_str();
+        self.objects_kept.get_or_create(&ObjectsKept { kind }).set(number(room.held()));
+        for bound in observed::Over::ALL {
+            let labels = ObjectsOver { kind, bound: bound.as_str() };
+            self.objects_over.get_or_create(&labels).set(number(room.count(bound)));
+        }
     }
 
     pub(super) fn sources(&self, kind: Kind, reach: Reach, count: usize) {
@@ -137,6 +166,7 @@ impl WatchMetrics {
     pub fn fill(&self) {
         self.failed(Kind::Pod, Cause::Gone);
         self.sources(Kind::Pod, Reach::Listed, 1);
+        self.objects(Kind::Agent, &Room::default());
         self.texts.set(1, &BTreeMap::new());
     }
 

@@ -19,6 +19,7 @@ mod presence;
 mod reaches;
 mod readers;
 mod rebuild;
+mod room;
 mod sources;
 mod texts;
 mod turns;
@@ -31,8 +32,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, watch as channel};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 pub use metrics::WatchMetrics;
 
@@ -46,11 +49,14 @@ use crate::config::snapshot::Published;
 use claims::Claims;
 use reaches::Reaches;
 use rebuild::{Rebuild, Server, Shared};
+use room::Room;
 use sources::{SOURCES, Source};
 use watch::Sink;
 
 /// Changes that may wait for the controllers.
 const FEED: usize = 1024;
+/// A kind is read anew no more often than this, however often room is made.
+const READ_ANEW: Duration = Duration::from_secs(30);
 /// What only OpenShift serves (`spec/agent-and-agentbuild.md` 4.5).
 const OPENSHIFT: &str = "config.openshift.io/v1";
 
@@ -123,6 +129,8 @@ pub fn spawn(options: Options) -> Stores {
     let missing = Arc::new(std::sync::atomic::AtomicUsize::new(watches.len()));
     let reaches = Arc::new(Reaches::new(watches.iter().map(|(_, source, _)| source.kind), options.metrics.clone()));
     let claims = Arc::new(Claims::default());
+    let rooms = [Kind::Agent, Kind::AgentBuild].map(|kind| (kind, Arc::<Mutex<Room>>::default()));
+    let rooms = std::collections::HashMap::from(rooms);
     let mut tasks = JoinSet::new();
     for (at, (bit, source, place)) in watches.into_iter().enumerate() {
         let mut outlet = Outlet {
@@ -138,6 +146,8 @@ pub fn spawn(options: Options) -> Stores {
             missing: missing.clone(),
             reconnected: reconnected.clone(),
             metrics: options.metrics.clone(),
+            room: rooms.get(&source.kind).cloned(),
+            reading_anew: ReadingAnew::default(),
         };
         let (client, watching) = (options.client.clone(), options.watching.clone());
         tasks.spawn(async move {
@@ -185,9 +195,29 @@ struct Outlet {
     missing: Arc<std::sync::atomic::AtomicUsize>,
     reconnected: Arc<Notify>,
     metrics: WatchMetrics,
+    /// Of kinds that people may make as many and as large of as the API server takes.
+    room: Option<Arc<Mutex<Room>>>,
+    reading_anew: ReadingAnew,
+}
+
+/// Whether everything is to be read anew, because there may be room for what had none.
+#[derive(Debug, Default)]
+struct ReadingAnew {
+    wanted: bool,
+    last: Option<Instant>,
 }
 
 impl Outlet {
+    /// The change as there is room for it.
+    fn admitted(&mut self, change: Change) -> Change {
+        let Some(room) = &self.room else { return change };
+        let mut room = room.lock();
+        let (change, again) = room.admit(change);
+        self.metrics.objects(change.kind, &room);
+        self.reading_anew.wanted |= again;
+        change
+    }
+
     async fn send(&self, message: Feed) {
         if let Some(feed) = &self.feed {
             // The receiver is gone only while the process ends.
@@ -198,6 +228,7 @@ impl Outlet {
 
 impl Sink for Outlet {
     async fn change(&mut self, change: Change) {
+        let change = self.admitted(change);
         let model = |change: &Change| {
             if self.source.needs == Needs::Admission {
                 self.shared.apply(change);
@@ -217,6 +248,15 @@ impl Sink for Outlet {
         }
         let before = self.missing.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
         self.send(Feed::Listed(before.saturating_sub(1))).await;
+    }
+
+    fn reads_anew(&mut self) -> bool {
+        let anew = &mut self.reading_anew;
+        let is_due = anew.wanted && anew.last.is_none_or(|last| last.elapsed() >= READ_ANEW);
+        if is_due {
+            *anew = ReadingAnew { wanted: false, last: Some(Instant::now()) };
+        }
+        is_due
     }
 
     fn alive(&mut self) {

@@ -32,6 +32,10 @@ pub(super) trait Sink {
     fn change(&mut self, change: Change) -> impl Future<Output = ()> + Send;
     /// The first list is complete.
     fn listed(&mut self) -> impl Future<Output = ()> + Send;
+    /// Whether everything is to be read anew now.
+    fn reads_anew(&mut self) -> bool {
+        false
+    }
     /// The server has spoken: what is known is current.
     fn alive(&mut self);
     /// Whether what is known is all there is has changed.
@@ -108,7 +112,12 @@ async fn run_as<S: Sink, R: Decoded>(
     loop {
         let turn = if following.lists() { source.page_turn().await } else { None };
         match following.next().await {
-            Ok(step) => watch.step(step).await,
+            Ok(step) => {
+                watch.step(step).await;
+                if !following.lists() && watch.sink.reads_anew() {
+                    following.list_again();
+                }
+            }
             Err(error) => {
                 drop(turn);
                 let pause = watch.failed(error).await;

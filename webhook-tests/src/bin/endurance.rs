@@ -41,7 +41,7 @@ enum Trial {
         #[arg(long, default_value_t = 100)]
         namespaces: usize,
         /// How many creations are timed, before and during the attack.
-        #[arg(long, default_value_t = 1000)]
+        #[arg(long, default_value_t = 300)]
         creations: usize,
     },
 }

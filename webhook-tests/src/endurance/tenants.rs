@@ -2,7 +2,8 @@
 //!
 //! In: how many namespaces attack, and for how many creations it is watched. Out: the times of quiet and of attack, and
 //! the memory of every process. Judged: the attack's p99 elsewhere is at most twice that of the quiet before it, in the same run and
-//! on the same machine, whose own slowing-down is taken from Pods that no webhook is asked about; everything over a bound
+//! on the same machine, whose own slowing-down is taken from Pods that no webhook is asked about (no number of milliseconds is part of
+//! the verdict); everything over a bound
 //! is counted; no process takes more than the 256 MiB it is given.
 
 use std::collections::BTreeMap;
@@ -27,11 +28,9 @@ use crate::{ControlPlane, Drawbridge, Installation, Installing, Options, TestNam
 
 /// How much longer creations may take during the attack.
 const RATIO: f64 = 2.0;
-/// Times below this are never too long: a small machine serves the attack itself, too.
-const FLOOR: Duration = Duration::from_millis(500);
 /// What a process may take, in MiB: its limit in the manifests.
 const MEMORY: f64 = 256.0;
-/// How often each ConfigMap is edited.
+/// How often each namespace edits one of its ConfigMaps, where the API server keeps up.
 const EVERY: Duration = Duration::from_millis(500);
 /// ConfigMaps of each attacking namespace that are over the bound of size, and their bytes.
 const LARGE: (usize, usize) = (4, 560_000);
@@ -76,18 +75,18 @@ impl Tenants {
         until_created(&ns, injected).await?;
         let quiet = measure(&ns, self.creations).await?;
         let (stop, edits) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let mut attackers = JoinSet::new();
         let mut spaces = Vec::new();
         for _ in 0..self.namespaces {
             let hostile = cp.namespace("hostile").await?;
-            for (sort, (count, bytes)) in [("large", LARGE), ("read", READ)] {
-                for at in 0..count {
-                    let (api, name) = (hostile.api::<ConfigMap>(), format!("{sort}-{at}"));
-                    hostile.accepts(&config_map(&name, &text(bytes, 0))).await?;
-                    attackers.spawn(edit((api, name), bytes, stop.clone(), edits.clone()));
-                }
+            for (name, bytes) in config_maps() {
+                hostile.accepts(&config_map(&name, &text(bytes, 0))).await?;
             }
             spaces.push(hostile);
+        }
+        // All at once, once all are there.
+        let mut attackers = JoinSet::new();
+        for hostile in &spaces {
+            attackers.spawn(edit(hostile.api::<ConfigMap>(), stop.clone(), edits.clone()));
         }
         let attack = measure(&ns, self.creations).await?;
         let mut memory = BTreeMap::new();
@@ -127,21 +126,24 @@ fn config_map(name: &str, text: &str) -> Value {
         "metadata": { "name": name, "labels": { keys::LABEL_DEFAULTS: "true" } }, "data": { "config.yaml": text } })
 }
 
-async fn edit(
-    (api, name): (Api<ConfigMap>, String),
-    bytes: usize,
-    stop: Arc<AtomicBool>,
-    edits: Arc<AtomicUsize>,
-) -> Result<()> {
+/// Names and sizes of what each attacking namespace writes.
+fn config_maps() -> impl Iterator<Item = (String, usize)> {
+    let sorts = [("large", LARGE), ("read", READ)].into_iter();
+    sorts.flat_map(|(sort, (count, bytes))| (0..count).map(move |at| (format!("{sort}-{at}"), bytes)))
+}
+
+/// Edits one ConfigMap of a namespace after the other.
+async fn edit(api: Api<ConfigMap>, stop: Arc<AtomicBool>, edits: Arc<AtomicUsize>) -> Result<()> {
     let mut tick = tokio::time::interval(EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    for turn in 1_usize.. {
+    let all: Vec<_> = config_maps().collect();
+    for (turn, (name, bytes)) in all.iter().cycle().enumerate() {
         tick.tick().await;
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let change = json!({ "data": { "config.yaml": text(bytes, turn) } });
-        api.patch(&name, &PatchParams::default(), &Patch::Merge(change)).await?;
+        let change = json!({ "data": { "config.yaml": text(*bytes, turn + 1) } });
+        api.patch(name, &PatchParams::default(), &Patch::Merge(change)).await?;
         edits.fetch_add(1, Ordering::Relaxed);
     }
     Ok(())
@@ -193,8 +195,11 @@ impl Report {
         (during / before.max(1e-6)).max(1.0)
     }
 
+    /// Of what they took in quiet, on the machine as it is now; or of what those take at the same time that nobody asks us about,
+    /// since the machine serves the attack itself, too.
     fn allowed(&self) -> Duration {
-        FLOOR.max(Times::at(&self.quiet.ours, 0.99).mul_f64(RATIO * self.machine()))
+        let in_quiet = Times::at(&self.quiet.ours, 0.99).mul_f64(self.machine());
+        in_quiet.max(Times::at(&self.attack.bare, 0.99)).mul_f64(RATIO)
     }
 
     fn holds(&self) -> Result<()> {
@@ -213,8 +218,11 @@ impl fmt::Display for Report {
         writeln!(f, "{} namespaces, {} edits", self.tenants.namespaces, self.edits)?;
         for (when, times) in [("quiet", &self.quiet), ("attack", &self.attack)] {
             let [p50, p99] = [0.5, 0.99].map(|part| Times::at(&times.ours, part));
-            let bare = Times::at(&times.bare, 0.5);
-            writeln!(f, "{when}: creations p50 {p50:.1?}, p99 {p99:.1?}; those we are not asked about p50 {bare:.1?}")?;
+            let [bare, worst] = [0.5, 0.99].map(|part| Times::at(&times.bare, part));
+            writeln!(
+                f,
+                "{when}: creations p50 {p50:.1?}, p99 {p99:.1?}; those we are not asked about p50 {bare:.1?}, p99 {worst:.1?}"
+            )?;
         }
         for (role, resident) in &self.memory {
             writeln!(f, "{role}: {resident:.1} MiB")?;

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::api::review::{Operation, Phase};
+use crate::config::resolved::Unknown;
 use crate::domain::keys;
 
 #[test]
@@ -106,6 +107,21 @@ fn with_required_namespace_labels_nothing_is_concluded_about_a_namespace_that_is
     assert_eq!(skipped(&labelled(&[(keys::LABEL_INJECT, "disabled")]), &snapshot), Reason::OptedOut);
     snapshot.require_namespace_label = false;
     assert_eq!(fixtures::review_pod(&fixtures::pod(), &snapshot).reason, Reason::ServiceAccountPending);
+}
+
+/// Sidecars without the namespace's own settings might let through what it forbids.
+#[test]
+fn mend_02_a_namespace_of_which_a_config_map_is_over_a_bound_and_unknown_is_refused_and_no_other() {
+    let unknown = Unknown { place: "ConfigMap team1/d".to_owned(), bound: "is larger than 64 KiB".to_owned() };
+    let snapshot = fixtures::snapshot_with(
+        |_| {},
+        |view| std::sync::Arc::make_mut(&mut view.resolved).unknown = Some(unknown.clone()),
+    );
+    let denial = refusal(&fixtures::pod(), &snapshot);
+    assert_eq!((denial.code, denial.reason), (422, Reason::ConfigUnknown));
+    assert!(denial.sentence.starts_with("ConfigMap team1/d is larger than 64 KiB"), "{}", denial.sentence);
+    assert_eq!(skipped(&labelled(&[(keys::LABEL_INJECT, "disabled")]), &snapshot), Reason::OptedOut);
+    assert_eq!(skipped(&labelled(&[(keys::LABEL_TYPE, "no")]), &snapshot), Reason::NoTypeLabel);
 }
 
 /// What holds in a namespace is not guessed while one of its ConfigMaps is still to be read; nobody else is asked to wait.

@@ -57,3 +57,14 @@ fn targets_are_of_the_kinds_that_can_be_enrolled() {
     assert_eq!(target(json!({"targetRef": "w"})), None);
     assert_eq!(target(json!({"targetRef": {"apiVersion": 1, "kind": {}, "name": []}})), None);
 }
+
+/// No reader takes a text of more than half of that for a value.
+#[test]
+fn mend_02_no_text_of_a_spec_is_kept_beyond_what_any_reader_takes() {
+    let long = "é".repeat(100_000);
+    let seen = runtime(&json!({"metadata": {"name": "r"}, "spec": {"type": "agent", "authBridgeMode": long,
+        "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": long}, "trace": {"endpoint": long}}}));
+    assert!(seen.spec.to_string().len() < 3 * 4096 + 200, "{}", seen.spec.to_string().len());
+    assert_eq!(seen.agent_type(), Some("agent"));
+    assert!(seen.target.unwrap().name.len() <= 4096);
+}

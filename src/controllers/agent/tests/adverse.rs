@@ -93,3 +93,26 @@ fn builds_that_cannot_be_read_are_no_builds_that_do_not_exist() {
         assert!(bench.message("weather", "ImageReady").contains(words), "{reach:?}");
     }
 }
+
+/// Of an Agent that is over a bound nothing is read: what runs stays, and the Agent says why.
+#[test]
+fn mend_02_an_agent_that_is_too_large_says_so_and_what_runs_stays() {
+    let mut bench = running();
+    let before = bench.object(Kind::Deployment, "weather");
+    let large = "x".repeat(70 * 1024);
+    bench.edit(Kind::Agent, "weather", json!({"metadata": {"annotations": {"a": large}}, "spec": {"replicas": 3}}));
+    assert_eq!(owns(&bench.converge()), []);
+    assert_eq!(bench.object(Kind::Deployment, "weather"), before);
+    assert_eq!(bench.condition("weather", "Ready"), "False/InvalidSpec");
+    let message = bench.message("weather", "Ready");
+    assert!(message.contains("64 KiB") && message.contains("what was made of it before stays"), "{message}");
+    assert!(bench.told.iter().any(|report| report.reason == Reason::InvalidSpec && report.message.contains("64 KiB")));
+    bench.edit(Kind::Agent, "weather", json!({"metadata": {"annotations": {"a": null}}}));
+    assert_eq!(owns(&bench.converge()), [Kind::Deployment], "small again, it counts");
+    assert_eq!(bench.object(Kind::Deployment, "weather")["spec"]["replicas"], 3);
+    // Neither is its end held up.
+    bench.edit(Kind::Agent, "weather", json!({"metadata": {"annotations": {"a": "x".repeat(70 * 1024)}}}));
+    bench.edit(Kind::Agent, "weather", json!({"metadata": {"deletionTimestamp": "2026-05-01T01:00:00Z"}}));
+    bench.converge();
+    assert!(bench.find(Kind::Agent, "weather").is_none(), "our finalizer is taken off");
+}

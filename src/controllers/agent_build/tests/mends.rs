@@ -168,3 +168,21 @@ fn mend_12_nobody_is_sent_to_what_a_pod_printed_that_is_gone() {
         assert_eq!(message.contains("kubectl"), readable, "{task} {step}: {message}");
     }
 }
+
+/// Of an AgentBuild that is over a bound nothing is read: it says so, and neither its run nor its image is touched.
+#[test]
+fn mend_02_a_build_that_is_too_large_says_so_and_its_run_goes_on() {
+    let mut bench = Bench::new(build());
+    bench.settle();
+    let runs = bench.names(Kind::PipelineRun);
+    assert_eq!(runs.len(), 1);
+    bench.user(|build| build["metadata"]["annotations"]["a"] = json!("x".repeat(70 * 1024)));
+    bench.settle();
+    assert_eq!(bench.names(Kind::PipelineRun), runs);
+    let message = bench.message();
+    assert!(bench.phase() == "Failed" && message.contains("64 KiB"), "{}: {message}", bench.phase());
+    assert_eq!(bench.told(Reason::ValidationFailed), 1);
+    bench.user(|build| drop(build["metadata"]["annotations"].as_object_mut().unwrap().remove("a")));
+    bench.settle();
+    assert_eq!((bench.phase(), bench.names(Kind::PipelineRun)), ("Building".to_owned(), runs));
+}

@@ -52,7 +52,7 @@ impl Outcome {
     /// About how many bytes it takes.
     pub(super) fn weight(&self) -> usize {
         let config = self.config.as_ref().map_or(0, |read| read.weight());
-        config + self.entry.as_ref().map_or(0, |entry| entry.weight(reading::weight))
+        config + self.entry.as_ref().map_or(0, |entry| entry.weight(reading::weight, reading::block))
     }
 }
 
@@ -201,7 +201,11 @@ impl Space {
     /// Which bound each is over.
     pub(super) fn over(&self, limits: Limits) -> Vec<(Arc<str>, Option<Bound>)> {
         let slots = self.by_age();
-        let sizes = slots.iter().map(|(name, slot)| (slot.sort(name), slot.seen.size));
+        let counted = |(name, slot): &(&Arc<str>, &Slot)| {
+            let content = slot.content(name);
+            (content.configures || content.builds).then(|| (slot.sort(name), slot.seen.size))
+        };
+        let sizes = slots.iter().map(counted);
         let over = limits.over(sizes);
         slots
             .iter()

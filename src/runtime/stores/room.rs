@@ -1,0 +1,179 @@
+//! How many Agents and AgentBuilds are kept, of one namespace and of all; pure.
+//!
+//! In: changes of one kind. Out: the same changes, in which what there is no room for is slim ([`CustomSeen::slim`]). Promises: one
+//! namespace holds no more than [`OBJECTS`], and never more bytes than are left for all others, so that whoever comes new finds room
+//! however many fill theirs; what is being deleted is never left out; who was read stays read while it does not grow; once something
+//! goes, [`Room::admit`] says that those without room are to be read anew.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::api::observed::{Change, CustomSeen, Observed, Over, What};
+use crate::config::bounds::{OBJECT, OBJECTS, OBJECTS_KEPT};
+use crate::config::reading::{block, weight};
+
+/// What one object holds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    bytes: usize,
+    over: Option<Over>,
+}
+
+/// The objects of one namespace.
+#[derive(Debug, Default)]
+struct Space {
+    objects: HashMap<Arc<str>, Held>,
+    bytes: usize,
+    /// Those that are read.
+    count: usize,
+}
+
+/// The objects of one kind.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    spaces: HashMap<Arc<str>, Space>,
+    /// Of all namespaces.
+    held: usize,
+    over: BTreeMap<Over, usize>,
+}
+
+impl Room {
+    /// The change as it goes on, and whether others may have room now that had none.
+    pub(super) fn admit(&mut self, mut change: Change) -> (Change, bool) {
+        let space = self.spaces.entry(change.key.namespace.clone()).or_default();
+        let known = space.objects.remove(&change.key.name);
+        space.count -= usize::from(known.is_some_and(|known| known.over.is_none()));
+        let before = known.unwrap_or_default();
+        (space.bytes, self.held) = (space.bytes - before.bytes, self.held - before.bytes);
+        let after = change.now.as_deref().and_then(custom).map(|seen| {
+            let bytes = bytes(seen);
+            let room = OBJECTS_KEPT.saturating_sub(self.held);
+            let over = seen.over.or(match () {
+                () if seen.deleting => None,
+                () if space.count >= OBJECTS => Some(Over::Count),
+                // Twice: what it takes is not left for others.
+                () if space.bytes + 2 * bytes > room => Some(Over::Total),
+                () => None,
+            });
+            Held { bytes: if over.is_some() { 0 } else { bytes }, over }
+        });
+        if let Some(held) = after {
+            space.objects.insert(change.key.name.clone(), held);
+            space.count += usize::from(held.over.is_none());
+            (space.bytes, self.held) = (space.bytes + held.bytes, self.held + held.bytes);
+        } else if space.objects.is_empty() {
+            self.spaces.remove(&change.key.namespace);
+        }
+        let after = after.unwrap_or_default();
+        for (over, more) in [(before.over, false), (after.over, true)] {
+            let Some(over) = over else { continue };
+            let count = self.over.entry(over).or_default();
+            *count = if more { *count + 1 } else { count.saturating_sub(1) };
+        }
+        if let Some(over @ (Over::Count | Over::Total)) = after.over {
+            change.now = change.now.map(|now| slim(&now, over));
+        }
+        let waits = [Over::Count, Over::Total].iter().any(|over| self.count(*over) > 0);
+        (change, waits && after.bytes < before.bytes)
+    }
+
+    /// How many are over that bound.
+    pub(super) fn count(&self, over: Over) -> usize {
+        self.over.get(&over).copied().unwrap_or_default()
+    }
+
+    /// Bytes that are kept.
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+}
+
+fn custom(observed: &Observed) -> Option<&CustomSeen> {
+    match &observed.what {
+        What::Agent(seen) | What::AgentBuild(seen) => Some(seen),
+        _ => None,
+    }
+}
+
+fn slim(observed: &Arc<Observed>, over: Over) -> Arc<Observed> {
+    let what = match &observed.what {
+        What::Agent(seen) => What::Agent(Box::new(seen.slim(over))),
+        What::AgentBuild(seen) => What::AgentBuild(Box::new(seen.slim(over))),
+        _ => return observed.clone(),
+    };
+    Arc::new(Observed { uid: observed.uid.clone(), version: observed.version, what })
+}
+
+fn bytes(seen: &CustomSeen) -> usize {
+    let texts = |map: &BTreeMap<String, String>| {
+        map.iter().map(|(key, value)| 128 + block(key.len()) + block(value.len())).sum::<usize>()
+    };
+    OBJECT + weight(&seen.spec) + texts(&seen.labels) + texts(&seen.annotations)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::observed::Kind;
+    use crate::api::observed::object::change_of;
+
+    fn agent(namespace: &str, name: &str, spec: &Value) -> Change {
+        let metadata = json!({"namespace": namespace, "name": name, "uid": name, "resourceVersion": "1"});
+        change_of(Kind::Agent, &json!({"metadata": metadata, "spec": spec}).to_string()).unwrap()
+    }
+
+    fn over(room: &mut Room, change: &Change) -> Option<Over> {
+        let (change, _) = room.admit(change.clone());
+        let now = change.now.unwrap();
+        let seen = custom(&now).unwrap();
+        assert_eq!(seen.over.is_some(), *seen.spec == json!({}), "what is over a bound is slim");
+        seen.over
+    }
+
+    fn gone(change: &Change) -> Change {
+        Change { now: None, ..change.clone() }
+    }
+
+    #[test]
+    fn mend_02_a_namespace_holds_so_many_and_the_next_comes_when_one_goes() {
+        let mut room = Room::default();
+        let all: Vec<_> = (0..=OBJECTS).map(|at| agent("team", &format!("a{at}"), &json!({"image": "x"}))).collect();
+        let found: Vec<_> = all.iter().map(|one| over(&mut room, one)).collect();
+        assert!(found[..OBJECTS].iter().all(Option::is_none));
+        assert_eq!((found[OBJECTS], room.count(Over::Count)), (Some(Over::Count), 1));
+        assert_eq!(over(&mut room, &agent("other", "a", &json!({"image": "x"}))), None, "another namespace");
+        assert_eq!(over(&mut room, &all[3]), None, "who was read stays read");
+        let (_, again) = room.admit(gone(&all[3]));
+        assert!(again, "those without room are to be read anew");
+        assert_eq!((over(&mut room, &all[OBJECTS]), room.count(Over::Count)), (None, 0));
+        for one in &all {
+            room.admit(gone(one));
+        }
+        let (_, again) = room.admit(gone(&agent("other", "a", &json!({}))));
+        assert!(!again, "nobody waits");
+        assert_eq!((room.held(), room.spaces.len()), (0, 0), "nothing is left behind");
+    }
+
+    #[test]
+    fn mend_02_whoever_comes_new_finds_room_however_many_fill_theirs() {
+        let mut room = Room::default();
+        // 64 KiB of text, and some megabytes of a tree.
+        let wide = json!({"a": (0..6_000).map(|_| json!({"b": 1})).collect::<Vec<_>>()});
+        let one = bytes(custom(agent("n", "a", &wide).now.as_deref().unwrap()).unwrap());
+        assert!(one > 2 << 20, "{one}");
+        let mut most = Vec::new();
+        for namespace in 0..20 {
+            let name = format!("n{namespace}");
+            let taken = (0..100).take_while(|at| over(&mut room, &agent(&name, &format!("a{at}"), &wide)).is_none());
+            most.push(taken.count());
+        }
+        assert!(most[0] * one <= OBJECTS_KEPT / 2 && most[0] > 1, "{most:?}");
+        assert!(room.held() <= OBJECTS_KEPT, "{}", room.held());
+        assert_eq!(over(&mut room, &agent("new", "a", &json!({"image": "x"}))), None, "{most:?}");
+        let leaving = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "namespace": "n0", "name": "z", "resourceVersion": "1"});
+        let leaving = change_of(Kind::Agent, &json!({"metadata": leaving, "spec": wide}).to_string()).unwrap();
+        assert_eq!(over(&mut room, &leaving), None, "what is being deleted is never left out");
+    }
+}
