@@ -50,6 +50,9 @@ const KINDS: [&str; 18] = [
 /// A manifest that `inject` changes: comments, an order of keys, and numbers that people write.
 const MANIFEST: &str = include_str!("../../../../manifests/samples/weather-agent.yaml");
 
+/// Signed cards and trust bundles, good and hostile.
+const CARDS: &str = include_str!("../../../../src/crypto/tests/vectors/chains.json");
+
 fn main() -> Result<()> {
     let folder = Arguments::parse().folder;
     for (index, case) in corpus::load()?.iter().enumerate() {
@@ -77,6 +80,7 @@ fn main() -> Result<()> {
         }
         write(&folder, "http", &name, request(&case.review).as_bytes())?;
     }
+    cards(&folder)?;
     builds::all(&folder)?;
     for (kind, object) in builds::runs() {
         observed(&folder, kind, kind, &object)?;
@@ -145,6 +149,19 @@ fn namespace(case: &Case) -> String {
         }
     }
     [vec![case.fixture.platform.clone(), runtime], defaults].concat().join("\n%%\n")
+}
+
+/// Cards with their bundles, in the form of `fuzz/fuzz_targets/card.rs`; long ones teach a fuzzer nothing.
+fn cards(folder: &Path) -> Result<()> {
+    let vectors: Value = serde_json::from_str(CARDS)?;
+    for (index, case) in vectors["cases"].as_array().context("cases")?.iter().enumerate() {
+        let text = |name: &str| case[name].as_str().unwrap_or_default();
+        let input = format!("{}%%{}", text("card"), text("bundle"));
+        if input.len() < 16 << 10 {
+            write(folder, "card", &index.to_string(), input.as_bytes())?;
+        }
+    }
+    Ok(())
 }
 
 fn write(folder: &Path, target: &str, name: &str, content: &[u8]) -> Result<()> {

@@ -1,0 +1,101 @@
+//! Rules that no numbered case holds: several good signatures, what a refusal says, what it means for a trusted agent.
+
+use super::{Kat, NOW, judge, loaded, reasons, words};
+use crate::{Algorithm, Class, EntryReason, NotVerified, Policy, Profile, SpiffeId, Verdict, limits, verify_bytes};
+
+#[test]
+fn only_a_good_signature_without_an_authority_awaits_one() {
+    let kat = Kat::read();
+    let other = super::bundle(&stranger(), Some("example.org")).unwrap();
+    let Verdict::NotVerified(unknown) = judge(&kat.signed(), &other) else { panic!("verified") };
+    assert!(unknown.awaits_authority(), "{unknown}");
+    let mut tampered = kat.signed();
+    tampered["name"] = "Evil".into();
+    let Verdict::NotVerified(wrong) = judge(&tampered, &other) else { panic!("verified") };
+    assert!(!wrong.awaits_authority() && !NotVerified::NoSignatures.awaits_authority(), "{wrong}");
+}
+
+/// An authority that signed nothing here.
+fn stranger() -> String {
+    let mut params = rcgen::CertificateParams::default();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem()
+}
+
+#[test]
+fn among_good_signatures_the_wanted_identity_goes_first() {
+    let kat = Kat::read();
+    let Verdict::Verified(mut verified) = judge(&kat.signed(), &kat.bundle()) else { panic!("not verified") };
+    let mut other = verified.good[0].clone();
+    other.identity = SpiffeId::read("spiffe://example.org/other").unwrap();
+    other.until += 1;
+    let (own, other_id) = (verified.good[0].identity.clone(), other.identity.clone());
+    verified.good.push(other);
+    for _ in 0..2 {
+        assert_eq!(verified.best(None).unwrap().identity, other_id, "it holds longer");
+        assert_eq!(verified.best(Some(&own)).unwrap().identity, own);
+        verified.good.reverse();
+    }
+}
+
+#[test]
+fn the_verdict_names_the_end_to_the_second() {
+    let kat = Kat::read();
+    let bundle = kat.bundle();
+    let bytes = kat.signed().to_string();
+    for tolerance in [0, 1, 86_400, i64::MAX] {
+        let policy = Policy { tolerance, bundle_age: i64::MAX, ..Policy::default() };
+        let at = |now| verify_bytes(bytes.as_bytes(), loaded(&bundle), &policy, now);
+        let until = at(NOW).verified().unwrap().best(None).unwrap().until;
+        assert!(at(until).verified().is_some(), "{tolerance}");
+        assert!(at(until.saturating_add(1)).verified().is_none(), "{tolerance}");
+    }
+    for now in [i64::MIN, 0, i64::MAX] {
+        assert!(verify_bytes(bytes.as_bytes(), loaded(&bundle), &Policy::default(), now).verified().is_none());
+    }
+}
+
+#[test]
+fn only_the_profiles_of_the_policy_are_tried() {
+    let kat = Kat::read();
+    let bundle = kat.bundle();
+    let with = |profiles: &[Profile]| {
+        let policy = Policy { profiles: profiles.to_vec(), ..Policy::default() };
+        words(&verify_bytes(kat.signed().to_string().as_bytes(), loaded(&bundle), &policy, NOW))
+    };
+    assert_eq!(with(&[Profile::KagentiV1]), ["Verified"]);
+    assert_eq!(with(&[Profile::A2aSdk1]), ["SignatureWrong"]);
+    assert_eq!(with(&[]), ["NoCanonicalForm"]);
+    let mut typed = kat.signed();
+    typed["version"] = 1.into();
+    let verdict = judge(&typed, &bundle);
+    assert_eq!(reasons(&verdict), [EntryReason::NoCanonicalForm]);
+    let Verdict::NotVerified(NotVerified::Entries { profiles, .. }) = verdict else { panic!("verified") };
+    assert_eq!(profiles.len(), Profile::ALL.len(), "each profile says why");
+}
+
+#[test]
+fn words_are_short_and_hold_nothing_that_was_sent() {
+    let kat = Kat::read();
+    let rubbish: Vec<_> =
+        (0..limits::SIGNATURES).map(|_| serde_json::json!({"protected": "canary", "signature": "canary"})).collect();
+    let Verdict::NotVerified(why) = judge(&kat.with(rubbish), &kat.bundle()) else { panic!("verified") };
+    let text = why.to_string();
+    assert!(text.contains("and 13 more") && text.len() < 600 && !text.contains("canary"), "{text}");
+}
+
+#[test]
+fn names_are_found_again() {
+    for profile in Profile::ALL {
+        assert_eq!(Profile::named(profile.as_str()), Some(*profile));
+    }
+    for algorithm in Algorithm::ALL {
+        assert_eq!(Algorithm::named(algorithm.as_str()), Some(*algorithm));
+    }
+    assert_eq!((Profile::named("a2a-1.0"), Algorithm::named("none")), (None, None));
+    assert_eq!(EntryReason::AuthorityUnknown.class().as_str(), "chain_invalid");
+    assert_eq!(EntryReason::SignatureWrong.class().as_str(), "jws_invalid");
+    assert_eq!(EntryReason::SpiffeIdMissing.class().as_str(), "san_invalid");
+    assert_eq!(EntryReason::HeaderMalformed.class().as_str(), "parse_error");
+    assert_eq!(Class::Ok.as_str(), "ok");
+}
