@@ -72,7 +72,10 @@ fn simulated_48_hours_no_agent_whose_signer_ran_loses_trust_and_expired_authorit
         let trust = Trust::Loaded { bundle: &bundle, read_at: now };
         // Half an hour later, just before the signer runs again, and for all that was signed before.
         for moment in [now, now + HOUR / 2 - 1] {
-            for (card, leaf_until, authority_until) in &cards {
+            // The newest always; of the older ones, every fifth, another one each time.
+            let newest = cards.len() - 1;
+            let looked_at = cards.iter().enumerate().filter(|(at, _)| *at == newest || (at + newest) % 5 == 0);
+            for (_, (card, leaf_until, authority_until)) in looked_at {
                 let wanted = |tolerance: i64| match moment {
                     _ if moment <= *leaf_until => "Verified",
                     _ if moment > leaf_until + tolerance => "Expired",
@@ -89,6 +92,6 @@ fn simulated_48_hours_no_agent_whose_signer_ran_loses_trust_and_expired_authorit
             }
         }
     }
-    assert!(current > 300 && tolerated > 300 && gone > 300, "{current} {tolerated} {gone}");
+    assert!(current > 150 && tolerated > 150 && gone > 150, "{current} {tolerated} {gone}");
     assert!(authorities.len() >= 8);
 }
