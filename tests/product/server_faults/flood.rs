@@ -8,19 +8,20 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Ipv4Addr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 
 use drawbridge::runtime::descriptors;
 use drawbridge::runtime::server::{Limits, tls};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::client::TlsStream;
 
 use super::http2::{DATA, END_HEADERS, HEADERS, PING, PREFACE, SETTINGS, frame, head};
-use super::support::{Client, PATH, PATIENCE, Peer, start_deciding, turn};
+use super::support::{Client, PATH, PATIENCE, Peer, post, review, start_deciding, turn};
 
 const MIB: usize = 1024 * 1024;
 const LIMIT: usize = 256 * MIB;
@@ -54,6 +55,8 @@ fn the_process_that_is_flooded() {
 struct Flooded {
     process: Child,
     peer: Peer,
+    /// Kept open: the harness in there says something after a minute.
+    _said: BufReader<ChildStdout>,
 }
 
 impl Drop for Flooded {
@@ -75,14 +78,15 @@ impl Flooded {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let line = lines.map_while(Result::ok).find(|line| line.starts_with("listening ")).expect("it serves");
+        let mut said = BufReader::new(process.stdout.take().unwrap());
+        let line = said.by_ref().lines().map_while(Result::ok).find(|line| line.starts_with("listening "));
+        let line = line.expect("it serves");
         let mut words = line.split(' ').skip(1);
         let address = words.next().unwrap().parse().unwrap();
         let hex = words.next().unwrap().as_bytes();
         let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
         let root: Vec<u8> = hex.chunks(2).map(byte).collect();
-        Self { process, peer: Peer { address, root: root.into() } }
+        Self { process, peer: Peer { address, root: root.into() }, _said: said }
     }
 
     fn proc(&self, file: &str) -> String {
@@ -169,29 +173,74 @@ async fn streams(stream: &mut TlsStream<TcpStream>) -> std::io::Result<()> {
     seen(stream).await
 }
 
+/// The largest review there may be.
+fn largest() -> Vec<u8> {
+    let mut body = review("large").replace(
+        r#"{"metadata":{}}"#,
+        r#"{"metadata":{"labels":{"kagenti.io/type":"agent"}},"spec":{"containers":[{"name":"a","env":[ENV]}]}}"#,
+    );
+    let one = r#"{"name":"A"},"#;
+    let count = (7 * MIB - body.len()) / one.len();
+    body = body.replace("ENV", one.repeat(count).trim_end_matches(','));
+    post(&body)
+}
+
+async fn large(stream: &mut TlsStream<TcpStream>, bytes: &[u8]) -> std::io::Result<()> {
+    stream.write_all(bytes).await?;
+    stream.flush().await?;
+    stream.read_exact(&mut [0; 12]).await?;
+    Ok(())
+}
+
 /// What one hostile connection does.
 #[derive(Debug, Clone, Copy)]
 enum Hostile {
     Streams,
     Head,
+    Large,
 }
 
 /// `count` of them at once, from eight addresses; those that were not ended stay open.
 async fn attack(peer: &Peer, hostile: Hostile, count: usize) -> Vec<TlsStream<TcpStream>> {
+    let largest = Arc::new(if matches!(hostile, Hostile::Large) { largest() } else { Vec::new() });
     let mut all = JoinSet::new();
     for number in 0..count {
-        let peer = peer.clone();
+        let (peer, largest) = (peer.clone(), largest.clone());
         all.spawn(async move {
             let alpn = if matches!(hostile, Hostile::Streams) { "h2" } else { "http/1.1" };
             let mut stream = peer.connect_from(address(number), alpn).await.ok()?;
             let done = match hostile {
                 Hostile::Streams => streams(&mut stream).await,
+                Hostile::Large => large(&mut stream, &largest).await,
                 Hostile::Head => {
                     let head = format!("POST {PATH} HTTP/1.1\r\nHost: x\r\nX: {}", "x".repeat(15 * 1024));
                     stream.write_all(head.as_bytes()).await
                 }
             };
             done.is_ok().then_some(stream)
+        });
+    }
+    timeout(PATIENCE, all.join_all()).await.expect("sent or ended").into_iter().flatten().collect()
+}
+
+/// `count` handshakes that end in the middle of a hello of 60 KiB.
+async fn hellos(peer: &Peer, count: usize) -> Vec<TcpStream> {
+    let mut message = vec![1, 0, 0xf0, 0];
+    message.resize(60 * 1024, 7);
+    let records = message.chunks(16_000).flat_map(|part| {
+        let length = u16::try_from(part.len()).unwrap().to_be_bytes();
+        [&[22, 3, 1, length[0], length[1]], part].concat()
+    });
+    let records: Arc<Vec<u8>> = Arc::new(records.collect());
+    let mut all = JoinSet::new();
+    for number in 0..count {
+        let (address, to, records) = (address(number), peer.address, records.clone());
+        all.spawn(async move {
+            let socket = TcpSocket::new_v4().ok()?;
+            socket.bind((address, 0).into()).ok()?;
+            let mut stream = socket.connect(to).await.ok()?;
+            stream.write_all(&records).await.ok()?;
+            Some(stream)
         });
     }
     timeout(PATIENCE, all.join_all()).await.expect("sent or ended").into_iter().flatten().collect()
@@ -210,10 +259,16 @@ async fn mend_04_ten_thousand_hostile_streams_fit_into_256_mib_and_a_healthy_cli
     for (wave, hostile, count) in [
         ("160 connections of 64 HTTP/2 streams", Hostile::Streams, 160),
         ("2,000 heads that are not whole", Hostile::Head, 2_000),
+        ("16 reviews of 7 MiB", Hostile::Large, 16),
     ] {
         let open = attack(&flooded.peer, hostile, count).await;
         flooded.serves(&mut old).await;
         flooded.tell(wave);
         drop(open);
     }
+
+    let open = hellos(&flooded.peer, 3_000).await;
+    flooded.serves(&mut old).await;
+    flooded.tell("3,000 hellos that are not whole");
+    drop(open);
 }
