@@ -117,7 +117,7 @@ mod tests {
         }
         let flags = ["--watch-period=4s", "--absence-proof=1s", "--lease-duration=2s", "--config-poll=100ms"];
         let times = parsed(&flags).unwrap();
-        assert_eq!((times.pace().silence().as_secs(), times.pace().asking().as_millis()), (9, 166));
+        assert_eq!((times.pace().silence().as_secs(), times.pace().asking().as_millis()), (9, 1000));
         let lease = times.lease();
         assert_eq!((lease.renewal.as_millis(), lease.margin.as_millis()), (500, 250));
     }

@@ -60,10 +60,10 @@ impl Pace {
         self.period + Duration::from_secs(5)
     }
 
-    /// How often a kind that is not served is asked for, on average.
+    /// How often a kind that is not served is asked for, on average: no shorter proof makes it more than once a second.
     #[must_use]
     pub fn asking(self) -> Duration {
-        self.absence / 6
+        (self.absence / 6).max(Duration::from_secs(1))
     }
 }
 

@@ -5,15 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use futures::TryStreamExt as _;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, ServiceAccount};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use kube::runtime::watcher;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
+use webhook_tests::objects::PATIENCE;
 use webhook_tests::{
     Access, ControlPlane, Drawbridge, Hook, Options, Process, Requests, TestNamespace, hook, wait_for, wait_until,
 };
@@ -89,6 +91,26 @@ async fn leads(cp: &ControlPlane, not: Option<&str>) -> Result<String> {
     Ok(holder(&held.await.context("nobody leads")?))
 }
 
+/// Tells the leader to end and waits for its successor; returns who. The Lease is given up in between, not left to run out.
+async fn handed_over(cp: &ControlPlane, leader: &Drawbridge, old: &str) -> Result<String> {
+    let leases: Api<Lease> = Api::namespaced(cp.client().await?, OPERATOR);
+    let known = leases.get("drawbridge-controllers").await?.metadata.resource_version.context("a version")?;
+    let params = WatchParams::default().fields("metadata.name=drawbridge-controllers");
+    // From here on every change of the Lease is told, however short it lasts.
+    let mut changes = std::pin::pin!(leases.watch(&params, &known).await?);
+    leader.terminate();
+    let (mut holder, mut given_up) = (old.to_owned(), false);
+    while holder == old || holder.is_empty() {
+        let change = tokio::time::timeout(PATIENCE, changes.try_next()).await.context("nobody follows")??;
+        if let WatchEvent::Modified(lease) = change.context("the watch ended")? {
+            holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
+            given_up |= holder.is_empty();
+        }
+    }
+    ensure!(given_up, "{holder} waited until the Lease had run out");
+    Ok(holder)
+}
+
 fn workload(kind: &str, name: &str) -> Value {
     let template = json!({
         "metadata": {"labels": {"app": name, "kagenti.io/type": "agent"}},
@@ -117,16 +139,15 @@ fn shown(requests: &Requests) -> String {
 }
 
 #[tokio::test]
-async fn every_kind_has_its_service_account_within_a_third_of_a_second() -> Result<()> {
+async fn every_kind_has_its_service_account_at_the_first_try() -> Result<()> {
     let cp = shared().await?;
     let ns = cp.namespace("accounts").await?;
     let accounts: Api<ServiceAccount> = ns.api();
+    let mark = cp.audit().mark()?;
     for kind in ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob"] {
         let name = kind.to_lowercase();
         let owner = ns.accepts(&workload(kind, &name)).await?;
-        let begun = Instant::now();
         let made = wait_for(&accounts, &name, |_| true).await?;
-        assert!(begun.elapsed() < Duration::from_millis(300), "{kind}: {:?}", begun.elapsed());
         let labels = made.metadata.labels.unwrap_or_default();
         assert_eq!(labels["kagenti.io/managed-by"], "webhook");
         assert_eq!(labels["app.kubernetes.io/managed-by"], "drawbridge");
@@ -135,6 +156,10 @@ async fn every_kind_has_its_service_account_within_a_third_of_a_second() -> Resu
         assert_eq!((owners[0].kind.as_str(), Some(&owners[0].uid)), (kind, owner.metadata.uid.as_ref()));
         assert!(owners[0].controller.is_none() && owners[0].block_owner_deletion.is_none());
     }
+    // One request each, with no pause for another try: what is left of the time is the machine's.
+    let tried = cp.audit().settled(mark).await?.by(USER).writes().in_namespace(ns.name()).resource("serviceaccounts");
+    let codes: Vec<_> = tried.iter().map(|request| (request.verb.as_str(), request.code)).collect();
+    assert_eq!(codes, [("create", Some(201)); 6], "{}", shown(&tried));
     Ok(())
 }
 
@@ -250,22 +275,17 @@ async fn restarts_write_nothing_and_leaders_follow_each_other_without_overlap() 
     let mark = cp.audit().mark()?;
     let second = launch(&access)?;
     second.ready().await?;
-    let begun = Instant::now();
-    first.terminate();
-    let two = leads(&cp, Some(&one)).await?;
-    assert!(begun.elapsed() < Duration::from_millis(1500), "handed over after {:?}", begun.elapsed());
+    let two = handed_over(&cp, &first, &one).await?;
     first.wait().await?;
     enrol(&ns, 10, 11).await?;
     let made = writes(cp.audit().settled(mark).await?).accepted();
     assert!(made.len() == 1 && made[0].verb == "create", "more than the one new account:\n{}", shown(&made));
 
-    // Killed: the next one follows within the lease and 2 s.
+    // Killed: the next one follows once the Lease has run out.
     first.start_again()?;
     first.ready().await?;
-    let begun = Instant::now();
     second.kill().await;
     let three = leads(&cp, Some(&two)).await?;
-    assert!(begun.elapsed() < Duration::from_secs(10), "followed after {:?}", begun.elapsed());
     enrol(&ns, 11, 12).await?;
 
     // Stopped in the middle of its work, overtaken, resumed: not one write after its lease ran out.
@@ -340,7 +360,7 @@ async fn pods_behind_the_gate_are_replaced_once_a_probe_comes_back_and_jobs_lose
 
     // Probes come back gated: nobody is touched.
     let probes = |requests: &Requests| requests.iter().filter(|request| request.uri.contains("dryRun=All")).count();
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     while probes(&cp.audit().since(mark)?.by(USER)) < 2 {
         ensure!(Instant::now() < deadline, "nobody probes");
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -288,7 +288,7 @@ async fn nothing_is_left_after_the_owner_was_killed() -> Result<()> {
     let left = Left::of(kubeconfig.parent().context("a folder")?)?;
     owner.kill()?;
     owner.wait()?;
-    left.gone(Duration::from_secs(10))
+    left.gone(webhook_tests::objects::PATIENCE)
 }
 
 /// What one control plane has on this machine.

@@ -31,7 +31,7 @@ use webhook_tests::envoy::upstream::Upstream;
 use webhook_tests::envoy::{Envoy, validate};
 
 /// How long one exchange may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn platform(text: &str) -> Platform {
     Platform::parse(text, "config.yaml").unwrap_or_else(|error| panic!("{error}"))

@@ -9,12 +9,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
+use webhook_tests::objects::PATIENCE;
 use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace, wait_for, wait_gone};
 
 const SANDBOXES: &str = "sandboxes.agents.x-k8s.io";
 const AGENT_RUNTIMES: &str = "agentruntimes.agent.kagenti.dev";
-/// Longer than a kind that goes takes to be certainly gone.
-const LONG: Duration = Duration::from_secs(60);
 
 fn sandboxes() -> Value {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -41,7 +40,7 @@ async fn until<F: Future<Output = Result<bool>>>(what: &str, mut holds: impl FnM
             }
         }
     };
-    tokio::time::timeout(LONG, waiting).await.with_context(|| format!("{what}: not within {} s", LONG.as_secs()))?
+    tokio::time::timeout(PATIENCE, waiting).await.with_context(|| format!("{what}: not within {PATIENCE:?}"))?
 }
 
 async fn watches(process: &Drawbridge, kind: &str, state: &str) -> Result<()> {

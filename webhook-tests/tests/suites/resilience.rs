@@ -22,6 +22,7 @@ use webhook_tests::endurance::load::{Fate, Load, gated, injected, pod};
 use webhook_tests::endurance::quiet::{Length, Quiet};
 use webhook_tests::endurance::{counted, soak, until_created};
 use webhook_tests::installation::{self, FAREWELL};
+use webhook_tests::objects::PATIENCE;
 use webhook_tests::{BalancerOptions, ControlPlane, Installation, Installing, Options, trial, wait_for, wait_until};
 
 /// Each of these keeps a small machine busy; together they would measure each other.
@@ -47,10 +48,10 @@ fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
-/// The short form of `make chaos`: three kills.
+/// The short form of `make chaos`: two kills, and whatever else is enough.
 async fn chaos(failure_mode: FailureMode) -> Result<()> {
     let _turn = TURN.lock().await;
-    let (duration, kill_every) = (Duration::from_secs(26), Duration::from_secs(8));
+    let (duration, kill_every) = (Duration::from_secs(12), Duration::from_secs(5));
     println!("{}", Chaos { failure_mode, duration, kill_every }.run().await?);
     Ok(())
 }
@@ -68,7 +69,7 @@ async fn d2_killed_replicas_in_gate_mode_leave_only_what_was_in_flight_behind_th
 /// The short form of `make soak`; it is light enough to run beside the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn d17_files_and_tasks_stay_flat_under_everyday_work() -> Result<()> {
-    println!("{}", soak::run(Duration::from_secs(trial::size(24, 60) as u64)).await?);
+    println!("{}", soak::run(Duration::from_secs(trial::size(12, 60) as u64)).await?);
     Ok(())
 }
 
@@ -105,10 +106,15 @@ async fn d2_d3_a_rolling_restart_costs_nothing_and_losing_all_replicas_costs_onl
         webhook.ready().await?;
         installation.balancer.wait_for_endpoints(2).await?;
     }
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while load.stored() < 100 {
+        ensure!(tokio::time::Instant::now() < deadline, "only {} Pods were stored", load.stored());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let tally = load.end().await?;
     ensure!(tally.refused.is_empty(), "refused: {:#?}", tally.refused);
     let protected = tally.with(Fate::Protected).len();
-    ensure!(protected > 100 && protected == tally.stored.len(), "{protected} protected of {:?}", tally.stored);
+    ensure!(protected == tally.stored.len(), "{protected} protected of {:?}", tally.stored);
     assert_eq!(counted(&client).await?, before, "counted by the API server");
 
     // Nobody is left: whoever is not enrolled does not notice, and the judge's counts do move.

@@ -71,15 +71,18 @@ async fn case_f5_a_killed_leader_is_followed_and_reviews_are_answered_throughout
     let answered = Cell::new(0_u32);
     let following = async {
         leader.kill().await;
-        // Nobody leads at this moment, and this is answered nevertheless.
+        // Nobody leads at this moment, and this is answered nevertheless, as are reviews: one of these two began after the kill.
+        let before = answered.get();
         ns.accepts(&agent("after")).await?;
+        while answered.get() < before + 2 {
+            tokio::time::sleep(PACE).await;
+        }
         wait_for(&ns.api::<Deployment>(), "after", |_| true).await.context("F5: nobody follows")
     };
     tokio::select! {
         failed = until_unserved(&ns, &answered) => match failed? {},
         followed = following => drop(followed?),
     }
-    ensure!(answered.get() > 10, "{} answers", answered.get());
     Ok(())
 }
 

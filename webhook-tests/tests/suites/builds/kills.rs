@@ -1,11 +1,11 @@
-//! `SIGKILL` before and after every write of a build's life.
+//! `SIGKILL` before and after a write of each kind of a build's life; in `make test-long`, of every write.
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim};
 use kube::api::ListParams;
-use webhook_tests::{ControlPlane, Options, TestNamespace, wait_gone};
+use webhook_tests::{ControlPlane, Options, TestNamespace, trial, wait_gone};
 
-use super::proxy::{Proxy, Side};
+use super::proxy::{End, Proxy, Side, kind};
 use super::stage::{active_run, begin, build, define, digest, install, launch, release, runs, status, succeed, tekton};
 
 /// From the creation of the AgentBuild to the end of its clean-up.
@@ -55,17 +55,23 @@ async fn killed_around_any_write_a_build_has_one_run_per_attempt_and_the_right_s
     is_whole(&ns, made).await?;
     ensure!(writes.len() >= 8, "{writes:#?}");
 
-    // Statuses that follow each other closely may become one: the last numbers are not always reached.
-    let mut kills = 0;
+    let mut kinds: Vec<_> = writes.iter().filter_map(|write| write.split_once(' ')).map(|(m, p)| kind(m, p)).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    ensure!(kinds.len() >= 4, "{kinds:?}");
+    let numbers = 1..=trial::size(0, writes.len());
+    let ends: Vec<_> = kinds.iter().cloned().map(End::First).chain(numbers.map(End::Number)).collect();
+    let mut killed = 0;
     for side in [Side::Before, Side::After] {
-        for number in 1..=writes.len() {
+        for end in &ends {
             let ns = cp.namespace("killed").await?;
-            proxy.watch(ns.name(), Some((number, side)));
+            proxy.watch(ns.name(), Some((end.clone(), side)));
             let mut living = std::pin::pin!(life(&ns));
             let lived = tokio::select! {
                 lived = &mut living => lived,
                 () = proxy.tripped() => {
-                    kills += 1;
+                    // Statuses that follow each other closely may become one: the last numbers are not always reached.
+                    killed += usize::from(matches!(end, End::First(_)));
                     controllers.kill().await;
                     release(&cp).await?;
                     controllers.start_again()?;
@@ -73,11 +79,11 @@ async fn killed_around_any_write_a_build_has_one_run_per_attempt_and_the_right_s
                 }
             };
             let (seen, made) = proxy.seen();
-            let context = || format!("killed {side:?} write {number} of {seen:#?}");
+            let context = || format!("killed {side:?} write {end:?} of {seen:#?}");
             lived.with_context(context)?;
             is_whole(&ns, made).await.with_context(context)?;
         }
     }
-    ensure!(kills + 6 >= 2 * writes.len(), "{kills} kills for {} writes", writes.len());
+    ensure!(killed == 2 * kinds.len(), "{killed} kills around writes of {kinds:?}");
     Ok(())
 }

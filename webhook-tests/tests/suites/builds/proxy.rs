@@ -25,11 +25,20 @@ pub(crate) enum Side {
     After,
 }
 
+/// Which write ends here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The first of its kind, as [`kind`] tells it.
+    First(String),
+    /// That number, from 1.
+    Number(usize),
+}
+
 #[derive(Debug, Default)]
 struct Watched {
     namespace: String,
-    /// The number of the write that ends here, from 1.
-    ends: Option<(usize, Side)>,
+    /// The write that ends here.
+    ends: Option<(End, Side)>,
     writes: Vec<String>,
     runs: usize,
 }
@@ -74,7 +83,7 @@ impl Proxy {
     }
 
     /// From now on the writes in `namespace` are counted, and that one ends here.
-    pub(crate) fn watch(&self, namespace: &str, ends: Option<(usize, Side)>) {
+    pub(crate) fn watch(&self, namespace: &str, ends: Option<(End, Side)>) {
         *self.shared.watched.lock() = Watched { namespace: namespace.to_owned(), ends, ..Watched::default() };
     }
 
@@ -107,9 +116,20 @@ impl Shared {
             return None;
         }
         watched.writes.push(format!("{} {path}", request.method()));
-        let number = watched.writes.len();
-        watched.ends.take_if(|(ends, _)| *ends == number).map(|(_, side)| side)
+        let (number, kind) = (watched.writes.len(), kind(request.method().as_str(), path));
+        let ends = |end: &End| match end {
+            End::First(first) => *first == kind,
+            End::Number(ending) => *ending == number,
+        };
+        watched.ends.take_if(|(end, _)| ends(end)).map(|(_, side)| side)
     }
+}
+
+/// What is done to which kind of object, or to which part of it: `PATCH agentbuilds/status`.
+pub(crate) fn kind(method: &str, path: &str) -> String {
+    let mut behind = path.split('/').skip_while(|part| *part != "namespaces").skip(2);
+    let (plural, part) = (behind.next().unwrap_or_default(), behind.nth(1));
+    format!("{method} {plural}{}", part.map(|part| format!("/{part}")).unwrap_or_default())
 }
 
 async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response {

@@ -12,7 +12,7 @@ mod stage;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use drawbridge::domain::keys;
@@ -26,8 +26,9 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use stage::{Replica, Stage, fingerprints, roots_of};
 use webhook_tests::audit::Requests;
+use webhook_tests::objects::PATIENCE;
 use webhook_tests::pki::Authority;
-use webhook_tests::wait_for;
+use webhook_tests::{trial, wait_for};
 
 /// What changed something, but for the keeping of the Lease and the telling of people. A creation that finds the Secret
 /// there (409) changes nothing: a replica whose list was older than its neighbour's Secret may still be answered so.
@@ -65,27 +66,27 @@ async fn c1_replicas_racing_at_first_start_agree_on_one_authority_and_then_send_
     let again = stage.replica(calm()).await?;
     assert_eq!(again.root(), current[0]);
     let judge = stage.judge(&[&one, &three, &again]);
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(judge.verdict()? > 50);
+    judge.more(50).await?;
+    judge.verdict()?;
     let asked = stage.cp.audit().settled(quiet).await?.by(stage.account.user());
     assert!(writes(&asked).is_empty(), "a restart and steady state write nothing: {asked}");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c2_rotating_leaves_every_two_seconds_and_authorities_every_ten_fails_no_call() -> Result<()> {
+async fn c2_rotating_leaves_and_authorities_fails_no_call() -> Result<()> {
     let stage = Stage::set(&["inject.kagenti.io"]).await?;
-    // Renewal is due at two thirds of life.
-    let lifetimes = Lifetimes::new(3_000, 15_000);
+    // Renewal is due at two thirds of life: leaves after 4 s, authorities after 10.
+    let lifetimes = Lifetimes::new(6_000, 15_000);
+    let (enough, rotations) = (trial::size(3, 12), trial::size(1, 3));
     let (one, two, three) =
         tokio::try_join!(stage.replica(lifetimes), stage.replica(lifetimes), stage.replica(lifetimes))?;
     let judge = stage.judge(&[&one, &two, &three]);
     let mut served = one.resolver.served();
     let (mut leaves, mut authorities) = (0, vec![one.root()]);
     let mut overlaps = 0;
-    let started = Instant::now();
-    while started.elapsed() < Duration::from_secs(30) {
-        tokio::time::timeout(Duration::from_secs(5), served.changed()).await.context("leaves go on")??;
+    while leaves < enough || overlaps < rotations {
+        tokio::time::timeout(PATIENCE, served.changed()).await.context("leaves go on")??;
         leaves += 1;
         let root = served.borrow_and_update().as_ref().unwrap().roots[0];
         if !authorities.contains(&root) {
@@ -96,10 +97,8 @@ async fn c2_rotating_leaves_every_two_seconds_and_authorities_every_ten_fails_no
             authorities.push(root);
         }
     }
-    let calls = judge.verdict()?;
-    ensure!(calls > 1_000, "{calls} calls");
-    ensure!(leaves >= 12, "{leaves} leaves in half a minute");
-    ensure!(overlaps >= 2, "{overlaps} authorities in half a minute");
+    judge.more(50).await?;
+    judge.verdict()?;
     ensure!(fingerprints(&stage.bundles().await?[0]).len() < 8, "expired roots are swept out");
     Ok(())
 }
@@ -122,6 +121,7 @@ async fn c4_a_deleted_damaged_or_replaced_secret_fails_no_call() -> Result<()> {
     assert_ne!(second, first);
     one.serves(second).await?;
     two.serves(second).await?;
+    judge.more(20).await?;
 
     // Damaged: put back as it was.
     for (key, bad) in [("ca.crt", "not a certificate"), ("ca.key", "")] {
@@ -130,6 +130,7 @@ async fn c4_a_deleted_damaged_or_replaced_secret_fails_no_call() -> Result<()> {
         let repaired =
             wait_for(&secrets, name, |s: &Secret| s.metadata.resource_version != damaged.metadata.resource_version);
         assert_eq!(roots_of(&repaired.await?, "ca.crt"), [second], "{key}");
+        judge.more(20).await?;
     }
 
     // Replaced by somebody's good authority: used, once it is trusted.
@@ -138,17 +139,17 @@ async fn c4_a_deleted_damaged_or_replaced_secret_fails_no_call() -> Result<()> {
     let third = fingerprints(theirs.certificate.as_bytes())[0];
     one.serves(third).await?;
     two.serves(third).await?;
+    judge.more(20).await?;
 
     // Replaced by somebody's bad one: left alone, and serving goes on.
     let refused = replace(&secrets, "garbage", "garbage").await?;
     let mark = stage.cp.audit().mark()?;
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    judge.more(100).await?;
     let asked = stage.cp.audit().settled(mark).await?.by(stage.account.user());
     assert!(writes(&asked).is_empty(), "{asked}");
     assert_eq!(secrets.get(name).await?.data, refused.data);
     assert_eq!((one.root(), two.root()), (third, third));
-    let calls = judge.verdict()?;
-    ensure!(calls > 300, "{calls} calls");
+    judge.verdict()?;
     Ok(())
 }
 
@@ -256,14 +257,15 @@ async fn another_s_secret_rotates_with_its_authority_without_a_failed_call() -> 
     issue(&old).await?;
     let mut served = one.resolver.served();
     let renewed = served.wait_for(|served| served.as_ref().is_some_and(|served| served.fingerprint != before));
-    drop(tokio::time::timeout(Duration::from_secs(5), renewed).await.context("within five seconds")??);
+    drop(tokio::time::timeout(PATIENCE, renewed).await.context("the new leaf is served")??);
+    judge.more(20).await?;
     issue(&new).await?;
     let root = fingerprints(new.certificate().as_bytes())[0];
     one.serves(root).await?;
     two.serves(root).await?;
+    judge.more(20).await?;
     stage.secrets().delete("provided", &DeleteParams::default()).await?;
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    let calls = judge.verdict()?;
-    ensure!(calls > 50, "{calls} calls");
+    judge.more(50).await?;
+    judge.verdict()?;
     Ok(())
 }

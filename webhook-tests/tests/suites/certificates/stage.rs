@@ -30,6 +30,7 @@ use tokio::sync::MutexGuard;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use webhook_tests::dial::{self, Trust};
+use webhook_tests::objects::PATIENCE;
 use webhook_tests::{Access, ControlPlane, TestNamespace};
 
 /// The configurations have one name in the cluster, so the tests that use them take turns.
@@ -242,8 +243,8 @@ impl Stage {
         format!("{}.{}.svc", keys::SERVICE_WEBHOOK, self.ns.name())
     }
 
-    /// Opens new connections to all replicas against the bundle just read, every 100 ms, and sends creations through
-    /// the API server, until stopped.
+    /// Opens new connections to all replicas against the bundle just read, ten times a second, and sends creations through
+    /// the API server, forty times a second, until stopped.
     pub(crate) fn judge(&self, replicas: &[&Replica]) -> Judge {
         let judge = Judge { calls: Arc::default(), failures: Arc::default(), tasks: Vec::new() };
         let dialling = {
@@ -269,11 +270,11 @@ impl Stage {
                 }
             })
         };
-        let creating = (0..4).map(|_| {
+        let creating = (0..2).map(|_| {
             let maps: Api<ConfigMap> = self.ns.api();
             let (calls, failures) = (Arc::clone(&judge.calls), Arc::clone(&judge.failures));
             tokio::spawn(async move {
-                let mut tick = tokio::time::interval(Duration::from_millis(20));
+                let mut tick = tokio::time::interval(Duration::from_millis(50));
                 let params = PostParams { dry_run: true, ..PostParams::default() };
                 loop {
                     tick.tick().await;
@@ -293,7 +294,7 @@ impl Stage {
 impl Replica {
     pub(crate) async fn published(&mut self) -> Result<()> {
         let published = self.publication.wait_for(|state| *state == Publication::Published);
-        let published = tokio::time::timeout(Duration::from_secs(20), published).await;
+        let published = tokio::time::timeout(PATIENCE, published).await;
         published.context("the bundle is published")??;
         Ok(())
     }
@@ -305,14 +306,14 @@ impl Replica {
     pub(crate) async fn serves(&self, root: Fingerprint) -> Result<()> {
         let mut served = self.resolver.served();
         let there = served.wait_for(|served| served.as_ref().is_some_and(|served| served.roots.contains(&root)));
-        tokio::time::timeout(Duration::from_secs(20), there).await.context("the root is served")??;
+        tokio::time::timeout(PATIENCE, there).await.context("the root is served")??;
         Ok(())
     }
 
     pub(crate) async fn stop(self) -> Result<()> {
         self.shutdown.advance(Phase::Closing);
         for task in self.tasks {
-            tokio::time::timeout(Duration::from_secs(5), task).await.context("the task ends")??;
+            tokio::time::timeout(PATIENCE, task).await.context("the task ends")??;
         }
         Ok(())
     }
@@ -325,8 +326,21 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    /// The verdict: how many calls there were, none of them failed.
-    pub(crate) fn verdict(self) -> Result<usize> {
+    /// Waits for so many more calls: what happened before is judged by them.
+    pub(crate) async fn more(&self, calls: usize) -> Result<()> {
+        let enough = self.calls.load(Ordering::SeqCst) + calls;
+        let called = async {
+            while self.calls.load(Ordering::SeqCst) < enough {
+                ensure!(self.tasks.iter().all(|task| !task.is_finished()), "the judge died");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Ok(())
+        };
+        tokio::time::timeout(PATIENCE, called).await.context("the judge's calls are not answered")?
+    }
+
+    /// The verdict: none of the calls failed.
+    pub(crate) fn verdict(self) -> Result<()> {
         for task in &self.tasks {
             ensure!(!task.is_finished(), "the judge died");
             task.abort();
@@ -338,7 +352,7 @@ impl Judge {
             failures.len(),
             &failures[..failures.len().min(5)]
         );
-        Ok(calls)
+        Ok(())
     }
 }
 

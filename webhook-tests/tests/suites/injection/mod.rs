@@ -359,6 +359,8 @@ async fn the_webhook_only_watches_and_a_restart_writes_nothing_but_leases() -> R
     let asked = cp.audit().settled(from).await?.by(&account("webhook"));
     let beyond = asked.clone().filter(|request| !["get", "list", "watch"].contains(&request.verb.as_str()));
     assert!(beyond.is_empty(), "{beyond}");
+    // Watches are renewed as time goes by, however many Pods come.
+    let asked = asked.filter(|request| request.verb != "watch");
     assert!(asked.len() < creations / 4, "the webhook asks the API server per Pod: {asked}");
 
     caught_up(&cp).await?;
