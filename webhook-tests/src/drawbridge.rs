@@ -31,6 +31,18 @@ pub struct Ports {
     pub metrics: Port,
 }
 
+/// Where the processes tell their metrics, of all that were started here.
+static STARTED: Mutex<Vec<SocketAddr>> = Mutex::new(Vec::new());
+
+/// How many processes have ConfigMaps to read, or do not come to telling; those that have ended have not.
+pub(crate) async fn reading() -> usize {
+    let started = STARTED.lock().clone();
+    let asked = started.into_iter().map(|at| tokio::time::timeout(Duration::from_secs(1), Metrics::scrape(at)));
+    let waiting = |metrics: &Metrics| metrics.sum("drawbridge_config_waiting_namespaces", &[]) > 0.0;
+    let asked = futures::future::join_all(asked).await;
+    asked.iter().filter(|told| told.as_ref().map_or(true, |told| told.as_ref().is_ok_and(waiting))).count()
+}
+
 /// One process of the product; killed when dropped.
 pub struct Drawbridge {
     ports: Ports,
@@ -68,6 +80,7 @@ impl Drawbridge {
         all.extend(env.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
         let log = format!("drawbridge-{}.log", NUMBER.fetch_add(1, Ordering::Relaxed));
         let log = household::folders()?.disk.join(log);
+        STARTED.lock().push(ports.metrics.address());
         let this = Self { ports, args, inside: inside.to_vec(), env: all, log, child: Mutex::new(None) };
         this.start_again()?;
         Ok(this)

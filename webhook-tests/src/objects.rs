@@ -161,15 +161,17 @@ impl Objects {
     }
 
     /// A namespace whose ConfigMaps have not been read yet answers 409 and asks to be tried again in a moment: so it is, as people
-    /// and the cluster's controllers do.
+    /// and the cluster's controllers do. It is tried once more, and no more, after every process says that it has nothing to read:
+    /// a refusal that outlives what it waits for comes back.
     async fn answer(&self, request: http::Request<Vec<u8>>) -> Result<Answer> {
-        let begun = tokio::time::Instant::now();
+        let (begun, mut all_read) = (tokio::time::Instant::now(), false);
         loop {
             let answer = self.answered(request.clone()).await?;
             let pending = answer.result.as_ref().is_err_and(|status| status.message.contains("ConfigPending: "));
-            if !pending || begun.elapsed() > PATIENCE {
+            if !pending || all_read || begun.elapsed() > PATIENCE {
                 return Ok(answer);
             }
+            all_read = crate::drawbridge::reading().await == 0;
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -104,6 +104,7 @@ struct Over {
 #[derive(Debug, Clone, Default)]
 pub struct TextMetrics {
     kept: Gauge,
+    waiting: Gauge,
     over: Family<Over, Gauge>,
 }
 
@@ -111,14 +112,17 @@ impl TextMetrics {
     fn register(&self, registry: &mut Registry) {
         let help = "Bytes kept of what the ConfigMaps of all namespaces say, estimated from above";
         registry.register("drawbridge_config_kept_bytes", help, self.kept.clone());
+        let help = "Namespaces with ConfigMaps that have not been read since they changed";
+        registry.register("drawbridge_config_waiting_namespaces", help, self.waiting.clone());
         let help = "ConfigMaps that are not read because they are over a bound (README, what a namespace may cost): size (of one), \
                     count, text (of those of one sort together), kept (of what they say), total (of all namespaces)";
         registry.register("drawbridge_config_over_bound", help, self.over.clone());
     }
 
-    pub(super) fn set(&self, kept: usize, over: &BTreeMap<Bound, usize>) {
+    pub(super) fn set(&self, (kept, waiting): (usize, usize), over: &BTreeMap<Bound, usize>) {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.kept.set(number(kept));
+        self.waiting.set(number(waiting));
         for bound in Bound::ALL {
             let count = over.get(&bound).copied().unwrap_or_default();
             self.over.get_or_create(&Over { bound: bound.as_str() }).set(number(count));
@@ -167,7 +171,7 @@ impl WatchMetrics {
         self.failed(Kind::Pod, Cause::Gone);
         self.sources(Kind::Pod, Reach::Listed, 1);
         self.objects(Kind::Agent, &Room::default());
-        self.texts.set(1, &BTreeMap::new());
+        self.texts.set((1, 0), &BTreeMap::new());
     }
 
     pub(super) fn failed(&self, kind: Kind, cause: Cause) {

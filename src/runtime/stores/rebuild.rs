@@ -335,7 +335,10 @@ impl Shared {
     }
 
     fn measure(&self, metrics: &TextMetrics) {
-        let (kept, over) = self.state.lock().texts.totals();
-        metrics.set(kept, &over);
+        let ((kept, over), waiting) = {
+            let state = self.state.lock();
+            (state.texts.totals(), state.texts.waiting())
+        };
+        metrics.set((kept, waiting), &over);
     }
 }

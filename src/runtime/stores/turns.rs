@@ -50,6 +50,11 @@ impl Turns {
         }
     }
 
+    /// How many namespaces have something to be read.
+    pub(super) fn waiting(&self) -> usize {
+        self.spaces.values().filter(|turn| turn.waits.is_some() || turn.running).count()
+    }
+
     /// The namespace whose turn it is; [`Turns::ended`] has to follow.
     pub(super) fn next(&mut self, now: Duration) -> Option<Arc<str>> {
         let ready = self.spaces.iter().filter(|(_, turn)| turn.waits.is_some() && !turn.running && turn.due <= now);

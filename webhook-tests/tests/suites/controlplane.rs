@@ -232,6 +232,20 @@ async fn webhooks_are_called_by_service_in_the_order_of_their_names() -> Result<
     Ok(())
 }
 
+/// Who asks for objects tries again what waits for a reading; here nothing is read that it could wait for.
+#[tokio::test]
+async fn a_refusal_that_outlives_what_it_waits_for_comes_back() -> Result<()> {
+    let cp = ControlPlane::shared().await?;
+    let ns = cp.namespace("pending").await?;
+    let hook = Hook::start(cp, ns.name(), "late", |_| hook::deny("ConfigPending: for ever")).await?;
+    hook.register_for_pods(&ns, "late", hook::Kind::Validating).await?;
+    let before = hook.calls();
+    let refusal = ns.rejects(&pod("waits")).await?;
+    assert!(refusal.message.contains("ConfigPending: for ever"), "{refusal:?}");
+    assert!(hook.calls() >= before + 2, "it was not tried again");
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_namespace_can_be_deleted_with_its_pods() -> Result<()> {
     let cp = ControlPlane::shared().await?;

@@ -309,6 +309,11 @@ impl Texts {
         &self.unread_builds
     }
 
+    /// How many namespaces have something to be read.
+    pub(super) fn waiting(&self) -> usize {
+        self.turns.waiting()
+    }
+
     /// Bytes that are kept, and how many ConfigMaps are over which bound.
     pub(super) fn totals(&self) -> (usize, BTreeMap<Bound, usize>) {
         (self.kept, self.over.clone())

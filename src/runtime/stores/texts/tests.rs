@@ -59,8 +59,9 @@ fn mend_02_no_text_is_kept_and_what_is_kept_is_bounded() {
     let (mut texts, mut now) = (Texts::new("own".into()), Duration::ZERO);
     texts.apply(&runtime("team", &wide(100)));
     texts.apply(&defaults("team", "a", 1, "spire: disabled\n"));
+    assert_eq!(texts.waiting(), 1, "one namespace, whatever it has");
     assert_eq!(read_all(&mut texts, &mut now, |_| None), 2);
-    assert_eq!(texts.waiting, 0);
+    assert_eq!((texts.waiting(), texts.waiting), (0, 0));
     let (small, over) = texts.totals();
     assert!(small > 100 && small < KEPT && over.values().all(|count| *count == 0), "{small}");
     // It says too much: what it said before stays, and is named.
