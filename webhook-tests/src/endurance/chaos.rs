@@ -1,4 +1,4 @@
-//! One of two instances is killed again and again, while leaves live for 10 s and authorities for 30
+//! One of two instances is killed again and again, while leaves live for 15 s and authorities for 45
 //! (each replaced after two thirds), under 50 Pods a second and a second client that trusts nothing it has not just read.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,8 +23,8 @@ pub const RATE: u32 = 50;
 const FAILED_OPEN: &str = "failed-open.mutation.webhook.admission.k8s.io/round_";
 
 /// Lives of a leaf and of an authority, in seconds; each is replaced after two thirds of it.
-const LEAF: u16 = 10;
-const AUTHORITY: u16 = 30;
+const LEAF: u16 = 15;
+const AUTHORITY: u16 = 45;
 
 /// What has to happen before a trial ends, whatever the machine: Pods stored, connections of the second client, bundles it saw.
 pub const ENOUGH: (usize, usize, usize) = (100, 50, 2);

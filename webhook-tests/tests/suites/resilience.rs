@@ -86,7 +86,8 @@ async fn d2_d3_a_rolling_restart_costs_nothing_and_losing_all_replicas_costs_onl
     let cp = ControlPlane::start(Options::default()).await?;
     let installing = Installing {
         webhooks: 2,
-        flags: vec!["--drain-delay=2s".to_owned()],
+        // Longer than whoever plays kube-proxy needs to notice, on a crowded machine, too.
+        flags: vec!["--drain-delay=6s".to_owned()],
         // New connections still arrive for a while after the instance has said that it is leaving.
         balancer: BalancerOptions { endpoint_delay: Duration::from_millis(500), ..BalancerOptions::default() },
         ..Installing::default()
