@@ -3,7 +3,7 @@
 //! One crate per folder of `src/`; each may use only what stands to its left (its `Cargo.toml` says so, and cargo holds it):
 //!
 //! ```text
-//! domain ─► api ─► build ─► config ─► admission    pure: no I/O, no clock, no async
+//! domain ─► api ─► store, build ─► config ─► admission    pure: no I/O, no clock, no async
 //!                                         │
 //!                          controllers, runtime    working: watches, writes, sockets
 //!                                         │
@@ -25,3 +25,4 @@ pub use drawbridge_config::config;
 pub use drawbridge_controllers::controllers;
 pub use drawbridge_domain::domain;
 pub use drawbridge_runtime::runtime;
+pub use drawbridge_store::store;

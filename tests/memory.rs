@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::process::Command;
 use std::time::Duration;
 
-use drawbridge::api::observed::wire::Raw;
-use drawbridge::api::observed::{Key, Kind, Pool};
 use drawbridge::build::templates::{self, ConfigMapText};
 use drawbridge::config::bounds::KEPT;
 use drawbridge::config::reading;
 use drawbridge::controllers::scaffold::world::World;
+use drawbridge::store::decode::Decoded as _;
+use drawbridge::store::decode::wire::Raw;
+use drawbridge::store::{Key, Kind, Pool};
 use serde_json::{Value, json};
 
 const MIB: usize = 1 << 20;

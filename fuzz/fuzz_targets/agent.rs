@@ -6,7 +6,7 @@
 
 use drawbridge::admission::verdict::{Outcome, Verdict};
 use drawbridge::admission::{evaluate, explain};
-use drawbridge::api::observed::{Kind, object::change_of};
+use drawbridge::store::{Kind, change_of};
 use drawbridge::api::review::{self, Operation, Phase, Request};
 use drawbridge::build::agent::workload;
 use drawbridge::build::workload::render;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use drawbridge::admission::verdict::Verdict;
 use drawbridge::admission::{evaluate, explain};
-use drawbridge::api::observed::{Kind, object::change_of};
+use drawbridge::store::{Kind, change_of};
 use drawbridge::api::review::{self, Operation, Phase, Request};
 use drawbridge::build::agent_build::{Change, MODES, read, validate};
 use drawbridge::build::compose::{MAX_RUN, Surroundings, compose};

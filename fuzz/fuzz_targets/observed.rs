@@ -3,8 +3,8 @@
 //! (where only chosen members are kept) in spec and status; what is kept of a run's results has no blanks around it.
 #![no_main]
 
-use drawbridge::api::observed::object::{Shape, change_of};
-use drawbridge::api::observed::{Change, Kind, What};
+use drawbridge::store::decode::{Shape, change_of};
+use drawbridge::store::{Change, Kind, What};
 use drawbridge_fuzz::{mutate, words};
 use k8s_openapi::api::{apps::v1 as apps, batch::v1 as batch, core::v1 as core, storage::v1 as storage};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};

@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::verdict::{Denial, Verdict, Warning};
 use crate::api::json::{self, Unwanted};
-use crate::api::observed::LARGEST_TEXT;
 use crate::api::review::{Operation, Raw, Request};
 use crate::build::fault::{Fault, Findings};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::LARGEST_TEXT;
 
 /// What no review of these kinds reads.
 const UNREAD: &Unwanted = &Unwanted {

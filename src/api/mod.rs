@@ -5,7 +5,6 @@ pub mod agent_kagenti_dev;
 pub mod event;
 pub mod foreign;
 pub mod json;
-pub mod observed;
 pub mod place;
 pub mod refusal;
 pub mod review;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::api::observed::{LARGEST_TEXT, Over};
+use crate::domain::bounds::{LARGEST_TEXT, Over};
 use crate::domain::reason::Reason;
 
 /// How much of a value is repeated in a message, in characters.

@@ -9,6 +9,7 @@ pub use drawbridge_config::config;
 pub use drawbridge_controllers::controllers;
 pub use drawbridge_domain::domain;
 pub use drawbridge_runtime::runtime;
+pub use drawbridge_store::store;
 
 #[path = "mod.rs"]
 pub mod cli;

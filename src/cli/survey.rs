@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::cluster::watch::Collection;
 use super::cluster::{Answer, Cluster};
 use super::offline::world::World;
-use crate::api::observed::Kind;
 use crate::domain::keys;
 use crate::domain::workload::{Workload, WorkloadKind};
+use crate::store::Kind;
 
 /// A kind that is, or makes, Pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,26 +24,26 @@ pub struct Type {
     of: Kind,
 }
 
-const fn kind(words: &'static [&'static str], kind: WorkloadKind, of: Kind) -> Type {
-    Type { words, kind, of }
+const fn kind(kind: WorkloadKind, of: Kind) -> Type {
+    Type { words: of.descriptor().words, kind, of }
 }
 
 /// Every kind that is, or makes, Pods.
 pub const TYPES: &[Type] = &[
-    kind(&["pod", "pods", "po"], WorkloadKind::Pod, Kind::Pod),
-    kind(&["deployment", "deployments", "deploy"], WorkloadKind::Deployment, Kind::Deployment),
-    kind(&["statefulset", "statefulsets", "sts"], WorkloadKind::StatefulSet, Kind::StatefulSet),
-    kind(&["daemonset", "daemonsets", "ds"], WorkloadKind::DaemonSet, Kind::DaemonSet),
-    kind(&["replicaset", "replicasets", "rs"], WorkloadKind::ReplicaSet, Kind::ReplicaSet),
-    kind(&["job", "jobs"], WorkloadKind::Job, Kind::Job),
-    kind(&["cronjob", "cronjobs", "cj"], WorkloadKind::CronJob, Kind::CronJob),
-    kind(&["sandbox", "sandboxes"], WorkloadKind::Sandbox, Kind::Sandbox),
+    kind(WorkloadKind::Pod, Kind::Pod),
+    kind(WorkloadKind::Deployment, Kind::Deployment),
+    kind(WorkloadKind::StatefulSet, Kind::StatefulSet),
+    kind(WorkloadKind::DaemonSet, Kind::DaemonSet),
+    kind(WorkloadKind::ReplicaSet, Kind::ReplicaSet),
+    kind(WorkloadKind::Job, Kind::Job),
+    kind(WorkloadKind::CronJob, Kind::CronJob),
+    kind(WorkloadKind::Sandbox, Kind::Sandbox),
 ];
 
 /// The kind, as manifests spell it.
 pub const AGENT_RUNTIME: &str = Kind::AgentRuntime.as_str();
 /// What people call an AgentRuntime.
-pub const AGENT_RUNTIME_WORDS: &[&str] = &["agentruntime", "agentruntimes", "agentrt", "art"];
+pub const AGENT_RUNTIME_WORDS: &[&str] = Kind::AgentRuntime.descriptor().words;
 
 impl Type {
     /// The type that a person means by that word.

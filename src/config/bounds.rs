@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::api::observed::LARGEST_TEXT;
+use crate::store::LARGEST_TEXT;
 
 const KIB: usize = 1024;
 

@@ -12,8 +12,8 @@
 use std::sync::Arc;
 
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
-use crate::api::observed::TypeLabel;
 use crate::domain::keys;
+use crate::store::TypeLabel;
 
 /// Which labels on workloads count.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,6 +7,7 @@ pub use drawbridge_api::api;
 pub use drawbridge_build::build;
 pub use drawbridge_config::config;
 pub use drawbridge_domain::domain;
+pub use drawbridge_store::store;
 
 #[path = "mod.rs"]
 pub mod controllers;

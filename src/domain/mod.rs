@@ -1,5 +1,6 @@
 //! The vocabulary: names, keys, reason codes. No Kubernetes client, no wire formats, no I/O.
 
+pub mod bounds;
 pub mod digest;
 pub mod keys;
 pub mod mode;

@@ -5,7 +5,6 @@
 
 use serde_json::Value;
 
-use crate::api::observed::TypeLabel;
 use crate::api::place::mapping;
 use crate::api::review::Request;
 use crate::config::enrolment::{self, Asks};
@@ -13,6 +12,7 @@ use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::{Workload, WorkloadKind};
+use crate::store::TypeLabel;
 
 /// What the label comes to.
 pub(super) struct Asked {

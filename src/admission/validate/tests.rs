@@ -204,7 +204,7 @@ fn the_known_fields_are_those_of_the_schema() {
             walk(&if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, below, found);
         }
     }
-    let crd = serde_json::to_value(crate::api::agent_kagenti_dev::crds().remove(0)).unwrap();
+    let crd = serde_json::to_value(crate::api::agent_kagenti_dev::agent_runtime::crd()).unwrap();
     let mut found = Vec::new();
     walk("", crd.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec").unwrap(), &mut found);
     let mut known: Vec<_> = MAPPINGS

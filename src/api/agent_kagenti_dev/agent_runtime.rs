@@ -9,8 +9,9 @@
 
 #![expect(clippy::duplicated_attributes, reason = "each printer column has a type and a path of its own")]
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::CustomResource;
+use kube::{CustomResource, CustomResourceExt};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -344,4 +345,10 @@ fn conditions(_: &mut SchemaGenerator) -> Schema {
             }
         }
     })
+}
+
+/// The CustomResourceDefinition.
+#[must_use]
+pub fn crd() -> CustomResourceDefinition {
+    super::without_nullable(AgentRuntime::crd())
 }

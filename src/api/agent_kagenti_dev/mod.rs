@@ -1,6 +1,6 @@
 //! Custom resources of group `agent.kagenti.dev`, derived from Rust types.
 //!
-//! Out: [`crds`], what `drawbridge render` prints under `manifests/crds` and puts first into `install.yaml`. Promise: the schemas
+//! Out: a `crd` per kind, which `drawbridge render` prints under `manifests/crds` and puts first into `install.yaml`. Promise: the schemas
 //! are those of the reference (`spec/agentruntime.md` 2) plus what a test lists; no field is `nullable`, so that the API server drops an
 //! explicit null instead of handing it to us.
 
@@ -14,18 +14,14 @@ mod tests;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
-use kube::CustomResourceExt;
 
 pub use agent_runtime::AgentRuntime;
 
 /// The API group.
 pub const GROUP: &str = "agent.kagenti.dev";
 
-/// Every CustomResourceDefinition of ours, in the order in which they are installed.
-#[must_use]
-pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![without_nullable(AgentRuntime::crd()), agent_build::crd(), agent::crd()]
-}
+/// Its version.
+pub const VERSION: &str = "v1alpha1";
 
 /// `Option` becomes `nullable: true` (and a null among an enumeration's values) in the derived schema; the reference has neither.
 fn without_nullable(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {

@@ -6,7 +6,7 @@ use super::*;
 use crate::domain::workload::WorkloadKind;
 
 fn crd() -> Value {
-    serde_json::to_value(crds().remove(0)).unwrap()
+    serde_json::to_value(agent_runtime::crd()).unwrap()
 }
 
 fn schema() -> Value {

@@ -10,7 +10,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Found, Of};
-use crate::api::observed::Kind;
 use crate::build::agent_build::{Change, Origin, drift, read, validate};
 use crate::build::compose::{Composition, Surroundings, compose};
 use crate::build::fault::Fault;
@@ -25,6 +24,7 @@ use crate::cli::offline::world::{Facts, World};
 use crate::cli::survey::{self, label};
 use crate::cli::yaml::emit;
 use crate::domain::keys;
+use crate::store::Kind;
 
 /// Arguments of `build explain`.
 #[derive(Debug, clap::Args)]

@@ -16,13 +16,13 @@ use serde_json::Value;
 
 use super::news::News;
 use super::{Found, Of, is_under_way, line, status};
-use crate::api::observed::Kind;
 use crate::cli::cluster::Answer;
 use crate::cli::cluster::log::Place;
 use crate::cli::io::Io;
 use crate::cli::survey::{label, text};
 use crate::cli::{Exit, Format};
 use crate::domain::keys;
+use crate::store::Kind;
 
 /// How soon a run that is followed is looked at again where nothing tells of it.
 const INTERVAL: Duration = Duration::from_secs(1);

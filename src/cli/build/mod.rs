@@ -18,7 +18,7 @@ use super::cluster::{self, Answer, Cluster, ClusterArgs};
 use super::given;
 use super::io::Io;
 use super::{Exit, Format};
-use crate::api::observed::Kind;
+use crate::store::Kind;
 
 /// Arguments of `build`.
 #[derive(Debug, clap::Args)]

@@ -11,9 +11,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::{Found, is_under_way};
-use crate::api::observed::Kind;
 use crate::cli::survey;
 use crate::domain::keys;
+use crate::store::Kind;
 
 /// What was told.
 #[derive(Debug, Default)]

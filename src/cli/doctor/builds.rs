@@ -1,8 +1,8 @@
 //! Whether AgentBuilds can be built: Tekton is served in the version that is asked for, and the templates are there.
 
 use super::{Seen, Visit, text};
-use crate::api::observed::Kind;
 use crate::domain::keys;
+use crate::store::Kind;
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let name = "Tekton Pipelines";

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Seen, Visit, text};
-use crate::api::agent_kagenti_dev;
+use crate::store::Kind;
 
 const APPLY: &str = "kubectl apply -f manifests/crds (or install.yaml), of the version of this binary";
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
-    for wanted in agent_kagenti_dev::crds() {
+    for wanted in Kind::definitions() {
         let wanted = serde_json::to_value(&wanted)?;
         let name = format!("CustomResourceDefinition {}", text(&wanted, "/metadata/name"));
         let path =
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_schema_of_another_version_is_told_field_by_field() {
-        let ours = serde_json::to_value(&agent_kagenti_dev::crds()[0]).unwrap();
+        let ours = serde_json::to_value(crate::api::agent_kagenti_dev::agent_runtime::crd()).unwrap();
         let version = &versions(&ours)[0];
         assert_eq!(difference(version, version), (Vec::new(), Vec::new()));
         let mut other = version.clone();

@@ -27,8 +27,8 @@ use super::io::{self, Io, Tone};
 use super::render::FailureMode;
 use super::scope as watched_namespaces;
 use super::{Exit, Format};
-use crate::api::observed::Kind;
 use crate::domain::keys;
+use crate::store::Kind;
 
 /// Arguments of `doctor`.
 #[derive(Debug, clap::Args)]

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Seen, Visit, keycloak, text};
-use crate::api::observed::Kind;
 use crate::cli::render::FailureMode;
 use crate::cli::render::platform::KEY_PLATFORM;
 use crate::config::resolved::SpireSwitch;
 use crate::config::schema::Platform;
 use crate::config::view::PodSecurity;
 use crate::domain::keys;
+use crate::store::Kind;
 
 pub(super) async fn versions(visit: &mut Visit) -> anyhow::Result<()> {
     let name = "API server";

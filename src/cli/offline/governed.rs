@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 
 use super::workload::Subject;
 use crate::admission::inject;
-use crate::api::observed::{TypeLabel, selects_type};
 use crate::api::place::mapping;
 use crate::config::agent_runtime::{Governor, out_of_conflict};
 use crate::config::enrolment::Asks;
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
+use crate::store::{TypeLabel, selects_type};
 
 /// The AgentRuntime that governs a workload.
 #[must_use]

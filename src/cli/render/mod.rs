@@ -13,6 +13,7 @@ pub mod rbac;
 pub mod selectors;
 pub mod webhooks;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -126,7 +127,7 @@ impl Install {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
     /// Path below `manifests/`.
-    pub path: &'static str,
+    pub path: Cow<'static, str>,
     /// Its objects.
     pub objects: Vec<Value>,
 }
@@ -143,28 +144,28 @@ pub fn parts(install: &Install) -> Vec<Manifest> {
     registered.extend(policies::objects(install));
     let mut parts = crds::parts();
     parts.extend([
-        Manifest { path: "deploy/namespace.yaml", objects: vec![deploy::namespace(install)] },
-        Manifest { path: "rbac/webhook.yaml", objects: rbac::objects(install, rbac::Role::Webhook) },
-        Manifest { path: rights, objects: rbac::objects(install, rbac::Role::Controllers) },
-        Manifest { path: "rbac/people.yaml", objects: rbac::people() },
-        Manifest { path: "deploy/config.yaml", objects: platform::objects(install) },
-        Manifest { path: "deploy/builds.yaml", objects: builds::objects(install) },
-        Manifest { path: "deploy/webhook.yaml", objects: deploy::webhook(install) },
-        Manifest { path: controllers, objects: deploy::controllers(install) },
-        Manifest { path: webhooks, objects: registered },
+        Manifest { path: "deploy/namespace.yaml".into(), objects: vec![deploy::namespace(install)] },
+        Manifest { path: "rbac/webhook.yaml".into(), objects: rbac::objects(install, rbac::Role::Webhook) },
+        Manifest { path: rights.into(), objects: rbac::objects(install, rbac::Role::Controllers) },
+        Manifest { path: "rbac/people.yaml".into(), objects: rbac::people() },
+        Manifest { path: "deploy/config.yaml".into(), objects: platform::objects(install) },
+        Manifest { path: "deploy/builds.yaml".into(), objects: builds::objects(install) },
+        Manifest { path: "deploy/webhook.yaml".into(), objects: deploy::webhook(install) },
+        Manifest { path: controllers.into(), objects: deploy::controllers(install) },
+        Manifest { path: webhooks.into(), objects: registered },
     ]);
     parts
 }
 
 /// The tree `manifests/`: the parts, and one file per failure mode that has all of them.
 #[must_use]
-pub fn tree(namespace: &str, image: &str) -> Vec<(&'static str, String)> {
-    let mut files: Vec<(&'static str, String)> = Vec::new();
+pub fn tree(namespace: &str, image: &str) -> Vec<(Cow<'static, str>, String)> {
+    let mut files: Vec<(Cow<'static, str>, String)> = Vec::new();
     for (failure_mode, whole) in [(FailureMode::Fail, "install.yaml"), (FailureMode::Gate, "install-gate.yaml")] {
         let install = Install::new(failure_mode, namespace, image);
         let parts = parts(&install);
         let all: Vec<Value> = parts.iter().flat_map(|part| part.objects.clone()).collect();
-        files.push((whole, format!("{}{}", header(failure_mode), stream(&all))));
+        files.push((whole.into(), format!("{}{}", header(failure_mode), stream(&all))));
         for part in parts {
             if files.iter().all(|(path, _)| *path != part.path) {
                 files.push((part.path, format!("{GENERATED}{}", stream(&part.objects))));
@@ -172,7 +173,7 @@ pub fn tree(namespace: &str, image: &str) -> Vec<(&'static str, String)> {
         }
     }
     let alerts = emit::document(&super::alerts::rule_file(), None);
-    files.push(("monitoring/alerts.yaml", format!("{}{alerts}", super::alerts::GENERATED)));
+    files.push(("monitoring/alerts.yaml".into(), format!("{}{alerts}", super::alerts::GENERATED)));
     files
 }
 
@@ -208,7 +209,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let Args { failure_mode, namespace, image, out_dir, output, watch_namespaces, .. } = args;
     if let Some(folder) = out_dir {
         for (path, text) in tree(&namespace, &image) {
-            write_file(&folder.join(path), &text)?;
+            write_file(&folder.join(&*path), &text)?;
         }
         return Ok(Exit::Ok);
     }

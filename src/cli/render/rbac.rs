@@ -10,9 +10,10 @@ use k8s_openapi::api::rbac::v1::{
 use serde_json::Value;
 
 use super::{FailureMode, Install, metadata, object};
-use crate::controllers::rbac::{ASKS, Asker};
+use crate::controllers::rbac::ASKS;
 use crate::domain::keys;
 use crate::runtime::guards::Kind as Guard;
+use crate::store::{Descriptor, Kind, KindOrigin, UsedBy};
 
 /// Which process asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,10 +125,10 @@ fn guards(mode: FailureMode) -> Vec<Right> {
 pub fn rights(mode: FailureMode) -> Vec<Right> {
     let asked = ASKS.iter().flat_map(|ask| {
         let roles: &[Role] = match ask.asker {
-            Asker::All => &Role::ALL,
-            Asker::Controllers => &[Role::Controllers],
-            Asker::Gate if mode == FailureMode::Gate => &[Role::Controllers],
-            Asker::Gate => &[],
+            UsedBy::Every => &Role::ALL,
+            UsedBy::Controllers => &[Role::Controllers],
+            UsedBy::Gate if mode == FailureMode::Gate => &[Role::Controllers],
+            UsedBy::Gate => &[],
         };
         roles.iter().map(|role| Right {
             role: *role,
@@ -225,21 +226,24 @@ pub fn people() -> Vec<Value> {
     const VIEW: &[&str] = &["get", "list", "watch"];
     const EDIT: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
     const ADMIN: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
-    let rule = |resource: &str, verbs: &[&str]| PolicyRule {
-        api_groups: Some(vec![keys::GROUP_AGENT.to_owned()]),
+    let rule = |kind: &Descriptor, resource: &str, verbs: &[&str]| PolicyRule {
+        api_groups: Some(vec![kind.group.to_owned()]),
         resources: Some(vec![resource.to_owned()]),
         verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
         ..PolicyRule::default()
     };
-    let role = |kind: &str, who: &str, verbs: &[&str]| {
+    let role = |kind: &Descriptor, who: &str, verbs: &[&str]| {
+        let status = rule(kind, &format!("{}/status", kind.plural), &["get"]);
         object(&ClusterRole {
-            metadata: metadata(&format!("{kind}-{who}-role"), None),
-            rules: Some(vec![rule(&format!("{kind}s"), verbs), rule(&format!("{kind}s/status"), &["get"])]),
+            metadata: metadata(&format!("{}-{who}-role", kind.name.to_lowercase()), None),
+            rules: Some(vec![rule(kind, kind.plural, verbs), status]),
             ..ClusterRole::default()
         })
     };
-    ["agent", "agentbuild", "agentruntime"]
-        .into_iter()
+    let mut ours: Vec<&Descriptor> = Kind::ALL.iter().map(|kind| kind.descriptor()).collect();
+    ours.retain(|kind| kind.origin == KindOrigin::Ours);
+    ours.sort_by_key(|kind| kind.plural);
+    ours.into_iter()
         .flat_map(|kind| {
             [("admin", ADMIN), ("editor", EDIT), ("viewer", VIEW)].map(|(who, verbs)| role(kind, who, verbs))
         })

@@ -248,12 +248,13 @@ fn namespace_and_image_are_used_everywhere() {
 
 #[test]
 fn whatever_the_watches_and_controllers_ask_for_is_granted() {
-    use crate::controllers::rbac::{ASKS, Asker};
+    use crate::controllers::rbac::ASKS;
+    use crate::store::UsedBy;
     let objects = objects(FailureMode::Gate);
     for ask in ASKS {
         let roles: &[&str] = match ask.asker {
-            Asker::All => &["drawbridge-webhook", "drawbridge-controllers"],
-            Asker::Controllers | Asker::Gate => &["drawbridge-controllers"],
+            UsedBy::Every => &["drawbridge-webhook", "drawbridge-controllers"],
+            UsedBy::Controllers | UsedBy::Gate => &["drawbridge-controllers"],
         };
         let kind = if ask.own_namespace { "Role" } else { "ClusterRole" };
         for role in roles {

@@ -27,11 +27,12 @@ use crate::runtime::routes::Reviews;
 use crate::runtime::server::{self, Limits, Server, tls};
 use crate::runtime::shutdown::{Phase, Shutdown};
 use crate::runtime::snapshots::SnapshotCell;
-use crate::runtime::stores::{self, Needs, WatchMetrics};
+use crate::runtime::stores::{self, WatchMetrics};
 use crate::runtime::tasks::Tasks;
 use crate::runtime::telemetry::metrics::{Metrics, Name};
 use crate::runtime::watching::Watching;
 use crate::runtime::{admin, clock, descriptors, kube as clients};
+use crate::store::UsedBy;
 
 /// How long a root must have been in every bundle before a pair of cert-manager's depends on it, in milliseconds.
 const SETTLE: i64 = 10_000;
@@ -262,9 +263,9 @@ impl Wiring {
     fn start_cluster(&self, running: &mut Running, elected: Option<Elected>) -> anyhow::Result<()> {
         let gate = self.args.failure_mode == FailureMode::Gate;
         let needs = match (self.has(Role::Controllers), gate) {
-            (false, _) => Needs::Admission,
-            (true, false) => Needs::Controllers,
-            (true, true) => Needs::Gate,
+            (false, _) => UsedBy::Every,
+            (true, false) => UsedBy::Controllers,
+            (true, true) => UsedBy::Gate,
         };
         let watches = WatchMetrics::default();
         self.metrics.register(|registry| watches.register(registry));
@@ -276,7 +277,7 @@ impl Wiring {
             settings: self.settings.clone(),
             cell: self.cell.clone(),
             latch: self.readiness.latch("caches"),
-            needs,
+            used_by: needs,
             watching: self.watching.clone(),
             metrics: watches,
         });

@@ -5,9 +5,9 @@ use std::io::{Result, Write};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api::observed::Kind;
 use crate::cli::scope::Scope;
 use crate::cli::survey::text;
+use crate::store::Kind;
 
 /// One AgentBuild.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

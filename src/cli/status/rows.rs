@@ -11,7 +11,6 @@ use super::rollout;
 use super::row::{By, Drift, EnrolledBy, Pods, Rollout, RolloutState, Row};
 use crate::admission::explanation::Explanation;
 use crate::admission::verdict::Verdict;
-use crate::api::observed::label::labels_template;
 use crate::cli::offline::governed;
 use crate::cli::offline::review;
 use crate::cli::offline::workload::Subject;
@@ -24,6 +23,7 @@ use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::{Workload, WorkloadKind};
+use crate::store::label::labels_template;
 
 /// The objects of one namespace.
 #[derive(Debug, Clone, Default)]

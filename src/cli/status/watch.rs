@@ -18,13 +18,13 @@ use serde_json::Value;
 use super::builds::BuildRow;
 use super::row::Row;
 use super::{base, collections, keep, print, report};
-use crate::api::observed::Kind;
 use crate::cli::cluster::watch::Collection;
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::io::Io;
 use crate::cli::scope::{self, Scope};
 use crate::cli::survey;
 use crate::cli::{Exit, Format};
+use crate::store::Kind;
 
 /// Changes within this time are judged together.
 const TOGETHER: Duration = Duration::from_millis(200);

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::plan::{Options, left_behind};
-use crate::api::observed::Kind;
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::render::rbac::Role;
 use crate::cli::render::{self, FailureMode, Install};
@@ -13,6 +12,7 @@ use crate::cli::survey::{self, TYPES, annotation, label, text};
 use crate::config::content::digest;
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
+use crate::store::Kind;
 
 /// One object, and where it is.
 #[derive(Debug, Clone, PartialEq)]

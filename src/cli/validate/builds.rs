@@ -17,6 +17,7 @@ use crate::cli::survey::text;
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::Kind;
 
 /// The kinds that are judged here.
 const KINDS: [&str; 2] = ["AgentBuild", "Agent"];
@@ -125,7 +126,7 @@ fn concerns(told: &str, path: &str) -> bool {
 
 fn schema_of(object: &Value) -> Option<Value> {
     let version = text(object, "/apiVersion").rsplit('/').next()?;
-    let definitions = agent_kagenti_dev::crds().into_iter();
+    let definitions = Kind::definitions();
     let mut ours = definitions.filter(|definition| definition.spec.names.kind == text(object, "/kind"));
     let versions = ours.next()?.spec.versions;
     let served = versions.into_iter().find(|served| served.name == version)?;

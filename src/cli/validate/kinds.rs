@@ -6,6 +6,7 @@ use crate::cli::offline::documents::Object;
 use crate::cli::survey::text;
 use crate::cli::yaml::tree::Node;
 use crate::domain::suggest::nearest;
+use crate::store::Kind;
 
 /// Judges the kind and group of one object.
 pub(super) fn check((document, Object { node, value }): &Placed<'_>, findings: &mut Findings) {
@@ -26,7 +27,7 @@ pub(super) fn check((document, Object { node, value }): &Placed<'_>, findings: &
 fn meant(group: &str, kind: &str) -> Option<(&'static str, String)> {
     /// Kinds of the group that other operators have.
     const OF_OTHERS: [&str; 1] = ["AgentCard"];
-    let ours: Vec<String> = agent_kagenti_dev::crds().into_iter().map(|crd| crd.spec.names.kind).collect();
+    let ours: Vec<String> = Kind::definitions().map(|crd| crd.spec.names.kind).collect();
     let is_ours = ours.iter().any(|known| known == kind);
     let same = |one: &str, other: &str| one.eq_ignore_ascii_case(other);
     if group == agent_kagenti_dev::GROUP {

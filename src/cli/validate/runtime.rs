@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::{Findings, Placed, Severity, field_line};
 use crate::admission::verdict::Outcome;
-use crate::api::agent_kagenti_dev;
 use crate::api::review::Phase;
 use crate::cli::offline::documents::Object;
 use crate::cli::offline::review;
@@ -17,6 +16,7 @@ use crate::cli::yaml::tree::Node;
 use crate::config::snapshot::Snapshot;
 use crate::domain::reason::{Class, Reason};
 use crate::domain::suggest::nearest;
+use crate::store::Kind;
 
 /// Judges one AgentRuntime.
 pub(super) fn check(
@@ -64,7 +64,7 @@ type Faults = Vec<(u64, Severity, Reason, String)>;
 fn unknown(node: &Node, object: &Value) -> Faults {
     let served = text(object, "/apiVersion").rsplit('/').next().unwrap_or_default().to_owned();
     let mut faults = Vec::new();
-    for definition in agent_kagenti_dev::crds() {
+    for definition in Kind::definitions() {
         if definition.spec.names.kind != text(object, "/kind") {
             continue;
         }

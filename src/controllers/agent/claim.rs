@@ -4,7 +4,7 @@
 //! Agent, or the dedicated one that was made for the Agent's Deployment: both are taken over in place.
 
 use super::subject::Subject;
-use crate::api::observed::{Kind, ServiceAccountSeen};
+use crate::store::{Kind, ServiceAccountSeen};
 
 /// Whose an object of the name is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::subject::Subject;
 use crate::admission::inject::{governed_template, needs};
-use crate::api::observed::{Place, WorkloadSeen};
 use crate::config::agent_runtime::AgentRuntimeInput;
 use crate::controllers::scaffold::world::RuntimeRef;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::{Workload, WorkloadKind};
+use crate::store::{Place, WorkloadSeen};
 
 /// What is added to the Pod template.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::claim::{Claim, Claims};
 use super::subject::Subject;
-use crate::api::observed::{CustomSeen, Kind, Reach};
 use crate::domain::reason::Reason;
+use crate::store::{CustomSeen, Kind, Reach};
 
 /// What is known about the image.
 #[derive(Debug, Clone, PartialEq, Eq)]

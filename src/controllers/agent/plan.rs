@@ -14,7 +14,6 @@ use super::image::{self, Image};
 use super::status::{self, Verdict};
 use super::subject::Subject;
 use super::wanted::{Own, Standing, Wanted};
-use crate::api::observed::{ClaimSeen, Key, Kind};
 use crate::build::agent::{AgentChange, validate};
 use crate::build::fault::{Fault, Findings};
 use crate::controllers::scaffold::note::Note;
@@ -23,6 +22,7 @@ use crate::controllers::scaffold::world::World;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
+use crate::store::{ClaimSeen, Key, Kind};
 
 /// How often something short is looked at again.
 const SOON: Duration = Duration::from_millis(100);

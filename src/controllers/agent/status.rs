@@ -11,11 +11,11 @@ use super::image::Image;
 use super::plan::{Stop, report};
 use super::subject::Subject;
 use super::wanted::Wanted;
-use crate::api::observed::{AgentDeploymentSeen, Kind, Rollout};
 use crate::build::fault::{Findings, printed};
 use crate::controllers::conditions::{self, Condition};
 use crate::controllers::scaffold::plan::{NOW, Op};
 use crate::domain::reason::Reason;
+use crate::store::{AgentDeploymentSeen, Kind, Rollout};
 
 const IMAGE: &str = "ImageReady";
 const AVAILABLE: &str = "DeploymentAvailable";

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use crate::api::observed::{AgentDeploymentSeen, CustomSeen, Key, Kind, ServiceAccountSeen, ServiceSeen};
 use crate::build::secrets;
 use crate::build::settings::Settings;
 use crate::controllers::scaffold::consent::{Demand, Goes};
@@ -11,6 +10,7 @@ use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Item};
 use crate::controllers::scaffold::world::WorkloadRef;
 use crate::domain::keys;
+use crate::store::{AgentDeploymentSeen, CustomSeen, Key, Kind, ServiceAccountSeen, ServiceSeen};
 
 /// What a plan is about.
 pub(super) struct Subject<'a> {

@@ -11,10 +11,10 @@ use super::claim::{Claim, Claims};
 use super::drift;
 use super::enrol::{Unsettled, carried};
 use super::subject::Subject;
-use crate::api::observed::Kind;
 use crate::build::{agent, digest, workload};
 use crate::controllers::scaffold::plan::{Op, UNMADE};
 use crate::domain::keys;
+use crate::store::Kind;
 
 /// One object as it is wanted.
 #[derive(Debug, Clone, PartialEq)]

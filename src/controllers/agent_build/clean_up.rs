@@ -10,11 +10,11 @@ use serde_json::{Map, Value};
 
 use super::status;
 use super::subject::Subject;
-use crate::api::observed::{BuildPodSeen, ClaimSeen, Key, Kind, PodPhase, What};
 use crate::build::{names, request};
 use crate::controllers::scaffold::plan::{Op, Plan};
 use crate::controllers::scaffold::world::{Ref, RunRef, World};
 use crate::domain::reason::Reason;
+use crate::store::{BuildPodSeen, ClaimSeen, Key, Kind, PodPhase, What};
 
 /// How often unfinished Pods are looked at without being asked to.
 const LATER: Duration = Duration::from_secs(30);

@@ -6,9 +6,9 @@
 use super::clean_up;
 use super::follow::cancel;
 use super::plan::finalizer;
-use crate::api::observed::Kind;
 use crate::controllers::scaffold::plan::{Context, Controller, Item, Plan};
 use crate::controllers::scaffold::world::CustomRef;
+use crate::store::Kind;
 
 pub(super) fn plan(cx: &Context<'_>, build: &CustomRef<'_>) -> Plan {
     if !build.seen.has_finalizer() {

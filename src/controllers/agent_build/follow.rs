@@ -8,11 +8,11 @@ use super::outcome::{self, Outcome};
 use super::status::{self, EXISTS, Phase, READY, State, lacking};
 use super::subject::Subject;
 use super::{failure, start};
-use crate::api::observed::{Key, Kind};
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Op, Plan};
 use crate::controllers::scaffold::world::RunRef;
 use crate::domain::reason::Reason;
+use crate::store::{Key, Kind};
 
 /// How long a run that is gone may be about to come back.
 const GONE: Duration = Duration::from_secs(30);

@@ -10,10 +10,10 @@ use super::follow::failed;
 use super::image::{self, Built, Told};
 use super::status::{Phase, READY, State};
 use super::subject::Subject;
-use crate::api::observed::tekton::{ChildSeen, RESULT_COMMIT, RESULTS_DIGEST, RESULTS_IMAGE, ResultSeen, TaskSeen};
-use crate::api::observed::{PipelineRunSeen, TaskRunSeen};
 use crate::controllers::scaffold::world::{RunRef, TaskRunRef};
 use crate::domain::reason::Reason;
+use crate::store::kinds::tekton::{ChildSeen, RESULT_COMMIT, RESULTS_DIGEST, RESULTS_IMAGE, ResultSeen, TaskSeen};
+use crate::store::{PipelineRunSeen, TaskRunSeen};
 
 /// Tekton's words for a task whose own condition was false; another reason means that something it needs was missing.
 const SKIPPED_BY_ITSELF: &str = "When Expressions evaluated to false";

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::status::{self, Phase, State};
 use super::subject::Subject;
 use super::{clean_up, ending, follow, start};
-use crate::api::observed::{Key, Kind, OwnerReference, What};
 use crate::build::fault::Fault;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row};
 use crate::controllers::scaffold::world::{CustomRef, World};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::{Key, Kind, OwnerReference, What};
 
 /// The controller's row. Its items are AgentBuilds.
 pub const ROW: Row = Row { controller: Controller::AgentBuild, touched, of_namespace, plan };

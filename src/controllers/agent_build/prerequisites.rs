@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::secrets::{Use, Wanted, wanted};
 use super::subject::Subject;
-use crate::api::observed::Key;
 use crate::build::agent_build::{Change, drift, validate};
 use crate::build::check::source::host;
 use crate::build::fault::Fault;
@@ -18,6 +17,7 @@ use crate::controllers::scaffold::consent::{Demand, bound, refusal};
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::Key;
 
 /// How often a Secret that is missing is asked for at first, and for how long.
 const EAGER: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(120));

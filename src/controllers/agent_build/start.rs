@@ -14,7 +14,6 @@ use serde_json::Value;
 use super::prerequisites;
 use super::status::{self, Phase, READY, State, lacking};
 use super::subject::Subject;
-use crate::api::observed::Kind;
 use crate::build::compose::{Composition, Surroundings, compose};
 use crate::build::fault::{Fault, Findings, printed};
 use crate::build::names;
@@ -24,6 +23,7 @@ use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{NOW, Op, Plan};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::Kind;
 
 /// First and longest pause before something that failed is tried again.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(300));

@@ -6,11 +6,11 @@
 use serde_json::{Map, Value, json};
 
 use super::subject::Subject;
-use crate::api::observed::{Key, Kind};
 use crate::controllers::conditions::{self, Condition};
 use crate::controllers::scaffold::plan::{Op, Report};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::{Key, Kind};
 
 pub(super) const READY: &str = "Ready";
 pub(super) const SUCCEEDED: &str = "BuildSucceeded";

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use crate::api::observed::Kind;
 use crate::build::agent_build::read;
 use crate::build::names;
 use crate::build::request::BuildRequest;
@@ -12,6 +11,7 @@ use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Item};
 use crate::controllers::scaffold::world::{CustomRef, RunRef};
 use crate::domain::keys;
+use crate::store::Kind;
 
 /// One AgentBuild.
 pub(super) struct Subject<'a> {
@@ -113,7 +113,7 @@ impl<'a> Subject<'a> {
 
     /// A kind of Tekton's that is not served, or cannot be read: which, and whether it is certainly absent.
     pub(super) fn tekton_lacks(&self) -> Option<(Kind, bool)> {
-        use crate::api::observed::Reach;
+        use crate::store::Reach;
         let reach = |kind| match self.cx.world.reach(kind) {
             Reach::Listed => None,
             Reach::Absent => Some((kind, true)),

@@ -7,10 +7,10 @@
 
 use serde_json::{Value, json};
 
-use crate::api::observed::{Key, Place};
 use crate::controllers::scaffold::plan::Op;
 use crate::controllers::scaffold::world::WorkloadRef;
 use crate::domain::keys;
+use crate::store::{Key, Place};
 
 /// The fields that enrolment writes, and that the Go operator wrote before.
 const TAKEN: [(Place, &str); 4] = [

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::api::observed::{Place, WorkloadSeen};
 use crate::controllers::scaffold::world::WorkloadRef;
 use crate::domain::keys;
+use crate::store::{Place, WorkloadSeen};
 
 /// The fields by place and key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -23,7 +23,6 @@ use super::wave::{self, Turn};
 use crate::admission::inject::{Needs, needs};
 use crate::admission::verdict::Denial;
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
-use crate::api::observed::{Kind, Place};
 use crate::config::agent_runtime::{AgentRuntimeInput, out_of_conflict};
 use crate::config::schema::OnUpgrade;
 use crate::config::snapshot::Snapshot;
@@ -34,6 +33,7 @@ use crate::controllers::scaffold::world::{RuntimeRef, WorkloadRef};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
+use crate::store::{Kind, Place};
 
 /// How long namespace ConfigMaps are waited for before an enrolment goes on without them and says so (case 40).
 pub(super) const CONFIG_MAPS: Duration = Duration::from_secs(2);

@@ -13,9 +13,9 @@
 use super::fields::Fields;
 use super::judge::{self, Found, Step, Subject, Wait};
 use super::wave::{self, Turn};
-use crate::api::observed::Kind;
 use crate::config::enrolment::WorkloadLabels;
 use crate::domain::keys;
+use crate::store::Kind;
 
 /// What is to be written on a workload whose own label says that type.
 pub(super) fn judge(subject: &Subject<'_>, agent_type: &str, standing: &Fields) -> Found {

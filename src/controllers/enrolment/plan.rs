@@ -13,13 +13,13 @@ use super::effective;
 use super::judge::{Step, Subject};
 use super::status::{self, Findings, Governs};
 use super::work::Work;
-use crate::api::observed::{Key, Kind, Reach};
 use crate::config::agent_runtime::AgentRuntimeInput;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row};
 use crate::controllers::scaffold::world::{RuntimeRef, WorkloadRef, World};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
+use crate::store::{Key, Kind, Reach};
 
 /// Statuses and finalizers that one plan writes; a target with more AgentRuntimes is looked at again at once.
 const BATCH: usize = 32;

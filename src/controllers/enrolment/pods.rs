@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use crate::api::observed::{PodPhase, Rollout};
 use crate::controllers::scaffold::note::Eviction;
 use crate::controllers::scaffold::world::PodRef;
 use crate::domain::keys::HASH_OF_NOTHING;
+use crate::store::{PodPhase, Rollout};
 
 /// Pause after Pods were replaced that made nothing better.
 const IN_VAIN: Duration = Duration::from_secs(300);

@@ -89,7 +89,7 @@ fn merge(subject: &Subject<'_>, annotations: Value, replicas: Option<i64>) -> Op
     if let Some(replicas) = replicas {
         patch["spec"] = json!({"replicas": replicas});
     }
-    let key = crate::api::observed::Key::new(subject.namespace(), workload.name);
+    let key = crate::store::Key::new(subject.namespace(), workload.name);
     Op::Merge { kind: workload.kind, key, patch }
 }
 
@@ -114,8 +114,8 @@ pub(super) fn come_back(subject: &Subject<'_>) -> Vec<Op> {
     });
     let workload = &subject.workload;
     let told = workload.winner.map(|winner| Report {
-        kind: crate::api::observed::Kind::AgentRuntime,
-        about: crate::api::observed::Key::new(subject.namespace(), winner.name),
+        kind: crate::store::Kind::AgentRuntime,
+        about: crate::store::Key::new(subject.namespace(), winner.name),
         uid: winner.uid.to_owned(),
         reason: Reason::SandboxRestarted,
         message: format!(

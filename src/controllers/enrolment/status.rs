@@ -11,11 +11,11 @@ use super::fields::Fields;
 use super::judge::{Judgement, Step};
 use super::pods::Tally;
 use super::verdict;
-use crate::api::observed::{Key, Kind, WorkloadSeen};
 use crate::controllers::conditions::{self, Condition};
 use crate::controllers::scaffold::plan::{Op, Report};
 use crate::controllers::scaffold::world::{RuntimeRef, WorkloadRef};
 use crate::domain::reason::Reason;
+use crate::store::{Key, Kind, WorkloadSeen};
 
 /// The condition types that are ours.
 const OURS: [&str; 7] =

@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use crate::api::observed::WorkloadSeen;
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
+use crate::store::WorkloadSeen;
 
 /// Workloads that may roll at once, whatever the size of the fleet.
 const LEAST: usize = 5;

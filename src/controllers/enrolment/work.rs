@@ -17,13 +17,13 @@ use super::pods::Tally;
 use super::sandbox::{self, Restart};
 use super::wave::{self, Rolling};
 use super::{status, verdict};
-use crate::api::observed::{Key, Rollout};
 use crate::config::schema::Repair;
 use crate::controllers::scaffold::note::{Eviction, Note};
 use crate::controllers::scaffold::plan::{Controller, Item, Op, Report};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
+use crate::store::{Key, Rollout};
 
 /// How long a short wait may last before people are told of it.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::api::observed::{Key, Kind, PodSeen};
 use crate::config::gates::Gates;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row};
 use crate::controllers::scaffold::world::World;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
+use crate::store::{Key, Kind, PodSeen};
 
 /// How long a probe proves anything.
 const PROOF: Duration = Duration::from_secs(10);

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::plan::{ROW, types};
-use crate::api::observed::{Key, Kind};
 use crate::config::gates::Gates;
 use crate::controllers::scaffold::fixtures::{Cluster, OWN, s, workload};
 use crate::controllers::scaffold::plan::{Op, Plan};
 use crate::domain::reason::Reason;
+use crate::store::{Key, Kind};
 
 fn pod(name: &str, owner: Option<(&str, &str, &str)>) -> Value {
     let owners: Vec<_> = owner

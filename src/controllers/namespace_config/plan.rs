@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::admission::inject::needs;
-use crate::api::observed::{ConfigMapSeen, Key, Kind, LARGEST_TEXT, Observed};
 use crate::config::content::digest;
 use crate::config::defaults::config_map_data_in;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row, escaped};
 use crate::controllers::scaffold::world::World;
 use crate::domain::keys;
+use crate::store::{ConfigMapSeen, Key, Kind, LARGEST_TEXT, Observed};
 
 /// The controller's row. Its items are namespaces.
 pub const ROW: Row = Row { controller: Controller::NamespaceConfig, touched, of_namespace, plan };

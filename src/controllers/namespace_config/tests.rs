@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::plan::ROW;
-use crate::api::observed::{Key, Kind};
 use crate::config::content::digest;
 use crate::controllers::scaffold::fixtures::{Cluster, OWN, workload};
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
+use crate::store::{Key, Kind};
 
 fn config_map(namespace: &str, name: &str, data: &[(&str, &str)], ours: bool, digest: Option<String>) -> Value {
     let labels = if ours { json!({"app.kubernetes.io/managed-by": "drawbridge"}) } else { json!({}) };

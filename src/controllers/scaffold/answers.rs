@@ -8,7 +8,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use crate::api::observed::Key;
+use crate::store::Key;
 
 /// What a Secret holds, by the names of its keys.
 #[derive(Debug, Clone, PartialEq, Eq)]

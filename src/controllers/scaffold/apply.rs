@@ -15,12 +15,13 @@ use super::answers::SecretFact;
 use super::plan::{Controller, NOW, Op, Report};
 use super::{ask, server_side};
 use crate::api::event::Regarding;
-use crate::api::observed::object::change_of;
-use crate::api::observed::wire::Raw;
-use crate::api::observed::{Change, Key, Kind};
 use crate::api::refusal;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::decode::Decoded as _;
+use crate::store::decode::change_of;
+use crate::store::decode::wire::Raw;
+use crate::store::{Change, Key, Kind};
 
 /// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]

@@ -16,11 +16,11 @@ use super::answers::{SecretFact, SecretSeen};
 use super::apply::{ApplyError, Learned, built, bytes, create, describe, failed, learned, refused, typed};
 use super::consent::{Demand, refusal};
 use super::plan::Op;
-use crate::api::observed::wire::Metadata;
-use crate::api::observed::{Key, Kind};
 use crate::api::refusal;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::decode::wire::Metadata;
+use crate::store::{Key, Kind};
 
 /// Carries out one of the operations of this file.
 pub(super) async fn carry_out(client: &Client, manager: &str, op: &Op) -> Result<Learned, ApplyError> {

@@ -8,8 +8,6 @@ use serde_json::{Value, json};
 
 use super::plan::{Context, Op, Plan, Row};
 use super::world::{RuntimeRef, World};
-use crate::api::observed::object::change_of;
-use crate::api::observed::{Change, Key, Kind};
 use crate::build::templates::ConfigMapText;
 use crate::config::gates::Gates;
 use crate::config::inputs::{AgentRuntimeInput, NamespaceInputs};
@@ -19,6 +17,8 @@ use crate::config::view::{ClusterView, namespace_view};
 use crate::controllers::rbac;
 use crate::domain::keys;
 use crate::domain::written::{self, At};
+use crate::store::decode::change_of;
+use crate::store::{Change, Key, Kind};
 
 pub(in crate::controllers) const OWN: &str = "kagenti-system";
 

@@ -228,8 +228,8 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::observed::Key;
     use crate::controllers::scaffold::note::Eviction;
+    use crate::store::Key;
 
     fn item(name: &str) -> Item {
         Item { controller: Controller::Enrolment, key: Key::new("n", name) }
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn failures_are_counted_until_a_success() {
         let mut memory = Memory::default();
-        let op = Op::Delete { kind: crate::api::observed::Kind::Pod, key: Key::new("n", "p"), uid: "u".into() };
+        let op = Op::Delete { kind: crate::store::Kind::Pod, key: Key::new("n", "p"), uid: "u".into() };
         for times in 1..4 {
             memory.failure(&item("a"), Duration::ZERO, (op.clone(), None, "why".into()));
             assert_eq!(memory.trouble(&item("a")).map(|trouble| trouble.times), Some(times));
@@ -277,7 +277,7 @@ mod tests {
         let mut memory = Memory::default();
         for number in 0..100 {
             let (item, now) = (item(&number.to_string()), BLOCKED * number);
-            let op = Op::Delete { kind: crate::api::observed::Kind::Pod, key: Key::new("n", "p"), uid: "u".into() };
+            let op = Op::Delete { kind: crate::store::Kind::Pod, key: Key::new("n", "p"), uid: "u".into() };
             memory.failure(&item, now, (op, Some(Reason::RunRefused), "why".into()));
             memory.blocked(&item, now);
             assert!(memory.is_blocked(&item, now) && memory.trouble(&item).is_some());
@@ -289,7 +289,7 @@ mod tests {
     /// Whoever refuses one object, or does not answer, may do so for others.
     #[test]
     fn a_write_that_comes_to_nothing_ends_what_its_namespace_was_answered() {
-        let kind = crate::api::observed::Kind::PipelineRun;
+        let kind = crate::store::Kind::PipelineRun;
         let body = serde_json::Value::Null;
         let create = Op::Ensure { kind, namespace: "n".into(), body, owner: "u".into() };
         for (refused, why) in [(None, "no answer"), (Some(Reason::RunRefused), "why")] {

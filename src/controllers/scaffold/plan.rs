@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::consent::Demand;
 use super::note::Note;
 use super::world::World;
-use crate::api::observed::{Key, Kind};
 use crate::config::snapshot::Published;
 use crate::domain::reason::Reason;
+use crate::store::{Key, Kind};
 
 /// The controllers of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -27,8 +27,8 @@ use super::metrics::ControllerMetrics;
 use super::plan::{Context, Item, Op, Plan, Row};
 use super::queue::{Ending, Priority, Queue};
 use super::world::World;
-use crate::api::observed::{Change, Feed, Key, Kind, Reach};
 use crate::config::snapshot::Published;
+use crate::store::{Change, Feed, Key, Kind, Reach};
 
 /// Plans carried out at once.
 const WORKERS: usize = 32;

@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::apply::{ApplyError, Learned, absent, built, describe, failed, learned, refused};
 use super::plan::Op;
-use crate::api::observed::{Key, Kind};
 use crate::api::refusal;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::{Key, Kind};
 
 /// Server-side apply; forced where nothing but annotations and the marker of ours is somebody else's.
 pub(super) async fn enrol(

@@ -15,10 +15,10 @@ use tokio::sync::{mpsc, watch};
 use super::fixtures::{Cluster, OWN, account, change, workload};
 use super::metrics::ControllerMetrics;
 use super::run::{Deps, run};
-use crate::api::observed::{Change, Feed, Kind, Reach};
 use crate::build::templates::TemplatesView;
 use crate::controllers::ALWAYS;
 use crate::controllers::scaffold::fixtures::step_map;
+use crate::store::{Change, Feed, Kind, Reach};
 
 /// Objects by path; every request is written down; the next answers may be ordered to fail.
 #[derive(Clone, Default)]

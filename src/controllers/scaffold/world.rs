@@ -19,10 +19,10 @@ use std::time::Duration;
 pub use builds::{CustomRef, Ref, RunRef, TaskRunRef};
 pub use refs::{PodRef, RuntimeRef, WorkloadRef};
 
-use crate::api::observed::{
+use crate::domain::workload::WorkloadKind;
+use crate::store::{
     Change, ConfigMapSeen, Key, Kind, NamespaceSeen, Observed, OwnerReference, PodSeen, Reach, ServiceAccountSeen, What,
 };
-use crate::domain::workload::WorkloadKind;
 use space::{Entry, Space};
 
 use super::memory::Memory;

@@ -7,11 +7,11 @@
 use serde_json::{Value, json};
 
 use crate::admission::inject::needs;
-use crate::api::observed::{Key, Kind, Observed, OwnerReference, ServiceAccountSeen};
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row, escaped};
 use crate::controllers::scaffold::world::{WorkloadRef, World};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::{Key, Kind, Observed, OwnerReference, ServiceAccountSeen};
 
 /// The controller's row. Its items are ServiceAccount names.
 pub const ROW: Row = Row { controller: Controller::ServiceAccount, touched, of_namespace, plan };

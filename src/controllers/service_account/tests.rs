@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::plan::ROW;
-use crate::api::observed::{Key, Kind};
 use crate::config::gates::Gates;
 use crate::controllers::scaffold::fixtures::{Cluster, account, change, s, workload};
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::reason::Reason;
+use crate::store::{Key, Kind};
 
 fn created(ops: &[Op]) -> Vec<&Value> {
     ops.iter()

@@ -11,10 +11,10 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::admission::inject::needs;
-use crate::api::observed::{Key, Kind};
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row};
 use crate::controllers::scaffold::world::{WorkloadRef, World};
 use crate::domain::keys;
+use crate::store::{Key, Kind};
 
 /// How long the ordinary retries have first, where the workload says that its Pods are refused.
 const REFUSED: Duration = Duration::from_millis(500);

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::plan::ROW;
-use crate::api::observed::{Key, Kind};
 use crate::controllers::scaffold::fixtures::{Cluster, account, s, workload};
 use crate::controllers::scaffold::plan::{Op, Plan};
+use crate::store::{Key, Kind};
 
 fn item(kind: Kind) -> Key {
     Key::new("team", &format!("{}/a", kind.plural()))

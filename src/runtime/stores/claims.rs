@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use parking_lot::Mutex;
 
-use crate::api::observed::{Change, Key};
+use crate::store::{Change, Key};
 
 /// What is known of one object.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::api::observed::{ConfigMapSeen, Kind, Observed, What};
+    use crate::store::{ConfigMapSeen, Kind, Observed, What};
 
     fn seen(version: u64, there: bool) -> Change {
         let what = What::ConfigMap(ConfigMapSeen::default());

@@ -10,8 +10,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::room::Room;
-use crate::api::observed::{self, Kind, Reach};
 use crate::config::bounds::Bound;
+use crate::store::{self, Kind, Reach};
 
 /// Why a watch was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -150,7 +150,7 @@ impl WatchMetrics {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let kind = kind.as_str();
         self.objects_kept.get_or_create(&ObjectsKept { kind }).set(number(room.held()));
-        for bound in observed::Over::ALL {
+        for bound in store::Over::ALL {
             let labels = ObjectsOver { kind, bound: bound.as_str() };
             self.objects_over.get_or_create(&labels).set(number(room.count(bound)));
         }

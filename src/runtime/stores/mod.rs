@@ -43,9 +43,9 @@ use super::config_watch::Settings;
 use super::health::Latch;
 use super::snapshots::{Confirmation, SnapshotCell};
 use super::watching::{WatchError, Watching, backoff};
-use crate::api::observed::{Change, Feed, Kind, Reach};
 use crate::api::refusal;
 use crate::config::snapshot::Published;
+use crate::store::{Change, Feed, Kind, Reach, UsedBy};
 use claims::Claims;
 use reaches::Reaches;
 use rebuild::{Rebuild, Server, Shared};
@@ -59,17 +59,6 @@ const FEED: usize = 1024;
 const READ_ANEW: Duration = Duration::from_secs(30);
 /// What only OpenShift serves (`spec/agent-and-agentbuild.md` 4.5).
 const OPENSHIFT: &str = "config.openshift.io/v1";
-
-/// Who needs a source; later ones include the earlier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Needs {
-    /// The snapshot: every replica.
-    Admission,
-    /// Workloads and enrolled Pods: replicas with role controllers.
-    Controllers,
-    /// The parameters of the gate policy: the same, under failure mode gate.
-    Gate,
-}
 
 /// What to watch, and where to put it.
 pub struct Options {
@@ -86,7 +75,7 @@ pub struct Options {
     /// Released when the first snapshot is in force.
     pub latch: Latch,
     /// How much is watched.
-    pub needs: Needs,
+    pub used_by: UsedBy,
     /// How things are watched.
     pub watching: Watching,
     /// Counters of the watches.
@@ -107,7 +96,8 @@ pub struct Stores {
 /// Starts watching.
 #[must_use]
 pub fn spawn(options: Options) -> Stores {
-    let wanted: Vec<&'static Source> = SOURCES.iter().filter(|source| source.needs <= options.needs).collect();
+    let wanted: Vec<&'static Source> =
+        SOURCES.iter().filter(|source| source.selection.used_by <= options.used_by).collect();
     let own = &options.operator_namespace;
     let places = |source: &Source| source.places(own, &options.namespaces);
     let watches: Vec<(usize, &'static Source, Option<Arc<str>>)> = wanted
@@ -115,12 +105,12 @@ pub fn spawn(options: Options) -> Stores {
         .enumerate()
         .flat_map(|(bit, source)| places(source).into_iter().map(move |place| (bit, *source, place)))
         .collect();
-    let admission = watches.iter().filter(|(_, source, _)| source.needs == Needs::Admission).count();
+    let admission = watches.iter().filter(|(_, source, _)| source.selection.used_by == UsedBy::Every).count();
     let shared = Arc::new(Shared::new(admission, options.operator_namespace.clone()));
     let (published, snapshots) = channel::channel(None);
-    let (feed, changes) = match options.needs {
-        Needs::Admission => (None, None),
-        Needs::Controllers | Needs::Gate => {
+    let (feed, changes) = match options.used_by {
+        UsedBy::Every => (None, None),
+        UsedBy::Controllers | UsedBy::Gate => {
             let (sender, receiver) = mpsc::channel(FEED);
             (Some(sender), Some(receiver))
         }
@@ -140,8 +130,8 @@ pub fn spawn(options: Options) -> Stores {
             reaches: reaches.clone(),
             shared: shared.clone(),
             own: own.clone(),
-            claims: source.overlaps.then(|| claims.clone()),
-            current: (source.needs == Needs::Admission).then(|| options.cell.depends()),
+            claims: source.selection.overlaps.then(|| claims.clone()),
+            current: (source.selection.used_by == UsedBy::Every).then(|| options.cell.depends()),
             feed: feed.clone(),
             missing: missing.clone(),
             reconnected: reconnected.clone(),
@@ -230,7 +220,7 @@ impl Sink for Outlet {
     async fn change(&mut self, change: Change) {
         let change = self.admitted(change);
         let model = |change: &Change| {
-            if self.source.needs == Needs::Admission {
+            if self.source.selection.used_by == UsedBy::Every {
                 self.shared.apply(change);
             }
         };
@@ -243,7 +233,7 @@ impl Sink for Outlet {
     }
 
     async fn listed(&mut self) {
-        if self.source.needs == Needs::Admission {
+        if self.source.selection.used_by == UsedBy::Every {
             self.shared.listed();
         }
         let before = self.missing.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);

@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::api::observed::{AgentRuntimeSeen, Change, Key, Kind, Observed, What};
 use crate::config::inputs::{AgentRuntimeInput, NamespaceInputs};
 use crate::config::view::{JobOwner, Ownership};
 use crate::domain::keys::CONFIG_MAP_ENROLMENT;
 use crate::domain::workload::Workload;
+use crate::store::{AgentRuntimeSeen, Change, Key, Kind, Observed, What};
 
 /// Everything that configuration and admission read of the cluster.
 #[derive(Debug, Default)]

@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::api::observed::{Change, Key, Kind};
 use crate::build::settings::Settings;
 use crate::build::templates::Entry;
 use crate::config::builds::{Builds, Names};
+use crate::store::{Change, Key, Kind};
 
 /// The names of AgentBuilds, and whether they are other than in the last [`Builds`].
 #[derive(Debug, Default)]
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     fn change(name: &str, exists: bool) -> Change {
-        use crate::api::observed::object::change_of;
+        use crate::store::decode::change_of;
         let object = serde_json::json!({"metadata": {"namespace": "team", "name": name}, "spec": {}});
         let change = change_of(Kind::AgentBuild, &object.to_string()).unwrap();
         Change { now: change.now.filter(|_| exists), ..change }

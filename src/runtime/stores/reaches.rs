@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 
 use super::metrics::WatchMetrics;
-use crate::api::observed::{Kind, Reach};
+use crate::store::{Kind, Reach};
 
 /// The state of every source.
 #[derive(Debug)]

@@ -17,8 +17,9 @@ use tokio::time::{Instant, timeout};
 
 use super::rebuild::Shared;
 use super::texts::{Data, Job, Outcome, read};
-use crate::api::observed::wire::Raw;
-use crate::api::observed::{ConfigMapSeen, Key, Kind, What};
+use crate::store::decode::Decoded as _;
+use crate::store::decode::wire::Raw;
+use crate::store::{ConfigMapSeen, Key, Kind, What};
 
 /// Texts that are read at once, in the whole process.
 const READERS: usize = 2;

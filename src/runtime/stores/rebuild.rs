@@ -17,7 +17,6 @@ use super::metrics::TextMetrics;
 use super::model::{Model, Touched};
 use super::pipelines::{self, News, Pipelines};
 use super::texts::{Concerns, Job, Outcome, Texts};
-use crate::api::observed::Kind;
 use crate::config::builds::Builds;
 use crate::config::inputs::{ConfigMapInput, NamespaceInputs};
 use crate::config::namespace::LastGood;
@@ -29,6 +28,7 @@ use crate::config::view::{ClusterView, NamespaceView, resolved_view};
 use crate::runtime::config_watch::Settings;
 use crate::runtime::health::Latch;
 use crate::runtime::snapshots::SnapshotCell;
+use crate::store::Kind;
 
 /// Changes that arrive within this time share one snapshot.
 const DEBOUNCE: Duration = Duration::from_millis(5);
@@ -76,7 +76,7 @@ impl Shared {
     }
 
     /// Takes note of a change.
-    pub(super) fn apply(&self, change: &crate::api::observed::Change) {
+    pub(super) fn apply(&self, change: &crate::store::Change) {
         let mut state = self.state.lock();
         if change.kind == Kind::ConfigMap {
             let concerns = state.texts.apply(change);

@@ -8,9 +8,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::api::observed::{Change, CustomSeen, Observed, Over, What};
 use crate::config::bounds::{OBJECT, OBJECTS, OBJECTS_KEPT};
 use crate::config::reading::{block, weight};
+use crate::store::{Change, CustomSeen, Observed, Over, What};
 
 /// What one object holds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -116,8 +116,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::observed::Kind;
-    use crate::api::observed::object::change_of;
+    use crate::store::Kind;
+    use crate::store::change_of;
 
     fn agent(namespace: &str, name: &str, spec: &Value) -> Change {
         let metadata = json!({"namespace": namespace, "name": name, "uid": name, "resourceVersion": "1"});

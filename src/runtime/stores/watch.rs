@@ -12,14 +12,13 @@ use kube::core::ApiResource;
 use kube::{Api, Client};
 use tokio::time::Instant;
 
-use super::Needs;
 use super::presence::{Presence, Verdict};
 use super::sources::Source;
-use crate::api::observed::object::{Decoded, Shape, TektonObject, Whole};
-use crate::api::observed::wire::Raw;
-use crate::api::observed::{Change, Key, Kind, Pool, Reach};
 use crate::runtime::watching::follow::{Following, Selection, Step};
 use crate::runtime::watching::{WatchError, Watching, backoff};
+use crate::store::decode::wire::Raw;
+use crate::store::decode::{Decoded, Shape, TektonObject, Whole};
+use crate::store::{Change, Key, Kind, Pool, Reach, UsedBy};
 
 /// At most one log line per source in this time.
 const LOG_EVERY: Duration = Duration::from_secs(60);
@@ -87,9 +86,9 @@ async fn run_as<S: Sink, R: Decoded>(
         None => Api::all_with(client, &resource),
     };
     let selection = Selection {
-        fields: source.name.map(|name| format!("metadata.name={name}")),
-        labels: source.labels.map(str::to_owned),
-        page: Some(source.page),
+        fields: source.selection.name.map(|name| format!("metadata.name={name}")),
+        labels: source.selection.labels.map(str::to_owned),
+        page: Some(source.selection.page),
         careful: false,
     };
     let mut watch = Watch {
@@ -231,7 +230,7 @@ impl<S: Sink> Watch<'_, S> {
     /// Permission is missing for good: what concerns other kinds goes on. Admission never does without what it needs.
     async fn not_permitted(&mut self) {
         self.reached(Reach::Unknown).await;
-        if self.source.needs != Needs::Admission {
+        if self.source.selection.used_by != UsedBy::Every {
             self.settled().await;
         }
     }
@@ -264,7 +263,7 @@ impl<S: Sink> Watch<'_, S> {
         let mut change = raw.into_change(self.source.kind);
         change.listed = listed.is_some();
         self.pool.share(&mut change);
-        let keep = self.source.keep;
+        let keep = self.source.selection.keep;
         change.now = change.now.filter(|now| keep(&change.key, &now.what));
         let (key, version) = (change.key.clone(), change.version);
         let known = self.known.get(&key).copied();

@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::bench::{Bench, TEAM, owns, running};
 use super::images::from_build;
-use crate::api::observed::{Key, Kind, Reach};
 use crate::controllers::agent::plan::ROW;
 use crate::controllers::scaffold::fixtures::s;
 use crate::controllers::scaffold::plan::{Item, Op};
 use crate::domain::reason::Reason;
+use crate::store::{Key, Kind, Reach};
 
 #[test]
 fn what_is_taken_each_time_is_given_up_and_said() {

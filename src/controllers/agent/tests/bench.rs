@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::fields::Fields;
-use crate::api::observed::{Key, Kind, Reach};
 use crate::controllers::agent::plan::ROW;
 use crate::controllers::enrolment::plan::ROW as ENROLMENT;
 use crate::controllers::scaffold::answers::SecretFact;
@@ -15,6 +14,7 @@ use crate::controllers::scaffold::fixtures::{Cluster, s};
 use crate::controllers::scaffold::plan::{Controller, Item, Op, Plan, Report, Row, UNMADE};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::{Key, Kind, Reach};
 
 /// Namespace of everything.
 pub(super) const TEAM: &str = "team";

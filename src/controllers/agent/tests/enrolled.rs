@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::bench::{Bench, TEAM};
-use crate::api::observed::{Key, Kind};
 use crate::controllers::agent::plan::ROW;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
+use crate::store::{Key, Kind};
 
 fn labelled() -> Value {
     json!({"metadata": {"labels": {"kagenti.io/type": "agent"}}})

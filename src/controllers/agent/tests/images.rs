@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::bench::{Bench, TEAM, owns, running};
-use crate::api::observed::{Key, Kind};
 use crate::controllers::agent::plan::ROW;
 use crate::controllers::scaffold::fixtures::s;
+use crate::store::{Key, Kind};
 
 const DIGEST: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const OTHER: &str = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";

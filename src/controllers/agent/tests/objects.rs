@@ -4,9 +4,9 @@
 use serde_json::json;
 
 use super::bench::{Bench, owns, running};
-use crate::api::observed::Kind;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
+use crate::store::Kind;
 
 #[test]
 fn case_a01_account_service_and_deployment_in_this_order_after_the_finalizer() {

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::bench::{Bench, running};
-use crate::api::observed::Kind;
 use crate::controllers::agent::plan::ROW;
+use crate::store::Kind;
 
 #[test]
 fn case_a31_an_agent_without_pods_is_ready() {

@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::bench::{Bench, owns};
-use crate::api::observed::Kind;
 use crate::controllers::scaffold::answers::{SecretFact, SecretSeen};
 use crate::controllers::scaffold::fixtures::s;
 use crate::controllers::scaffold::memory::Memory;
 use crate::domain::keys;
+use crate::store::Kind;
 
 fn consents(to: &str) -> SecretFact {
     SecretFact::Is(SecretSeen { usable_by: Some(to.to_owned()), ..SecretSeen::default() })

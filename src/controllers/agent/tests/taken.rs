@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::bench::Bench;
-use crate::api::observed::Kind;
 use crate::controllers::scaffold::plan::Op;
+use crate::store::Kind;
 
 /// What the Go operator left: controlled by the Agent, with a selector of all labels.
 #[test]

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::api::observed::{Key, Kind, Reach};
 use crate::build::settings::Settings;
 use crate::build::templates::ConfigMapText;
 use crate::config::builds::Builds;
@@ -19,6 +18,7 @@ use crate::controllers::scaffold::memory::Memory;
 use crate::controllers::scaffold::plan::{Controller, Item, NOW, Op, Plan};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::{Key, Kind, Reach};
 
 pub(super) const TEAM: &str = "team";
 pub(super) const NAME: &str = "weather-build";

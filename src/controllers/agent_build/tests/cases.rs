@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::bench::{Bench, NAME, TEAM, build, digest};
-use crate::api::observed::Kind;
 use crate::controllers::scaffold::fixtures::s;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::reason::Reason;
+use crate::store::Kind;
 
 fn running() -> Bench {
     let mut bench = Bench::new(build());

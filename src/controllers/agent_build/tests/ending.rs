@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::bench::{Bench, NAME, TEAM, build};
-use crate::api::observed::{Kind, Reach};
 use crate::controllers::scaffold::fixtures::s;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::{Kind, Reach};
 
 fn pod(bench: &mut Bench, namespace: &str, name: &str, phase: &str) {
     let task = format!("{}-push", bench.run());

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::bench::{Bench, build, digest};
-use crate::api::observed::Kind;
 use crate::domain::reason::Reason;
+use crate::store::Kind;
 
 /// A build's life: it starts, runs, succeeds, is cleaned up, is built again after a change, and fails. Between any two
 /// plans `hurt` may do harm.

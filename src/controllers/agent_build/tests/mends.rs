@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::bench::{Bench, NAME, TEAM, build};
-use crate::api::observed::Kind;
 use crate::controllers::scaffold::fixtures::s;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::Kind;
 
 type Wish = fn(&mut Value);
 

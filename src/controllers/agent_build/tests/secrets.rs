@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::bench::{Bench, SILENT, TELLS, build};
-use crate::api::observed::Kind;
 use crate::controllers::scaffold::answers::{SecretFact, SecretSeen};
 use crate::controllers::scaffold::fixtures::step_map;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
+use crate::store::Kind;
 
 fn secret(key: &str, annotations: &[(&str, &str)]) -> SecretFact {
     let says = |key: &str| annotations.iter().find(|(name, _)| *name == key).map(|(_, text)| (*text).to_owned());

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::api::observed::{Key, Kind, Reach};
 use crate::controllers::enrolment::plan::ROW;
 use crate::controllers::scaffold::fixtures::{Cluster, account, s};
 use crate::controllers::scaffold::plan::{Controller, Item, Op, Report};
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
+use crate::store::{Key, Kind, Reach};
 
 /// Namespace of everything.
 pub(super) const TEAM: &str = "team";

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::bench::{Bench, WEB, deployment, enrolled};
-use crate::api::observed::Kind;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
+use crate::store::Kind;
 
 #[test]
 fn case_027_a_label_that_was_taken_off_comes_back() {

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::bench::{Bench, enrolled};
-use crate::api::observed::Kind;
 use crate::controllers::scaffold::fixtures::s;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
+use crate::store::Kind;
 
 /// As an update of the Go operator does it: its value, and its field manager's.
 fn take_back(bench: &mut Bench) {

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::bench::{Bench, TEAM, WEB, deployment, enrolled, pod};
 use super::rolling::{applied, fleet, roll_out};
-use crate::api::observed::{Key, Kind, Reach};
 use crate::controllers::enrolment::plan::ROW;
 use crate::controllers::scaffold::fixtures::s;
 use crate::controllers::scaffold::plan::{Controller, Item, Op};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::{Key, Kind, Reach};
 
 const DELETED: &str = "2026-05-02T00:00:00Z";
 

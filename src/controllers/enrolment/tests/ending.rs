@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use super::bench::{Bench, TEAM, WEB, deployment, enrolled};
-use crate::api::observed::{Key, Kind, Reach};
 use crate::controllers::enrolment::plan::ROW;
 use crate::controllers::scaffold::fixtures::s;
 use crate::controllers::scaffold::plan::{Controller, Item, Op};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::{Key, Kind, Reach};
 
 fn delete(bench: &mut Bench) {
     bench.change(Kind::AgentRuntime, "art", json!({"metadata": {"deletionTimestamp": "2026-05-02T00:00:00Z"}}));

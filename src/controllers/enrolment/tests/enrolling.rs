@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::bench::{Bench, WEB, deployment, enrolled, pod, template};
-use crate::api::observed::Kind;
 use crate::controllers::scaffold::fixtures::s;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
+use crate::store::Kind;
 
 #[test]
 fn case_001_label_hash_and_marker_are_one_apply_after_the_finalizer() {

@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use super::bench::{Bench, WEB, deployment, pod, template};
 use super::rolling::{applied, roll_out};
-use crate::api::observed::{Kind, Reach};
 use crate::config::enrolment::WorkloadLabels;
 use crate::controllers::enrolment::wave::SLOW;
 use crate::controllers::scaffold::memory::Memory;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::{Kind, Reach};
 
 const OLD: &str = "2026-05-01T00:00:00Z";
 const INSTALLED: &str = "2026-05-02T00:00:00Z";

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::bench::{Bench, pod};
-use crate::api::observed::{Kind, Reach};
 use crate::controllers::scaffold::fixtures::s;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
+use crate::store::{Kind, Reach};
 
 const DB: (Kind, &str) = (Kind::StatefulSet, "db");
 

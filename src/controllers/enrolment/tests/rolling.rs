@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::bench::{Bench, deployment, pod};
-use crate::api::observed::Kind;
 use crate::config::inputs::ConfigMapInput;
 use crate::config::schema::Platform;
 use crate::controllers::scaffold::fixtures::s;
 use crate::controllers::scaffold::plan::{Controller, Item, Op};
 use crate::domain::keys;
+use crate::store::Kind;
 
 const CHANGED: &str = "proxy: {uid: 2000}\n";
 const RETIRED: &str = "observability: {logLevel: debug}\n";
@@ -257,7 +257,7 @@ fn case_041_a_workload_with_the_label_alone_gets_a_hash_once_a_change_must_roll_
 fn case_051_after_five_failures_people_are_told_and_it_goes_on() {
     let mut bench = Bench::new();
     bench.runtime("art", (Kind::Deployment, "web"), json!({"metadata": {"finalizers": [keys::FINALIZER]}}));
-    let key = crate::api::observed::Key::new("team", "deployments/web");
+    let key = crate::store::Key::new("team", "deployments/web");
     let item = Item { controller: Controller::Enrolment, key: key.clone() };
     let plan = bench.cluster.plan_at(super::super::plan::ROW, &key, s(100));
     for times in 1..=5 {
@@ -273,7 +273,7 @@ fn case_051_after_five_failures_people_are_told_and_it_goes_on() {
 fn what_is_refused_is_told_at_once_and_not_sent_again_until_something_changes() {
     let mut bench = Bench::new();
     bench.runtime("art", (Kind::Deployment, "web"), json!({"metadata": {"finalizers": [keys::FINALIZER]}}));
-    let key = crate::api::observed::Key::new("team", "deployments/web");
+    let key = crate::store::Key::new("team", "deployments/web");
     let item = Item { controller: Controller::Enrolment, key: key.clone() };
     let op = bench.cluster.plan_at(super::super::plan::ROW, &key, s(100)).ops.pop().unwrap();
     let reason = crate::domain::reason::Reason::ImmutableSelector;

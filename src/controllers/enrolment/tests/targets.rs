@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use super::bench::{Bench, TEAM, WEB, deployment, enrolled};
-use crate::api::observed::{Key, Kind, Reach};
 use crate::controllers::enrolment::plan::ROW;
 use crate::controllers::scaffold::fixtures::s;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::{Key, Kind, Reach};
 
 #[test]
 fn case_021_a_duplicate_is_told_so_writes_nothing_and_goes_without_resistance() {

@@ -5,12 +5,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::bench::{Bench, TEAM, WEB};
-use crate::api::observed::{Key, Kind};
 use crate::controllers::enrolment::plan::ROW;
 use crate::controllers::scaffold::fixtures::{account, s};
 use crate::controllers::scaffold::plan::{Controller, Item, Op};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::{Key, Kind};
 
 #[test]
 fn nothing_is_written_before_the_snapshot_knows_the_agent_runtime() {

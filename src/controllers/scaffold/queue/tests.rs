@@ -1,8 +1,8 @@
 //! Orders of the queue, and what it holds back.
 
 use super::*;
-use crate::api::observed::Key;
 use crate::controllers::scaffold::plan::Controller;
+use crate::store::Key;
 
 fn item(name: &str) -> Item {
     Item { controller: Controller::Waiting, key: Key::new("n", name) }

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use super::Loop;
-use crate::api::observed::{Key, Kind};
 use crate::config::snapshot::Published;
 use crate::config::view::NamespaceView;
 use crate::controllers::scaffold::plan::{Controller, Item};
 use crate::controllers::scaffold::queue::Priority;
+use crate::store::{Key, Kind};
 
 type Views = std::collections::HashMap<Arc<str>, Arc<NamespaceView>>;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::World;
-use crate::api::observed::{ClaimSeen, CustomSeen, Kind, Observed, PipelineRunSeen, ServiceSeen, TaskRunSeen, What};
+use crate::store::{ClaimSeen, CustomSeen, Kind, Observed, PipelineRunSeen, ServiceSeen, TaskRunSeen, What};
 
 /// An object of that kind, with what identifies it.
 #[derive(Debug)]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
-use crate::api::observed::{AgentRuntimeSeen, Kind, Place, PodSeen, TemplateSeen, WorkloadSeen};
 use crate::config::enrolment::{Asks, WorkloadLabels};
 use crate::domain::keys;
 use crate::domain::workload::{Workload, WorkloadKind};
+use crate::store::{AgentRuntimeSeen, Kind, Place, PodSeen, TemplateSeen, WorkloadSeen};
 
 /// A workload.
 #[derive(Debug, Clone, Copy)]

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::refs::{PodRef, RuntimeRef, WorkloadRef, identity};
-use crate::api::observed::{AgentRuntimeSeen, Kind, Observed, What};
 use crate::domain::workload::WorkloadKind;
+use crate::store::{AgentRuntimeSeen, Kind, Observed, What};
 
 /// An object and when it was first seen.
 #[derive(Debug)]

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::protocol::{Answer, SOURCE, notes_of, scripted};
-use crate::api::observed::{Change, Kind, Reach};
-use crate::runtime::stores::Needs;
 use crate::runtime::stores::sources::Source;
 use crate::runtime::stores::watch::{Sink, run};
 use crate::runtime::watching::{WatchError, Watching};
+use crate::store::{Change, Kind, Reach, Selection, UsedBy};
 
-const SANDBOXES: Source = Source { kind: Kind::Sandbox, needs: Needs::Controllers, optional: true, ..SOURCE };
-const DEPLOYMENTS: Source = Source { kind: Kind::Deployment, needs: Needs::Controllers, ..SOURCE };
+const FOR_CONTROLLERS: Selection = Selection { used_by: UsedBy::Controllers, ..SOURCE.selection };
+const SANDBOXES: Source = Source { kind: Kind::Sandbox, selection: FOR_CONTROLLERS, optional: true };
+const DEPLOYMENTS: Source = Source { kind: Kind::Deployment, selection: FOR_CONTROLLERS, ..SOURCE };
 
 const LISTED: &str = "Listed";
 

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::model::{Model, Touched};
 use super::*;
-use crate::api::observed::object::change_of;
-use crate::api::observed::{Key, Kind};
 use crate::config::inputs::NamespaceInputs;
 use crate::config::view::Ownership;
 use crate::domain::workload::WorkloadKind;
+use crate::store::decode::change_of;
+use crate::store::{Key, Kind};
 
 fn change(kind: Kind, object: Value) -> Change {
     change_of(kind, &object.to_string()).unwrap()

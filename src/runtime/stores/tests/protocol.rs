@@ -14,11 +14,11 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::api::observed::{Change, Kind, Reach};
+use crate::runtime::stores::Client;
 use crate::runtime::stores::sources::Source;
 use crate::runtime::stores::watch::{Sink, run};
-use crate::runtime::stores::{Client, Needs};
 use crate::runtime::watching::{WatchError, Watching};
+use crate::store::{Change, Kind, Reach, Selection, UsedBy};
 
 /// How one request is answered.
 pub(super) enum Answer {
@@ -146,17 +146,8 @@ impl Sink for Notes {
     }
 }
 
-pub(super) const SOURCE: Source = Source {
-    kind: Kind::ServiceAccount,
-    name: Some("only"),
-    labels: None,
-    own: false,
-    overlaps: false,
-    page: 2,
-    keep: |_, _| true,
-    needs: Needs::Admission,
-    optional: false,
-};
+pub(super) const SOURCE: Source =
+    Source { kind: Kind::ServiceAccount, selection: Selection::named("only", 2, UsedBy::Every), optional: false };
 
 /// Runs the loop over the script until `count` notes are there. That all is known is left out.
 async fn notes(script: Vec<Answer>, count: usize) -> (Vec<String>, Vec<String>) {

@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::{change, defaults, namespace, text};
-use crate::api::observed::{Change, ConfigMapSeen, Kind, What};
 use crate::config::gates::Gates;
 use crate::config::schema::Platform;
 use crate::config::snapshot::{Published, Snapshot};
@@ -20,6 +19,7 @@ use crate::runtime::snapshots::SnapshotCell;
 use crate::runtime::stores::metrics::TextMetrics;
 use crate::runtime::stores::readers::{Ask, Parse, Readers, parse};
 use crate::runtime::stores::rebuild::{Rebuild, Server, Shared};
+use crate::store::{Change, ConfigMapSeen, Kind, What};
 
 /// Long enough for the slowest machine; ends by what happens.
 const LONG: Duration = Duration::from_secs(120);

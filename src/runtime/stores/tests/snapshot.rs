@@ -6,7 +6,6 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::{change, namespace, service_account, text};
-use crate::api::observed::Kind;
 use crate::config::gates::Gates;
 use crate::config::schema::Platform;
 use crate::config::snapshot::{Published, Snapshot};
@@ -17,6 +16,7 @@ use crate::runtime::snapshots::SnapshotCell;
 use crate::runtime::stores::metrics::TextMetrics;
 use crate::runtime::stores::readers::{Readers, parse};
 use crate::runtime::stores::rebuild::{Rebuild, Server, Shared};
+use crate::store::Kind;
 
 struct Bench {
     shared: Arc<Shared>,

@@ -16,12 +16,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::turns::Turns;
-use crate::api::observed::{Change, ConfigMapSeen, Key, What};
 use crate::build::templates::Entry;
 use crate::config::bounds::{Bound, KEPT_IN_ALL, Limits, TEXT, WAITING};
 use crate::config::inputs::ConfigMapInput;
 use crate::config::reading::{self, Known};
 use crate::domain::keys;
+use crate::store::{Change, ConfigMapSeen, Key, What};
 pub(super) use slot::{Content, Data, Outcome};
 use slot::{Slot, Space};
 

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Concerns, is_template};
-use crate::api::observed::{ConfigMapSeen, Key};
 use crate::build::templates::{self, ConfigMapText, Entry};
 use crate::config::bounds::{Bound, Limits, Sort, TEXT};
 use crate::config::reading::{self, Known, Read};
 use crate::domain::keys;
+use crate::store::{ConfigMapSeen, Key};
 
 /// `data` of a ConfigMap.
 pub(in super::super) type Data = BTreeMap<String, String>;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::api::observed::Kind;
-use crate::api::observed::object::change_of;
 use crate::config::bounds::{KEPT, TEXT};
+use crate::store::Kind;
+use crate::store::decode::change_of;
 
 fn defaults(namespace: &str, name: &str, created: u32, yaml: &str) -> Change {
     let metadata = json!({"name": name, "namespace": namespace, "labels": {"kagenti.io/defaults": "true"},

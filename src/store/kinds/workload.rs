@@ -1,4 +1,4 @@
-//! What is kept of workloads and their Pods.
+//! What is kept of workloads: seven kinds, which share it.
 //!
 //! Promise: a few hundred bytes each, whatever the object's size (a test holds it): keys of ours, the part of the Pod
 //! template that decides about injection, and how a rollout goes.
@@ -8,12 +8,71 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{Owned, Place};
-use super::label::TypeLabel;
-use super::wire::{Condition, Metadata, Raw, Spec, Status, Template};
-use super::{OwnerReference, owner};
+use super::{Kind, What};
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
+use crate::store::decode::fields::{Owned, Place};
+use crate::store::decode::identity::owner;
+use crate::store::decode::wire::{Condition, Metadata, Raw, Spec, Status, Template};
+use crate::store::kind::page;
+use crate::store::label::TypeLabel;
+use crate::store::{Decode, Descriptor, OwnerReference, Selection, UsedBy};
+
+/// Jobs: admission asks for the one that a Pod belongs to.
+pub(super) const JOB: Descriptor = Descriptor {
+    words: &["job", "jobs"],
+    selections: &[Selection::all(page::LARGE, UsedBy::Every)],
+    ..Descriptor::built_in("batch", "jobs", "Job", Decode::Common(project))
+};
+
+/// CronJobs.
+pub(super) const CRON_JOB: Descriptor = Descriptor {
+    words: &["cronjob", "cronjobs", "cj"],
+    selections: FOR_CONTROLLERS,
+    ..Descriptor::built_in("batch", "cronjobs", "CronJob", Decode::Common(project))
+};
+
+/// Deployments.
+pub(super) const DEPLOYMENT: Descriptor = Descriptor {
+    words: &["deployment", "deployments", "deploy"],
+    selections: FOR_CONTROLLERS,
+    ..Descriptor::built_in("apps", "deployments", "Deployment", Decode::Common(project))
+};
+
+/// ReplicaSets.
+pub(super) const REPLICA_SET: Descriptor = Descriptor {
+    words: &["replicaset", "replicasets", "rs"],
+    selections: FOR_CONTROLLERS,
+    ..Descriptor::built_in("apps", "replicasets", "ReplicaSet", Decode::Common(project))
+};
+
+/// StatefulSets.
+pub(super) const STATEFUL_SET: Descriptor = Descriptor {
+    words: &["statefulset", "statefulsets", "sts"],
+    selections: FOR_CONTROLLERS,
+    ..Descriptor::built_in("apps", "statefulsets", "StatefulSet", Decode::Common(project))
+};
+
+/// DaemonSets.
+pub(super) const DAEMON_SET: Descriptor = Descriptor {
+    words: &["daemonset", "daemonsets", "ds"],
+    selections: FOR_CONTROLLERS,
+    ..Descriptor::built_in("apps", "daemonsets", "DaemonSet", Decode::Common(project))
+};
+
+/// Sandboxes, where their definition is installed.
+pub(super) const SANDBOX: Descriptor = Descriptor {
+    words: &["sandbox", "sandboxes"],
+    selections: FOR_CONTROLLERS,
+    ..Descriptor::optional(("agents.x-k8s.io", "v1alpha1"), "sandboxes", "Sandbox", Decode::Common(project))
+};
+
+/// Only the controllers read them.
+const FOR_CONTROLLERS: &[Selection] = &[Selection::all(page::LARGE, UsedBy::Controllers)];
+
+fn project(kind: Kind, raw: Raw) -> Option<What> {
+    workload(kind.workload()?, raw).map(|seen| What::Workload(Box::new(seen)))
+}
 
 /// Something that makes Pods.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,7 +216,7 @@ pub struct TemplateSeen {
     /// Annotations of ours.
     pub annotations: Pairs,
     /// The members of `spec` that decide, as JSON text: a tenth of a tree's memory.
-    pub(super) spec: Arc<str>,
+    pub(in crate::store) spec: Arc<str>,
 }
 
 impl TemplateSeen {
@@ -193,75 +252,7 @@ impl WorkloadSeen {
     }
 }
 
-/// `status.phase` of a Pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the values are those of the API")]
-pub enum PodPhase {
-    Pending,
-    Running,
-    Succeeded,
-    Failed,
-    Unknown,
-}
-
-/// A Pod that is enrolled, or waits behind our gate.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PodSeen {
-    /// The owner that controls it.
-    pub controller: Option<Arc<OwnerReference>>,
-    /// `metadata.creationTimestamp`, RFC 3339: sorts by age.
-    pub created: Box<str>,
-    /// The value of `kagenti.io/type`.
-    pub agent_type: Box<str>,
-    /// The hash of what it was injected with (annotation `kagenti.io/config-hash`).
-    pub hash: Option<Arc<str>>,
-    /// Carries our status annotation: it went through the webhook and came out with our parts.
-    pub injected: bool,
-    /// Being deleted.
-    pub terminating: bool,
-    /// How far it has come.
-    pub phase: PodPhase,
-    /// Waits behind our scheduling gate.
-    pub gated: bool,
-}
-
-/// How far a Pod has come.
-pub(super) fn phase(raw: &Raw) -> PodPhase {
-    match raw.status.as_ref().and_then(|status| status.phase.as_deref()) {
-        None | Some("" | "Pending") => PodPhase::Pending,
-        Some("Running") => PodPhase::Running,
-        Some("Succeeded") => PodPhase::Succeeded,
-        Some("Failed") => PodPhase::Failed,
-        Some(_) => PodPhase::Unknown,
-    }
-}
-
-pub(super) fn pod(raw: Raw) -> Option<PodSeen> {
-    let phase = phase(&raw);
-    let spec = raw.spec.unwrap_or_default();
-    let gated = spec.scheduling_gates.iter().flatten().any(|gate| gate.name == keys::SCHEDULING_GATE);
-    let regular = spec.containers.iter().flatten().map(|container| &container.name);
-    let mut containers = regular.chain(spec.init_containers.iter().flatten().map(|container| &container.name));
-    let metadata = raw.metadata;
-    let agent_type = metadata.label(keys::LABEL_TYPE);
-    if agent_type.is_none() && !gated {
-        return None;
-    }
-    Some(PodSeen {
-        controller: owner(&metadata),
-        agent_type: agent_type.unwrap_or_default().into(),
-        hash: metadata.annotation(keys::ANNOTATION_CONFIG_HASH).map(Into::into),
-        // The annotation alone proves nothing: whoever opts a Pod out can write it himself, or have copied it.
-        injected: metadata.annotation(keys::ANNOTATION_STATUS).is_some()
-            && containers.any(|name| keys::OUR_CONTAINERS.contains(&name.as_str())),
-        terminating: metadata.deletion_timestamp.is_some(),
-        created: metadata.creation_timestamp.unwrap_or_default().into(),
-        phase,
-        gated,
-    })
-}
-
-pub(super) fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
+fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
     let metadata = &raw.metadata;
     let spec = raw.spec.unwrap_or_default();
     let status = raw.status.unwrap_or_default();

@@ -3,12 +3,62 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Change, Key, Observed, What};
+use super::{Kind, What};
+use crate::domain::bounds::LARGEST_TEXT;
 use crate::domain::digest::of_data;
 use crate::domain::keys;
+use crate::store::decode::wire::Raw;
+use crate::store::kind::page::TEXTS;
+use crate::store::{Change, Decode, Descriptor, Key, Observed, Selection, UsedBy};
 
-/// The text of a ConfigMap that is larger is not even passed on, in bytes.
-pub const LARGEST_TEXT: usize = 64 * 1024;
+/// ConfigMaps: those that configure injection, by name or label, and templates and steps of builds.
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    selections: &[
+        named(keys::CONFIG_MAP_AUTHBRIDGE),
+        named(keys::CONFIG_MAP_RUNTIME),
+        named(keys::CONFIG_MAP_SPIFFE_HELPER),
+        named(keys::CONFIG_MAP_ENVOY),
+        named(keys::CONFIG_MAP_ROUTES),
+        labelled("kagenti.io/defaults=true"),
+        named("pipeline-template-dev"),
+        named("pipeline-template-buildpack-dev"),
+        named("pipeline-template-dev-local"),
+        named("pipeline-template-dev-external"),
+        named("pipeline-template-preprod"),
+        named("pipeline-template-prod"),
+        labelled("kagenti.operator.dev/tekton=step"),
+        // Of our own namespace a step needs no label; and when this installation was made stands there.
+        Selection {
+            own: true,
+            overlaps: true,
+            keep: |key, what| !is_named(key) && (holds_step(what) || &*key.name == keys::CONFIG_MAP_ENROLMENT),
+            ..Selection::all(TEXTS, UsedBy::Every)
+        },
+        Selection::named(keys::CONFIG_MAP_GATE, TEXTS, UsedBy::Gate),
+    ],
+    ..Descriptor::built_in("", "configmaps", "ConfigMap", Decode::Common(project))
+};
+
+const fn named(name: &'static str) -> Selection {
+    Selection::named(name, TEXTS, UsedBy::Every)
+}
+
+const fn labelled(labels: &'static str) -> Selection {
+    Selection { overlaps: true, keep: |key, _| !is_named(key), ..Selection::labelled(labels, TEXTS, UsedBy::Every) }
+}
+
+/// Those that selections by name deliver.
+fn is_named(key: &Key) -> bool {
+    keys::WATCHED_CONFIG_MAPS.contains(&&*key.name) || key.name.starts_with(keys::PREFIX_TEMPLATE)
+}
+
+fn holds_step(what: &What) -> bool {
+    matches!(what, What::ConfigMap(seen) if seen.holds_step)
+}
+
+fn project(_: Kind, raw: Raw) -> Option<What> {
+    Some(What::ConfigMap(config_map(raw)))
+}
 
 /// The text of a ConfigMap that we wrote is kept until we write another, unless it is larger, in bytes.
 const LARGEST_WRITTEN: usize = 16 * 1024;
@@ -90,5 +140,17 @@ impl Observed {
             return None;
         }
         Some(Self { uid: self.uid.clone(), version: self.version, what: What::ConfigMap(seen.without_text()) })
+    }
+}
+
+fn config_map(raw: Raw) -> ConfigMapSeen {
+    let frozen = raw.immutable == Some(true);
+    ConfigMapSeen {
+        is_defaults: raw.metadata.label(keys::LABEL_DEFAULTS) == Some("true"),
+        is_step: raw.metadata.label(keys::LABEL_STEP) == Some(keys::LABEL_STEP_VALUE),
+        ours: raw.metadata.label(keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE),
+        written: raw.metadata.annotation(keys::ANNOTATION_CONTENT_DIGEST).filter(|_| !frozen).map(Into::into),
+        created: raw.metadata.creation_timestamp.as_deref().map(Into::into),
+        ..ConfigMapSeen::of(raw.data.unwrap_or_default())
     }
 }

@@ -9,11 +9,39 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::lenient::{Members, lenient, lenient_list};
-use super::object::TektonObject;
-use super::wire::Condition;
-use super::{Kind, OwnerReference, What, owner};
+use super::What;
 use crate::domain::keys;
+use crate::store::decode::identity::owner;
+use crate::store::decode::wire::Condition;
+use crate::store::decode::{Members, TektonObject, lenient, lenient_list};
+use crate::store::kind::page;
+use crate::store::{Decode, Descriptor, OwnerReference, Selection, UsedBy};
+
+const GROUP: (&str, &str) = ("tekton.dev", "v1");
+/// What builds made carries their label, and Tekton passes it on to what it makes for them.
+const OF_BUILDS: &[Selection] = &[Selection::labelled(keys::LABEL_AGENT_BUILD, page::RUNS, UsedBy::Controllers)];
+
+/// PipelineRuns, of builds.
+pub(super) const PIPELINE_RUN: Descriptor = Descriptor {
+    selections: OF_BUILDS,
+    ..Descriptor::optional(
+        GROUP,
+        "pipelineruns",
+        "PipelineRun",
+        Decode::Tekton(|object| Some(What::PipelineRun(Box::new(pipeline_run(object))))),
+    )
+};
+
+/// TaskRuns of such runs.
+pub(super) const TASK_RUN: Descriptor = Descriptor {
+    selections: OF_BUILDS,
+    ..Descriptor::optional(
+        GROUP,
+        "taskruns",
+        "TaskRun",
+        Decode::Tekton(|object| Some(What::TaskRun(Box::new(task_run(object))))),
+    )
+};
 
 /// Results that name an image, in the order in which they are believed.
 pub const RESULTS_IMAGE: [&str; 2] = ["IMAGE_URL", "image-url"];
@@ -283,14 +311,6 @@ pub struct Terminated {
 #[expect(missing_docs, reason = "the fields are those of the API")]
 pub struct Waiting {
     pub reason: Option<String>,
-}
-
-pub(super) fn project(kind: Kind, object: TektonObject) -> Option<What> {
-    match kind {
-        Kind::PipelineRun => Some(What::PipelineRun(Box::new(pipeline_run(object)))),
-        Kind::TaskRun => Some(What::TaskRun(Box::new(task_run(object)))),
-        _ => None,
-    }
 }
 
 fn boxed(text: Option<String>) -> Option<Box<str>> {

@@ -5,9 +5,29 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::wire::{Raw, Spec, Status};
+use super::{Kind, What};
+use crate::api::agent_kagenti_dev as api;
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
+use crate::store::decode::wire::{Raw, Spec, Status};
+use crate::store::kind::page;
+use crate::store::{Decode, Descriptor, Selection, UsedBy};
+
+/// AgentRuntimes.
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    words: &["agentruntime", "agentruntimes", "agentrt", "art"],
+    selections: &[Selection::all(page::RUNS, UsedBy::Every)],
+    ..Descriptor::ours(
+        (api::GROUP, api::VERSION),
+        "agentruntimes",
+        "AgentRuntime",
+        (Decode::Common(project), api::agent_runtime::crd),
+    )
+};
+
+fn project(_: Kind, raw: Raw) -> Option<What> {
+    Some(What::AgentRuntime(agent_runtime(raw)))
+}
 
 /// Bytes that are kept of one text of a spec: twice of what any reader takes for a value.
 const LONGEST: usize = 4096;
@@ -61,7 +81,7 @@ impl Target {
     }
 }
 
-pub(super) fn agent_runtime(raw: Raw) -> AgentRuntimeSeen {
+fn agent_runtime(raw: Raw) -> AgentRuntimeSeen {
     let metadata = raw.metadata;
     let spec = spec(*raw.spec.unwrap_or_default());
     AgentRuntimeSeen {

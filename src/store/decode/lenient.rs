@@ -65,7 +65,9 @@ impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for MembersVisitor<T> {
 }
 
 /// A member of another shape than expected counts as absent.
-pub(super) fn lenient<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+pub(in crate::store) fn lenient<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Maybe<T> {
@@ -79,7 +81,7 @@ pub(super) fn lenient<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializ
 }
 
 /// The same of a list: what is none is empty, and so is one with an entry of another shape.
-pub(super) fn lenient_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub(in crate::store) fn lenient_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     Ok(lenient::<D, Vec<T>>(deserializer)?.unwrap_or_default())

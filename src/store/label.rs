@@ -7,8 +7,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::fields::Place;
-use super::wire::Metadata;
+use super::decode::fields::Place;
+use super::decode::wire::Metadata;
 use crate::domain::keys;
 
 /// A type label that somebody else than enrolment has put on a workload.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::observed::tekton::{ResultSeen, TaskSeen};
+use crate::store::kinds::tekton::{ResultSeen, TaskSeen};
 
 fn kept_of(kind: Kind, object: &Value) -> What {
     kept(kind, object).unwrap()

@@ -60,30 +60,30 @@ pub struct ManagedFields {
 
 impl ManagedFields {
     /// Whether the entry is of that manager and operation, and about the object rather than a subresource.
-    pub(super) fn is(&self, manager: &str, operation: &str) -> bool {
+    pub(in crate::store) fn is(&self, manager: &str, operation: &str) -> bool {
         self.manager.as_deref() == Some(manager)
             && self.operation.as_deref() == Some(operation)
             && self.subresource.as_deref().is_none_or(str::is_empty)
     }
 
     /// When the manager last took or changed a field; `None` when nobody wrote that down.
-    pub(super) fn time(&self) -> Option<&str> {
+    pub(in crate::store) fn time(&self) -> Option<&str> {
         self.time.as_deref()
     }
 
     /// Whether it owns that key there. Sets that do not name it are not read.
-    pub(super) fn owns(&self, place: Place, key: &str) -> bool {
+    pub(in crate::store) fn owns(&self, place: Place, key: &str) -> bool {
         let named = |text: &Transcript| text.0.contains(key);
         self.fields_v1.as_ref().is_some_and(named) && self.owned().owns(place, key)
     }
 
     /// The whole set, as JSON.
-    pub(super) fn set(&self) -> Option<Arc<str>> {
+    pub(in crate::store) fn set(&self) -> Option<Arc<str>> {
         self.fields_v1.as_ref().map(|text| text.0.as_str().into())
     }
 
     /// What of ours it owns.
-    pub(super) fn owned(&self) -> Owned {
+    pub(in crate::store) fn owned(&self) -> Owned {
         let fields = self.fields_v1.as_ref().and_then(|text| serde_json::from_str::<Fields>(&text.0).ok());
         let Some(fields) = fields else { return Owned::default() };
         let own = fields.metadata.as_ref();

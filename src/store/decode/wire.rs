@@ -10,10 +10,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::OwnerReference;
 use super::fields::ManagedFields;
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
+use crate::store::OwnerReference;
 
 /// `metadata` of an object or a template.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -267,7 +267,7 @@ impl From<Wire> for Raw {
 }
 
 /// What the client library asks of a type whose kind is told at run time: the kind's names, and the little that is
-/// decoded into `meta`. Which kinds have which type is told by [`super::object`].
+/// decoded into `meta`. Which kinds have which type is told by [`super`].
 macro_rules! resource_told_at_run_time {
     ([$($generics:tt)*] $type:ty) => {
         impl<$($generics)*> kube::core::Resource for $type {

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use super::{Change, OwnerReference, What};
+use crate::store::{Change, OwnerReference, What};
 
 /// Entries that are kept before the first look for those that nobody uses any more.
 const LEAST: usize = 64;

@@ -13,9 +13,21 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::lenient::Members;
-use super::wire::{Metadata, Raw, resource_told_at_run_time};
-use super::{Change, Kind, custom, project, tekton};
+pub mod fields;
+pub mod identity;
+mod lenient;
+pub mod pool;
+mod transcript;
+pub mod wire;
+
+use identity::Identity;
+pub use lenient::Members;
+pub(in crate::store) use lenient::{lenient, lenient_list};
+pub use wire::Raw;
+use wire::{Metadata, resource_told_at_run_time};
+
+use super::kinds::tekton;
+use super::{Change, Decode, Kind};
 
 /// How objects of a kind are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,10 +44,10 @@ impl Kind {
     /// How objects of the kind are decoded.
     #[must_use]
     pub const fn shape(self) -> Shape {
-        match self {
-            Kind::Agent | Kind::AgentBuild | Kind::Service => Shape::Whole,
-            Kind::PipelineRun | Kind::TaskRun => Shape::Tekton,
-            _ => Shape::Common,
+        match self.descriptor().decode {
+            Decode::Common(_) | Decode::Written => Shape::Common,
+            Decode::Whole(_) => Shape::Whole,
+            Decode::Tekton(_) => Shape::Tekton,
         }
     }
 }
@@ -109,34 +121,26 @@ impl<S, T> From<Parts<S, T>> for Object<S, T> {
 
 resource_told_at_run_time!([S: 'static, T: 'static] Object<S, T>);
 
-impl Decoded for Raw {
-    fn metadata(&self) -> &Metadata {
-        &self.metadata
-    }
+/// Makes a type one of the shapes: its kinds' descriptors say what is kept of it.
+macro_rules! decoded {
+    ($type:ty, $kind:ident, $decode:pat => $kept:expr) => {
+        impl Decoded for $type {
+            fn metadata(&self) -> &Metadata {
+                &self.metadata
+            }
 
-    fn into_change(self, kind: Kind) -> Change {
-        Raw::into_change(self, kind)
-    }
+            fn into_change(self, $kind: Kind) -> Change {
+                let identity = Identity::of(&self.metadata);
+                let kept = match $kind.descriptor().decode {
+                    $decode => $kept(self),
+                    _ => None,
+                };
+                identity.change($kind, kept)
+            }
+        }
+    };
 }
 
-impl Decoded for Whole {
-    fn metadata(&self) -> &Metadata {
-        &self.metadata
-    }
-
-    fn into_change(self, kind: Kind) -> Change {
-        let identity = project::Identity::of(&self.metadata);
-        identity.change(kind, custom::project(kind, self))
-    }
-}
-
-impl Decoded for TektonObject {
-    fn metadata(&self) -> &Metadata {
-        &self.metadata
-    }
-
-    fn into_change(self, kind: Kind) -> Change {
-        let identity = project::Identity::of(&self.metadata);
-        identity.change(kind, tekton::project(kind, self))
-    }
-}
+decoded!(Raw, kind, Decode::Common(project) => |raw| project(kind, raw));
+decoded!(Whole, kind, Decode::Whole(project) => project);
+decoded!(TektonObject, kind, Decode::Tekton(project) => project);

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::object::change_of;
+use std::sync::Arc;
+
 use super::*;
+use crate::domain::workload::WorkloadKind;
 
 fn change(kind: Kind, object: &Value) -> Change {
     change_of(kind, &object.to_string()).unwrap()
@@ -18,6 +20,31 @@ fn workload(kind: Kind, object: &Value) -> Option<WorkloadSeen> {
         What::Workload(workload) => *workload,
         other => panic!("{other:?}"),
     })
+}
+
+#[test]
+fn a_kind_is_its_group_and_its_name_and_what_is_selected_of_it_is_decoded() {
+    for kind in Kind::ALL {
+        let descriptor = kind.descriptor();
+        assert_eq!(Kind::of(kind.group(), kind.as_str()), Some(*kind), "another kind has the same names");
+        assert_eq!(Kind::of("beeai.dev", kind.as_str()), None);
+        let written = matches!(descriptor.decode, Decode::Written);
+        assert_eq!(written, descriptor.selections.is_empty(), "{kind:?} is watched or written");
+        assert_eq!(descriptor.crd.is_some(), descriptor.origin == KindOrigin::Ours, "{kind:?}");
+        if let Some(definition) = descriptor.crd.map(|crd| crd()) {
+            let (names, versions) = (definition.spec.names, definition.spec.versions);
+            assert_eq!(
+                (&*definition.spec.group, &*names.kind, &*names.plural),
+                (kind.group(), kind.as_str(), kind.plural())
+            );
+            assert_eq!(versions.iter().map(|version| &*version.name).collect::<Vec<_>>(), [kind.version()]);
+            assert_eq!(definition.spec.scope == "Namespaced", kind.is_namespaced());
+        }
+        let words = descriptor.words.iter();
+        let others = Kind::ALL.iter().filter(|other| *other != kind).flat_map(|other| other.descriptor().words);
+        let all: Vec<_> = others.collect();
+        assert!(words.clone().all(|word| !all.contains(&word)), "a word of {kind:?} means another kind, too");
+    }
 }
 
 #[test]

@@ -1,0 +1,30 @@
+//! Bounds on what a tenant's objects may bring, as far as they are words of the whole house.
+
+/// What people write on one object, or the text of one ConfigMap, that is larger is not read, in bytes.
+pub const LARGEST_TEXT: usize = 64 * 1024;
+
+/// Why nothing of an object is read but its marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Over {
+    /// What is written on it is larger than [`LARGEST_TEXT`].
+    Size,
+    /// Its namespace holds too many of its kind.
+    Count,
+    /// There is no room for it beside the others.
+    Total,
+}
+
+impl Over {
+    /// Every one.
+    pub const ALL: [Over; 3] = [Over::Size, Over::Count, Over::Total];
+
+    /// The word of the metric's label.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Over::Size => "size",
+            Over::Count => "count",
+            Over::Total => "total",
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What a kind is: its names, how its objects are decoded, which of them are watched and for whom, and what people call it.
+//!
+//! Promise: everything that is told of a kind alone stands in its [`Descriptor`], in the kind's own file in [`super::kinds`]:
+//! watches, definitions, roles for people, words and the tables of commands follow from it. The identity of a kind is its group and its name
+//! together: other operators have kinds of the same name.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+use super::decode::{Raw, TektonObject, Whole};
+use super::kinds::What;
+use super::{Key, Kind};
+use crate::domain::workload::WorkloadKind;
+
+/// Objects per page of a list.
+pub mod page {
+    /// Of small objects.
+    pub const SMALL: u32 = 500;
+    /// Of objects that hold a Pod template or a status.
+    pub const LARGE: u32 = 100;
+    /// Anybody who may write one ConfigMap can make it as large as the API server takes them: 1 MiB, and more with what surrounds it.
+    pub const TEXTS: u32 = 8;
+    /// Tekton copies whole pipelines into its objects, and our own kinds hold whole Pod templates.
+    pub const RUNS: u32 = 20;
+}
+
+/// Everything that is told of a kind.
+#[derive(Debug)]
+pub struct Descriptor {
+    /// API group, empty for core.
+    pub group: &'static str,
+    /// API version without the group.
+    pub version: &'static str,
+    /// The kind as manifests spell it.
+    pub name: &'static str,
+    /// Plural, as in paths and RBAC rules.
+    pub plural: &'static str,
+    /// What people call it on a command line.
+    pub words: &'static [&'static str],
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+    /// Who defines it.
+    pub origin: KindOrigin,
+    /// How its objects are decoded, and what is kept of them.
+    pub decode: Decode,
+    /// Which of its objects are watched.
+    pub selections: &'static [Selection],
+    /// Its definition, of a kind of ours.
+    pub crd: Option<fn() -> CustomResourceDefinition>,
+}
+
+/// Who defines a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KindOrigin {
+    /// Kubernetes: it is always served.
+    BuiltIn,
+    /// We: the definition is part of the installation, and may come late.
+    Ours,
+    /// Others: the definition comes and goes.
+    Optional,
+}
+
+/// How objects of a kind are decoded, and what is kept of them; `None`: the object does not concern us.
+#[derive(Debug, Clone, Copy)]
+pub enum Decode {
+    /// Only the members that we read, whatever the kind: what Kubernetes itself defines.
+    Common(fn(Kind, Raw) -> Option<What>),
+    /// With `spec` and `status` as they are: what we act on.
+    Whole(fn(Whole) -> Option<What>),
+    /// As runs of Tekton, which are large and of which little is read.
+    Tekton(fn(TektonObject) -> Option<What>),
+    /// It is written, never read.
+    Written,
+}
+
+/// Who reads what a selection delivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UsedBy {
+    /// Every process: admission needs it.
+    Every,
+    /// Role controllers.
+    Controllers,
+    /// Role controllers under failure mode gate.
+    Gate,
+}
+
+/// Which objects of a kind one list-and-watch delivers.
+#[derive(Debug, Clone, Copy)]
+pub struct Selection {
+    /// `metadata.name` it is limited to.
+    pub name: Option<&'static str>,
+    /// Label selector it is limited to.
+    pub labels: Option<&'static str>,
+    /// In the operator's own namespace only, otherwise in all.
+    pub own: bool,
+    /// Other selections with this mark deliver the same objects, depending on labels that change.
+    pub overlaps: bool,
+    /// Objects per page of the first list: few where they are large.
+    pub page: u32,
+    /// Objects that another selection delivers are left out here.
+    pub keep: fn(&Key, &What) -> bool,
+    /// Who needs it.
+    pub used_by: UsedBy,
+}
+
+impl Selection {
+    /// Every object of the kind.
+    #[must_use]
+    pub const fn all(page: u32, used_by: UsedBy) -> Self {
+        Self { name: None, labels: None, own: false, overlaps: false, page, keep: |_, _| true, used_by }
+    }
+
+    /// The objects of that name, one in each namespace.
+    #[must_use]
+    pub const fn named(name: &'static str, page: u32, used_by: UsedBy) -> Self {
+        Self { name: Some(name), ..Self::all(page, used_by) }
+    }
+
+    /// The objects that the label selector selects.
+    #[must_use]
+    pub const fn labelled(labels: &'static str, page: u32, used_by: UsedBy) -> Self {
+        Self { labels: Some(labels), ..Self::all(page, used_by) }
+    }
+}
+
+impl Descriptor {
+    /// A kind of Kubernetes itself, in namespaces, of which nothing is watched.
+    #[must_use]
+    pub const fn built_in(group: &'static str, plural: &'static str, name: &'static str, decode: Decode) -> Self {
+        Self {
+            group,
+            version: "v1",
+            name,
+            plural,
+            words: &[],
+            namespaced: true,
+            origin: KindOrigin::BuiltIn,
+            decode,
+            selections: &[],
+            crd: None,
+        }
+    }
+
+    /// A kind whose definition others bring along.
+    #[must_use]
+    pub const fn optional(
+        (group, version): (&'static str, &'static str),
+        plural: &'static str,
+        name: &'static str,
+        decode: Decode,
+    ) -> Self {
+        Self { version, origin: KindOrigin::Optional, ..Self::built_in(group, plural, name, decode) }
+    }
+
+    /// A kind of ours.
+    #[must_use]
+    pub const fn ours(
+        (group, version): (&'static str, &'static str),
+        plural: &'static str,
+        name: &'static str,
+        (decode, crd): (Decode, fn() -> CustomResourceDefinition),
+    ) -> Self {
+        let of_others = Self::optional((group, version), plural, name, decode);
+        Self { origin: KindOrigin::Ours, crd: Some(crd), ..of_others }
+    }
+}
+
+impl Kind {
+    /// The kind of that group and name, where it is one of these.
+    #[must_use]
+    pub fn of(group: &str, name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.group() == group && kind.as_str() == name)
+    }
+
+    /// The definitions of the kinds of ours, in the order in which they are installed.
+    pub fn definitions() -> impl Iterator<Item = CustomResourceDefinition> {
+        Self::ALL.iter().filter_map(|kind| kind.descriptor().crd).map(|crd| crd())
+    }
+
+    /// API group, empty for core.
+    #[must_use]
+    pub const fn group(self) -> &'static str {
+        self.descriptor().group
+    }
+
+    /// API version without the group.
+    #[must_use]
+    pub const fn version(self) -> &'static str {
+        self.descriptor().version
+    }
+
+    /// Plural, as in paths and RBAC rules.
+    #[must_use]
+    pub const fn plural(self) -> &'static str {
+        self.descriptor().plural
+    }
+
+    /// The kind as manifests spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.descriptor().name
+    }
+
+    /// `group/version`, or the version alone for core.
+    #[must_use]
+    pub fn api_version(self) -> String {
+        if self.group().is_empty() { self.version().to_owned() } else { format!("{}/{}", self.group(), self.version()) }
+    }
+
+    /// Whether its objects live in namespaces.
+    #[must_use]
+    pub const fn is_namespaced(self) -> bool {
+        self.descriptor().namespaced
+    }
+
+    /// Path of the collection, in one namespace or (with an empty name) in all of them.
+    #[must_use]
+    pub fn path(self, namespace: &str) -> String {
+        let Descriptor { group, version, plural, namespaced, .. } = *self.descriptor();
+        let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
+        if namespaced && !namespace.is_empty() {
+            format!("{root}/{version}/namespaces/{namespace}/{plural}")
+        } else {
+            format!("{root}/{version}/{plural}")
+        }
+    }
+
+    /// The watched kind of a workload kind, where there is one.
+    #[must_use]
+    pub fn of_workload(kind: WorkloadKind) -> Option<Self> {
+        Some(match kind {
+            WorkloadKind::Deployment => Kind::Deployment,
+            WorkloadKind::ReplicaSet => Kind::ReplicaSet,
+            WorkloadKind::StatefulSet => Kind::StatefulSet,
+            WorkloadKind::DaemonSet => Kind::DaemonSet,
+            WorkloadKind::Job => Kind::Job,
+            WorkloadKind::CronJob => Kind::CronJob,
+            WorkloadKind::Sandbox => Kind::Sandbox,
+            WorkloadKind::Pod | WorkloadKind::Unknown => return None,
+        })
+    }
+
+    /// The workload kind of a watched kind, where it is one.
+    #[must_use]
+    pub fn workload(self) -> Option<WorkloadKind> {
+        WorkloadKind::WITH_TEMPLATE.into_iter().find(|kind| Kind::of_workload(*kind) == Some(self))
+    }
+}

@@ -1,0 +1,127 @@
+//! What is kept of our own custom resources Agent and AgentBuild.
+//!
+//! `spec` and `status` are kept whole: they are ours to act on. What people write on one is bounded ([`LARGEST_TEXT`]), here as by
+//! admission, which may have been away; of one that is larger its marks are kept, and [`Over`]. Of `metadata.managedFields` nothing is
+//! kept.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::domain::bounds::{LARGEST_TEXT, Over};
+use crate::domain::keys;
+use crate::store::decode::Whole;
+
+/// Names of finalizers that are kept of one object, in bytes: with more, none is.
+const LARGEST_FINALIZERS: usize = 8 * 1024;
+
+/// An Agent or AgentBuild.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CustomSeen {
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `metadata.creationTimestamp`, RFC 3339: sorts by age.
+    pub created: Box<str>,
+    /// Being deleted.
+    pub deleting: bool,
+    /// `metadata.finalizers`, in order.
+    pub finalizers: Box<[Box<str>]>,
+    /// `metadata.labels`.
+    pub labels: BTreeMap<String, String>,
+    /// `metadata.annotations`, but for the copy of the object that `kubectl apply` leaves.
+    pub annotations: BTreeMap<String, String>,
+    /// `spec`, as stored; an empty object when there is none.
+    pub spec: Arc<Value>,
+    /// `status`, as stored; an empty object when there is none.
+    pub status: Arc<Value>,
+    /// It is over a bound: labels, annotations and `spec` are empty here, whatever is written.
+    pub over: Option<Over>,
+}
+
+impl CustomSeen {
+    /// The same, of which nothing is read because it is `over` a bound: its marks and status.
+    #[must_use]
+    pub fn slim(&self, over: Over) -> Self {
+        let (labels, annotations, spec) = (BTreeMap::new(), BTreeMap::new(), Arc::new(json!({})));
+        Self { labels, annotations, spec, over: Some(over), ..self.clone() }
+    }
+
+    /// What people have written on it, in bytes of text.
+    fn written(&self) -> usize {
+        let texts =
+            |map: &BTreeMap<String, String>| map.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+        let mut spec = Length(0);
+        // A sink that counts takes everything.
+        let _ = serde_json::to_writer(&mut spec, &*self.spec);
+        spec.0 + texts(&self.labels) + texts(&self.annotations)
+    }
+
+    /// Carries our finalizer.
+    #[must_use]
+    pub fn has_finalizer(&self) -> bool {
+        self.finalizers.iter().any(|name| &**name == keys::FINALIZER_AGENT)
+    }
+
+    /// The AgentBuild that an Agent takes its image from: `spec.imageSource.buildRef.name`.
+    #[must_use]
+    pub fn build_ref(&self) -> Option<&str> {
+        let name = self.spec.pointer("/imageSource/buildRef/name")?.as_str()?;
+        (!name.is_empty()).then_some(name)
+    }
+
+    /// The object as `build` reads it: metadata as far as it is kept, and `spec`.
+    #[must_use]
+    pub fn object(&self, namespace: &str, name: &str, uid: &str) -> Value {
+        json!({
+            "metadata": {
+                "name": name, "namespace": namespace, "uid": uid, "generation": self.generation,
+                "labels": self.labels, "annotations": self.annotations,
+            },
+            "spec": &*self.spec,
+        })
+    }
+}
+
+impl CustomSeen {
+    pub(super) fn of(object: Whole) -> Self {
+        let seen = Self::whole(object);
+        let finalizers: usize = seen.finalizers.iter().map(|name| name.len()).sum();
+        if finalizers > LARGEST_FINALIZERS {
+            // Nobody writes a list that is not known.
+            return Self { finalizers: Box::default(), ..seen.slim(Over::Size) };
+        }
+        if seen.written() > LARGEST_TEXT { seen.slim(Over::Size) } else { seen }
+    }
+
+    fn whole(object: Whole) -> Self {
+        let metadata = object.metadata;
+        let mut annotations = metadata.annotations.unwrap_or_default();
+        annotations.remove(keys::ANNOTATION_LAST_APPLIED);
+        Self {
+            over: None,
+            generation: metadata.generation.unwrap_or_default(),
+            deleting: metadata.deletion_timestamp.is_some(),
+            finalizers: metadata.finalizers.into_iter().flatten().map(Into::into).collect(),
+            created: metadata.creation_timestamp.unwrap_or_default().into(),
+            labels: metadata.labels.unwrap_or_default(),
+            annotations,
+            spec: Arc::new(object.spec.filter(Value::is_object).unwrap_or_else(|| json!({}))),
+            status: Arc::new(object.status.filter(Value::is_object).unwrap_or_else(|| json!({}))),
+        }
+    }
+}
+
+/// Counts what is written into it.
+struct Length(usize);
+
+impl std::io::Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! The table of kinds. Another kind is a file here and a line in the table.
+
+pub mod agent;
+pub mod agent_build;
+pub mod agent_runtime;
+pub mod claim;
+pub mod config_map;
+pub mod csi_driver;
+pub mod custom;
+pub mod event;
+pub mod namespace;
+pub mod pod;
+pub mod secret;
+pub mod service;
+pub mod service_account;
+pub mod tekton;
+pub mod workload;
+
+use agent_runtime::AgentRuntimeSeen;
+use claim::ClaimSeen;
+use config_map::ConfigMapSeen;
+use custom::CustomSeen;
+use namespace::NamespaceSeen;
+use pod::{BuildPodSeen, PodSeen};
+use service::ServiceSeen;
+use service_account::ServiceAccountSeen;
+use tekton::{PipelineRunSeen, TaskRunSeen};
+use workload::WorkloadSeen;
+
+use super::{Descriptor, OwnerReference};
+use crate::domain::workload::WorkloadKind;
+
+/// Makes [`Kind`] of the table.
+macro_rules! kinds {
+    ($($kind:ident => $descriptor:path;)*) => {
+        /// The kinds that are watched or written.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[expect(missing_docs, reason = "each is the Kubernetes kind of that name")]
+        pub enum Kind {
+            $($kind,)*
+        }
+
+        impl Kind {
+            /// Every kind, in the order in which they are watched and installed.
+            pub const ALL: &'static [Kind] = &[$(Kind::$kind,)*];
+
+            /// Everything that is told of the kind.
+            #[must_use]
+            pub const fn descriptor(self) -> &'static Descriptor {
+                match self {
+                    $(Kind::$kind => &$descriptor,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Namespace => namespace::DESCRIPTOR;
+    ServiceAccount => service_account::DESCRIPTOR;
+    Job => workload::JOB;
+    CsiDriver => csi_driver::DESCRIPTOR;
+    ConfigMap => config_map::DESCRIPTOR;
+    AgentRuntime => agent_runtime::DESCRIPTOR;
+    AgentBuild => agent_build::DESCRIPTOR;
+    Deployment => workload::DEPLOYMENT;
+    StatefulSet => workload::STATEFUL_SET;
+    DaemonSet => workload::DAEMON_SET;
+    ReplicaSet => workload::REPLICA_SET;
+    CronJob => workload::CRON_JOB;
+    Sandbox => workload::SANDBOX;
+    Pod => pod::DESCRIPTOR;
+    Agent => agent::DESCRIPTOR;
+    PipelineRun => tekton::PIPELINE_RUN;
+    TaskRun => tekton::TASK_RUN;
+    PersistentVolumeClaim => claim::DESCRIPTOR;
+    Service => service::DESCRIPTOR;
+    Event => event::DESCRIPTOR;
+    Secret => secret::DESCRIPTOR;
+}
+
+/// What is kept of an object. Large variants are boxed: there are ten Pods to a workload.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// A namespace.
+    Namespace(NamespaceSeen),
+    /// A ConfigMap that is watched by name or by label.
+    ConfigMap(ConfigMapSeen),
+    /// Any ServiceAccount.
+    ServiceAccount(ServiceAccountSeen),
+    /// Something with a Pod template: what people write (roots) and Jobs always, ReplicaSets when enrolled.
+    Workload(Box<WorkloadSeen>),
+    /// A Pod that is enrolled, or waits behind our scheduling gate.
+    Pod(PodSeen),
+    /// An AgentRuntime.
+    AgentRuntime(AgentRuntimeSeen),
+    /// CSIDriver `csi.spiffe.io`: only its existence counts.
+    CsiDriver,
+    /// An Agent.
+    Agent(Box<CustomSeen>),
+    /// An AgentBuild.
+    AgentBuild(Box<CustomSeen>),
+    /// A PipelineRun of a build.
+    PipelineRun(Box<PipelineRunSeen>),
+    /// A TaskRun of such a run.
+    TaskRun(Box<TaskRunSeen>),
+    /// Any Service.
+    Service(ServiceSeen),
+    /// A PersistentVolumeClaim of a build.
+    Claim(ClaimSeen),
+    /// A Pod of a build's task.
+    BuildPod(BuildPodSeen),
+}
+
+impl What {
+    /// The owner that controls an object of those kinds for which that is looked up: what a build or an Agent made.
+    #[must_use]
+    pub fn controller(&self) -> Option<&OwnerReference> {
+        match self {
+            What::PipelineRun(seen) => seen.controller.as_deref(),
+            What::TaskRun(seen) => seen.controller.as_deref(),
+            What::Service(seen) => seen.claim.controller.as_deref(),
+            What::Claim(seen) => seen.controller.as_deref(),
+            What::ServiceAccount(seen) => seen.claim.as_ref()?.controller.as_deref(),
+            What::Workload(seen) if seen.kind == WorkloadKind::Deployment => seen.controller.as_deref(),
+            What::BuildPod(seen) => seen.controller.as_deref(),
+            _ => None,
+        }
+    }
+}

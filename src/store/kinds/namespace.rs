@@ -1,0 +1,37 @@
+//! Namespaces: the labels that admission reads, and whether one is going.
+
+use std::collections::BTreeMap;
+
+use super::{Kind, What};
+use crate::domain::keys;
+use crate::store::decode::wire::Raw;
+use crate::store::kind::page;
+use crate::store::{Decode, Descriptor, Selection, UsedBy};
+
+/// Namespaces.
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    namespaced: false,
+    selections: &[Selection::all(page::SMALL, UsedBy::Every)],
+    ..Descriptor::built_in("", "namespaces", "Namespace", Decode::Common(project))
+};
+
+/// Labels of a namespace that admission reads.
+const NAMESPACE_LABELS: [&str; 3] = [keys::LABEL_NAMESPACE_ENABLED, keys::LABEL_POD_SECURITY, keys::LABEL_USE_WAYPOINT];
+
+/// A namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NamespaceSeen {
+    /// The labels that admission reads.
+    pub labels: BTreeMap<String, String>,
+    /// Being deleted: nothing can be created in it.
+    pub terminating: bool,
+}
+
+fn project(_: Kind, raw: Raw) -> Option<What> {
+    let metadata = &raw.metadata;
+    let labels = NAMESPACE_LABELS
+        .iter()
+        .filter_map(|key| metadata.label(key).map(|value| ((*key).to_owned(), value.to_owned())))
+        .collect();
+    Some(What::Namespace(NamespaceSeen { labels, terminating: metadata.deletion_timestamp.is_some() }))
+}

@@ -1,0 +1,48 @@
+//! ServiceAccounts: whose they are, and what may be done with them.
+
+use super::claim::ClaimSeen;
+use super::{Kind, What};
+use crate::domain::keys;
+use crate::store::decode::wire::Raw;
+use crate::store::kind::page;
+use crate::store::{Decode, Descriptor, OwnerReference, Selection, UsedBy};
+
+/// ServiceAccounts.
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    selections: &[Selection::all(page::SMALL, UsedBy::Every)],
+    ..Descriptor::built_in("", "serviceaccounts", "ServiceAccount", Decode::Common(project))
+};
+
+/// A ServiceAccount.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServiceAccountSeen {
+    /// Carries `kagenti.io/managed-by: webhook`.
+    pub ours: bool,
+    /// `automountServiceAccountToken`.
+    pub automount: Option<bool>,
+    /// Owners; kept only of ours and of those that an Agent owns.
+    pub owners: Vec<OwnerReference>,
+    /// Carries `agent.kagenti.dev/build-account: "true"`: builds may use it.
+    pub for_builds: bool,
+    /// Whose it is, when an Agent is among the owners.
+    pub claim: Option<ClaimSeen>,
+}
+
+impl ServiceAccountSeen {
+    /// Pods may be given it without being asked: made for injected Pods, or controlled by an Agent.
+    #[must_use]
+    pub fn is_dedicated(&self) -> bool {
+        let controller = self.claim.as_ref().and_then(|claim| claim.controller.as_ref());
+        self.ours || controller.is_some_and(|owner| owner.is_agent())
+    }
+}
+
+fn project(_: Kind, raw: Raw) -> Option<What> {
+    let ours = raw.metadata.label(keys::LABEL_MANAGED_BY) == Some(keys::MANAGED_BY_WEBHOOK);
+    let of_agent = raw.metadata.has_agent();
+    let claim = of_agent.then(|| ClaimSeen::of(&raw.metadata));
+    let for_builds = raw.metadata.label(keys::LABEL_BUILD_ACCOUNT) == Some("true");
+    let owners = if ours || of_agent { raw.metadata.owner_references.unwrap_or_default() } else { Vec::new() };
+    let automount = raw.automount_service_account_token;
+    Some(What::ServiceAccount(ServiceAccountSeen { ours, automount, owners, for_builds, claim }))
+}

@@ -1,0 +1,9 @@
+//! What the cluster holds: per kind a descriptor, and projections of its objects.
+//!
+//! The crates of the house stand under their own names here, so that a path reads the same in every crate.
+
+pub use drawbridge_api::api;
+pub use drawbridge_domain::domain;
+
+#[path = "mod.rs"]
+pub mod store;

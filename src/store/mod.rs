@@ -1,0 +1,35 @@
+//! What the cluster holds: per kind a descriptor, and projections of its objects of a few hundred bytes (design, law 9).
+//!
+//! In: the JSON of a watched object ([`decode`]). Out: an [`Observed`] with what admission and controllers read, and
+//! nothing else. Promise: a projection does not depend on fields that are not listed here, so an update elsewhere in
+//! the object compares equal. `runtime::stores` makes these values; the snapshot and `controllers` are built from them.
+
+mod change;
+pub mod decode;
+pub mod kind;
+pub mod kinds;
+pub mod label;
+mod object;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::domain::bounds::{LARGEST_TEXT, Over};
+pub use change::{Change, Feed, Reach};
+pub use decode::change_of;
+pub use decode::fields::{Owned, Place};
+pub use decode::pool::Pool;
+pub use kind::{Decode, Descriptor, KindOrigin, Selection, UsedBy};
+pub use kinds::agent_runtime::{AgentRuntimeSeen, Target};
+pub use kinds::claim::ClaimSeen;
+pub use kinds::config_map::ConfigMapSeen;
+pub use kinds::custom::CustomSeen;
+pub use kinds::namespace::NamespaceSeen;
+pub use kinds::pod::{BuildPodSeen, PodPhase, PodSeen};
+pub use kinds::service::ServiceSeen;
+pub use kinds::service_account::ServiceAccountSeen;
+pub use kinds::tekton::{PipelineRunSeen, TaskRunSeen};
+pub use kinds::workload::{AgentDeploymentSeen, Pairs, Rollout, TemplateSeen, WorkloadSeen, selects_type};
+pub use kinds::{Kind, What};
+pub use label::TypeLabel;
+pub use object::{Key, Observed, OwnerReference};

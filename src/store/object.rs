@@ -1,0 +1,72 @@
+//! One object at one version: where it lives, whose it is, and what is kept of it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::kinds::What;
+use crate::domain::keys;
+
+/// Where an object lives. The namespace is empty for cluster-scoped kinds.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the fields are what their names say")]
+pub struct Key {
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+}
+
+impl Key {
+    /// A key from its parts.
+    #[must_use]
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+/// One entry of `metadata.ownerReferences`, as stored.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "the fields are those of the API")]
+pub struct OwnerReference {
+    pub api_version: String,
+    pub kind: String,
+    pub name: String,
+    pub uid: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_owner_deletion: Option<bool>,
+}
+
+impl OwnerReference {
+    /// An Agent of ours.
+    #[must_use]
+    pub fn is_agent(&self) -> bool {
+        self.group() == keys::GROUP_AGENT && self.kind == "Agent"
+    }
+
+    /// The API group, empty for core.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+/// One object at one version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observed {
+    /// `metadata.uid`.
+    pub uid: Arc<str>,
+    /// `metadata.resourceVersion` as a number (0 when it is not one); later versions of an object are larger.
+    pub version: u64,
+    /// What is kept of it.
+    pub what: What,
+}
+
+impl Observed {
+    /// A Pod that waits behind our scheduling gate.
+    #[must_use]
+    pub fn is_gated(&self) -> bool {
+        matches!(&self.what, What::Pod(seen) if seen.gated)
+    }
+}
