@@ -19,7 +19,12 @@ fn generated() -> Vec<(String, String)> {
 fn the_committed_manifests_are_what_the_code_renders() {
     for (path, text) in generated() {
         let committed = std::fs::read_to_string(folder().join(&path)).unwrap_or_else(|error| panic!("{path}: {error}"));
-        assert_eq!(committed, text, "{path} is out of date: run `make manifests`");
+        let differs = committed.lines().zip(text.lines()).position(|(was, is)| was != is);
+        assert!(
+            committed == text,
+            "{path} is out of date from line {:?}: run `make manifests`",
+            differs.map(|at| at + 1)
+        );
     }
 }
 

@@ -242,7 +242,7 @@ pub fn people() -> Vec<Value> {
     };
     let mut ours: Vec<&Descriptor> = Kind::ALL.iter().map(|kind| kind.descriptor()).collect();
     ours.retain(|kind| kind.origin == KindOrigin::Ours);
-    ours.sort_by_key(|kind| kind.plural);
+    ours.sort_by_key(|kind| kind.name);
     ours.into_iter()
         .flat_map(|kind| {
             [("admin", ADMIN), ("editor", EDIT), ("viewer", VIEW)].map(|(who, verbs)| role(kind, who, verbs))
