@@ -212,3 +212,25 @@ fn anyhow_stays_in_the_command_line() {
         .collect();
     assert!(wrong.is_empty(), "anyhow outside cli: {wrong:?}");
 }
+
+/// `docs/architecture.md` says of every crate which others it uses, as its manifest does.
+#[test]
+fn the_picture_is_that_of_the_manifests() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("docs/architecture.md")).unwrap();
+    let mut crates = 0;
+    for entry in std::fs::read_dir(root.join("src")).unwrap() {
+        let folder = entry.unwrap().path();
+        let Ok(manifest) = std::fs::read_to_string(folder.join("Cargo.toml")) else { continue };
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let (_, below) = manifest.split_once("[dependencies]").unwrap();
+        let own = below.lines().take_while(|line| !line.starts_with('['));
+        let mut used: Vec<_> = own.filter_map(|line| line.strip_prefix("drawbridge-")?.split('.').next()).collect();
+        used.sort_unstable();
+        let used = if used.is_empty() { "nothing".to_owned() } else { used.join(", ") };
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` |"))).unwrap_or_default();
+        assert!(row.ends_with(&format!("| {used} |")), "{name} uses {used}, but docs/architecture.md says: {row}");
+        crates += 1;
+    }
+    assert!(crates >= 10, "src/ was not found");
+}

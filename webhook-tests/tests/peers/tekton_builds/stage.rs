@@ -22,10 +22,10 @@ pub(crate) const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef01234567
 /// Where the builds of the tests push to.
 pub(crate) const REPOSITORY: &str = "registry.cr-system.svc:5000/weather";
 
-/// A namespace on the control plane with the product and Tekton.
+/// A namespace on the control plane of all tests here, which has Tekton and the one installation of the product.
 pub(crate) async fn team() -> TestNamespace {
     static INSTALLATION: OnceCell<Installation> = OnceCell::const_new();
-    let cp = ControlPlane::shared_by("tekton_builds").await.unwrap();
+    let cp = ControlPlane::shared().await.unwrap();
     Tekton::shared().await.unwrap();
     let start = async || Installation::start(cp, &Installing::default()).await;
     INSTALLATION.get_or_try_init(start).await.unwrap();

@@ -101,7 +101,11 @@ impl Cluster {
     async fn removed(&self, name: &str) -> Result<()> {
         let (deployments, accounts) = (self.ns.api::<Deployment>(), self.ns.api::<ServiceAccount>());
         deployments.delete(name, &DeleteParams::default()).await?;
-        accounts.delete(name, &DeleteParams::default()).await?;
+        // The garbage collector may have been first.
+        match accounts.delete(name, &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            other => drop(other?),
+        }
         until("the removal", async || {
             Ok(deployments.get_opt(name).await?.is_none() && accounts.get_opt(name).await?.is_none())
         })
