@@ -6,6 +6,7 @@
 
 pub mod alerts;
 pub mod build;
+pub mod card;
 pub mod cluster;
 pub mod completion;
 pub mod doctor;
@@ -113,6 +114,8 @@ pub enum Command {
     Status(status::Args),
     /// Start, cancel, read and understand the builds of AgentBuilds.
     Build(build::Args),
+    /// Judge agent cards: by whom one is signed, and whether it still says what was signed.
+    Card(card::Args),
     /// Check an installation on a cluster.
     Doctor(doctor::Args),
     /// Print the install manifests.
@@ -141,6 +144,7 @@ impl Command {
             Command::Validate(args) => validate::run(args, io),
             Command::Status(args) => status::run(args, io),
             Command::Build(args) => build::run(args, io),
+            Command::Card(args) => card::run(args, io),
             Command::Doctor(args) => doctor::run(args, io),
             Command::Render(args) => render::run(args, io),
             Command::Alerts(args) => alerts::run(&args, io),

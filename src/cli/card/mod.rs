@@ -1,0 +1,32 @@
+//! `drawbridge card`: agent cards, signed ones above all.
+
+mod verify;
+
+use clap::Subcommand;
+
+use super::Exit;
+use super::io::Io;
+
+/// Arguments of `card`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Say whether a signed agent card is what it claims to be, and by whom it is signed; needs no cluster.
+    Verify(verify::Args),
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// When the input cannot be used.
+pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
+    match args.command {
+        Command::Verify(args) => verify::run(&args, io),
+    }
+}
