@@ -20,7 +20,7 @@ help: ## this list
 
 check: ## formatting, lints and every test that needs no process: what to run before a commit
 	@.ci/timed lint 30 $(MAKE) --no-print-directory lint
-	@.ci/timed pure 95 $(MAKE) --no-print-directory pure
+	@.ci/timed pure 100 $(MAKE) --no-print-directory pure
 
 lint: ## formatting and lints
 	$(CARGO) fmt --all --check
@@ -62,8 +62,8 @@ test: ## everything that must hold, but the heavy peers
 	@.ci/timed build 45 $(MAKE) --no-print-directory build
 	@$(MAKE) --no-print-directory check
 	@.ci/timed documentation 20 $(CARGO) test $(ALL) --doc
-	@.ci/timed suites 240 $(MAKE) --no-print-directory suites
-	@.ci/timed corpus 25 $(MAKE) --no-print-directory corpus
+	@.ci/timed suites 560 $(MAKE) --no-print-directory suites
+	@.ci/timed corpus 75 $(MAKE) --no-print-directory corpus
 	@.ci/timed instructions 30 $(MAKE) --no-print-directory instructions
 
 tekton: ## build webhook and controller of the pinned Tekton Pipelines once, into the cache folder
