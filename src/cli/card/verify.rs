@@ -146,18 +146,19 @@ fn bytes(path: &Path, most: usize, io: &mut Io<'_>) -> anyhow::Result<Vec<u8>> {
 }
 
 fn report(verdict: &Verdict, wanted: &Wanted) -> Report {
-    let (mut assurances, mut verified) = (Vec::new(), false);
+    let (mut assurances, mut verified, mut reason) = (Vec::new(), false, verdict.reason());
     let mut say = |name: &'static str, state, text: String| assurances.push(Assurance { name, state, text });
     say("transport", State::NotJudged, "the card was read from a file".to_owned());
     match verdict {
         Verdict::Verified(found) => {
-            let good = found.best(wanted.workload.as_ref());
-            let bound =
-                good.is_none_or(|good| wanted.domain.is_none() || bind(Some(&good.identity), wanted).is_bound());
-            verified = bound && good.is_some();
-            good.into_iter()
-                .flat_map(|good| of_good(good, wanted))
-                .for_each(|(name, state, text)| say(name, state, text));
+            let bound = bound(found.good(), wanted);
+            let good = bound.or_else(|| found.best(None));
+            verified = bound.is_some() || wanted.domain.is_none();
+            if !verified {
+                reason = bind(good.map(|good| &good.identity), wanted).reason();
+            }
+            let told = good.into_iter().flat_map(|good| of_good(good, wanted));
+            told.for_each(|(name, state, text)| say(name, state, text));
         }
         Verdict::NotVerified(why) => {
             let failed = failed(why);
@@ -175,7 +176,13 @@ fn report(verdict: &Verdict, wanted: &Wanted) -> Report {
             }
         }
     }
-    Report { verified, reason: verdict.reason(), assurances }
+    Report { verified, reason, assurances }
+}
+
+/// The signature by whom was asked for, the one that holds longest. Any is enough: neither the order of entries nor the life of others decides.
+fn bound<'g>(good: &'g [Good], wanted: &Wanted) -> Option<&'g Good> {
+    let bound = good.iter().filter(|good| bind(Some(&good.identity), wanted).is_bound());
+    bound.max_by_key(|good| good.until)
 }
 
 fn of_good(good: &Good, wanted: &Wanted) -> [(&'static str, State, String); 5] {
@@ -197,7 +204,7 @@ fn of_good(good: &Good, wanted: &Wanted) -> [(&'static str, State, String); 5] {
         }
     };
     [
-        ("signature", State::Ok, format!("{:?} of entry {}{key}", good.algorithm, good.entry)),
+        ("signature", State::Ok, format!("{} of entry {}{key}", good.algorithm.as_str(), good.entry)),
         ("chain", State::Ok, format!("authority {}, until {}", good.authority, time(good.authority_until))),
         ("identity", identity.0, identity.1),
         ("profile", State::Ok, format!("{}; members that it does not cover are unsigned", good.profile.as_str())),

@@ -5,8 +5,10 @@ use std::path::Path;
 use clap::Parser;
 use serde_json::{Value, json};
 
+use super::bound;
 use crate::cli::io::Io;
 use crate::cli::{Cli, Exit, conclude};
+use crate::crypto::{Algorithm, Freshness, Good, Profile, SpiffeId, TrustDomain, Wanted};
 
 /// A card signed with the key of RFC 7515 A.3, and the authority of its certificate.
 fn known() -> (Value, String) {
@@ -49,7 +51,7 @@ fn a_good_card_has_every_assurance_on_a_line_of_its_own() {
     let lines: Vec<_> = out.lines().map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")).collect();
     let wanted = ["transport not", "signature ok", "chain ok", "identity ok", "profile ok", "freshness ok"];
     assert_eq!(lines, wanted, "{out}");
-    assert!(out.contains("spiffe://") && out.contains("kagenti-v2") && out.contains("Es256"), "{out}");
+    assert!(out.contains("spiffe://") && out.contains("kagenti-v2") && out.contains("ES256 of entry 0"), "{out}");
 }
 
 #[test]
@@ -70,6 +72,10 @@ fn who_should_have_signed_is_asked_and_fails_the_command_where_it_was_another() 
         assert_eq!(ended, exit, "{asked:?}: {out}{err}");
         let line = out.lines().find(|line| line.starts_with("identity")).unwrap();
         assert_eq!(line.contains("failed"), exit == Exit::Findings, "{out}");
+        let (_, out, _) = verify(folder.path(), &bytes, Some(&bundle), &[&asked[..], &["-o", "json"]].concat());
+        let report: Value = serde_json::from_str(&out).unwrap();
+        let reason = if exit == Exit::Ok { "SignatureValid" } else { "NotBound" };
+        assert_eq!((&report["verified"], &report["reason"]), (&json!(exit == Exit::Ok), &json!(reason)));
     }
     let x5c: String = bundle.lines().filter(|line| !line.contains("CERTIFICATE")).collect();
     let set = json!({"keys": [{"kty": "EC", "use": "x509-svid", "x5c": [x5c]}]});
@@ -109,5 +115,34 @@ fn input_that_is_no_card_or_no_bundle_is_told_as_such() {
         let (exit, out, err) = verify(folder.path(), card.to_string().as_bytes(), Some(bundle), &[]);
         assert_eq!((exit, out.as_str()), (Exit::Usage, ""), "{bundle:?}");
         assert!(err.contains("trust bundle"), "{err}");
+    }
+}
+
+/// A card that two have signed, of whom the other's signature holds longer.
+#[test]
+fn one_of_several_signatures_is_enough_when_it_is_by_whom_was_asked_for() {
+    let good = |entry, id: &str, until| Good {
+        entry,
+        identity: SpiffeId::read(id).unwrap(),
+        profile: Profile::KagentiV2,
+        algorithm: Algorithm::Es256,
+        key_id: None,
+        key_id_differs: false,
+        leaf: String::new(),
+        leaf_from: 0,
+        leaf_until: until,
+        authority: String::new(),
+        authority_until: until,
+        freshness: Freshness::Current,
+        until,
+        covered: Vec::new(),
+    };
+    let mut signed = [good(0, "spiffe://a.example/ns/x/sa/y", 10), good(1, "spiffe://b.example/ns/x/sa/y", 20)];
+    let wanted = |name: &str| Wanted { domain: Some(TrustDomain::configured(name).unwrap()), workload: None };
+    for _ in 0..2 {
+        for (name, entry) in [("a.example", Some(0)), ("b.example", Some(1)), ("c.example", None)] {
+            assert_eq!(bound(&signed, &wanted(name)).map(|good| good.entry), entry, "{name}");
+        }
+        signed.reverse();
     }
 }
