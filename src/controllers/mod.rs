@@ -19,6 +19,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 pub use scaffold::metrics::ControllerMetrics;
 use scaffold::plan::Row;
 pub use scaffold::run::Deps;
+pub use scaffold::runner::{Asking, Runner};
 
 /// Every controller; what comes first is planned first.
 const ALWAYS: [Row; 6] = [
@@ -30,13 +31,12 @@ const ALWAYS: [Row; 6] = [
     waiting::plan::ROW,
 ];
 
-/// Runs the controllers until the watches end; `gate` adds the one of failure mode gate.
-pub async fn run(deps: Deps, gate: bool) {
-    let mut rows = ALWAYS.to_vec();
-    if gate {
-        rows.push(gate::plan::ROW);
-    }
-    scaffold::run::run(rows, deps, jitter).await;
+/// Runs the controllers until the watches end; `gate` adds the one of failure mode gate, `asking` are those that ask others than the API
+/// server.
+pub async fn run(deps: Deps, gate: bool, asking: Vec<Box<dyn Runner>>) {
+    let gate = gate.then_some(gate::plan::ROW);
+    let rows = ALWAYS.into_iter().chain(gate).map(|row| Box::new(row) as Box<dyn Runner>);
+    scaffold::run::run(rows.chain(asking).collect(), deps, jitter).await;
 }
 
 /// A number in 0..1.

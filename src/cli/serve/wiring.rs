@@ -288,7 +288,7 @@ impl Wiring {
             let published = stores.published.clone();
             let epochs = self.watching.history.turns();
             let deps = Deps { writer, feed, published, terms, operator_namespace, epochs, metrics };
-            running.endless.spawn("controllers", never_fails(controllers::run(deps, gate)));
+            running.endless.spawn("controllers", never_fails(controllers::run(deps, gate, Vec::new())));
         }
         let mut watching = stores.tasks;
         running.endless.spawn("watches", async move {

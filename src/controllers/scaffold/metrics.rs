@@ -10,6 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::apply::{ApplyError, Learned};
+use super::lane::AskFault;
 use super::memory::Memory;
 use super::plan::{Controller, Op};
 
@@ -32,6 +33,20 @@ pub struct ControllerMetrics {
     gatings: Arc<AtomicU64>,
     rollouts: Family<State, Gauge>,
     drift: Family<State, Gauge>,
+    questions: Family<Answered, Counter>,
+    asking: Family<Asking, Gauge>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answered {
+    controller: &'static str,
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Asking {
+    controller: &'static str,
+    state: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -62,6 +77,29 @@ impl ControllerMetrics {
              configuration (outdated)",
             self.drift.clone(),
         );
+        registry.register(
+            "drawbridge_controller_questions",
+            "Questions of the controllers to others than the API server, by how they ended: ok, slow (asked again with more time), timed-out, \
+             unreachable, refused, unusable",
+            self.questions.clone(),
+        );
+        registry.register(
+            "drawbridge_controller_questions_open",
+            "Questions of the controllers to others than the API server that are under way (running) or wait for their turn (waiting)",
+            self.asking.clone(),
+        );
+    }
+
+    pub(super) fn answered(&self, controller: Controller, fault: Option<AskFault>) {
+        let result = fault.map_or("ok", AskFault::as_str);
+        self.questions.get_or_create(&Answered { controller: controller.as_str(), result }).inc();
+    }
+
+    pub(super) fn questions(&self, controller: Controller, running: usize, waiting: usize) {
+        for (state, count) in [("running", running), ("waiting", waiting)] {
+            let gauge = self.asking.get_or_create(&Asking { controller: controller.as_str(), state });
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
     }
 
     pub(super) fn wrote(&self, controller: Controller, op: &Op, result: &Result<Learned, ApplyError>) {
@@ -81,6 +119,8 @@ impl ControllerMetrics {
         self.writes.get_or_create(&labels).inc();
         self.rollouts.get_or_create(&State { state: "rolling" }).set(0);
         self.drift.get_or_create(&State { state: "outdated" }).set(0);
+        self.questions.get_or_create(&Answered { controller: "agent-card", result: "ok" }).inc();
+        self.asking.get_or_create(&Asking { controller: "agent-card", state: "running" }).set(0);
     }
 
     /// How enrolled workloads and their Pods stand.

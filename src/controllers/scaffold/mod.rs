@@ -4,12 +4,14 @@ pub mod answers;
 pub mod apply;
 mod ask;
 pub mod consent;
+pub mod lane;
 pub mod memory;
 pub mod metrics;
 pub mod note;
 pub mod plan;
 pub mod queue;
 pub mod run;
+pub mod runner;
 mod server_side;
 pub mod world;
 

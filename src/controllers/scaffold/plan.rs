@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::consent::Demand;
+use super::lane::{Ask, Facts, Question};
 use super::note::Note;
 use super::world::World;
 use crate::config::snapshot::Published;
@@ -318,3 +319,27 @@ pub struct Row {
     /// What to do about one item.
     pub plan: fn(Context<'_>) -> Plan,
 }
+
+/// A plan, and what has to be known for the next one.
+pub type Asked<Q> = (Plan, Vec<Ask<Q>>);
+
+/// A controller that has to know what the cluster does not hold, as a row of the table.
+pub struct AskingRow<Q: Question> {
+    /// Which.
+    pub controller: Controller,
+    /// The items that a change of an object may concern.
+    pub touched: fn(&World, Kind, &Key) -> Vec<Key>,
+    /// The items of one namespace.
+    pub of_namespace: fn(&World, &str) -> Vec<Key>,
+    /// What to do about one item by the answers that are there, and what has to be known of it. What is asked no more is
+    /// forgotten, so a plan names also what it has an answer to.
+    pub plan: fn(Context<'_>, &Facts<Q>) -> Asked<Q>,
+}
+
+impl<Q: Question> Clone for AskingRow<Q> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<Q: Question> Copy for AskingRow<Q> {}

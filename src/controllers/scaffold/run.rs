@@ -24,8 +24,9 @@ use tokio::time::Instant;
 use super::apply::{ApplyError, Learned};
 use super::memory::Memory;
 use super::metrics::ControllerMetrics;
-use super::plan::{Context, Item, Op, Plan, Row};
+use super::plan::{Context, Item, Op, Plan};
 use super::queue::{Ending, Priority, Queue};
+use super::runner::{Runner, Start};
 use super::world::World;
 use crate::config::snapshot::Published;
 use crate::store::{Change, Feed, Key, Kind, Reach};
@@ -60,7 +61,7 @@ pub struct Deps {
 }
 
 struct Loop {
-    rows: Vec<Row>,
+    rows: Vec<Box<dyn Runner>>,
     writer: Client,
     metrics: ControllerMetrics,
     world: World,
@@ -82,9 +83,14 @@ struct Loop {
 type Outcome = (Vec<Learned>, Result<(Ending, bool), (ApplyError, Op)>);
 
 /// Runs the controllers `rows` until the watches end.
-pub async fn run(rows: Vec<Row>, deps: Deps, jitter: fn() -> f64) {
+pub async fn run(mut rows: Vec<Box<dyn Runner>>, deps: Deps, jitter: fn() -> f64) {
     let Deps { writer, mut feed, mut published, mut terms, operator_namespace, epochs, metrics } = deps;
     let epoch = *epochs.borrow();
+    let base = Instant::now();
+    let (woken, mut answered) = mpsc::unbounded_channel();
+    for row in &mut rows {
+        row.start(Start { base, woken: woken.clone(), metrics: metrics.clone() });
+    }
     let mut work = Loop {
         rows,
         writer,
@@ -99,7 +105,7 @@ pub async fn run(rows: Vec<Row>, deps: Deps, jitter: fn() -> f64) {
         workers: JoinSet::new(),
         under_way: Vec::new(),
         told: HashSet::new(),
-        base: Instant::now(),
+        base,
         jitter,
     };
     let mut batch = Vec::with_capacity(BATCH);
@@ -116,6 +122,7 @@ pub async fn run(rows: Vec<Row>, deps: Deps, jitter: fn() -> f64) {
                 let facts = published.borrow_and_update().clone();
                 work.configure(facts);
             }
+            Some(item) = answered.recv() => work.woken(item),
             count = feed.recv_many(&mut batch, BATCH) => {
                 if count == 0 {
                     return;
@@ -128,6 +135,9 @@ pub async fn run(rows: Vec<Row>, deps: Deps, jitter: fn() -> f64) {
         // Whichever came first: what else is there is taken, too, or the one that always comes first would be all.
         while let Some(ended) = work.workers.try_join_next_with_id() {
             work.ended(ended);
+        }
+        while let Ok(item) = answered.try_recv() {
+            work.woken(item);
         }
         while batch.len() < BATCH
             && let Ok(message) = feed.try_recv()
@@ -157,8 +167,18 @@ impl Loop {
         self.world.memory = Memory::default();
         // What was about to be told when the last term ended may not have got out.
         self.told.clear();
+        for row in &self.rows {
+            row.forget();
+        }
         if term.is_some() {
             self.enqueue_all();
+        }
+    }
+
+    /// A question about an item has been answered.
+    fn woken(&mut self, item: Item) {
+        if self.term.is_some() {
+            self.queue.add(item, Priority::Fresh);
         }
     }
 
@@ -207,8 +227,8 @@ impl Loop {
 
     fn enqueue_namespace(&mut self, name: &str, priority: Priority) {
         for row in &self.rows {
-            for key in (row.of_namespace)(&self.world, name) {
-                self.queue.add(Item { controller: row.controller, key }, priority);
+            for key in row.of_namespace(&self.world, name) {
+                self.queue.add(Item { controller: row.controller(), key }, priority);
             }
         }
     }
@@ -233,9 +253,12 @@ impl Loop {
     }
 
     fn touched_by(&self, kind: Kind, key: &Key) -> Vec<Item> {
-        let item = |row: &Row, key: Key| Item { controller: row.controller, key };
-        let keys = |row: &Row| (row.touched)(&self.world, kind, key);
-        self.rows.iter().flat_map(|row| keys(row).into_iter().map(|key| item(row, key))).collect()
+        let mut items = Vec::new();
+        for row in &self.rows {
+            let controller = row.controller();
+            items.extend(row.touched(&self.world, kind, key).into_iter().map(|key| Item { controller, key }));
+        }
+        items
     }
 
     /// Starts as many plans as there are workers; whether there are more to be made at once.
@@ -249,12 +272,12 @@ impl Loop {
             let now = self.base.elapsed();
             let Some(item) = self.queue.pop(WORKERS - self.workers.len(), now) else { break };
             plans += 1;
-            let Some(row) = self.rows.iter().find(|row| row.controller == item.controller) else { continue };
+            let Some(row) = self.rows.iter().find(|row| row.controller() == item.controller) else { continue };
             if is_unread(&facts, &item.key.namespace) {
                 self.queue.done(&item, Ending::Done(Some(UNREAD)), now, (self.jitter)());
                 continue;
             }
-            let plan = (row.plan)(Context { world: &self.world, facts: &facts, key: &item.key, now });
+            let plan = row.plan(Context { world: &self.world, facts: &facts, key: &item.key, now });
             if plan == Plan::nothing() {
                 self.world.memory.at_rest(&item);
             }

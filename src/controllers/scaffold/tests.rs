@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, watch};
 use super::fixtures::{Cluster, OWN, account, change, workload};
 use super::metrics::ControllerMetrics;
 use super::run::{Deps, run};
+use super::runner::Runner;
 use crate::build::templates::TemplatesView;
 use crate::controllers::ALWAYS;
 use crate::controllers::scaffold::fixtures::step_map;
@@ -141,7 +142,8 @@ impl Bench {
             metrics: ControllerMetrics::default(),
         };
         let task = tokio::spawn(async move {
-            run(ALWAYS.to_vec(), deps, || 0.5).await;
+            let rows = ALWAYS.into_iter().map(|row| Box::new(row) as Box<dyn Runner>);
+            run(rows.collect(), deps, || 0.5).await;
             drop(sender);
         });
         let bench = Self { server, feed, terms, epoch, task };

@@ -48,10 +48,10 @@ impl Loop {
 
     /// Templates, steps or settings are others: a build that waits for them may start.
     fn enqueue_builds(&mut self) {
-        let rows = self.rows.iter().filter(|row| row.controller == Controller::AgentBuild);
+        let rows = self.rows.iter().filter(|row| row.controller() == Controller::AgentBuild);
         let names: Vec<_> = self.world.namespaces().cloned().collect();
         let keys: Vec<_> =
-            rows.flat_map(|row| names.iter().flat_map(|name| (row.of_namespace)(&self.world, name))).collect();
+            rows.flat_map(|row| names.iter().flat_map(|name| row.of_namespace(&self.world, name))).collect();
         for key in keys {
             self.queue.add(Item { controller: Controller::AgentBuild, key }, Priority::Backlog);
         }
