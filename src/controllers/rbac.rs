@@ -42,6 +42,7 @@ pub const ASKS: &[Ask] = &[
     ask(UsedBy::Every, Kind::AgentRuntime, FOLLOW),
     Ask { name: Some(keys::CSI_DRIVER_SPIFFE), ..ask(UsedBy::Every, Kind::CsiDriver, FOLLOW) },
     ask(UsedBy::Every, Kind::AgentBuild, FOLLOW),
+    ask(UsedBy::Every, Kind::AgentCard, FOLLOW),
     // Agents and builds, and what they are made of.
     ask(UsedBy::Controllers, Kind::Agent, FOLLOW),
     ask(UsedBy::Controllers, Kind::TaskRun, FOLLOW),

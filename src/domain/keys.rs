@@ -383,6 +383,14 @@ pub const TASK_SIGN: &str = "sign";
 pub const BUILD_FS_GROUP: i64 = 65532;
 /// Finalizer of Agents and AgentBuilds.
 pub const FINALIZER_AGENT: &str = "agent.kagenti.dev/finalizer";
+/// Finalizer of AgentCards.
+pub const FINALIZER_CARD: &str = "agentcard.kagenti.dev/finalizer";
+/// Finalizer that the Go operator puts on AgentCards while it enforces network policies.
+pub const FINALIZER_CARD_POLICY: &str = "agentcard.kagenti.dev/network-policy";
+/// Every finalizer that is ours to take off.
+pub const FINALIZERS: [&str; 4] = [FINALIZER, FINALIZER_AGENT, FINALIZER_CARD, FINALIZER_CARD_POLICY];
+/// Annotation of an AgentCard: a value other than the one handled last has the card read at once; recorded in `status.handledRefresh`.
+pub const ANNOTATION_CARD_REFRESH: &str = "agentcard.kagenti.dev/refresh";
 /// Annotation that `kubectl apply` keeps the object in; never read, never copied.
 pub const ANNOTATION_LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// Label of TaskRuns and of their Pods: the PipelineRun.

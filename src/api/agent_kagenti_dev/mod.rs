@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod agent_build;
+pub mod agent_card;
 pub mod agent_runtime;
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::cli::survey::{self, TYPES, annotation, label, text};
 use crate::config::content::digest;
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
-use crate::store::Kind;
+use crate::store::{Kind, KindOrigin};
 
 /// One object, and where it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +38,7 @@ pub(super) struct Found {
     pub(super) pods: Vec<Part>,
     /// AgentRuntimes.
     pub(super) agent_runtimes: Vec<Part>,
-    /// Agents and AgentBuilds.
+    /// Objects of our other kinds.
     pub(super) agents: Vec<Part>,
     /// ConfigMaps and ServiceAccounts that controllers made.
     pub(super) belongings: Vec<Part>,
@@ -140,7 +140,8 @@ pub(super) async fn read(cluster: &Cluster, options: &Options, notes: &mut Vec<S
         let collection = survey::agent_runtimes(text(&object, "/metadata/namespace"));
         found.agent_runtimes.push(part(&collection.path(), object));
     }
-    for kind in [Kind::Agent, Kind::AgentBuild] {
+    let ours = Kind::ALL.iter().filter(|kind| kind.descriptor().origin == KindOrigin::Ours);
+    for kind in ours.filter(|kind| **kind != Kind::AgentRuntime) {
         for object in cluster.list(&kind.path(""), notes).await? {
             found.agents.push(part(&kind.path(text(&object, "/metadata/namespace")), object));
         }

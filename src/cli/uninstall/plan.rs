@@ -36,7 +36,7 @@ pub enum Phase {
     Workloads,
     /// Pods that wait behind the scheduling gate.
     GatedPods,
-    /// Finalizers of AgentRuntimes, Agents and AgentBuilds.
+    /// Finalizers of our own kinds.
     Finalizers,
     /// What we made for Pods.
     Belongings,
@@ -70,7 +70,9 @@ impl Phase {
             Phase::GatedPods => {
                 "Pods that wait behind the scheduling gate: their controllers make them again, without sidecars"
             }
-            Phase::Finalizers => "finalizers: AgentRuntimes, Agents and AgentBuilds can be deleted without an operator",
+            Phase::Finalizers => {
+                "finalizers: AgentRuntimes, Agents, AgentBuilds and AgentCards can be deleted without an operator"
+            }
             Phase::Belongings => "ConfigMaps and ServiceAccounts that we made and that no Pod uses",
             Phase::Rest => "the operator's own objects",
         }
@@ -350,8 +352,7 @@ fn finalizer(plan: &mut Plan, part: &Part) {
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    let others: Vec<&str> =
-        all.iter().copied().filter(|name| ![keys::FINALIZER, keys::FINALIZER_AGENT].contains(name)).collect();
+    let others: Vec<&str> = all.iter().copied().filter(|name| !keys::FINALIZERS.contains(name)).collect();
     if others.len() == all.len() {
         return;
     }

@@ -1,5 +1,5 @@
-//! What `validate` says about an AgentBuild or Agent: the schema's faults with their lines, then the webhooks' own answer; and about the
-//! ConfigMaps that builds are made of.
+//! What `validate` says about an object of ours that is no AgentRuntime: the schema's faults with their lines, then the webhooks' own
+//! answer; and about the ConfigMaps that builds are made of.
 //!
 //! An AgentBuild is completed first, from the templates of this stream or those that ship with this binary, as the API server would have
 //! the webhook do it. Faults that the schema told already are not told twice.
@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::{Findings, Placed, Severity, field_line, schema};
 use crate::admission::verdict::Outcome;
-use crate::api::agent_kagenti_dev;
 use crate::api::review::Phase;
 use crate::cli::offline::documents::Object;
 use crate::cli::offline::review;
@@ -17,18 +16,16 @@ use crate::cli::survey::text;
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
-use crate::store::Kind;
+use crate::store::{Kind, KindOrigin};
 
-/// The kinds that are judged here.
-const KINDS: [&str; 2] = ["AgentBuild", "Agent"];
-
-/// Whether an object is one of them.
+/// Whether an object is judged here: one of ours, but for AgentRuntimes, of which there is more to say.
 pub(super) fn is_ours(object: &Value) -> bool {
-    KINDS.contains(&text(object, "/kind"))
-        && text(object, "/apiVersion").split_once('/').is_some_and(|(group, _)| group == agent_kagenti_dev::GROUP)
+    let group = text(object, "/apiVersion").split_once('/').map(|(group, _)| group);
+    let kind = group.and_then(|group| Kind::of(group, text(object, "/kind")));
+    kind.is_some_and(|kind| kind != Kind::AgentRuntime && kind.descriptor().origin == KindOrigin::Ours)
 }
 
-/// Judges one AgentBuild or Agent.
+/// Judges one of them.
 pub(super) fn check(
     (document, Object { node, value }): &Placed<'_>,
     namespace: &str,

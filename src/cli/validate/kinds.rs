@@ -25,18 +25,13 @@ pub(super) fn check((document, Object { node, value }): &Placed<'_>, findings: &
 
 /// The field that is wrong, and what was meant.
 fn meant(group: &str, kind: &str) -> Option<(&'static str, String)> {
-    /// Kinds of the group that other operators have.
-    const OF_OTHERS: [&str; 1] = ["AgentCard"];
     let ours: Vec<String> = Kind::definitions().map(|crd| crd.spec.names.kind).collect();
     let is_ours = ours.iter().any(|known| known == kind);
     let same = |one: &str, other: &str| one.eq_ignore_ascii_case(other);
     if group == agent_kagenti_dev::GROUP {
         let by_case = || ours.iter().find(|known| same(known, kind)).cloned();
         let near = || nearest(kind, ours.iter().map(String::as_str)).map(str::to_owned);
-        return (!is_ours && !OF_OTHERS.contains(&kind))
-            .then(|| by_case().or_else(near))
-            .flatten()
-            .map(|kind| ("kind", kind));
+        return (!is_ours).then(|| by_case().or_else(near)).flatten().map(|kind| ("kind", kind));
     }
     let is_near = same(group, agent_kagenti_dev::GROUP) || nearest(group, [agent_kagenti_dev::GROUP]).is_some();
     let is_nearly = is_near || group == "kagenti.dev" || group.ends_with(".kagenti.dev");
@@ -57,6 +52,7 @@ mod tests {
             (("agent.kagenti.dev", "AgentBuilds"), kind("AgentBuild")),
             (("agents.kagenti.dev", "AgentRuntime"), group.clone()),
             (("kagenti.dev", "AgentBuild"), group),
+            (("agent.kagenti.dev", "AgentCards"), kind("AgentCard")),
             (("agent.kagenti.dev", "AgentRuntime"), None),
             (("agent.kagenti.dev", "AgentCard"), None),
             (("kaos.tools", "Agent"), None),

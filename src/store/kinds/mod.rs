@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod agent_build;
+pub mod agent_card;
 pub mod agent_runtime;
 pub mod claim;
 pub mod config_map;
@@ -16,6 +17,7 @@ pub mod service_account;
 pub mod tekton;
 pub mod workload;
 
+use agent_card::AgentCardSeen;
 use agent_runtime::AgentRuntimeSeen;
 use claim::ClaimSeen;
 use config_map::ConfigMapSeen;
@@ -63,6 +65,7 @@ kinds! {
     ConfigMap => config_map::DESCRIPTOR;
     AgentRuntime => agent_runtime::DESCRIPTOR;
     AgentBuild => agent_build::DESCRIPTOR;
+    AgentCard => agent_card::DESCRIPTOR;
     Deployment => workload::DEPLOYMENT;
     StatefulSet => workload::STATEFUL_SET;
     DaemonSet => workload::DAEMON_SET;
@@ -100,6 +103,8 @@ pub enum What {
     Agent(Box<CustomSeen>),
     /// An AgentBuild.
     AgentBuild(Box<CustomSeen>),
+    /// An AgentCard.
+    AgentCard(Box<AgentCardSeen>),
     /// A PipelineRun of a build.
     PipelineRun(Box<PipelineRunSeen>),
     /// A TaskRun of such a run.

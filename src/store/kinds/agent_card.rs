@@ -1,0 +1,190 @@
+//! What is kept of an AgentCard (`spec/agentcard.md` 2): its marks, `spec`, and `status` without the card itself.
+//!
+//! Promise: an object is a few hundred bytes here and never more than [`LARGEST`], however large the card is that an agent serves, and whatever
+//! people write beside it. What is over a bound is left out and [`AgentCardSeen::over`] says so: nobody writes a list that is not known.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::What;
+use crate::api::agent_kagenti_dev::{self as api, agent_card};
+use crate::domain::keys;
+use crate::domain::workload::WorkloadKind;
+use crate::store::decode::Whole;
+use crate::store::decode::identity::owner;
+use crate::store::decode::wire::Metadata;
+use crate::store::kind::page;
+use crate::store::{Decode, Descriptor, OwnerReference, Selection, UsedBy};
+
+/// AgentCards.
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    words: &["agentcard", "agentcards", "card", "cards"],
+    selections: &[Selection::all(page::RUNS, UsedBy::Every)],
+    ..Descriptor::ours((api::GROUP, api::VERSION), "agentcards", "AgentCard", (Decode::Whole(project), agent_card::crd))
+};
+
+/// Bytes of text that are kept of the marks, and of the status, of one object.
+pub const LARGEST: usize = 16 * 1024;
+
+/// Bytes that are kept of one text of a spec: more than the definition lets anybody write.
+const LONGEST: usize = 320;
+
+/// An AgentCard.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentCardSeen {
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `metadata.creationTimestamp`, RFC 3339: sorts by age.
+    pub created: Box<str>,
+    /// Being deleted.
+    pub deleting: bool,
+    /// `metadata.finalizers`, in order.
+    pub finalizers: Box<[Box<str>]>,
+    /// `metadata.ownerReferences`, in order.
+    pub owners: Box<[OwnerReference]>,
+    /// The owner that controls it.
+    pub controller: Option<Arc<OwnerReference>>,
+    /// `app.kubernetes.io/managed-by`.
+    pub managed_by: Option<Box<str>>,
+    /// Annotation `agentcard.kagenti.dev/refresh`.
+    pub refresh: Option<Box<str>>,
+    /// Finalizers and owners are more than is kept: both are empty here, whatever is written.
+    pub over: bool,
+    /// `spec`.
+    pub spec: CardSpec,
+    /// `status` as stored, without `card`; an empty object when there is none, or more than anybody of ours writes.
+    pub status: Arc<Value>,
+}
+
+/// `spec` of an AgentCard.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CardSpec {
+    /// `syncPeriod`, as written.
+    pub sync_period: Option<Box<str>>,
+    /// `targetRef`, when it is whole.
+    pub target: Option<CardTarget>,
+    /// `identityBinding`, when it is there.
+    pub identity_binding: Option<CardBinding>,
+}
+
+/// The workload behind a card, of any kind, in the card's namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the fields are those of the API")]
+pub struct CardTarget {
+    pub api_version: Box<str>,
+    pub kind: Box<str>,
+    pub name: Arc<str>,
+}
+
+/// `identityBinding` of a card.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CardBinding {
+    /// `trustDomain`.
+    pub trust_domain: Option<Box<str>>,
+}
+
+impl CardTarget {
+    /// The target in that `spec`; `None` when it names nothing.
+    #[must_use]
+    pub fn of_spec(spec: &Value) -> Option<Self> {
+        let reference = spec.get("targetRef")?;
+        let part = |key: &str| text(reference, key).filter(|part| !part.is_empty() && part.len() <= LONGEST);
+        Some(Self { api_version: part("apiVersion")?.into(), kind: part("kind")?.into(), name: part("name")?.into() })
+    }
+
+    /// A workload of a kind that we know.
+    #[must_use]
+    pub fn of_workload(kind: WorkloadKind, name: &str) -> Self {
+        Self { api_version: kind.api_version().into(), kind: kind.as_str().into(), name: name.into() }
+    }
+
+    /// The kind, when it is one that we know, at the version that we know.
+    #[must_use]
+    pub fn workload_kind(&self) -> Option<WorkloadKind> {
+        let (group, _) = self.api_version.split_once('/').unwrap_or(("", &self.api_version));
+        WorkloadKind::from_group_kind(group, &self.kind).filter(|kind| kind.api_version() == &*self.api_version)
+    }
+}
+
+impl AgentCardSeen {
+    /// Made by a controller, ours or the Go operator's: a card that a person makes for the same workload takes its place.
+    #[must_use]
+    pub fn is_automatic(&self) -> bool {
+        self.managed_by.as_deref().is_some_and(is_automatic)
+    }
+
+    /// Carries that finalizer.
+    #[must_use]
+    pub fn has_finalizer(&self, name: &str) -> bool {
+        self.finalizers.iter().any(|known| &**known == name)
+    }
+
+    /// One of its owners has that uid.
+    #[must_use]
+    pub fn is_owned_by(&self, uid: &str) -> bool {
+        self.owners.iter().any(|owner| owner.uid == uid)
+    }
+}
+
+/// Whether that value of `app.kubernetes.io/managed-by` is a controller's, ours or the Go operator's.
+#[must_use]
+pub fn is_automatic(managed_by: &str) -> bool {
+    [keys::MANAGED_BY_DRAWBRIDGE, keys::MANAGED_BY_UPSTREAM].contains(&managed_by)
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
+    value.get(key)?.as_str()
+}
+
+fn short(text: &str) -> Box<str> {
+    text[..text.floor_char_boundary(LONGEST)].into()
+}
+
+fn project(object: Whole) -> Option<What> {
+    let Whole { metadata, spec, status, .. } = object;
+    let over = marks(&metadata) > LARGEST;
+    let kept = |list: Vec<String>| list.into_iter().map(Into::into).collect();
+    Some(What::AgentCard(Box::new(AgentCardSeen {
+        generation: metadata.generation.unwrap_or_default(),
+        deleting: metadata.deletion_timestamp.is_some(),
+        controller: owner(&metadata).filter(|_| !over),
+        managed_by: metadata.label(keys::LABEL_APP_MANAGED_BY).map(Into::into),
+        refresh: metadata.annotation(keys::ANNOTATION_CARD_REFRESH).map(short),
+        finalizers: metadata.finalizers.filter(|_| !over).map(kept).unwrap_or_default(),
+        owners: metadata.owner_references.filter(|_| !over).unwrap_or_default().into(),
+        created: metadata.creation_timestamp.unwrap_or_default().into(),
+        over,
+        spec: spec_of(&spec.unwrap_or_default()),
+        status: Arc::new(status_of(status)),
+    })))
+}
+
+/// Bytes of the lists that controllers write.
+fn marks(metadata: &Metadata) -> usize {
+    let finalizers = metadata.finalizers.iter().flatten().map(String::len);
+    let owners = metadata.owner_references.iter().flatten();
+    let owners = owners.map(|owner| {
+        [&owner.api_version, &owner.kind, &owner.name, &owner.uid].into_iter().map(String::len).sum::<usize>()
+    });
+    finalizers.chain(owners).sum()
+}
+
+fn spec_of(spec: &Value) -> CardSpec {
+    let binding = spec.get("identityBinding").filter(|binding| binding.is_object());
+    CardSpec {
+        sync_period: text(spec, "syncPeriod").map(short),
+        target: CardTarget::of_spec(spec),
+        identity_binding: binding.map(|binding| CardBinding { trust_domain: text(binding, "trustDomain").map(short) }),
+    }
+}
+
+fn status_of(status: Option<Value>) -> Value {
+    let Some(Value::Object(mut members)) = status else { return json!({}) };
+    members.remove("card");
+    let status = Value::Object(members);
+    if api::agent_card::is_within(&status, LARGEST) { status } else { json!({}) }
+}
+
+#[cfg(test)]
+mod tests;
