@@ -302,6 +302,19 @@ pub fn is_ours(key: &str) -> bool {
     key.starts_with(PREFIX) || matches!(key, LABEL_APP_MANAGED_BY | ANNOTATION_SANDBOX_POD)
 }
 
+// AgentCards (`spec/agentcard.md` 1).
+
+/// What stands before a protocol's name in a label of a workload that speaks it.
+pub const PREFIX_PROTOCOL: &str = "protocol.kagenti.io/";
+/// Older labels of a workload whose value is the one protocol that it speaks, the newer one first.
+pub const LABELS_PROTOCOL: [&str; 2] = ["kagenti.io/protocol", "kagenti.io/agent-protocol"];
+
+/// Whether a label of an agent's workload is one that is read there.
+#[must_use]
+pub fn is_of_agent(key: &str) -> bool {
+    is_ours(key) || key.starts_with(PREFIX_PROTOCOL) || key == LABEL_APP_NAME
+}
+
 // Builds (`spec/agent-and-agentbuild.md` 2).
 
 /// API group of Agent and AgentBuild.

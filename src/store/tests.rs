@@ -206,6 +206,7 @@ fn pods_are_kept_while_they_are_enrolled_or_wait_behind_our_gate() {
 }
 
 mod builds;
+mod facts;
 mod rollout;
 mod runtime;
 mod size;

@@ -28,6 +28,8 @@ impl Pool {
             What::Pod(seen) => {
                 seen.controller.iter_mut().for_each(|owner| self.owners.share(owner));
                 seen.hash.iter_mut().for_each(|hash| self.texts.share(hash));
+                let account = seen.endpoint.as_mut().and_then(|endpoint| endpoint.account.as_mut());
+                account.into_iter().for_each(|account| self.texts.share(account));
             }
             What::Workload(seen) => {
                 seen.template.iter_mut().for_each(|template| self.texts.share(&mut template.spec));

@@ -99,7 +99,7 @@ pub struct Spec {
     pub os: Option<Named>,
     pub node_selector: Option<BTreeMap<String, String>>,
     pub containers: Option<Vec<Container>>,
-    pub init_containers: Option<Vec<Named>>,
+    pub init_containers: Option<Vec<Container>>,
     pub selector: Option<Value>,
     #[serde(rename = "type")]
     pub type_: Option<Value>,
@@ -140,13 +140,33 @@ pub struct RollingUpdate {
     pub partition: Option<i64>,
 }
 
-/// A container of a Pod template.
+/// A container of a Pod or of a Pod template.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 #[expect(missing_docs, reason = "the fields are those of the API")]
 pub struct Container {
     pub name: String,
     pub image: Option<String>,
+    pub ports: Option<Vec<ContainerPort>>,
+    pub restart_policy: Option<String>,
+}
+
+/// A port of a container.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[expect(missing_docs, reason = "the fields are those of the API")]
+pub struct ContainerPort {
+    pub name: Option<String>,
+    pub container_port: Option<i64>,
+    pub protocol: Option<String>,
+}
+
+/// An address of a Pod.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "the field is that of the API")]
+pub struct PodIp {
+    pub ip: String,
 }
 
 /// Anything with a name.
@@ -179,6 +199,9 @@ pub struct Status {
     pub unavailable_replicas: Option<i64>,
     pub updated_number_scheduled: Option<i64>,
     pub number_available: Option<i64>,
+    pub number_ready: Option<i64>,
+    #[serde(rename = "podIPs")]
+    pub pod_ips: Option<Vec<PodIp>>,
     pub configured_pods: Option<Value>,
     pub config_hash: Option<String>,
     pub effective: Option<Value>,
@@ -190,6 +213,12 @@ impl Status {
     #[must_use]
     pub fn active(&self) -> i64 {
         self.active.as_ref().and_then(Value::as_i64).unwrap_or_default()
+    }
+
+    /// Whether a condition of that type is true.
+    #[must_use]
+    pub fn is(&self, condition: &str) -> bool {
+        self.conditions.iter().flatten().any(|one| one.type_ == condition && one.status == "True")
     }
 }
 

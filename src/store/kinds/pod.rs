@@ -1,11 +1,13 @@
 //! What is kept of Pods: of those that are enrolled or wait behind our gate, and of those of builds' tasks.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::{Kind, What};
+use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::domain::keys;
 use crate::store::decode::identity::owner;
-use crate::store::decode::wire::Raw;
+use crate::store::decode::wire::{ContainerPort, Raw};
 use crate::store::kind::page;
 use crate::store::{Decode, Descriptor, OwnerReference, Selection, UsedBy};
 
@@ -52,6 +54,68 @@ pub struct PodSeen {
     pub phase: PodPhase,
     /// Waits behind our scheduling gate.
     pub gated: bool,
+    /// Where it is reached and as whom it runs, of an agent's Pod.
+    pub endpoint: Option<Box<PodEndpoint>>,
+}
+
+/// Where a Pod is reached, and as whom it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PodEndpoint {
+    /// Condition `Ready`.
+    pub ready: bool,
+    /// It shares the network of its node, and so its address.
+    pub host_network: bool,
+    /// `status.podIPs`, at most [`ADDRESSES`].
+    pub addresses: Box<[IpAddr]>,
+    /// `spec.serviceAccountName`.
+    pub account: Option<Arc<str>>,
+    /// TCP ports of its containers, then those of its sidecars, in order, at most [`PORTS`].
+    pub ports: Box<[PodPort]>,
+}
+
+/// A port that a container names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of the API")]
+pub struct PodPort {
+    pub name: Box<str>,
+    pub number: u16,
+}
+
+/// Addresses that are kept of one Pod; Kubernetes gives it one of each family.
+pub const ADDRESSES: usize = 4;
+/// Ports that are kept of one Pod.
+pub const PORTS: usize = 32;
+/// Bytes of a port's name that Kubernetes takes.
+const PORT_NAME: usize = 15;
+
+impl PodEndpoint {
+    /// The port of that name, as a Service finds it: the first.
+    #[must_use]
+    pub fn port(&self, name: &str) -> Option<u16> {
+        self.ports.iter().find(|port| !name.is_empty() && &*port.name == name).map(|port| port.number)
+    }
+
+    fn of(raw: &Raw) -> Self {
+        let (spec, status) = (raw.spec.as_deref(), raw.status.as_deref());
+        let regular = spec.and_then(|spec| spec.containers.as_ref()).into_iter().flatten();
+        let sidecars = spec.and_then(|spec| spec.init_containers.as_ref()).into_iter().flatten();
+        let sidecars = sidecars.filter(|container| container.restart_policy.as_deref() == Some("Always"));
+        let ports = regular.chain(sidecars).flat_map(|container| container.ports.iter().flatten());
+        let port = |port: &ContainerPort| {
+            let name = port.name.as_deref().unwrap_or_default();
+            let is_tcp = port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP");
+            let number = u16::try_from(port.container_port?).ok().filter(|number| is_tcp && *number > 0)?;
+            (name.len() <= PORT_NAME).then(|| PodPort { name: name.into(), number })
+        };
+        let addresses = status.and_then(|status| status.pod_ips.as_ref()).into_iter().flatten();
+        Self {
+            ready: status.is_some_and(|status| status.is("Ready")),
+            host_network: spec.is_some_and(|spec| spec.host_network == Some(true)),
+            addresses: addresses.filter_map(|address| address.ip.parse().ok()).take(ADDRESSES).collect(),
+            account: spec.and_then(|spec| spec.service_account_name.as_deref()).map(Into::into),
+            ports: ports.filter_map(port).take(PORTS).collect(),
+        }
+    }
 }
 
 /// How far a Pod has come.
@@ -67,6 +131,8 @@ fn phase(raw: &Raw) -> PodPhase {
 
 fn pod(raw: Raw) -> Option<PodSeen> {
     let phase = phase(&raw);
+    let is_agent = raw.metadata.label(keys::LABEL_TYPE) == Some(AgentType::Agent.as_str());
+    let endpoint = is_agent.then(|| Box::new(PodEndpoint::of(&raw)));
     let spec = raw.spec.unwrap_or_default();
     let gated = spec.scheduling_gates.iter().flatten().any(|gate| gate.name == keys::SCHEDULING_GATE);
     let regular = spec.containers.iter().flatten().map(|container| &container.name);
@@ -87,6 +153,7 @@ fn pod(raw: Raw) -> Option<PodSeen> {
         created: metadata.creation_timestamp.unwrap_or_default().into(),
         phase,
         gated,
+        endpoint,
     })
 }
 

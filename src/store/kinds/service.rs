@@ -1,4 +1,4 @@
-//! Services: whose they are, and what an Agent's controller compares of its own.
+//! Services: whose they are, where they lead, and what an Agent's controller compares of its own.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::What;
 use super::claim::ClaimSeen;
+use super::workload::Pairs;
 use crate::domain::keys;
 use crate::store::decode::Whole;
 use crate::store::kind::page;
@@ -25,14 +26,73 @@ pub struct ServiceSeen {
     /// `ports`, `selector` and `type` of its `spec`, as stored: what drifts from what was applied. Kept only of those
     /// that an object of our groups controls.
     pub spec: Option<Arc<Value>>,
+    /// `spec.ports`, at most [`PORTS`].
+    pub ports: Box<[ServicePort]>,
+    /// `spec.selector`; `None` of one that selects nothing, or by more labels than [`LABELS`].
+    pub selector: Option<Pairs>,
+}
+
+/// A port of a Service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServicePort {
+    /// Its name; empty where it has none.
+    pub name: Box<str>,
+    /// The port that clients ask for.
+    pub port: u16,
+    /// Where that leads in a Pod.
+    pub target: TargetPort,
+    /// TCP; another protocol otherwise.
+    pub is_tcp: bool,
+}
+
+/// Where a port of a Service leads in a Pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetPort {
+    /// To that port.
+    Number(u16),
+    /// To the port that a container of the Pod names so.
+    Name(Box<str>),
+}
+
+/// Ports that are kept of one Service.
+pub const PORTS: usize = 16;
+/// Labels that a selector is kept with.
+pub const LABELS: usize = 16;
+/// Bytes of a port's name that are kept: more than Kubernetes takes.
+const PORT_NAME: usize = 63;
+
+fn port(port: &Value) -> Option<ServicePort> {
+    let text = |key: &str| port.get(key).and_then(Value::as_str).filter(|text| text.len() <= PORT_NAME);
+    let number = |key: &str| port.get(key).and_then(Value::as_u64).and_then(|number| u16::try_from(number).ok());
+    let own = number("port")?;
+    // What is not said is the Service's own port.
+    let target = match text("targetPort") {
+        Some(name) => TargetPort::Name(name.into()),
+        None => TargetPort::Number(number("targetPort").filter(|number| *number > 0).unwrap_or(own)),
+    };
+    let is_tcp = port.get("protocol").is_none_or(|protocol| protocol == "TCP");
+    Some(ServicePort { name: text("name").unwrap_or_default().into(), port: own, target, is_tcp })
+}
+
+fn ports(spec: &Value) -> Box<[ServicePort]> {
+    let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
+    ports.filter_map(port).take(PORTS).collect()
+}
+
+/// The selector: a part of one would select more.
+fn selector(spec: &Value) -> Option<Pairs> {
+    let labels = spec.get("selector")?.as_object().filter(|labels| !labels.is_empty() && labels.len() <= LABELS)?;
+    let labels: Option<_> = labels.iter().map(|(key, value)| Some((key.as_str(), value.as_str()?))).collect();
+    Some(Pairs::of_texts(Vec::into_iter(labels?)))
 }
 
 fn service(object: Whole) -> ServiceSeen {
     let claim = ClaimSeen::of(&object.metadata);
+    let (ports, selector) = object.spec.as_ref().map(|spec| (ports(spec), selector(spec))).unwrap_or_default();
     let ours = claim.controller.as_ref().is_some_and(|owner| owner.group() == keys::GROUP_AGENT);
     let spec = object.spec.filter(|_| ours).map(|spec| {
         let kept = ["ports", "selector", "type"].into_iter();
         Arc::new(Value::Object(kept.filter_map(|key| Some((key.to_owned(), spec.get(key)?.clone()))).collect()))
     });
-    ServiceSeen { claim, spec }
+    ServiceSeen { claim, spec, ports, selector }
 }

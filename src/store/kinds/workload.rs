@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::{Kind, What};
+use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 use crate::store::decode::fields::{Owned, Place};
@@ -83,7 +84,8 @@ pub struct WorkloadSeen {
     pub controller: Option<Arc<OwnerReference>>,
     /// Being deleted.
     pub deleting: bool,
-    /// The labels of ours on the workload itself; also `app.kubernetes.io/managed-by`.
+    /// The labels of ours on the workload itself; also `app.kubernetes.io/managed-by`, and of an agent its protocols and
+    /// `app.kubernetes.io/name`.
     pub labels: Pairs,
     /// The annotations of ours on the workload itself.
     pub annotations: Pairs,
@@ -98,6 +100,9 @@ pub struct WorkloadSeen {
     pub upstream: Option<(usize, Owned)>,
     /// How far the rollout of the present template is (roots).
     pub rollout: Rollout,
+    /// It says of itself that it can serve (roots): a Deployment that it is available, a StatefulSet or DaemonSet that all its
+    /// Pods are ready, anything else that it is.
+    pub ready: bool,
     /// What an Agent's controller reads of its Deployment, of one that an Agent controls.
     pub agent: Option<Box<AgentDeploymentSeen>>,
     /// Pods are wanted and (as far as the kind tells) could not be created.
@@ -200,7 +205,12 @@ impl Pairs {
 
     fn of(map: Option<&BTreeMap<String, String>>, keep: fn(&str) -> bool) -> Self {
         let kept = map.into_iter().flatten().filter(|(key, _)| keep(key));
-        Self(kept.map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect())
+        Self::of_texts(kept.map(|(key, value)| (key.as_str(), value.as_str())))
+    }
+
+    /// Those keys and values, in the order in which they come.
+    pub(super) fn of_texts<'t>(texts: impl Iterator<Item = (&'t str, &'t str)>) -> Self {
+        Self(texts.map(|(key, value)| (key.into(), value.into())).collect())
     }
 
     fn object(&self) -> Map<String, Value> {
@@ -268,12 +278,13 @@ fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
         kind,
         controller: owner(metadata),
         deleting: metadata.deletion_timestamp.is_some(),
-        labels: Pairs::of(metadata.labels.as_ref(), keys::is_ours),
+        labels: labels(metadata),
         annotations: Pairs::of(metadata.annotations.as_ref(), keys::is_ours),
         applied: entries.clone().find(|entry| entry.is(keys::MANAGER_ENROLMENT, "Apply")).map(|entry| entry.owned()),
         type_label: TypeLabel::of(metadata).filter(|_| root).map(Box::new),
         upstream: upstream.map(|(at, entry)| (at, entry.owned())).find(|(_, owned)| !owned.is_empty()),
         rollout: if root { rollout(kind, metadata, &spec, &status) } else { Rollout::default() },
+        ready: root && ready(kind, &spec, &status),
         agent: agent_deployment(kind, metadata, &spec, &status),
         unmet: unmet(kind, &spec, &status),
         retried: metadata.annotation(keys::ANNOTATION_RETRY).map(Into::into),
@@ -283,6 +294,24 @@ fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
         selects_type: spec.selector.as_ref().is_some_and(selects_type),
         template,
     })
+}
+
+/// The labels that are kept of a workload itself.
+fn labels(metadata: &Metadata) -> Pairs {
+    let is_agent = metadata.label(keys::LABEL_TYPE) == Some(AgentType::Agent.as_str());
+    let keep = if is_agent { keys::is_of_agent } else { keys::is_ours };
+    Pairs::of(metadata.labels.as_ref(), keep)
+}
+
+/// Whether it says of itself that it can serve.
+fn ready(kind: WorkloadKind, spec: &Spec, status: &Status) -> bool {
+    let all = |wanted: i64, ready: Option<i64>| wanted > 0 && ready == Some(wanted);
+    match kind {
+        WorkloadKind::Deployment => status.is("Available"),
+        WorkloadKind::StatefulSet => all(spec.replicas.unwrap_or(1), status.ready_replicas),
+        WorkloadKind::DaemonSet => all(status.desired_number_scheduled.unwrap_or_default(), status.number_ready),
+        _ => status.is("Ready"),
+    }
 }
 
 /// Whether a selector wants label `kagenti.io/type` to be there.

@@ -141,7 +141,7 @@ fn whose_a_service_an_account_a_claim_and_a_pod_are() {
     assert_eq!(service.spec.as_deref(), Some(&json!({"ports": [{"port": 1}], "type": "ClusterIP"})));
     assert_eq!(of_agent.controller().map(|owner| &*owner.uid), Some("u"));
     let foreign = kept_of(Kind::Service, &json!({"metadata": {"name": "x"}, "spec": spec}));
-    assert!(matches!(&foreign, What::Service(seen) if seen.spec.is_none() && *seen == ServiceSeen::default()));
+    assert!(matches!(&foreign, What::Service(seen) if seen.spec.is_none() && seen.claim == ClaimSeen::default()));
     let account = kept_of(Kind::ServiceAccount, &json!({"metadata": metadata("Agent")}));
     assert!(matches!(&account, What::ServiceAccount(seen) if seen.for_builds && !seen.ours));
     assert!(account.controller().is_some());

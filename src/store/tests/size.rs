@@ -50,6 +50,14 @@ impl Heap for Option<Arc<OwnerReference>> {
     }
 }
 
+impl Heap for PodEndpoint {
+    fn heap(&self) -> usize {
+        let ports: usize = self.ports.iter().map(|port| size_of::<PodPort>() + text(&port.name)).sum();
+        let addresses = size_of_val(&*self.addresses);
+        addresses + ports + 2 * BLOCK + self.account.as_deref().map_or(0, |account| text(account) + BLOCK)
+    }
+}
+
 impl Heap for Observed {
     fn heap(&self) -> usize {
         let own = size_of::<Self>() + 2 * BLOCK + text(&self.uid) + BLOCK;
@@ -77,6 +85,34 @@ impl Heap for Observed {
                     + text(&seen.created)
                     + text(&seen.agent_type)
                     + seen.hash.as_deref().map_or(0, text)
+                    + seen.endpoint.as_deref().map_or(0, |endpoint| size_of::<PodEndpoint>() + BLOCK + endpoint.heap())
+            }
+            What::Service(seen) => {
+                let ports = seen.ports.iter().map(|port| {
+                    let target = if let TargetPort::Name(name) = &port.target { text(name) } else { 0 };
+                    size_of::<ServicePort>() + text(&port.name) + target
+                });
+                seen.claim.controller.heap()
+                    + seen.selector.as_ref().map_or(0, Heap::heap)
+                    + ports.sum::<usize>()
+                    + 2 * BLOCK
+                    + seen.spec.as_deref().map_or(0, json_heap)
+            }
+            What::AgentCard(seen) => {
+                let spec = &seen.spec;
+                let target = spec.target.as_ref().map(|target| [&*target.api_version, &target.kind, &target.name]);
+                let binding = spec.identity_binding.as_ref().and_then(|binding| binding.trust_domain.as_deref());
+                let texts = [spec.sync_period.as_deref(), binding, seen.refresh.as_deref(), seen.managed_by.as_deref()];
+                let owners = seen.owners.iter().map(|owner| Some(Arc::new(owner.clone())).heap()).sum::<usize>();
+                size_of::<AgentCardSeen>()
+                    + BLOCK
+                    + texts.into_iter().flatten().chain(target.into_iter().flatten()).map(text).sum::<usize>()
+                    + seen.finalizers.iter().map(|name| size_of::<Box<str>>() + text(name)).sum::<usize>()
+                    + owners
+                    + seen.controller.heap()
+                    + text(&seen.created)
+                    + json_heap(&seen.status)
+                    + 2 * BLOCK
             }
             What::AgentRuntime(seen) => {
                 json_heap(&seen.spec) + json_heap(&seen.status) + text(&seen.created) + 2 * BLOCK
@@ -136,10 +172,47 @@ fn a_projection_is_a_few_hundred_bytes_whatever_the_object_is() {
             "annotations": {"kagenti.io/config-hash": HASH, "kagenti.io/authbridge-status": "z".repeat(2000)},
             "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "weather-agent-6d5f7c9b8",
                 "uid": UID, "controller": true, "blockOwnerDeletion": true}]},
-        "spec": object["spec"]["template"]["spec"], "status": {"phase": "Running"},
+        "spec": object["spec"]["template"]["spec"], "status": {"phase": "Running",
+            "podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}], "conditions": [{"type": "Ready", "status": "True"}]},
     });
-    let kept = heap(Kind::Pod, &pod);
-    assert!(kept < 700, "a Pod: {kept}");
+    let agent = heap(Kind::Pod, &pod);
+    assert!(agent < 1_000, "an agent's Pod: {agent}");
+    let mut tool = pod;
+    tool["metadata"]["labels"]["kagenti.io/type"] = json!("tool");
+    let kept = heap(Kind::Pod, &tool);
+    assert!(kept < 700 && kept < agent, "another Pod: {kept}, beside {agent}");
+    let ports: Vec<_> = (0..200).map(|at| json!({"name": format!("port-{at}"), "port": 8000 + at})).collect();
+    let service = json!({"metadata": {"name": "w", "namespace": "team-one", "uid": UID}, "spec": {"ports": ports,
+        "selector": {"app.kubernetes.io/name": "weather-agent", "app": "x"}}});
+    let kept = heap(Kind::Service, &service);
+    assert!(kept < 2_500, "a Service of two hundred ports: {kept}");
+    let mut plain = service;
+    plain["spec"]["ports"] = json!([{"name": "http", "port": 8080, "targetPort": 8000}]);
+    let kept = heap(Kind::Service, &plain);
+    assert!(kept < 700, "a Service: {kept}");
+}
+
+/// What a full status takes, whatever the card.
+#[test]
+fn a_card_is_a_few_kilobytes_whatever_the_agent_serves() {
+    let condition = |kind: &str| {
+        json!({"type": kind, "status": "True", "reason": "SyncSucceeded", "message": "m".repeat(120),
+            "lastTransitionTime": "2026-01-02T03:04:05Z", "observedGeneration": 1})
+    };
+    let conditions: Vec<_> =
+        ["Synced", "Reachable", "SignatureVerified", "Bound", "Verified", "Ready"].into_iter().map(condition).collect();
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "weather-agent"});
+    let owner = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "weather-agent", "uid": UID,
+        "controller": true, "blockOwnerDeletion": true});
+    let card = json!({
+        "metadata": {"name": "weather-agent-deployment-card", "namespace": "team-one", "uid": UID, "ownerReferences": [owner],
+            "labels": {"app.kubernetes.io/managed-by": "drawbridge", "app.kubernetes.io/name": "weather-agent"}},
+        "spec": {"syncPeriod": "30s", "targetRef": target, "identityBinding": {}},
+        "status": {"card": {"description": "x".repeat(60_000)}, "cardId": HASH, "targetRef": target, "targetUID": UID,
+            "conditions": conditions, "protocol": "a2a", "skills": "s".repeat(256)},
+    });
+    let kept = heap(Kind::AgentCard, &card);
+    assert!(kept < 14_000, "a card: {kept}");
 }
 
 #[test]
