@@ -21,6 +21,8 @@ use crate::controllers::ALWAYS;
 use crate::controllers::scaffold::fixtures::step_map;
 use crate::store::{Change, Feed, Kind, Reach};
 
+mod lane;
+
 /// Objects by path; every request is written down; the next answers may be ordered to fail.
 #[derive(Clone, Default)]
 struct Server {
@@ -119,6 +121,11 @@ struct Bench {
 
 impl Bench {
     async fn start(server: Server, first: Vec<Change>) -> Self {
+        Self::with(server, first, Vec::new()).await
+    }
+
+    /// With controllers that ask, besides those that always run.
+    async fn with(server: Server, first: Vec<Change>, asking: Vec<Box<dyn Runner>>) -> Self {
         let mut cluster = Cluster::new();
         let mut snapshot = (*cluster.facts.snapshot).clone();
         let view = Arc::clone(&snapshot.view.namespaces["team"]);
@@ -143,7 +150,7 @@ impl Bench {
         };
         let task = tokio::spawn(async move {
             let rows = ALWAYS.into_iter().map(|row| Box::new(row) as Box<dyn Runner>);
-            run(rows.collect(), deps, || 0.5).await;
+            run(rows.chain(asking).collect(), deps, || 0.5).await;
             drop(sender);
         });
         let bench = Self { server, feed, terms, epoch, task };

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use drawbridge::domain::keys;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -34,6 +35,8 @@ const MEMORY: f64 = 256.0;
 const EVERY: Duration = Duration::from_millis(500);
 /// ConfigMaps of each attacking namespace that are over the bound of size, and their bytes.
 const LARGE: (usize, usize) = (4, 560_000);
+/// Namespaces that are filled at once.
+const AT_ONCE: usize = 8;
 /// Those within the bounds, which are read, and their bytes.
 const READ: (usize, usize) = (10, 20_000);
 
@@ -75,14 +78,9 @@ impl Tenants {
         until_created(&ns, injected).await?;
         let quiet = measure(&ns, self.creations).await?;
         let (stop, edits) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let mut spaces = Vec::new();
-        for _ in 0..self.namespaces {
-            let hostile = cp.namespace("hostile").await?;
-            for (name, bytes) in config_maps() {
-                hostile.accepts(&config_map(&name, &text(bytes, 0))).await?;
-            }
-            spaces.push(hostile);
-        }
+        // The attack begins once all are there, so how they come about is nobody's business but the clock's.
+        let made = (0..self.namespaces).map(|_| hostile(&cp));
+        let spaces: Vec<TestNamespace> = stream::iter(made).buffer_unordered(AT_ONCE).try_collect().await?;
         // All at once, once all are there.
         let mut attackers = JoinSet::new();
         for hostile in &spaces {
@@ -103,6 +101,15 @@ impl Tenants {
         report.holds().with_context(|| report.to_string())?;
         Ok(report)
     }
+}
+
+/// A namespace with everything that an attacker writes there.
+async fn hostile(cp: &ControlPlane) -> Result<TestNamespace> {
+    let space = cp.namespace("hostile").await?;
+    for (name, bytes) in config_maps() {
+        space.accepts(&config_map(&name, &text(bytes, 0))).await?;
+    }
+    Ok(space)
 }
 
 fn processes(installation: &Installation) -> [(&'static str, &Drawbridge); 2] {
