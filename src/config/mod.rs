@@ -12,6 +12,7 @@
 pub mod agent_runtime;
 pub mod bounds;
 pub mod builds;
+pub mod cards;
 pub mod content;
 pub mod defaults;
 pub mod enrolment;

@@ -79,6 +79,8 @@ pub const ASKS: &[Ask] = &[
     ask(UsedBy::Controllers, Kind::Job, &["patch"]),
     ask(UsedBy::Controllers, Kind::ServiceAccount, &["create", "patch"]),
     ask(UsedBy::Controllers, Kind::ConfigMap, &["create", "patch"]),
+    // The trust bundle, by name, wherever it is.
+    ask(UsedBy::Controllers, Kind::ConfigMap, &["get"]),
     ask(UsedBy::Controllers, Kind::Event, &["get", "create"]),
     // Owners of ServiceAccounts are set without blockOwnerDeletion, so no right on finalizers is needed.
     lease(None, &["create"]),

@@ -17,8 +17,8 @@ use crate::{limits, shown};
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
 
-/// Authorities by trust domain.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Authorities by trust domain. The default has none, and vouches for nobody.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustBundle {
     domains: BTreeMap<TrustDomain, Vec<Authority>>,
     format: BundleFormat,
@@ -34,9 +34,10 @@ pub(crate) struct Authority {
 }
 
 /// How a bundle was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BundleFormat {
     /// Certificates in PEM.
+    #[default]
     Pem,
     /// A JWK Set, with or without SPIFFE's members.
     Jwks,

@@ -10,6 +10,7 @@
 
 mod binding;
 mod bundle;
+mod bundles;
 mod card;
 mod json;
 mod jws;
@@ -25,6 +26,7 @@ mod tests;
 
 pub use binding::{Binding, NotBound, Wanted, bind};
 pub use bundle::{BundleFault, BundleFormat, TrustBundle};
+pub use bundles::Bundles;
 pub use card::{Card, CardFault};
 pub use json::JsonFault;
 pub use jws::Algorithm;

@@ -17,4 +17,5 @@ pub mod snapshots;
 pub mod stores;
 pub mod tasks;
 pub mod telemetry;
+pub mod trust_bundles;
 pub mod watching;

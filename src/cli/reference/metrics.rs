@@ -11,6 +11,7 @@ use crate::runtime::config_watch::ConfigMetrics;
 use crate::runtime::guards::GuardMetrics;
 use crate::runtime::stores::WatchMetrics;
 use crate::runtime::telemetry::metrics::Metrics;
+use crate::runtime::trust_bundles::BundleMetrics;
 
 /// Names and help texts, by name. Counters are exposed with `_total`.
 #[must_use]
@@ -22,6 +23,7 @@ pub fn metrics() -> BTreeMap<String, String> {
         WatchMetrics::default().register(registry);
         ConfigMetrics::default().register(registry);
         GuardMetrics::default().register(registry);
+        BundleMetrics::default().register(registry);
         ControllerMetrics::default().register(registry);
         found = scan(&format!("{registry:?}"));
     });
@@ -80,15 +82,17 @@ mod tests {
     fn filled() -> String {
         let metrics = Metrics::new();
         let (watches, controllers) = (WatchMetrics::default(), ControllerMetrics::default());
-        let guards = GuardMetrics::default();
+        let (guards, bundles) = (GuardMetrics::default(), BundleMetrics::default());
         metrics.register(|registry| {
             CertificateMetrics::register(registry).fill();
             ConfigMetrics::default().register(registry);
             guards.register(registry);
+            bundles.register(registry);
             watches.register(registry);
             controllers.register(registry);
         });
         guards.fill();
+        bundles.fill();
         watches.fill();
         controllers.fill();
         let (port, cause) = ("webhook", "timeout");

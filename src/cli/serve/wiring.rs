@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use super::flags::{Args, MetricsAddress, Role};
 use crate::cli::render::{FailureMode, policies};
 use crate::controllers::{self, ControllerMetrics, Deps};
+use crate::crypto::Bundles;
 use crate::domain::keys;
 use crate::runtime::certs::{
     CertManagerSecret, CertManagerSecretConfig, CertificateMetrics, ClientAuthorities, ClientVerifier, Context, Events,
@@ -30,6 +31,7 @@ use crate::runtime::snapshots::SnapshotCell;
 use crate::runtime::stores::{self, WatchMetrics};
 use crate::runtime::tasks::Tasks;
 use crate::runtime::telemetry::metrics::{Metrics, Name};
+use crate::runtime::trust_bundles::{self, BundleMetrics};
 use crate::runtime::watching::Watching;
 use crate::runtime::{admin, clock, descriptors, kube as clients};
 use crate::store::UsedBy;
@@ -287,6 +289,7 @@ impl Wiring {
             let writer = writer.client();
             let published = stores.published.clone();
             let epochs = self.watching.history.turns();
+            let _bundles = self.start_trust_bundles(running);
             let deps = Deps { writer, feed, published, terms, operator_namespace, epochs, metrics };
             running.endless.spawn("controllers", never_fails(controllers::run(deps, gate, Vec::new())));
         }
@@ -299,6 +302,22 @@ impl Wiring {
             }
         });
         Ok(())
+    }
+
+    /// Follows the authorities whose SVIDs sign agent cards.
+    fn start_trust_bundles(&self, running: &mut Running) -> watch::Receiver<Arc<Bundles>> {
+        let metrics = BundleMetrics::default();
+        self.metrics.register(|registry| metrics.register(registry));
+        let (bundles, task) = trust_bundles::follow(trust_bundles::Options {
+            client: self.client.clone(),
+            settings: self.settings.clone(),
+            watching: self.watching.clone(),
+            period: self.args.times.config_poll.0,
+            clock: Arc::new(clock::now),
+            metrics,
+        });
+        running.endless.spawn("trust-bundles", never_fails(task.run()));
+        bundles
     }
 
     fn start_servers(

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::platform::ProcessSettings;
 use super::walk::Problem;
-use super::{builds, quantity, read, show::Show};
+use super::{builds, cards, quantity, read, show::Show};
 use crate::config::layers::{Field, Layer, Shadowed};
 use crate::config::resolved::Resolved;
 
@@ -313,6 +313,78 @@ pub const KEYS: &[Key] = &[
         builds::lost_runs,
         "PipelineRuns of one build that somebody may take away before they ended, 1 to 100: after the last of them the build \
          has failed instead of being tried again; 3 when unset"
+    ),
+    process!(
+        "cards.trustDomains",
+        cards.trust_domains,
+        cards::trust_domains,
+        "trust domains, besides spiffe.trustDomain of this file, that the identity of an agent may belong to: what an AgentCard or \
+         an AgentRuntime names otherwise counts for nothing"
+    ),
+    process!(
+        "cards.trustBundle.configMap.name",
+        cards.config_map.name,
+        builds::config_map,
+        "ConfigMap with the authorities whose SVIDs sign agent cards, as SPIRE publishes it (PEM, SPIFFE bundle, JWK Set, or a map of \
+         them by trust domain); without it and without a file no signature is judged"
+    ),
+    process!(
+        "cards.trustBundle.configMap.namespace",
+        cards.config_map.namespace,
+        cards::namespace,
+        "its namespace; spire-system when unset"
+    ),
+    process!("cards.trustBundle.configMap.key", cards.config_map.key, cards::key, "its key; bundle.spiffe when unset"),
+    process!(
+        "cards.trustBundle.file",
+        cards.file,
+        cards::file,
+        "file with such authorities, besides the ConfigMap or instead; looked at as often as this one"
+    ),
+    process!(
+        "cards.trustBundle.trustDomain",
+        cards.bundle_domain,
+        cards::trust_domain,
+        "whose a bundle is that does not say so itself (PEM, JWK Set); unset: the one that all its certificates name in their URI"
+    ),
+    process!(
+        "cards.trustBundle.maxAgeSeconds",
+        cards.bundle_age,
+        cards::bundle_age,
+        "how long authorities count after their source was last readable, 60 to 2678400; 86400 when unset"
+    ),
+    process!(
+        "cards.profiles",
+        cards.profiles,
+        cards::profiles,
+        "what a signature over a card may cover, in the order in which it is tried: kagenti-v2, kagenti-v1, a2a-sdk-1.x, all when unset"
+    ),
+    process!(
+        "cards.audit",
+        cards.audit,
+        read::boolean,
+        "true, when unset, too: a card whose signature is not good is reported and stays in sync; false: it is not in sync, and what it \
+         says is not shown"
+    ),
+    process!(
+        "cards.binding",
+        cards.binding,
+        cards::binding,
+        "always: a card counts only when the identity its workload runs as has signed it; strict: only where the AgentCard says \
+         identityBinding.strict, elsewhere it is told"
+    ),
+    process!(
+        "cards.expiredSvidSeconds",
+        cards.tolerance,
+        cards::tolerance,
+        "how long a signature counts after the SVID that made it has expired (agents sign when their Pod starts), 0 to 2678400; 86400 \
+         when unset"
+    ),
+    process!(
+        "cards.minimumPeriodSeconds",
+        cards.least_period,
+        cards::least_period,
+        "the shortest time between two looks at one agent, whatever its AgentCard asks for, 5 to 86400; 5 when unset"
     ),
     retired!("images.authbridgeLite", "mode lite does not exist in this profile"),
     retired!("resources.authbridgeLite", "mode lite does not exist in this profile"),

@@ -7,6 +7,7 @@
 //! accepted key can be without effect unnoticed.
 
 mod builds;
+mod cards;
 pub mod keys;
 mod overrides;
 mod platform;

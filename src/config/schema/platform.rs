@@ -11,6 +11,7 @@ use super::keys::{Effect, key};
 use super::{Fault, SchemaError, Settings, Walked, overrides, walk};
 use crate::api::yaml;
 use crate::build::settings as build;
+use crate::config::cards::{self, Cards};
 use crate::config::content::Content;
 use crate::config::defaults;
 use crate::config::enrolment::WorkloadLabels;
@@ -77,6 +78,7 @@ pub(super) struct ProcessSettings {
     pub(super) distribution: Distribution,
     /// Without what the process knows itself: its namespace and the kind of cluster.
     pub(super) builds: build::Settings,
+    pub(super) cards: cards::Keys,
 }
 
 impl Default for ProcessSettings {
@@ -95,6 +97,7 @@ impl Default for ProcessSettings {
             by_workload_label: None,
             distribution: Distribution::default(),
             builds: build::Settings::new(""),
+            cards: cards::Keys::default(),
         }
     }
 }
@@ -235,6 +238,12 @@ impl Platform {
     #[must_use]
     pub fn workload_labels(&self) -> WorkloadLabels {
         WorkloadLabels::of_key(self.process.by_workload_label)
+    }
+
+    /// What is decided about signed agent cards.
+    #[must_use]
+    pub fn cards(&self) -> Cards {
+        self.process.cards.settled()
     }
 
     /// What is decided about builds and agents by an operator in `namespace`; `openshift`: what the API server serves.

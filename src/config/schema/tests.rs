@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
 mod builds;
+mod cards;
 
 use super::keys::{KEYS, key};
 use super::{OnUpgrade, Platform, Repair};
@@ -128,6 +129,18 @@ fn every_process_key_changes_what_the_process_does() {
         "builds.resources",
         "builds.history",
         "builds.lostRuns",
+        "cards.trustDomains",
+        "cards.trustBundle.configMap.name",
+        "cards.trustBundle.configMap.namespace",
+        "cards.trustBundle.configMap.key",
+        "cards.trustBundle.file",
+        "cards.trustBundle.trustDomain",
+        "cards.trustBundle.maxAgeSeconds",
+        "cards.profiles",
+        "cards.audit",
+        "cards.binding",
+        "cards.expiredSvidSeconds",
+        "cards.minimumPeriodSeconds",
     ];
     assert_eq!(known, covered);
     assert_eq!(Platform::built_in().on_upgrade(), OnUpgrade::Auto);

@@ -25,13 +25,15 @@ pub struct Known {
     version: Arc<AtomicU64>,
     /// The epoch in which it was learned.
     epoch: Arc<AtomicU64>,
+    /// How often the API server was heard.
+    heard: Arc<AtomicU64>,
     history: History,
 }
 
 impl Known {
     pub(super) fn new(what: &str, history: History) -> Self {
         let epoch = Arc::new(AtomicU64::new(history.epoch()));
-        Self { what: what.into(), version: Arc::default(), epoch, history }
+        Self { what: what.into(), version: Arc::default(), epoch, heard: Arc::default(), history }
     }
 
     /// The version, to be taken before a request.
@@ -67,6 +69,12 @@ impl Known {
             self.version.store(version, Ordering::Release);
         }
         current
+    }
+
+    /// How often the API server was heard, in silence, too: while it goes up, what came out last is still so.
+    #[must_use]
+    pub fn heard(&self) -> u64 {
+        self.heard.load(Ordering::Acquire)
     }
 
     fn gone(&self) {
@@ -147,6 +155,7 @@ where
             Step::Alive | Step::Renewed => None,
         };
         self.trouble.works();
+        self.known.heard.fetch_add(1, Ordering::AcqRel);
         Ok(told)
     }
 
