@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod agent_build;
+pub mod card_sync;
 mod conditions;
 pub mod enrolment;
 pub mod gate;
@@ -22,12 +23,13 @@ pub use scaffold::run::Deps;
 pub use scaffold::runner::{Asking, Runner};
 
 /// Every controller; what comes first is planned first.
-const ALWAYS: [Row; 6] = [
+const ALWAYS: [Row; 7] = [
     service_account::plan::ROW,
     namespace_config::plan::ROW,
     agent_build::plan::ROW,
     agent::plan::ROW,
     enrolment::plan::ROW,
+    card_sync::plan::ROW,
     waiting::plan::ROW,
 ];
 

@@ -75,6 +75,8 @@ pub const ASKS: &[Ask] = &[
     Ask { resource: "agents/status", ..ask(UsedBy::Controllers, Kind::Agent, &["patch"]) },
     Ask { resource: "agents/finalizers", ..ask(UsedBy::Controllers, Kind::Agent, &["update"]) },
     ask(UsedBy::Controllers, Kind::Deployment, &["create", "delete"]),
+    // Cards of agents: made, adopted, freed of finalizers; taken away where somebody made another one.
+    ask(UsedBy::Controllers, Kind::AgentCard, &["create", "patch", "delete"]),
     ask(UsedBy::Controllers, Kind::Service, &["create", "patch", "delete"]),
     ask(UsedBy::Controllers, Kind::Job, &["patch"]),
     ask(UsedBy::Controllers, Kind::ServiceAccount, &["create", "patch"]),

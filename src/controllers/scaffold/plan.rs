@@ -29,6 +29,8 @@ pub enum Controller {
     Agent,
     /// Runs of AgentBuilds.
     AgentBuild,
+    /// An AgentCard for each agent.
+    CardSync,
 }
 
 impl Controller {
@@ -43,6 +45,7 @@ impl Controller {
             Controller::Enrolment => "enrolment",
             Controller::Agent => "agent",
             Controller::AgentBuild => "agent-build",
+            Controller::CardSync => "card-sync",
         }
     }
 

@@ -6,6 +6,7 @@
 //! however many objects there are, but for the depth of a tree. Memory: the projections, which the watches share.
 
 mod builds;
+mod cards;
 mod refs;
 mod space;
 
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use builds::{CustomRef, Ref, RunRef, TaskRunRef};
+pub use cards::CardRef;
 pub use refs::{PodRef, RuntimeRef, WorkloadRef};
 
 use crate::domain::workload::WorkloadKind;

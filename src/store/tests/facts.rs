@@ -103,7 +103,7 @@ fn a_service_leads_to_a_number_or_to_a_name() {
 
 /// Cases 35 to 37: what a workload says of itself.
 #[test]
-fn case_35_to_37_a_workload_can_serve_when_it_says_so() {
+fn cases_035_to_037_a_workload_can_serve_when_it_says_so() {
     let condition = |kind: &str, status: &str| json!({"conditions": [{"type": kind, "status": status}]});
     for (kind, spec, status, ready) in [
         (Kind::Deployment, json!({}), condition("Available", "True"), true),

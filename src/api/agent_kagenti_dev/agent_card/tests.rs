@@ -45,7 +45,7 @@ fn names_and_columns_are_those_of_the_quick_start() {
 
 /// Cases 1 to 3: what the API server itself fills in and refuses.
 #[test]
-fn case_1_to_3_defaults_and_refusals_of_the_schema() {
+fn cases_001_to_003_defaults_and_refusals_of_the_schema() {
     let spec = schema("/properties/spec");
     assert_eq!(spec["properties"]["syncPeriod"]["default"], "30s");
     assert_eq!(spec["required"], Value::Null, "the webhook asks for targetRef");

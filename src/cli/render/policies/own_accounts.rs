@@ -4,7 +4,7 @@
 //! | policy | what it binds |
 //! | --- | --- |
 //! | `drawbridge-own-reach` | every write: kinds and operations of the table of rights, outside of exempt namespaces |
-//! | `drawbridge-own-objects` | ConfigMaps, ServiceAccounts, Services, Secrets, claims, runs, Pods, Leases: only under names and marks of ours |
+//! | `drawbridge-own-objects` | ConfigMaps, ServiceAccounts, Services, Secrets, claims, runs, Pods, Leases, AgentCards: only under names and marks of ours |
 //! | `drawbridge-own-workloads` | workloads: our metadata, the template's, `suspend` of Jobs; all of it only where an Agent controls it |
 //! | `drawbridge-own-kinds` | our own kinds: finalizers, never a spec |
 //! | `drawbridge-own-webhooks` | webhook configurations: `caBundle` alone |

@@ -33,7 +33,7 @@ pub type RunRef<'a> = Ref<'a, PipelineRunSeen>;
 /// A TaskRun of such a run.
 pub type TaskRunRef<'a> = Ref<'a, TaskRunSeen>;
 
-fn of<'a, T>(
+pub(super) fn of<'a, T>(
     (name, observed): (&'a Arc<str>, &'a Observed),
     seen: impl FnOnce(&'a What) -> Option<&'a T>,
 ) -> Option<Ref<'a, T>> {
@@ -69,7 +69,7 @@ impl World {
     }
 
     /// The objects of a kind in a namespace, by name.
-    fn of_kind(&self, kind: Kind, namespace: &str) -> impl Iterator<Item = (&Arc<str>, &Observed)> {
+    pub(super) fn of_kind(&self, kind: Kind, namespace: &str) -> impl Iterator<Item = (&Arc<str>, &Observed)> {
         self.spaces.get(namespace).into_iter().flat_map(move |space| space.of_kind(kind))
     }
 

@@ -4,13 +4,14 @@
 //! at what it points at. Pods and what stands between them and their root are found by the uid of the controller, so a
 //! Deployment and a StatefulSet of one name never share any, nor does an object made again under its old name.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::refs::{PodRef, RuntimeRef, WorkloadRef, identity};
 use crate::domain::workload::WorkloadKind;
-use crate::store::{AgentRuntimeSeen, Kind, Observed, What};
+use crate::store::{AgentRuntimeSeen, CardTarget, Kind, Observed, What};
 
 /// An object and when it was first seen.
 #[derive(Debug)]
@@ -51,6 +52,8 @@ pub(super) struct Space {
     owned: HashMap<Box<str>, BTreeSet<Slot>>,
     /// Agents by the AgentBuild that gives their image.
     by_build: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// AgentCards by what they point at.
+    cards: BTreeMap<CardTarget, BTreeSet<Arc<str>>>,
     /// References that were given out, for tests of what an event costs.
     #[cfg(test)]
     pub(super) visits: std::cell::Cell<usize>,
@@ -119,6 +122,11 @@ impl Space {
                     self.by_build.entry(build.into()).or_default().insert(slot.1.clone());
                 }
             }
+            What::AgentCard(seen) => {
+                if let Some(target) = &seen.spec.target {
+                    self.cards.entry(target.clone()).or_default().insert(slot.1.clone());
+                }
+            }
             _ => {}
         }
     }
@@ -150,6 +158,11 @@ impl Space {
             What::Agent(seen) => {
                 if let Some(build) = seen.build_ref() {
                     take(&mut self.by_build, build, &slot.1);
+                }
+            }
+            What::AgentCard(seen) => {
+                if let Some(target) = &seen.spec.target {
+                    take(&mut self.cards, target, &slot.1);
                 }
             }
             _ => {}
@@ -223,6 +236,11 @@ impl Space {
         self.by_build.get(build).into_iter().flatten()
     }
 
+    /// The AgentCards that point at that workload.
+    pub(super) fn cards_of(&self, target: &CardTarget) -> impl Iterator<Item = &Arc<str>> {
+        self.cards.get(target).into_iter().flatten()
+    }
+
     pub(super) fn users(&self, account: &str) -> impl Iterator<Item = WorkloadRef<'_>> {
         self.slots(self.users.get(account).into_iter().flatten())
     }
@@ -294,7 +312,12 @@ fn rank(name: &Arc<str>, observed: &Observed, seen: &AgentRuntimeSeen) -> Rank {
     Rank { deleting: seen.deleting, created: seen.created.clone(), uid: observed.uid.clone(), name: name.clone() }
 }
 
-fn take<T: Ord>(map: &mut BTreeMap<Arc<str>, BTreeSet<T>>, key: &str, value: &T) {
+fn take<K, Q, T>(map: &mut BTreeMap<K, BTreeSet<T>>, key: &Q, value: &T)
+where
+    K: Borrow<Q> + Ord,
+    Q: Ord + ?Sized,
+    T: Ord,
+{
     if let Some(set) = map.get_mut(key) {
         set.remove(value);
         if set.is_empty() {

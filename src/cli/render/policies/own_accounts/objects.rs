@@ -45,6 +45,7 @@ fn rows(own: &str) -> Vec<Row> {
         pods(),
         leases(own),
         events(),
+        agent_cards(),
     ]
 }
 
@@ -217,6 +218,44 @@ fn events() -> Row {
         changed: never(),
         deleted: never(),
         what: "tells Events under its own name only",
+    }
+}
+
+/// A workload's card: it is owned by the workload; of those that others made, finalizers come off.
+fn agent_cards() -> Row {
+    let automatic = |of: &str| {
+        let known = listed([keys::MANAGED_BY_DRAWBRIDGE, keys::MANAGED_BY_UPSTREAM]);
+        format!("variables.{of}.metadata.?labels[?'{}'].orValue('') in [{known}]", keys::LABEL_APP_MANAGED_BY)
+    };
+    let finalizers = |of: &str| {
+        let ours = listed([keys::FINALIZER_CARD, keys::FINALIZER_CARD_POLICY]);
+        format!("variables.{of}.metadata.?finalizers.orValue([]).filter(f, !(f in [{ours}]))")
+    };
+    let owners = |of: &str| format!("variables.{of}.metadata.?ownerReferences.orValue([])");
+    Row {
+        group: keys::GROUP_AGENT,
+        resource: "agentcards",
+        made: format!(
+            "{} && {}.exists(o, o.?controller.orValue(false)) && !has(variables.new.metadata.annotations) && \
+             !has(variables.new.metadata.finalizers)",
+            marked("new"),
+            owners("new"),
+        ),
+        changed: format!(
+            "{} && {} && {} && {} == {} && ({} == {} || ({} && {}.all(o, o in {})))",
+            same("?spec"),
+            same("metadata.?annotations"),
+            same_but("labels", &format!("k == '{}' && {}", keys::LABEL_APP_MANAGED_BY, automatic("old"))),
+            finalizers("new"),
+            finalizers("old"),
+            owners("new"),
+            owners("old"),
+            automatic("old"),
+            owners("old"),
+            owners("new"),
+        ),
+        deleted: automatic("old"),
+        what: "makes and deletes no AgentCard but one of a workload that owns it, and changes of others their finalizers only",
     }
 }
 

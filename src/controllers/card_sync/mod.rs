@@ -1,0 +1,9 @@
+//! One AgentCard for each workload that says it is an agent and which protocol it speaks (`spec/agentcard.md` 4).
+
+mod names;
+pub mod plan;
+
+#[cfg(test)]
+mod tests;
+
+pub use names::card_name;

@@ -1,0 +1,35 @@
+//! Look-ups about AgentCards.
+
+use super::World;
+use super::builds::{Ref, of};
+use crate::store::{AgentCardSeen, CardTarget, Kind, What};
+
+/// An AgentCard.
+pub type CardRef<'a> = Ref<'a, AgentCardSeen>;
+
+fn card(what: &What) -> Option<&AgentCardSeen> {
+    match what {
+        What::AgentCard(seen) => Some(seen),
+        _ => None,
+    }
+}
+
+impl World {
+    /// One AgentCard.
+    #[must_use]
+    pub fn agent_card(&self, namespace: &str, name: &str) -> Option<CardRef<'_>> {
+        of(self.object(Kind::AgentCard, namespace, name)?, card)
+    }
+
+    /// The AgentCards of a namespace.
+    pub fn agent_cards(&self, namespace: &str) -> impl Iterator<Item = CardRef<'_>> {
+        self.of_kind(Kind::AgentCard, namespace).filter_map(|named| of(named, card))
+    }
+
+    /// The AgentCards that point at that workload, whether or not it exists, by name.
+    pub fn agent_cards_of<'a>(&'a self, namespace: &str, target: &CardTarget) -> impl Iterator<Item = CardRef<'a>> {
+        let space = self.spaces.get(namespace);
+        let names = space.into_iter().flat_map(|space| space.cards_of(target));
+        names.filter_map(move |name| of(space?.object(Kind::AgentCard, name)?, card))
+    }
+}
