@@ -17,6 +17,7 @@
 //! is kept outside of this repository. Nothing has to be looked up there to understand the code; a case number is also the name of
 //! a test.
 
+pub use drawbridge_adapters::adapters;
 pub use drawbridge_admission::admission;
 pub use drawbridge_api::api;
 pub use drawbridge_build::build;

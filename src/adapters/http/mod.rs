@@ -1,0 +1,80 @@
+//! The one outgoing HTTP/1.1 client. In: an address, a Host, a path, how long to wait. Out: at most 1 MiB of a body that was answered with 200, or a
+//! fault of a closed list.
+//!
+//! Promises: it connects to that very address and to no other: no name is resolved, no redirect followed, no proxy asked, no environment
+//! read; addresses that no Pod can have are refused before the first packet. Everything is bounded: head, number of headers, body, what came
+//! over the wire in all, and the time of each phase. A compressed body is refused, so there is nothing to inflate. What was answered
+//! besides a body stands in a fault in at most [`SAID`] bytes of printable text.
+
+mod address;
+mod exchange;
+mod fault;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+pub use address::{Addresses, PodAddresses, Refused};
+pub use fault::{Bound, HttpFault, Phase};
+
+/// Bytes of a body.
+pub const BODY: usize = 1 << 20;
+/// Bytes of an answer's status line and headers.
+pub const HEAD: usize = 32 << 10;
+/// Headers of an answer.
+pub const HEADERS: usize = 64;
+/// Bytes of an answer altogether, with what marks its chunks.
+pub const WIRE: usize = HEAD + 3 * BODY;
+/// Bytes of an answer other than 200 that are repeated.
+pub const SAID: usize = 256;
+
+/// What is fetched.
+#[derive(Debug, Clone, Copy)]
+pub struct Get<'a> {
+    /// Whom to connect to.
+    pub address: SocketAddr,
+    /// The header Host.
+    pub host: &'a str,
+    /// The path, from its slash.
+    pub path: &'a str,
+}
+
+/// How long to wait, from the beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Until the answer's head is there.
+    pub head: Duration,
+    /// Until everything is there.
+    pub whole: Duration,
+}
+
+/// What was answered with 200.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// All of it.
+    pub body: Vec<u8>,
+}
+
+/// The client. It has no connections of its own: each question is one.
+#[derive(Debug, Clone)]
+pub struct Http<A> {
+    addresses: A,
+}
+
+impl<A: Addresses> Http<A> {
+    /// One that connects to what `addresses` does not refuse.
+    pub const fn new(addresses: A) -> Self {
+        Self { addresses }
+    }
+
+    /// Asks once.
+    pub async fn get(&self, get: Get<'_>, patience: Patience) -> Result<Answer, HttpFault> {
+        if let Some(refused) = self.addresses.refuses(get.address.ip()) {
+            return Err(HttpFault::AddressRefused(refused));
+        }
+        Box::pin(exchange::exchange(get, patience)).await
+    }
+}

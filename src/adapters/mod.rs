@@ -1,0 +1,6 @@
+//! What asks others than the API server. In: a question of a controller's plan. Out: a fact, or why there is none.
+//!
+//! Promises: one HTTP client for everything that goes out ([`http`]), which connects to given addresses only; every answer is bounded
+//! in bytes and in time; nothing that somebody answered stands in an error unescaped or at length.
+
+pub mod http;
