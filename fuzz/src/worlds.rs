@@ -151,5 +151,6 @@ fn inputs(world: &World, labels: &[(&str, &str)]) -> NamespaceInputs {
         .into(),
         jobs: [(Arc::from("weather-agent-29"), job)].into(),
         agent_runtimes: agent_runtime.into_iter().collect(),
+        agent_cards: BTreeMap::new(),
     }
 }

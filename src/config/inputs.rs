@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use super::agent_card::AgentCardInput;
 pub use super::agent_runtime::{AgentRuntimeInput, AgentType, Fault, ModeInput, Target, TraceInput};
 use super::view::{JobOwner, Ownership};
 
@@ -34,4 +35,6 @@ pub struct NamespaceInputs {
     pub jobs: BTreeMap<Arc<str>, JobOwner>,
     /// AgentRuntimes by name, those being deleted included.
     pub agent_runtimes: BTreeMap<Arc<str>, Arc<AgentRuntimeInput>>,
+    /// AgentCards by name.
+    pub agent_cards: BTreeMap<Arc<str>, AgentCardInput>,
 }

@@ -9,6 +9,7 @@
 //! Bytes and parsed objects go in; validated values with provenance come out. Nothing here reads a file, a clock or
 //! the network, and a value that fails to parse never replaces a good one: the caller keeps the last.
 
+pub mod agent_card;
 pub mod agent_runtime;
 pub mod bounds;
 pub mod builds;

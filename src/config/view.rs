@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use super::agent_card::ManualCards;
 use super::agent_runtime::Governors;
 use super::content;
 use super::inputs::NamespaceInputs;
@@ -67,6 +68,8 @@ pub struct NamespaceView {
     pub jobs: BTreeMap<Arc<str>, JobOwner>,
     /// Which AgentRuntime governs which workload.
     pub governors: Governors,
+    /// Cards that persons made.
+    pub cards: ManualCards,
     /// The configuration in force here.
     pub resolved: Arc<Resolved>,
     /// What is known of the namespace's ConfigMaps.
@@ -120,6 +123,7 @@ pub fn resolved_view(
         service_accounts: inputs.service_accounts.clone(),
         jobs: inputs.jobs.clone(),
         governors: Governors::of(&inputs.agent_runtimes),
+        cards: ManualCards::of(&inputs.agent_cards),
         resolved: Arc::clone(&resolved),
         last_good,
     }

@@ -275,6 +275,10 @@ pub const WEBHOOK_COMPLETE_BUILD: &str = "magentbuild.kb.io";
 pub const WEBHOOK_AGENT_BUILD: &str = "vagentbuild.kb.io";
 /// Webhook entry that judges Agents.
 pub const WEBHOOK_AGENT: &str = "vagent.kb.io";
+/// Webhook entry that judges AgentCards (`spec/agentcard.md` 10).
+pub const WEBHOOK_AGENT_CARD: &str = "vagentcard.kb.io";
+/// Path of the webhook that judges AgentCards.
+pub const PATH_AGENT_CARD: &str = "/validate-agent-kagenti-dev-v1alpha1-agentcard";
 /// Path of the webhook that completes AgentBuilds.
 pub const PATH_COMPLETE_BUILD: &str = "/mutate-agent-kagenti-dev-v1alpha1-agentbuild";
 /// Path of the webhook that judges AgentBuilds.

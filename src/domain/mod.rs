@@ -4,6 +4,7 @@ pub mod bounds;
 pub mod digest;
 pub mod keys;
 pub mod mode;
+pub mod period;
 pub mod printable;
 pub mod quantity;
 pub mod reason;

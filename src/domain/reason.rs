@@ -103,6 +103,7 @@ reasons! {
     ImageMissing, Denied, "the platform file names no image for a sidecar that is needed";
     ModeNotAvailable, Denied, "the AgentRuntime names a mode that does not exist";
     DuplicateTarget, Denied, "another AgentRuntime governs the workload; the oldest one does";
+    DuplicateCard, Denied, "another AgentCard is of the same workload; that one counts";
     UnsupportedTarget, Denied, "the AgentRuntime points at a kind that cannot be enrolled";
     InvalidSpec, Denied, "a field of the object has a value that means nothing";
     ServiceAccountPending, Denied, "the workload's ServiceAccount is not there yet; the controller will try again";

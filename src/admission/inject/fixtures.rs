@@ -53,6 +53,7 @@ pub(in crate::admission) fn namespace() -> NamespaceView {
         service_accounts: [(Arc::from("weather-agent"), Ownership::Ours)].into(),
         jobs: BTreeMap::new(),
         governors: crate::config::agent_runtime::Governors::default(),
+        cards: crate::config::agent_card::ManualCards::default(),
         resolved: Arc::new(resolved()),
         last_good: BTreeMap::new(),
     }

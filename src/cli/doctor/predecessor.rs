@@ -9,6 +9,7 @@ use super::{Seen, Visit, text};
 use crate::api::agent_kagenti_dev;
 use crate::cli::render::{FailureMode, Install, webhooks};
 use crate::domain::keys;
+use crate::store::{Kind, KindOrigin};
 
 const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
 /// The policy by which later Go operators keep everybody but themselves from setting label `kagenti.io/type`
@@ -70,7 +71,8 @@ fn ours_by_other_names(configuration: &Value) -> Vec<&str> {
         let has = |list: &Value, names: &[&str]| {
             list.as_array().into_iter().flatten().filter_map(Value::as_str).any(|one| names.contains(&one))
         };
-        let kinds = ["agentruntimes", "agents", "agentbuilds", "*"];
+        let ours = Kind::ALL.iter().filter(|kind| kind.descriptor().origin == KindOrigin::Ours);
+        let kinds: Vec<&str> = ours.map(|kind| kind.plural()).chain(["*"]).collect();
         rules
             .into_iter()
             .any(|rule| has(&rule["apiGroups"], &[agent_kagenti_dev::GROUP]) && has(&rule["resources"], &kinds))
@@ -91,7 +93,7 @@ mod tests {
 
     fn configuration(name: &str, hook: Value) -> Value {
         json!({"metadata": {"name": name}, "webhooks": [hook, {"name": "other", "rules": [
-            {"apiGroups": ["agent.kagenti.dev"], "resources": ["agentcards"]}, {"apiGroups": ["*"], "resources": ["*"]}]}]})
+            {"apiGroups": ["agent.kagenti.dev"], "resources": ["others"]}, {"apiGroups": ["*"], "resources": ["*"]}]}]})
     }
 
     #[test]
@@ -100,7 +102,10 @@ mod tests {
             "clientConfig": {"service": {"name": "kagenti-operator-webhook-service", "path": "/mutate-workloads-authbridge"}}});
         let by_kind = json!({"name": "vagentruntime.kb.io", "clientConfig": {"url": "https://elsewhere"},
             "rules": [{"apiGroups": ["agent.kagenti.dev"], "resources": ["agentruntimes"]}]});
-        for (hook, name) in [(by_path.clone(), "inject.kagenti.io"), (by_kind, "vagentruntime.kb.io")] {
+        let by_card = json!({"name": "vcard.example", "rules": [{"apiGroups": ["agent.kagenti.dev"], "resources": ["agentcards"]}]});
+        let found =
+            [(by_path.clone(), "inject.kagenti.io"), (by_kind, "vagentruntime.kb.io"), (by_card, "vcard.example")];
+        for (hook, name) in found {
             assert_eq!(ours_by_other_names(&configuration("kagenti-operator", hook)), [name]);
         }
         assert!(ours_by_other_names(&configuration(keys::WEBHOOK_CONFIGURATION, by_path)).is_empty());

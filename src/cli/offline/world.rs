@@ -22,15 +22,15 @@ use crate::config::builds::Builds;
 use crate::config::content::digest;
 use crate::config::enrolment::WorkloadLabels;
 use crate::config::gates::Gates;
-use crate::config::inputs::{AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
+use crate::config::inputs::{AgentCardInput, AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
 use crate::config::schema::Platform;
 use crate::config::snapshot::Snapshot;
 use crate::config::view::{ClusterView, JobOwner, NamespaceView, Ownership, namespace_view};
 use crate::domain::keys;
 use crate::domain::workload::{Workload, WorkloadKind};
 
-/// apiVersion of AgentRuntimes.
-const AGENT_RUNTIME: &str = "agent.kagenti.dev/v1alpha1";
+/// apiVersion of our own kinds.
+const OUR_VERSION: &str = "agent.kagenti.dev/v1alpha1";
 
 /// Facts that manifests do not have.
 #[derive(Debug, Clone, clap::Args)]
@@ -167,7 +167,11 @@ impl World {
                 let owner = if ours { Ownership::Ours } else { Ownership::Foreign };
                 self.namespace(&place).service_accounts.insert(name.into(), owner);
             }
-            (AGENT_RUNTIME, "AgentRuntime") => self.agent_runtime(object, &name, &place),
+            (OUR_VERSION, "AgentRuntime") => self.agent_runtime(object, &name, &place),
+            (OUR_VERSION, "AgentCard") => {
+                let card = AgentCardInput::of_object(object);
+                self.namespace(&place).agent_cards.insert(name.into(), card);
+            }
             ("storage.k8s.io/v1", "CSIDriver") if name == keys::CSI_DRIVER_SPIFFE => self.spiffe_driver = true,
             _ => {}
         }

@@ -78,6 +78,7 @@ fn validating(install: &Install) -> ValidatingWebhookConfiguration {
             agent_runtimes(install),
             strict(install, (keys::WEBHOOK_AGENT_BUILD, keys::PATH_AGENT_BUILD), "agentbuilds"),
             strict(install, (keys::WEBHOOK_AGENT, keys::PATH_AGENT), "agents"),
+            strict(install, (keys::WEBHOOK_AGENT_CARD, keys::PATH_AGENT_CARD), "agentcards"),
         ]),
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::config::inputs::{AgentRuntimeInput, NamespaceInputs};
+use crate::config::inputs::{AgentCardInput, AgentRuntimeInput, NamespaceInputs};
 use crate::config::view::{JobOwner, Ownership};
 use crate::domain::keys::CONFIG_MAP_ENROLMENT;
 use crate::domain::workload::Workload;
@@ -53,7 +53,7 @@ impl Model {
                 return Touched::Cluster;
             }
             Kind::Namespace => return self.namespace(&change.key.name, what.map(|(_, what)| what)),
-            Kind::ConfigMap | Kind::ServiceAccount | Kind::Job | Kind::AgentRuntime => {}
+            Kind::ConfigMap | Kind::ServiceAccount | Kind::Job | Kind::AgentRuntime | Kind::AgentCard => {}
             _ => return Touched::Nothing,
         }
         let Key { namespace, name } = &change.key;
@@ -75,9 +75,15 @@ impl Model {
             Some((uid, What::AgentRuntime(seen))) => {
                 put(&mut facts.inputs.agent_runtimes, name, Arc::new(agent_runtime(uid, seen)))
             }
+            // Only a person's card stands in anybody's way: the many that controllers make touch no namespace.
+            Some((_, What::AgentCard(seen))) => match AgentCardInput::of_seen(seen) {
+                card if card.automatic || card.deleting => facts.inputs.agent_cards.remove(name).is_some(),
+                card => put(&mut facts.inputs.agent_cards, name, card),
+            },
             Some(_) => false,
             None => match change.kind {
                 Kind::AgentRuntime => facts.inputs.agent_runtimes.remove(name).is_some(),
+                Kind::AgentCard => facts.inputs.agent_cards.remove(name).is_some(),
                 Kind::ServiceAccount => facts.inputs.service_accounts.remove(name).is_some(),
                 _ => facts.inputs.jobs.remove(name).is_some(),
             },
@@ -146,6 +152,7 @@ impl Facts {
             && self.inputs.service_accounts.is_empty()
             && self.inputs.jobs.is_empty()
             && self.inputs.agent_runtimes.is_empty()
+            && self.inputs.agent_cards.is_empty()
     }
 }
 

@@ -8,6 +8,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
+mod agent_cards;
 mod agent_runtime_cases;
 mod agent_runtime_schema;
 mod agents;
