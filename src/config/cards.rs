@@ -27,8 +27,6 @@ pub struct Cards {
     pub profiles: Vec<Profile>,
     /// A failure is reported and nothing follows from it.
     pub audit: bool,
-    /// Which mismatches of the identity count.
-    pub binding: BindingEnforcement,
     /// How long a card counts whose SVID has expired.
     pub tolerance: Duration,
     /// The shortest period of a card.
@@ -59,16 +57,6 @@ pub struct BundleConfigMap {
     pub key: String,
 }
 
-/// Which mismatches of the identity count against a card.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum BindingEnforcement {
-    /// All.
-    #[default]
-    Always,
-    /// Those of cards with `identityBinding.strict`; the others are told.
-    Strict,
-}
-
 /// The parts of a ConfigMap's address, as the keys set them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ConfigMapParts {
@@ -87,7 +75,6 @@ pub(super) struct Keys {
     pub(super) bundle_age: Duration,
     pub(super) profiles: Vec<Profile>,
     pub(super) audit: bool,
-    pub(super) binding: BindingEnforcement,
     pub(super) tolerance: Duration,
     pub(super) least_period: Duration,
 }
@@ -103,7 +90,6 @@ impl Default for Keys {
             bundle_age: DAY,
             profiles: Profile::ALL.to_vec(),
             audit: true,
-            binding: BindingEnforcement::default(),
             tolerance: DAY,
             least_period: PERIODS.0,
         }
@@ -125,7 +111,6 @@ impl Keys {
             },
             profiles: self.profiles.clone(),
             audit: self.audit,
-            binding: self.binding,
             tolerance: self.tolerance,
             least_period: self.least_period,
         }

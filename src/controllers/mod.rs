@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod agent_build;
+pub mod agent_card;
 pub mod card_sync;
 mod conditions;
 pub mod enrolment;

@@ -1,5 +1,7 @@
 //! What comes out. Closed enums; each reason has a name for metrics and a sentence for people.
 
+use std::sync::Arc;
+
 use crate::card::CardFault;
 use crate::jws::Algorithm;
 use crate::limits;
@@ -56,7 +58,7 @@ pub struct Good {
     /// The last second at which the same bytes have this verdict under the same bundle and policy.
     pub until: i64,
     /// What is covered: canonical JSON of the card. Members that do not stand here are unsigned and must not be published.
-    pub covered: Vec<u8>,
+    pub covered: Arc<[u8]>,
 }
 
 /// Whether the certificate that signed is still valid.
@@ -292,6 +294,21 @@ impl Verdict {
             Self::Verified(_) => "SignatureValid",
             Self::NotVerified(_) => "SignatureInvalid",
             Self::Unknown => "TrustBundleUnavailable",
+        }
+    }
+
+    /// What each entry of `signatures` came to, as the metric for chains counts it.
+    #[must_use]
+    pub fn classes(&self) -> Vec<Class> {
+        match self {
+            Self::Verified(verified) => {
+                let good = verified.good.iter().map(|_| Class::Ok);
+                good.chain(verified.refused.iter().map(|fault| fault.reason.class())).collect()
+            }
+            Self::NotVerified(NotVerified::Entries { entries, .. }) => {
+                entries.iter().map(|fault| fault.reason.class()).collect()
+            }
+            Self::NotVerified(_) | Self::Unknown => Vec::new(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The judgement: every entry of `signatures` is tried, and one good one is enough. In: a card, trust, a policy, the time. Out: a [`Verdict`].
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use crate::bundle::TrustBundle;
 use crate::card::Card;
@@ -88,7 +89,7 @@ struct Judge<'j> {
 /// The card's canonical forms: each distinct one once, under the first profile that gives it.
 #[derive(Default)]
 struct Forms {
-    forms: Vec<(Profile, Vec<u8>)>,
+    forms: Vec<(Profile, Arc<[u8]>)>,
     faults: Vec<(Profile, ProfileFault)>,
 }
 
@@ -97,8 +98,8 @@ impl Forms {
         let mut found = Self::default();
         for profile in profiles {
             match card.canonical(*profile) {
-                Ok(form) if found.forms.iter().any(|(_, known)| *known == form) => {}
-                Ok(form) => found.forms.push((*profile, form)),
+                Ok(form) if found.forms.iter().any(|(_, known)| **known == *form) => {}
+                Ok(form) => found.forms.push((*profile, form.into())),
                 Err(fault) => found.faults.push((*profile, fault)),
             }
         }

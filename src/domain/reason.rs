@@ -262,4 +262,14 @@ reasons! {
     UnexpectedImage, Warning, "the run made an image outside the repository that the build names";
     NoDigest, Warning, "the pipeline told no digest; the image is known by its tag only";
     BuildUnknown, Warning, "the AgentBuild that is to give the image does not exist yet";
+    SignatureValid, State, "a signature of the agent's card is good, and the trust bundle vouches for who made it";
+    SignatureInvalid, Warning, "no signature of the agent's card is good: what the card says is nobody's word";
+    SignatureInvalidAudit, Warning, "no signature of the agent's card is good; in audit mode nothing follows from it";
+    TrustBundleUnavailable, Warning, "no trust bundle was ever readable, so nothing can be said of signatures";
+    NotVerified, Warning, "signatures of cards are not judged: no trust bundle is configured";
+    Bound, State, "the agent's card is signed by the identity that its workload runs as";
+    NotBound, Warning, "the agent's card is not signed by the identity that its workload runs as";
+    IdentityUnknown, Warning, "what the workload runs as is not known at the moment";
+    SignatureVerified, State, "the agent's card is signed, and by the identity that its workload runs as";
+    SharedServiceAccount, Warning, "other workloads run under the agent's ServiceAccount, so each of them can sign for the others";
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::decide::Subject;
 use super::effective::Effective;
+use super::identity;
 use super::plan::{InjectionPlan, Mount};
 use crate::domain::keys;
 use crate::domain::workload::Workload;
@@ -27,17 +28,7 @@ impl Context<'_> {
 
     /// The SPIFFE id that the Pod will have; `None` without SPIRE parts.
     pub(super) fn spiffe_id(&self, plan: &InjectionPlan<'_>) -> Option<String> {
-        if !self.effective.spire() {
-            return None;
-        }
-        let named = self.subject.pod.service_account();
-        let account = match &plan.service_account {
-            Some(name) => name.as_str(),
-            None if named.is_empty() => "default",
-            None => named,
-        };
-        let domain = &self.effective.trust_domain.value;
-        Some(format!("spiffe://{domain}/ns/{}/sa/{account}", self.subject.namespace))
+        self.effective.spire().then(|| identity::planned(self, plan).spiffe_id())
     }
 
     /// The user of a sidecar that runs as its image's, `image`: said aloud only where the Pod is told to run as root, which a

@@ -21,6 +21,7 @@ mod effective;
 #[cfg(test)]
 pub(in crate::admission) mod fixtures;
 mod governor;
+mod identity;
 mod itself;
 mod modes;
 mod narrate;
@@ -74,6 +75,7 @@ use plan::InjectionPlan;
 use pod::{Misshapen, PodView};
 use status::Status;
 
+pub use identity::{RunsAs, runs_as};
 pub(super) use template::review_workload;
 
 /// What a workload's Pods will ask for, so that controllers make it ahead of them (design, law 2), and what they will

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::read;
 use super::walk::{Problem, Step};
 use crate::build::syntax;
-use crate::config::cards::{BindingEnforcement, PERIODS};
+use crate::config::cards::PERIODS;
 use crate::crypto::{Profile, TrustDomain};
 use crate::domain::suggest::nearest;
 
@@ -75,10 +75,6 @@ pub(super) fn profiles(value: &Value) -> Read<Vec<Profile>> {
         return Err("is empty: with no profile no signature is good; leave the key out or name one".to_owned().into());
     }
     Ok(profiles)
-}
-
-pub(super) fn binding(value: &Value) -> Read<BindingEnforcement> {
-    read::choice(value, &[("always", BindingEnforcement::Always), ("strict", BindingEnforcement::Strict)])
 }
 
 fn seconds(value: &Value, least: u64, most: u64) -> Read<Duration> {

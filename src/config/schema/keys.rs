@@ -367,13 +367,6 @@ pub const KEYS: &[Key] = &[
          says is not shown"
     ),
     process!(
-        "cards.binding",
-        cards.binding,
-        cards::binding,
-        "always: a card counts only when the identity its workload runs as has signed it; strict: only where the AgentCard says \
-         identityBinding.strict, elsewhere it is told"
-    ),
-    process!(
         "cards.expiredSvidSeconds",
         cards.tolerance,
         cards::tolerance,

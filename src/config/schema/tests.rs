@@ -138,7 +138,6 @@ fn every_process_key_changes_what_the_process_does() {
         "cards.trustBundle.maxAgeSeconds",
         "cards.profiles",
         "cards.audit",
-        "cards.binding",
         "cards.expiredSvidSeconds",
         "cards.minimumPeriodSeconds",
     ];

@@ -161,7 +161,7 @@ fn kat_1_is_verified_and_says_who_signed() {
     assert_eq!((good.leaf_from, good.leaf_until), (1_769_904_000, 2_366_841_600));
     assert_eq!(good.authority_until, 2_398_377_600);
     assert_eq!(good.until, 2_366_841_600 + 86_400, "the leaf's end and the tolerance");
-    assert_eq!(good.covered, kat.text("canonical").as_bytes());
+    assert_eq!(*good.covered, *kat.text("canonical").as_bytes());
 }
 
 #[test]

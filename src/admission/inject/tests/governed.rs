@@ -8,6 +8,7 @@ use crate::config::agent_runtime::Governors;
 use crate::config::inputs::AgentRuntimeInput;
 use crate::config::layers::Layer;
 use crate::config::resolved::Resolved;
+use crate::config::view::Ownership;
 use crate::domain::keys;
 use crate::domain::mode::Mode;
 
@@ -183,9 +184,26 @@ fn its_trust_domain_shapes_the_id_that_is_shown_and_not_the_pod() {
     };
     assert_eq!(id(&pod, &snapshot, "serviceAccount"), "spiffe://custom.example.com/ns/team1/sa/weather-agent");
     assert_eq!(id(&pod, &fixtures::snapshot(), "serviceAccount"), "spiffe://cluster.local/ns/team1/sa/weather-agent");
-    let mut own = pod;
+    let mut own = pod.clone();
     own["spec"]["serviceAccountName"] = json!("own");
     assert_eq!(id(&own, &snapshot, "spiffeId"), "spiffe://custom.example.com/ns/team1/sa/own");
+    // What a card's signature is held against is what is shown here.
+    let workload = Workload { kind: WorkloadKind::Deployment, name: "weather-agent".to_owned() };
+    let runs_as = |pod: &Value, snapshot: &Snapshot| runs_as("team1", &workload, pod, snapshot).unwrap();
+    assert_eq!(runs_as(&pod, &snapshot).spiffe_id(), id(&pod, &snapshot, "serviceAccount"));
+    assert_eq!(runs_as(&own, &snapshot).spiffe_id(), id(&own, &snapshot, "spiffeId"));
+    assert_eq!(runs_as(&pod, &fixtures::snapshot()).account, "weather-agent");
+    // Left alone by us it keeps the account that it names; its trust domain is the namespace's.
+    let mut alone = pod.clone();
+    alone["metadata"]["labels"]["kagenti.io/inject"] = json!("disabled");
+    assert_eq!(runs_as(&alone, &snapshot).spiffe_id(), "spiffe://cluster.local/ns/team1/sa/default");
+    // Refused at the moment (its ServiceAccount is somebody else's): what runs still runs as before.
+    let foreign = fixtures::snapshot_with(
+        |_| {},
+        |view| view.service_accounts = [(Arc::from("weather-agent"), Ownership::Foreign)].into(),
+    );
+    assert!(!fixtures::review_pod(&pod, &foreign).allowed());
+    assert_eq!(runs_as(&pod, &foreign).account, "weather-agent");
 }
 
 #[test]

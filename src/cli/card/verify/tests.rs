@@ -135,7 +135,7 @@ fn one_of_several_signatures_is_enough_when_it_is_by_whom_was_asked_for() {
         authority_until: until,
         freshness: Freshness::Current,
         until,
-        covered: Vec::new(),
+        covered: std::sync::Arc::default(),
     };
     let mut signed = [good(0, "spiffe://a.example/ns/x/sa/y", 10), good(1, "spiffe://b.example/ns/x/sa/y", 20)];
     let wanted = |name: &str| Wanted { domain: Some(TrustDomain::configured(name).unwrap()), workload: None };

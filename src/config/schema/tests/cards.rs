@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{Platform, one, read, refused};
-use crate::config::cards::{BindingEnforcement, BundleConfigMap, Cards};
+use crate::config::cards::{BundleConfigMap, Cards};
 use crate::crypto::{Profile, TrustDomain};
 
 fn cards(text: &str) -> Cards {
@@ -38,7 +38,6 @@ fn every_key_of_cards_changes_what_its_row_says_and_nothing_else() {
     changed("{trustBundle: {maxAgeSeconds: 60}}", &|cards| cards.bundle.max_age = Duration::from_secs(60));
     changed("{profiles: [a2a-sdk-1.x]}", &|cards| cards.profiles = vec![Profile::A2aSdk1]);
     changed("{audit: false}", &|cards| cards.audit = false);
-    changed("{binding: strict}", &|cards| cards.binding = BindingEnforcement::Strict);
     changed("{expiredSvidSeconds: 0}", &|cards| cards.tolerance = Duration::ZERO);
     changed("{minimumPeriodSeconds: 30}", &|cards| cards.least_period = Duration::from_secs(30));
     assert!(cards("{trustBundle: {file: /b}}").bundle.any());
@@ -79,7 +78,6 @@ fn faults_name_the_entry_and_what_to_do() {
         ("cards.profiles", "[kagenti-v1, kagenti-v1]", "cards.profiles[1]"),
         ("cards.profiles", "[]", "no signature is good"),
         ("cards.audit", "maybe", "true or false"),
-        ("cards.binding", "stict", "did you mean strict?"),
         ("cards.expiredSvidSeconds", "-1", "0 to 2678400"),
         ("cards.minimumPeriodSeconds", "4", "5 to 86400"),
     ] {

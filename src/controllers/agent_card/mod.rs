@@ -1,0 +1,3 @@
+//! Agent cards: what agents say of themselves, whether it is signed, and by whom.
+
+pub mod judge;
