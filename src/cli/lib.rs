@@ -2,6 +2,7 @@
 //!
 //! The crates of the house stand under their own names here, so that a path reads the same in every crate.
 
+pub use drawbridge_adapters::adapters;
 pub use drawbridge_admission::admission;
 pub use drawbridge_api::api;
 pub use drawbridge_build::build;

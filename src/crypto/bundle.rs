@@ -207,6 +207,15 @@ impl TrustBundle {
         self.domains.is_empty()
     }
 
+    /// How many authorities of that trust domain are valid at `now`, in seconds since 1970: the others count for nothing, though they stay in it.
+    #[must_use]
+    pub fn valid(&self, domain: &TrustDomain, now: i64) -> usize {
+        let valid = |authority: &&Authority| {
+            (authority.certificate.not_before..=authority.certificate.not_after).contains(&now)
+        };
+        self.authorities(domain).iter().filter(valid).count()
+    }
+
     /// How it was written.
     #[must_use]
     pub fn format(&self) -> BundleFormat {

@@ -1,5 +1,7 @@
 //! `drawbridge card`: agent cards, signed ones above all.
 
+mod sign;
+mod url;
 mod verify;
 
 use clap::Subcommand;
@@ -19,6 +21,8 @@ pub struct Args {
 enum Command {
     /// Say whether a signed agent card is what it claims to be, and by whom it is signed; needs no cluster.
     Verify(verify::Args),
+    /// Sign an agent card with the key and the certificates of an SVID; needs no cluster.
+    Sign(sign::Args),
 }
 
 /// Runs the subcommand.
@@ -28,5 +32,6 @@ enum Command {
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     match args.command {
         Command::Verify(args) => verify::run(&args, io),
+        Command::Sign(args) => sign::run(&args, io),
     }
 }

@@ -1,7 +1,7 @@
 //! `drawbridge card verify`: one assurance a line, and whether it holds.
 //!
 //! In: a card, a trust bundle, who should have signed, the time. Out: a line for each of transport, signature, chain, identity, profile and
-//! freshness. Promise: the verdict is that of [`crate::crypto`], by which the operator goes, too; nothing is asked of anybody. Exit code 1 as soon as the
+//! freshness. Promise: the verdict is that of [`crate::crypto`], by which the operator goes, too; nobody is asked but the agent whose URL is given. Exit code 1 as soon as the
 //! card is not verified, or not signed by whom was asked for.
 
 use std::io::Read;
@@ -12,6 +12,7 @@ use anyhow::Context;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::url::Url;
 use crate::cli::io::{self, Io, Tone};
 use crate::cli::{Exit, Format};
 use crate::crypto::{
@@ -26,8 +27,9 @@ mod tests;
 /// Arguments of `card verify`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The card, as JSON; `-` reads standard input.
-    file: PathBuf,
+    /// The card, as JSON: a file, `-` for standard input, or where an agent serves it (http://HOST:PORT, with or without a path).
+    #[arg(value_name = "FILE|URL")]
+    from: String,
     /// Trust bundle: PEM, a SPIFFE bundle, a JWK Set, or a map of key sets by trust domain.
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
@@ -88,7 +90,10 @@ struct Report {
 /// # Errors
 /// When the card or the bundle cannot be read, or the bundle is none.
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
-    let card = bytes(&args.file, limits::CARD_BYTES, io)?;
+    let (card, transport) = match Url::read(&args.from)? {
+        None => (bytes(Path::new(&args.from), limits::CARD_BYTES, io)?, "the card was read from a file".to_owned()),
+        Some(url) => url.fetched()?,
+    };
     let wanted = Wanted {
         domain: args.trust_domain.clone().or_else(|| args.spiffe_id.as_ref().map(|id| id.trust_domain().clone())),
         workload: args.spiffe_id.clone(),
@@ -114,7 +119,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     };
     let trust = bundle.as_ref().map_or(Trust::NeverLoaded, |bundle| Trust::Loaded { bundle, read_at: now });
     let verdict = verify_bytes(&card, trust, &Policy::default(), now);
-    let report = report(&verdict, &wanted);
+    let report = report(&verdict, &wanted, transport);
     let tones: Vec<_> = report.assurances.iter().map(|one| shown(one.state, io)).collect();
     io::print(args.output, &report, io.out, |out| {
         for (one, state) in report.assurances.iter().zip(&tones) {
@@ -145,10 +150,10 @@ fn bytes(path: &Path, most: usize, io: &mut Io<'_>) -> anyhow::Result<Vec<u8>> {
     Ok(found)
 }
 
-fn report(verdict: &Verdict, wanted: &Wanted) -> Report {
+fn report(verdict: &Verdict, wanted: &Wanted, transport: String) -> Report {
     let (mut assurances, mut verified, mut reason) = (Vec::new(), false, verdict.reason());
     let mut say = |name: &'static str, state, text: String| assurances.push(Assurance { name, state, text });
-    say("transport", State::NotJudged, "the card was read from a file".to_owned());
+    say("transport", State::NotJudged, transport);
     match verdict {
         Verdict::Verified(found) => {
             let bound = bound(found.good(), wanted);

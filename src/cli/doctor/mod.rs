@@ -4,6 +4,7 @@
 //! [`GROUPS`]. Nothing is written: Pods are created with `dryRun=All`, rights are asked for with reviews.
 
 mod builds;
+mod cards;
 mod crds;
 mod enrolment;
 mod install;
@@ -185,6 +186,8 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         enrolment::check(&mut visit).await?;
         visit.group = "builds";
         builds::check(&mut visit).await?;
+        visit.group = "cards";
+        cards::check(&mut visit).await?;
         Ok(visit.checks)
     })?;
     print(output, &checks, io)?;

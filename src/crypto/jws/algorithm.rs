@@ -160,6 +160,11 @@ impl PublicKey {
         Ok(Self { kind, bytes: bytes.to_vec() })
     }
 
+    /// Whether these are its bits.
+    pub(crate) fn is(&self, bits: &[u8]) -> bool {
+        self.bytes == bits
+    }
+
     pub(crate) fn verifies(&self, by: &'static dyn VerificationAlgorithm, input: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(by, &self.bytes).verify(input, signature).is_ok()
     }

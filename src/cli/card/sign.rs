@@ -1,0 +1,172 @@
+//! `drawbridge card sign`: a card, signed as its agent would.
+//!
+//! In: an SVID's key and chain, a card. Out: the card on standard output, everything that it says as it was written, its own signatures renewed and those of
+//! others kept. Promises: what is written is verified against what was signed before anything is printed; nothing of the key is
+//! printed, whatever is wrong with it.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde::de::{MapAccess, Visitor};
+use serde_json::value::RawValue;
+use zeroize::Zeroizing;
+
+use crate::cli::Exit;
+use crate::cli::io::Io;
+use crate::crypto::{Card, Profile, Signer, limits};
+
+#[cfg(test)]
+mod tests;
+
+/// Bytes of a file with a key, or with a chain.
+const PEM_BYTES: usize = 64 << 10;
+
+/// Arguments of `card sign`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The card, as JSON; `-` reads standard input.
+    card: PathBuf,
+    /// Private key of the SVID: PKCS#8 in PEM.
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// Certificates of the SVID in PEM, its own first; what issued it follows, up to but without the authority.
+    #[arg(long, value_name = "FILE")]
+    chain: PathBuf,
+    /// What the signature covers; can be repeated. By default all that give different signatures.
+    #[arg(long, value_name = "NAME", value_parser = profile)]
+    profile: Vec<Profile>,
+}
+
+fn profile(text: &str) -> Result<Profile, String> {
+    let known = || Profile::ALL.iter().map(|profile| profile.as_str()).collect::<Vec<_>>().join(", ");
+    Profile::named(text).ok_or_else(|| format!("{text:?} is none of {}", known()))
+}
+
+/// Signs the card.
+///
+/// # Errors
+/// When a file cannot be read, the key is not the certificate's, or the card is none.
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
+    let key = pem(&args.key)?;
+    let chain = pem(&args.chain)?;
+    let named = || format!("--key {}, --chain {}", args.key.display(), args.chain.display());
+    let signer = Signer::read(&key, &chain).with_context(named)?;
+    drop(key);
+    let text = document(&args.card, io)?;
+    let card = Card::read(&text).context("nothing is signed")?;
+    let profiles = if args.profile.is_empty() { Profile::ALL } else { &args.profile };
+    let entries = signer.sign(&card, profiles).context("nothing is signed")?;
+    let mut members: Members = serde_json::from_slice(&text).context("the card")?;
+    let mut signatures = kept(&members, &signer)?;
+    let count = signatures.len() + entries.len();
+    if count > limits::SIGNATURES {
+        bail!("the card has {count} signatures then, and verifiers look at no more than {}", limits::SIGNATURES);
+    }
+    for entry in &entries {
+        let entry = serde_json::json!({"protected": entry.protected, "signature": entry.signature});
+        signatures.push(RawValue::from_string(entry.to_string())?);
+    }
+    members.0.retain(|(name, _)| name != "signatures");
+    members.0.push(("signatures".to_owned(), serde_json::value::to_raw_value(&signatures)?));
+    let signed = members.written()?;
+    unchanged(&card, &signed)?;
+    io.out.write_all(signed.as_bytes())?;
+    let by: Vec<_> = entries.iter().map(|entry| entry.profile.as_str()).collect();
+    writeln!(io.err, "signed by {} ({}), key {}", signer.identity(), by.join(", "), signer.key_id())?;
+    if !members.0.iter().any(|(name, value)| name == "skills" && value.get().len() > 2) {
+        writeln!(io.err, "the card names no skill: sign what the agent really serves")?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// The signatures of others, as they are written.
+fn kept(members: &Members, signer: &Signer) -> anyhow::Result<Vec<Box<RawValue>>> {
+    let Some((_, signatures)) = members.0.iter().find(|(name, _)| name == "signatures") else { return Ok(Vec::new()) };
+    let all: Option<Vec<Box<RawValue>>> = serde_json::from_str(signatures.get()).context("signatures")?;
+    let own = |entry: &RawValue| {
+        let entry: Option<serde_json::Value> = serde_json::from_str(entry.get()).ok();
+        entry.is_some_and(|entry| entry["protected"].as_str().is_some_and(|protected| signer.is_own(protected)))
+    };
+    Ok(all.unwrap_or_default().into_iter().filter(|entry| !own(entry)).collect())
+}
+
+/// What is printed says what was signed.
+fn unchanged(card: &Card, signed: &str) -> anyhow::Result<()> {
+    let again = Card::read(signed.as_bytes()).context("the signed card")?;
+    for profile in Profile::ALL {
+        if again.canonical(*profile) != card.canonical(*profile) {
+            bail!("the card would change when it is written, so nothing is; report this as a defect of Drawbridge");
+        }
+    }
+    Ok(())
+}
+
+/// The members of an object in their order, each value as it is written.
+struct Members(Vec<(String, Box<RawValue>)>);
+
+impl Members {
+    fn written(&self) -> anyhow::Result<String> {
+        let mut out = String::from("{");
+        for (at, (name, value)) in self.0.iter().enumerate() {
+            out.push_str(if at > 0 { ",\n  " } else { "\n  " });
+            out.push_str(&serde_json::to_string(name)?);
+            out.push_str(": ");
+            out.push_str(value.get());
+        }
+        out.push_str("\n}\n");
+        Ok(out)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Members {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+fn document(path: &Path, io: &mut Io<'_>) -> anyhow::Result<Vec<u8>> {
+    let (mut found, most) = (Vec::new(), limits::CARD_BYTES as u64 + 1);
+    if path == Path::new("-") {
+        io.stdin.take(most).read_to_end(&mut found).context("standard input")?;
+    } else {
+        let file = std::fs::File::open(path).with_context(|| path.display().to_string())?;
+        file.take(most).read_to_end(&mut found).with_context(|| path.display().to_string())?;
+    }
+    Ok(found)
+}
+
+/// A file that may hold a key: read into one place, which is overwritten when it is no longer needed.
+fn pem(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+    let file = std::fs::File::open(path).with_context(|| path.display().to_string())?;
+    let mut found = Zeroizing::new(vec![0; PEM_BYTES + 1]);
+    let mut length = 0;
+    let mut file = file.take(PEM_BYTES as u64 + 1);
+    loop {
+        match file.read(&mut found[length..]).with_context(|| path.display().to_string())? {
+            0 => break,
+            read => length += read,
+        }
+    }
+    if length > PEM_BYTES {
+        bail!("{}: more than {PEM_BYTES} bytes", path.display());
+    }
+    found.truncate(length);
+    Ok(found)
+}
