@@ -2,6 +2,7 @@
 //! lack.
 
 pub mod agent_kagenti_dev;
+pub mod beeai_dev;
 pub mod event;
 pub mod foreign;
 pub mod json;

@@ -63,7 +63,13 @@ pub fn of_status(status: &Status) -> String {
 /// pass.
 #[must_use]
 pub fn is_of_the_moment(status: &Status) -> bool {
-    let policies = [keys::POLICY_OWN_AGENTS, keys::POLICY_OWN_AGENTS_NEW, keys::POLICY_OWN_BUILDS_NEW];
+    let policies = [
+        keys::POLICY_OWN_AGENTS,
+        keys::POLICY_OWN_AGENTS_NEW,
+        keys::POLICY_OWN_BUILDS_NEW,
+        keys::POLICY_OWN_BEEAI_AGENTS_NEW,
+        keys::POLICY_OWN_BEEAI_COMPAT_AGENTS_NEW,
+    ];
     let denied = denied_by(&status.message);
     denied
         .is_some_and(|by| policies.iter().any(|policy| by.strip_suffix(policy).is_some_and(|rest| rest.ends_with(' '))))

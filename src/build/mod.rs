@@ -18,6 +18,7 @@
 
 pub mod agent;
 pub mod agent_build;
+pub mod beeai_agent;
 pub mod catalogue;
 pub mod check;
 pub mod compose;

@@ -274,6 +274,8 @@ pub struct WorkloadRequest {
     pub selector: BTreeMap<String, String>,
     /// Labels of the Deployment and the Pods, besides the selector.
     pub labels: BTreeMap<String, String>,
+    /// Labels of the Deployment and the Service that say whose they are; its Pods do not get them.
+    pub marks: BTreeMap<String, String>,
     /// Annotations of the Deployment and the Service.
     pub annotations: BTreeMap<String, String>,
     /// Annotations of the Pods, besides the template's own.

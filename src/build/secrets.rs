@@ -29,6 +29,10 @@ pub const OF_POD: &[&str] = &[
 ];
 /// Members of a container or init container that name a Secret.
 pub const OF_CONTAINER: &[&str] = &["env/*/valueFrom/secretKeyRef/name", "envFrom/*/secretRef/name"];
+/// Members of a BeeAI Agent's spec that name a Secret.
+pub const OF_BEEAI_AGENT: &[&str] = &["env/*/valueFrom/secretKeyRef/name"];
+/// Variables in the environment of a BeeAI Agent whose literal value names a Secret.
+pub const VARIABLES: &[&str] = &[keys::ENV_IMAGE_REPO_SECRET];
 /// Annotations of a Pod that name a Secret.
 pub const OF_ANNOTATIONS: &[&str] = &[keys::ANNOTATION_CREDENTIALS];
 /// Members of an AgentBuild's spec that name a Secret.
@@ -59,6 +63,19 @@ pub fn of_agent(agent: &Value) -> BTreeSet<String> {
         let annotations = agent.pointer(&format!("/{place}"));
         OF_ANNOTATIONS.iter().filter_map(|key| annotations?.get(*key)).for_each(|name| take(name, &mut names));
     }
+    names
+}
+
+/// The Secrets that an Agent of BeeAI refers to.
+#[must_use]
+pub fn of_beeai_agent(agent: &Value) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let spec = agent.get("spec").unwrap_or(&Value::Null);
+    OF_BEEAI_AGENT.iter().for_each(|path| look(spec, path, &mut names));
+    let env = spec.get("env").and_then(Value::as_array).into_iter().flatten();
+    let naming =
+        env.filter(|one| one.get("name").and_then(Value::as_str).is_some_and(|name| VARIABLES.contains(&name)));
+    naming.filter_map(|one| one.get("value")).for_each(|name| take(name, &mut names));
     names
 }
 

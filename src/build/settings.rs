@@ -33,6 +33,8 @@ pub struct Settings {
     pub openshift: bool,
     /// How the lock-down of agents is kept.
     pub lockdown: Lockdown,
+    /// Whether an Agent of BeeAI may ask for profile `baseline`.
+    pub beeai_baseline: bool,
     /// ConfigMap of the build's namespace with further certificate authorities under `ca.crt`.
     pub trust_bundle: Option<String>,
     /// Environment of build Pods, such as proxy variables.
@@ -61,6 +63,7 @@ impl Settings {
             privileged_steps: false,
             openshift: false,
             lockdown: Lockdown::Default,
+            beeai_baseline: false,
             trust_bundle: None,
             environment: BTreeMap::new(),
             node_selector: BTreeMap::new(),

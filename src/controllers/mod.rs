@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod agent_build;
 pub mod agent_card;
+pub mod beeai_agent;
 pub mod card_sync;
 mod conditions;
 pub mod enrolment;
@@ -24,11 +25,13 @@ pub use scaffold::run::Deps;
 pub use scaffold::runner::{Asking, Runner};
 
 /// Every controller; what comes first is planned first.
-const ALWAYS: [Row; 7] = [
+const ALWAYS: [Row; 9] = [
     service_account::plan::ROW,
     namespace_config::plan::ROW,
     agent_build::plan::ROW,
     agent::plan::ROW,
+    beeai_agent::ROW,
+    beeai_agent::COMPAT_ROW,
     enrolment::plan::ROW,
     card_sync::plan::ROW,
     waiting::plan::ROW,

@@ -74,6 +74,12 @@ pub const ASKS: &[Ask] = &[
     ask(UsedBy::Controllers, Kind::Agent, &["patch"]),
     Ask { resource: "agents/status", ..ask(UsedBy::Controllers, Kind::Agent, &["patch"]) },
     Ask { resource: "agents/finalizers", ..ask(UsedBy::Controllers, Kind::Agent, &["update"]) },
+    ask(UsedBy::Controllers, Kind::BeeaiAgent, &["list", "watch", "patch"]),
+    Ask { resource: "agents/status", ..ask(UsedBy::Controllers, Kind::BeeaiAgent, &["patch"]) },
+    Ask { resource: "agents/finalizers", ..ask(UsedBy::Controllers, Kind::BeeaiAgent, &["update"]) },
+    ask(UsedBy::Controllers, Kind::BeeaiCompatAgent, &["list", "watch", "patch"]),
+    Ask { resource: "agents/status", ..ask(UsedBy::Controllers, Kind::BeeaiCompatAgent, &["patch"]) },
+    Ask { resource: "agents/finalizers", ..ask(UsedBy::Controllers, Kind::BeeaiCompatAgent, &["update"]) },
     ask(UsedBy::Controllers, Kind::Deployment, &["create", "delete"]),
     // Cards of agents: made, adopted, freed of finalizers; taken away where somebody made another one.
     ask(UsedBy::Controllers, Kind::AgentCard, &["create", "patch", "delete"]),

@@ -405,7 +405,7 @@ pub const FINALIZER_CARD: &str = "agentcard.kagenti.dev/finalizer";
 /// Finalizer that the Go operator puts on AgentCards while it enforces network policies.
 pub const FINALIZER_CARD_POLICY: &str = "agentcard.kagenti.dev/network-policy";
 /// Every finalizer that is ours to take off.
-pub const FINALIZERS: [&str; 4] = [FINALIZER, FINALIZER_AGENT, FINALIZER_CARD, FINALIZER_CARD_POLICY];
+pub const FINALIZERS: [&str; 5] = [FINALIZER, FINALIZER_AGENT, FINALIZER_CARD, FINALIZER_CARD_POLICY, FINALIZER_BEEAI];
 /// Annotation of an AgentCard: a value other than the one handled last has the card read at once; recorded in `status.handledRefresh`.
 pub const ANNOTATION_CARD_REFRESH: &str = "agentcard.kagenti.dev/refresh";
 /// Annotation that `kubectl apply` keeps the object in; never read, never copied.
@@ -428,3 +428,38 @@ pub const USABLE_BY: [&str; 2] = ["builds", "agents"];
 /// Annotation of an Agent or AgentBuild: the Secrets it refers to that are used by their own consent, separated by commas. The webhook
 /// adds those that a template of the platform brings.
 pub const ANNOTATION_SECRETS_BY_CONSENT: &str = "agent.kagenti.dev/secrets-by-consent";
+
+// BeeAI (`spec/beeai.md` 2).
+
+/// API group of BeeAI's Agent.
+pub const GROUP_BEEAI: &str = "beeai.dev";
+/// The group that the original operator served; its definitions stand in a manifest of their own.
+pub const GROUP_BEEAI_COMPAT: &str = "beeai.beeai.dev";
+/// Finalizer of the kinds of both groups.
+pub const FINALIZER_BEEAI: &str = "beeai.dev/finalizer";
+/// Label of what runs a BeeAI Agent: the Agent; one half of its selector.
+pub const LABEL_BEEAI_APP: &str = "app";
+/// Label of what runs a BeeAI Agent, the other half of its selector.
+pub const LABEL_BEEAI_CONTROLLER: &str = "controller";
+/// Value of [`LABEL_BEEAI_CONTROLLER`]; selectors of running Deployments hold it.
+pub const BEEAI_CONTROLLER: &str = "agent-operator";
+/// Label of the Deployment and the Service of a BeeAI Agent: the group of that Agent.
+pub const LABEL_BEEAI_GROUP: &str = "beeai.dev/group";
+/// Annotation of a BeeAI Agent: how much of the lock-down applies, `restricted` or `baseline`.
+pub const ANNOTATION_SECURITY_PROFILE: &str = "beeai.dev/security-profile";
+/// Annotation of a BeeAI Agent: with [`LOCKDOWN_NOW`] a Deployment that was taken over is locked down at once.
+pub const ANNOTATION_LOCKDOWN: &str = "beeai.dev/lockdown";
+/// Value of [`ANNOTATION_LOCKDOWN`].
+pub const LOCKDOWN_NOW: &str = "now";
+/// Variable of a BeeAI Agent: the port it listens on.
+pub const ENV_PORT: &str = "PORT";
+/// Variable of a BeeAI Agent whose value names the Secret that its image is pulled with.
+pub const ENV_IMAGE_REPO_SECRET: &str = "IMAGE_REPO_SECRET";
+/// Field manager of the controller of BeeAI Agents.
+pub const MANAGER_BEEAI_AGENT: &str = "drawbridge/beeai-agent";
+/// The same for the group of the original operator.
+pub const MANAGER_BEEAI_COMPAT_AGENT: &str = "drawbridge/beeai-compat-agent";
+/// Policy by which nothing is made for a BeeAI Agent in a namespace that holds none.
+pub const POLICY_OWN_BEEAI_AGENTS_NEW: &str = "drawbridge-own-beeai-agents-new";
+/// The same for the group of the original operator.
+pub const POLICY_OWN_BEEAI_COMPAT_AGENTS_NEW: &str = "drawbridge-own-beeai-compat-agents-new";

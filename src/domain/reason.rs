@@ -220,6 +220,7 @@ reasons! {
     AllPodsScheduled, State, "no Pod of an Agent is unavailable";
     PodsUnscheduled, State, "Pods of an Agent are unavailable";
     UserOverride, State, "fields of the Agent relax its lock-down";
+    LockdownPending, State, "what an earlier operator made for the Agent runs on as it is, and is locked down when the Agent changes or asks for it";
     DeploymentCreated, State, "the Deployment of an Agent was made";
     DeploymentUpdated, State, "the Deployment of an Agent was changed";
     ServiceCreated, State, "the Service of an Agent was made";

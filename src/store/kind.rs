@@ -46,6 +46,8 @@ pub struct Descriptor {
     pub selections: &'static [Selection],
     /// Its definition, of a kind of ours.
     pub crd: Option<fn() -> CustomResourceDefinition>,
+    /// Its name with its group, of a kind that has its name from another operator's kind.
+    pub full: Option<&'static str>,
 }
 
 /// Who defines a kind.
@@ -55,6 +57,9 @@ pub enum KindOrigin {
     BuiltIn,
     /// We: the definition is part of the installation, and may come late.
     Ours,
+    /// We, in a manifest beside the installation, with the rights and policies for it: whether the kind is served is whether that was
+    /// applied.
+    Compat,
     /// Others: the definition comes and goes.
     Optional,
 }
@@ -137,6 +142,7 @@ impl Descriptor {
             decode,
             selections: &[],
             crd: None,
+            full: None,
         }
     }
 
@@ -162,6 +168,17 @@ impl Descriptor {
         let of_others = Self::optional((group, version), plural, name, decode);
         Self { origin: KindOrigin::Ours, crd: Some(crd), ..of_others }
     }
+
+    /// A kind of ours that comes with a manifest of its own.
+    #[must_use]
+    pub const fn compat(
+        (group, version): (&'static str, &'static str),
+        plural: &'static str,
+        name: &'static str,
+        (decode, crd): (Decode, fn() -> CustomResourceDefinition),
+    ) -> Self {
+        Self { origin: KindOrigin::Compat, ..Self::ours((group, version), plural, name, (decode, crd)) }
+    }
 }
 
 impl Kind {
@@ -171,9 +188,17 @@ impl Kind {
         Self::ALL.iter().copied().find(|kind| kind.group() == group && kind.as_str() == name)
     }
 
-    /// The definitions of the kinds of ours, in the order in which they are installed.
-    pub fn definitions() -> impl Iterator<Item = CustomResourceDefinition> {
-        Self::ALL.iter().filter_map(|kind| kind.descriptor().crd).map(|crd| crd())
+    /// The definitions of the kinds of ours of that origin, in the order in which they are installed.
+    pub fn definitions(origin: KindOrigin) -> impl Iterator<Item = CustomResourceDefinition> {
+        let of_origin = Self::ALL.iter().map(|kind| kind.descriptor()).filter(move |kind| kind.origin == origin);
+        of_origin.filter_map(|kind| kind.crd).map(|crd| crd())
+    }
+
+    /// The kind of ours that an object with that `apiVersion` and `kind` is of, and its definition.
+    #[must_use]
+    pub fn definition_of(api_version: &str, name: &str) -> Option<CustomResourceDefinition> {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        Self::of(group, name)?.descriptor().crd.map(|crd| crd())
     }
 
     /// API group, empty for core.
@@ -198,6 +223,15 @@ impl Kind {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         self.descriptor().name
+    }
+
+    /// What it is called where the name alone would be said of several kinds: in metrics, logs and names of roles.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self.descriptor().full {
+            Some(full) => full,
+            None => self.as_str(),
+        }
     }
 
     /// `group/version`, or the version alone for core.

@@ -39,10 +39,21 @@ pub struct OwnerReference {
 }
 
 impl OwnerReference {
-    /// An Agent of ours.
+    /// An Agent of `agent.kagenti.dev`.
     #[must_use]
     pub fn is_agent(&self) -> bool {
         self.group() == keys::GROUP_AGENT && self.kind == "Agent"
+    }
+
+    /// The field manager of the controller that makes what this owner controls, where the owner is an Agent of one of our groups.
+    #[must_use]
+    pub fn agent_manager(&self) -> Option<&'static str> {
+        match (self.group(), &*self.kind) {
+            (keys::GROUP_AGENT, "Agent") => Some(keys::MANAGER_AGENT),
+            (keys::GROUP_BEEAI, "Agent") => Some(keys::MANAGER_BEEAI_AGENT),
+            (keys::GROUP_BEEAI_COMPAT, "Agent") => Some(keys::MANAGER_BEEAI_COMPAT_AGENT),
+            _ => None,
+        }
     }
 
     /// The API group, empty for core.

@@ -27,10 +27,11 @@ fn a_kind_is_its_group_and_its_name_and_what_is_selected_of_it_is_decoded() {
     for kind in Kind::ALL {
         let descriptor = kind.descriptor();
         assert_eq!(Kind::of(kind.group(), kind.as_str()), Some(*kind), "another kind has the same names");
-        assert_eq!(Kind::of("beeai.dev", kind.as_str()), None);
+        assert_eq!(Kind::of("example.com", kind.as_str()), None);
         let written = matches!(descriptor.decode, Decode::Written);
         assert_eq!(written, descriptor.selections.is_empty(), "{kind:?} is watched or written");
-        assert_eq!(descriptor.crd.is_some(), descriptor.origin == KindOrigin::Ours, "{kind:?}");
+        let ours = matches!(descriptor.origin, KindOrigin::Ours | KindOrigin::Compat);
+        assert_eq!(descriptor.crd.is_some(), ours, "{kind:?}");
         if let Some(definition) = descriptor.crd.map(|crd| crd()) {
             let (names, versions) = (definition.spec.names, definition.spec.versions);
             assert_eq!(
@@ -40,6 +41,8 @@ fn a_kind_is_its_group_and_its_name_and_what_is_selected_of_it_is_decoded() {
             assert_eq!(versions.iter().map(|version| &*version.name).collect::<Vec<_>>(), [kind.version()]);
             assert_eq!(definition.spec.scope == "Namespaced", kind.is_namespaced());
         }
+        let labels = Kind::ALL.iter().filter(|other| other.label() == kind.label());
+        assert_eq!(labels.count(), 1, "{kind:?}: another kind is counted under its name");
         let words = descriptor.words.iter();
         let others = Kind::ALL.iter().filter(|other| *other != kind).flat_map(|other| other.descriptor().words);
         let all: Vec<_> = others.collect();

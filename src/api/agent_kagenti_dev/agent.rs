@@ -199,7 +199,7 @@ fn schema_of(mut schema: Value, description: &str) -> Schema {
 }
 
 /// The structural schema of a type of Kubernetes': every reference written out, no description.
-fn plain_schema<T: JsonSchema>() -> Value {
+pub(in crate::api) fn plain_schema<T: JsonSchema>() -> Value {
     let mut generator = SchemaSettings::openapi3().into_generator();
     let root = generator.subschema_for::<T>().to_value();
     let definitions = generator.definitions().clone();

@@ -25,7 +25,7 @@ pub const GROUP: &str = "agent.kagenti.dev";
 pub const VERSION: &str = "v1alpha1";
 
 /// `Option` becomes `nullable: true` (and a null among an enumeration's values) in the derived schema; the reference has neither.
-fn without_nullable(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+pub(in crate::api) fn without_nullable(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     for version in &mut crd.spec.versions {
         if let Some(schema) = version.schema.as_mut().and_then(|validation| validation.open_api_v3_schema.as_mut()) {
             strip(schema);

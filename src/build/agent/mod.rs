@@ -134,7 +134,7 @@ fn image_source(change: &AgentChange<'_>, findings: &mut Findings) {
     }
 }
 
-fn moving(path: &str, image: &str, findings: &mut Findings) {
+pub(in crate::build) fn moving(path: &str, image: &str, findings: &mut Findings) {
     if image.contains('@') {
         return;
     }

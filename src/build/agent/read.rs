@@ -43,6 +43,7 @@ pub fn workload(object: &Value, built: Option<&str>) -> WorkloadRequest {
         image: image.or(built).map(str::to_owned),
         selector: BTreeMap::from([(keys::LABEL_APP_NAME.to_owned(), name.to_owned())]),
         labels,
+        marks: BTreeMap::new(),
         annotations: own_annotations,
         pod_annotations: spec_annotations,
         pod_template: object.pointer("/spec/podTemplateSpec").cloned().unwrap_or_default(),

@@ -71,6 +71,7 @@ fn object(
 ) -> Value {
     let mut labels = labels.clone();
     labels.extend(request.selector.clone());
+    labels.extend(request.marks.clone());
     labels.insert(keys::LABEL_APP_MANAGED_BY.to_owned(), keys::MANAGED_BY_DRAWBRIDGE.to_owned());
     let mut metadata = json!({
         "name": request.owner.name,
@@ -107,7 +108,7 @@ fn template(request: &WorkloadRequest, image: &str, openshift: bool) -> Value {
         metadata["annotations"] = json!(annotations);
     }
     let mut pod = written.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
-    if !names_account(&pod) {
+    if request.own_account && !names_account(&pod) {
         pod.insert("serviceAccountName".to_owned(), json!(request.owner.name));
     }
     set_if_open(&mut pod, "automountServiceAccountToken", json!(false));

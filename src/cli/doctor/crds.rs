@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Seen, Visit, text};
-use crate::store::Kind;
+use crate::store::{Kind, KindOrigin};
 
 const APPLY: &str = "kubectl apply -f manifests/crds (or install.yaml), of the version of this binary";
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
-    for wanted in Kind::definitions() {
+    for wanted in Kind::definitions(KindOrigin::Ours) {
         let wanted = serde_json::to_value(&wanted)?;
         let name = format!("CustomResourceDefinition {}", text(&wanted, "/metadata/name"));
         let path =

@@ -1,16 +1,28 @@
 //! The CustomResourceDefinitions, one file each, ahead of everything that speaks of their kinds.
 
-use super::{Manifest, metadata, object};
-use crate::store::Kind;
+use serde_json::Value;
 
-/// The definitions, in the order in which they are installed.
+use super::{Manifest, metadata, object};
+use crate::store::{Kind, KindOrigin};
+
+/// The definitions of an installation, in the order in which they are installed.
 #[must_use]
 pub fn parts() -> Vec<Manifest> {
-    Kind::definitions()
+    Kind::definitions(KindOrigin::Ours)
         .map(|mut definition| {
             definition.metadata.labels = metadata("", None).labels;
             let name = definition.metadata.name.as_deref().unwrap_or_default();
             Manifest { path: format!("crds/{name}.yaml").into(), objects: vec![object(&definition)] }
         })
         .collect()
+}
+
+/// The definitions of the compatible group.
+#[must_use]
+pub fn compat() -> Vec<Value> {
+    let labelled = Kind::definitions(KindOrigin::Compat).map(|mut definition| {
+        definition.metadata.labels = metadata("", None).labels;
+        object(&definition)
+    });
+    labelled.collect()
 }

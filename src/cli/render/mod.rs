@@ -5,6 +5,7 @@
 //! Never a `caBundle`: the running webhook publishes its own, and a manifest that owned the field would undo it.
 
 pub mod builds;
+pub mod compat;
 pub mod crds;
 pub mod deploy;
 pub mod platform;
@@ -34,6 +35,7 @@ use crate::config::content::digest;
 use crate::config::gates::Gates;
 use crate::config::schema::Platform;
 use crate::domain::keys;
+use crate::store::KindOrigin;
 
 /// Oldest Kubernetes that the manifests and our bindings are for.
 pub const KUBERNETES_MINIMUM: &str = "1.33";
@@ -80,8 +82,11 @@ pub struct Args {
     /// Feature gates file for ConfigMap kagenti-feature-gates, in place of the shipped one.
     #[arg(long, value_name = "FILE", value_parser = given::path)]
     pub feature_gates_path: Option<String>,
+    /// Print what serves Agents of group beeai.beeai.dev, to be applied beside an installation, in place of the installation.
+    #[arg(long)]
+    pub beeai_compat: bool,
     /// Write the tree of manifests into this folder instead of printing one stream; both failure modes are written.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["failure_mode", "output", "watch_namespaces", "build_images", "openshift", "allow_unknown_git_hosts", "platform_file", "feature_gates_path"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["beeai_compat", "failure_mode", "output", "watch_namespaces", "build_images", "openshift", "allow_unknown_git_hosts", "platform_file", "feature_gates_path"])]
     pub out_dir: Option<PathBuf>,
     /// Output format; `table` lists the objects.
     #[arg(short, long, value_enum, default_value = "yaml")]
@@ -147,7 +152,7 @@ pub fn parts(install: &Install) -> Vec<Manifest> {
         Manifest { path: "deploy/namespace.yaml".into(), objects: vec![deploy::namespace(install)] },
         Manifest { path: "rbac/webhook.yaml".into(), objects: rbac::objects(install, rbac::Role::Webhook) },
         Manifest { path: rights.into(), objects: rbac::objects(install, rbac::Role::Controllers) },
-        Manifest { path: "rbac/people.yaml".into(), objects: rbac::people() },
+        Manifest { path: "rbac/people.yaml".into(), objects: rbac::people(KindOrigin::Ours) },
         Manifest { path: "deploy/config.yaml".into(), objects: platform::objects(install) },
         Manifest { path: "deploy/builds.yaml".into(), objects: builds::objects(install) },
         Manifest { path: "deploy/webhook.yaml".into(), objects: deploy::webhook(install) },
@@ -172,12 +177,24 @@ pub fn tree(namespace: &str, image: &str) -> Vec<(Cow<'static, str>, String)> {
             }
         }
     }
+    let compat = compat::objects(&Install::new(FailureMode::Fail, namespace, image));
+    files.push((COMPAT.into(), format!("{}{}", compat_header(), stream(&compat))));
     let alerts = emit::document(&super::alerts::rule_file(), None);
     files.push(("monitoring/alerts.yaml".into(), format!("{}{alerts}", super::alerts::GENERATED)));
     files
 }
 
 const GENERATED: &str = "# Made by `drawbridge render`; change the code under src/cli/render, then `make manifests`.\n";
+
+/// The manifest that serves the group of the original BeeAI operator.
+const COMPAT: &str = "beeai-compat.yaml";
+
+fn compat_header() -> String {
+    format!(
+        "{GENERATED}# Serves Agents of group beeai.beeai.dev, which the original BeeAI operator served, so that manifests written for it\n\
+         # apply unchanged: kubectl apply -f manifests/beeai-compat.yaml, behind install.yaml or install-gate.yaml.\n"
+    )
+}
 
 fn header(mode: FailureMode) -> String {
     let says = match mode {
@@ -206,7 +223,7 @@ pub fn stream(objects: &[Value]) -> String {
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let values = values(&args)?;
     let (platform_file, feature_gates) = settings_of(&args)?;
-    let Args { failure_mode, namespace, image, out_dir, output, watch_namespaces, .. } = args;
+    let Args { failure_mode, namespace, image, out_dir, output, watch_namespaces, beeai_compat, .. } = args;
     if let Some(folder) = out_dir {
         for (path, text) in tree(&namespace, &image) {
             write_file(&folder.join(&*path), &text)?;
@@ -215,9 +232,13 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     }
     let namespaces = watch_namespaces.0;
     let install = Install { failure_mode, namespace, image, namespaces, platform_file, feature_gates, values };
-    let objects: Vec<Value> = parts(&install).into_iter().flat_map(|part| part.objects).collect();
+    let (head, objects) = if beeai_compat {
+        (compat_header(), compat::objects(&install))
+    } else {
+        (header(failure_mode), parts(&install).into_iter().flat_map(|part| part.objects).collect())
+    };
     match output {
-        Format::Yaml => write!(io.out, "{}{}", header(failure_mode), stream(&objects))?,
+        Format::Yaml => write!(io.out, "{head}{}", stream(&objects))?,
         Format::Json => {
             let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
             writeln!(io.out, "{}", serde_json::to_string_pretty(&list)?)?;

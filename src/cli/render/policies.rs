@@ -9,7 +9,8 @@
 //! | `drawbridge-weakened-proxy` | warns of ephemeral containers that pass for the proxy, and of resizes that starve it; refuses nothing | always |
 //! | `drawbridge-custom-steps` | refuses steps of a person's own from whoever may not create PipelineRuns | always |
 //! | `drawbridge-agent-pods` | refuses Agents whose Pod asks for powers from whoever may create neither Pods nor Deployments | always |
-//! | `drawbridge-agent-secrets`, `drawbridge-build-secrets` | refuse Agents and AgentBuilds that refer to a Secret from whoever may not have it | always |
+//! | `drawbridge-agent-secrets`, `drawbridge-build-secrets`, `drawbridge-beeai-agent-secrets` | refuse Agents and AgentBuilds that refer to a Secret from whoever may not have it | always |
+//! | `drawbridge-beeai-compat-agent-secrets` | the same for Agents of `beeai.beeai.dev` | with the manifest of that group |
 //! | `drawbridge-own-…` | bind what our own accounts may write ([`own_accounts`]) | always |
 //!
 //! The gate's expression was tried on a real 1.36 API server. Two things there are not as documented: a list of typed
@@ -38,6 +39,7 @@ use crate::api::foreign::mutating_policy::{
 };
 use crate::domain::keys;
 use crate::runtime::guards::Kind as Guard;
+use crate::store::Kind as StoreKind;
 
 /// Name of the policy that refuses to take the gate off.
 pub const POLICY_GATE_REMOVAL: &str = "drawbridge-gate-removal";
@@ -69,8 +71,15 @@ pub fn objects(install: &Install) -> Vec<Value> {
     objects.extend(refusal(install, POLICY_CUSTOM_STEPS, written("agentbuilds"), custom_steps(install)));
     objects.extend(refusal(install, POLICY_AGENT_PODS, written("agents"), agent_pods::rule()));
     objects.extend(secrets::objects(install));
+    objects.extend(secrets::beeai_agents(install, StoreKind::BeeaiAgent));
     objects.extend(own_accounts::policies(install));
     objects
+}
+
+/// The policies for the kinds of the compatible group, each followed by its binding.
+#[must_use]
+pub fn compat(install: &Install) -> Vec<Value> {
+    secrets::beeai_agents(install, StoreKind::BeeaiCompatAgent).into()
 }
 
 /// Kind and name of everything that [`objects`] are in a failure mode, for whoever looks whether it is there.
@@ -291,10 +300,15 @@ fn pods_updated() -> NamedRuleWithOperations {
 
 /// Our own kind, made or changed.
 fn written(resource: &str) -> NamedRuleWithOperations {
+    written_in((keys::GROUP_AGENT, "v1alpha1"), resource)
+}
+
+/// A resource of that group and version, made or changed.
+fn written_in((group, version): (&str, &str), resource: &str) -> NamedRuleWithOperations {
     let texts = |texts: &[&str]| Some(texts.iter().map(|text| (*text).to_owned()).collect());
     NamedRuleWithOperations {
-        api_groups: texts(&[keys::GROUP_AGENT]),
-        api_versions: texts(&["v1alpha1"]),
+        api_groups: texts(&[group]),
+        api_versions: texts(&[version]),
         operations: texts(&["CREATE", "UPDATE"]),
         resources: texts(&[resource]),
         resource_names: None,

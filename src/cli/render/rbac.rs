@@ -120,17 +120,33 @@ fn guards(mode: FailureMode) -> Vec<Right> {
     Role::ALL.into_iter().flat_map(of).collect()
 }
 
-/// Everything the code asks for in that failure mode.
+/// Everything the code asks for in that failure mode of an installation alone.
 #[must_use]
 pub fn rights(mode: FailureMode) -> Vec<Right> {
-    let asked = ASKS.iter().flat_map(|ask| {
+    all_rights(mode).filter(|right| !is_compat(right.group)).collect()
+}
+
+/// What it asks for where the manifest of the compatible group was applied, too.
+#[must_use]
+pub fn compat_rights(mode: FailureMode) -> Vec<Right> {
+    all_rights(mode).filter(|right| is_compat(right.group)).collect()
+}
+
+/// Whether the kinds of that group come with a manifest of their own.
+fn is_compat(group: &str) -> bool {
+    Kind::ALL.iter().any(|kind| kind.group() == group && kind.descriptor().origin == KindOrigin::Compat)
+}
+
+/// Everything the code asks for.
+pub fn all_rights(mode: FailureMode) -> impl Iterator<Item = Right> {
+    let asked = ASKS.iter().flat_map(move |ask| {
         let roles: &[Role] = match ask.asker {
             UsedBy::Every => &Role::ALL,
             UsedBy::Controllers => &[Role::Controllers],
             UsedBy::Gate if mode == FailureMode::Gate => &[Role::Controllers],
             UsedBy::Gate => &[],
         };
-        roles.iter().map(|role| Right {
+        roles.iter().map(move |role| Right {
             role: *role,
             scope: if ask.own_namespace { Scope::Own } else { Scope::Cluster },
             group: ask.group,
@@ -139,17 +155,27 @@ pub fn rights(mode: FailureMode) -> Vec<Right> {
             verbs: ask.verbs,
         })
     });
-    asked.chain(certificates()).chain(guards(mode)).collect()
+    asked.chain(certificates()).chain(guards(mode))
 }
 
 /// ServiceAccount, roles and bindings of one process.
 #[must_use]
 pub fn objects(install: &Install, role: Role) -> Vec<Value> {
-    let own = Some(install.namespace.as_str());
-    let name = role.name();
+    let account = ServiceAccount {
+        metadata: metadata(role.name(), Some(install.namespace.as_str())),
+        ..ServiceAccount::default()
+    };
+    let mut objects = vec![object(&account)];
+    objects.extend(bound(install, role, role.name(), &rights(install.failure_mode)));
+    objects
+}
+
+/// Roles of that name with the rights of a process among `rights`, and their bindings.
+#[must_use]
+pub fn bound(install: &Install, role: Role, name: &str, rights: &[Right]) -> Vec<Value> {
     let subject = Subject {
         kind: "ServiceAccount".to_owned(),
-        name: name.to_owned(),
+        name: role.name().to_owned(),
         namespace: Some(install.namespace.clone()),
         ..Subject::default()
     };
@@ -159,10 +185,9 @@ pub fn objects(install: &Install, role: Role) -> Vec<Value> {
         name: name.to_owned(),
     };
     let mut objects = vec![
-        object(&ServiceAccount { metadata: metadata(name, own), ..ServiceAccount::default() }),
         object(&ClusterRole {
             metadata: metadata(name, None),
-            rules: Some(rules(install, |right| right.role == role && grounds(install, right) == [None])),
+            rules: Some(rules(rights, |right| right.role == role && grounds(install, right) == [None])),
             ..ClusterRole::default()
         }),
         object(&ClusterRoleBinding {
@@ -173,7 +198,7 @@ pub fn objects(install: &Install, role: Role) -> Vec<Value> {
     ];
     for (namespace, _) in places(install) {
         let holds = |right: &Right| right.role == role && grounds(install, right).contains(&Some(namespace));
-        let rules = Some(rules(install, holds));
+        let rules = Some(rules(rights, holds));
         objects.push(object(&NamespacedRole { metadata: metadata(name, Some(namespace)), rules }));
         objects.push(object(&RoleBinding {
             metadata: metadata(name, Some(namespace)),
@@ -220,9 +245,9 @@ fn at_home(right: &Right) -> bool {
     right.group.is_empty() && (right.resource == "configmaps" || right.resource == "events")
 }
 
-/// Roles for people, to be bound by whoever runs the cluster (`spec/agent-and-agentbuild.md` 15.1).
+/// Roles for people on the kinds of ours of that origin, to be bound by whoever runs the cluster (`spec/agent-and-agentbuild.md` 15.1).
 #[must_use]
-pub fn people() -> Vec<Value> {
+pub fn people(origin: KindOrigin) -> Vec<Value> {
     const VIEW: &[&str] = &["get", "list", "watch"];
     const EDIT: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
     const ADMIN: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
@@ -232,29 +257,29 @@ pub fn people() -> Vec<Value> {
         verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
         ..PolicyRule::default()
     };
-    let role = |kind: &Descriptor, who: &str, verbs: &[&str]| {
+    let role = |label: &str, kind: &Descriptor, who: &str, verbs: &[&str]| {
         let status = rule(kind, &format!("{}/status", kind.plural), &["get"]);
         object(&ClusterRole {
-            metadata: metadata(&format!("{}-{who}-role", kind.name.to_lowercase()), None),
+            metadata: metadata(&format!("{}-{who}-role", label.to_lowercase()), None),
             rules: Some(vec![rule(kind, kind.plural, verbs), status]),
             ..ClusterRole::default()
         })
     };
-    let mut ours: Vec<&Descriptor> = Kind::ALL.iter().map(|kind| kind.descriptor()).collect();
-    ours.retain(|kind| kind.origin == KindOrigin::Ours);
-    ours.sort_by_key(|kind| kind.name);
+    let mut ours: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| kind.descriptor().origin == origin).collect();
+    ours.sort_by_key(|kind| kind.label());
     ours.into_iter()
         .flat_map(|kind| {
-            [("admin", ADMIN), ("editor", EDIT), ("viewer", VIEW)].map(|(who, verbs)| role(kind, who, verbs))
+            let of = |(who, verbs)| role(kind.label(), kind.descriptor(), who, verbs);
+            [("admin", ADMIN), ("editor", EDIT), ("viewer", VIEW)].map(of)
         })
         .collect()
 }
 
-fn rules(install: &Install, holds: impl Fn(&Right) -> bool) -> Vec<PolicyRule> {
+fn rules(rights: &[Right], holds: impl Fn(&Right) -> bool) -> Vec<PolicyRule> {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-    rights(install.failure_mode)
-        .into_iter()
-        .filter(holds)
+    rights
+        .iter()
+        .filter(|right| holds(right))
         .map(|right| PolicyRule {
             api_groups: Some(vec![right.group.to_owned()]),
             resources: Some(vec![right.resource.to_owned()]),

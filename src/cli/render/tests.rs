@@ -250,16 +250,19 @@ fn namespace_and_image_are_used_everywhere() {
 #[test]
 fn whatever_the_watches_and_controllers_ask_for_is_granted() {
     use crate::controllers::rbac::ASKS;
-    use crate::store::UsedBy;
-    let objects = objects(FailureMode::Gate);
+    use crate::store::{Kind, UsedBy};
+    let (installed, compat) = (objects(FailureMode::Gate), compat::objects(&install(FailureMode::Gate)));
     for ask in ASKS {
+        let is_compat =
+            Kind::ALL.iter().any(|kind| kind.group() == ask.group && kind.descriptor().origin == KindOrigin::Compat);
+        let (objects, of) = if is_compat { (&compat, "-beeai-compat") } else { (&installed, "") };
         let roles: &[&str] = match ask.asker {
             UsedBy::Every => &["drawbridge-webhook", "drawbridge-controllers"],
             UsedBy::Controllers | UsedBy::Gate => &["drawbridge-controllers"],
         };
         let kind = if ask.own_namespace { "Role" } else { "ClusterRole" };
         for role in roles {
-            let rules = one(&objects, kind, role)["rules"].as_array().unwrap();
+            let rules = one(objects, kind, &format!("{role}{of}"))["rules"].as_array().unwrap();
             for verb in ask.verbs {
                 let has = |rule: &Value, key: &str, word: &str| {
                     rule[key].as_array().is_some_and(|words| words.iter().any(|seen| seen == word))
@@ -319,15 +322,39 @@ fn steps_and_templates_are_in_the_operators_namespace_with_the_images_of_the_ins
 
 #[test]
 fn roles_for_people_are_three_for_each_of_our_kinds_and_have_no_wildcard() {
-    let names: Vec<_> =
-        rbac::people().iter().map(|role| role["metadata"]["name"].as_str().unwrap().to_owned()).collect();
-    let ours = || Kind::definitions().map(|definition| definition.spec.names.singular.unwrap());
-    let mut wanted: Vec<_> =
-        ours().flat_map(|kind| ["admin", "editor", "viewer"].map(|who| format!("{kind}-{who}-role"))).collect();
-    wanted.sort_unstable();
-    assert_eq!(names, wanted);
-    assert!(ours().count() >= 3, "the table is not empty");
-    assert!(!rbac::people().iter().any(|role| role.to_string().contains('*')));
+    for (origin, least) in [(KindOrigin::Ours, 3), (KindOrigin::Compat, 1)] {
+        let names: Vec<_> =
+            rbac::people(origin).iter().map(|role| role["metadata"]["name"].as_str().unwrap().to_owned()).collect();
+        let ours = || Kind::ALL.iter().filter(|kind| kind.descriptor().origin == origin);
+        let name = |kind: &Kind, who: &str| format!("{}-{who}-role", kind.label().to_lowercase());
+        let mut wanted: Vec<_> =
+            ours().flat_map(|kind| ["admin", "editor", "viewer"].map(|who| name(kind, who))).collect();
+        wanted.sort_unstable();
+        assert_eq!(names, wanted);
+        assert!(ours().count() >= least, "the table is not empty");
+        assert!(!rbac::people(origin).iter().any(|role| role.to_string().contains('*')));
+    }
+}
+
+/// Ruling 1 of `spec/beeai-rulings.md`: what serves the original operator's group stands in a manifest of its own, rights included.
+#[test]
+fn nothing_of_an_installation_gives_a_right_on_the_compatible_group_and_its_manifest_gives_all() {
+    let install = install(FailureMode::Fail);
+    let installed: Vec<Value> = parts(&install).into_iter().flat_map(|part| part.objects).collect();
+    let granting = |objects: &[Value]| {
+        let rules = objects.iter().flat_map(|object| object["rules"].as_array().cloned().unwrap_or_default());
+        rules.filter(|rule| rule["apiGroups"].to_string().contains("beeai.beeai.dev")).count()
+    };
+    let definitions = |objects: &[Value]| {
+        let all = objects.iter().filter(|object| object["kind"] == "CustomResourceDefinition");
+        all.filter(|object| object["spec"]["group"] == "beeai.beeai.dev").count()
+    };
+    let compat = compat::objects(&install);
+    assert_eq!((granting(&installed), definitions(&installed)), (0, 0));
+    assert!(granting(&compat) > 3 && definitions(&compat) == 1);
+    assert_eq!(compat[0]["kind"], "CustomResourceDefinition", "ahead of everything that speaks of it");
+    let wide = compat.iter().any(|object| object["rules"].to_string().contains('*'));
+    assert!(!wide, "no wildcard");
 }
 
 #[test]

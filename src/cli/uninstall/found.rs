@@ -106,7 +106,8 @@ fn rendered(options: &Options) -> Vec<(String, Value)> {
     let mut all: Vec<(String, Value)> = Vec::new();
     for failure_mode in [FailureMode::Gate, FailureMode::Fail] {
         let install = Install::new(failure_mode, &*options.operator_namespace, "");
-        for object in render::parts(&install).into_iter().flat_map(|part| part.objects) {
+        let parts = render::parts(&install).into_iter().flat_map(|part| part.objects);
+        for object in parts.chain(render::compat::objects(&install)) {
             let Some(path) = path(&object) else { continue };
             if all.iter().all(|(known, _)| *known != path) {
                 all.push((path, object));
@@ -140,8 +141,8 @@ pub(super) async fn read(cluster: &Cluster, options: &Options, notes: &mut Vec<S
         let collection = survey::agent_runtimes(text(&object, "/metadata/namespace"));
         found.agent_runtimes.push(part(&collection.path(), object));
     }
-    let ours = Kind::ALL.iter().filter(|kind| kind.descriptor().origin == KindOrigin::Ours);
-    for kind in ours.filter(|kind| **kind != Kind::AgentRuntime) {
+    let is_ours = |kind: &&Kind| matches!(kind.descriptor().origin, KindOrigin::Ours | KindOrigin::Compat);
+    for kind in Kind::ALL.iter().filter(is_ours).filter(|kind| **kind != Kind::AgentRuntime) {
         for object in cluster.list(&kind.path(""), notes).await? {
             found.agents.push(part(&kind.path(text(&object, "/metadata/namespace")), object));
         }

@@ -123,9 +123,7 @@ fn concerns(told: &str, path: &str) -> bool {
 
 fn schema_of(object: &Value) -> Option<Value> {
     let version = text(object, "/apiVersion").rsplit('/').next()?;
-    let definitions = Kind::definitions();
-    let mut ours = definitions.filter(|definition| definition.spec.names.kind == text(object, "/kind"));
-    let versions = ours.next()?.spec.versions;
+    let versions = Kind::definition_of(text(object, "/apiVersion"), text(object, "/kind"))?.spec.versions;
     let served = versions.into_iter().find(|served| served.name == version)?;
     Some(serde_json::to_value(served.schema?.open_api_v3_schema?).unwrap_or_default())
 }

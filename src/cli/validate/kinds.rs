@@ -25,7 +25,8 @@ pub(super) fn check((document, Object { node, value }): &Placed<'_>, findings: &
 
 /// The field that is wrong, and what was meant.
 fn meant(group: &str, kind: &str) -> Option<(&'static str, String)> {
-    let ours: Vec<String> = Kind::definitions().map(|crd| crd.spec.names.kind).collect();
+    let kinds = Kind::ALL.iter().filter(|kind| kind.group() == agent_kagenti_dev::GROUP);
+    let ours: Vec<String> = kinds.map(|kind| kind.as_str().to_owned()).collect();
     let is_ours = ours.iter().any(|known| known == kind);
     let same = |one: &str, other: &str| one.eq_ignore_ascii_case(other);
     if group == agent_kagenti_dev::GROUP {

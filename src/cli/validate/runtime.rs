@@ -64,10 +64,7 @@ type Faults = Vec<(u64, Severity, Reason, String)>;
 fn unknown(node: &Node, object: &Value) -> Faults {
     let served = text(object, "/apiVersion").rsplit('/').next().unwrap_or_default().to_owned();
     let mut faults = Vec::new();
-    for definition in Kind::definitions() {
-        if definition.spec.names.kind != text(object, "/kind") {
-            continue;
-        }
+    if let Some(definition) = Kind::definition_of(text(object, "/apiVersion"), text(object, "/kind")) {
         match definition.spec.versions.iter().find(|version| version.name == served) {
             Some(version) => {
                 let schema = serde_json::to_value(&version.schema).unwrap_or_default();

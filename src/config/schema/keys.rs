@@ -266,6 +266,13 @@ pub const KEYS: &[Key] = &[
         "default: what an Agent relaxes is warned of; enforce: it is refused"
     ),
     process!(
+        "beeai.allowBaseline",
+        builds.beeai_baseline,
+        read::boolean,
+        "true: an Agent of beeai.dev may ask by annotation beeai.dev/security-profile: baseline to run as root and to write to its \
+         own image"
+    ),
+    process!(
         "builds.pipelineNamespaces",
         builds.pipeline_namespaces,
         builds::namespaces,

@@ -118,6 +118,7 @@ fn every_process_key_changes_what_the_process_does() {
         "enrolment.byWorkloadLabel",
         "distribution",
         "agents.lockdown",
+        "beeai.allowBaseline",
         "builds.pipelineNamespaces",
         "builds.insecureGit",
         "builds.requireGitHosts",

@@ -10,15 +10,18 @@
 //! The objects are `build::workload`'s; here it is decided when they are written. An object of the Agent's name that is
 //! somebody else's is never touched. What runs an Agent is an ordinary workload to injection and enrolment: `enrol` gives
 //! a new Deployment what enrolment would write on it a moment later, so that its Pods are made once. All is pure.
+//!
+//! Other groups have Agents, too: what differs between them is a [`face::Face`], and the rest is here once.
 
-mod claim;
+pub(in crate::controllers) mod claim;
 mod drift;
 mod enrol;
-mod image;
+pub(in crate::controllers) mod face;
+pub(in crate::controllers) mod image;
 pub mod plan;
-mod status;
-mod subject;
-mod wanted;
+pub(in crate::controllers) mod status;
+pub(in crate::controllers) mod subject;
+pub(in crate::controllers) mod wanted;
 
 #[cfg(test)]
-mod tests;
+pub(in crate::controllers) mod tests;

@@ -10,19 +10,18 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::claim::{Claim, Claims};
-use super::image::{self, Image};
-use super::status::{self, Verdict};
+use super::face::{Face, KAGENTI};
+use super::image::Image;
+use super::status::Verdict;
 use super::subject::Subject;
 use super::wanted::{Own, Standing, Wanted};
-use crate::build::agent::{AgentChange, validate};
 use crate::build::fault::{Fault, Findings};
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row};
 use crate::controllers::scaffold::world::World;
-use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
-use crate::store::{ClaimSeen, Key, Kind};
+use crate::store::{ClaimSeen, Key, Kind, OwnerReference};
 
 /// How often something short is looked at again.
 const SOON: Duration = Duration::from_millis(100);
@@ -39,13 +38,21 @@ const FAILURES: u32 = 5;
 pub const ROW: Row = Row { controller: Controller::Agent, touched, of_namespace, plan };
 
 fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
-    let Key { namespace, name } = key;
-    let of_name = |name: &str| world.agent(namespace, name).map(|agent| Key::new(namespace, agent.name));
     match kind {
-        Kind::Agent => vec![key.clone()],
         Kind::AgentBuild => {
+            let Key { namespace, name } = key;
             world.agents_of_build(namespace, name).map(|agent| Key::new(namespace, agent.name)).collect()
         }
+        kind => concerned(world, (kind, key), &KAGENTI),
+    }
+}
+
+/// The Agents of that face that a change of an object may concern.
+pub(in crate::controllers) fn concerned(world: &World, (kind, key): (Kind, &Key), face: &Face) -> Vec<Key> {
+    let Key { namespace, name } = key;
+    let of_name = |name: &str| world.custom(face.kind, namespace, name).map(|agent| Key::new(namespace, agent.name));
+    match kind {
+        kind if kind == face.kind => vec![key.clone()],
         Kind::Deployment | Kind::Service | Kind::ServiceAccount => of_name(name).into_iter().collect(),
         Kind::AgentRuntime => {
             let runtime = world.agent_runtime(namespace, name);
@@ -53,17 +60,27 @@ fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
             let target = target.filter(|target| target.kind == WorkloadKind::Deployment);
             target.and_then(|target| of_name(&target.name)).into_iter().collect()
         }
-        Kind::Namespace => of_namespace(world, name),
+        Kind::Namespace => all(world, name, face),
         _ => Vec::new(),
     }
 }
 
+/// The Agents of that face in a namespace.
+pub(in crate::controllers) fn all(world: &World, namespace: &str, face: &Face) -> Vec<Key> {
+    world.customs(face.kind, namespace).map(|agent| Key::new(namespace, agent.name)).collect()
+}
+
 fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
-    world.agents(namespace).map(|agent| Key::new(namespace, agent.name)).collect()
+    all(world, namespace, &KAGENTI)
 }
 
 fn plan(cx: Context<'_>) -> Plan {
-    let Some(subject) = Subject::of(cx) else { return Plan::nothing() };
+    planned(cx, &KAGENTI)
+}
+
+/// What to do about one Agent of that face.
+pub(in crate::controllers) fn planned(cx: Context<'_>, face: &'static Face) -> Plan {
+    let Some(subject) = Subject::of(cx, face) else { return Plan::nothing() };
     let claims = Claims::of(&subject);
     if subject.seen.deleting {
         return Plan::of(ending(&subject, &claims));
@@ -73,13 +90,14 @@ fn plan(cx: Context<'_>) -> Plan {
         // Nothing can be made in a namespace that goes; one that the snapshot does not know yet brings us back.
         return Plan::nothing();
     }
-    if !subject.seen.has_finalizer() && subject.seen.over.is_none() {
+    if !subject.seen.carries(face.finalizer) && subject.seen.over.is_none() {
         return Plan::of(vec![finalizer(&subject, true)]);
     }
     let findings = judged(&subject);
-    let image = image::resolve(&subject, &claims);
+    let image = (face.image)(&subject, &claims);
+    let may_write = findings.faults.is_empty() && !(face.keeps)(&subject, &claims);
     let mut verdict = Verdict { image: &image, findings: &findings, claims: &claims, stop: None, wanted: None };
-    let mut work = match image.runs.as_deref().filter(|_| findings.faults.is_empty()) {
+    let mut work = match image.runs.as_deref().filter(|_| may_write) {
         Some(runs) => match Wanted::of(&subject, runs, &claims) {
             Ok(wanted) => Work::of(&subject, &claims, wanted, &image),
             Err(_) => return Plan::later(SOON),
@@ -92,7 +110,7 @@ fn plan(cx: Context<'_>) -> Plan {
     let mut plan = Plan { ops: Vec::new(), again: work.again, note: work.note };
     // What is about to be written changes what there is to say; a stop is said before it is tried again.
     if !quiet {
-        plan.ops.extend(status::update(&subject, &verdict));
+        plan.ops.extend((face.status)(&subject, &verdict));
     }
     if !work.ops.is_empty() {
         plan.again = Some(SOON);
@@ -109,17 +127,16 @@ fn judged(subject: &Subject<'_>) -> Findings {
     if let Some(over) = subject.seen.over {
         return Findings { faults: vec![Fault::over(over)], ..Findings::default() };
     }
-    let server = subject.cx.facts.snapshot.view.server_version;
-    validate(&AgentChange { object: &subject.object, old: None, builds: None, server }, subject.settings())
+    (subject.face.judge)(subject)
 }
 
 /// Why nothing more is written for now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stop {
-    pub(super) reason: Reason,
-    pub(super) message: String,
+pub(in crate::controllers) struct Stop {
+    pub(in crate::controllers) reason: Reason,
+    pub(in crate::controllers) message: String,
     /// Until a person has changed something.
-    pub(super) stalled: bool,
+    pub(in crate::controllers) stalled: bool,
 }
 
 /// What there is to write for an Agent whose image is known.
@@ -137,7 +154,8 @@ struct Work {
 impl Work {
     fn of(subject: &Subject<'_>, claims: &Claims<'_>, wanted: Wanted, image: &Image) -> Self {
         let mut work = Self::default();
-        let conflicts = claims.conflicts(wanted.service.is_some(), wanted.account.is_some());
+        let conflicts =
+            claims.conflicts((wanted.service.is_some(), subject.face.service_remedy), wanted.account.is_some());
         if !conflicts.is_empty() {
             work.stop = Some(conflict(subject, &conflicts));
         }
@@ -265,10 +283,23 @@ fn account_claim<'a>(subject: &Subject<'a>) -> Option<&'a ClaimSeen> {
 fn conflict(subject: &Subject<'_>, conflicts: &[(Kind, &str)]) -> Stop {
     let name = &subject.cx.key.name;
     let one = |(kind, remedy): &(Kind, &str)| {
-        format!("{} {name} of this namespace is not this Agent's and is left alone: {remedy}", kind.as_str())
+        let whose = owner(subject, *kind).map_or_else(
+            || "is not this Agent's".to_owned(),
+            |owner| format!("belongs to {} {} of {}", owner.kind, owner.name, owner.api_version),
+        );
+        format!("{} {name} of this namespace {whose} and is left alone: {remedy}", kind.as_str())
     };
     let message = conflicts.iter().map(one).collect::<Vec<_>>().join("; ");
     Stop { reason: Reason::NameConflict, message, stalled: true }
+}
+
+/// Who controls the object of that kind that has the Agent's name.
+fn owner<'a>(subject: &Subject<'a>, kind: Kind) -> Option<&'a OwnerReference> {
+    match kind {
+        Kind::Deployment => subject.deployment?.seen.controller.as_deref(),
+        Kind::Service => subject.service?.0.claim.controller.as_deref(),
+        _ => subject.account?.0.claim.as_ref()?.controller.as_deref(),
+    }
 }
 
 /// What people are told once an object was written.
@@ -289,9 +320,9 @@ fn told(subject: &Subject<'_>, kind: Kind, claim: Claim<'_>, image: &Image) -> O
     Some(report(subject, reason, message))
 }
 
-pub(super) fn report(subject: &Subject<'_>, reason: Reason, message: String) -> Op {
+pub(in crate::controllers) fn report(subject: &Subject<'_>, reason: Reason, message: String) -> Op {
     let (about, uid) = (subject.cx.key.clone(), subject.uid.to_owned());
-    Op::Report(Report { kind: Kind::Agent, about, uid, reason, message, since: String::new() })
+    Op::Report(Report { kind: subject.face.kind, about, uid, reason, message, since: String::new() })
 }
 
 fn delete(subject: &Subject<'_>, kind: Kind, uid: &str) -> Op {
@@ -302,25 +333,25 @@ fn delete(subject: &Subject<'_>, kind: Kind, uid: &str) -> Op {
 fn finalizer(subject: &Subject<'_>, wanted: bool) -> Op {
     let uid = json!({"op": "test", "path": "/metadata/uid", "value": subject.uid});
     let version = json!({"op": "test", "path": "/metadata/resourceVersion", "value": subject.version.to_string()});
-    let names = &subject.seen.finalizers;
-    let at = names.iter().position(|name| &**name == keys::FINALIZER_AGENT);
+    let (names, finalizer) = (&subject.seen.finalizers, subject.face.finalizer);
+    let at = names.iter().position(|name| &**name == finalizer);
     let operations = match (wanted, at) {
         (false, Some(at)) => {
             let path = format!("/metadata/finalizers/{at}");
-            json!([uid, {"op": "test", "path": path, "value": keys::FINALIZER_AGENT}, {"op": "remove", "path": path}])
+            json!([uid, {"op": "test", "path": path, "value": finalizer}, {"op": "remove", "path": path}])
         }
         // That a list is not there cannot be tested.
         _ if names.is_empty() => {
-            json!([uid, version, {"op": "add", "path": "/metadata/finalizers", "value": [keys::FINALIZER_AGENT]}])
+            json!([uid, version, {"op": "add", "path": "/metadata/finalizers", "value": [finalizer]}])
         }
-        _ => json!([uid, {"op": "add", "path": "/metadata/finalizers/-", "value": keys::FINALIZER_AGENT}]),
+        _ => json!([uid, {"op": "add", "path": "/metadata/finalizers/-", "value": finalizer}]),
     };
-    Op::Edit { kind: Kind::Agent, key: subject.cx.key.clone(), operations }
+    Op::Edit { kind: subject.face.kind, key: subject.cx.key.clone(), operations }
 }
 
 /// The Agent goes: what it controls goes first, unless somebody asked for it to stay.
 fn ending(subject: &Subject<'_>, claims: &Claims<'_>) -> Vec<Op> {
-    if !subject.seen.has_finalizer() {
+    if !subject.seen.carries(subject.face.finalizer) {
         return Vec::new();
     }
     let orphans = subject.seen.finalizers.iter().any(|name| &**name == "orphan");

@@ -15,32 +15,32 @@ use crate::build::fault::{Findings, printed};
 use crate::controllers::conditions::{self, Condition};
 use crate::controllers::scaffold::plan::{NOW, Op};
 use crate::domain::reason::Reason;
-use crate::store::{AgentDeploymentSeen, Kind, Rollout};
+use crate::store::{AgentDeploymentSeen, Rollout};
 
 const IMAGE: &str = "ImageReady";
 const AVAILABLE: &str = "DeploymentAvailable";
 const SCHEDULED: &str = "PodsScheduled";
-const RELAXED: &str = "LockdownRelaxed";
-const READY: &str = "Ready";
-const RECONCILING: &str = "Reconciling";
-const STALLED: &str = "Stalled";
+pub(in crate::controllers) const RELAXED: &str = "LockdownRelaxed";
+pub(in crate::controllers) const READY: &str = "Ready";
+pub(in crate::controllers) const RECONCILING: &str = "Reconciling";
+pub(in crate::controllers) const STALLED: &str = "Stalled";
 /// The condition types that are ours.
 const OURS: [&str; 7] = [READY, IMAGE, AVAILABLE, SCHEDULED, RELAXED, RECONCILING, STALLED];
 
 /// Everything that was found about one Agent.
-pub(super) struct Verdict<'a> {
-    pub(super) image: &'a Image,
-    pub(super) findings: &'a Findings,
-    pub(super) claims: &'a Claims<'a>,
+pub(in crate::controllers) struct Verdict<'a> {
+    pub(in crate::controllers) image: &'a Image,
+    pub(in crate::controllers) findings: &'a Findings,
+    pub(in crate::controllers) claims: &'a Claims<'a>,
     /// Why nothing more is written.
-    pub(super) stop: Option<Stop>,
+    pub(in crate::controllers) stop: Option<Stop>,
     /// What is wanted, where that is known.
-    pub(super) wanted: Option<&'a Wanted>,
+    pub(in crate::controllers) wanted: Option<&'a Wanted>,
 }
 
 /// How far an Agent is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+pub(in crate::controllers) enum Phase {
     Pending,
     Deploying,
     Ready,
@@ -48,10 +48,10 @@ enum Phase {
 }
 
 /// Whether an Agent is ready, and why.
-struct Ready {
-    phase: Phase,
-    reason: Reason,
-    message: String,
+pub(in crate::controllers) struct Ready {
+    pub(in crate::controllers) phase: Phase,
+    pub(in crate::controllers) reason: Reason,
+    pub(in crate::controllers) message: String,
 }
 
 impl Ready {
@@ -61,20 +61,28 @@ impl Ready {
 }
 
 /// The operations that bring the status up to date: none when it is.
-pub(super) fn update(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Vec<Op> {
-    let before = &*subject.seen.status;
-    let list = before.get("conditions").unwrap_or(&Value::Null);
+pub(in crate::controllers) fn update(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Vec<Op> {
     let ready = ready(subject, verdict);
     let wanted = conditions_of(subject, verdict, &ready);
-    let mut status = fields(subject, verdict, &ready);
-    status.insert("conditions".to_owned(), conditions::merged(list, &wanted, &OURS, &[], subject.seen.generation));
+    written(subject, verdict, (fields(subject, verdict, &ready), &wanted, &OURS))
+}
+
+/// The operations that store these fields and conditions, of which `ours` are the types that are nobody else's.
+pub(in crate::controllers) fn written(
+    subject: &Subject<'_>,
+    verdict: &Verdict<'_>,
+    (mut status, wanted, ours): (Map<String, Value>, &[Condition], &[&str]),
+) -> Vec<Op> {
+    let before = &*subject.seen.status;
+    let list = before.get("conditions").unwrap_or(&Value::Null);
+    status.insert("conditions".to_owned(), conditions::merged(list, wanted, ours, &[], subject.seen.generation));
     let status = Value::Object(status);
     let Some(patch) = conditions::difference(before, &status) else { return Vec::new() };
     let news = wanted.iter().filter(|one| conditions::is_news(list, one));
     let mut ops: Vec<Op> = news.filter_map(|one| told(subject, verdict, one)).collect();
     let metadata = json!({"uid": subject.uid, "resourceVersion": subject.version.to_string()});
     let patch = json!({"metadata": metadata, "status": patch});
-    ops.push(Op::Status { kind: Kind::Agent, key: subject.cx.key.clone(), patch });
+    ops.push(Op::Status { kind: subject.face.kind, key: subject.cx.key.clone(), patch });
     ops
 }
 
@@ -98,12 +106,16 @@ fn told(subject: &Subject<'_>, verdict: &Verdict<'_>, one: &Condition) -> Option
 }
 
 /// The Deployment that is the Agent's own.
-fn deployment<'a>(subject: &Subject<'a>, verdict: &Verdict<'_>) -> Option<(Rollout, &'a AgentDeploymentSeen)> {
+pub(in crate::controllers) fn deployment<'a>(
+    subject: &Subject<'a>,
+    verdict: &Verdict<'_>,
+) -> Option<(Rollout, &'a AgentDeploymentSeen)> {
     let found = subject.deployment.filter(|_| matches!(verdict.claims.deployment, Claim::Ours(_)))?;
     Some((found.seen.rollout, found.seen.agent.as_deref()?))
 }
 
-fn ready(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Ready {
+/// Whether an Agent is ready.
+pub(in crate::controllers) fn ready(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Ready {
     if !verdict.findings.faults.is_empty() {
         return Ready::new(Phase::Failed, Reason::InvalidSpec, printed(&verdict.findings.faults));
     }
@@ -127,7 +139,6 @@ fn ready(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Ready {
 
 /// Whether the rollout of the Deployment is over, and how.
 fn rolled(subject: &Subject<'_>, rollout: Rollout, own: &AgentDeploymentSeen) -> Ready {
-    let name = &subject.cx.key.name;
     let counts = counts(rollout, own);
     let current = rollout.observed >= rollout.generation;
     let all = [rollout.updated, own.ready, rollout.existing].iter().all(|count| *count == rollout.wanted);
@@ -136,9 +147,9 @@ fn rolled(subject: &Subject<'_>, rollout: Rollout, own: &AgentDeploymentSeen) ->
             Phase::Failed,
             Reason::ProgressDeadlineExceeded,
             format!(
-                "{counts}. New Pods did not become available in time; look at them: kubectl -n {} describe pods -l {}={name}",
+                "{counts}. New Pods did not become available in time; look at them: kubectl -n {} describe pods -l {}",
                 subject.cx.key.namespace,
-                crate::domain::keys::LABEL_APP_NAME
+                own.selector.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(","),
             ),
         ),
         () if current && own.failure.is_some() => {
@@ -173,19 +184,26 @@ fn conditions_of(subject: &Subject<'_>, verdict: &Verdict<'_>, ready: &Ready) ->
     if let Some((rollout, own)) = deployment(subject, verdict) {
         all.extend(of_deployment(rollout, own));
     }
+    all.extend(relaxed(verdict));
+    all.extend(progress(ready));
+    all
+}
+
+/// What the lock-down leaves out because the Agent says so.
+pub(in crate::controllers) fn relaxed(verdict: &Verdict<'_>) -> Option<Condition> {
     let relaxed = verdict.findings.notes.iter().filter(|note| note.reason == Reason::LockdownRelaxed);
     let relaxed: Vec<_> = relaxed.map(|note| format!("{}: {}", note.path, note.text)).collect();
-    if !relaxed.is_empty() {
-        all.push(Condition::new(RELAXED, true, Reason::UserOverride, relaxed.join("; ")));
-    }
-    match ready.phase {
-        Phase::Ready => {}
-        Phase::Failed => all.push(Condition::new(STALLED, true, ready.reason, ready.message.clone())),
-        Phase::Pending | Phase::Deploying => {
-            all.push(Condition::new(RECONCILING, true, ready.reason, ready.message.clone()));
-        }
-    }
-    all
+    (!relaxed.is_empty()).then(|| Condition::new(RELAXED, true, Reason::UserOverride, relaxed.join("; ")))
+}
+
+/// Whether an Agent that is not ready becomes so by itself, as tools read it.
+pub(in crate::controllers) fn progress(ready: &Ready) -> Option<Condition> {
+    let type_ = match ready.phase {
+        Phase::Ready => return None,
+        Phase::Failed => STALLED,
+        Phase::Pending | Phase::Deploying => RECONCILING,
+    };
+    Some(Condition::new(type_, true, ready.reason, ready.message.clone()))
 }
 
 fn of_deployment(rollout: Rollout, own: &AgentDeploymentSeen) -> Vec<Condition> {
@@ -204,19 +222,21 @@ fn of_deployment(rollout: Rollout, own: &AgentDeploymentSeen) -> Vec<Condition> 
     all
 }
 
+/// The image that was put into the Deployment; what somebody else has written since is taken back.
+pub(in crate::controllers) fn image(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Option<Value> {
+    let (_, own) = deployment(subject, verdict)?;
+    let is_applied = verdict.wanted.is_some_and(|wanted| own.applied.as_deref() == Some(&*wanted.deployment.digest));
+    let runs = verdict.image.runs.as_deref().filter(|_| is_applied).map(Value::from);
+    let before = || subject.seen.status.get("image").cloned();
+    runs.or_else(before).or_else(|| own.image.as_deref().map(Value::from))
+}
+
 fn fields(subject: &Subject<'_>, verdict: &Verdict<'_>, ready: &Ready) -> Map<String, Value> {
     let before = &*subject.seen.status;
     let mut status = Map::new();
     status.insert("observedGeneration".to_owned(), subject.seen.generation.into());
     let deployment = deployment(subject, verdict);
-    // The image that was put there; what somebody else has written since is taken back.
-    let image = deployment.and_then(|(_, own)| {
-        let is_applied =
-            verdict.wanted.is_some_and(|wanted| own.applied.as_deref() == Some(&*wanted.deployment.digest));
-        let runs = verdict.image.runs.as_deref().filter(|_| is_applied).map(Value::from);
-        runs.or_else(|| before.get("image").cloned()).or_else(|| own.image.as_deref().map(Value::from))
-    });
-    status.extend(image.map(|image| ("image".to_owned(), image)));
+    status.extend(image(subject, verdict).map(|image| ("image".to_owned(), image)));
     let mut told = Map::new();
     told.insert("phase".to_owned(), phase(ready.phase).into());
     if let Some((rollout, own)) = deployment {

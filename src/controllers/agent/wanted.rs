@@ -11,34 +11,34 @@ use super::claim::{Claim, Claims};
 use super::drift;
 use super::enrol::{Unsettled, carried};
 use super::subject::Subject;
-use crate::build::{agent, digest, workload};
+use crate::build::{digest, workload};
 use crate::controllers::scaffold::plan::{Op, UNMADE};
 use crate::domain::keys;
 use crate::store::Kind;
 
 /// One object as it is wanted.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Own {
-    pub(super) kind: Kind,
+pub(in crate::controllers) struct Own {
+    pub(in crate::controllers) kind: Kind,
     /// Without apiVersion, kind and what says which object is meant.
     body: Value,
     /// Of the body.
-    pub(super) digest: String,
+    pub(in crate::controllers) digest: String,
 }
 
 /// What is wanted for one Agent.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Wanted {
-    pub(super) deployment: Own,
+pub(in crate::controllers) struct Wanted {
+    pub(in crate::controllers) deployment: Own,
     /// `None`: the Agent has no ports.
-    pub(super) service: Option<Own>,
+    pub(in crate::controllers) service: Option<Own>,
     /// `None`: its Pods name their account.
-    pub(super) account: Option<Own>,
+    pub(in crate::controllers) account: Option<Own>,
 }
 
 /// How an object of ours stands against what is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(in crate::controllers) enum Standing {
     /// As wanted.
     Stands,
     /// It was never applied, or something else was.
@@ -49,13 +49,17 @@ pub(super) enum Standing {
 
 impl Wanted {
     /// What is wanted once the image is known.
-    pub(super) fn of(subject: &Subject<'_>, image: &str, claims: &Claims<'_>) -> Result<Self, Unsettled> {
-        let mut request = agent::workload(&subject.object, Some(image));
+    pub(in crate::controllers) fn of(
+        subject: &Subject<'_>,
+        image: &str,
+        claims: &Claims<'_>,
+    ) -> Result<Self, Unsettled> {
+        let mut request = (subject.face.request)(subject, image);
         request.image = Some(image.to_owned());
         let ours = subject.deployment.filter(|_| matches!(claims.deployment, Claim::Ours(_)));
         // A selector cannot be changed: one that an earlier operator chose stays, and the Pods keep its labels.
         if let Some(selector) = ours.and_then(|_| subject.own_deployment()).map(|own| &own.selector)
-            && selector.get(keys::LABEL_APP_NAME).is_some_and(|name| **name == *subject.cx.key.name)
+            && request.selector.iter().all(|(key, value)| selector.get(key) == Some(value))
         {
             request.selector = selector.clone();
         }
@@ -72,7 +76,7 @@ impl Wanted {
     }
 
     /// The selector of the Pods.
-    pub(super) fn selector(&self) -> BTreeMap<String, String> {
+    pub(in crate::controllers) fn selector(&self) -> BTreeMap<String, String> {
         let labels = self.deployment.body.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
         let texts =
             labels.into_iter().flatten().filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
@@ -93,7 +97,7 @@ impl Own {
     }
 
     /// The apply that makes it so; `None` when somebody else's object is in the way or ours is on its way out.
-    pub(super) fn apply(&self, subject: &Subject<'_>, claim: Claim<'_>) -> Option<Op> {
+    pub(in crate::controllers) fn apply(&self, subject: &Subject<'_>, claim: Claim<'_>) -> Option<Op> {
         let mut body = self.body.clone();
         match claim {
             Claim::Absent => body["metadata"]["resourceVersion"] = json!(UNMADE),
@@ -104,7 +108,7 @@ impl Own {
     }
 
     /// How the object of ours stands; `applied` is the digest and the fields of our last apply.
-    pub(super) fn standing(&self, (digest, fields): (Option<&str>, Option<&str>)) -> Standing {
+    pub(in crate::controllers) fn standing(&self, (digest, fields): (Option<&str>, Option<&str>)) -> Standing {
         if digest != Some(&*self.digest) {
             return Standing::Other;
         }

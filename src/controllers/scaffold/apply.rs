@@ -307,7 +307,7 @@ fn untrue(error: ApplyError) -> ApplyError {
 pub(super) fn absent(error: ApplyError, kind: Kind, key: &Key) -> Result<Learned, ApplyError> {
     match error {
         ApplyError::Request { source, .. } if matches!(&*source, kube::Error::Api(status) if status.code == 404) => {
-            tracing::debug!(kind = kind.as_str(), namespace = &*key.namespace, name = &*key.name, "gone meanwhile");
+            tracing::debug!(kind = kind.label(), namespace = &*key.namespace, name = &*key.name, "gone meanwhile");
             Ok(Learned::Nothing)
         }
         other => Err(other),
@@ -333,7 +333,7 @@ pub(super) fn describe(op: &Op) -> String {
         Op::Report(report) => Some(&*report.about.name),
         Op::Consent { demands, .. } => demands.first().map(|demand| &*demand.secret),
     };
-    format!("{verb} {} {namespace}/{}", kind.as_str(), name.unwrap_or_default())
+    format!("{verb} {} {namespace}/{}", kind.label(), name.unwrap_or_default())
 }
 
 #[cfg(test)]

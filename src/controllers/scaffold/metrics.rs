@@ -109,7 +109,7 @@ impl ControllerMetrics {
             Err(ApplyError::Conflict { .. }) => "conflict",
             Err(_) => "error",
         };
-        let labels = Write { controller: controller.as_str(), verb, kind: kind.as_str(), result };
+        let labels = Write { controller: controller.as_str(), verb, kind: kind.label(), result };
         self.writes.get_or_create(&labels).inc();
     }
 

@@ -31,6 +31,10 @@ pub enum Controller {
     AgentBuild,
     /// An AgentCard for each agent.
     CardSync,
+    /// What runs an Agent of BeeAI.
+    BeeaiAgent,
+    /// The same of the group that the original operator served.
+    BeeaiCompatAgent,
 }
 
 impl Controller {
@@ -46,6 +50,8 @@ impl Controller {
             Controller::Agent => "agent",
             Controller::AgentBuild => "agent-build",
             Controller::CardSync => "card-sync",
+            Controller::BeeaiAgent => "beeai-agent",
+            Controller::BeeaiCompatAgent => "beeai-compat-agent",
         }
     }
 

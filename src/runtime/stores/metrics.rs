@@ -148,7 +148,7 @@ impl WatchMetrics {
 
     pub(super) fn objects(&self, kind: Kind, room: &Room) {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        let kind = kind.as_str();
+        let kind = kind.label();
         self.objects_kept.get_or_create(&ObjectsKept { kind }).set(number(room.held()));
         for bound in store::Over::ALL {
             let labels = ObjectsOver { kind, bound: bound.as_str() };
@@ -162,7 +162,7 @@ impl WatchMetrics {
             Reach::Listed => "listed",
             Reach::Absent => "absent",
         };
-        let labels = Sources { kind: kind.as_str(), state };
+        let labels = Sources { kind: kind.label(), state };
         self.sources.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
@@ -175,6 +175,6 @@ impl WatchMetrics {
     }
 
     pub(super) fn failed(&self, kind: Kind, cause: Cause) {
-        self.failures.get_or_create(&Labels { kind: kind.as_str(), cause }).inc();
+        self.failures.get_or_create(&Labels { kind: kind.label(), cause }).inc();
     }
 }

@@ -119,7 +119,8 @@ pub fn spawn(options: Options) -> Stores {
     let missing = Arc::new(std::sync::atomic::AtomicUsize::new(watches.len()));
     let reaches = Arc::new(Reaches::new(watches.iter().map(|(_, source, _)| source.kind), options.metrics.clone()));
     let claims = Arc::new(Claims::default());
-    let rooms = [Kind::Agent, Kind::AgentBuild].map(|kind| (kind, Arc::<Mutex<Room>>::default()));
+    let rooms = [Kind::Agent, Kind::AgentBuild, Kind::BeeaiAgent, Kind::BeeaiCompatAgent]
+        .map(|kind| (kind, Arc::<Mutex<Room>>::default()));
     let rooms = std::collections::HashMap::from(rooms);
     let mut tasks = JoinSet::new();
     for (at, (bit, source, place)) in watches.into_iter().enumerate() {
@@ -142,7 +143,7 @@ pub fn spawn(options: Options) -> Stores {
         let (client, watching) = (options.client.clone(), options.watching.clone());
         tasks.spawn(async move {
             watch::run((client, watching), source, place.as_deref(), &mut outlet).await;
-            source.kind.as_str()
+            source.kind.label()
         });
     }
     let ask = readers::ask(options.client.clone(), watch::resource(Kind::ConfigMap));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::config::bounds::{OBJECT, OBJECTS, OBJECTS_KEPT};
 use crate::config::reading::{block, weight};
-use crate::store::{Change, CustomSeen, Observed, Over, What};
+use crate::store::{Change, CustomSeen, Observed, Over};
 
 /// What one object holds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -89,18 +89,11 @@ impl Room {
 }
 
 fn custom(observed: &Observed) -> Option<&CustomSeen> {
-    match &observed.what {
-        What::Agent(seen) | What::AgentBuild(seen) => Some(seen),
-        _ => None,
-    }
+    observed.what.custom()
 }
 
 fn slim(observed: &Arc<Observed>, over: Over) -> Arc<Observed> {
-    let what = match &observed.what {
-        What::Agent(seen) => What::Agent(Box::new(seen.slim(over))),
-        What::AgentBuild(seen) => What::AgentBuild(Box::new(seen.slim(over))),
-        _ => return observed.clone(),
-    };
+    let Some(what) = observed.what.slim(over) else { return observed.clone() };
     Arc::new(Observed { uid: observed.uid.clone(), version: observed.version, what })
 }
 

@@ -26,6 +26,11 @@ impl Source {
         if self.kind == Kind::ConfigMap { PAGES.acquire().await.ok() } else { None }
     }
 
+    /// Its definition and the rights on it come together, and later.
+    pub(super) fn is_compat(&self) -> bool {
+        self.kind.descriptor().origin == KindOrigin::Compat
+    }
+
     /// The namespaces it is watched in, each by a watch of its own; `None` for all at once. When only `served` namespaces are, ConfigMaps
     /// of our `own` are followed all the same: they hold templates and steps.
     pub(super) fn places(&self, own: &Arc<str>, served: &[Arc<str>]) -> Vec<Option<Arc<str>>> {

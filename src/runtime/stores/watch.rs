@@ -81,6 +81,7 @@ async fn run_as<S: Sink, R: Decoded>(
     sink: &mut S,
 ) {
     let resource = resource(source.kind);
+    let asking = client.clone();
     let api = match namespace {
         Some(namespace) => Api::<R>::namespaced_with(client, namespace, &resource),
         None => Api::all_with(client, &resource),
@@ -107,7 +108,7 @@ async fn run_as<S: Sink, R: Decoded>(
         logged: None,
         spoken: false,
     };
-    let mut following = Following::new(api, source.kind.as_str(), selection, watching);
+    let mut following = Following::new(api, source.kind.label(), selection, watching);
     loop {
         let turn = if following.lists() { source.page_turn().await } else { None };
         match following.next().await {
@@ -119,14 +120,35 @@ async fn run_as<S: Sink, R: Decoded>(
             }
             Err(error) => {
                 drop(turn);
-                let pause = watch.failed(error).await;
+                let pause = if source.is_compat() && error.code() == Some(403) && !is_served(&asking, source.kind).await
+                {
+                    watch.presence_denied().await
+                } else {
+                    watch.failed(error).await
+                };
                 tokio::time::sleep(pause).await;
             }
         }
     }
 }
 
+/// Whether the API server serves the group and version of a kind: what it serves, it tells everybody who is known to it. Without an answer
+/// it may.
+async fn is_served(client: &Client, kind: Kind) -> bool {
+    match client.list_api_group_resources(&kind.api_version()).await {
+        Ok(_) => true,
+        Err(kube::Error::Api(status)) => status.code != 404,
+        Err(_) => true,
+    }
+}
+
 impl<S: Sink> Watch<'_, S> {
+    /// Nobody may read the kind, because it is not served: its rights come with its definition.
+    async fn presence_denied(&mut self) -> Duration {
+        self.fresh.clear();
+        self.not_served().await
+    }
+
     async fn step<R: Decoded>(&mut self, step: Step<R>) {
         match step {
             Step::Page { items, again } => {
@@ -163,7 +185,7 @@ impl<S: Sink> Watch<'_, S> {
     }
 
     async fn succeeded(&mut self) {
-        let kind = self.source.kind.as_str();
+        let kind = self.source.kind.label();
         if self.presence.is_absent() {
             tracing::info!(kind, "the API server serves the kind now");
         }
@@ -187,7 +209,7 @@ impl<S: Sink> Watch<'_, S> {
         self.failures = self.failures.saturating_add(1);
         self.sink.failed(&error);
         if self.logged.is_none_or(|at| at.elapsed() >= LOG_EVERY) {
-            let (kind, failures) = (self.source.kind.as_str(), self.failures);
+            let (kind, failures) = (self.source.kind.label(), self.failures);
             tracing::warn!(kind, failures, %error, "cannot watch; the last state is kept");
             self.logged = Some(Instant::now());
             self.spoken = true;
@@ -210,7 +232,7 @@ impl<S: Sink> Watch<'_, S> {
         let verdict = self.presence.missing(self.begun.elapsed());
         if verdict == Verdict::Absent && !known {
             tracing::info!(
-                kind = self.source.kind.as_str(),
+                kind = self.source.kind.label(),
                 "the API server does not serve the kind; it is asked for again"
             );
             self.replace(HashMap::new()).await;

@@ -11,7 +11,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::fields::ManagedFields;
-use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 use crate::store::OwnerReference;
 
@@ -60,8 +59,8 @@ impl Metadata {
     /// The fields that the Agent's controller has applied and nobody has taken since, as FieldsV1, of an Agent's object.
     #[must_use]
     pub fn applied_by_agent(&self) -> Option<Arc<str>> {
-        let entries = self.managed_fields.iter().flatten().filter(|_| self.has_agent());
-        entries.into_iter().find(|entry| entry.is(keys::MANAGER_AGENT, "Apply"))?.set()
+        let manager = self.owner_references.iter().flatten().find_map(OwnerReference::agent_manager)?;
+        self.managed_fields.iter().flatten().find(|entry| entry.is(manager, "Apply"))?.set()
     }
 
     /// The value of an annotation.

@@ -1,4 +1,4 @@
-//! What is kept of our own custom resources Agent and AgentBuild.
+//! What is kept of our own custom resources Agent and AgentBuild, of whichever group.
 //!
 //! `spec` and `status` are kept whole: they are ours to act on. What people write on one is bounded ([`LARGEST_TEXT`]), here as by
 //! admission, which may have been away; of one that is larger its marks are kept, and [`Over`]. Of `metadata.managedFields` nothing is
@@ -57,10 +57,16 @@ impl CustomSeen {
         spec.0 + texts(&self.labels) + texts(&self.annotations)
     }
 
-    /// Carries our finalizer.
+    /// Carries our finalizer of `agent.kagenti.dev`.
     #[must_use]
     pub fn has_finalizer(&self) -> bool {
-        self.finalizers.iter().any(|name| &**name == keys::FINALIZER_AGENT)
+        self.carries(keys::FINALIZER_AGENT)
+    }
+
+    /// Carries that finalizer.
+    #[must_use]
+    pub fn carries(&self, finalizer: &str) -> bool {
+        self.finalizers.iter().any(|name| &**name == finalizer)
     }
 
     /// The AgentBuild that an Agent takes its image from: `spec.imageSource.buildRef.name`.

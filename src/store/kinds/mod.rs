@@ -4,6 +4,7 @@ pub mod agent;
 pub mod agent_build;
 pub mod agent_card;
 pub mod agent_runtime;
+pub mod beeai_agent;
 pub mod claim;
 pub mod config_map;
 pub mod csi_driver;
@@ -30,6 +31,7 @@ use tekton::{PipelineRunSeen, TaskRunSeen};
 use workload::WorkloadSeen;
 
 use super::{Descriptor, OwnerReference};
+use crate::domain::bounds::Over;
 use crate::domain::workload::WorkloadKind;
 
 /// Makes [`Kind`] of the table.
@@ -74,6 +76,8 @@ kinds! {
     Sandbox => workload::SANDBOX;
     Pod => pod::DESCRIPTOR;
     Agent => agent::DESCRIPTOR;
+    BeeaiAgent => beeai_agent::DESCRIPTOR;
+    BeeaiCompatAgent => beeai_agent::COMPAT;
     PipelineRun => tekton::PIPELINE_RUN;
     TaskRun => tekton::TASK_RUN;
     PersistentVolumeClaim => claim::DESCRIPTOR;
@@ -101,6 +105,8 @@ pub enum What {
     CsiDriver,
     /// An Agent.
     Agent(Box<CustomSeen>),
+    /// An Agent of BeeAI, of either group.
+    BeeaiAgent(Box<CustomSeen>),
     /// An AgentBuild.
     AgentBuild(Box<CustomSeen>),
     /// An AgentCard.
@@ -118,6 +124,26 @@ pub enum What {
 }
 
 impl What {
+    /// What is kept of a resource of ours of which everything is.
+    #[must_use]
+    pub fn custom(&self) -> Option<&CustomSeen> {
+        match self {
+            What::Agent(seen) | What::BeeaiAgent(seen) | What::AgentBuild(seen) => Some(seen),
+            _ => None,
+        }
+    }
+
+    /// The same of which nothing is read because it is `over` a bound; `None` where that is kept of nothing like it.
+    #[must_use]
+    pub fn slim(&self, over: Over) -> Option<Self> {
+        Some(match self {
+            What::Agent(seen) => What::Agent(Box::new(seen.slim(over))),
+            What::BeeaiAgent(seen) => What::BeeaiAgent(Box::new(seen.slim(over))),
+            What::AgentBuild(seen) => What::AgentBuild(Box::new(seen.slim(over))),
+            _ => return None,
+        })
+    }
+
     /// The owner that controls an object of those kinds for which that is looked up: what a build or an Agent made.
     #[must_use]
     pub fn controller(&self) -> Option<&OwnerReference> {

@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::What;
 use super::claim::ClaimSeen;
 use super::workload::Pairs;
-use crate::domain::keys;
 use crate::store::decode::Whole;
 use crate::store::kind::page;
 use crate::store::{Decode, Descriptor, Selection, UsedBy};
@@ -89,7 +88,7 @@ fn selector(spec: &Value) -> Option<Pairs> {
 fn service(object: Whole) -> ServiceSeen {
     let claim = ClaimSeen::of(&object.metadata);
     let (ports, selector) = object.spec.as_ref().map(|spec| (ports(spec), selector(spec))).unwrap_or_default();
-    let ours = claim.controller.as_ref().is_some_and(|owner| owner.group() == keys::GROUP_AGENT);
+    let ours = claim.controller.as_ref().is_some_and(|owner| owner.agent_manager().is_some());
     let spec = object.spec.filter(|_| ours).map(|spec| {
         let kept = ["ports", "selector", "type"].into_iter();
         Arc::new(Value::Object(kept.filter_map(|key| Some((key.to_owned(), spec.get(key)?.clone()))).collect()))

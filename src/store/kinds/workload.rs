@@ -332,7 +332,7 @@ fn agent_deployment(
     spec: &Spec,
     status: &Status,
 ) -> Option<Box<AgentDeploymentSeen>> {
-    if kind != WorkloadKind::Deployment || !owner(metadata).is_some_and(|owner| owner.is_agent()) {
+    if kind != WorkloadKind::Deployment || owner(metadata).is_none_or(|owner| owner.agent_manager().is_none()) {
         return None;
     }
     let containers = spec.template.as_ref()?.spec.as_ref()?.containers.as_deref().unwrap_or_default();

@@ -14,6 +14,7 @@ mod agent_runtime_schema;
 mod agents;
 mod alerts;
 mod balancer;
+mod beeai;
 mod build_admission;
 mod builds;
 mod certificates;

@@ -9,7 +9,7 @@
 //! | `drawbridge-own-kinds` | our own kinds: finalizers, never a spec |
 //! | `drawbridge-own-webhooks` | webhook configurations: `caBundle` alone |
 //! | `drawbridge-own-agents` | what is made for an Agent: as that Agent says |
-//! | `drawbridge-own-agents-new`, `drawbridge-own-builds-new` | nothing is made for an Agent or a build in a namespace that holds none |
+//! | `drawbridge-own-agents-new`, `drawbridge-own-beeai-agents-new`, `drawbridge-own-beeai-compat-agents-new`, `drawbridge-own-builds-new` | nothing is made for an Agent or a build in a namespace that holds none |
 //!
 //! In: the installation. Out: policies, each followed by its binding. Promises: people are never asked; functions of CEL newer than 1.32
 //! are not used. What cannot be bound: reads, evictions by the Pod, and these policies themselves, on which our accounts have no right.
@@ -36,6 +36,7 @@ use super::super::selectors::condition;
 use super::super::{FailureMode, Install, metadata, object};
 use super::listed;
 use crate::domain::keys;
+use crate::store::Kind;
 
 /// Whom a refusal speaks of.
 const SUBJECT: &str = "the account of Drawbridge's controllers";
@@ -52,7 +53,7 @@ struct Fence {
     variables: Vec<Variable>,
     validations: Vec<Validation>,
     /// The kind whose objects of the namespace are parameters, and what becomes of a request where there are none.
-    params: Option<(&'static str, &'static str)>,
+    params: Option<(Kind, &'static str)>,
 }
 
 impl Fence {
@@ -75,7 +76,7 @@ pub(super) fn policies(install: &Install) -> Vec<Value> {
     fences(install).into_iter().flat_map(|fence| rendered(install, fence)).collect()
 }
 
-fn fences(install: &Install) -> [Fence; 8] {
+fn fences(install: &Install) -> [Fence; 10] {
     [
         reach::fence(install),
         objects::fence(install),
@@ -84,6 +85,8 @@ fn fences(install: &Install) -> [Fence; 8] {
         webhooks::fence(),
         agents::fence(),
         agents::new_agents(install),
+        agents::new_beeai_agents(keys::POLICY_OWN_BEEAI_AGENTS_NEW, Kind::BeeaiAgent),
+        agents::new_beeai_agents(keys::POLICY_OWN_BEEAI_COMPAT_AGENTS_NEW, Kind::BeeaiCompatAgent),
         agents::new_builds(),
     ]
 }
@@ -97,8 +100,8 @@ fn rendered(install: &Install, fence: Fence) -> [Value; 2] {
         spec: Some(ValidatingAdmissionPolicySpec {
             failure_policy: Some("Fail".to_owned()),
             param_kind: fence.params.map(|(kind, _)| ParamKind {
-                api_version: Some(format!("{}/v1alpha1", keys::GROUP_AGENT)),
-                kind: Some(kind.to_owned()),
+                api_version: Some(kind.api_version()),
+                kind: Some(kind.as_str().to_owned()),
             }),
             match_constraints: Some(MatchResources {
                 namespace_selector: fence.namespaces,
@@ -178,10 +181,12 @@ fn rule(group: &str, resources: &[&str], operations: &[&str]) -> NamedRuleWithOp
 
 /// The owner references of `of` by which an object of ours controls it, as a list.
 fn controllers(of: &str, kind: &str) -> String {
-    let group = keys::GROUP_AGENT;
+    let groups = Kind::ALL.iter().filter(|one| one.descriptor().crd.is_some() && one.as_str() == kind);
+    let groups: Vec<_> = groups.map(|one| format!("o.apiVersion.startsWith('{}/')", one.group())).collect();
     format!(
         "{of}.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false) && o.kind == '{kind}' && \
-         o.apiVersion.startsWith('{group}/'))"
+         ({}))",
+        groups.join(" || ")
     )
 }
 

@@ -19,15 +19,22 @@ use serde_json::Value;
 use super::super::Install;
 use super::super::selectors::{self, Reach, condition};
 use super::agent_pods::{RIGHTS, RUNS, is_new, may_create};
-use super::{judging, variable, written};
+use super::{judging, variable, written, written_in};
 use crate::build::agent::privileges::ANNOTATIONS;
-use crate::build::secrets::{OF_ANNOTATIONS, OF_BUILD, OF_CONTAINER, OF_POD, PARAMETER_SUFFIX, PARAMETERS};
+use crate::build::secrets::{
+    OF_ANNOTATIONS, OF_BEEAI_AGENT, OF_BUILD, OF_CONTAINER, OF_POD, PARAMETER_SUFFIX, PARAMETERS, VARIABLES,
+};
 use crate::domain::keys;
+use crate::store::Kind as StoreKind;
 
 /// Name of the policy that asks for the Secrets of an Agent.
 const POLICY_AGENT_SECRETS: &str = "drawbridge-agent-secrets";
 /// Name of the policy that asks for the Secrets of an AgentBuild.
 const POLICY_BUILD_SECRETS: &str = "drawbridge-build-secrets";
+/// Name of the policy that asks for the Secrets of an Agent of `beeai.dev`.
+const POLICY_BEEAI_AGENT_SECRETS: &str = "drawbridge-beeai-agent-secrets";
+/// Name of the policy that asks for the Secrets of an Agent of `beeai.beeai.dev`.
+const POLICY_BEEAI_COMPAT_AGENT_SECRETS: &str = "drawbridge-beeai-compat-agent-secrets";
 /// Most distinct Secrets that are asked for by name.
 const MOST: usize = 24;
 
@@ -52,6 +59,33 @@ pub(super) fn objects(install: &Install) -> Vec<Value> {
     let agents = judging(install, POLICY_AGENT_SECRETS, written("agents"), rule(agent()));
     let builds = judging(install, POLICY_BUILD_SECRETS, written("agentbuilds"), rule(agent_build()));
     agents.into_iter().chain(builds).collect()
+}
+
+/// Whether a Secret may be used by a BeeAI Agent of that group.
+pub(super) fn beeai_agents(install: &Install, kind: StoreKind) -> [Value; 2] {
+    let name = match kind {
+        StoreKind::BeeaiCompatAgent => POLICY_BEEAI_COMPAT_AGENT_SECRETS,
+        _ => POLICY_BEEAI_AGENT_SECRETS,
+    };
+    judging(install, name, written_in((kind.group(), kind.version()), kind.plural()), rule(beeai_agent()))
+}
+
+fn beeai_agent() -> Kind {
+    let mut texts: Vec<_> = OF_BEEAI_AGENT.iter().map(|path| joined("object.spec", path)).collect();
+    let named = |name: &&str| {
+        format!(
+            "object.spec.?env.orValue([]).filter(e, e.?name.orValue('') == '{name}').map(e, e.?value.orValue('')).join(',')"
+        )
+    };
+    texts.extend(VARIABLES.iter().map(named));
+    Kind {
+        name: "Agent",
+        consumer: keys::USABLE_BY[1],
+        runs: &["image", "env"],
+        rights: RIGHTS.to_vec(),
+        texts,
+        variables: Vec::new(),
+    }
 }
 
 fn agent() -> Kind {

@@ -12,6 +12,7 @@ fn what_is_decided_about_builds_and_agents() {
     assert!(settings("builds: {insecureGit: true}").insecure_git);
     assert!(settings("builds: {requireGitHosts: true}").require_git_hosts);
     assert!(settings("builds: {privilegedSteps: true}").privileged_steps);
+    assert!(settings("beeai: {allowBaseline: true}").beeai_baseline);
     for (text, history, lost_runs) in
         [("{}", 3, 3), ("builds: {history: 0}", 0, 3), ("builds: {history: 100, lostRuns: 1}", 100, 1)]
     {

@@ -17,7 +17,7 @@ use crate::domain::reason::Reason;
 use crate::store::{Key, Kind, Reach};
 
 /// Namespace of everything.
-pub(super) const TEAM: &str = "team";
+pub(in crate::controllers) const TEAM: &str = "team";
 
 #[derive(Debug, Clone, Default)]
 struct Object {
@@ -28,27 +28,36 @@ struct Object {
 }
 
 /// Objects, and what the controllers make of them.
-pub(super) struct Bench {
-    pub(super) cluster: Cluster,
-    pub(super) told: Vec<Report>,
-    pub(super) now: Duration,
+pub(in crate::controllers) struct Bench {
+    pub(in crate::controllers) cluster: Cluster,
+    pub(in crate::controllers) told: Vec<Report>,
+    pub(in crate::controllers) now: Duration,
     /// What Secrets hold.
-    pub(super) secrets: BTreeMap<String, SecretFact>,
+    pub(in crate::controllers) secrets: BTreeMap<String, SecretFact>,
     /// How often Secrets were asked for their consent.
-    pub(super) asked: usize,
+    pub(in crate::controllers) asked: usize,
     objects: BTreeMap<(Kind, String), Object>,
     version: u64,
 }
 
 impl Bench {
-    pub(super) fn new() -> Self {
+    pub(in crate::controllers) fn new() -> Self {
         Self::with("")
     }
 
     /// The same with lines for the platform file.
-    pub(super) fn with(platform: &str) -> Self {
+    pub(in crate::controllers) fn with(platform: &str) -> Self {
         let mut cluster = Cluster::with(platform, crate::config::gates::Gates::default());
-        for kind in [Kind::Agent, Kind::AgentBuild, Kind::AgentRuntime, Kind::Deployment, Kind::Service, Kind::Pod] {
+        for kind in [
+            Kind::Agent,
+            Kind::BeeaiAgent,
+            Kind::BeeaiCompatAgent,
+            Kind::AgentBuild,
+            Kind::AgentRuntime,
+            Kind::Deployment,
+            Kind::Service,
+            Kind::Pod,
+        ] {
             cluster.world.set_reach(kind, Reach::Listed);
         }
         cluster.world.memory.surveyed = true;
@@ -68,11 +77,11 @@ impl Bench {
     }
 
     /// The object as an API server shows it.
-    pub(super) fn object(&self, kind: Kind, name: &str) -> Value {
+    pub(in crate::controllers) fn object(&self, kind: Kind, name: &str) -> Value {
         self.find(kind, name).unwrap_or_else(|| panic!("there is no {} {name}", kind.as_str()))
     }
 
-    pub(super) fn find(&self, kind: Kind, name: &str) -> Option<Value> {
+    pub(in crate::controllers) fn find(&self, kind: Kind, name: &str) -> Option<Value> {
         let known = self.objects.get(&(kind, name.to_owned()))?;
         let mut object = known.fields.object();
         json_patch::merge(&mut object, &known.more);
@@ -91,8 +100,8 @@ impl Bench {
     }
 
     /// A user makes or changes an object; `null` takes a member away.
-    pub(super) fn edit(&mut self, kind: Kind, name: &str, patch: Value) {
-        let new = Object { uid: format!("{}-{name}", kind.plural()), ..Object::default() };
+    pub(in crate::controllers) fn edit(&mut self, kind: Kind, name: &str, patch: Value) {
+        let new = Object { uid: uid_of(kind, name), ..Object::default() };
         let known = self.objects.entry((kind, name.to_owned())).or_insert(new);
         let before = known.fields.object();
         let mut patch = patch;
@@ -115,7 +124,7 @@ impl Bench {
     }
 
     /// An object goes.
-    pub(super) fn remove(&mut self, kind: Kind, name: &str) {
+    pub(in crate::controllers) fn remove(&mut self, kind: Kind, name: &str) {
         let object = self.object(kind, name);
         self.objects.remove(&(kind, name.to_owned()));
         self.cluster.lose(kind, object);
@@ -123,7 +132,7 @@ impl Bench {
     }
 
     /// An Agent as 4.10 has it, with `more` merged in, as the API server stores it.
-    pub(super) fn agent(&mut self, name: &str, more: Value) {
+    pub(in crate::controllers) fn agent(&mut self, name: &str, more: Value) {
         let mut object = json!({
             "metadata": {"labels": {"team": "weather"}, "creationTimestamp": "2026-05-01T00:00:00Z"},
             "spec": {
@@ -138,12 +147,12 @@ impl Bench {
     }
 
     /// An AgentBuild in that state.
-    pub(super) fn build(&mut self, name: &str, status: Value) {
+    pub(in crate::controllers) fn build(&mut self, name: &str, status: Value) {
         self.edit(Kind::AgentBuild, name, json!({"metadata": {"labels": {"a": "b"}}, "status": status}));
     }
 
     /// The Deployment's Pods come up, as its controller reports.
-    pub(super) fn rolled_out(&mut self, name: &str) {
+    pub(in crate::controllers) fn rolled_out(&mut self, name: &str) {
         let object = self.object(Kind::Deployment, name);
         let wanted = object["spec"]["replicas"].as_i64().unwrap_or(1);
         let status = json!({
@@ -155,16 +164,17 @@ impl Bench {
     }
 
     /// Plans and carries out until nothing is planned any more; returns the writes, in order.
-    pub(super) fn converge(&mut self) -> Vec<Op> {
+    pub(in crate::controllers) fn converge(&mut self) -> Vec<Op> {
         self.converge_with(&[ROW])
     }
 
     /// The same with enrolment beside it.
-    pub(super) fn converge_enrolling(&mut self) -> Vec<Op> {
+    pub(in crate::controllers) fn converge_enrolling(&mut self) -> Vec<Op> {
         self.converge_with(&[ROW, ENROLMENT])
     }
 
-    fn converge_with(&mut self, rows: &[Row]) -> Vec<Op> {
+    /// The same of those rows.
+    pub(in crate::controllers) fn converge_with(&mut self, rows: &[Row]) -> Vec<Op> {
         let mut all = Vec::new();
         for round in 0.. {
             assert!(round < 20, "no end: {all:#?}");
@@ -179,7 +189,7 @@ impl Bench {
     }
 
     /// One plan of every item, carried out.
-    pub(super) fn round(&mut self, row: Row) -> Vec<Op> {
+    pub(in crate::controllers) fn round(&mut self, row: Row) -> Vec<Op> {
         let mut all = Vec::new();
         for key in (row.of_namespace)(&self.cluster.world, TEAM) {
             let plan = self.plan_of(row, &key);
@@ -220,7 +230,7 @@ impl Bench {
     }
 
     /// The plan about one Agent, not carried out.
-    pub(super) fn plan(&self, name: &str) -> Plan {
+    pub(in crate::controllers) fn plan(&self, name: &str) -> Plan {
         self.cluster.plan_at(ROW, &Key::new(TEAM, name), self.now)
     }
 
@@ -233,7 +243,7 @@ impl Bench {
                     Some(known) => assert_eq!((uid.as_str(), version), (Some(&*known.uid), &Value::Null), "{op:?}"),
                     None => assert_eq!((uid, version), (&Value::Null, &json!(UNMADE)), "{op:?}"),
                 }
-                let new = Object { uid: format!("{}-{}", kind.plural(), key.name), ..Object::default() };
+                let new = Object { uid: uid_of(*kind, &key.name), ..Object::default() };
                 let known = self.objects.entry(at).or_insert(new);
                 let before = known.fields.object();
                 known.fields.apply(&controller.manager(), body);
@@ -291,13 +301,13 @@ impl Bench {
     }
 
     /// A condition of an Agent as `status/reason`.
-    pub(super) fn condition(&self, name: &str, type_: &str) -> String {
+    pub(in crate::controllers) fn condition(&self, name: &str, type_: &str) -> String {
         let entry = self.entry(name, type_);
         let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
         if entry.is_null() { String::new() } else { format!("{}/{}", text("status"), text("reason")) }
     }
 
-    pub(super) fn message(&self, name: &str, type_: &str) -> String {
+    pub(in crate::controllers) fn message(&self, name: &str, type_: &str) -> String {
         self.entry(name, type_)["message"].as_str().unwrap_or_default().to_owned()
     }
 
@@ -307,27 +317,32 @@ impl Bench {
         all.into_iter().find(|one| one["type"] == type_).unwrap_or_default()
     }
 
-    pub(super) fn status(&self, name: &str) -> Value {
+    pub(in crate::controllers) fn status(&self, name: &str) -> Value {
         self.object(Kind::Agent, name)["status"].clone()
     }
 
-    pub(super) fn phase(&self, name: &str) -> String {
+    pub(in crate::controllers) fn phase(&self, name: &str) -> String {
         self.status(name)["deploymentStatus"]["phase"].as_str().unwrap_or_default().to_owned()
     }
 
     /// The container of the Deployment's template at that place.
-    pub(super) fn container(&self, name: &str, at: usize) -> Value {
+    pub(in crate::controllers) fn container(&self, name: &str, at: usize) -> Value {
         self.object(Kind::Deployment, name)["spec"]["template"]["spec"]["containers"][at].clone()
     }
 
     /// The reasons that people were told, in order.
-    pub(super) fn reasons(&self) -> Vec<&'static str> {
+    pub(in crate::controllers) fn reasons(&self) -> Vec<&'static str> {
         self.told.iter().map(|report| report.reason.code()).collect()
     }
 }
 
+/// The kinds that have their name from another's are told apart by it.
+fn uid_of(kind: Kind, name: &str) -> String {
+    format!("{}-{name}", kind.descriptor().full.unwrap_or(kind.plural()))
+}
+
 /// Agent `weather`, rolled out.
-pub(super) fn running() -> Bench {
+pub(in crate::controllers) fn running() -> Bench {
     let mut bench = Bench::new();
     bench.agent("weather", json!({}));
     bench.converge();
@@ -337,7 +352,7 @@ pub(super) fn running() -> Bench {
 }
 
 /// The kinds of objects that are applied, in order.
-pub(super) fn owns(ops: &[Op]) -> Vec<Kind> {
+pub(in crate::controllers) fn owns(ops: &[Op]) -> Vec<Kind> {
     let kind = |op: &Op| match op {
         Op::Own { kind, .. } => Some(*kind),
         _ => None,

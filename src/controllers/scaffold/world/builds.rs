@@ -41,10 +41,7 @@ pub(super) fn of<'a, T>(
 }
 
 fn custom(what: &What) -> Option<&CustomSeen> {
-    match what {
-        What::Agent(seen) | What::AgentBuild(seen) => Some(seen),
-        _ => None,
-    }
+    what.custom()
 }
 
 fn run(what: &What) -> Option<&PipelineRunSeen> {
@@ -71,6 +68,17 @@ impl World {
     /// The objects of a kind in a namespace, by name.
     pub(super) fn of_kind(&self, kind: Kind, namespace: &str) -> impl Iterator<Item = (&Arc<str>, &Observed)> {
         self.spaces.get(namespace).into_iter().flat_map(move |space| space.of_kind(kind))
+    }
+
+    /// One resource of a kind of ours that is kept whole.
+    #[must_use]
+    pub fn custom(&self, kind: Kind, namespace: &str, name: &str) -> Option<CustomRef<'_>> {
+        of(self.object(kind, namespace, name)?, custom)
+    }
+
+    /// Those of a namespace.
+    pub fn customs(&self, kind: Kind, namespace: &str) -> impl Iterator<Item = CustomRef<'_>> {
+        self.of_kind(kind, namespace).filter_map(|named| of(named, custom))
     }
 
     /// One Agent.

@@ -4,7 +4,7 @@
 mod commands;
 mod mends;
 mod secrets;
-mod stage;
+pub(crate) mod stage;
 
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};

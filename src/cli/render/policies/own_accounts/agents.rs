@@ -14,6 +14,7 @@ use super::super::super::Install;
 use super::super::super::selectors::LABEL_NAMESPACE_NAME;
 use super::{Fence, controllers, holds, rule, variable};
 use crate::domain::keys;
+use crate::store::Kind;
 
 /// As the Agent says: name, account, and image where it names one.
 pub(super) fn fence() -> Fence {
@@ -58,7 +59,7 @@ pub(super) fn fence() -> Fence {
     Fence {
         objects: Some(made_by_us()),
         variables,
-        params: Some(("Agent", "Allow")),
+        params: Some((Kind::Agent, "Allow")),
         ..Fence::new(keys::POLICY_OWN_AGENTS, matched(&["CREATE", "UPDATE"]), validations)
     }
 }
@@ -70,11 +71,29 @@ pub(super) fn new_agents(install: &Install) -> Fence {
         operator: "NotIn".to_owned(),
         values: Some(vec![install.namespace.clone()]),
     };
+    let without = LabelSelectorRequirement {
+        key: keys::LABEL_BEEAI_GROUP.to_owned(),
+        operator: "NotIn".to_owned(),
+        values: Some([keys::GROUP_BEEAI, keys::GROUP_BEEAI_COMPAT].map(str::to_owned).into()),
+    };
     Fence {
-        objects: Some(made_by_us()),
+        objects: Some(LabelSelector { match_expressions: Some(vec![without]), ..made_by_us() }),
         namespaces: Some(LabelSelector { match_expressions: Some(vec![elsewhere]), ..LabelSelector::default() }),
-        params: Some(("Agent", "Deny")),
+        params: Some((Kind::Agent, "Deny")),
         ..Fence::new(keys::POLICY_OWN_AGENTS_NEW, matched(&["CREATE"]), vec![there_is_one()])
+    }
+}
+
+/// The same for the Agents of a group of BeeAI: what is made for them carries their group, which is the parameters' own, so that what
+/// carries another's asks for that one's.
+pub(super) fn new_beeai_agents(name: &'static str, kind: Kind) -> Fence {
+    let mut objects = made_by_us();
+    let group = (keys::LABEL_BEEAI_GROUP.to_owned(), kind.group().to_owned());
+    objects.match_labels.get_or_insert_default().extend([group]);
+    Fence {
+        objects: Some(objects),
+        params: Some((kind, "Deny")),
+        ..Fence::new(name, matched(&["CREATE"]), vec![there_is_one()])
     }
 }
 
@@ -87,7 +106,7 @@ pub(super) fn new_builds() -> Fence {
     };
     Fence {
         objects: Some(LabelSelector { match_expressions: Some(vec![labelled]), ..LabelSelector::default() }),
-        params: Some(("AgentBuild", "Deny")),
+        params: Some((Kind::AgentBuild, "Deny")),
         ..Fence::new(
             keys::POLICY_OWN_BUILDS_NEW,
             vec![rule("tekton.dev", &["pipelineruns"], &["CREATE"])],

@@ -10,7 +10,7 @@ const BUILDS: &str = "request.resource.resource == 'agentbuilds'";
 
 pub(super) fn fence() -> Fence {
     let finalizers = |of: &str| {
-        let ours = listed([keys::FINALIZER, keys::FINALIZER_AGENT]);
+        let ours = listed([keys::FINALIZER, keys::FINALIZER_AGENT, keys::FINALIZER_BEEAI]);
         format!("variables.{of}.metadata.?finalizers.orValue([]).filter(f, !(f in [{ours}]))")
     };
     let validations = vec![
@@ -31,7 +31,11 @@ pub(super) fn fence() -> Fence {
         variables,
         ..Fence::new(
             "drawbridge-own-kinds",
-            vec![rule(keys::GROUP_AGENT, &["agents", "agentbuilds", "agentruntimes"], &["UPDATE"])],
+            vec![
+                rule(keys::GROUP_AGENT, &["agents", "agentbuilds", "agentruntimes"], &["UPDATE"]),
+                rule(keys::GROUP_BEEAI, &["agents"], &["UPDATE"]),
+                rule(keys::GROUP_BEEAI_COMPAT, &["agents"], &["UPDATE"]),
+            ],
             validations,
         )
     }

@@ -4,7 +4,7 @@
 //! Reviews of rights and tokens are questions and write nothing; they stay out.
 
 use super::super::super::Install;
-use super::super::super::rbac::{Role, rights};
+use super::super::super::rbac::{Role, all_rights};
 use super::{Fence, holds, listed, rule, variable};
 use crate::cli::render::selectors::condition;
 use crate::domain::keys;
@@ -23,9 +23,9 @@ pub(super) fn fence(install: &Install) -> Fence {
         ),
         holds(
             format!(
-                "!(request.?namespace.orValue('') in [{}]) || variables.what == '{SAID}' || request.resource.group == '{}'",
+                "!(request.?namespace.orValue('') in [{}]) || variables.what == '{SAID}' || request.resource.group in [{}]",
                 listed(keys::SYSTEM_NAMESPACES),
-                keys::GROUP_AGENT,
+                listed([keys::GROUP_AGENT, keys::GROUP_BEEAI, keys::GROUP_BEEAI_COMPAT]),
             ),
             "writes nothing in a namespace of the system",
         ),
@@ -43,7 +43,7 @@ pub(super) fn fence(install: &Install) -> Fence {
 /// Operation, group and resource of every right to write, each once.
 fn written(install: &Install) -> Vec<String> {
     let mut written = Vec::new();
-    for right in rights(install.failure_mode).into_iter().filter(|right| right.role == Role::Controllers) {
+    for right in all_rights(install.failure_mode).filter(|right| right.role == Role::Controllers) {
         for operation in right.verbs.iter().filter_map(|verb| operation(verb)) {
             let one = format!("{operation} {}/{}", right.group, right.resource);
             if !written.contains(&one) {

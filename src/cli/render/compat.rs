@@ -1,0 +1,23 @@
+//! What serves the group of the original BeeAI operator, `beeai.beeai.dev`: its definitions, and the rights and policies for them.
+//!
+//! Out: objects to be applied beside an installation. There is no option: that the definitions are there is what starts the controllers,
+//! and without them nobody has a right on the group.
+
+use serde_json::Value;
+
+use super::rbac::Role;
+use super::{Install, crds, policies, rbac};
+use crate::store::KindOrigin;
+
+/// Name of the roles.
+const NAME: &str = "drawbridge-controllers-beeai-compat";
+
+/// The objects, in the order in which they can be applied.
+#[must_use]
+pub fn objects(install: &Install) -> Vec<Value> {
+    let mut objects = crds::compat();
+    objects.extend(rbac::bound(install, Role::Controllers, NAME, &rbac::compat_rights(install.failure_mode)));
+    objects.extend(rbac::people(KindOrigin::Compat));
+    objects.extend(policies::compat(install));
+    objects
+}

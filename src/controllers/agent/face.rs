@@ -1,0 +1,58 @@
+//! What differs between the kinds of Agent; everything else of this folder serves all of them.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::claim::Claims;
+use super::image::{self, Image};
+use super::status::{self, Verdict};
+use super::subject::Subject;
+use crate::build::agent::{AgentChange, validate, workload};
+use crate::build::fault::Findings;
+use crate::build::request::WorkloadRequest;
+use crate::build::secrets;
+use crate::controllers::scaffold::plan::{Controller, Op};
+use crate::domain::keys;
+use crate::store::Kind;
+
+/// One kind of Agent.
+pub(in crate::controllers) struct Face {
+    /// The kind.
+    pub(in crate::controllers) kind: Kind,
+    /// Who reconciles it.
+    pub(in crate::controllers) controller: Controller,
+    /// What keeps it until what it made is gone.
+    pub(in crate::controllers) finalizer: &'static str,
+    /// What is wrong with it, should no webhook have judged it, and what relaxes its lock-down.
+    pub(in crate::controllers) judge: fn(&Subject<'_>) -> Findings,
+    /// Which image it runs.
+    pub(in crate::controllers) image: fn(&Subject<'_>, &Claims<'_>) -> Image,
+    /// What it asks of the workload engine, with that image.
+    pub(in crate::controllers) request: fn(&Subject<'_>, &str) -> WorkloadRequest,
+    /// The Secrets that an object refers to.
+    pub(in crate::controllers) secrets: fn(&Value) -> BTreeSet<String>,
+    /// Whether what is there is left as it is, however it is.
+    pub(in crate::controllers) keeps: fn(&Subject<'_>, &Claims<'_>) -> bool,
+    /// What brings its status up to date.
+    pub(in crate::controllers) status: fn(&Subject<'_>, &Verdict<'_>) -> Vec<Op>,
+    /// What to do about somebody else's Service of its name.
+    pub(in crate::controllers) service_remedy: &'static str,
+}
+
+/// Agents of `agent.kagenti.dev`.
+pub(in crate::controllers) static KAGENTI: Face = Face {
+    kind: Kind::Agent,
+    controller: Controller::Agent,
+    finalizer: keys::FINALIZER_AGENT,
+    judge: |subject| {
+        let server = subject.cx.facts.snapshot.view.server_version;
+        validate(&AgentChange { object: &subject.object, old: None, builds: None, server }, subject.settings())
+    },
+    image: image::resolve,
+    request: |subject, image| workload(&subject.object, Some(image)),
+    secrets: secrets::of_agent,
+    keeps: |_, _| false,
+    status: status::update,
+    service_remedy: "delete or rename it, or set spec.servicePorts: [] if the Agent needs none",
+};

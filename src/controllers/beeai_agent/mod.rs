@@ -1,0 +1,91 @@
+//! Agents of BeeAI, of both groups (`spec/beeai.md` 9), on the frame of [`super::agent`].
+//!
+//! In: an Agent and everything of its name. Out: one Deployment and one Service, and its status. Promises: those of the frame; a Deployment
+//! that an earlier operator made for the very Agent runs on as it is until the Agent changes or asks for it ([`pending`]), so that a switch of
+//! operators breaks no agent that runs.
+
+mod status;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use super::agent::claim::{Claim, Claims};
+use super::agent::face::Face;
+use super::agent::image::Image;
+use super::agent::plan::{all, concerned, planned};
+use super::agent::subject::Subject;
+use super::conditions;
+use super::scaffold::plan::{Controller, Row};
+use crate::build::beeai_agent::{validate, workload};
+use crate::build::secrets;
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::store::Kind;
+
+/// The row of the Agents of `beeai.dev`.
+pub const ROW: Row = Row {
+    controller: Controller::BeeaiAgent,
+    touched: |world, kind, key| concerned(world, (kind, key), &BEEAI),
+    of_namespace: |world, namespace| all(world, namespace, &BEEAI),
+    plan: |cx| planned(cx, &BEEAI),
+};
+
+/// The row of the Agents of `beeai.beeai.dev`.
+pub const COMPAT_ROW: Row = Row {
+    controller: Controller::BeeaiCompatAgent,
+    touched: |world, kind, key| concerned(world, (kind, key), &COMPAT),
+    of_namespace: |world, namespace| all(world, namespace, &COMPAT),
+    plan: |cx| planned(cx, &COMPAT),
+};
+
+static BEEAI: Face = face(Kind::BeeaiAgent, Controller::BeeaiAgent);
+static COMPAT: Face = face(Kind::BeeaiCompatAgent, Controller::BeeaiCompatAgent);
+
+const fn face(kind: Kind, controller: Controller) -> Face {
+    Face {
+        kind,
+        controller,
+        finalizer: keys::FINALIZER_BEEAI,
+        judge: |subject| validate(&subject.object, None, subject.settings()),
+        image,
+        request: |subject, _| workload(&subject.object, subject.face.kind.group()),
+        secrets: secrets::of_beeai_agent,
+        keeps: pending,
+        status: status::update,
+        service_remedy: "delete or rename it, or give the Agent another name",
+    }
+}
+
+fn image(subject: &Subject<'_>, _: &Claims<'_>) -> Image {
+    match subject.object.pointer("/spec/image").and_then(Value::as_str).filter(|image| !image.is_empty()) {
+        Some(image) => Image {
+            runs: Some(image.to_owned()),
+            reason: Reason::ImageAvailable,
+            message: format!("the Agent names image {image}"),
+            build: None,
+        },
+        None => Image {
+            runs: None,
+            reason: Reason::InvalidSpec,
+            message: "spec.image names no image".to_owned(),
+            build: None,
+        },
+    }
+}
+
+/// Whether the Deployment is one that an earlier operator made for this very Agent, and neither has changed since we saw it first: it was
+/// never applied by us, and the condition that says so is of the Agent's present generation.
+fn pending(subject: &Subject<'_>, claims: &Claims<'_>) -> bool {
+    let Claim::Ours(_) = claims.deployment else { return false };
+    let Some(own) = subject.own_deployment() else { return false };
+    let asks = subject.seen.annotations.get(keys::ANNOTATION_LOCKDOWN).is_some_and(|value| value == keys::LOCKDOWN_NOW);
+    if own.applied.is_some() || own.fields.is_some() || asks {
+        return false;
+    }
+    let list = subject.seen.status.get("conditions").unwrap_or(&Value::Null);
+    let told = conditions::stored(list, status::PENDING);
+    let of = told.and_then(|told| told.get("observedGeneration")).and_then(Value::as_i64);
+    of.is_none_or(|generation| generation == subject.seen.generation)
+}

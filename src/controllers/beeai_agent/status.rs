@@ -1,0 +1,64 @@
+//! The status of one Agent of BeeAI (`spec/beeai.md` 3.1, 5.3, 10.5).
+//!
+//! In: the Agent as stored, and everything that was found. Out: the status to be stored, and what people are told. Promises: those of the
+//! frame's status; the words are those that the original operator wrote, and `Failed` beside them.
+
+use serde_json::{Map, Value};
+
+use super::pending;
+use crate::controllers::agent::status::{
+    Phase, READY, RECONCILING, RELAXED, Ready, STALLED, Verdict, deployment, image, progress, ready, relaxed, written,
+};
+use crate::controllers::agent::subject::Subject;
+use crate::controllers::conditions::Condition;
+use crate::controllers::scaffold::plan::Op;
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+
+/// What an earlier operator made has not been locked down yet.
+pub(super) const PENDING: &str = "LockdownPending";
+/// The condition types that are ours.
+const OURS: [&str; 5] = [READY, RELAXED, PENDING, RECONCILING, STALLED];
+
+/// The operations that bring the status up to date: none when it is.
+pub(super) fn update(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Vec<Op> {
+    let ready = ready(subject, verdict);
+    let mut wanted = vec![Condition::new(READY, ready.phase == Phase::Ready, ready.reason, ready.message.clone())];
+    wanted.extend(relaxed(verdict));
+    if pending(subject, verdict.claims) {
+        wanted.push(Condition::new(PENDING, true, Reason::LockdownPending, what_waits(subject, verdict)));
+    }
+    wanted.extend(progress(&ready));
+    written(subject, verdict, (fields(subject, verdict, &ready), &wanted, &OURS))
+}
+
+fn what_waits(subject: &Subject<'_>, verdict: &Verdict<'_>) -> String {
+    let name = &subject.cx.key.name;
+    let wanted = verdict.image.runs.as_deref().unwrap_or_default();
+    let (mut says, runs) = (String::new(), subject.own_deployment().and_then(|own| own.image.as_deref()));
+    if let Some(runs) = runs.filter(|runs| *runs != wanted) {
+        says = format!("; it runs image {runs}, and the Agent names {wanted}");
+    }
+    format!(
+        "Deployment {name} was made by an earlier operator and runs on as it is{says}. Once the Agent changes, or carries annotation \
+         {}: {}, its Pods are made again: as a user that is not root, with a root filesystem that cannot be written, without capabilities \
+         and without a token of the Kubernetes API",
+        keys::ANNOTATION_LOCKDOWN,
+        keys::LOCKDOWN_NOW,
+    )
+}
+
+fn fields(subject: &Subject<'_>, verdict: &Verdict<'_>, ready: &Ready) -> Map<String, Value> {
+    let words = match (ready.phase, deployment(subject, verdict)) {
+        (Phase::Ready, _) => "Ready",
+        (Phase::Failed, _) => "Failed",
+        (Phase::Pending | Phase::Deploying, Some((rollout, _))) if rollout.observed > 0 => "NotReady",
+        (Phase::Pending | Phase::Deploying, _) => "Creating",
+    };
+    let mut status = Map::new();
+    status.insert("observedGeneration".to_owned(), subject.seen.generation.into());
+    status.insert("deploymentStatus".to_owned(), words.into());
+    status.insert("ready".to_owned(), (ready.phase == Phase::Ready).into());
+    status.extend(image(subject, verdict).map(|image| ("image".to_owned(), image)));
+    status
+}

@@ -1,0 +1,230 @@
+//! Agents of BeeAI against a namespace in memory: cases of `spec/beeai.md` 13 that plans decide.
+
+use serde_json::{Value, json};
+
+use super::{COMPAT_ROW, ROW};
+use crate::controllers::agent::plan::ROW as KAGENTI;
+use crate::controllers::agent::tests::bench::{Bench, TEAM, owns};
+use crate::controllers::enrolment::plan::ROW as ENROLMENT;
+use crate::controllers::scaffold::plan::{Op, Row};
+use crate::domain::keys;
+use crate::store::{Key, Kind};
+
+const NAME: &str = "weather";
+
+fn agent(bench: &mut Bench, kind: Kind, more: Value) {
+    let mut object = json!({
+        "metadata": {"labels": {"team": "a"}, "creationTimestamp": "2026-05-01T00:00:00Z"},
+        "spec": {"image": "ghcr.io/beeai/agents/weather:v1", "env": [{"name": "A", "value": "b"}]},
+    });
+    json_patch::merge(&mut object, &more);
+    bench.edit(kind, NAME, object);
+}
+
+fn status(bench: &Bench, kind: Kind) -> Value {
+    bench.object(kind, NAME)["status"].clone()
+}
+
+fn condition(bench: &Bench, kind: Kind, type_: &str) -> Value {
+    let status = status(bench, kind);
+    let all = status["conditions"].as_array().cloned().unwrap_or_default();
+    all.into_iter().find(|one| one["type"] == type_).unwrap_or_default()
+}
+
+fn says(bench: &Bench, kind: Kind, type_: &str) -> String {
+    let entry = condition(bench, kind, type_);
+    let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+    if entry.is_null() { String::new() } else { format!("{}/{}", text("status"), text("reason")) }
+}
+
+fn running(row: Row, kind: Kind) -> Bench {
+    let mut bench = Bench::new();
+    agent(&mut bench, kind, json!({}));
+    bench.converge_with(&[row]);
+    bench.rolled_out(NAME);
+    bench.converge_with(&[row]);
+    bench
+}
+
+#[test]
+fn case_z01_and_z11_an_agent_of_either_group_is_made_and_says_how_it_stands() {
+    for (row, kind) in [(ROW, Kind::BeeaiAgent), (COMPAT_ROW, Kind::BeeaiCompatAgent)] {
+        let mut bench = Bench::new();
+        agent(&mut bench, kind, json!({}));
+        let ops = bench.converge_with(&[row]);
+        assert!(
+            matches!(&ops[0], Op::Edit { operations, .. } if operations.to_string().contains(keys::FINALIZER_BEEAI))
+        );
+        assert_eq!(owns(&ops), [Kind::Service, Kind::Deployment]);
+        let deployment = bench.object(Kind::Deployment, NAME);
+        assert_eq!(deployment["metadata"]["ownerReferences"][0]["apiVersion"], kind.api_version());
+        assert_eq!(deployment["metadata"]["labels"]["beeai.dev/group"], kind.group());
+        assert_eq!(says(&bench, kind, "Ready"), "False/DeploymentNotReady");
+        let told = status(&bench, kind);
+        assert_eq!((&told["ready"], &told["deploymentStatus"]), (&json!(false), &json!("Creating")));
+
+        let observed = json!({"status": {"observedGeneration": 1, "replicas": 1, "unavailableReplicas": 1}});
+        bench.edit(Kind::Deployment, NAME, observed);
+        bench.converge_with(&[row]);
+        assert_eq!(status(&bench, kind)["deploymentStatus"], "NotReady");
+        bench.rolled_out(NAME);
+        bench.converge_with(&[row]);
+        assert_eq!(says(&bench, kind, "Ready"), "True/DeploymentReady");
+        let told = status(&bench, kind);
+        assert_eq!((&told["ready"], &told["deploymentStatus"]), (&json!(true), &json!("Ready")));
+        assert_eq!(
+            (&told["observedGeneration"], &told["image"]),
+            (&json!(1), &json!("ghcr.io/beeai/agents/weather:v1"))
+        );
+        assert!(bench.reasons().contains(&"DeploymentCreated") && bench.reasons().contains(&"ServiceCreated"));
+        assert_eq!(bench.converge_with(&[row]), [], "at rest nothing is written");
+        let again = bench.cluster.plan_at(row, &Key::new(TEAM, NAME), bench.now);
+        assert_eq!(again.ops, [], "nor after a restart, which forgets everything");
+    }
+}
+
+#[test]
+fn case_z06_another_image_rolls_the_deployment() {
+    let mut bench = running(ROW, Kind::BeeaiAgent);
+    bench.edit(Kind::BeeaiAgent, NAME, json!({"spec": {"image": "ghcr.io/beeai/agents/weather:v2"}}));
+    assert_eq!(owns(&bench.converge_with(&[ROW])), [Kind::Deployment]);
+    assert_eq!(bench.container(NAME, 0)["image"], "ghcr.io/beeai/agents/weather:v2");
+    assert_eq!(status(&bench, Kind::BeeaiAgent)["image"], "ghcr.io/beeai/agents/weather:v2");
+}
+
+#[test]
+fn case_z08_baseline_is_refused_at_reconcile_too_unless_the_platform_allows_it() {
+    let annotated = json!({"metadata": {"annotations": {"beeai.dev/security-profile": "baseline"}}});
+    let mut bench = Bench::new();
+    agent(&mut bench, Kind::BeeaiAgent, annotated.clone());
+    assert_eq!(owns(&bench.converge_with(&[ROW])), []);
+    assert_eq!(says(&bench, Kind::BeeaiAgent, "Ready"), "False/InvalidSpec");
+    assert_eq!(status(&bench, Kind::BeeaiAgent)["deploymentStatus"], "Failed");
+
+    let mut bench = Bench::with("beeai: {allowBaseline: true}\n");
+    agent(&mut bench, Kind::BeeaiAgent, annotated);
+    assert_eq!(owns(&bench.converge_with(&[ROW])).len(), 2);
+    assert_eq!(says(&bench, Kind::BeeaiAgent, "LockdownRelaxed"), "True/UserOverride");
+}
+
+#[test]
+fn case_z09_what_is_somebody_elses_is_left_alone_and_outlives_the_agent() {
+    let mut bench = Bench::new();
+    bench.edit(Kind::Deployment, NAME, json!({"spec": {"template": {"spec": {"containers": [{"name": "x"}]}}}}));
+    let before = bench.object(Kind::Deployment, NAME);
+    agent(&mut bench, Kind::BeeaiAgent, json!({}));
+    assert_eq!(owns(&bench.converge_with(&[ROW])), []);
+    assert_eq!(says(&bench, Kind::BeeaiAgent, "Ready"), "False/NameConflict");
+    assert!(bench.reasons().contains(&"NameConflict"));
+    bench.edit(Kind::BeeaiAgent, NAME, json!({"metadata": {"deletionTimestamp": "2026-05-02T00:00:00Z"}}));
+    bench.converge_with(&[ROW]);
+    assert!(bench.find(Kind::BeeaiAgent, NAME).is_none());
+    assert_eq!(bench.object(Kind::Deployment, NAME), before);
+}
+
+/// Ruling 10: whoever comes second says whose it is, and the first is not written again.
+#[test]
+fn case_z10_agents_of_several_groups_and_one_name_do_not_fight() {
+    let all = [KAGENTI, ROW, COMPAT_ROW];
+    let mut bench = Bench::new();
+    bench.agent(NAME, json!({}));
+    bench.converge_with(&all);
+    let before = bench.object(Kind::Deployment, NAME);
+    for kind in [Kind::BeeaiAgent, Kind::BeeaiCompatAgent] {
+        agent(&mut bench, kind, json!({}));
+        assert_eq!(owns(&bench.converge_with(&all)), [], "{kind:?}");
+        assert_eq!(says(&bench, kind, "Ready"), "False/NameConflict");
+        let message = condition(&bench, kind, "Ready")["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("belongs to Agent weather of agent.kagenti.dev/v1alpha1"), "{message}");
+    }
+    assert_eq!(bench.object(Kind::Deployment, NAME), before);
+    // The owner goes, and what it made with it: the next one gets the name, and only one.
+    bench.edit(Kind::Agent, NAME, json!({"metadata": {"deletionTimestamp": "2026-05-02T00:00:00Z"}}));
+    bench.converge_with(&all);
+    let owner = bench.object(Kind::Deployment, NAME)["metadata"]["ownerReferences"][0]["apiVersion"].clone();
+    assert_eq!(owner, "beeai.dev/v1");
+    let message = condition(&bench, Kind::BeeaiCompatAgent, "Ready")["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("belongs to Agent weather of beeai.dev/v1"), "{message}");
+}
+
+/// What the Go operator left: the very selector, no security context, running as root.
+fn left_by_go(bench: &mut Bench, image: &str) {
+    let labels = json!({"app": NAME, "controller": "agent-operator"});
+    let owner = json!([{"apiVersion": "beeai.dev/v1", "kind": "Agent", "name": NAME, "uid": "Agent.beeai.dev-weather", "controller": true}]);
+    let container = json!({"name": "agent", "image": image, "ports": [{"containerPort": 8000, "name": "http"}]});
+    bench.edit(
+        Kind::Deployment,
+        NAME,
+        json!({
+            "metadata": {"labels": labels, "ownerReferences": owner},
+            "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {
+                "metadata": {"labels": labels}, "spec": {"containers": [container]}}},
+        }),
+    );
+    bench.rolled_out(NAME);
+}
+
+/// Ruling 4: the day of the switch breaks nothing; the Agent's next change locks it down, in one write.
+#[test]
+fn what_the_go_operator_made_runs_on_as_it_is_until_the_agent_changes() {
+    let mut bench = Bench::new();
+    left_by_go(&mut bench, "ghcr.io/beeai/agents/weather:v0");
+    let before = bench.object(Kind::Deployment, NAME);
+    agent(&mut bench, Kind::BeeaiAgent, json!({}));
+    assert_eq!(owns(&bench.converge_with(&[ROW])), []);
+    assert_eq!(bench.object(Kind::Deployment, NAME), before, "not a byte");
+    assert_eq!(says(&bench, Kind::BeeaiAgent, "LockdownPending"), "True/LockdownPending");
+    assert_eq!(says(&bench, Kind::BeeaiAgent, "Ready"), "True/DeploymentReady");
+    let message = condition(&bench, Kind::BeeaiAgent, "LockdownPending")["message"].as_str().unwrap().to_owned();
+    assert!(
+        message.contains("runs image ghcr.io/beeai/agents/weather:v0") && message.contains("beeai.dev/lockdown: now")
+    );
+    assert_eq!(status(&bench, Kind::BeeaiAgent)["image"], "ghcr.io/beeai/agents/weather:v0");
+    assert_eq!(bench.converge_with(&[ROW]), []);
+    assert_eq!(bench.cluster.plan_at(ROW, &Key::new(TEAM, NAME), bench.now).ops, [], "nor after a restart");
+
+    bench.edit(Kind::BeeaiAgent, NAME, json!({"spec": {"image": "ghcr.io/beeai/agents/weather:v2"}}));
+    let written = owns(&bench.converge_with(&[ROW]));
+    assert_eq!(written.iter().filter(|kind| **kind == Kind::Deployment).count(), 1, "one rollout: {written:?}");
+    let pod = &bench.object(Kind::Deployment, NAME)["spec"]["template"]["spec"].clone();
+    assert_eq!(
+        (&pod["securityContext"]["runAsNonRoot"], &pod["automountServiceAccountToken"]),
+        (&json!(true), &json!(false))
+    );
+    assert_eq!(says(&bench, Kind::BeeaiAgent, "LockdownPending"), "");
+}
+
+#[test]
+fn an_annotation_locks_down_at_once_and_somebody_who_strips_our_mark_wins_nothing() {
+    let mut bench = Bench::new();
+    left_by_go(&mut bench, "ghcr.io/beeai/agents/weather:v1");
+    agent(&mut bench, Kind::BeeaiAgent, json!({}));
+    bench.converge_with(&[ROW]);
+    bench.edit(Kind::BeeaiAgent, NAME, json!({"metadata": {"annotations": {"beeai.dev/lockdown": "now"}}}));
+    assert!(owns(&bench.converge_with(&[ROW])).contains(&Kind::Deployment));
+
+    let mut bench = running(ROW, Kind::BeeaiAgent);
+    bench.edit(Kind::Deployment, NAME, json!({"metadata": {"annotations": {"kagenti.io/content-digest": null}}}));
+    assert_eq!(owns(&bench.converge_with(&[ROW])), [Kind::Deployment], "it is applied again, not taken for another's");
+}
+
+#[test]
+fn deleting_an_agent_takes_what_it_made_and_the_finalizer_last() {
+    let mut bench = running(ROW, Kind::BeeaiAgent);
+    bench.edit(Kind::BeeaiAgent, NAME, json!({"metadata": {"deletionTimestamp": "2026-05-02T00:00:00Z"}}));
+    let kinds: Vec<_> = bench.converge_with(&[ROW]).iter().map(|op| op.asks().1).collect();
+    assert_eq!(kinds, [Kind::Deployment, Kind::Service, Kind::BeeaiAgent]);
+}
+
+/// Ruling 15: what enrolment would write is there with the first write.
+#[test]
+fn a_labelled_agent_is_enrolled_by_its_first_write() {
+    let mut bench = Bench::new();
+    agent(&mut bench, Kind::BeeaiAgent, json!({"metadata": {"labels": {"kagenti.io/type": "agent"}}}));
+    let ops = bench.converge_with(&[ROW, ENROLMENT]);
+    assert_eq!(owns(&ops).iter().filter(|kind| **kind == Kind::Deployment).count(), 1, "{ops:#?}");
+    let template = &bench.object(Kind::Deployment, NAME)["spec"]["template"]["metadata"].clone();
+    assert_eq!(template["labels"]["kagenti.io/type"], "agent");
+    assert!(template["annotations"]["kagenti.io/config-hash"].is_string(), "{template}");
+    assert_eq!(bench.converge_with(&[ROW, ENROLMENT]), []);
+}
