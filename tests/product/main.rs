@@ -9,6 +9,7 @@ mod architecture;
 mod cli_explain;
 mod cli_inject;
 mod cli_validate_builds;
+mod cli_validate_cards;
 mod faults;
 mod manifests;
 mod readme;

@@ -11,10 +11,11 @@ use crate::domain::reason::Reason;
 const NAMED: usize = 10;
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
-    let mut report = Report { workloads: Vec::new(), builds: Vec::new(), notes: Vec::new() };
+    let mut report = Report { workloads: Vec::new(), builds: Vec::new(), cards: Vec::new(), notes: Vec::new() };
     for namespace in visit.places() {
         let more = status::everything(&visit.cluster, &namespace, &visit.operator).await?;
         report.workloads.extend(more.workloads);
+        report.cards.extend(more.cards);
         report.notes.extend(more.notes.into_iter().filter(|note| !report.notes.contains(note)).collect::<Vec<_>>());
     }
     if !report.notes.is_empty() {
@@ -66,6 +67,18 @@ fn judge(visit: &mut Visit, report: &Report) {
             visit.finding("AgentRuntimes that say they are not ready", seen, "drawbridge status -A says why for each");
         }
     }
+    let cards = report.cards.iter().filter(|card| card.attention);
+    match listed(cards.map(|card| format!("{} in {}", card.name, card.namespace))) {
+        None if !is_whole => {}
+        None => visit.ok("AgentCards", "none needs a person"),
+        Some(seen) => {
+            visit.finding(
+                "AgentCards",
+                format!("not read, not verified or not bound: {seen}"),
+                "drawbridge explain agentcard/NAME says why",
+            );
+        }
+    }
     match names(&|row| row.pods.unprotected > 0) {
         None if !is_whole => {}
         None => visit.ok("Pods without sidecars", "every Pod of an enrolled workload has them"),
@@ -84,7 +97,11 @@ const REMEDY: &str = "set pod-security.kubernetes.io/enforce=privileged on the n
 
 /// The names of some rows; `None` for none.
 fn named<'r>(rows: impl Iterator<Item = &'r Row>) -> Option<String> {
-    let all: Vec<String> = rows.map(|row| format!("{}/{} in {}", row.kind, row.name, row.namespace)).collect();
+    listed(rows.map(|row| format!("{}/{} in {}", row.kind, row.name, row.namespace)))
+}
+
+fn listed(names: impl Iterator<Item = String>) -> Option<String> {
+    let all: Vec<String> = names.collect();
     match all.len() {
         0 => None,
         count if count > NAMED => Some(format!("{} and {} more", all[..NAMED].join(", "), count - NAMED)),

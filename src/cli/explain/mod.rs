@@ -4,6 +4,7 @@
 //! the layer that set it and what it shadowed, the parts, and a summary of the patch. The engine answers; a live Pod is asked
 //! about as it was before us, because that is what its controller sends again.
 
+mod card;
 mod live;
 mod print;
 mod what_if;
@@ -29,12 +30,14 @@ use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
+use crate::store::Kind;
 use what_if::Change;
 
 /// Arguments of `explain`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// An object of the cluster, such as pod/weather-agent-7d4f8b9c5-x2x9k, deployment/weather-agent or agentruntime/weather-agent.
+    /// An object of the cluster, such as pod/weather-agent-7d4f8b9c5-x2x9k, deployment/weather-agent, agentruntime/weather-agent or
+    /// agentcard/weather-agent-deployment-card.
     #[arg(value_name = "TYPE/NAME", required_unless_present = "filename", conflicts_with = "filename")]
     pub object: Option<String>,
     /// Manifests instead of a cluster: files, folders, or - for standard input.
@@ -110,6 +113,14 @@ struct Question {
 /// When input, cluster or a `--what-if` cannot be used.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let Args { object, filename, namespace, what_if, output, cluster, facts } = args;
+    if let Some((word, name)) = object.as_deref().and_then(|object| object.split_once('/'))
+        && Kind::AgentCard.descriptor().words.contains(&word)
+    {
+        if !what_if.is_empty() {
+            bail!("--what-if is about Pods that are injected; explain the workload of the card with it");
+        }
+        return card::explain((name, namespace.as_deref()), &cluster, output, io);
+    }
     let changes = what_if.iter().map(|text| Change::parse(text)).collect::<anyhow::Result<Vec<_>>>()?;
     let questions = match object {
         Some(object) => {

@@ -1,7 +1,7 @@
 //! `drawbridge status`: every enrolled workload, what it is, and whether its Pods are what they should be.
 //!
-//! In: a cluster, read by lists (and followed by watches with `--watch`). Out: a row per workload, and one per
-//! AgentBuild; exit code 1 when one needs a person. Works
+//! In: a cluster, read by lists (and workloads and builds followed by watches with `--watch`). Out: a row per workload, one per
+//! AgentBuild, and one per AgentCard; exit code 1 when one needs a person. Works
 //! also while no operator runs: what becomes of a Pod that is made now is decided here, by the webhook's own function.
 
 mod builds;
@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::card::row::CardRow;
 use super::cluster::watch::Collection;
 use super::cluster::{self, Cluster, ClusterArgs};
 use super::given;
@@ -62,6 +63,8 @@ pub struct Report {
     pub workloads: Vec<Row>,
     /// The AgentBuilds, by namespace and name.
     pub builds: Vec<BuildRow>,
+    /// The AgentCards, by namespace and name.
+    pub cards: Vec<CardRow>,
     /// What could not be read.
     pub notes: Vec<String>,
 }
@@ -83,7 +86,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             return watch::follow(&cluster, &namespace, &operator_namespace, (output, io)).await;
         }
         let report = everything(&cluster, &namespace, &operator_namespace).await?;
-        let failed = report.builds.iter().any(|row| row.attention);
+        let failed = report.builds.iter().any(|row| row.attention) || report.cards.iter().any(|row| row.attention);
         let (colour, attention) = (io.colour, failed || report.workloads.iter().any(|row| row.attention));
         io::print(output, &report, io.out, |out| print::table(out, &report, colour))?;
         Ok(if attention { Exit::Findings } else { Exit::Ok })
@@ -106,8 +109,11 @@ pub async fn everything(cluster: &Cluster, namespace: &str, operator_namespace: 
     let builds = cluster.list(&Kind::AgentBuild.path(namespace), &mut notes).await?;
     let mut builds: Vec<_> = builds.iter().map(|object| BuildRow::of(object, &base.scope)).collect();
     builds.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
+    let cards = cluster.list(&Kind::AgentCard.path(namespace), &mut notes).await?;
+    let mut cards: Vec<_> = cards.iter().map(CardRow::of).collect();
+    cards.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
     let report = report(cluster, &seen, &base, notes).await?;
-    Ok(Report { builds, ..report })
+    Ok(Report { builds, cards, ..report })
 }
 
 /// What is read: AgentRuntimes, and everything that is or makes Pods.
@@ -174,7 +180,7 @@ async fn report(
         let rows = rows::rows(seen, namespace, &world)?;
         workloads.extend(rows.into_iter().map(|row| rows::placed(row, &base.scope)));
     }
-    Ok(Report { workloads, builds: Vec::new(), notes })
+    Ok(Report { workloads, builds: Vec::new(), cards: Vec::new(), notes })
 }
 
 /// Something there is enrolled, pointed at, or runs with our parts.

@@ -32,6 +32,10 @@ pub(super) fn table(out: &mut dyn Write, report: &Report, colour: bool) -> Resul
         writeln!(out, "{}/{} in {}: {}", row.kind, row.name, row.namespace, words(row))?;
     }
     super::builds::table(out, &report.builds)?;
+    if !report.cards.is_empty() {
+        writeln!(out)?;
+        crate::cli::card::row::table(out, &report.cards)?;
+    }
     report.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
 }
 

@@ -1,6 +1,6 @@
 //! What is kept of Pods: of those that are enrolled or wait behind our gate, and of those of builds' tasks.
 
-use core::net::IpAddr;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::{Kind, What};

@@ -13,7 +13,8 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use webhook_tests::objects::PATIENCE;
 use webhook_tests::{
-    ControlPlane, Installation, Installing, Mark, Options, TestNamespace, installation, wait_for, wait_gone, wait_until,
+    ControlPlane, Installation, Installing, Mark, Options, TestNamespace, installation, programs, wait_for, wait_gone,
+    wait_until,
 };
 
 /// User of the processes that write.
@@ -272,6 +273,46 @@ async fn kubectl_prints_the_columns_of_the_quick_start() -> Result<()> {
         "what nobody knows is dropped"
     );
     Ok(())
+}
+
+/// What people are told by commands, also of a card that nobody has read yet.
+#[tokio::test]
+async fn people_see_cards_by_commands() -> Result<()> {
+    let cp = installation::shared().await?;
+    let ns = cp.namespace("people").await?;
+    ns.accepts(&agent("cook")).await?;
+    let name = "cook-deployment-card";
+    wait_for(&cards(&ns), name, |_| true).await?;
+    let (listed, code) = told(cp, &["card", "list", "-n", ns.name()]).await?;
+    ensure!(code == Some(0) && listed.contains("Deployment/cook"), "{listed}");
+    let (explained, code) = told(cp, &["explain", "agentcard/cook-deployment-card", "-n", ns.name()]).await?;
+    for words in ["Deployment/cook exists", "0 of 0 are ready", "there is no Service cook", "what would change it"] {
+        ensure!(explained.contains(words), "{words}: {explained}");
+    }
+    assert_eq!(code, Some(1), "{explained}");
+
+    let conditions = json!([{"type": "Synced", "status": "False", "reason": "FetchFailed", "message": "it answered 500",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+    let status = json!({"status": {"card": {"name": "Cook", "skills": [{"id": "cook", "tags": ["food"]}]}, "conditions": conditions}});
+    cards(&ns).patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await?;
+    let (found, _) = told(cp, &["card", "list", "-A", "--skill", "food", "-o", "json"]).await?;
+    let found: Value = serde_json::from_str(&found)?;
+    let names: Vec<_> = found["cards"].as_array().context("cards")?.iter().map(|card| &card["agent"]).collect();
+    assert_eq!(names, ["Cook"]);
+    let (shown, _) = told(cp, &["card", "get", name, "-n", ns.name()]).await?;
+    ensure!(shown.contains("False FetchFailed: it answered 500"), "{shown}");
+    let (status, code) = told(cp, &["status", "-n", ns.name()]).await?;
+    ensure!(status.contains("AgentCard/cook-deployment-card in") && code == Some(1), "{status}");
+    Ok(())
+}
+
+/// What a command prints, and how it ends.
+async fn told(cp: &ControlPlane, args: &[&str]) -> Result<(String, Option<i32>)> {
+    let mut command = tokio::process::Command::new(programs::workspace("drawbridge")?);
+    let output =
+        command.args(args).arg("--kubeconfig").arg(cp.admin().kubeconfig()).kill_on_drop(true).output().await?;
+    ensure!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok((String::from_utf8(output.stdout)?, output.status.code()))
 }
 
 /// The one card of a namespace as a table has it.
