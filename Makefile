@@ -12,7 +12,7 @@ SUITE_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 .DEFAULT_GOAL := help
 .PHONY: help check test test-peers test-long lint pure build suites corpus deny unit controlplane
 .PHONY: manifests docs demo
-.PHONY: envoy otel promtool tekton fuzz chaos soak test-quiet tenants memory
+.PHONY: a2a spire envoy otel promtool tekton fuzz chaos soak test-quiet tenants memory
 .PHONY: bench crowd flood fleet instructions
 
 help: ## this list
@@ -66,11 +66,17 @@ test: ## everything that must hold, but the heavy peers
 	@.ci/timed corpus 75 $(MAKE) --no-print-directory corpus
 	@.ci/timed instructions 30 $(MAKE) --no-print-directory instructions
 
+a2a: ## install the pinned A2A SDK from PyPI once, into the cache folder
+	webhook-tests/peers/install-a2a
+
+spire: ## build server and agent of the pinned SPIRE once, into the cache folder
+	webhook-tests/peers/install-spire
+
 tekton: ## build webhook and controller of the pinned Tekton Pipelines once, into the cache folder
 	webhook-tests/peers/install-tekton
 
-test-peers: ## the suites that need heavy peers: real Tekton Pipelines (root: it lives in a network namespace)
-	@.ci/timed peers-built 1 $(MAKE) --no-print-directory controlplane tekton build
+test-peers: ## the suites that need heavy peers: real Tekton Pipelines, SPIRE and A2A agents (root: they live in network namespaces, as users of their own)
+	@.ci/timed peers-built 1 $(MAKE) --no-print-directory controlplane tekton spire a2a build
 	@.ci/timed peers 190 $(CARGO) test $(ALL) --test peers
 
 # The same tests as in `make test`, at their full size, one at a time.

@@ -75,6 +75,7 @@
 //! Clients belong to the runtime of the test that made them: share [`Access`] and [`ControlPlane`], not clients.
 //! Nothing is left behind, however the process ends: see [`household`].
 
+pub mod a2a;
 pub mod access;
 pub mod audit;
 mod background;
@@ -94,12 +95,14 @@ pub mod kubectl;
 pub mod kubelet;
 pub mod metrics;
 pub mod namespace;
+pub mod network;
 pub mod objects;
 pub mod otel;
 pub mod pki;
 pub mod port;
 pub mod programs;
 pub mod sandbox;
+pub mod spire;
 pub mod tekton;
 pub mod trial;
 pub mod wire;

@@ -2,12 +2,11 @@
 //!
 //! In: a running control plane. Out: PipelineRuns are defaulted, judged and run by Tekton's own code, with kwok as the
 //! kubelet: a TaskRun's Pod runs its steps, which end at once; [`kubelet`] says how a test decides what they end with.
-//! Promises: both processes live in a [`network::Network`] of their own (they listen on every interface, and on ports
+//! Promises: both processes live in a [`Network`] of their own (they listen on every interface, and on ports
 //! that somebody may use) and under the ServiceAccounts and RBAC of Tekton's manifests; both are killed on drop.
 
 pub mod install;
 pub mod kubelet;
-pub mod network;
 mod volumes;
 
 use std::path::PathBuf;
@@ -26,8 +25,8 @@ use tokio::time::Instant;
 use crate::access::Access;
 use crate::control_plane::ControlPlane;
 use crate::household::{self, Child};
+use crate::network::{Entrance, Network};
 use crate::{Objects, background};
-use network::{Entrance, Network};
 
 /// How long Tekton may take until it judges PipelineRuns.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -1,7 +1,8 @@
-//! The suites that need heavy peers: real Tekton Pipelines. `make test-peers` runs them.
+//! The suites that need heavy peers: real Tekton Pipelines, SPIRE and A2A agents. `make test-peers` runs them.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
+mod cards;
 mod names;
 mod tekton;
 mod tekton_builds;

@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd as _;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -27,9 +28,14 @@ use crate::background;
 /// Run by `sh` in the fresh namespace: loopback comes up, and the namespace is held until somebody else is in it.
 const HOLDER: &str = "ip link set lo up && echo up && read -r _";
 
+/// The addresses that kwok gives to Pods (`--cidr` of its command line).
+const PODS: &str = "10.244.0.0/16";
+
 /// A network namespace of one's own.
 pub struct Network {
     within: Handle,
+    /// The namespace as a file, while its thread lives.
+    file: PathBuf,
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -46,7 +52,9 @@ impl Network {
             let runtime = enter().and_then(|()| Ok(Builder::new_current_thread().enable_all().build()?));
             match runtime {
                 Ok(runtime) => {
-                    let _ = report.send(Ok(runtime.handle().clone()));
+                    let thread = rustix::thread::gettid().as_raw_nonzero();
+                    let file = format!("/proc/{}/task/{thread}/ns/net", std::process::id());
+                    let _ = report.send(Ok((runtime.handle().clone(), file.into())));
                     // An error says that the network was dropped, which ends it just the same.
                     let _ = runtime.block_on(ended);
                     runtime.shutdown_background();
@@ -54,8 +62,32 @@ impl Network {
                 Err(error) => drop(report.send(Err(error))),
             }
         })?;
-        let within = entered.await.context("the thread of the network ended without an answer")??;
-        Ok(Self { within, end: Some(end), thread: Some(thread) })
+        let (within, file) = entered.await.context("the thread of the network ended without an answer")??;
+        Ok(Self { within, file, end: Some(end), thread: Some(thread) })
+    }
+
+    /// Every address of a Pod is one of this network, so that whoever listens there is that Pod to all who dial within.
+    ///
+    /// # Errors
+    /// When `ip` refuses.
+    pub async fn with_pods(self) -> Result<Self> {
+        let routed = self.run(|| {
+            let route = ["route", "add", "local", PODS, "dev", "lo"];
+            let output =
+                Command::new("ip").args(route).output().context("cannot run ip (Debian: apt-get install iproute2)")?;
+            if !output.status.success() {
+                bail!("no route to {PODS}: {}", String::from_utf8_lossy(&output.stderr).trim());
+            }
+            Ok(())
+        });
+        routed.await?;
+        Ok(self)
+    }
+
+    /// The words before a command line that has to run within.
+    #[must_use]
+    pub fn command(&self) -> Vec<String> {
+        vec!["nsenter".into(), format!("--net={}", self.file.display()), "--".into()]
     }
 
     /// Runs `work` on the thread that is in the namespace: what it starts or opens is there.
@@ -92,7 +124,15 @@ impl Network {
     /// # Errors
     /// When there is no free port.
     pub async fn let_in(&self, port: u16) -> Result<Entrance> {
-        let bound = background::runtime().spawn(async { TcpListener::bind(loopback(0)).await });
+        self.let_in_at(0, port).await
+    }
+
+    /// The same under a port of this network that is held for it, or any where that is 0.
+    ///
+    /// # Errors
+    /// When somebody listens there.
+    pub async fn let_in_at(&self, here: u16, port: u16) -> Result<Entrance> {
+        let bound = background::runtime().spawn(async move { TcpListener::bind(loopback(here)).await });
         let listener = bound.await.context("the background runtime has ended")??;
         let address = listener.local_addr()?;
         let within = self.within.clone();
