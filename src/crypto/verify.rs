@@ -1,6 +1,6 @@
 //! The judgement: every entry of `signatures` is tried, and one good one is enough. In: a card, trust, a policy, the time. Out: a [`Verdict`].
 
-use std::cell::OnceCell;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::bundle::TrustBundle;
@@ -63,7 +63,7 @@ pub fn verify(card: &Card, trust: Trust<'_>, policy: &Policy, now: i64) -> Verdi
         return Verdict::NotVerified(NotVerified::NoSignatures);
     }
     let times = Times { now, tolerance: policy.tolerance };
-    let judge = Judge { card, policy, bundle, times, forms: OnceCell::new() };
+    let judge = Judge { card, policy, bundle, times, forms: RefCell::default() };
     let (mut good, mut refused) = (Vec::new(), Vec::new());
     for (entry, value) in card.entries().iter().enumerate() {
         match judge.entry(entry, value) {
@@ -72,7 +72,7 @@ pub fn verify(card: &Card, trust: Trust<'_>, policy: &Policy, now: i64) -> Verdi
         }
     }
     if good.is_empty() {
-        let profiles = judge.forms.into_inner().unwrap_or_default().faults;
+        let profiles = judge.forms.into_inner().faults();
         return Verdict::NotVerified(NotVerified::Entries { entries: refused, profiles });
     }
     Verdict::Verified(Verified { good, refused })
@@ -83,27 +83,33 @@ struct Judge<'j> {
     policy: &'j Policy,
     bundle: &'j TrustBundle,
     times: Times,
-    forms: OnceCell<Forms>,
+    forms: RefCell<Forms>,
 }
 
-/// The card's canonical forms: each distinct one once, under the first profile that gives it.
+/// What a signature under a profile covers, or why nothing is.
+type Form = Result<Arc<[u8]>, ProfileFault>;
+
+/// The card's canonical forms, as far as somebody has asked for them: most signatures are good under the first.
 #[derive(Default)]
-struct Forms {
-    forms: Vec<(Profile, Arc<[u8]>)>,
-    faults: Vec<(Profile, ProfileFault)>,
-}
+struct Forms(Vec<(Profile, Form)>);
 
 impl Forms {
-    fn of(card: &Card, profiles: &[Profile]) -> Self {
-        let mut found = Self::default();
-        for profile in profiles {
-            match card.canonical(*profile) {
-                Ok(form) if found.forms.iter().any(|(_, known)| **known == *form) => {}
-                Ok(form) => found.forms.push((*profile, form.into())),
-                Err(fault) => found.faults.push((*profile, fault)),
-            }
+    /// The form under the profile at that place; none when there is none, or an earlier profile has the same.
+    fn at(&mut self, place: usize, card: &Card, profiles: &[Profile]) -> Option<(Profile, Arc<[u8]>)> {
+        while self.0.len() <= place {
+            let profile = *profiles.get(self.0.len())?;
+            self.0.push((profile, card.canonical(profile).map(Into::into)));
         }
-        found
+        let (before, rest) = self.0.split_at(place);
+        let (profile, form) = rest.first()?;
+        let form = form.as_ref().ok()?;
+        let known = before.iter().any(|(_, other)| other.as_ref().is_ok_and(|other| other == form));
+        (!known).then(|| (*profile, form.clone()))
+    }
+
+    /// Why there is none, per profile.
+    fn faults(self) -> Vec<(Profile, ProfileFault)> {
+        self.0.into_iter().filter_map(|(profile, form)| Some((profile, form.err()?))).collect()
     }
 }
 
@@ -119,14 +125,18 @@ impl Judge<'_> {
         if key.kind != entry.algorithm.key() {
             return Err(EntryReason::KeyMismatch);
         }
-        let forms = &self.forms.get_or_init(|| Forms::of(self.card, &self.policy.profiles)).forms;
-        if forms.is_empty() {
-            return Err(EntryReason::NoCanonicalForm);
+        let profiles = &self.policy.profiles;
+        let (mut signed, mut any) = (None, false);
+        for place in 0..profiles.len() {
+            let Some((profile, form)) = self.forms.borrow_mut().at(place, self.card, profiles) else { continue };
+            any = true;
+            if entry.algorithm.verifies(key, &signing_input(entry.protected, &form), &entry.signature) {
+                signed = Some((profile, form));
+                break;
+            }
         }
-        let signed = forms
-            .iter()
-            .find(|(_, form)| entry.algorithm.verifies(key, &signing_input(entry.protected, form), &entry.signature));
-        let (profile, covered) = signed.ok_or(EntryReason::SignatureWrong)?;
+        let without = if any { EntryReason::SignatureWrong } else { EntryReason::NoCanonicalForm };
+        let (profile, covered) = signed.ok_or(without)?;
         let anchored = anchor(leaf, others, identity.trust_domain(), self.bundle, self.times)?;
         let leaf_print = fingerprint(&leaf.der);
         let own_id = hex(&leaf_print[..8]);
@@ -134,7 +144,7 @@ impl Judge<'_> {
         Ok(Good {
             entry: index,
             identity,
-            profile: *profile,
+            profile,
             algorithm: entry.algorithm,
             key_id_differs: entry.key_id.as_deref().is_some_and(|id| looks_ours(id) && id != own_id),
             key_id: entry.key_id,
@@ -148,7 +158,7 @@ impl Judge<'_> {
                 false => Freshness::Current,
             },
             until: anchored.until,
-            covered: covered.clone(),
+            covered,
         })
     }
 }

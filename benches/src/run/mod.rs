@@ -4,6 +4,7 @@
 //! divided, so that a slow moment of the machine hits all alike.
 
 mod builds;
+mod cards;
 mod controllers;
 mod create;
 mod memory;
@@ -30,6 +31,8 @@ pub enum Part {
     Webhook,
     /// Enrolments: writes, times, memory and CPU of the controllers.
     Controllers,
+    /// Verdicts on signed agent cards; needs no cluster.
+    Cards,
 }
 
 /// How much is done.
@@ -69,11 +72,16 @@ pub async fn run(part: Part, size: Size) -> Result<bool> {
 }
 
 async fn parts(part: Part, size: Size, began: Instant, rows: &mut Vec<Row>) -> Result<()> {
-    if part != Part::Controllers {
+    let measured = |one| part == Part::All || part == one;
+    if measured(Part::Webhook) {
         webhook(size, began, rows).await?;
     }
-    if part != Part::Webhook {
+    if measured(Part::Controllers) {
         controllers::rows(size, began, rows).await?;
+    }
+    if measured(Part::Cards) {
+        step(began, "signed agent cards");
+        rows.push(cards::row(size)?);
     }
     Ok(())
 }

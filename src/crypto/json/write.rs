@@ -13,7 +13,7 @@ pub(crate) enum Style {
 
 /// `value` in its one canonical form.
 pub(crate) fn write(value: &Value, style: Style) -> Vec<u8> {
-    let mut out = String::new();
+    let mut out = String::with_capacity(4096);
     put(value, style, &mut out);
     out.into_bytes()
 }
@@ -41,7 +41,8 @@ fn put(value: &Value, style: Style, out: &mut String) {
 
 fn put_object(members: &Members, style: Style, out: &mut String) {
     let mut sorted: Vec<_> = members.iter().collect();
-    if style == Style::Jcs {
+    // The two orders differ only where names go beyond the surrogates.
+    if style == Style::Jcs && !members.keys().all(|name| name.is_ascii()) {
         sorted.sort_by(|(one, _), (other, _)| one.encode_utf16().cmp(other.encode_utf16()));
     }
     out.push('{');
@@ -58,19 +59,31 @@ fn put_object(members: &Members, style: Style, out: &mut String) {
 
 fn put_text(text: &str, style: Style, out: &mut String) {
     out.push('"');
-    for char in text.chars() {
-        match char {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\0'..='\u{1f}' => put_escape(char, out),
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' if style == Style::Go => put_escape(char, out),
-            _ => out.push(char),
+    // What needs no escape is copied as it stands: 0xe2 begins the two line ends that Go escapes.
+    let plain = |byte: u8| match byte {
+        ..0x20 | b'"' | b'\\' => false,
+        b'<' | b'>' | b'&' | 0xe2 => style == Style::Jcs,
+        _ => true,
+    };
+    let mut rest = text;
+    loop {
+        let run = rest.bytes().position(|byte| !plain(byte)).unwrap_or(rest.len());
+        let (before, after) = rest.split_at(run);
+        out.push_str(before);
+        let mut chars = after.chars();
+        match chars.next() {
+            None => break,
+            Some('"') => out.push_str("\\\""),
+            Some('\\') => out.push_str("\\\\"),
+            Some('\n') => out.push_str("\\n"),
+            Some('\r') => out.push_str("\\r"),
+            Some('\t') => out.push_str("\\t"),
+            Some('\u{8}') => out.push_str("\\b"),
+            Some('\u{c}') => out.push_str("\\f"),
+            Some(char @ ('\0'..='\u{1f}' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}')) => put_escape(char, out),
+            Some(char) => out.push(char),
         }
+        rest = chars.as_str();
     }
     out.push('"');
 }
