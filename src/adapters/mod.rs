@@ -3,4 +3,5 @@
 //! Promises: one HTTP client for everything that goes out ([`http`]), which connects to given addresses only; every answer is bounded
 //! in bytes and in time; nothing that somebody answered stands in an error unescaped or at length.
 
+pub mod card;
 pub mod http;

@@ -83,6 +83,7 @@ pub const ASKS: &[Ask] = &[
     ask(UsedBy::Controllers, Kind::Deployment, &["create", "delete"]),
     // Cards of agents: made, adopted, freed of finalizers; taken away where somebody made another one.
     ask(UsedBy::Controllers, Kind::AgentCard, &["create", "patch", "delete"]),
+    Ask { resource: "agentcards/status", ..ask(UsedBy::Controllers, Kind::AgentCard, &["patch"]) },
     ask(UsedBy::Controllers, Kind::Service, &["create", "patch", "delete"]),
     ask(UsedBy::Controllers, Kind::Job, &["patch"]),
     ask(UsedBy::Controllers, Kind::ServiceAccount, &["create", "patch"]),

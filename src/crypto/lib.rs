@@ -29,7 +29,7 @@ pub use binding::{Binding, NotBound, Wanted, bind};
 pub use bundle::{BundleFault, BundleFormat, TrustBundle};
 pub use bundles::Bundles;
 pub use card::{Card, CardFault};
-pub use json::JsonFault;
+pub use json::{JsonFault, jcs};
 pub use jws::Algorithm;
 pub use profile::{Profile, ProfileFault};
 pub use sign::{SignFault, Signature, Signer};

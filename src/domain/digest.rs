@@ -4,6 +4,12 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
+/// SHA-256, in hex, of bytes.
+#[must_use]
+pub fn of_bytes(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// SHA-256, in hex, of a ConfigMap's data; lengths are counted in, so that no two data sets read the same.
 #[must_use]
 pub fn of_data(data: &BTreeMap<String, String>) -> String {

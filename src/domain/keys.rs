@@ -308,6 +308,8 @@ pub fn is_ours(key: &str) -> bool {
 
 // AgentCards (`spec/agentcard.md` 1).
 
+/// Annotation of an agent's workload: number or name of the port of its Service at which its card is asked for.
+pub const ANNOTATION_CARD_PORT: &str = "kagenti.io/port";
 /// What stands before a protocol's name in a label of a workload that speaks it.
 pub const PREFIX_PROTOCOL: &str = "protocol.kagenti.io/";
 /// Older labels of a workload whose value is the one protocol that it speaks, the newer one first.

@@ -3,7 +3,7 @@
 //! In: an address. Out: why it is refused. This is the second line: the first is that a question is about an address in `status.podIPs` of a Ready
 //! Pod that is not on the node's network, which only a kubelet writes.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Says which addresses are refused.
 ///

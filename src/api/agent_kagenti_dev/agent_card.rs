@@ -6,6 +6,7 @@
 
 #![expect(clippy::duplicated_attributes, reason = "each printer column has a type and a path of its own")]
 
+mod project;
 mod shape;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -15,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use project::{WrongType, project};
 pub use shape::{CARD_BYTES, CARD_ITEMS, fits, is_within};
 
 /// What the card is of, and how it is looked after.

@@ -12,8 +12,10 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::flags::{Args, MetricsAddress, Role};
+use crate::adapters::card::Cards;
+use crate::adapters::http::PodAddresses;
 use crate::cli::render::{FailureMode, policies};
-use crate::controllers::{self, ControllerMetrics, Deps};
+use crate::controllers::{self, Asking, ControllerMetrics, Deps, Runner, agent_card};
 use crate::crypto::Bundles;
 use crate::domain::keys;
 use crate::runtime::certs::{
@@ -291,7 +293,7 @@ impl Wiring {
             let epochs = self.watching.history.turns();
             let _bundles = self.start_trust_bundles(running);
             let deps = Deps { writer, feed, published, terms, operator_namespace, epochs, metrics };
-            running.endless.spawn("controllers", never_fails(controllers::run(deps, gate, Vec::new())));
+            running.endless.spawn("controllers", never_fails(controllers::run(deps, gate, asking())));
         }
         let mut watching = stores.tasks;
         running.endless.spawn("watches", async move {
@@ -410,6 +412,11 @@ fn identity() -> String {
         .into_iter()
         .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
         .unwrap_or_else(|| "drawbridge".to_owned())
+}
+
+/// The controllers that ask others than the API server, each with whom it asks.
+fn asking() -> Vec<Box<dyn Runner>> {
+    vec![Box::new(Asking::new(agent_card::plan::ROW, Cards::new(PodAddresses)))]
 }
 
 async fn never_fails(task: impl Future<Output = ()>) -> Result<(), std::convert::Infallible> {

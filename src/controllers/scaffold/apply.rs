@@ -149,6 +149,16 @@ pub async fn apply(client: &Client, controller: Controller, op: &Op) -> Result<L
             let request = Builder::new(path).patch_subresource("status", &key.name, &parameters, &Patch::Merge(&patch));
             send(client, *kind, built(op, request)?, op).await.or_else(|error| absent(error, *kind, key))
         }
+        Op::Restate { kind, key, operations } => {
+            let operations = serde_json::from_value(restated(operations.clone()))
+                .map_err(|_| ApplyError::Unbuildable { what: describe(op) })?;
+            let parameters = PatchParams { field_manager: Some(manager), ..PatchParams::default() };
+            let patch = Patch::<Value>::Json(operations);
+            let request =
+                Builder::new(kind.path(&key.namespace)).patch_subresource("status", &key.name, &parameters, &patch);
+            let sent = send(client, *kind, built(op, request)?, op).await;
+            sent.or_else(|error| absent(untrue(error), *kind, key))
+        }
         Op::Evict { key, uid } => evict(client, key, uid, op).await,
         Op::Report(report) => tell(client, &manager, report, op).await,
     }
@@ -167,6 +177,29 @@ fn timed(mut patch: Value) -> Value {
         }
     }
     patch
+}
+
+/// The same, for operations on a status.
+fn restated(mut operations: Value) -> Value {
+    for operation in operations.as_array_mut().into_iter().flatten() {
+        let path = operation.get("path").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let Some(value) = operation.get_mut("value").map(Value::take) else { continue };
+        let status = match path.strip_prefix("/status/") {
+            Some(member) => json!({member: value}),
+            None if path == "/status" => value,
+            None => {
+                operation["value"] = value;
+                continue;
+            }
+        };
+        let mut patch = timed(json!({"status": status}));
+        let status = patch["status"].take();
+        operation["value"] = match path.strip_prefix("/status/") {
+            Some(member) => status[member].clone(),
+            None => status,
+        };
+    }
+    operations
 }
 
 /// Writes the time in place of [`NOW`].
@@ -329,6 +362,7 @@ pub(super) fn describe(op: &Op) -> String {
         | Op::Own { key, .. }
         | Op::Edit { key, .. }
         | Op::Status { key, .. }
+        | Op::Restate { key, .. }
         | Op::Evict { key, .. } => Some(&*key.name),
         Op::Report(report) => Some(&*report.about.name),
         Op::Consent { demands, .. } => demands.first().map(|demand| &*demand.secret),

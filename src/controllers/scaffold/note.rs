@@ -43,6 +43,8 @@ pub struct Note {
     pub contested: Option<Box<str>>,
     /// The hash that was written last on an enrolled workload.
     pub taken: Option<Taken>,
+    /// A person's wish to have it looked at again, and when it was noticed.
+    pub refresh: Option<(Box<str>, Duration)>,
 }
 
 /// A hash that was written, and how often it had to be written again.

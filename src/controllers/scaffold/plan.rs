@@ -35,6 +35,8 @@ pub enum Controller {
     BeeaiAgent,
     /// The same of the group that the original operator served.
     BeeaiCompatAgent,
+    /// What agents say of themselves.
+    AgentCard,
 }
 
 impl Controller {
@@ -52,6 +54,7 @@ impl Controller {
             Controller::CardSync => "card-sync",
             Controller::BeeaiAgent => "beeai-agent",
             Controller::BeeaiCompatAgent => "beeai-compat-agent",
+            Controller::AgentCard => "agent-card",
         }
     }
 
@@ -193,6 +196,16 @@ pub enum Op {
         /// The merge patch, with uid and resourceVersion.
         patch: Value,
     },
+    /// Edits parts of the status of an object by a JSON patch: what is replaced is replaced whole, and leaves nothing of what was
+    /// there. Times are written as by [`Op::Status`].
+    Restate {
+        /// Its kind.
+        kind: Kind,
+        /// Where it is.
+        key: Key,
+        /// The operations of RFC 6902; the first tests `metadata.uid`, the second `metadata.resourceVersion`.
+        operations: Value,
+    },
     /// Evicts that very Pod, as disruption budgets allow.
     Evict {
         /// Where it is.
@@ -219,6 +232,7 @@ impl Op {
             | Op::Edit { kind, key, .. }
             | Op::Apply { kind, key, .. }
             | Op::Own { kind, key, .. }
+            | Op::Restate { kind, key, .. }
             | Op::Status { kind, key, .. } => ("patch", *kind, &key.namespace),
             Op::Evict { key, .. } => ("create", Kind::Pod, &key.namespace),
             Op::Report(report) => ("create", Kind::Event, &report.about.namespace),
@@ -235,7 +249,7 @@ impl Op {
     #[must_use]
     pub fn subresource(&self) -> Option<&'static str> {
         match self {
-            Op::Status { .. } => Some("status"),
+            Op::Status { .. } | Op::Restate { .. } => Some("status"),
             Op::Evict { .. } => Some("eviction"),
             _ => None,
         }

@@ -37,6 +37,11 @@ impl Value {
     }
 }
 
+/// The canonical form of RFC 8785 of a JSON text: the same value has the same bytes, however it is written.
+pub fn jcs(text: &[u8]) -> Result<Vec<u8>, JsonFault> {
+    Ok(write(&read(text, crate::limits::CARD_BYTES)?, Style::Jcs))
+}
+
 /// Why bytes are no acceptable JSON. Positions are bytes from the start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonFault {

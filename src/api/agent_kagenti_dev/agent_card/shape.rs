@@ -14,7 +14,7 @@ pub const CARD_ITEMS: usize = 1024;
 
 /// What a member holds.
 #[derive(Clone, Copy)]
-enum Shape {
+pub(super) enum Shape {
     /// A text.
     Text,
     /// True, false or absent.
@@ -36,9 +36,9 @@ enum Shape {
 use Shape::{Flag, Free, Maps, Record, Records, Text, Texts};
 
 /// A member: its name, what it holds, and what `kubectl explain` says of it.
-type Member = (&'static str, Shape, &'static str);
+pub(super) type Member = (&'static str, Shape, &'static str);
 
-const CARD: &[Member] = &[
+pub(super) const CARD: &[Member] = &[
     ("name", Text, "Name that the agent gives itself."),
     ("description", Text, "What the agent does."),
     ("version", Text, "Version of the agent."),

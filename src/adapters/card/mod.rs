@@ -1,0 +1,134 @@
+//! Asks agents for their cards (`spec/agentcard.md` 5.7). In: a question of the controller of AgentCards. Out: what is published of the card, or why
+//! there is none.
+//!
+//! Promises: both well-known paths, the older one only where nothing is at the newer, and then the first fault counts; a quick try has a second to
+//! the first byte and two in all, a patient one ten in all, both paths together; what was served is read off the threads that wait for
+//! sockets, two documents at a time, and what is kept of it is what is published.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::http::{Addresses, Get, Http, HttpFault, Patience};
+use crate::controllers::agent_card::published::publish;
+use crate::controllers::agent_card::question::PATHS;
+use crate::controllers::agent_card::{CardQuestion, Fetch, Fetched};
+use crate::controllers::scaffold::lane::{Adapter, AskError, AskFault, Attempt};
+use crate::domain::printable::printable;
+use crate::domain::reason::Reason;
+
+#[cfg(test)]
+mod tests;
+
+/// Documents that are read at once: the processors belong to everybody.
+const READERS: usize = 2;
+/// Bytes of a message.
+const MESSAGE: usize = 512;
+
+/// The adapter.
+#[derive(Debug, Clone)]
+pub struct Cards<A> {
+    http: Http<A>,
+    readers: Arc<Semaphore>,
+}
+
+impl<A: Addresses> Cards<A> {
+    /// One that connects where `addresses` lets it.
+    pub fn new(addresses: A) -> Self {
+        Self { http: Http::new(addresses), readers: Arc::new(Semaphore::new(READERS)) }
+    }
+
+    /// Both paths, within one time.
+    async fn document(&self, fetch: &Fetch, patience: Patience) -> Result<Vec<u8>, (&'static str, HttpFault)> {
+        let begun = Instant::now();
+        let mut first = None;
+        for path in PATHS {
+            let get = Get { address: fetch.address, host: &fetch.authority, path };
+            let passed = begun.elapsed();
+            let left = |time: Duration| time.saturating_sub(passed);
+            let patience = Patience { head: left(patience.whole).min(patience.head), whole: left(patience.whole) };
+            match self.http.get(get, patience).await {
+                Ok(answer) => return Ok(answer.body),
+                Err(HttpFault::NotFound) if first.is_none() => first = Some((path, HttpFault::NotFound)),
+                Err(fault) => {
+                    // Who is slow at the second path is asked again with more time.
+                    let slow = matches!(fault, HttpFault::Timeout(_));
+                    return Err(first.filter(|_| !slow).unwrap_or((path, fault)));
+                }
+            }
+        }
+        Err(first.unwrap_or((PATHS[0], HttpFault::NotFound)))
+    }
+
+    async fn fetch(&self, fetch: Fetch, attempt: Attempt) -> Result<Fetched, AskError> {
+        let document = self.document(&fetch, patience(attempt)).await;
+        let bytes = document.map_err(|(path, fault)| error(&fetch, attempt, path, &fault))?;
+        let authority = fetch.authority.clone();
+        // The semaphore is never closed, and a reader does not panic on any bytes; if it does, that is one question's failure.
+        let permit = self.readers.clone().acquire_owned().await;
+        let read = tokio::task::spawn_blocking(move || {
+            let published = publish(&bytes, &authority);
+            drop(permit);
+            published
+        });
+        let published = read.await.map_err(|_| AskError {
+            fault: AskFault::Unusable,
+            reason: Reason::InternalError,
+            message: "Drawbridge failed to read the card: a defect, whose trace is in its log".into(),
+        })?;
+        match published {
+            Ok(published) => Ok(Fetched { published: Arc::new(published) }),
+            Err(no_card) => Err(AskError {
+                fault: AskFault::Unusable,
+                reason: Reason::CardInvalid,
+                message: printable(&format!("what {} serves is no card: {no_card}", fetch.address), MESSAGE).into(),
+            }),
+        }
+    }
+}
+
+impl<A: Addresses> Adapter<CardQuestion> for Cards<A> {
+    async fn ask(&self, question: CardQuestion, attempt: Attempt) -> Result<Fetched, AskError> {
+        let CardQuestion::Fetch(fetch) = question;
+        Box::pin(self.fetch(fetch, attempt)).await
+    }
+}
+
+fn patience(attempt: Attempt) -> Patience {
+    let seconds = Duration::from_secs;
+    match attempt {
+        Attempt::Quick => Patience { head: seconds(1), whole: seconds(2) },
+        Attempt::Patient => Patience { head: seconds(10), whole: seconds(10) },
+    }
+}
+
+fn error(fetch: &Fetch, attempt: Attempt, path: &str, fault: &HttpFault) -> AskError {
+    let (kind, reason) = match fault {
+        HttpFault::AddressRefused(_) => (AskFault::Refused, Reason::AddressRefused),
+        HttpFault::Connect(_) | HttpFault::Cut => (AskFault::Unreachable, Reason::AgentUnreachable),
+        HttpFault::Timeout(_) if attempt == Attempt::Quick => (AskFault::Slow, Reason::AnswerTooLate),
+        HttpFault::Timeout(_) => (AskFault::TimedOut, Reason::AnswerTooLate),
+        HttpFault::TooLarge(_) => (AskFault::Unusable, Reason::AnswerTooLarge),
+        // Our sidecar refuses by these, and says who it is when the fault is its own.
+        HttpFault::Status { code: 401 | 403, .. } if fetch.injected => (AskFault::Refused, Reason::BlockedBySidecar),
+        HttpFault::Status { code: 500.., envoy: true, .. } if fetch.injected => {
+            (AskFault::Refused, Reason::BlockedBySidecar)
+        }
+        HttpFault::NotFound | HttpFault::Redirect(_) | HttpFault::Status { .. } => {
+            (AskFault::Refused, Reason::AnswerRefused)
+        }
+        HttpFault::Closed | HttpFault::SpeaksTls => (AskFault::Refused, Reason::MeshRefused),
+        HttpFault::Encoded | HttpFault::Malformed => (AskFault::Unusable, Reason::AnswerUnreadable),
+    };
+    let more = match reason {
+        Reason::BlockedBySidecar => "; its sidecar lets /.well-known/ through unless bypass_paths is overridden",
+        Reason::MeshRefused => {
+            "; a mesh that insists on mTLS does so: exclude the port from it, or publish a signed card in ConfigMap <workload>-card-signed"
+        }
+        _ => "",
+    };
+    let message = printable(&format!("http://{}{path}: {fault}{more}", fetch.address), MESSAGE);
+    AskError { fault: kind, reason, message: message.into() }
+}

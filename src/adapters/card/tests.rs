@@ -1,0 +1,172 @@
+//! The adapter against servers of its own: what agents serve, and what they should not.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::adapters::http::Refused;
+
+/// The tests' own servers.
+#[derive(Debug, Clone, Copy)]
+struct Here;
+
+impl Addresses for Here {
+    fn refuses(&self, address: std::net::IpAddr) -> Option<Refused> {
+        (!address.is_loopback()).then_some(Refused::Reserved)
+    }
+}
+
+/// Answers by path, and tells which paths it was asked for; an empty answer is none at all.
+async fn serve(answer: impl Fn(&str) -> String + Send + 'static) -> (SocketAddr, mpsc::UnboundedReceiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, asked) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                match stream.read_u8().await {
+                    Ok(byte) => head.push(byte),
+                    Err(_) => break,
+                }
+            }
+            let head = String::from_utf8(head).unwrap();
+            let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+            let answer = answer(&path);
+            let _ = sender.send(path);
+            if answer == "…" {
+                drop(stream.read_u8().await);
+            } else {
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        }
+    });
+    (address, asked)
+}
+
+fn ok(card: &Value) -> String {
+    let body = card.to_string();
+    format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+fn status(line: &str) -> String {
+    format!("HTTP/1.1 {line}\r\nContent-Length: 0\r\n\r\n")
+}
+
+fn fetch(address: SocketAddr) -> Fetch {
+    let authority = "w.n.svc.cluster.local:8000".into();
+    Fetch { namespace: "n".into(), pod: "pod".into(), address, authority, injected: false }
+}
+
+async fn ask(fetch: Fetch, attempt: Attempt) -> Result<Fetched, AskError> {
+    Cards::new(Here).ask(CardQuestion::Fetch(fetch), attempt).await
+}
+
+async fn failed(answer: &'static str) -> (AskFault, Reason) {
+    let (address, _asked) = serve(move |_| answer.to_owned()).await;
+    let error = ask(fetch(address), Attempt::Patient).await.unwrap_err();
+    assert!(error.message.len() <= MESSAGE, "{error}");
+    (error.fault, error.reason)
+}
+
+#[tokio::test(start_paused = true)]
+async fn case_042_043_a_card_is_read_and_its_url_is_the_one_inside_the_cluster() {
+    let (address, _asked) = serve(|_| ok(&json!({"name": "A", "url": "http://0.0.0.0:8000"}))).await;
+    let published = ask(fetch(address), Attempt::Quick).await.unwrap().published;
+    assert_eq!(published.card, json!({"name": "A", "url": "http://w.n.svc.cluster.local:8000"}));
+    assert_eq!(published.served_url.as_deref(), Some("http://0.0.0.0:8000"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn case_044_045_046_the_older_path_only_where_nothing_is_at_the_newer() {
+    let (address, mut asked) = serve(|path| match path {
+        "/.well-known/agent.json" => ok(&json!({"name": "old"})),
+        _ => status("404 Not Found"),
+    })
+    .await;
+    let card = ask(fetch(address), Attempt::Quick).await.unwrap().published;
+    assert_eq!(card.card["name"], "old");
+    assert_eq!([asked.recv().await.unwrap(), asked.recv().await.unwrap()], PATHS);
+
+    let (address, mut asked) = serve(|_| status("404 Not Found")).await;
+    let error = ask(fetch(address), Attempt::Quick).await.unwrap_err();
+    assert_eq!(
+        (error.reason, error.message.contains("agent-card.json: answered with HTTP status 404")),
+        (Reason::AnswerRefused, true),
+        "{error}"
+    );
+    assert_eq!([asked.recv().await.unwrap(), asked.recv().await.unwrap()], PATHS);
+
+    for line in ["500 No", "403 No", "301 Moved"] {
+        let (address, mut asked) = serve(move |_| status(line)).await;
+        let error = ask(fetch(address), Attempt::Quick).await.unwrap_err();
+        assert_eq!(error.reason, Reason::AnswerRefused, "{line}");
+        assert_eq!(asked.recv().await.unwrap(), PATHS[0]);
+        assert!(asked.try_recv().is_err(), "{line}: one path only");
+    }
+
+    let (address, _asked) =
+        serve(|path| if path == PATHS[0] { status("404 Not Found") } else { status("500 No") }).await;
+    let error = ask(fetch(address), Attempt::Quick).await.unwrap_err();
+    assert!(error.message.contains("404"), "the first fault counts: {error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn case_047_what_is_no_card_is_a_fault() {
+    for body in
+        ["{", "[]", "{\"version\":1}", "{\"name\":\"a\",\"name\":\"b\"}", "{\"skills\":[{\"id\":7}]}", "nul", ""]
+    {
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let (address, _asked) = serve(move |_| answer.clone()).await;
+        let error = ask(fetch(address), Attempt::Quick).await.unwrap_err();
+        assert_eq!((error.fault, error.reason), (AskFault::Unusable, Reason::CardInvalid), "{body}: {error}");
+    }
+}
+
+/// Case 56: within ten seconds, both paths together; a quick try is over after one, and is no verdict.
+#[tokio::test(start_paused = true)]
+async fn case_056_who_does_not_answer_is_left() {
+    let begun = Instant::now();
+    let (address, _asked) = serve(|path| if path == PATHS[0] { status("404 Not Found") } else { "…".to_owned() }).await;
+    let error = ask(fetch(address), Attempt::Quick).await.unwrap_err();
+    assert_eq!((error.fault, begun.elapsed().as_secs()), (AskFault::Slow, 1));
+    let error = ask(fetch(address), Attempt::Patient).await.unwrap_err();
+    assert_eq!((error.fault, error.reason, begun.elapsed().as_secs()), (AskFault::TimedOut, Reason::AnswerTooLate, 11));
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_fault_has_its_reason() {
+    for (answer, wanted) in [
+        ("", (AskFault::Refused, Reason::MeshRefused)),
+        ("\u{15}\u{3}\u{3}\0\u{2}\u{2}\u{28}", (AskFault::Refused, Reason::MeshRefused)),
+        ("HTTP/1.1 200 OK\r\nContent-Encoding: br\r\n\r\nx", (AskFault::Unusable, Reason::AnswerUnreadable)),
+        ("SMTP\r\n\r\n", (AskFault::Unusable, Reason::AnswerUnreadable)),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", (AskFault::Unreachable, Reason::AgentUnreachable)),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 1048577\r\n\r\n{", (AskFault::Unusable, Reason::AnswerTooLarge)),
+        ("HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\n\r\n", (AskFault::Refused, Reason::AnswerRefused)),
+        ("HTTP/1.1 401 No\r\n\r\n", (AskFault::Refused, Reason::AnswerRefused)),
+    ] {
+        assert_eq!(failed(answer).await, wanted, "{answer:?}");
+    }
+    let outside = Fetch { address: "10.0.0.1:80".parse().unwrap(), ..fetch(([127, 0, 0, 1], 1).into()) };
+    assert_eq!(ask(outside, Attempt::Quick).await.unwrap_err().reason, Reason::AddressRefused);
+}
+
+/// B24: what our own sidecar refuses is not the agent's fault.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_of_the_sidecar_is_told_from_one_of_the_agent() {
+    for (answer, wanted) in [
+        ("HTTP/1.1 401 No\r\n\r\n", Reason::BlockedBySidecar),
+        ("HTTP/1.1 500 No\r\nServer: envoy\r\n\r\n", Reason::BlockedBySidecar),
+        ("HTTP/1.1 500 No\r\nServer: uvicorn\r\n\r\n", Reason::AnswerRefused),
+        ("HTTP/1.1 404 No\r\nServer: envoy\r\n\r\n", Reason::AnswerRefused),
+    ] {
+        let (address, _asked) = serve(move |_| answer.to_owned()).await;
+        let injected = Fetch { injected: true, ..fetch(address) };
+        assert_eq!(ask(injected, Attempt::Quick).await.unwrap_err().reason, wanted, "{answer}");
+    }
+}

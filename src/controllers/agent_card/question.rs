@@ -1,0 +1,53 @@
+//! What is asked of an agent, and what comes back: data, for the plan and for whoever asks.
+
+use core::net::SocketAddr;
+use std::sync::Arc;
+
+use super::published::Published;
+use crate::controllers::scaffold::lane::{Host, Question};
+
+/// Paths of a card, the newer one first. The other is asked for only where nothing is at the first.
+pub const PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
+
+/// What the controller of AgentCards asks.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum CardQuestion {
+    /// The card that a Pod serves.
+    Fetch(Fetch),
+}
+
+/// The card that one Pod serves.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Fetch {
+    /// The Pod's namespace.
+    pub namespace: Arc<str>,
+    /// `metadata.uid` of the Pod: another one at the same address is another question.
+    pub pod: Arc<str>,
+    /// An address in its `status.podIPs`, and the port that the Service leads to.
+    pub address: SocketAddr,
+    /// Name and port of the Service, as a client inside the cluster writes them; the header Host.
+    pub authority: Arc<str>,
+    /// The Pod carries our sidecar, which may be who refuses.
+    pub injected: bool,
+}
+
+/// A card that was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fetched {
+    /// What is published of it.
+    pub published: Arc<Published>,
+}
+
+impl Question for CardQuestion {
+    type Fact = Fetched;
+
+    fn host(&self) -> Host {
+        let Self::Fetch(fetch) = self;
+        Host::At(fetch.address)
+    }
+
+    fn namespace(&self) -> Arc<str> {
+        let Self::Fetch(fetch) = self;
+        fetch.namespace.clone()
+    }
+}

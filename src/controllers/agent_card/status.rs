@@ -1,0 +1,246 @@
+//! The status of one AgentCard (`spec/agentcard.md` 2.2, 2.5, 2.6); pure.
+//!
+//! In: the status as stored, and what was found. Out: the operations that bring it up to date, and what people are told. Promises: equal findings
+//! write nothing, even when a refusal is worded anew each time; `card` is replaced whole, so that nothing of an earlier one stays; the last good
+//! card stays, with condition `Synced` false beside it; an Event when a judgement changes and not before; conditions of others stay.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::published::Published;
+use super::subject::Hindrance;
+use crate::controllers::conditions::{self, Condition, stored};
+use crate::controllers::scaffold::lane::AskError;
+use crate::controllers::scaffold::plan::{Context, NOW, Op, Report, escaped};
+use crate::controllers::scaffold::world::{CardRef, WorkloadRef};
+use crate::domain::printable::{cut, printable};
+use crate::domain::reason::{Class, Reason};
+use crate::store::Kind;
+
+const SYNCED: &str = "Synced";
+const REACHABLE: &str = "Reachable";
+const READY: &str = "Ready";
+const BOUND: &str = "Bound";
+/// The condition types that are ours.
+const OURS: [&str; 4] = [SYNCED, REACHABLE, READY, BOUND];
+/// Of these, those that stay when nothing is said about them.
+const KEPT: [&str; 2] = [REACHABLE, BOUND];
+/// Bytes of a message.
+const MESSAGE: usize = 1024;
+/// Bytes of a refresh that are compared and recorded.
+const REFRESH: usize = 256;
+
+/// What was found about a card.
+pub(super) enum Found<'a> {
+    /// It was read.
+    Card {
+        workload: WorkloadRef<'a>,
+        protocol: String,
+        published: Arc<Published>,
+        /// The refresh that this answers.
+        handled: Option<Box<str>>,
+    },
+    /// Somebody was asked, and there is no card.
+    Failed { workload: WorkloadRef<'a>, protocol: String, error: AskError, handled: Option<Box<str>> },
+    /// Nobody can be asked.
+    Hindered(Box<Hindrance<'a>>),
+}
+
+impl Found<'_> {
+    pub(super) fn hindered(reason: Reason, message: String) -> Self {
+        Self::Hindered(Hindrance::new(reason, message))
+    }
+}
+
+/// The part of a refresh that is recorded.
+pub(super) fn refresh_of(value: &str) -> String {
+    printable(value, REFRESH)
+}
+
+/// The operations that bring the status up to date: none when it is.
+pub(super) fn update(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>) -> Vec<Op> {
+    let before = &*card.seen.status;
+    let list = before.get("conditions").unwrap_or(&Value::Null);
+    let asked = matches!(found, Found::Failed { .. });
+    let wanted: Vec<_> =
+        judged(card, found).into_iter().map(|one| if asked { steady(list, one) } else { one }).collect();
+    let mut status = before.as_object().cloned().unwrap_or_default();
+    status.insert("observedGeneration".to_owned(), card.seen.generation.into());
+    fields(&mut status, before, card, found);
+    status.insert("conditions".to_owned(), conditions::merged(list, &wanted, &OURS, &KEPT, card.seen.generation));
+    let content = match found {
+        Found::Card { published, .. } if before.get("cardId") != Some(&json!(published.id)) => Some(&**published),
+        _ => None,
+    };
+    let edits = edits(before, status, content);
+    if edits.is_empty() {
+        return Vec::new();
+    }
+    let mut operations = vec![
+        json!({"op": "test", "path": "/metadata/uid", "value": card.uid}),
+        json!({"op": "test", "path": "/metadata/resourceVersion", "value": card.version.to_string()}),
+    ];
+    operations.extend(edits);
+    let mut ops = told(cx, card, &wanted, content);
+    ops.push(Op::Restate { kind: Kind::AgentCard, key: cx.key.clone(), operations: operations.into() });
+    ops
+}
+
+/// Member by member; a status that has nothing yet is written whole.
+fn edits(before: &Value, mut status: Map<String, Value>, content: Option<&Published>) -> Vec<Value> {
+    let empty = Map::new();
+    let known = before.as_object().unwrap_or(&empty);
+    if known.is_empty() {
+        if let Some(published) = content {
+            status.insert("card".to_owned(), published.card.clone());
+        }
+        return vec![json!({"op": "add", "path": "/status", "value": status})];
+    }
+    let path = |member: &str| format!("/status/{}", escaped(member));
+    let gone = known.keys().filter(|member| !status.contains_key(*member));
+    let mut edits: Vec<_> = gone.map(|member| json!({"op": "remove", "path": path(member)})).collect();
+    let new = status.iter().filter(|(member, value)| known.get(*member) != Some(value));
+    edits.extend(new.map(|(member, value)| json!({"op": "add", "path": path(member), "value": value})));
+    edits.extend(content.map(|published| json!({"op": "add", "path": "/status/card", "value": published.card})));
+    edits
+}
+
+fn fields(status: &mut Map<String, Value>, before: &Value, card: &CardRef<'_>, found: &Found<'_>) {
+    let mut set = |member: &str, value: Option<Value>| match value {
+        Some(value) => drop(status.insert(member.to_owned(), value)),
+        None => drop(status.remove(member)),
+    };
+    match found {
+        Found::Card { workload, protocol, published, handled } => {
+            if before.get("cardId") != Some(&json!(published.id)) {
+                set("cardId", Some(json!(published.id)));
+                set("lastSyncTime", Some(json!(NOW)));
+            }
+            set("skills", Some(json!(published.skills)).filter(|_| !published.skills.is_empty()));
+            set("servedUrl", published.served_url.as_ref().map(|url| json!(url)));
+            let endpoint = |(transport, url): &(String, String)| json!({"transport": transport, "url": url});
+            let endpoints: Vec<_> = published.endpoints.iter().map(endpoint).collect();
+            set("endpoints", Some(json!(endpoints)).filter(|_| !published.endpoints.is_empty()));
+            set_workload(&mut set, workload, protocol);
+            // What is trusted is the workload of that uid, so it changes with an answer of that workload alone.
+            set("targetUID", Some(json!(workload.uid)));
+            handled.iter().for_each(|handled| set("handledRefresh", Some(json!(handled))));
+        }
+        Found::Failed { workload, protocol, handled, .. } => {
+            set_workload(&mut set, workload, protocol);
+            handled.iter().for_each(|handled| set("handledRefresh", Some(json!(handled))));
+        }
+        Found::Hindered(hindrance) if hindrance.is_nobody() && card.seen.spec.identity_binding.is_some() => {
+            let mut binding = json!({"bound": false, "reason": Reason::AgentNotFound.code(),
+                "message": cut(hindrance.message.clone(), MESSAGE)});
+            let stored = before.get("bindingStatus");
+            let is_same = |key: &str| stored.and_then(|stored| stored.get(key)) == binding.get(key);
+            let since = match stored.and_then(|stored| stored.get("lastEvaluationTime")) {
+                Some(since) if ["bound", "reason", "message"].into_iter().all(is_same) => since.clone(),
+                _ => json!(NOW),
+            };
+            binding["lastEvaluationTime"] = since;
+            set("bindingStatus", Some(binding));
+        }
+        Found::Hindered(hindrance) => {
+            if let Some((workload, protocol)) = hindrance.workload.as_ref().zip(hindrance.protocol.as_deref()) {
+                set_workload(&mut set, workload, protocol);
+            }
+        }
+    }
+}
+
+fn set_workload(set: &mut dyn FnMut(&str, Option<Value>), workload: &WorkloadRef<'_>, protocol: &str) {
+    let kind = workload.seen.kind;
+    let target = json!({"apiVersion": kind.api_version(), "kind": kind.as_str(), "name": &**workload.name});
+    set("targetRef", Some(target));
+    set("protocol", Some(json!(protocol)));
+}
+
+fn judged(card: &CardRef<'_>, found: &Found<'_>) -> Vec<Condition> {
+    let no = |type_, reason, message: &str| Condition::new(type_, false, reason, cut(message.to_owned(), MESSAGE));
+    match found {
+        Found::Card { published, .. } => {
+            let shown = match published.truncated {
+                true => "the card was read; it is too large to be shown whole",
+                false => "the card was read",
+            };
+            vec![
+                Condition::new(SYNCED, true, Reason::SyncSucceeded, shown),
+                Condition::new(REACHABLE, true, Reason::Answered, "the agent answers"),
+                Condition::new(READY, true, Reason::ReadyToServe, "the agent can serve, and its card is shown"),
+            ]
+        }
+        Found::Failed { error, .. } => {
+            let reachable = match error.reason {
+                Reason::CardInvalid => Condition::new(REACHABLE, true, Reason::Answered, "the agent answers"),
+                reason => no(REACHABLE, reason, &error.message),
+            };
+            let stays = match card.seen.status.get("cardId") {
+                Some(_) => "; the card that is shown is the last one that could be read",
+                None => "",
+            };
+            let message = format!("{}{stays}", error.message);
+            vec![no(SYNCED, Reason::FetchFailed, &message), reachable, no(READY, Reason::FetchFailed, &message)]
+        }
+        Found::Hindered(hindrance) => {
+            let Hindrance { reason, message, .. } = &**hindrance;
+            let mut judged = match reason {
+                Reason::NoReadyPod => vec![
+                    no(SYNCED, Reason::FetchFailed, message),
+                    no(REACHABLE, *reason, message),
+                    no(READY, Reason::FetchFailed, message),
+                ],
+                reason => vec![no(SYNCED, *reason, message), no(READY, *reason, message)],
+            };
+            if hindrance.is_nobody() && card.seen.spec.identity_binding.is_some() {
+                judged.push(no(BOUND, Reason::AgentNotFound, message));
+            }
+            judged
+        }
+    }
+}
+
+/// A refusal that is worded anew each time is the same one: its first words stay.
+fn steady(list: &Value, mut condition: Condition) -> Condition {
+    let known = stored(list, condition.type_).and_then(|known| known.get("message")).and_then(Value::as_str);
+    if let Some(known) = known.filter(|_| !condition.holds && !conditions::is_news(list, &condition)) {
+        known.clone_into(&mut condition.message);
+    }
+    condition
+}
+
+fn told(cx: &Context<'_>, card: &CardRef<'_>, wanted: &[Condition], content: Option<&Published>) -> Vec<Op> {
+    let status = &card.seen.status;
+    let list = status.get("conditions").unwrap_or(&Value::Null);
+    let report = |reason: Reason, message: String, since: &Value| {
+        let (about, uid) = (cx.key.clone(), card.uid.to_owned());
+        let since = since.as_str().unwrap_or_default().to_owned();
+        Op::Report(Report { kind: Kind::AgentCard, about, uid, reason, message, since })
+    };
+    let mut ops = Vec::new();
+    let synced = wanted.iter().find(|one| one.type_ == SYNCED && one.reason.class() == Class::Warning);
+    if let Some(one) = synced.filter(|one| conditions::is_news(list, one)) {
+        let since = stored(list, SYNCED).and_then(|known| known.get("lastTransitionTime"));
+        ops.push(report(one.reason, one.message.clone(), since.unwrap_or(&Value::Null)));
+    }
+    let Some(published) = content else { return ops };
+    let since = status.get("lastSyncTime").unwrap_or(&Value::Null);
+    let before = status.get("cardId").and_then(Value::as_str).filter(|id| !id.is_empty());
+    if let Some(before) = before {
+        let message = format!("the agent serves another card: {} instead of {before}", published.id);
+        ops.push(report(Reason::CardContentChanged, message, since));
+    }
+    if published.truncated {
+        let message = "the card is larger than 64 KiB or has a list of more than 1024 items; its name, version and the ids of its skills are shown";
+        ops.push(report(Reason::CardTruncated, message.to_owned(), since));
+    }
+    if let Some(host) = &published.foreign {
+        let message = format!(
+            "the card names the host {host}, which is not the agent's Service; the url that is shown is the Service's"
+        );
+        ops.push(report(Reason::UrlMismatch, message, since));
+    }
+    ops
+}

@@ -1,0 +1,220 @@
+//! From a card to those who can be asked for it: workload, protocol, Service, port, Pods; pure.
+//!
+//! In: what is known of the cluster. Out: what is asked, or the first thing that is in the way. Promise: who is asked is a Pod that belongs
+//! to the workload by uid, is Ready, has a network of its own, and is at an address in its `status.podIPs`; a Service gives ports and a
+//! name, and never an address.
+
+use core::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::question::{CardQuestion, Fetch};
+use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
+use crate::controllers::scaffold::plan::Context;
+use crate::controllers::scaffold::world::{CardRef, PodRef, WorkloadRef};
+use crate::domain::keys;
+use crate::domain::printable::printable;
+use crate::domain::reason::Reason;
+use crate::store::{AgentCardSeen, Kind, Pairs, PodEndpoint, ServicePort, ServiceSeen, TargetPort};
+
+/// The protocol that cards are a part of.
+pub(super) const A2A: &str = "a2a";
+/// Domain of Services.
+const CLUSTER_DOMAIN: &str = "cluster.local";
+/// The port of a Service that lists none.
+const DEFAULT_PORT: u16 = 8000;
+/// Names of ports, the most fitting first.
+const PORT_NAMES: [&str; 2] = [A2A, "http"];
+
+/// What was found.
+pub(super) struct Subject<'a> {
+    pub(super) workload: WorkloadRef<'a>,
+    pub(super) protocol: String,
+    /// Those who can be asked: Pods of the newest revision first, then by uid.
+    pub(super) asked: Vec<CardQuestion>,
+}
+
+/// What is in the way.
+pub(super) struct Hindrance<'a> {
+    pub(super) reason: Reason,
+    pub(super) message: String,
+    /// The workload, where it was found.
+    pub(super) workload: Option<WorkloadRef<'a>>,
+    pub(super) protocol: Option<String>,
+}
+
+impl<'a> Hindrance<'a> {
+    pub(super) fn new(reason: Reason, message: impl Into<String>) -> Box<Self> {
+        Box::new(Self { reason, message: message.into(), workload: None, protocol: None })
+    }
+
+    fn of(mut self: Box<Self>, workload: WorkloadRef<'a>) -> Box<Self> {
+        self.workload = Some(workload);
+        self
+    }
+
+    fn speaking(mut self: Box<Self>, protocol: &str) -> Box<Self> {
+        self.protocol = Some(protocol.to_owned());
+        self
+    }
+
+    /// Nothing is known of a workload behind the card.
+    pub(super) fn is_nobody(&self) -> bool {
+        matches!(self.reason, Reason::WorkloadNotFound | Reason::NotAgentWorkload | Reason::WorkloadError)
+    }
+}
+
+/// Who can be asked; `None` while that cannot be said, because not everything was read yet.
+pub(super) fn subject<'a>(cx: &Context<'a>, card: &CardRef<'a>) -> Option<Result<Subject<'a>, Box<Hindrance<'a>>>> {
+    let namespace = &cx.key.namespace;
+    Some(match workload(cx, card)? {
+        Ok(workload) => of_workload(cx, workload, namespace)?,
+        Err(hindrance) => Err(hindrance),
+    })
+}
+
+fn workload<'a>(cx: &Context<'a>, card: &CardRef<'a>) -> Option<Result<WorkloadRef<'a>, Box<Hindrance<'a>>>> {
+    let error = |message: String| Some(Err(Hindrance::new(Reason::WorkloadError, message)));
+    let Some(target) = &card.seen.spec.target else {
+        return error("spec.targetRef names no workload: apiVersion, kind and name are needed".to_owned());
+    };
+    let Some(kind) = target.workload_kind().and_then(Kind::of_workload) else {
+        let (kind, version) = (printable(&target.kind, 63), printable(&target.api_version, 128));
+        return error(format!("spec.targetRef: {kind} of {version} is no kind of workload that is read"));
+    };
+    let name = printable(&target.name, 253);
+    let Some(workload) = cx.world.workload(kind, &cx.key.namespace, &target.name) else {
+        let missing = || Hindrance::new(Reason::WorkloadNotFound, format!("{} {name} does not exist", kind.as_str()));
+        return cx.world.is_certain(kind).then(|| Err(missing()));
+    };
+    if workload.seen.labels.get(keys::LABEL_TYPE) != Some(AgentType::Agent.as_str()) {
+        let message = format!("{} {name} does not carry the label {}=agent", kind.as_str(), keys::LABEL_TYPE);
+        return Some(Err(Hindrance::new(Reason::NotAgentWorkload, message).of(workload)));
+    }
+    Some(Ok(workload))
+}
+
+fn of_workload<'a>(
+    cx: &Context<'a>,
+    workload: WorkloadRef<'a>,
+    namespace: &Arc<str>,
+) -> Option<Result<Subject<'a>, Box<Hindrance<'a>>>> {
+    let (kind, name) = (workload.kind.as_str(), workload.name);
+    let fails = |reason: Reason, message: String| Hindrance::new(reason, message).of(workload);
+    if !workload.seen.ready {
+        let message = format!("{kind} {name} is not ready; its card is asked for once it is");
+        return Some(Err(fails(Reason::WorkloadNotReady, message)));
+    }
+    let Some(protocol) = protocol(&workload.seen.labels) else {
+        let message = format!(
+            "{kind} {name} has no label {}<name>, such as {}{A2A}",
+            keys::PREFIX_PROTOCOL,
+            keys::PREFIX_PROTOCOL
+        );
+        return Some(Err(fails(Reason::NoProtocol, message)));
+    };
+    if protocol != A2A {
+        let message = format!("unsupported protocol: {protocol}; cards are read over {A2A}");
+        return Some(Err(fails(Reason::FetchFailed, message).speaking(protocol)));
+    }
+    let Some(service) = cx.world.service(namespace, name) else {
+        let message = format!("Service {name} does not exist; it names the agent inside the cluster");
+        let missing = || fails(Reason::ServiceNotFound, message).speaking(protocol);
+        return cx.world.is_certain(Kind::Service).then(|| Err(missing()));
+    };
+    let Some((port, target)) = port(&workload, service.seen) else {
+        let message = format!("Service {name} has no port for TCP that fits annotation {}", keys::ANNOTATION_CARD_PORT);
+        return Some(Err(fails(Reason::ServiceNotFound, message).speaking(protocol)));
+    };
+    let authority = format!("{name}.{namespace}.svc.{CLUSTER_DOMAIN}:{port}").into();
+    let asked = questions(cx, &workload, &target, &authority);
+    if asked.is_empty() {
+        let message = format!(
+            "no Pod of {kind} {name} is Ready with label {}=agent, a network of its own and the port that Service {name} leads to",
+            keys::LABEL_TYPE
+        );
+        return Some(Err(fails(Reason::NoReadyPod, message).speaking(protocol)));
+    }
+    Some(Ok(Subject { workload, protocol: protocol.to_owned(), asked }))
+}
+
+/// The protocol that is asked: A2A where it is among them, else the first by name.
+fn protocol(labels: &Pairs) -> Option<&str> {
+    let named = labels.iter().filter_map(|(key, _)| key.strip_prefix(keys::PREFIX_PROTOCOL));
+    let named = named.filter(|name| !name.is_empty()).min_by_key(|name| (*name != A2A, *name));
+    let older = || keys::LABELS_PROTOCOL.iter().find_map(|key| labels.get(key).filter(|name| !name.is_empty()));
+    named.or_else(older)
+}
+
+/// The Service's port, and where it leads.
+fn port(workload: &WorkloadRef<'_>, service: &ServiceSeen) -> Option<(u16, TargetPort)> {
+    let mut usable = service.ports.iter().filter(|port| port.is_tcp);
+    let found = |port: &ServicePort| Some((port.port, port.target.clone()));
+    if let Some(wanted) = workload.seen.annotations.get(keys::ANNOTATION_CARD_PORT) {
+        let is_wanted = |port: &&ServicePort| &*port.name == wanted || port.port.to_string() == wanted;
+        return usable.find(is_wanted).and_then(found);
+    }
+    if service.ports.is_empty() {
+        return Some((DEFAULT_PORT, TargetPort::Number(DEFAULT_PORT)));
+    }
+    let named = PORT_NAMES.iter().find_map(|name| usable.clone().find(|port| &&*port.name == name));
+    named.or_else(|| usable.next()).and_then(found)
+}
+
+fn questions(
+    cx: &Context<'_>,
+    workload: &WorkloadRef<'_>,
+    target: &TargetPort,
+    authority: &Arc<str>,
+) -> Vec<CardQuestion> {
+    let namespace = &cx.key.namespace;
+    let pods: Vec<_> = cx.world.pods_of(namespace, workload).collect();
+    // A revision is as old as its oldest Pod.
+    let mut revisions: BTreeMap<&str, &str> = BTreeMap::new();
+    for pod in &pods {
+        let begun = revisions.entry(revision(pod)).or_insert(&pod.seen.created);
+        *begun = (*begun).min(&pod.seen.created);
+    }
+    let mut found: Vec<_> = pods
+        .iter()
+        .filter_map(|pod| {
+            let address = address(pod, target)?;
+            let fetch = Fetch {
+                namespace: namespace.clone(),
+                pod: pod.uid.into(),
+                address,
+                authority: authority.clone(),
+                injected: pod.seen.injected,
+            };
+            Some((std::cmp::Reverse(revisions.get(revision(pod)).copied()), pod.uid, CardQuestion::Fetch(fetch)))
+        })
+        .collect();
+    found.sort_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));
+    found.into_iter().map(|(_, _, question)| question).collect()
+}
+
+fn revision<'p>(pod: &PodRef<'p>) -> &'p str {
+    pod.seen.controller.as_ref().map_or("", |owner| &owner.uid)
+}
+
+fn address(pod: &PodRef<'_>, target: &TargetPort) -> Option<SocketAddr> {
+    let is_open = |endpoint: &&PodEndpoint| endpoint.ready && !endpoint.host_network && !pod.seen.terminating;
+    let endpoint = pod.seen.endpoint.as_deref().filter(is_open)?;
+    let port = match target {
+        TargetPort::Number(number) => *number,
+        TargetPort::Name(name) => endpoint.port(name)?,
+    };
+    Some(SocketAddr::new(*endpoint.addresses.first()?, port))
+}
+
+/// The card that counts among those of one workload: made by a person, then the oldest, then by name.
+pub(super) fn wins<'a>(card: &CardRef<'a>, others: impl Iterator<Item = CardRef<'a>>) -> Result<(), &'a str> {
+    let rank = |card: &CardRef<'a>| (card.seen.is_automatic(), card.seen.created.clone(), card.name.clone());
+    let alive = others.filter(|other| is_alive(other.seen) && other.uid != card.uid);
+    let first = alive.min_by_key(rank).filter(|first| rank(first) < rank(card));
+    first.map_or(Ok(()), |first| Err(first.name))
+}
+
+fn is_alive(card: &AgentCardSeen) -> bool {
+    !card.deleting
+}
