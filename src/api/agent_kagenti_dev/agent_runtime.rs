@@ -230,6 +230,23 @@ pub struct AgentRuntimeStatus {
     /// The workload that was enrolled last: what is cleaned up when targetRef changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_target: Option<AppliedTarget>,
+    /// The card of the workload, in a few words; the AgentCard of that name says more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<CardSummary>,
+}
+
+/// A card in a few words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CardSummary {
+    /// Name of the AgentCard.
+    pub name: String,
+    /// Whether the card is signed by the identity that the workload runs as; absent while nobody has judged it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<bool>,
+    /// Why, as one code of the table in the README.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// The state of an AgentRuntime in one word.

@@ -117,6 +117,11 @@ fn reference_status() -> Value {
                 "type": "object",
                 "required": ["apiVersion", "kind", "name"],
                 "properties": {"apiVersion": text(), "kind": text(), "name": text(), "uid": text()}
+            },
+            "card": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {"name": text(), "verified": {"type": "boolean"}, "reason": text()}
             }
         }
     })

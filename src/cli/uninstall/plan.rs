@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::found::{Found, Part};
 use crate::domain::keys;
 use crate::domain::written::{self, At};
+use crate::store::Kind;
 
 /// What the person decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +74,9 @@ impl Phase {
             Phase::Finalizers => {
                 "finalizers: AgentRuntimes, Agents, AgentBuilds and AgentCards can be deleted without an operator"
             }
-            Phase::Belongings => "ConfigMaps and ServiceAccounts that we made and that no Pod uses",
+            Phase::Belongings => {
+                "ConfigMaps and ServiceAccounts that we made and that no Pod uses, and AgentCards that we made"
+            }
             Phase::Rest => "the operator's own objects",
         }
     }
@@ -153,6 +156,7 @@ pub(super) fn plan(found: &Found, options: &Options) -> Plan {
     for object in &found.belongings {
         belonging(&mut plan, object, found);
     }
+    found.agents.iter().for_each(|part| card(&mut plan, part));
     plan.steps.sort_by_key(|step| step.phase);
     plan
 }
@@ -391,6 +395,19 @@ fn belonging(plan: &mut Plan, part: &Part, found: &Found) {
         return plan.later.push(Kept { object: title(object), why });
     }
     plan.steps.push(delete(Phase::Belongings, part, "deleted: no Pod uses it"));
+}
+
+/// An AgentCard that we made for a workload: nobody keeps it up to date any more, and trust that nobody judges is none.
+fn card(plan: &mut Plan, part: &Part) {
+    let is_card = text(&part.object, "/kind") == Kind::AgentCard.as_str();
+    let by = member(&part.object, "/metadata/labels", keys::LABEL_APP_MANAGED_BY);
+    if is_card && by == Some(keys::MANAGED_BY_DRAWBRIDGE) {
+        plan.steps.push(delete(
+            Phase::Belongings,
+            part,
+            "deleted: it was made for its workload, and nobody reads it anew",
+        ));
+    }
 }
 
 #[cfg(test)]

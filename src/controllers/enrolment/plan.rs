@@ -14,12 +14,13 @@ use super::judge::{Step, Subject};
 use super::status::{self, Findings, Governs};
 use super::work::Work;
 use crate::config::agent_runtime::AgentRuntimeInput;
+use crate::controllers::conditions;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row};
 use crate::controllers::scaffold::world::{RuntimeRef, WorkloadRef, World};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
-use crate::store::{Key, Kind, Reach};
+use crate::store::{CardTarget, Key, Kind, Reach};
 
 /// Statuses and finalizers that one plan writes; a target with more AgentRuntimes is looked at again at once.
 const BATCH: usize = 32;
@@ -56,6 +57,10 @@ fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
             let controller = world.pod(namespace, name).and_then(|pod| pod.seen.controller.as_deref());
             let root = controller.and_then(|controller| world.root_of(namespace, controller));
             root.and_then(|root| of_workload(namespace, &root)).into_iter().collect()
+        }
+        Kind::AgentCard => {
+            let target = world.agent_card(namespace, name).and_then(|card| card.seen.spec.target.as_ref());
+            target.and_then(|target| item(namespace, target.workload_kind()?, &target.name)).into_iter().collect()
         }
         Kind::ServiceAccount => world.users(namespace, name).filter_map(|user| of_workload(namespace, &user)).collect(),
         Kind::Namespace => of_namespace(world, name),
@@ -221,9 +226,31 @@ fn governs<'a>(cx: &Context<'a>, workload: Option<WorkloadRef<'a>>, work: &'a Wo
         trouble,
         notices,
         effective,
+        card: card(cx, &workload),
         in_vain,
         is_slow,
     })))
+}
+
+/// The card of a workload in a few words, as its AgentRuntime shows it: of several the one that counts.
+fn card(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Option<Value> {
+    let target = CardTarget::of_workload(workload.seen.kind, workload.name);
+    let cards = cx.world.agent_cards_of(&cx.key.namespace, &target).filter(|card| !card.seen.deleting);
+    let card = cards.min_by_key(|card| (card.seen.is_automatic(), &card.seen.created, card.name))?;
+    let conditions = card.seen.status.get("conditions").unwrap_or(&Value::Null);
+    let stored = |type_: &str| conditions::stored(conditions, type_);
+    let is = |one: &Value, status: &str| one["status"] == status;
+    let mut summary = json!({"name": &**card.name});
+    let verified = stored("Verified").filter(|one| is(one, "True") || is(one, "False"));
+    if let Some(verified) = verified {
+        summary["verified"] = is(verified, "True").into();
+    }
+    // What keeps the card from being read is why nothing else is known.
+    let unread = stored("Synced").filter(|one| is(one, "False"));
+    if let Some(reason) = unread.or(verified).or(stored("Synced")).and_then(|one| one["reason"].as_str()) {
+        summary["reason"] = reason.into();
+    }
+    Some(summary)
 }
 
 /// Our finalizer on an AgentRuntime, put on or taken off; `None` when that is so.

@@ -70,6 +70,8 @@ pub(super) struct Governs<'a> {
     pub(super) notices: Vec<String>,
     /// `status.effective`.
     pub(super) effective: Value,
+    /// `status.card`.
+    pub(super) card: Option<Value>,
     /// A Sandbox was restarted, and its new Pod is no better.
     pub(super) in_vain: bool,
     /// It has been replacing its Pods for long, and keeps others waiting.
@@ -146,6 +148,7 @@ fn fields(runtime: &RuntimeRef<'_>, findings: &Findings<'_>, wanted: &[Condition
         if found.effective.as_object().is_some_and(|effective| !effective.is_empty()) {
             status.insert("effective".to_owned(), found.effective.clone());
         }
+        status.extend(found.card.clone().map(|card| ("card".to_owned(), card)));
     }
     status.extend(applied.map(|applied| ("appliedTarget".to_owned(), applied)));
     status

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
 mod bench;
+mod cards;
 mod changes;
 mod contest;
 mod edges;

@@ -205,6 +205,18 @@ pub struct Status {
     pub config_hash: Option<String>,
     pub effective: Option<Value>,
     pub applied_target: Option<Value>,
+    #[serde(deserialize_with = "super::lenient")]
+    pub card: Option<CardSummary>,
+}
+
+/// `status.card` of an AgentRuntime.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "the fields are those of the API")]
+pub struct CardSummary {
+    pub name: Option<String>,
+    pub verified: Option<bool>,
+    pub reason: Option<String>,
 }
 
 impl Status {

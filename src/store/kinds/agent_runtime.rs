@@ -9,7 +9,7 @@ use super::{Kind, What};
 use crate::api::agent_kagenti_dev as api;
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
-use crate::store::decode::wire::{Raw, Spec, Status};
+use crate::store::decode::wire::{CardSummary, Raw, Spec, Status};
 use crate::store::kind::page;
 use crate::store::{Decode, Descriptor, Selection, UsedBy};
 
@@ -140,5 +140,18 @@ fn status(status: Status) -> Value {
         ("configHash", status.config_hash.map(Value::from)),
         ("effective", status.effective),
         ("appliedTarget", status.applied_target),
+        ("card", status.card.and_then(card)),
     ])
+}
+
+/// No more than we write of a card: the Go operator kept whole ones here.
+fn card(card: CardSummary) -> Option<Value> {
+    let members = [
+        ("name", Some(Value::from(card.name?))),
+        ("verified", card.verified.map(Value::from)),
+        ("reason", card.reason.map(Value::from)),
+    ];
+    let mut card = object(members);
+    cut(&mut card);
+    Some(card)
 }

@@ -23,7 +23,8 @@ fn spec_and_status_are_kept_as_they_are_stored() {
     let condition = json!({"type": "Ready", "status": "False", "reason": "R", "message": "m",
         "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 3});
     let status = json!({"observedGeneration": 3, "phase": "Error", "configuredPods": 2, "conditions": [condition],
-        "configHash": "abc", "effective": {"mode": "waypoint"}, "appliedTarget": {"name": "w"}});
+        "configHash": "abc", "effective": {"mode": "waypoint"}, "appliedTarget": {"name": "w"},
+        "card": {"name": "w-deployment-card", "verified": true, "reason": "SignatureVerified"}});
     let seen = runtime(
         &json!({"metadata": {"name": "r", "uid": "u", "generation": 4, "finalizers": ["a", "kagenti.io/cleanup"],
         "creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "2026-01-02T00:00:00Z"},
@@ -56,6 +57,20 @@ fn targets_are_of_the_kinds_that_can_be_enrolled() {
     }
     assert_eq!(target(json!({"targetRef": "w"})), None);
     assert_eq!(target(json!({"targetRef": {"apiVersion": 1, "kind": {}, "name": []}})), None);
+}
+
+/// The Go operator kept whole cards there.
+#[test]
+fn of_a_whole_card_in_a_status_the_name_is_kept() {
+    let card =
+        |card: Value| runtime(&json!({"metadata": {"name": "r"}, "status": {"card": card}})).status["card"].clone();
+    assert_eq!(
+        card(json!({"name": "A", "skills": [{"id": "s".repeat(100_000)}], "verified": false})),
+        json!({"name": "A", "verified": false})
+    );
+    for odd in [json!("A"), json!([]), json!({"name": 1}), json!({"verified": "True"})] {
+        assert_eq!(card(odd.clone()), Value::Null, "{odd}");
+    }
 }
 
 /// No reader takes a text of more than half of that for a value.

@@ -145,6 +145,27 @@ fn only_our_finalizer_goes() {
     }
 }
 
+/// Case 138: no finalizer of a card is left, ours or the Go operator's; a person's card stays his.
+#[test]
+fn case_138_cards_that_we_made_go_and_those_of_persons_are_freed() {
+    let card = |labels: Value| {
+        part(json!({"kind": "AgentCard", "metadata": {"name": "c", "namespace": "team1", "uid": "u", "labels": labels,
+            "finalizers": ["theirs", "agentcard.kagenti.dev/finalizer", "agentcard.kagenti.dev/network-policy"]}}))
+    };
+    let steps = |labels| plan(&Found { agents: vec![card(labels)], ..Found::default() }, &options(false)).steps;
+    for (labels, goes) in [
+        (json!({"app.kubernetes.io/managed-by": "drawbridge"}), true),
+        (json!({"app.kubernetes.io/managed-by": "kagenti-operator"}), false),
+        (json!({}), false),
+    ] {
+        let steps = steps(labels.clone());
+        let Action::Merge { patch } = &steps[0].action else { panic!("{steps:?}") };
+        assert_eq!(patch["metadata"]["finalizers"], json!(["theirs"]));
+        let deleted = steps.iter().any(|step| step.action == Action::Delete { uid: "u".to_owned() });
+        assert_eq!((deleted, steps.len()), (goes, 1 + usize::from(goes)), "{labels}: {steps:?}");
+    }
+}
+
 #[test]
 fn agents_and_builds_can_be_deleted_without_an_operator() {
     for kind in ["Agent", "AgentBuild"] {
