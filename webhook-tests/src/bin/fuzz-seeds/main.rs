@@ -8,6 +8,8 @@ mod builds;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use clap::Parser;
 use drawbridge::cli::yaml::emit;
 use drawbridge::domain::keys::{
@@ -160,8 +162,22 @@ fn cards(folder: &Path) -> Result<()> {
         if input.len() < 16 << 10 {
             write(folder, "card", &index.to_string(), input.as_bytes())?;
         }
+        if let Some(input) = entry(text("card"), text("bundle")).filter(|input| input.len() < 16 << 10) {
+            write(folder, "card_entry", &index.to_string(), &input)?;
+        }
     }
     Ok(())
+}
+
+/// The first signature of a card, in the form of `fuzz/fuzz_targets/card_entry.rs`; none where it is not what it should be.
+fn entry(card: &str, bundle: &str) -> Option<Vec<u8>> {
+    let card: Value = serde_json::from_str(card).ok()?;
+    let header = URL_SAFE_NO_PAD.decode(card["signatures"][0]["protected"].as_str()?).ok()?;
+    let parsed: Value = serde_json::from_slice(&header).ok()?;
+    let certificate = |at: usize| STANDARD.decode(parsed["x5c"][at].as_str().unwrap_or_default()).ok();
+    let body = bundle.strip_prefix("-----BEGIN CERTIFICATE-----")?.split("-----END").next()?;
+    let authority = STANDARD.decode(body.split_whitespace().collect::<String>()).ok()?;
+    Some([header, certificate(0)?, certificate(1)?, authority].join(&b"%%"[..]))
 }
 
 fn write(folder: &Path, target: &str, name: &str, content: &[u8]) -> Result<()> {
