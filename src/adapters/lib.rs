@@ -4,6 +4,7 @@
 
 pub use drawbridge_api::api;
 pub use drawbridge_controllers::controllers;
+pub use drawbridge_crypto as crypto;
 pub use drawbridge_domain::domain;
 
 #[path = "mod.rs"]

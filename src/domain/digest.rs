@@ -4,6 +4,12 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
+/// SHA-256 of bytes.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
 /// SHA-256, in hex, of bytes.
 #[must_use]
 pub fn of_bytes(bytes: &[u8]) -> String {

@@ -296,5 +296,6 @@ reasons! {
     NotBound, Warning, "the agent's card is not signed by the identity that its workload runs as";
     IdentityUnknown, Warning, "what the workload runs as is not known at the moment";
     SignatureVerified, State, "the agent's card is signed, and by the identity that its workload runs as";
+    Settling, State, "a card that was not good is good again; it counts with the next good answer";
     SharedServiceAccount, Warning, "other workloads run under the agent's ServiceAccount, so each of them can sign for the others";
 }

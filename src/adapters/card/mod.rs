@@ -8,14 +8,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::http::{Addresses, Get, Http, HttpFault, Patience};
-use crate::controllers::agent_card::published::publish;
+use crate::controllers::agent_card::judge::{Under, Verdicts};
+use crate::controllers::agent_card::published::{NoCard, Published, publish};
 use crate::controllers::agent_card::question::PATHS;
 use crate::controllers::agent_card::{CardQuestion, Fetch, Fetched};
 use crate::controllers::scaffold::lane::{Adapter, AskError, AskFault, Attempt};
+use crate::crypto::{Bundles, Policy, Verdict};
+use crate::domain::digest;
 use crate::domain::printable::printable;
 use crate::domain::reason::Reason;
 
@@ -27,17 +31,32 @@ const READERS: usize = 2;
 /// Bytes of a message.
 const MESSAGE: usize = 512;
 
+/// Cards of which verdicts are kept; with more all of them are judged anew.
+const JUDGED: usize = 10_000;
+
+/// By what signatures are judged, at this moment.
+#[derive(Clone)]
+pub struct Judging {
+    /// The authorities in force, and what counts as good.
+    pub under: Arc<dyn Fn() -> (Arc<Bundles>, Policy) + Send + Sync>,
+    /// The time, in seconds since 1970.
+    pub now: Arc<dyn Fn() -> i64 + Send + Sync>,
+}
+
 /// The adapter.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Cards<A> {
     http: Http<A>,
     readers: Arc<Semaphore>,
+    judging: Judging,
+    verdicts: Arc<Mutex<Verdicts>>,
 }
 
 impl<A: Addresses> Cards<A> {
     /// One that connects where `addresses` lets it.
-    pub fn new(addresses: A) -> Self {
-        Self { http: Http::new(addresses), readers: Arc::new(Semaphore::new(READERS)) }
+    pub fn new(addresses: A, judging: Judging) -> Self {
+        let readers = Arc::new(Semaphore::new(READERS));
+        Self { http: Http::new(addresses), readers, judging, verdicts: Arc::default() }
     }
 
     /// Both paths, within one time.
@@ -68,24 +87,54 @@ impl<A: Addresses> Cards<A> {
         let authority = fetch.authority.clone();
         // The semaphore is never closed, and a reader does not panic on any bytes; if it does, that is one question's failure.
         let permit = self.readers.clone().acquire_owned().await;
+        let (judging, verdicts) = (self.judging.clone(), self.verdicts.clone());
         let read = tokio::task::spawn_blocking(move || {
-            let published = publish(&bytes, &authority);
+            let fetched = judging.read(&bytes, &authority, &verdicts);
             drop(permit);
-            published
+            fetched
         });
-        let published = read.await.map_err(|_| AskError {
+        let fetched = read.await.map_err(|_| AskError {
             fault: AskFault::Unusable,
             reason: Reason::InternalError,
             message: "Drawbridge failed to read the card: a defect, whose trace is in its log".into(),
         })?;
-        match published {
-            Ok(published) => Ok(Fetched { published: Arc::new(published) }),
+        match fetched {
+            Ok(fetched) => Ok(fetched),
             Err(no_card) => Err(AskError {
                 fault: AskFault::Unusable,
                 reason: Reason::CardInvalid,
                 message: printable(&format!("what {} serves is no card: {no_card}", fetch.address), MESSAGE).into(),
             }),
         }
+    }
+}
+
+impl Judging {
+    /// What is published of a document, and by whom it is signed. The same document under the same authorities is judged once.
+    fn read(&self, bytes: &[u8], authority: &Arc<str>, verdicts: &Mutex<Verdicts>) -> Result<Fetched, NoCard> {
+        let served = Arc::new(publish(bytes, authority)?);
+        let ((bundles, policy), now) = ((self.under)(), (self.now)());
+        if !bundles.configured() {
+            return Ok(Fetched { served, covered: Vec::new(), verdict: Arc::new(Verdict::Unknown), bundles });
+        }
+        let (under, document) = (Under { bundles: &bundles, policy: &policy }, digest::sha256(bytes));
+        let known = verdicts.lock().known(authority, document, under, now);
+        let verdict = known.unwrap_or_else(|| {
+            let verdict = Arc::new(under.verdict(bytes, now));
+            let mut verdicts = verdicts.lock();
+            if verdicts.len() >= JUDGED {
+                *verdicts = Verdicts::default();
+            }
+            verdicts.learn(authority, document, under, (verdict.clone(), now));
+            verdict
+        });
+        let mut covered: Vec<(Arc<[u8]>, Arc<Published>)> = Vec::new();
+        for good in verdict.verified().into_iter().flat_map(|verified| verified.good()) {
+            if !covered.iter().any(|(known, _)| *known == good.covered) {
+                covered.push((good.covered.clone(), Arc::new(publish(&good.covered, authority)?)));
+            }
+        }
+        Ok(Fetched { served, covered, verdict, bundles })
     }
 }
 

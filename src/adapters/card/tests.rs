@@ -63,7 +63,8 @@ fn fetch(address: SocketAddr) -> Fetch {
 }
 
 async fn ask(fetch: Fetch, attempt: Attempt) -> Result<Fetched, AskError> {
-    Cards::new(Here).ask(CardQuestion::Fetch(fetch), attempt).await
+    let judging = Judging { under: Arc::new(|| (Arc::default(), Policy::default())), now: Arc::new(|| 0) };
+    Cards::new(Here, judging).ask(CardQuestion::Fetch(fetch), attempt).await
 }
 
 async fn failed(answer: &'static str) -> (AskFault, Reason) {
@@ -76,7 +77,7 @@ async fn failed(answer: &'static str) -> (AskFault, Reason) {
 #[tokio::test(start_paused = true)]
 async fn case_042_043_a_card_is_read_and_its_url_is_the_one_inside_the_cluster() {
     let (address, _asked) = serve(|_| ok(&json!({"name": "A", "url": "http://0.0.0.0:8000"}))).await;
-    let published = ask(fetch(address), Attempt::Quick).await.unwrap().published;
+    let published = ask(fetch(address), Attempt::Quick).await.unwrap().served;
     assert_eq!(published.card, json!({"name": "A", "url": "http://w.n.svc.cluster.local:8000"}));
     assert_eq!(published.served_url.as_deref(), Some("http://0.0.0.0:8000"));
 }
@@ -88,7 +89,7 @@ async fn case_044_045_046_the_older_path_only_where_nothing_is_at_the_newer() {
         _ => status("404 Not Found"),
     })
     .await;
-    let card = ask(fetch(address), Attempt::Quick).await.unwrap().published;
+    let card = ask(fetch(address), Attempt::Quick).await.unwrap().served;
     assert_eq!(card.card["name"], "old");
     assert_eq!([asked.recv().await.unwrap(), asked.recv().await.unwrap()], PATHS);
 

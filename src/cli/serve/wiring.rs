@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::flags::{Args, MetricsAddress, Role};
-use crate::adapters::card::Cards;
+use crate::adapters::card::{Cards, Judging};
 use crate::adapters::http::PodAddresses;
 use crate::cli::render::{FailureMode, policies};
 use crate::controllers::{self, Asking, ControllerMetrics, Deps, Runner, agent_card};
@@ -291,9 +291,10 @@ impl Wiring {
             let writer = writer.client();
             let published = stores.published.clone();
             let epochs = self.watching.history.turns();
-            let _bundles = self.start_trust_bundles(running);
+            let bundles = self.start_trust_bundles(running);
+            let asking = asking(bundles, self.settings.clone());
             let deps = Deps { writer, feed, published, terms, operator_namespace, epochs, metrics };
-            running.endless.spawn("controllers", never_fails(controllers::run(deps, gate, asking())));
+            running.endless.spawn("controllers", never_fails(controllers::run(deps, gate, asking)));
         }
         let mut watching = stores.tasks;
         running.endless.spawn("watches", async move {
@@ -415,8 +416,14 @@ fn identity() -> String {
 }
 
 /// The controllers that ask others than the API server, each with whom it asks.
-fn asking() -> Vec<Box<dyn Runner>> {
-    vec![Box::new(Asking::new(agent_card::plan::ROW, Cards::new(PodAddresses)))]
+fn asking(bundles: watch::Receiver<Arc<Bundles>>, settings: watch::Receiver<Arc<Settings>>) -> Vec<Box<dyn Runner>> {
+    let under = move || (bundles.borrow().clone(), settings.borrow().platform.cards().policy());
+    let now = || {
+        let since = clock::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    };
+    let cards = Cards::new(PodAddresses, Judging { under: Arc::new(under), now: Arc::new(now) });
+    vec![Box::new(Asking::new(agent_card::plan::ROW, cards))]
 }
 
 async fn never_fails(task: impl Future<Output = ()>) -> Result<(), std::convert::Infallible> {

@@ -10,6 +10,7 @@ pub mod published;
 pub mod question;
 mod status;
 mod subject;
+mod trust;
 mod turn;
 
 pub use question::{CardQuestion, Fetch, Fetched};

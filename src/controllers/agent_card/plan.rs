@@ -4,14 +4,14 @@
 //! whom to ask next. Promises: one Pod is asked per period, in turn; nothing is asked of a workload that says that it cannot serve; an answer
 //! of a Pod that is gone counts no more; what was asked by a person is asked once.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::question::CardQuestion;
 use super::status::{Found, update};
 use super::subject::{Subject, subject, wins};
+use super::trust::{Judged, judged, silence};
 use super::turn::Turn;
-use crate::controllers::scaffold::lane::{Ask, AskError, Fact, Facts};
+use crate::controllers::scaffold::lane::{Ask, Facts};
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Asked, AskingRow, Context, Controller, Item, Plan};
 use crate::controllers::scaffold::world::{CardRef, World};
@@ -27,6 +27,8 @@ pub const ROW: AskingRow<CardQuestion> = AskingRow { controller: Controller::Age
 const PERIOD: Duration = Duration::from_secs(30);
 /// Time until an agent is asked again that could not be, when its period is longer.
 const AGAIN: Duration = Duration::from_secs(60);
+/// Longest period of a card whose signatures are judged.
+const JUDGED: Duration = Duration::from_secs(300);
 /// Time between two questions that a person asks for.
 const REFRESH: Duration = Duration::from_secs(5);
 /// Shortest time until the next look.
@@ -107,7 +109,10 @@ fn period_of(cx: &Context<'_>, card: &CardRef<'_>) -> Duration {
             }
         }
     };
-    cx.facts.platform.cards().period(wanted)
+    let cards = cx.facts.platform.cards();
+    let period = cards.period(wanted);
+    // An SVID that has expired, or authorities that have changed, are noticed within that.
+    if cards.bundle.any() { period.min(JUDGED) } else { period }
 }
 
 fn of_subject(
@@ -116,12 +121,13 @@ fn of_subject(
     subject: &Subject<'_>,
     facts: &Facts<CardQuestion>,
 ) -> Asked<CardQuestion> {
-    let turn = Turn::at(cx.now, card.uid, period_of(cx, card));
+    let period = period_of(cx, card);
+    let turn = Turn::at(cx.now, card.uid, period);
     let pods = u64::try_from(subject.asked.len()).unwrap_or(u64::MAX).max(1);
     let whose = usize::try_from(turn.number % pods).unwrap_or_default();
     let Some(question) = subject.asked.get(whose) else { return (Plan::nothing(), Vec::new()) };
     let last = facts.get(question);
-    let note = noted(cx, card, last.map(|fact| fact.asked));
+    let mut note = noted(cx, card, last.map(|fact| fact.asked));
     let mut since = turn.since;
     if let Some(failed) = last.filter(|fact| fact.value.is_err() && cx.now >= fact.at + AGAIN) {
         since = since.max(failed.at + AGAIN);
@@ -133,7 +139,13 @@ fn of_subject(
     let fresh = facts.fresh(&ask);
     let handled = note.refresh.as_ref().filter(|(_, wanted)| fresh.is_some_and(|fact| fact.asked >= *wanted));
     let handled = handled.map(|(value, _)| value.clone());
-    let found = answered(subject, question, facts, handled);
+    let found = match judged(cx, card, subject, facts, &mut note) {
+        Some(found) => {
+            note.failing = None;
+            Some(of_card(subject, found, handled))
+        }
+        None => failed(cx, card, subject, Silence { facts, question, period, handled }, &mut note),
+    };
     let ops = found.map(|found| update(cx, card, &found)).unwrap_or_default();
     // What others of its Pods said last is kept while they can be asked.
     let others = subject.asked.iter().filter(|other| *other != question && facts.get(other).is_some());
@@ -141,8 +153,8 @@ fn of_subject(
     let mut asks: Vec<_> = others.collect();
     asks.insert(0, ask);
     let mut next = turn.next;
-    if let Some(failed) = last.filter(|fact| fact.value.is_err()) {
-        next = next.min((failed.at + AGAIN).max(cx.now));
+    if let Some(failed) = last.filter(|fact| fact.value.is_err() && fact.at + AGAIN > cx.now) {
+        next = next.min(failed.at + AGAIN);
     }
     if let Some((_, wanted)) = note.refresh.as_ref().filter(|(_, wanted)| *wanted > cx.now) {
         next = next.min(*wanted);
@@ -154,32 +166,48 @@ fn of_subject(
 /// What a person asked for and nobody has answered yet.
 fn noted(cx: &Context<'_>, card: &CardRef<'_>, last: Option<Duration>) -> Note {
     let item = Item { controller: Controller::AgentCard, key: cx.key.clone() };
-    let before = cx.world.memory.of(&item).and_then(|note| note.refresh.clone());
+    let before = cx.world.memory.of(&item).cloned().unwrap_or_default();
     let handled = card.seen.status.get("handledRefresh").and_then(|value| value.as_str());
     let wanted = card.seen.refresh.as_deref().filter(|value| !value.is_empty());
     let wanted = wanted.map(super::status::refresh_of).filter(|value| handled != Some(&**value));
-    let refresh = wanted.map(|value| match before {
+    let refresh = wanted.map(|value| match before.refresh {
         Some((known, at)) if *known == *value => (known, at),
         _ => (value.into(), last.map_or(cx.now, |last| cx.now.max(last + REFRESH))),
     });
-    Note { refresh, ..Note::default() }
+    let Note { settling, awaiting, failing, .. } = before;
+    Note { refresh, settling, awaiting, failing, ..Note::default() }
 }
 
-/// What is to be said: of the newest revision's first Pod that has answered, else why nobody has.
-fn answered<'a>(
-    subject: &Subject<'a>,
-    question: &CardQuestion,
-    facts: &Facts<CardQuestion>,
-    handled: Option<Box<str>>,
-) -> Option<Found<'a>> {
+fn of_card<'a>(subject: &Subject<'a>, found: Judged, handled: Option<Box<str>>) -> Found<'a> {
     let (workload, protocol) = (subject.workload, subject.protocol.clone());
-    let good = |fact: &Fact<_>| -> Option<Arc<_>> {
-        let super::question::Fetched { published } = fact.value.as_ref().ok()?;
-        Some(published.clone())
-    };
-    if let Some(published) = subject.asked.iter().find_map(|question| good(facts.get(question)?)) {
-        return Some(Found::Card { workload, protocol, published, handled });
+    let Judged { judgement, published } = found;
+    Found::Card { workload, protocol, published, judgement: Box::new(judgement), handled }
+}
+
+/// Nobody has answered.
+struct Silence<'q> {
+    facts: &'q Facts<CardQuestion>,
+    /// Whose turn it is.
+    question: &'q CardQuestion,
+    period: Duration,
+    handled: Option<Box<str>>,
+}
+
+/// Why nobody has answered; nothing where somebody has, or the one whose turn it is was not asked yet.
+fn failed<'a>(
+    cx: &Context<'_>,
+    card: &CardRef<'_>,
+    subject: &Subject<'a>,
+    silent: Silence<'_>,
+    note: &mut Note,
+) -> Option<Found<'a>> {
+    let Silence { facts, question, period, handled } = silent;
+    let answers = |other: &CardQuestion| facts.get(other).is_some_and(|fact| fact.value.is_ok());
+    if subject.asked.iter().any(answers) {
+        return None;
     }
-    let error: AskError = facts.get(question)?.value.as_ref().err()?.clone();
-    Some(Found::Failed { workload, protocol, error, handled })
+    let fact = facts.get(question)?;
+    let error = fact.value.as_ref().err()?.clone();
+    let lost = silence(cx, card, fact.failures, period, note);
+    Some(Found::Failed { workload: subject.workload, protocol: subject.protocol.clone(), error, lost, handled })
 }

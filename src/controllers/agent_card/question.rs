@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::published::Published;
 use crate::controllers::scaffold::lane::{Host, Question};
+use crate::crypto::{Bundles, Verdict};
 
 /// Paths of a card, the newer one first. The other is asked for only where nothing is at the first.
 pub const PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
@@ -32,10 +33,23 @@ pub struct Fetch {
 }
 
 /// A card that was read.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Fetched {
-    /// What is published of it.
-    pub published: Arc<Published>,
+    /// What is published of it where nobody claims that it is signed.
+    pub served: Arc<Published>,
+    /// What is published of what its good signatures cover, beside the bytes that are covered.
+    pub covered: Vec<(Arc<[u8]>, Arc<Published>)>,
+    /// Whether it is signed, and by whom.
+    pub verdict: Arc<Verdict>,
+    /// The authorities by which that was judged.
+    pub bundles: Arc<Bundles>,
+}
+
+impl PartialEq for Fetched {
+    fn eq(&self, other: &Self) -> bool {
+        let judged = |one: &Self| (one.bundles.configured(), one.bundles.version());
+        self.served == other.served && self.verdict == other.verdict && judged(self) == judged(other)
+    }
 }
 
 impl Question for CardQuestion {

@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::judge::{Judgement, Said};
 use super::published::Published;
 use super::subject::Hindrance;
+use super::trust::{VERIFIED, binding};
 use crate::controllers::conditions::{self, Condition, stored};
 use crate::controllers::scaffold::lane::AskError;
 use crate::controllers::scaffold::plan::{Context, NOW, Op, Report, escaped};
@@ -21,11 +23,12 @@ use crate::store::Kind;
 const SYNCED: &str = "Synced";
 const REACHABLE: &str = "Reachable";
 const READY: &str = "Ready";
+const SIGNATURE: &str = "SignatureVerified";
 const BOUND: &str = "Bound";
 /// The condition types that are ours.
-const OURS: [&str; 4] = [SYNCED, REACHABLE, READY, BOUND];
-/// Of these, those that stay when nothing is said about them.
-const KEPT: [&str; 2] = [REACHABLE, BOUND];
+const OURS: [&str; 6] = [SYNCED, REACHABLE, READY, SIGNATURE, BOUND, VERIFIED];
+/// Of these, those that stay when nothing is said about them because there is no answer.
+const KEPT: [&str; 4] = [REACHABLE, SIGNATURE, BOUND, VERIFIED];
 /// Bytes of a message.
 const MESSAGE: usize = 1024;
 /// Bytes of a refresh that are compared and recorded.
@@ -37,12 +40,22 @@ pub(super) enum Found<'a> {
     Card {
         workload: WorkloadRef<'a>,
         protocol: String,
-        published: Arc<Published>,
+        /// What is shown of it; `None`: what is shown stays.
+        published: Option<Arc<Published>>,
+        judgement: Box<Judgement>,
         /// The refresh that this answers.
         handled: Option<Box<str>>,
     },
     /// Somebody was asked, and there is no card.
-    Failed { workload: WorkloadRef<'a>, protocol: String, error: AskError, handled: Option<Box<str>> },
+    Failed {
+        workload: WorkloadRef<'a>,
+        protocol: String,
+        error: AskError,
+        /// The trust in it ends for that.
+        lost: Option<Said>,
+        /// The refresh that this answers.
+        handled: Option<Box<str>>,
+    },
     /// Nobody can be asked.
     Hindered(Box<Hindrance<'a>>),
 }
@@ -65,12 +78,15 @@ pub(super) fn update(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>) ->
     let asked = matches!(found, Found::Failed { .. });
     let wanted: Vec<_> =
         judged(card, found).into_iter().map(|one| if asked { steady(list, one) } else { one }).collect();
+    let kept: &[&str] = if matches!(found, Found::Card { .. }) { &[] } else { &KEPT };
     let mut status = before.as_object().cloned().unwrap_or_default();
     status.insert("observedGeneration".to_owned(), card.seen.generation.into());
     fields(&mut status, before, card, found);
-    status.insert("conditions".to_owned(), conditions::merged(list, &wanted, &OURS, &KEPT, card.seen.generation));
+    status.insert("conditions".to_owned(), conditions::merged(list, &wanted, &OURS, kept, card.seen.generation));
     let content = match found {
-        Found::Card { published, .. } if before.get("cardId") != Some(&json!(published.id)) => Some(&**published),
+        Found::Card { published: Some(published), .. } if before.get("cardId") != Some(&json!(published.id)) => {
+            Some(&**published)
+        }
         _ => None,
     };
     let edits = edits(before, status, content);
@@ -112,35 +128,24 @@ fn fields(status: &mut Map<String, Value>, before: &Value, card: &CardRef<'_>, f
         None => drop(status.remove(member)),
     };
     match found {
-        Found::Card { workload, protocol, published, handled } => {
-            if before.get("cardId") != Some(&json!(published.id)) {
-                set("cardId", Some(json!(published.id)));
-                set("lastSyncTime", Some(json!(NOW)));
-            }
-            set("skills", Some(json!(published.skills)).filter(|_| !published.skills.is_empty()));
-            set("servedUrl", published.served_url.as_ref().map(|url| json!(url)));
-            let endpoint = |(transport, url): &(String, String)| json!({"transport": transport, "url": url});
-            let endpoints: Vec<_> = published.endpoints.iter().map(endpoint).collect();
-            set("endpoints", Some(json!(endpoints)).filter(|_| !published.endpoints.is_empty()));
+        Found::Card { workload, protocol, published, judgement, handled } => {
+            published.iter().for_each(|published| set_content(&mut set, published, before));
+            set_judgement(&mut set, judgement, before);
             set_workload(&mut set, workload, protocol);
             // What is trusted is the workload of that uid, so it changes with an answer of that workload alone.
             set("targetUID", Some(json!(workload.uid)));
             handled.iter().for_each(|handled| set("handledRefresh", Some(json!(handled))));
         }
-        Found::Failed { workload, protocol, handled, .. } => {
+        Found::Failed { workload, protocol, lost, handled, .. } => {
             set_workload(&mut set, workload, protocol);
+            if lost.is_some() {
+                set("trustedAccount", None);
+            }
             handled.iter().for_each(|handled| set("handledRefresh", Some(json!(handled))));
         }
         Found::Hindered(hindrance) if hindrance.is_nobody() && card.seen.spec.identity_binding.is_some() => {
-            let mut binding = json!({"bound": false, "reason": Reason::AgentNotFound.code(),
-                "message": cut(hindrance.message.clone(), MESSAGE)});
-            let stored = before.get("bindingStatus");
-            let is_same = |key: &str| stored.and_then(|stored| stored.get(key)) == binding.get(key);
-            let since = match stored.and_then(|stored| stored.get("lastEvaluationTime")) {
-                Some(since) if ["bound", "reason", "message"].into_iter().all(is_same) => since.clone(),
-                _ => json!(NOW),
-            };
-            binding["lastEvaluationTime"] = since;
+            let said = nobody(&hindrance.message);
+            let binding = binding(&said, before.get("bindingStatus").unwrap_or(&Value::Null));
             set("bindingStatus", Some(binding));
         }
         Found::Hindered(hindrance) => {
@@ -149,6 +154,70 @@ fn fields(status: &mut Map<String, Value>, before: &Value, card: &CardRef<'_>, f
             }
         }
     }
+}
+
+fn nobody(message: &str) -> Said {
+    Said { status: Some(false), reason: Reason::AgentNotFound, message: cut(message.to_owned(), MESSAGE) }
+}
+
+fn set_content(set: &mut dyn FnMut(&str, Option<Value>), published: &Published, before: &Value) {
+    if before.get("cardId") != Some(&json!(published.id)) {
+        set("cardId", Some(json!(published.id)));
+        set("lastSyncTime", Some(json!(NOW)));
+    }
+    set("skills", Some(json!(published.skills)).filter(|_| !published.skills.is_empty()));
+    set("servedUrl", published.served_url.as_ref().map(|url| json!(url)));
+    let endpoint = |(transport, url): &(String, String)| json!({"transport": transport, "url": url});
+    let endpoints: Vec<_> = published.endpoints.iter().map(endpoint).collect();
+    set("endpoints", Some(json!(endpoints)).filter(|_| !published.endpoints.is_empty()));
+}
+
+/// Bytes of a text about signatures.
+const SHORT: usize = 256;
+
+fn set_judgement(set: &mut dyn FnMut(&str, Option<Value>), judgement: &Judgement, before: &Value) {
+    let short = |text: &Option<String>| text.as_ref().map(|text| json!(printable(text, SHORT)));
+    let details = judgement.signature.as_ref().map(|said| json!(printable(&said.message, MESSAGE)));
+    set("validSignature", judgement.valid_signature.map(Value::from));
+    set("signatureVerificationDetails", details);
+    set("signatureKeyId", short(&judgement.key_id));
+    set("signatureSpiffeId", judgement.spiffe_id.as_ref().map(|id| json!(id)));
+    set("signatureProfile", judgement.profile.map(|profile| json!(profile.as_str())));
+    set("signatureIdentityMatch", judgement.identity_match.map(Value::from));
+    set("expectedSpiffeID", judgement.expected.as_ref().map(|id| json!(id)));
+    set("trustedAccount", judgement.trusted_account.as_ref().map(|account| json!(account)));
+    let stored = before.get("bindingStatus").unwrap_or(&Value::Null);
+    set("bindingStatus", judgement.bound.as_ref().map(|said| binding(said, stored)));
+}
+
+fn of_said(type_: &'static str, said: &Said) -> Condition {
+    let message = printable(&said.message, MESSAGE);
+    match said.status {
+        Some(holds) => Condition::new(type_, holds, said.reason, message),
+        None => Condition::unknown(type_, said.reason, message),
+    }
+}
+
+/// What is said of a card that was read.
+fn of_card(published: Option<&Published>, judgement: &Judgement) -> Vec<Condition> {
+    let shown = match published {
+        Some(published) if published.truncated => "the card was read; it is too large to be shown whole",
+        Some(_) => "the card was read",
+        None => "the card was read; it is not shown, because its signature is not good",
+    };
+    let answers = Condition::new(REACHABLE, true, Reason::Answered, "the agent answers");
+    let mut judged = match judgement.signature.as_ref().filter(|_| judgement.refused) {
+        Some(said) => vec![of_said(SYNCED, said), answers, of_said(READY, said)],
+        None => vec![
+            Condition::new(SYNCED, true, Reason::SyncSucceeded, shown),
+            answers,
+            Condition::new(READY, true, Reason::ReadyToServe, "the agent can serve, and its card is shown"),
+        ],
+    };
+    judged.extend(judgement.signature.iter().map(|said| of_said(SIGNATURE, said)));
+    judged.extend(judgement.bound.iter().map(|said| of_said(BOUND, said)));
+    judged.push(of_said(VERIFIED, &judgement.verified));
+    judged
 }
 
 fn set_workload(set: &mut dyn FnMut(&str, Option<Value>), workload: &WorkloadRef<'_>, protocol: &str) {
@@ -161,18 +230,8 @@ fn set_workload(set: &mut dyn FnMut(&str, Option<Value>), workload: &WorkloadRef
 fn judged(card: &CardRef<'_>, found: &Found<'_>) -> Vec<Condition> {
     let no = |type_, reason, message: &str| Condition::new(type_, false, reason, cut(message.to_owned(), MESSAGE));
     match found {
-        Found::Card { published, .. } => {
-            let shown = match published.truncated {
-                true => "the card was read; it is too large to be shown whole",
-                false => "the card was read",
-            };
-            vec![
-                Condition::new(SYNCED, true, Reason::SyncSucceeded, shown),
-                Condition::new(REACHABLE, true, Reason::Answered, "the agent answers"),
-                Condition::new(READY, true, Reason::ReadyToServe, "the agent can serve, and its card is shown"),
-            ]
-        }
-        Found::Failed { error, .. } => {
+        Found::Card { published, judgement, .. } => of_card(published.as_deref(), judgement),
+        Found::Failed { error, lost, .. } => {
             let reachable = match error.reason {
                 Reason::CardInvalid => Condition::new(REACHABLE, true, Reason::Answered, "the agent answers"),
                 reason => no(REACHABLE, reason, &error.message),
@@ -182,7 +241,10 @@ fn judged(card: &CardRef<'_>, found: &Found<'_>) -> Vec<Condition> {
                 None => "",
             };
             let message = format!("{}{stays}", error.message);
-            vec![no(SYNCED, Reason::FetchFailed, &message), reachable, no(READY, Reason::FetchFailed, &message)]
+            let mut judged =
+                vec![no(SYNCED, Reason::FetchFailed, &message), reachable, no(READY, Reason::FetchFailed, &message)];
+            judged.extend(lost.iter().map(|said| of_said(VERIFIED, said)));
+            judged
         }
         Found::Hindered(hindrance) => {
             let Hindrance { reason, message, .. } = &**hindrance;
@@ -220,10 +282,19 @@ fn told(cx: &Context<'_>, card: &CardRef<'_>, wanted: &[Condition], content: Opt
         Op::Report(Report { kind: Kind::AgentCard, about, uid, reason, message, since })
     };
     let mut ops = Vec::new();
-    let synced = wanted.iter().find(|one| one.type_ == SYNCED && one.reason.class() == Class::Warning);
-    if let Some(one) = synced.filter(|one| conditions::is_news(list, one)) {
-        let since = stored(list, SYNCED).and_then(|known| known.get("lastTransitionTime"));
-        ops.push(report(one.reason, one.message.clone(), since.unwrap_or(&Value::Null)));
+    let is_told = |one: &&Condition| match one.type_ {
+        SYNCED => one.reason.class() == Class::Warning,
+        // That a platform judges no signatures is no news of an agent.
+        SIGNATURE | BOUND => true,
+        _ => false,
+    };
+    let mut reasons = Vec::new();
+    for one in wanted.iter().filter(is_told).filter(|one| conditions::is_news(list, one)) {
+        if !reasons.contains(&one.reason) {
+            let since = stored(list, one.type_).and_then(|known| known.get("lastTransitionTime"));
+            ops.push(report(one.reason, one.message.clone(), since.unwrap_or(&Value::Null)));
+            reasons.push(one.reason);
+        }
     }
     let Some(published) = content else { return ops };
     let since = status.get("lastSyncTime").unwrap_or(&Value::Null);

@@ -45,7 +45,17 @@ pub struct Note {
     pub taken: Option<Taken>,
     /// A person's wish to have it looked at again, and when it was noticed.
     pub refresh: Option<(Box<str>, Duration)>,
+    /// The first good answer after trust was lost.
+    pub settling: Option<Settling>,
+    /// Since when the authority that signed for it has been unknown.
+    pub awaiting: Option<Duration>,
+    /// Since when nobody has answered for it.
+    pub failing: Option<Duration>,
 }
+
+/// When the first good answer was asked for, after trust was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settling(pub Duration);
 
 /// A hash that was written, and how often it had to be written again.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 mod cases;
 mod pods;
 mod publishing;
+mod trust;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use super::question::{CardQuestion, Fetched};
 use crate::controllers::scaffold::fixtures::{Cluster, s, workload};
 use crate::controllers::scaffold::lane::{AskError, AskFault, Fact, Facts};
 use crate::controllers::scaffold::plan::{Asked, Context, Controller, Item, Op, Plan};
+use crate::crypto::{Bundles, Verdict};
 use crate::domain::reason::Reason;
 use crate::store::{Key, Kind, Reach};
 
@@ -103,12 +105,15 @@ fn plan(cluster: &Cluster) -> Asked<CardQuestion> {
 fn answer(cluster: &Cluster, now: Duration, value: Result<Value, AskError>) -> Facts<CardQuestion> {
     let (_, asks) = plan_at(cluster, &Facts::default(), now);
     let CardQuestion::Fetch(fetch) = &asks[0].question;
-    let value = value.map(|document| {
-        let published = publish(document.to_string().as_bytes(), &fetch.authority).unwrap();
-        Fetched { published: Arc::new(published) }
-    });
+    let value = value.map(|document| unsigned(&document, &fetch.authority));
     let failures = u32::from(value.is_err());
     Facts::default().with(asks[0].question.clone(), Fact { value, asked: now, at: now, failures })
+}
+
+/// An answer where no trust bundle is configured.
+fn unsigned(document: &Value, authority: &str) -> Fetched {
+    let served = Arc::new(publish(document.to_string().as_bytes(), authority).unwrap());
+    Fetched { served, covered: Vec::new(), verdict: Arc::new(Verdict::Unknown), bundles: Arc::new(Bundles::default()) }
 }
 
 fn refused(reason: Reason, message: &str) -> AskError {
@@ -121,7 +126,7 @@ fn carried_out(object: &Value, plan: &Plan) -> (Vec<Reason>, Value) {
     for op in &plan.ops {
         match op {
             Op::Report(report) => told.push(report.reason),
-            Op::Restate { kind: Kind::AgentCard, key, operations } if *key == Key::new("team", CARD) => {
+            Op::Restate { kind: Kind::AgentCard, key, operations } if &*key.name == CARD => {
                 assert_eq!((&operations[0]["op"], &operations[0]["path"]), (&json!("test"), &json!("/metadata/uid")));
                 assert_eq!(operations[1]["path"], "/metadata/resourceVersion");
                 let operations: json_patch::Patch = serde_json::from_value(operations.clone()).unwrap();

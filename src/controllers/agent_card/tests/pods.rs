@@ -102,8 +102,7 @@ fn pods_are_asked_in_turn_and_the_newest_revision_is_shown() {
             _ => "pod-w-2-b",
         };
         let fetch = super::super::Fetch { address: address.parse().unwrap(), pod: pod.into(), ..now.clone() };
-        let published = publish(json!({"name": name}).to_string().as_bytes(), &fetch.authority).unwrap();
-        let value = Ok(Fetched { published: Arc::new(published) });
+        let value = Ok(unsigned(&json!({"name": name}), &fetch.authority));
         facts = facts.with(CardQuestion::Fetch(fetch), Fact { value, asked: s(100), at: s(100), failures: 0 });
     }
     for now in [100, 130, 160, 190] {

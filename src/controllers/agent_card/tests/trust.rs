@@ -1,0 +1,203 @@
+//! Trust in the status: it comes with a good signature, goes with a bad one, comes back with the second good answer, and ends in silence. The card is the known
+//! answer of the specification, signed by spiffe://example.org/ns/team1/sa/weather.
+
+use std::sync::atomic::AtomicI64;
+
+use super::*;
+use crate::config::gates::Gates;
+use crate::config::inputs::NamespaceInputs;
+use crate::config::view::namespace_view;
+use crate::controllers::agent_card::judge::Under;
+use crate::crypto::TrustBundle;
+
+/// 15 January 2027.
+const NOW: i64 = 1_800_000_000;
+
+fn kat(member: &str) -> String {
+    let kat: Value = serde_json::from_str(include_str!("../../../crypto/tests/vectors/kat.json")).unwrap();
+    kat[member].as_str().unwrap().to_owned()
+}
+
+fn signed() -> Value {
+    let mut card: Value = serde_json::from_str(&kat("card")).unwrap();
+    card["signatures"] = json!([{"protected": kat("protected"), "signature": kat("signature")}]);
+    card["unsigned"] = json!("nobody vouches for this");
+    card
+}
+
+fn tampered() -> Value {
+    let mut card = signed();
+    card["description"] = json!("another one");
+    card
+}
+
+fn authority() -> TrustBundle {
+    let pem = format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", kat("ca"));
+    TrustBundle::read(pem.as_bytes(), None).unwrap()
+}
+
+/// The workload, its Pod and its card, in the namespace that the signer names.
+struct Trial {
+    cluster: Cluster,
+    object: Value,
+    question: CardQuestion,
+}
+
+impl Trial {
+    fn new() -> Self {
+        let mut cluster =
+            Cluster::with("spiffe:\n  trustDomain: example.org\ncards:\n  audit: false\n", Gates::default());
+        for kind in [Kind::AgentCard, Kind::Deployment, Kind::Service, Kind::Pod, Kind::ReplicaSet] {
+            cluster.world.set_reach(kind, Reach::Listed);
+        }
+        let view = namespace_view(&cluster.facts.platform, "team1", &NamespaceInputs::default(), None);
+        let mut snapshot = (*cluster.facts.snapshot).clone();
+        snapshot.view.namespaces.insert("team1".into(), Arc::new(view));
+        cluster.facts.snapshot = Arc::new(snapshot);
+        cluster.see(Kind::Namespace, json!({"metadata": {"name": "team1", "uid": "team1"}}));
+        let there = |mut object: Value| {
+            object["metadata"]["namespace"] = json!("team1");
+            object
+        };
+        let account = json!({"spec": {"template": {"spec": {"serviceAccountName": "weather"}}}});
+        cluster.see(Kind::Deployment, there(deployment(account)));
+        cluster.see(Kind::Service, there(service(json!([{"name": "http", "port": 8000}]))));
+        cluster.see(Kind::ReplicaSet, there(replica_set("w-1")));
+        cluster.see(Kind::Pod, there(pod("w-1-a", "w-1", "10.244.0.5", json!({}))));
+        let object = there(card(json!({"spec": {"identityBinding": {}}})));
+        cluster.see(Kind::AgentCard, object.clone());
+        let mut trial = Self { cluster, object, question: CardQuestion::Fetch(none()) };
+        trial.question = trial.plan(&Facts::default(), s(100)).1.remove(0).question;
+        trial
+    }
+
+    fn plan(&self, facts: &Facts<CardQuestion>, now: Duration) -> Asked<CardQuestion> {
+        let key = Key::new("team1", CARD);
+        (ROW.plan)(Context { world: &self.cluster.world, facts: &self.cluster.facts, key: &key, now }, facts)
+    }
+
+    fn with(&self, value: Result<Fetched, AskError>, asked: Duration, failures: u32) -> Facts<CardQuestion> {
+        Facts::default().with(self.question.clone(), Fact { value, asked, at: asked, failures })
+    }
+
+    /// The Pod serves that at that second, judged by these authorities.
+    fn served(&self, document: &Value, bundle: TrustBundle, asked: Duration) -> Facts<CardQuestion> {
+        let bundles = Arc::new(Bundles::loaded(Arc::new(bundle), Arc::new(AtomicI64::new(NOW))));
+        let (policy, bytes) = (self.cluster.facts.platform.cards().policy(), document.to_string());
+        let verdict = Arc::new(Under { bundles: &bundles, policy: &policy }.verdict(bytes.as_bytes(), NOW));
+        let CardQuestion::Fetch(fetch) = &self.question;
+        let show = |bytes: &[u8]| Arc::new(publish(bytes, &fetch.authority).unwrap());
+        let good = verdict.verified().into_iter().flat_map(|verified| verified.good());
+        let covered = good.map(|good| (good.covered.clone(), show(&good.covered))).collect();
+        self.with(Ok(Fetched { served: show(bytes.as_bytes()), covered, verdict, bundles }), asked, 0)
+    }
+
+    /// What is told once the plan is carried out.
+    fn after(&mut self, facts: &Facts<CardQuestion>, now: Duration) -> Vec<Reason> {
+        let (plan, _) = self.plan(facts, now);
+        let (told, object) = carried_out(&self.object, &plan);
+        let item = Item { controller: Controller::AgentCard, key: Key::new("team1", CARD) };
+        self.cluster.world.memory.note(&item, plan.note);
+        self.cluster.see(Kind::AgentCard, object.clone());
+        self.object = object;
+        told
+    }
+
+    fn verified(&self) -> (&str, &str) {
+        judged(&self.object, "Verified")
+    }
+}
+
+fn none() -> super::super::Fetch {
+    super::super::Fetch {
+        namespace: "".into(),
+        pod: "".into(),
+        address: ([10, 0, 0, 1], 1).into(),
+        authority: "".into(),
+        injected: false,
+    }
+}
+
+const TRUSTED: (&str, &str) = ("True", "SignatureVerified");
+
+#[test]
+fn a_good_signature_of_the_workloads_identity_is_verified_and_only_what_it_covers_is_shown() {
+    let mut trial = Trial::new();
+    let facts = trial.served(&signed(), authority(), s(100));
+    let told = trial.after(&facts, s(100));
+    assert_eq!((trial.verified(), judged(&trial.object, "Bound")), (TRUSTED, ("True", "Bound")), "{}", trial.object);
+    let status = &trial.object["status"];
+    assert_eq!((&status["validSignature"], &status["trustedAccount"]), (&json!(true), &json!("weather")));
+    assert_eq!(status["signatureSpiffeId"], "spiffe://example.org/ns/team1/sa/weather");
+    assert_eq!((&status["bindingStatus"]["bound"], &status["signatureProfile"]), (&json!(true), &json!("kagenti-v2")));
+    assert!(status["card"].get("unsigned").is_none() && status["card"].get("name").is_some());
+    assert!(told.contains(&Reason::SignatureValid) && told.contains(&Reason::Bound), "{told:?}");
+    assert_eq!(trial.plan(&facts, s(100)).0.ops, [], "nothing twice");
+}
+
+/// Case 64 and B9: what is not signed is not shown, and what was lost comes back with the second good answer.
+#[test]
+fn case_064_a_bad_signature_takes_the_trust_and_a_second_good_answer_gives_it_back() {
+    let mut trial = Trial::new();
+    let facts = trial.served(&signed(), authority(), s(100));
+    trial.after(&facts, s(100));
+    let shown = trial.object["status"]["card"].clone();
+    let facts = trial.served(&tampered(), authority(), s(200));
+    let told = trial.after(&facts, s(200));
+    assert_eq!(
+        (trial.verified(), judged(&trial.object, "Synced")),
+        (("False", "SignatureInvalid"), ("False", "SignatureInvalid"))
+    );
+    assert_eq!((&trial.object["status"]["card"], trial.object["status"].get("trustedAccount")), (&shown, None));
+    assert!(told.contains(&Reason::SignatureInvalid), "{told:?}");
+    let facts = trial.served(&signed(), authority(), s(300));
+    trial.after(&facts, s(300));
+    assert_eq!(trial.verified(), ("False", "Settling"));
+    assert_eq!(trial.object["status"].get("trustedAccount"), None);
+    // The same answer, looked at again, is no second one.
+    assert_eq!(trial.after(&facts, s(301)), []);
+    assert_eq!(trial.verified(), ("False", "Settling"));
+    let facts = trial.served(&signed(), authority(), s(400));
+    trial.after(&facts, s(400));
+    assert_eq!((trial.verified(), &trial.object["status"]["trustedAccount"]), (TRUSTED, &json!("weather")));
+    assert_eq!(trial.plan(&facts, s(400)).0.ops, []);
+}
+
+/// A12: SPIRE publishes an authority later than it signs by it.
+#[test]
+fn an_authority_that_is_not_known_yet_costs_a_trusted_agent_nothing_for_five_minutes() {
+    let mut trial = Trial::new();
+    let facts = trial.served(&signed(), authority(), s(100));
+    trial.after(&facts, s(100));
+    for now in [200, 300, 499] {
+        let facts = trial.served(&signed(), TrustBundle::default(), s(now));
+        assert_eq!(trial.after(&facts, s(now)), [], "{now}");
+        assert_eq!(trial.verified(), TRUSTED, "{now}");
+    }
+    let facts = trial.served(&signed(), TrustBundle::default(), s(500));
+    trial.after(&facts, s(500));
+    assert_eq!(trial.verified(), ("False", "SignatureInvalid"));
+    // Nobody who was not trusted is waited for.
+    let mut other = Trial::new();
+    let facts = other.served(&signed(), TrustBundle::default(), s(100));
+    other.after(&facts, s(100));
+    assert_eq!(other.verified(), ("False", "SignatureInvalid"));
+}
+
+/// Case 63, S-07: five attempts and ten periods without an answer.
+#[test]
+fn case_063_silence_ends_trust() {
+    let mut trial = Trial::new();
+    let facts = trial.served(&signed(), authority(), s(100));
+    trial.after(&facts, s(100));
+    let silent =
+        |trial: &Trial, now, failures| trial.with(Err(refused(Reason::AgentUnreachable, "gone")), s(now), failures);
+    for (now, failures, trusted) in [(200, 1, true), (300, 9, true), (499, 9, true), (500, 4, true), (500, 5, false)] {
+        let facts = silent(&trial, now, failures);
+        trial.after(&facts, s(now));
+        assert_eq!(trial.verified() == TRUSTED, trusted, "{now} {failures}: {:?}", trial.verified());
+    }
+    assert_eq!((trial.verified(), trial.object["status"].get("trustedAccount")), (("False", "FetchFailed"), None));
+    let facts = silent(&trial, 600, 6);
+    assert_eq!(trial.plan(&facts, s(600)).0.ops, []);
+}

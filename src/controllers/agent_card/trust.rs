@@ -1,0 +1,195 @@
+//! Whether what Pods of a workload serve counts as its card; pure.
+//!
+//! In: the answers of its Pods, as whom the workload runs, what the platform file says, what the status says already. Out: one judgement and what is
+//! published. Promises: one Pod whose card is not its workload's takes the trust of all, and is named; trust that was lost comes back with the second good
+//! answer only; an authority that no bundle has yet costs a trusted agent nothing for five minutes; of an agent that no longer answers nothing is
+//! believed for longer than ten periods, unless so many fail at once that it is rather ours.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::judge::{AUTHORITY_PATIENCE, Asked, Judgement, Publish, Said, judge};
+use super::published::Published;
+use super::question::{CardQuestion, Fetched};
+use super::subject::Subject;
+use crate::admission::inject::runs_as;
+use crate::controllers::conditions::stored;
+use crate::controllers::scaffold::lane::{Fact, Facts};
+use crate::controllers::scaffold::note::{Note, Settling};
+use crate::controllers::scaffold::plan::Context;
+use crate::controllers::scaffold::world::{CardRef, World};
+use crate::domain::reason::Reason;
+
+pub(super) const VERIFIED: &str = "Verified";
+/// Failed attempts before trust ends.
+const ATTEMPTS: u32 = 5;
+/// Time for which an agent that does not answer keeps its trust, at least and at most.
+const SILENCE: (Duration, Duration) = (Duration::from_secs(300), Duration::from_secs(3_000));
+/// For at most so long nothing is withdrawn because too many fail at once.
+const SUSPENDED: Duration = Duration::from_secs(3_600);
+/// So many trusted agents, in so many namespaces, have to fail before it is rather ours.
+const MANY: (usize, usize) = (10, 2);
+
+/// What counts.
+pub(super) struct Judged {
+    pub(super) judgement: Judgement,
+    /// What is shown; `None`: what is shown stays.
+    pub(super) published: Option<Arc<Published>>,
+}
+
+/// What is to be said of the answers that are there; `None` where nothing is, because there is none, or because nothing may be concluded yet.
+pub(super) fn judged(
+    cx: &Context<'_>,
+    card: &CardRef<'_>,
+    subject: &Subject<'_>,
+    facts: &Facts<CardQuestion>,
+    note: &mut Note,
+) -> Option<Judged> {
+    let cards = cx.facts.platform.cards();
+    let domain = &cx.facts.platform.resolved().trust_domain.value;
+    let workload = &subject.workload;
+    let template = workload.governed_template(&cx.facts.snapshot.labels);
+    let namespace = &cx.key.namespace;
+    let runs_as = template.and_then(|template| runs_as(namespace, &workload.identity(), &template, &cx.facts.snapshot));
+    let account = runs_as.as_ref().map_or("", |runs_as| &runs_as.account);
+    let others = cx.world.users(namespace, account).filter(|other| other.uid != workload.uid && other.is_governed());
+    let others: Vec<&str> = others.map(|other| &**other.name).collect();
+    let binding = card.seen.spec.identity_binding.as_ref();
+    let asked = Asked {
+        cards: &cards,
+        trust_domain: domain,
+        runs_as: runs_as.as_ref(),
+        binding: binding.map(|binding| binding.trust_domain.as_deref()),
+        shared_with: &others,
+    };
+    let answers = subject.asked.iter().filter_map(|question| Some((question, facts.get(question)?)));
+    let mut answers = answers.filter_map(|(question, fact)| Some((question, fact, fact.value.as_ref().ok()?)));
+    let of = |fetched: &Fetched| judge(&fetched.verdict, &fetched.bundles, &asked);
+    let (question, fact, fetched) = answers.next()?;
+    let (mut counts, mut whose, mut when) = (of(fetched), question, fact);
+    let published = shown(&counts.publish, fetched);
+    if !is_bad(&counts) {
+        let bad =
+            answers.map(|(question, fact, fetched)| (question, fact, of(fetched))).find(|(_, _, one)| is_bad(one));
+        if let Some((question, fact, one)) = bad {
+            (counts, whose, when) = (one, question, fact);
+        }
+    }
+    if is_bad(&counts) && subject.asked.len() > 1 {
+        let CardQuestion::Fetch(fetch) = whose;
+        counts.verified.message.insert_str(0, &format!("the Pod at {}: ", fetch.address.ip()));
+    }
+    waits(cx, card, &counts, note).then_some(())?;
+    settle(card, &mut counts, when, note);
+    Some(Judged { judgement: counts, published })
+}
+
+/// It is judged, and not good.
+fn is_bad(judgement: &Judgement) -> bool {
+    judgement.signature.is_some() && judgement.verified.status == Some(false)
+}
+
+fn shown(publish: &Publish, fetched: &Fetched) -> Option<Arc<Published>> {
+    match publish {
+        Publish::AsServed => Some(fetched.served.clone()),
+        Publish::Covered(bytes) => {
+            let found = fetched.covered.iter().find(|(covered, _)| covered == bytes);
+            found.map(|(_, published)| published.clone())
+        }
+        Publish::Nothing => None,
+    }
+}
+
+fn condition<'a>(card: &'a CardRef<'_>, type_: &str) -> Option<(&'a str, &'a str)> {
+    let known = stored(card.seen.status.get("conditions")?, type_)?;
+    Some((known.get("status")?.as_str()?, known.get("reason")?.as_str()?))
+}
+
+fn is_trusted(card: &CardRef<'_>) -> bool {
+    condition(card, VERIFIED).is_some_and(|(status, _)| status == "True")
+}
+
+/// Whether the judgement counts now: a trusted agent whose authority is not known yet has some time.
+fn waits(cx: &Context<'_>, card: &CardRef<'_>, judgement: &Judgement, note: &mut Note) -> bool {
+    if !(judgement.awaits_authority && is_trusted(card)) {
+        note.awaiting = None;
+        return true;
+    }
+    let since = *note.awaiting.get_or_insert(cx.now);
+    cx.now.saturating_sub(since) >= Duration::from_secs(AUTHORITY_PATIENCE.unsigned_abs())
+}
+
+/// Trust that was lost comes back with the second good answer.
+fn settle(card: &CardRef<'_>, judgement: &mut Judgement, fact: &Fact<Fetched>, note: &mut Note) {
+    const LOST: [Reason; 4] =
+        [Reason::SignatureInvalid, Reason::SignatureInvalidAudit, Reason::NotBound, Reason::FetchFailed];
+    let before = condition(card, VERIFIED);
+    let was_lost =
+        before.is_some_and(|(status, reason)| status == "False" && LOST.iter().any(|lost| lost.code() == reason));
+    let settling = before.is_some_and(|(_, reason)| reason == Reason::Settling.code());
+    if judgement.verified.status != Some(true) || !(was_lost || settling) {
+        note.settling = None;
+        return;
+    }
+    let first = match note.settling {
+        Some(Settling(first)) if settling || first == fact.asked => first,
+        _ => fact.asked,
+    };
+    note.settling = Some(Settling(first));
+    if fact.asked > first && settling {
+        return;
+    }
+    let message = "the card is good again; it counts once the next answer is good as well";
+    judgement.verified = Said { status: Some(false), reason: Reason::Settling, message: message.to_owned() };
+    judgement.trusted_account = None;
+}
+
+/// What becomes of the trust in an agent that could not be asked: its end, where it has been silent for too long.
+pub(super) fn silence(
+    cx: &Context<'_>,
+    card: &CardRef<'_>,
+    failures: u32,
+    period: Duration,
+    note: &mut Note,
+) -> Option<Said> {
+    let since = *note.failing.get_or_insert(cx.now);
+    let silent = cx.now.saturating_sub(since);
+    let patience = (period * 10).clamp(SILENCE.0, SILENCE.1);
+    if !is_trusted(card) || failures < ATTEMPTS || silent < patience {
+        return None;
+    }
+    if silent < SUSPENDED && many_fail(cx.world) {
+        return None;
+    }
+    let message = format!("the agent has not answered for {} s and {failures} attempts", silent.as_secs());
+    Some(Said { status: Some(false), reason: Reason::FetchFailed, message })
+}
+
+/// More than half of the trusted agents do not answer, and they are many, of several namespaces.
+fn many_fail(world: &World) -> bool {
+    let (mut trusted, mut failing, mut namespaces) = (0_usize, 0_usize, 0_usize);
+    for namespace in world.namespaces() {
+        let before = failing;
+        for card in world.agent_cards(namespace).filter(is_trusted) {
+            trusted += 1;
+            failing += usize::from(condition(&card, "Reachable").is_some_and(|(status, _)| status == "False"));
+        }
+        namespaces += usize::from(failing > before);
+    }
+    failing >= MANY.0 && namespaces >= MANY.1 && failing * 2 > trusted
+}
+
+/// The details of a binding, as the status has them.
+pub(super) fn binding(said: &Said, before: &Value) -> Value {
+    let mut binding = serde_json::json!({"bound": said.status == Some(true), "reason": said.reason.code(),
+        "message": said.message});
+    let is_same = |key: &str| before.get(key) == binding.get(key);
+    let since = match before.get("lastEvaluationTime") {
+        Some(since) if ["bound", "reason", "message"].into_iter().all(is_same) => since.clone(),
+        _ => crate::controllers::scaffold::plan::NOW.into(),
+    };
+    binding["lastEvaluationTime"] = since;
+    binding
+}
