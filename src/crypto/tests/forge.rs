@@ -67,6 +67,24 @@ pub(super) fn svid(issuer: &Party, change: impl FnOnce(&mut CertificateParams)) 
     Party::new(params, Some(issuer))
 }
 
+/// An SVID of [`ID`] with an RSA key of that many bits, whose other half nobody has.
+pub(super) fn svid_of_rsa(issuer: &Party, bits: usize) -> Vec<u8> {
+    let tagged = |tag: u8, content: &[u8]| {
+        let length = content.len().to_be_bytes();
+        let first = length.iter().position(|byte| *byte != 0).unwrap_or(length.len() - 1);
+        let short = &length[first..];
+        let head = if content.len() < 128 { Vec::new() } else { vec![0x80 | u8::try_from(short.len()).unwrap()] };
+        [&[tag], head.as_slice(), short, content].concat()
+    };
+    let modulus = [vec![0], vec![0xc1; bits / 8]].concat();
+    let key = tagged(0x30, &[tagged(2, &modulus), tagged(2, &[1, 0, 1])].concat());
+    let algorithm = tagged(0x30, &[tagged(6, &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1]), tagged(5, &[])].concat());
+    let info = tagged(0x30, &[algorithm, tagged(3, &[vec![0], key].concat())].concat());
+    let key = rcgen::SubjectPublicKeyInfo::from_der(&info).unwrap();
+    let params = params("svid", |params| params.subject_alt_names = vec![uri(ID)]);
+    params.signed_by(&key, &Issuer::from_params(&issuer.params, &issuer.key)).unwrap().der().to_vec()
+}
+
 impl Party {
     fn new(params: CertificateParams, issuer: Option<&Self>) -> Self {
         let key = KeyPair::generate().unwrap();

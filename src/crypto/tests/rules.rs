@@ -1,6 +1,9 @@
 //! Rules that no numbered case holds: several good signatures, what a refusal says, what it means for a trusted agent.
 
-use super::{Kat, NOW, judge, loaded, reasons, words};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+
+use super::{Kat, NOW, forge, judge, loaded, reasons, words};
 use crate::{Algorithm, Class, EntryReason, NotVerified, Policy, Profile, SpiffeId, Verdict, limits, verify_bytes};
 
 #[test]
@@ -98,4 +101,29 @@ fn names_are_found_again() {
     assert_eq!(EntryReason::SpiffeIdMissing.class().as_str(), "san_invalid");
     assert_eq!(EntryReason::HeaderMalformed.class().as_str(), "parse_error");
     assert_eq!(Class::Ok.as_str(), "ok");
+}
+
+/// Refused by size alone, before anything of it is checked.
+#[test]
+fn what_is_far_too_much_is_refused_before_it_is_looked_at() {
+    let kat = Kat::read();
+    let bundle = kat.bundle();
+    let entry = |header: &str| {
+        let protected = URL_SAFE_NO_PAD.encode(header);
+        serde_json::json!({"protected": protected, "signature": kat.text("signature")})
+    };
+    let of = |entries: Vec<serde_json::Value>| words(&judge(&kat.with(entries), &bundle));
+    assert_eq!(of(vec![serde_json::json!({}); 10_000]), ["TooManySignatures"]);
+    let chain = |count: usize| format!("{{\"alg\":\"ES256\",\"x5c\":[{}]}}", vec!["\"AA==\""; count].join(","));
+    assert_eq!(of(vec![entry(&chain(10_000))]), ["HeaderTooLarge"]);
+    assert_eq!(of(vec![entry(&chain(5_000))]), ["ChainTooLong"]);
+    // A key of 16,384 bits under a certificate that is good: nobody computes with it.
+    let root = forge::authority("root", None, |_| {});
+    let large = forge::svid_of_rsa(&root, 16_384);
+    let x5c = STANDARD.encode(&large);
+    let signature = URL_SAFE_NO_PAD.encode([7; 1024]);
+    let header = format!("{{\"alg\":\"RS256\",\"x5c\":[\"{x5c}\"]}}");
+    let entry = serde_json::json!({"protected": URL_SAFE_NO_PAD.encode(header), "signature": signature});
+    let trusted = super::bundle(&root.pem(), Some("example.org")).unwrap();
+    assert_eq!(words(&judge(&kat.with(vec![entry]), &trusted)), ["KeyNotAllowed"]);
 }
