@@ -17,6 +17,7 @@ pub mod verdict;
 use crate::api::agent_kagenti_dev;
 use crate::api::review::{Operation, Phase, Request};
 use crate::config::snapshot::Snapshot;
+use crate::domain::keys;
 use crate::domain::reason::Reason;
 use explanation::Explanation;
 use verdict::Verdict;
@@ -40,6 +41,18 @@ const fn workload(group: &'static str, kind: &'static str) -> Handler {
         kind,
         run: inject::review_workload,
         explain: inject::explain_workload,
+    }
+}
+
+/// The row of the Agents of a group of BeeAI.
+const fn beeai_agent(group: &'static str) -> Handler {
+    Handler {
+        phase: Phase::Validate,
+        operations: &[Operation::Create, Operation::Update],
+        group,
+        kind: "Agent",
+        run: validate::review_beeai_agent,
+        explain: validate::explain_beeai_agent,
     }
 }
 
@@ -93,6 +106,8 @@ const HANDLERS: &[Handler] = &[
         run: validate::review_agent_card,
         explain: validate::explain_agent_card,
     },
+    beeai_agent(keys::GROUP_BEEAI),
+    beeai_agent(keys::GROUP_BEEAI_COMPAT),
     workload("apps", "Deployment"),
     workload("apps", "StatefulSet"),
     workload("apps", "DaemonSet"),

@@ -6,7 +6,6 @@
 pub mod agent;
 pub mod agent_build;
 pub mod agent_card;
-pub mod beeai_agent;
 pub mod card_sync;
 mod conditions;
 pub mod enrolment;
@@ -30,8 +29,8 @@ const ALWAYS: [Row; 9] = [
     namespace_config::plan::ROW,
     agent_build::plan::ROW,
     agent::plan::ROW,
-    beeai_agent::ROW,
-    beeai_agent::COMPAT_ROW,
+    agent::beeai::ROW,
+    agent::beeai::COMPAT_ROW,
     enrolment::plan::ROW,
     card_sync::plan::ROW,
     waiting::plan::ROW,

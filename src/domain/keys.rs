@@ -461,6 +461,10 @@ pub const ENV_IMAGE_REPO_SECRET: &str = "IMAGE_REPO_SECRET";
 pub const MANAGER_BEEAI_AGENT: &str = "drawbridge/beeai-agent";
 /// The same for the group of the original operator.
 pub const MANAGER_BEEAI_COMPAT_AGENT: &str = "drawbridge/beeai-compat-agent";
+/// Webhook entry that judges Agents of BeeAI.
+pub const WEBHOOK_BEEAI_AGENT: &str = "vbeeaiagent.kb.io";
+/// Path of the webhook that judges Agents of BeeAI.
+pub const PATH_BEEAI_AGENT: &str = "/validate-beeai-dev-v1-agent";
 /// Policy by which nothing is made for a BeeAI Agent in a namespace that holds none.
 pub const POLICY_OWN_BEEAI_AGENTS_NEW: &str = "drawbridge-own-beeai-agents-new";
 /// The same for the group of the original operator.

@@ -35,6 +35,25 @@ fn the_samples_are_in_order_with_the_templates_that_ship() {
     assert_eq!(validated(AGENT), (Exit::Ok, Vec::new()));
 }
 
+const BEEAI: &str = include_str!("../../manifests/samples/beeai-agent.yaml");
+
+/// Agents of three groups are judged each by its own rules.
+#[test]
+fn agents_of_beeai_are_judged_by_their_own_schema_and_rules_in_both_groups() {
+    let compat = BEEAI.replace("beeai.dev/v1", "beeai.beeai.dev/v1");
+    for text in [BEEAI, &compat] {
+        assert_eq!(validated(text), (Exit::Ok, Vec::new()));
+        let wrong = text.replace("name: LLM_URL", "name: PORT").replace("image:", "imagge:");
+        let (exit, found) = validated(&wrong);
+        assert_eq!(exit, Exit::Findings);
+        tells(&found, 8, "warning", "image");
+        assert!(found.iter().any(|(.., text)| text.contains("spec.image")), "{found:#?}");
+        let port = text.replace("name: LLM_URL", "name: PORT");
+        let (_, found) = validated(&port);
+        assert!(found.iter().any(|(.., text)| text.contains("spec.env[1].value")), "{found:#?}");
+    }
+}
+
 #[test]
 fn every_fault_has_its_line_and_is_told_once() {
     let text = "apiVersion: agent.kagenti.dev/v1alpha1

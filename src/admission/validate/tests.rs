@@ -340,3 +340,49 @@ fn mend_02_what_is_larger_than_what_is_kept_of_one_object_is_refused() {
         }
     }
 }
+
+/// Z8 and section 6 of `spec/beeai.md`: both groups are judged by one function, and no other group's function.
+#[test]
+fn agents_of_beeai_are_judged_in_both_groups_and_never_by_a_value() {
+    let ask = |group: &str, object: &Value, old: Option<&Value>| {
+        let raw = |value: &Value| serde_json::value::to_raw_value(value).unwrap();
+        let (object, old) = (raw(object), old.map(raw));
+        let request = Request {
+            phase: Phase::Validate,
+            uid: "review".into(),
+            kind: GroupVersionKind { group: group.to_owned().into(), version: "v1".into(), kind: "Agent".into() },
+            sub_resource: None,
+            name: None,
+            namespace: Some("team1".to_owned().into()),
+            operation: if old.is_some() { Operation::Update } else { Operation::Create },
+            dry_run: None,
+            object: Some((&*object).into()),
+            old_object: old.as_deref().map(Into::into),
+        };
+        crate::admission::evaluate(&request, &fixtures::snapshot())
+    };
+    let agent = |annotations: Value, port: &str| {
+        json!({
+            "metadata": {"name": "weather", "namespace": "team1", "annotations": annotations},
+            "spec": {"image": "ghcr.io/beeai/agents/weather:v1", "env": [{"name": "PORT", "value": port}]},
+        })
+    };
+    let (plain, baseline) =
+        (agent(json!({}), "9001"), agent(json!({"beeai.dev/security-profile": "baseline"}), "9001"));
+    let broken = agent(json!({}), "canary");
+    for group in ["beeai.dev", "beeai.beeai.dev"] {
+        assert_eq!(ask(group, &plain, None).reason, Reason::Accepted, "{group}");
+        for (object, old, path) in [
+            (&broken, None, "spec.env[0].value"),
+            (&baseline, None, "metadata.annotations[beeai.dev/security-profile]"),
+            (&baseline, Some(&plain), "metadata.annotations[beeai.dev/security-profile]"),
+        ] {
+            let verdict = ask(group, object, old);
+            let Outcome::Deny(denial) = &verdict.outcome else { panic!("{verdict:?}") };
+            assert_eq!(denial.field.as_deref(), Some(path), "{group}");
+            assert!(!denial.words().contains("canary"), "{}", denial.words());
+        }
+        // A finalizer comes and goes, whatever is wrong.
+        assert_eq!(ask(group, &broken, Some(&broken)).reason, Reason::Accepted, "{group}");
+    }
+}

@@ -27,13 +27,15 @@ pub const IMAGES: [(&str, &str, &str); 10] = [
     ("cosign", "ghcr.io/sigstore/cosign/cosign:v2.6.1", "signatures"),
 ];
 
-const STEPS: [(&str, &str); 14] = [
+const STEPS: [(&str, &str); 16] = [
     ("buildah-build-step", include_str!("steps/buildah-build-step.yaml")),
     ("buildpack-step", include_str!("steps/buildpack-step.yaml")),
     ("check-dockerfile-step", include_str!("steps/check-dockerfile-step.yaml")),
     ("check-subfolder-step", include_str!("steps/check-subfolder-step.yaml")),
     ("container-test-step", include_str!("steps/container-test-step.yaml")),
     ("github-clone-step", include_str!("steps/github-clone-step.yaml")),
+    ("image-build-archive-step", include_str!("steps/image-build-archive-step.yaml")),
+    ("image-push-step", include_str!("steps/image-push-step.yaml")),
     ("image-reference-step", include_str!("steps/image-reference-step.yaml")),
     ("policy-gate-step", include_str!("steps/policy-gate-step.yaml")),
     ("promote-step", include_str!("steps/promote-step.yaml")),

@@ -74,9 +74,9 @@ fn unnamed(subject: &Subject, warning: &mut Warning) {
 /// # Errors
 /// When the object cannot be written as JSON.
 pub fn own_kind(object: &Value, namespace: &str, phase: Phase, snapshot: &Snapshot) -> anyhow::Result<Verdict> {
-    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-    let kind =
-        GroupVersionKind { group: agent_kagenti_dev::GROUP.into(), version: "v1alpha1".into(), kind: kind.into() };
+    let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (group, version) = text("apiVersion").split_once('/').unwrap_or((agent_kagenti_dev::GROUP, "v1alpha1"));
+    let kind = GroupVersionKind { group: group.into(), version: version.into(), kind: text("kind").into() };
     with_request(phase, kind, (object, namespace), |request| crate::admission::evaluate(request, snapshot))
 }
 

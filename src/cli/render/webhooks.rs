@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::selectors::{self, Reach};
 use super::{FailureMode, Install, metadata, object};
-use crate::api::agent_kagenti_dev;
+use crate::api::{agent_kagenti_dev, beeai_dev};
 use crate::domain::keys;
 
 /// Seconds the API server waits for an answer.
@@ -78,6 +78,7 @@ fn validating(install: &Install) -> ValidatingWebhookConfiguration {
             agent_runtimes(install),
             strict(install, (keys::WEBHOOK_AGENT_BUILD, keys::PATH_AGENT_BUILD), "agentbuilds"),
             strict(install, (keys::WEBHOOK_AGENT, keys::PATH_AGENT), "agents"),
+            beeai_agents(install),
             strict(install, (keys::WEBHOOK_AGENT_CARD, keys::PATH_AGENT_CARD), "agentcards"),
         ]),
     }
@@ -105,7 +106,19 @@ fn agent_runtimes(install: &Install) -> ValidatingWebhook {
 
 /// Judges a kind of ours whose wrong objects must not be stored; not its status, and not while it is being deleted.
 fn strict(install: &Install, names: (&str, &str), resource: &str) -> ValidatingWebhook {
-    let judges = validator(install, names, selectors::living_objects(), vec![own_kind(resource)]);
+    strictly(install, names, vec![own_kind(resource)])
+}
+
+/// Judges the Agents of both groups of BeeAI. The authority of the webhook is published in this configuration alone, so the rule for the
+/// group of the original operator stands here, too; while that is not served it matches nothing.
+fn beeai_agents(install: &Install) -> ValidatingWebhook {
+    let of = |group| rule(group, beeai_dev::VERSION, &["agents"], &["CREATE", "UPDATE"]);
+    let rules = [keys::GROUP_BEEAI, keys::GROUP_BEEAI_COMPAT].map(of);
+    strictly(install, (keys::WEBHOOK_BEEAI_AGENT, keys::PATH_BEEAI_AGENT), rules.into())
+}
+
+fn strictly(install: &Install, names: (&str, &str), rules: Vec<RuleWithOperations>) -> ValidatingWebhook {
+    let judges = validator(install, names, selectors::living_objects(), rules);
     ValidatingWebhook { failure_policy: Some("Fail".to_owned()), timeout_seconds: Some(TIMEOUT_SECONDS), ..judges }
 }
 

@@ -22,7 +22,8 @@ use crate::store::{Kind, KindOrigin};
 pub(super) fn is_ours(object: &Value) -> bool {
     let group = text(object, "/apiVersion").split_once('/').map(|(group, _)| group);
     let kind = group.and_then(|group| Kind::of(group, text(object, "/kind")));
-    kind.is_some_and(|kind| kind != Kind::AgentRuntime && kind.descriptor().origin == KindOrigin::Ours)
+    let is_ours = |kind: Kind| matches!(kind.descriptor().origin, KindOrigin::Ours | KindOrigin::Compat);
+    kind.is_some_and(|kind| kind != Kind::AgentRuntime && is_ours(kind))
 }
 
 /// Judges one of them.

@@ -8,7 +8,7 @@ use crate::store::{Kind, ServiceAccountSeen};
 
 /// Whose an object of the name is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::controllers) enum Claim<'a> {
+pub(in crate::controllers::agent) enum Claim<'a> {
     /// There is none.
     Absent,
     /// The Agent's own, with its uid.
@@ -31,14 +31,14 @@ impl<'a> Claim<'a> {
 
 /// Whose the objects of the name are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::controllers) struct Claims<'a> {
-    pub(in crate::controllers) deployment: Claim<'a>,
-    pub(in crate::controllers) service: Claim<'a>,
-    pub(in crate::controllers) account: Claim<'a>,
+pub(in crate::controllers::agent) struct Claims<'a> {
+    pub(in crate::controllers::agent) deployment: Claim<'a>,
+    pub(in crate::controllers::agent) service: Claim<'a>,
+    pub(in crate::controllers::agent) account: Claim<'a>,
 }
 
 impl<'a> Claims<'a> {
-    pub(in crate::controllers) fn of(subject: &Subject<'a>) -> Self {
+    pub(in crate::controllers::agent) fn of(subject: &Subject<'a>) -> Self {
         let deployment = subject.deployment.map_or(Claim::Absent, |found| {
             let ours = found.seen.controller.as_ref().is_some_and(|owner| owner.uid == subject.uid);
             Claim::of(found.uid, ours, found.seen.deleting)
@@ -57,7 +57,7 @@ impl<'a> Claims<'a> {
     }
 
     /// The objects that are in the way of what is wanted, with what to do about each.
-    pub(in crate::controllers) fn conflicts(
+    pub(in crate::controllers::agent) fn conflicts(
         &self,
         (service, service_remedy): (bool, &'static str),
         account: bool,

@@ -26,7 +26,7 @@ pub(super) struct Carried {
 }
 
 /// The snapshot does not know yet which AgentRuntime governs the Deployment.
-pub(in crate::controllers) struct Unsettled;
+pub(in crate::controllers::agent) struct Unsettled;
 
 impl Carried {
     pub(super) fn put(&self, template: &mut Value) {

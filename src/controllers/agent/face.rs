@@ -17,31 +17,31 @@ use crate::domain::keys;
 use crate::store::Kind;
 
 /// One kind of Agent.
-pub(in crate::controllers) struct Face {
+pub(in crate::controllers::agent) struct Face {
     /// The kind.
-    pub(in crate::controllers) kind: Kind,
+    pub(in crate::controllers::agent) kind: Kind,
     /// Who reconciles it.
-    pub(in crate::controllers) controller: Controller,
+    pub(in crate::controllers::agent) controller: Controller,
     /// What keeps it until what it made is gone.
-    pub(in crate::controllers) finalizer: &'static str,
+    pub(in crate::controllers::agent) finalizer: &'static str,
     /// What is wrong with it, should no webhook have judged it, and what relaxes its lock-down.
-    pub(in crate::controllers) judge: fn(&Subject<'_>) -> Findings,
+    pub(in crate::controllers::agent) judge: fn(&Subject<'_>) -> Findings,
     /// Which image it runs.
-    pub(in crate::controllers) image: fn(&Subject<'_>, &Claims<'_>) -> Image,
+    pub(in crate::controllers::agent) image: fn(&Subject<'_>, &Claims<'_>) -> Image,
     /// What it asks of the workload engine, with that image.
-    pub(in crate::controllers) request: fn(&Subject<'_>, &str) -> WorkloadRequest,
+    pub(in crate::controllers::agent) request: fn(&Subject<'_>, &str) -> WorkloadRequest,
     /// The Secrets that an object refers to.
-    pub(in crate::controllers) secrets: fn(&Value) -> BTreeSet<String>,
+    pub(in crate::controllers::agent) secrets: fn(&Value) -> BTreeSet<String>,
     /// Whether what is there is left as it is, however it is.
-    pub(in crate::controllers) keeps: fn(&Subject<'_>, &Claims<'_>) -> bool,
+    pub(in crate::controllers::agent) keeps: fn(&Subject<'_>, &Claims<'_>) -> bool,
     /// What brings its status up to date.
-    pub(in crate::controllers) status: fn(&Subject<'_>, &Verdict<'_>) -> Vec<Op>,
+    pub(in crate::controllers::agent) status: fn(&Subject<'_>, &Verdict<'_>) -> Vec<Op>,
     /// What to do about somebody else's Service of its name.
-    pub(in crate::controllers) service_remedy: &'static str,
+    pub(in crate::controllers::agent) service_remedy: &'static str,
 }
 
 /// Agents of `agent.kagenti.dev`.
-pub(in crate::controllers) static KAGENTI: Face = Face {
+pub(in crate::controllers::agent) static KAGENTI: Face = Face {
     kind: Kind::Agent,
     controller: Controller::Agent,
     finalizer: keys::FINALIZER_AGENT,

@@ -13,19 +13,19 @@ use crate::store::{CustomSeen, Kind, Reach};
 
 /// What is known about the image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::controllers) struct Image {
+pub(in crate::controllers::agent) struct Image {
     /// What the Deployment is to run; `None` when nothing can run yet.
-    pub(in crate::controllers) runs: Option<String>,
+    pub(in crate::controllers::agent) runs: Option<String>,
     /// [`Reason::ImageAvailable`], or why the image of the build cannot be used.
-    pub(in crate::controllers) reason: Reason,
+    pub(in crate::controllers::agent) reason: Reason,
     /// The facts, and what to do.
-    pub(in crate::controllers) message: String,
+    pub(in crate::controllers::agent) message: String,
     /// The build whose image it is.
-    pub(in crate::controllers) build: Option<String>,
+    pub(in crate::controllers::agent) build: Option<String>,
 }
 
 /// The image of an Agent.
-pub(in crate::controllers) fn resolve(subject: &Subject<'_>, claims: &Claims<'_>) -> Image {
+pub(in crate::controllers::agent) fn resolve(subject: &Subject<'_>, claims: &Claims<'_>) -> Image {
     let at = |pointer: &str| subject.object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
     if let Some(image) = at("/spec/imageSource/image").or_else(|| at("/spec/image")) {
         let message = format!("the Agent names image {image}");

@@ -13,15 +13,16 @@
 //!
 //! Other groups have Agents, too: what differs between them is a [`face::Face`], and the rest is here once.
 
-pub(in crate::controllers) mod claim;
+pub mod beeai;
+mod claim;
 mod drift;
 mod enrol;
-pub(in crate::controllers) mod face;
-pub(in crate::controllers) mod image;
+mod face;
+mod image;
 pub mod plan;
-pub(in crate::controllers) mod status;
-pub(in crate::controllers) mod subject;
-pub(in crate::controllers) mod wanted;
+mod status;
+mod subject;
+mod wanted;
 
 #[cfg(test)]
-pub(in crate::controllers) mod tests;
+mod tests;

@@ -48,7 +48,7 @@ fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
 }
 
 /// The Agents of that face that a change of an object may concern.
-pub(in crate::controllers) fn concerned(world: &World, (kind, key): (Kind, &Key), face: &Face) -> Vec<Key> {
+pub(in crate::controllers::agent) fn concerned(world: &World, (kind, key): (Kind, &Key), face: &Face) -> Vec<Key> {
     let Key { namespace, name } = key;
     let of_name = |name: &str| world.custom(face.kind, namespace, name).map(|agent| Key::new(namespace, agent.name));
     match kind {
@@ -66,7 +66,7 @@ pub(in crate::controllers) fn concerned(world: &World, (kind, key): (Kind, &Key)
 }
 
 /// The Agents of that face in a namespace.
-pub(in crate::controllers) fn all(world: &World, namespace: &str, face: &Face) -> Vec<Key> {
+pub(in crate::controllers::agent) fn all(world: &World, namespace: &str, face: &Face) -> Vec<Key> {
     world.customs(face.kind, namespace).map(|agent| Key::new(namespace, agent.name)).collect()
 }
 
@@ -79,7 +79,7 @@ fn plan(cx: Context<'_>) -> Plan {
 }
 
 /// What to do about one Agent of that face.
-pub(in crate::controllers) fn planned(cx: Context<'_>, face: &'static Face) -> Plan {
+pub(in crate::controllers::agent) fn planned(cx: Context<'_>, face: &'static Face) -> Plan {
     let Some(subject) = Subject::of(cx, face) else { return Plan::nothing() };
     let claims = Claims::of(&subject);
     if subject.seen.deleting {
@@ -132,11 +132,11 @@ fn judged(subject: &Subject<'_>) -> Findings {
 
 /// Why nothing more is written for now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::controllers) struct Stop {
-    pub(in crate::controllers) reason: Reason,
-    pub(in crate::controllers) message: String,
+pub(in crate::controllers::agent) struct Stop {
+    pub(in crate::controllers::agent) reason: Reason,
+    pub(in crate::controllers::agent) message: String,
     /// Until a person has changed something.
-    pub(in crate::controllers) stalled: bool,
+    pub(in crate::controllers::agent) stalled: bool,
 }
 
 /// What there is to write for an Agent whose image is known.
@@ -320,7 +320,7 @@ fn told(subject: &Subject<'_>, kind: Kind, claim: Claim<'_>, image: &Image) -> O
     Some(report(subject, reason, message))
 }
 
-pub(in crate::controllers) fn report(subject: &Subject<'_>, reason: Reason, message: String) -> Op {
+pub(in crate::controllers::agent) fn report(subject: &Subject<'_>, reason: Reason, message: String) -> Op {
     let (about, uid) = (subject.cx.key.clone(), subject.uid.to_owned());
     Op::Report(Report { kind: subject.face.kind, about, uid, reason, message, since: String::new() })
 }

@@ -20,27 +20,27 @@ use crate::store::{AgentDeploymentSeen, Rollout};
 const IMAGE: &str = "ImageReady";
 const AVAILABLE: &str = "DeploymentAvailable";
 const SCHEDULED: &str = "PodsScheduled";
-pub(in crate::controllers) const RELAXED: &str = "LockdownRelaxed";
-pub(in crate::controllers) const READY: &str = "Ready";
-pub(in crate::controllers) const RECONCILING: &str = "Reconciling";
-pub(in crate::controllers) const STALLED: &str = "Stalled";
+pub(in crate::controllers::agent) const RELAXED: &str = "LockdownRelaxed";
+pub(in crate::controllers::agent) const READY: &str = "Ready";
+pub(in crate::controllers::agent) const RECONCILING: &str = "Reconciling";
+pub(in crate::controllers::agent) const STALLED: &str = "Stalled";
 /// The condition types that are ours.
 const OURS: [&str; 7] = [READY, IMAGE, AVAILABLE, SCHEDULED, RELAXED, RECONCILING, STALLED];
 
 /// Everything that was found about one Agent.
-pub(in crate::controllers) struct Verdict<'a> {
-    pub(in crate::controllers) image: &'a Image,
-    pub(in crate::controllers) findings: &'a Findings,
-    pub(in crate::controllers) claims: &'a Claims<'a>,
+pub(in crate::controllers::agent) struct Verdict<'a> {
+    pub(in crate::controllers::agent) image: &'a Image,
+    pub(in crate::controllers::agent) findings: &'a Findings,
+    pub(in crate::controllers::agent) claims: &'a Claims<'a>,
     /// Why nothing more is written.
-    pub(in crate::controllers) stop: Option<Stop>,
+    pub(in crate::controllers::agent) stop: Option<Stop>,
     /// What is wanted, where that is known.
-    pub(in crate::controllers) wanted: Option<&'a Wanted>,
+    pub(in crate::controllers::agent) wanted: Option<&'a Wanted>,
 }
 
 /// How far an Agent is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::controllers) enum Phase {
+pub(in crate::controllers::agent) enum Phase {
     Pending,
     Deploying,
     Ready,
@@ -48,10 +48,10 @@ pub(in crate::controllers) enum Phase {
 }
 
 /// Whether an Agent is ready, and why.
-pub(in crate::controllers) struct Ready {
-    pub(in crate::controllers) phase: Phase,
-    pub(in crate::controllers) reason: Reason,
-    pub(in crate::controllers) message: String,
+pub(in crate::controllers::agent) struct Ready {
+    pub(in crate::controllers::agent) phase: Phase,
+    pub(in crate::controllers::agent) reason: Reason,
+    pub(in crate::controllers::agent) message: String,
 }
 
 impl Ready {
@@ -61,14 +61,14 @@ impl Ready {
 }
 
 /// The operations that bring the status up to date: none when it is.
-pub(in crate::controllers) fn update(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Vec<Op> {
+pub(in crate::controllers::agent) fn update(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Vec<Op> {
     let ready = ready(subject, verdict);
     let wanted = conditions_of(subject, verdict, &ready);
     written(subject, verdict, (fields(subject, verdict, &ready), &wanted, &OURS))
 }
 
 /// The operations that store these fields and conditions, of which `ours` are the types that are nobody else's.
-pub(in crate::controllers) fn written(
+pub(in crate::controllers::agent) fn written(
     subject: &Subject<'_>,
     verdict: &Verdict<'_>,
     (mut status, wanted, ours): (Map<String, Value>, &[Condition], &[&str]),
@@ -106,7 +106,7 @@ fn told(subject: &Subject<'_>, verdict: &Verdict<'_>, one: &Condition) -> Option
 }
 
 /// The Deployment that is the Agent's own.
-pub(in crate::controllers) fn deployment<'a>(
+pub(in crate::controllers::agent) fn deployment<'a>(
     subject: &Subject<'a>,
     verdict: &Verdict<'_>,
 ) -> Option<(Rollout, &'a AgentDeploymentSeen)> {
@@ -115,7 +115,7 @@ pub(in crate::controllers) fn deployment<'a>(
 }
 
 /// Whether an Agent is ready.
-pub(in crate::controllers) fn ready(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Ready {
+pub(in crate::controllers::agent) fn ready(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Ready {
     if !verdict.findings.faults.is_empty() {
         return Ready::new(Phase::Failed, Reason::InvalidSpec, printed(&verdict.findings.faults));
     }
@@ -190,14 +190,14 @@ fn conditions_of(subject: &Subject<'_>, verdict: &Verdict<'_>, ready: &Ready) ->
 }
 
 /// What the lock-down leaves out because the Agent says so.
-pub(in crate::controllers) fn relaxed(verdict: &Verdict<'_>) -> Option<Condition> {
+pub(in crate::controllers::agent) fn relaxed(verdict: &Verdict<'_>) -> Option<Condition> {
     let relaxed = verdict.findings.notes.iter().filter(|note| note.reason == Reason::LockdownRelaxed);
     let relaxed: Vec<_> = relaxed.map(|note| format!("{}: {}", note.path, note.text)).collect();
     (!relaxed.is_empty()).then(|| Condition::new(RELAXED, true, Reason::UserOverride, relaxed.join("; ")))
 }
 
 /// Whether an Agent that is not ready becomes so by itself, as tools read it.
-pub(in crate::controllers) fn progress(ready: &Ready) -> Option<Condition> {
+pub(in crate::controllers::agent) fn progress(ready: &Ready) -> Option<Condition> {
     let type_ = match ready.phase {
         Phase::Ready => return None,
         Phase::Failed => STALLED,
@@ -223,7 +223,7 @@ fn of_deployment(rollout: Rollout, own: &AgentDeploymentSeen) -> Vec<Condition> 
 }
 
 /// The image that was put into the Deployment; what somebody else has written since is taken back.
-pub(in crate::controllers) fn image(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Option<Value> {
+pub(in crate::controllers::agent) fn image(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Option<Value> {
     let (_, own) = deployment(subject, verdict)?;
     let is_applied = verdict.wanted.is_some_and(|wanted| own.applied.as_deref() == Some(&*wanted.deployment.digest));
     let runs = verdict.image.runs.as_deref().filter(|_| is_applied).map(Value::from);

@@ -14,28 +14,28 @@ use crate::domain::keys;
 use crate::store::{AgentDeploymentSeen, CustomSeen, Key, Kind, ServiceAccountSeen, ServiceSeen};
 
 /// What a plan is about.
-pub(in crate::controllers) struct Subject<'a> {
-    pub(in crate::controllers) cx: Context<'a>,
+pub(in crate::controllers::agent) struct Subject<'a> {
+    pub(in crate::controllers::agent) cx: Context<'a>,
     /// Which kind of Agent it is.
-    pub(in crate::controllers) face: &'static Face,
+    pub(in crate::controllers::agent) face: &'static Face,
     /// `metadata.uid`.
-    pub(in crate::controllers) uid: &'a str,
+    pub(in crate::controllers::agent) uid: &'a str,
     /// `metadata.resourceVersion`.
-    pub(in crate::controllers) version: u64,
-    pub(in crate::controllers) seen: &'a CustomSeen,
+    pub(in crate::controllers::agent) version: u64,
+    pub(in crate::controllers::agent) seen: &'a CustomSeen,
     /// The Agent as `build` reads it.
-    pub(in crate::controllers) object: Value,
+    pub(in crate::controllers::agent) object: Value,
     /// The Deployment of its name, whoever's it is.
-    pub(in crate::controllers) deployment: Option<WorkloadRef<'a>>,
+    pub(in crate::controllers::agent) deployment: Option<WorkloadRef<'a>>,
     /// The Service of its name, whoever's it is, with its uid.
-    pub(in crate::controllers) service: Option<(&'a ServiceSeen, &'a str)>,
+    pub(in crate::controllers::agent) service: Option<(&'a ServiceSeen, &'a str)>,
     /// The ServiceAccount of its name, whoever's it is, with its uid.
-    pub(in crate::controllers) account: Option<(&'a ServiceAccountSeen, &'a str)>,
+    pub(in crate::controllers::agent) account: Option<(&'a ServiceAccountSeen, &'a str)>,
 }
 
 impl<'a> Subject<'a> {
     /// The Agent of the item; `None` when there is none any more.
-    pub(in crate::controllers) fn of(cx: Context<'a>, face: &'static Face) -> Option<Self> {
+    pub(in crate::controllers::agent) fn of(cx: Context<'a>, face: &'static Face) -> Option<Self> {
         let Key { namespace, name } = cx.key;
         let agent = cx.world.custom(face.kind, namespace, name)?;
         Some(Self {
@@ -52,17 +52,17 @@ impl<'a> Subject<'a> {
     }
 
     /// What is kept of its own Deployment beyond what is kept of any.
-    pub(in crate::controllers) fn own_deployment(&self) -> Option<&'a AgentDeploymentSeen> {
+    pub(in crate::controllers::agent) fn own_deployment(&self) -> Option<&'a AgentDeploymentSeen> {
         self.deployment.and_then(|deployment| deployment.seen.agent.as_deref())
     }
 
     /// What the platform decides about Agents.
-    pub(in crate::controllers) fn settings(&self) -> &'a Settings {
+    pub(in crate::controllers::agent) fn settings(&self) -> &'a Settings {
         &self.cx.facts.snapshot.builds.settings
     }
 
     /// The Secrets that it refers to and leaves to their own consent.
-    pub(in crate::controllers) fn demands(&self) -> Vec<Demand> {
+    pub(in crate::controllers::agent) fn demands(&self) -> Vec<Demand> {
         let [_, by] = keys::USABLE_BY;
         let consented = secrets::by_consent(&self.object);
         let named = (self.face.secrets)(&self.object).into_iter().filter(|name| consented.contains(name));
@@ -74,12 +74,12 @@ impl<'a> Subject<'a> {
     }
 
     /// The note of its last plan.
-    pub(in crate::controllers) fn note(&self) -> Option<&'a Note> {
+    pub(in crate::controllers::agent) fn note(&self) -> Option<&'a Note> {
         self.cx.world.memory.of(&self.item())
     }
 
     /// Its last write that came to nothing.
-    pub(in crate::controllers) fn trouble(&self) -> Option<&'a Trouble> {
+    pub(in crate::controllers::agent) fn trouble(&self) -> Option<&'a Trouble> {
         self.cx.world.memory.trouble(&self.item())
     }
 }

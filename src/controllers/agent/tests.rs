@@ -1,7 +1,7 @@
 //! Agents against a namespace in memory that keeps owners of fields the way an API server does.
 
 mod adverse;
-pub(in crate::controllers) mod bench;
+pub(in crate::controllers::agent) mod bench;
 mod enrolled;
 mod fields;
 mod images;

@@ -18,27 +18,27 @@ use crate::store::Kind;
 
 /// One object as it is wanted.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::controllers) struct Own {
-    pub(in crate::controllers) kind: Kind,
+pub(in crate::controllers::agent) struct Own {
+    pub(in crate::controllers::agent) kind: Kind,
     /// Without apiVersion, kind and what says which object is meant.
     body: Value,
     /// Of the body.
-    pub(in crate::controllers) digest: String,
+    pub(in crate::controllers::agent) digest: String,
 }
 
 /// What is wanted for one Agent.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::controllers) struct Wanted {
-    pub(in crate::controllers) deployment: Own,
+pub(in crate::controllers::agent) struct Wanted {
+    pub(in crate::controllers::agent) deployment: Own,
     /// `None`: the Agent has no ports.
-    pub(in crate::controllers) service: Option<Own>,
+    pub(in crate::controllers::agent) service: Option<Own>,
     /// `None`: its Pods name their account.
-    pub(in crate::controllers) account: Option<Own>,
+    pub(in crate::controllers::agent) account: Option<Own>,
 }
 
 /// How an object of ours stands against what is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::controllers) enum Standing {
+pub(in crate::controllers::agent) enum Standing {
     /// As wanted.
     Stands,
     /// It was never applied, or something else was.
@@ -49,7 +49,7 @@ pub(in crate::controllers) enum Standing {
 
 impl Wanted {
     /// What is wanted once the image is known.
-    pub(in crate::controllers) fn of(
+    pub(in crate::controllers::agent) fn of(
         subject: &Subject<'_>,
         image: &str,
         claims: &Claims<'_>,
@@ -76,7 +76,7 @@ impl Wanted {
     }
 
     /// The selector of the Pods.
-    pub(in crate::controllers) fn selector(&self) -> BTreeMap<String, String> {
+    pub(in crate::controllers::agent) fn selector(&self) -> BTreeMap<String, String> {
         let labels = self.deployment.body.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
         let texts =
             labels.into_iter().flatten().filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
@@ -97,7 +97,7 @@ impl Own {
     }
 
     /// The apply that makes it so; `None` when somebody else's object is in the way or ours is on its way out.
-    pub(in crate::controllers) fn apply(&self, subject: &Subject<'_>, claim: Claim<'_>) -> Option<Op> {
+    pub(in crate::controllers::agent) fn apply(&self, subject: &Subject<'_>, claim: Claim<'_>) -> Option<Op> {
         let mut body = self.body.clone();
         match claim {
             Claim::Absent => body["metadata"]["resourceVersion"] = json!(UNMADE),
@@ -108,7 +108,7 @@ impl Own {
     }
 
     /// How the object of ours stands; `applied` is the digest and the fields of our last apply.
-    pub(in crate::controllers) fn standing(&self, (digest, fields): (Option<&str>, Option<&str>)) -> Standing {
+    pub(in crate::controllers::agent) fn standing(&self, (digest, fields): (Option<&str>, Option<&str>)) -> Standing {
         if digest != Some(&*self.digest) {
             return Standing::Other;
         }

@@ -17,7 +17,7 @@ use crate::domain::reason::Reason;
 use crate::store::{Key, Kind, Reach};
 
 /// Namespace of everything.
-pub(in crate::controllers) const TEAM: &str = "team";
+pub(in crate::controllers::agent) const TEAM: &str = "team";
 
 #[derive(Debug, Clone, Default)]
 struct Object {
@@ -28,25 +28,25 @@ struct Object {
 }
 
 /// Objects, and what the controllers make of them.
-pub(in crate::controllers) struct Bench {
-    pub(in crate::controllers) cluster: Cluster,
-    pub(in crate::controllers) told: Vec<Report>,
-    pub(in crate::controllers) now: Duration,
+pub(in crate::controllers::agent) struct Bench {
+    pub(in crate::controllers::agent) cluster: Cluster,
+    pub(in crate::controllers::agent) told: Vec<Report>,
+    pub(in crate::controllers::agent) now: Duration,
     /// What Secrets hold.
-    pub(in crate::controllers) secrets: BTreeMap<String, SecretFact>,
+    pub(in crate::controllers::agent) secrets: BTreeMap<String, SecretFact>,
     /// How often Secrets were asked for their consent.
-    pub(in crate::controllers) asked: usize,
+    pub(in crate::controllers::agent) asked: usize,
     objects: BTreeMap<(Kind, String), Object>,
     version: u64,
 }
 
 impl Bench {
-    pub(in crate::controllers) fn new() -> Self {
+    pub(in crate::controllers::agent) fn new() -> Self {
         Self::with("")
     }
 
     /// The same with lines for the platform file.
-    pub(in crate::controllers) fn with(platform: &str) -> Self {
+    pub(in crate::controllers::agent) fn with(platform: &str) -> Self {
         let mut cluster = Cluster::with(platform, crate::config::gates::Gates::default());
         for kind in [
             Kind::Agent,
@@ -77,11 +77,11 @@ impl Bench {
     }
 
     /// The object as an API server shows it.
-    pub(in crate::controllers) fn object(&self, kind: Kind, name: &str) -> Value {
+    pub(in crate::controllers::agent) fn object(&self, kind: Kind, name: &str) -> Value {
         self.find(kind, name).unwrap_or_else(|| panic!("there is no {} {name}", kind.as_str()))
     }
 
-    pub(in crate::controllers) fn find(&self, kind: Kind, name: &str) -> Option<Value> {
+    pub(in crate::controllers::agent) fn find(&self, kind: Kind, name: &str) -> Option<Value> {
         let known = self.objects.get(&(kind, name.to_owned()))?;
         let mut object = known.fields.object();
         json_patch::merge(&mut object, &known.more);
@@ -100,7 +100,7 @@ impl Bench {
     }
 
     /// A user makes or changes an object; `null` takes a member away.
-    pub(in crate::controllers) fn edit(&mut self, kind: Kind, name: &str, patch: Value) {
+    pub(in crate::controllers::agent) fn edit(&mut self, kind: Kind, name: &str, patch: Value) {
         let new = Object { uid: uid_of(kind, name), ..Object::default() };
         let known = self.objects.entry((kind, name.to_owned())).or_insert(new);
         let before = known.fields.object();
@@ -124,7 +124,7 @@ impl Bench {
     }
 
     /// An object goes.
-    pub(in crate::controllers) fn remove(&mut self, kind: Kind, name: &str) {
+    pub(in crate::controllers::agent) fn remove(&mut self, kind: Kind, name: &str) {
         let object = self.object(kind, name);
         self.objects.remove(&(kind, name.to_owned()));
         self.cluster.lose(kind, object);
@@ -132,7 +132,7 @@ impl Bench {
     }
 
     /// An Agent as 4.10 has it, with `more` merged in, as the API server stores it.
-    pub(in crate::controllers) fn agent(&mut self, name: &str, more: Value) {
+    pub(in crate::controllers::agent) fn agent(&mut self, name: &str, more: Value) {
         let mut object = json!({
             "metadata": {"labels": {"team": "weather"}, "creationTimestamp": "2026-05-01T00:00:00Z"},
             "spec": {
@@ -147,12 +147,12 @@ impl Bench {
     }
 
     /// An AgentBuild in that state.
-    pub(in crate::controllers) fn build(&mut self, name: &str, status: Value) {
+    pub(in crate::controllers::agent) fn build(&mut self, name: &str, status: Value) {
         self.edit(Kind::AgentBuild, name, json!({"metadata": {"labels": {"a": "b"}}, "status": status}));
     }
 
     /// The Deployment's Pods come up, as its controller reports.
-    pub(in crate::controllers) fn rolled_out(&mut self, name: &str) {
+    pub(in crate::controllers::agent) fn rolled_out(&mut self, name: &str) {
         let object = self.object(Kind::Deployment, name);
         let wanted = object["spec"]["replicas"].as_i64().unwrap_or(1);
         let status = json!({
@@ -164,17 +164,17 @@ impl Bench {
     }
 
     /// Plans and carries out until nothing is planned any more; returns the writes, in order.
-    pub(in crate::controllers) fn converge(&mut self) -> Vec<Op> {
+    pub(in crate::controllers::agent) fn converge(&mut self) -> Vec<Op> {
         self.converge_with(&[ROW])
     }
 
     /// The same with enrolment beside it.
-    pub(in crate::controllers) fn converge_enrolling(&mut self) -> Vec<Op> {
+    pub(in crate::controllers::agent) fn converge_enrolling(&mut self) -> Vec<Op> {
         self.converge_with(&[ROW, ENROLMENT])
     }
 
     /// The same of those rows.
-    pub(in crate::controllers) fn converge_with(&mut self, rows: &[Row]) -> Vec<Op> {
+    pub(in crate::controllers::agent) fn converge_with(&mut self, rows: &[Row]) -> Vec<Op> {
         let mut all = Vec::new();
         for round in 0.. {
             assert!(round < 20, "no end: {all:#?}");
@@ -189,7 +189,7 @@ impl Bench {
     }
 
     /// One plan of every item, carried out.
-    pub(in crate::controllers) fn round(&mut self, row: Row) -> Vec<Op> {
+    pub(in crate::controllers::agent) fn round(&mut self, row: Row) -> Vec<Op> {
         let mut all = Vec::new();
         for key in (row.of_namespace)(&self.cluster.world, TEAM) {
             let plan = self.plan_of(row, &key);
@@ -230,7 +230,7 @@ impl Bench {
     }
 
     /// The plan about one Agent, not carried out.
-    pub(in crate::controllers) fn plan(&self, name: &str) -> Plan {
+    pub(in crate::controllers::agent) fn plan(&self, name: &str) -> Plan {
         self.cluster.plan_at(ROW, &Key::new(TEAM, name), self.now)
     }
 
@@ -301,13 +301,13 @@ impl Bench {
     }
 
     /// A condition of an Agent as `status/reason`.
-    pub(in crate::controllers) fn condition(&self, name: &str, type_: &str) -> String {
+    pub(in crate::controllers::agent) fn condition(&self, name: &str, type_: &str) -> String {
         let entry = self.entry(name, type_);
         let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
         if entry.is_null() { String::new() } else { format!("{}/{}", text("status"), text("reason")) }
     }
 
-    pub(in crate::controllers) fn message(&self, name: &str, type_: &str) -> String {
+    pub(in crate::controllers::agent) fn message(&self, name: &str, type_: &str) -> String {
         self.entry(name, type_)["message"].as_str().unwrap_or_default().to_owned()
     }
 
@@ -317,21 +317,21 @@ impl Bench {
         all.into_iter().find(|one| one["type"] == type_).unwrap_or_default()
     }
 
-    pub(in crate::controllers) fn status(&self, name: &str) -> Value {
+    pub(in crate::controllers::agent) fn status(&self, name: &str) -> Value {
         self.object(Kind::Agent, name)["status"].clone()
     }
 
-    pub(in crate::controllers) fn phase(&self, name: &str) -> String {
+    pub(in crate::controllers::agent) fn phase(&self, name: &str) -> String {
         self.status(name)["deploymentStatus"]["phase"].as_str().unwrap_or_default().to_owned()
     }
 
     /// The container of the Deployment's template at that place.
-    pub(in crate::controllers) fn container(&self, name: &str, at: usize) -> Value {
+    pub(in crate::controllers::agent) fn container(&self, name: &str, at: usize) -> Value {
         self.object(Kind::Deployment, name)["spec"]["template"]["spec"]["containers"][at].clone()
     }
 
     /// The reasons that people were told, in order.
-    pub(in crate::controllers) fn reasons(&self) -> Vec<&'static str> {
+    pub(in crate::controllers::agent) fn reasons(&self) -> Vec<&'static str> {
         self.told.iter().map(|report| report.reason.code()).collect()
     }
 }
@@ -342,7 +342,7 @@ fn uid_of(kind: Kind, name: &str) -> String {
 }
 
 /// Agent `weather`, rolled out.
-pub(in crate::controllers) fn running() -> Bench {
+pub(in crate::controllers::agent) fn running() -> Bench {
     let mut bench = Bench::new();
     bench.agent("weather", json!({}));
     bench.converge();
@@ -352,7 +352,7 @@ pub(in crate::controllers) fn running() -> Bench {
 }
 
 /// The kinds of objects that are applied, in order.
-pub(in crate::controllers) fn owns(ops: &[Op]) -> Vec<Kind> {
+pub(in crate::controllers::agent) fn owns(ops: &[Op]) -> Vec<Kind> {
     let kind = |op: &Op| match op {
         Op::Own { kind, .. } => Some(*kind),
         _ => None,

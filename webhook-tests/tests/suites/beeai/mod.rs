@@ -106,6 +106,16 @@ async fn a_labelled_agent_is_enrolled_in_one_rollout_and_wrong_types_are_refused
     let number = agent(keys::GROUP_BEEAI, "number", &json!({"spec": {"env": [{"name": "A", "value": 8000}]}}));
     let refused = ns.rejects(&number).await?;
     ensure!(refused.message.contains("spec.env[0].value"), "Z12: {}", refused.message);
+    let baseline = json!({"metadata": {"annotations": {"beeai.dev/security-profile": "baseline"}}});
+    let refused = ns.rejects(&agent(keys::GROUP_BEEAI, "baseline", &baseline)).await?;
+    ensure!(refused.message.contains("beeai.allowBaseline"), "Z8: {}", refused.message);
+    let port = json!({"spec": {"env": [{"name": "PORT", "value": "canary"}]}});
+    let refused = ns.rejects(&agent(keys::GROUP_BEEAI, "port", &port)).await?;
+    ensure!(
+        refused.message.contains("spec.env[0].value") && !refused.message.contains("canary"),
+        "{}",
+        refused.message
+    );
     let labels = json!({"metadata": {"labels": {"kagenti.io/type": "agent", "protocol.kagenti.io/a2a": ""}}});
     ns.accepts(&agent(keys::GROUP_BEEAI, "weather", &labels)).await?;
     wait_for(&agents(&ns, keys::GROUP_BEEAI), "weather", ready).await?;
@@ -201,6 +211,9 @@ async fn case_z46_the_group_of_the_original_operator_is_served_while_its_definit
     wait_for(&agents(&ns, keys::GROUP_BEEAI_COMPAT), "two", ready).await?;
     let owner = ns.api::<Deployment>().get("two").await?.metadata.owner_references.unwrap_or_default();
     assert_eq!(owner[0].api_version, "beeai.beeai.dev/v1");
+    let baseline = json!({"metadata": {"annotations": {"beeai.dev/security-profile": "baseline"}}});
+    let refused = ns.rejects(&agent(keys::GROUP_BEEAI_COMPAT, "baseline", &baseline)).await?;
+    ensure!(refused.message.contains("beeai.allowBaseline"), "{}", refused.message);
     // One name in both groups: the second says whose it is.
     ns.accepts(&agent(keys::GROUP_BEEAI_COMPAT, "one", &json!({}))).await?;
     let conflict = |object: &DynamicObject| says(object, "Ready") == "False/NameConflict";

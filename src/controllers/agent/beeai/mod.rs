@@ -1,4 +1,4 @@
-//! Agents of BeeAI, of both groups (`spec/beeai.md` 9), on the frame of [`super::agent`].
+//! Agents of BeeAI, of both groups (`spec/beeai.md` 9), on the frame of [`super`].
 //!
 //! In: an Agent and everything of its name. Out: one Deployment and one Service, and its status. Promises: those of the frame; a Deployment
 //! that an earlier operator made for the very Agent runs on as it is until the Agent changes or asks for it ([`pending`]), so that a switch of
@@ -11,15 +11,15 @@ mod tests;
 
 use serde_json::Value;
 
-use super::agent::claim::{Claim, Claims};
-use super::agent::face::Face;
-use super::agent::image::Image;
-use super::agent::plan::{all, concerned, planned};
-use super::agent::subject::Subject;
-use super::conditions;
-use super::scaffold::plan::{Controller, Row};
+use super::claim::{Claim, Claims};
+use super::face::Face;
+use super::image::Image;
+use super::plan::{all, concerned, planned};
+use super::subject::Subject;
 use crate::build::beeai_agent::{validate, workload};
 use crate::build::secrets;
+use crate::controllers::conditions;
+use crate::controllers::scaffold::plan::{Controller, Row};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::store::Kind;

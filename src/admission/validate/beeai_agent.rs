@@ -1,0 +1,34 @@
+//! The review of an Agent of BeeAI, of either group (`spec/beeai.md` 6): every fault in one answer, and never the value of a variable.
+//!
+//! Promises: nothing that is being deleted and no update that leaves spec and security profile alone is refused; the controller judges
+//! by the same function, so that the operator is as safe without this webhook.
+
+use crate::admission::custom::{Objects, judged, too_large};
+use crate::admission::explanation::Explanation;
+use crate::admission::verdict::Verdict;
+use crate::api::review::Request;
+use crate::build::beeai_agent::validate;
+use crate::config::snapshot::Snapshot;
+use crate::domain::reason::Reason;
+
+/// The decision.
+pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
+    let objects = match Objects::of(request) {
+        Ok(objects) => objects,
+        Err(verdict) => return *verdict,
+    };
+    if objects.is_deleting() {
+        return Verdict::skipped(Reason::BeingDeleted);
+    }
+    let mut findings = validate(&objects.object, objects.old.as_ref(), &snapshot.builds.settings);
+    if objects.judges_spec() {
+        too_large(request, &objects.object).into_iter().for_each(|fault| findings.fault(fault));
+    }
+    judged(&objects.title(request), findings)
+}
+
+/// The tree behind the decision.
+pub(in crate::admission) fn explain(request: &Request<'_>, _: &Snapshot, verdict: &Verdict) -> Explanation {
+    let subject = Objects::of(request).map_or_else(|_| "Agent".to_owned(), |objects| objects.title(request));
+    Explanation::of(&subject, verdict)
+}
