@@ -179,27 +179,32 @@ fn timed(mut patch: Value) -> Value {
     patch
 }
 
-/// The same, for operations on a status.
+/// The same, for operations on a status, where texts of others stand beside ours: only members that are named for a time get one, and none in a card.
 fn restated(mut operations: Value) -> Value {
+    let now = format!("{:.0}", jiff::Timestamp::now());
     for operation in operations.as_array_mut().into_iter().flatten() {
         let path = operation.get("path").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let Some(value) = operation.get_mut("value").map(Value::take) else { continue };
-        let status = match path.strip_prefix("/status/") {
-            Some(member) => json!({member: value}),
-            None if path == "/status" => value,
-            None => {
-                operation["value"] = value;
-                continue;
-            }
-        };
-        let mut patch = timed(json!({"status": status}));
-        let status = patch["status"].take();
-        operation["value"] = match path.strip_prefix("/status/") {
-            Some(member) => status[member].clone(),
-            None => status,
-        };
+        let Some(value) = operation.get_mut("value") else { continue };
+        match path.strip_prefix("/status/") {
+            Some(member) => set_time(member, value, &now),
+            None if path == "/status" => set_time("status", value, &now),
+            None => {}
+        }
     }
     operations
+}
+
+/// Gives the member of that name, and what is in it, the present time where it asks for it.
+fn set_time(name: &str, value: &mut Value, now: &str) {
+    match value {
+        Value::Null if name == "lastTransitionTime" => *value = now.into(),
+        Value::String(text) if name.ends_with("Time") && text == NOW => now.clone_into(text),
+        Value::Object(members) if name != "card" => {
+            members.iter_mut().for_each(|(name, member)| set_time(name, member, now));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| set_time(name, item, now)),
+        _ => {}
+    }
 }
 
 /// Writes the time in place of [`NOW`].
@@ -373,6 +378,37 @@ pub(super) fn describe(op: &Op) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whatever an agent calls itself, it is no time.
+    #[test]
+    fn a_status_gets_its_times_and_no_text_of_others_becomes_one() {
+        let status = json!({
+            "lastSyncTime": NOW, "skills": NOW, "card": {"name": NOW, "capabilities": {"xTime": NOW}},
+            "bindingStatus": {"lastEvaluationTime": NOW, "message": NOW},
+            "conditions": [{"type": "Synced", "message": NOW, "lastTransitionTime": null}, {"lastTransitionTime": "then"}],
+        });
+        let members = status.as_object().unwrap().clone();
+        let whole = json!([{"op": "test", "path": "/metadata/uid", "value": NOW}, {"op": "add", "path": "/status", "value": status}]);
+        let whole = restated(whole);
+        assert_eq!(whole[0]["value"], NOW);
+        let status = &whole[1]["value"];
+        let is_time = |value: &Value| value.as_str().is_some_and(|text| text.starts_with("20") && text.ends_with('Z'));
+        assert!(
+            is_time(&status["lastSyncTime"]) && is_time(&status["bindingStatus"]["lastEvaluationTime"]),
+            "{status}"
+        );
+        assert!(is_time(&status["conditions"][0]["lastTransitionTime"]), "{status}");
+        assert_eq!(status["conditions"][1]["lastTransitionTime"], "then");
+        for other in
+            ["/skills", "/card/name", "/card/capabilities/xTime", "/bindingStatus/message", "/conditions/0/message"]
+        {
+            assert_eq!(status.pointer(other).unwrap(), NOW, "{other}");
+        }
+        for (member, is) in [("lastSyncTime", true), ("skills", false)] {
+            let one = restated(json!([{"op": "add", "path": format!("/status/{member}"), "value": members[member]}]));
+            assert_eq!(is_time(&one[0]["value"]), is, "{member}");
+        }
+    }
 
     #[test]
     fn the_end_of_another_state_is_another_event() {

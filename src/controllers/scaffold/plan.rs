@@ -197,7 +197,7 @@ pub enum Op {
         patch: Value,
     },
     /// Edits parts of the status of an object by a JSON patch: what is replaced is replaced whole, and leaves nothing of what was
-    /// there. Times are written as by [`Op::Status`].
+    /// there. A member whose name ends in `Time` and that is [`NOW`], or a null `lastTransitionTime`, gets the present time.
     Restate {
         /// Its kind.
         kind: Kind,
