@@ -5,6 +5,7 @@
 //! an ExternalName in front of a balancer that plays kube-proxy. One per control plane: the names are the product's.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -12,12 +13,14 @@ use drawbridge::cli::render::{self, FailureMode, Install, platform};
 use drawbridge::cli::serve::flags::Namespaces;
 use drawbridge::config::gates::Gates;
 use drawbridge::domain::keys;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
 use crate::control_plane::ControlPlane;
-use crate::{Balancer, BalancerOptions, Drawbridge, Objects, household};
+use crate::network::{Entrance, Network};
+use crate::{Balancer, BalancerOptions, Drawbridge, Objects, Port, household};
 
 /// Times of the product that a test need not wait for as long as a cluster does. The Lease keeps twice the time in which a crowded
 /// machine may not come to renewing it.
@@ -49,6 +52,8 @@ pub struct Installing {
     pub server: Option<String>,
     /// A command that each process is run by: its own command line follows.
     pub inside: Vec<String>,
+    /// The network in which the replicas with role controllers run; they and the API server reach each other all the same.
+    pub network: Option<Arc<Network>>,
 }
 
 impl Default for Installing {
@@ -65,6 +70,7 @@ impl Default for Installing {
             balancer: BalancerOptions::default(),
             server: None,
             inside: Vec::new(),
+            network: None,
         }
     }
 }
@@ -78,6 +84,8 @@ pub struct Installation {
     /// What the Service leads to.
     pub balancer: Balancer,
     folder: TempDir,
+    /// Ports here that lead to processes in a network of their own.
+    entrances: Mutex<Vec<Entrance>>,
 }
 
 impl Installation {
@@ -96,7 +104,12 @@ impl Installation {
         }
         apply_scoped(&objects, installing, balancer.address().port()).await?;
         cp.publish_service(keys::OPERATOR_NAMESPACE, keys::SERVICE_WEBHOOK, balancer.address().port()).await?;
-        let mut this = Self { webhooks: Vec::new(), controllers: Vec::new(), balancer, folder };
+        let mut this =
+            Self { webhooks: Vec::new(), controllers: Vec::new(), balancer, folder, entrances: Mutex::default() };
+        if let Some(network) = &installing.network {
+            let port = cp.server().rsplit(':').next().and_then(|port| port.parse().ok());
+            network.let_out(port.context("the API server has a port")?).await?;
+        }
         for _ in 0..installing.controllers {
             this.controllers.push(this.launch(cp, installing, "controllers").await?);
         }
@@ -129,7 +142,13 @@ impl Installation {
         };
         let served = ("NAMESPACES2WATCH", installing.namespaces.as_str());
         let env = [("POD_NAMESPACE", keys::OPERATOR_NAMESPACE), served];
-        Drawbridge::launch_inside(&installing.inside, &access, &env, |ports| {
+        let network = installing.network.as_ref().filter(|_| role == "controllers");
+        let inside: Vec<_> = network
+            .map_or_else(Vec::new, |network| network.command())
+            .into_iter()
+            .chain(installing.inside.clone())
+            .collect();
+        let launched = Drawbridge::launch_inside(&inside, &access, &env, |ports| {
             let mut arguments = vec![
                 "serve".to_owned(),
                 format!("--roles={role}"),
@@ -142,7 +161,14 @@ impl Installation {
             ];
             arguments.extend(installing.flags.iter().cloned());
             arguments
-        })
+        })?;
+        if let Some(network) = network {
+            for port in [&launched.ports().health, &launched.ports().metrics].map(Port::number) {
+                let entrance = network.let_in_at(port, port).await?;
+                self.entrances.lock().push(entrance);
+            }
+        }
+        Ok(launched)
     }
 }
 

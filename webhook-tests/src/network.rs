@@ -32,6 +32,7 @@ const HOLDER: &str = "ip link set lo up && echo up && read -r _";
 const PODS: &str = "10.244.0.0/16";
 
 /// A network namespace of one's own.
+#[derive(Debug)]
 pub struct Network {
     within: Handle,
     /// The namespace as a file, while its thread lives.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
 mod cards;
+mod cards_cluster;
 mod names;
 mod tekton;
 mod tekton_builds;
