@@ -273,6 +273,14 @@ fn case_028_a_card_that_was_deleted_comes_back_and_one_that_is_being_deleted_is_
     let touched = (ROW.touched)(&cluster.world, Kind::AgentCard, &key);
     assert!(touched.contains(&item), "its deletion brings the workload back: {touched:?}");
     assert_eq!(plan_of(&cluster, Kind::Deployment, "w"), Plan::nothing());
+    // Neither is it adopted any more, nor deleted once more for a person's.
+    let mut unowned = ending.clone();
+    unowned["metadata"]["ownerReferences"] = Value::Null;
+    cluster.see(Kind::AgentCard, unowned.clone());
+    assert_eq!(plan_of(&cluster, Kind::Deployment, "w"), Plan::nothing());
+    cluster.see(Kind::AgentCard, card("mine", json!({})));
+    assert_eq!(plan_of(&cluster, Kind::Deployment, "w"), Plan::nothing());
+    cluster.lose(Kind::AgentCard, card("mine", json!({})));
     let released = cluster.plan_at(ROW, &Key::new("team", "agentcards/w-deployment-card"), s(100));
     let removed = [2, 1].map(|at| json!({"op": "remove", "path": format!("/metadata/finalizers/{at}")}));
     assert_eq!(edits(&released), removed, "what is theirs stays");
