@@ -97,7 +97,7 @@ flood: controlplane build ## a build beside a flood of another namespace waits a
 	$(CARGO) test $(ALL) --test suites flood -- --ignored --nocapture
 
 # KUBECONFIG counts only when it is given to make: one of the environment would put the demo on whatever cluster that is.
-demo: controlplane $(WITH) ## an agent is enrolled and comes up with its sidecars; stays up until interrupted (ONCE=1: does not); WITH=tekton: builds, too; KUBECONFIG=FILE: on that cluster
+demo: controlplane $(WITH) $(if $(filter spire,$(WITH)),a2a) ## an agent is enrolled and comes up with its sidecars; stays up until interrupted (ONCE=1: does not); WITH=tekton: builds, too; WITH=spire: its card, verified (root); KUBECONFIG=FILE: on that cluster
 	$(MAKE) --no-print-directory build
 	$(TARGET)/debug/demo $(if $(findstring command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(ONCE),--once) $(if $(WITH),--with $(WITH))
 

@@ -2,9 +2,11 @@
 //!
 //! Without a kubeconfig a throw-away control plane is started and the product installed on it; it stays up until it is
 //! interrupted. With one (`make demo KUBECONFIG=…`) the product must be installed there already, the agent is applied to
-//! a namespace of its own, which is removed at the end. `make demo WITH=tekton` goes on with a build ([`builds`]).
+//! a namespace of its own, which is removed at the end. `make demo WITH=tekton` goes on with a build ([`builds`]), `make demo WITH=spire`
+//! with the card of an agent ([`cards`]).
 
 mod builds;
+mod cards;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -31,9 +33,18 @@ struct Arguments {
     /// End when everything has been shown, instead of staying up.
     #[arg(long)]
     once: bool,
-    /// What else is brought along: tekton, on which a build is shown.
-    #[arg(long, value_name = "PEER", value_parser = ["tekton"], conflicts_with = "kubeconfig")]
-    with: Option<String>,
+    /// What else is brought along: tekton, on which a build is shown; spire, by which an agent's card is verified.
+    #[arg(long, value_name = "PEER", value_enum, conflicts_with = "kubeconfig")]
+    with: Option<Peer>,
+}
+
+/// What may be brought along.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Peer {
+    /// Tekton Pipelines.
+    Tekton,
+    /// SPIRE, and an agent by the published A2A SDK.
+    Spire,
 }
 
 /// The quick start's agent and the AgentRuntime that points at it.
@@ -56,21 +67,35 @@ async fn run(arguments: Arguments) -> Result<()> {
     let showing = async {
         match &arguments.kubeconfig {
             Some(kubeconfig) => on_a_cluster(kubeconfig.clone()).await,
-            None => on_our_own(arguments.once, arguments.with.is_some()).await,
+            None => on_our_own(arguments.once, arguments.with).await,
         }
     };
     tokio::select! { ended = showing => ended, () = interrupted => Ok(()) }
 }
 
-async fn on_our_own(once: bool, builds: bool) -> Result<()> {
+async fn on_our_own(once: bool, with: Option<Peer>) -> Result<()> {
     step("starting etcd, kube-apiserver, kube-controller-manager and a kwok node (seconds)")?;
     let cp = ControlPlane::start(Options::default()).await?;
+    let stage = match with {
+        Some(Peer::Spire) => Some(cards::Stage::set().await?),
+        _ => None,
+    };
     step("installing Drawbridge from its manifests: one webhook and one controllers process, under their own RBAC")?;
-    let installation = Installation::start(&cp, &Installing::default()).await?;
+    let installing = stage.as_ref().map_or_else(Installing::default, cards::Stage::installing);
+    let installation = Installation::start(&cp, &installing).await?;
     show(cp.admin(), "default", !once).await?;
-    let tekton = match builds {
-        true => Some(builds::show(&cp).await?),
-        false => {
+    let agent = match &stage {
+        Some(stage) => Some(stage.show(&cp).await?),
+        None => {
+            step(
+                "not shown: cards of agents, which need SPIRE (built once, some minutes) and root: make demo WITH=spire",
+            )?;
+            None
+        }
+    };
+    let tekton = match with {
+        Some(Peer::Tekton) => Some(builds::show(&cp).await?),
+        _ => {
             step(
                 "not shown: builds, which need Tekton Pipelines (built once, about 8 minutes): make demo WITH=tekton",
             )?;
@@ -82,7 +107,7 @@ async fn on_our_own(once: bool, builds: bool) -> Result<()> {
         say("It stays up until you interrupt it (Ctrl-C).\n")?;
         std::future::pending::<()>().await;
     }
-    drop((installation, tekton));
+    drop((installation, tekton, agent, stage));
     Ok(())
 }
 
