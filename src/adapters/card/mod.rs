@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::http::{Addresses, Get, Http, HttpFault, Patience};
+use super::http::{Addresses, Answer, Get, Http, HttpFault, Patience};
 use crate::controllers::agent_card::judge::{Under, Verdicts};
 use crate::controllers::agent_card::published::{NoCard, Published, publish};
 use crate::controllers::agent_card::question::PATHS;
@@ -60,7 +60,7 @@ impl<A: Addresses> Cards<A> {
     }
 
     /// Both paths, within one time.
-    async fn document(&self, fetch: &Fetch, patience: Patience) -> Result<Vec<u8>, (&'static str, HttpFault)> {
+    async fn document(&self, fetch: &Fetch, patience: Patience) -> Result<Answer, (&'static str, HttpFault)> {
         let begun = Instant::now();
         let mut first = None;
         for path in PATHS {
@@ -69,7 +69,7 @@ impl<A: Addresses> Cards<A> {
             let left = |time: Duration| time.saturating_sub(passed);
             let patience = Patience { head: left(patience.whole).min(patience.head), whole: left(patience.whole) };
             match self.http.get(get, patience).await {
-                Ok(answer) => return Ok(answer.body),
+                Ok(answer) => return Ok(answer),
                 Err(HttpFault::NotFound) if first.is_none() => first = Some((path, HttpFault::NotFound)),
                 Err(fault) => {
                     // Who is slow at the second path is asked again with more time.
@@ -83,14 +83,14 @@ impl<A: Addresses> Cards<A> {
 
     async fn fetch(&self, fetch: Fetch, attempt: Attempt) -> Result<Fetched, AskError> {
         let document = self.document(&fetch, patience(attempt)).await;
-        let bytes = document.map_err(|(path, fault)| error(&fetch, attempt, path, &fault))?;
+        let answer = document.map_err(|(path, fault)| error(&fetch, attempt, path, &fault))?;
         let authority = fetch.authority.clone();
         // The semaphore is never closed, and a reader does not panic on any bytes; if it does, that is one question's failure.
         let permit = self.readers.clone().acquire_owned().await;
         let (judging, verdicts) = (self.judging.clone(), self.verdicts.clone());
         let read = tokio::task::spawn_blocking(move || {
-            let fetched = judging.read(&bytes, &authority, &verdicts);
-            drop(permit);
+            let fetched = judging.read(&answer.body, &authority, &verdicts);
+            drop((permit, answer));
             fetched
         });
         let fetched = read.await.map_err(|_| AskError {

@@ -10,14 +10,15 @@ use hyper::body::{Body, Bytes, Incoming};
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use super::fault::{Bound, HttpFault, Phase};
 use super::wire::{Came, Metered};
-use super::{Answer, BODY, Get, HEAD, HEADERS, Patience, SAID};
+use super::{Answer, BODY, Get, HEAD, HEADERS, Patience, SAID, SMALL};
 use crate::domain::printable::printable;
 
-pub(super) async fn exchange(get: Get<'_>, patience: Patience) -> Result<Answer, HttpFault> {
+pub(super) async fn exchange(get: Get<'_>, patience: Patience, large: &Arc<Semaphore>) -> Result<Answer, HttpFault> {
     let begun = Instant::now();
     let (head, whole) = (begun + patience.head.min(patience.whole), begun + patience.whole);
     let connected = timeout_at(head, TcpStream::connect(get.address)).await;
@@ -26,7 +27,7 @@ pub(super) async fn exchange(get: Get<'_>, patience: Patience) -> Result<Answer,
     // The buffer holds one head, and is what bounds it.
     let built = Builder::new().max_headers(HEADERS).max_buf_size(HEAD).handshake(TokioIo::new(stream)).await;
     let (sender, connection) = built.map_err(|error| broken(&error, &came))?;
-    let mut talk = Box::pin(talk(sender, get, &came, head, whole));
+    let mut talk = Box::pin(talk(sender, get, (&came, large), head, whole));
     let mut connection = Box::pin(connection);
     tokio::select! {
         answer = &mut talk => return answer,
@@ -39,7 +40,7 @@ pub(super) async fn exchange(get: Get<'_>, patience: Patience) -> Result<Answer,
 async fn talk(
     mut sender: SendRequest<Empty<Bytes>>,
     get: Get<'_>,
-    came: &Arc<Came>,
+    (came, large): (&Arc<Came>, &Arc<Semaphore>),
     head: Instant,
     whole: Instant,
 ) -> Result<Answer, HttpFault> {
@@ -60,7 +61,7 @@ async fn talk(
         })?;
     let late = HttpFault::Timeout(Phase::Body);
     match answer.status() {
-        StatusCode::OK => timeout_at(whole, body(answer, came)).await.map_err(|_| late)?.map(|body| Answer { body }),
+        StatusCode::OK => timeout_at(whole, body(answer, came, large)).await.map_err(|_| late)?,
         StatusCode::NOT_FOUND => Err(HttpFault::NotFound),
         status if status.is_redirection() => Err(HttpFault::Redirect(status.as_u16())),
         _ => Err(timeout_at(whole, refusal(answer)).await.map_err(|_| late)?),
@@ -68,7 +69,7 @@ async fn talk(
 }
 
 /// All of the body.
-async fn body(answer: Response<Incoming>, came: &Came) -> Result<Vec<u8>, HttpFault> {
+async fn body(answer: Response<Incoming>, came: &Came, large: &Arc<Semaphore>) -> Result<Answer, HttpFault> {
     let mut encodings = answer.headers().get_all(CONTENT_ENCODING).iter();
     if encodings.any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Err(HttpFault::Encoded);
@@ -77,16 +78,20 @@ async fn body(answer: Response<Incoming>, came: &Came) -> Result<Vec<u8>, HttpFa
     if incoming.size_hint().lower() > BODY as u64 {
         return Err(HttpFault::TooLarge(Bound::Body));
     }
-    let mut body = Vec::new();
+    let (mut body, mut place) = (Vec::new(), None);
     while let Some(frame) = incoming.frame().await {
         let frame = frame.map_err(|error| broken(&error, came))?;
         let Ok(data) = frame.into_data() else { continue };
         if body.len() + data.len() > BODY {
             return Err(HttpFault::TooLarge(Bound::Body));
         }
+        if body.len() + data.len() > SMALL && place.is_none() {
+            // Nothing is read meanwhile, so the agent waits; the semaphore is never closed.
+            place = large.clone().acquire_owned().await.ok();
+        }
         body.extend_from_slice(&data);
     }
-    Ok(body)
+    Ok(Answer { body, _place: place })
 }
 
 /// What another status than 200 says: the beginning of it.

@@ -15,7 +15,10 @@ mod wire;
 mod tests;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use address::{Addresses, PodAddresses, Refused};
 pub use fault::{Bound, HttpFault, Phase};
@@ -30,6 +33,11 @@ pub const HEADERS: usize = 64;
 pub const WIRE: usize = HEAD + 3 * BODY;
 /// Bytes of an answer other than 200 that are repeated.
 pub const SAID: usize = 256;
+
+/// Bytes of a body that anybody may have in memory.
+pub const SMALL: usize = 64 << 10;
+/// Bodies that are larger, at once: as many questions are open as agents are slow, and all of them together may not cost a process its memory.
+pub const LARGE: usize = 16;
 
 /// What is fetched.
 #[derive(Debug, Clone, Copy)]
@@ -51,23 +59,33 @@ pub struct Patience {
     pub whole: Duration,
 }
 
-/// What was answered with 200.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What was answered with 200. Whoever keeps it keeps its place among the large ones.
+#[derive(Debug)]
 pub struct Answer {
     /// All of it.
     pub body: Vec<u8>,
+    /// Of a body of more than [`SMALL`] bytes.
+    pub(super) _place: Option<OwnedSemaphorePermit>,
+}
+
+/// What was answered, whatever place it takes.
+impl PartialEq for Answer {
+    fn eq(&self, other: &Self) -> bool {
+        self.body == other.body
+    }
 }
 
 /// The client. It has no connections of its own: each question is one.
 #[derive(Debug, Clone)]
 pub struct Http<A> {
     addresses: A,
+    large: Arc<Semaphore>,
 }
 
 impl<A: Addresses> Http<A> {
     /// One that connects to what `addresses` does not refuse.
-    pub const fn new(addresses: A) -> Self {
-        Self { addresses }
+    pub fn new(addresses: A) -> Self {
+        Self { addresses, large: Arc::new(Semaphore::new(LARGE)) }
     }
 
     /// Asks once.
@@ -75,6 +93,6 @@ impl<A: Addresses> Http<A> {
         if let Some(refused) = self.addresses.refuses(get.address.ip()) {
             return Err(HttpFault::AddressRefused(refused));
         }
-        Box::pin(exchange::exchange(get, patience)).await
+        Box::pin(exchange::exchange(get, patience, &self.large)).await
     }
 }

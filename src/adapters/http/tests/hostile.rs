@@ -1,7 +1,7 @@
 //! Servers that mean harm (`spec/agentcard.md` 22, E1, E2, E5): each is left after a bounded number of bytes or a bounded time, with the fault that it is.
 
 use super::*;
-use crate::adapters::http::{Bound, Phase, SAID};
+use crate::adapters::http::{BODY, Bound, LARGE, Phase, SAID, SMALL};
 use crate::domain::printable::is_unseen;
 
 const OK: &str = "HTTP/1.1 200 OK\r\n";
@@ -125,4 +125,32 @@ async fn case_54_a_refusal_is_repeated_in_a_few_printable_bytes() {
     let fault = ask(gzip, Then::Close, PATIENCE).await.unwrap_err();
     assert_eq!(fault, HttpFault::Status { code: 503, said: "".into(), envoy: false });
     assert_eq!(fault.to_string(), "answered with HTTP status 503");
+}
+
+/// E6: however many agents send as much as they may and do not come to an end, few of them take memory, and the small pass.
+#[tokio::test(start_paused = true)]
+async fn few_large_bodies_are_in_memory_at_once_and_small_ones_do_not_wait_for_them() {
+    let head = |bytes: usize| format!("HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n");
+    let part = format!("{}{}", head(BODY), "x".repeat(2 * SMALL));
+    let whole = format!("{}{}", head(2 * SMALL), "x".repeat(2 * SMALL));
+    let client = Http::new(Here);
+    let mut hold = tokio::task::JoinSet::new();
+    for _ in 0..LARGE {
+        let ((address, _), client) = (server(part.clone().into_bytes(), Then::Hold).await, client.clone());
+        hold.spawn(async move { client.get(Get { address, host: "h", path: "/" }, PATIENCE).await });
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(client.large.available_permits(), 0, "each has its place");
+    let ask = async |first: &str, patience: Patience| {
+        let (address, _) = server(first.as_bytes().to_vec(), Then::Close).await;
+        client.get(Get { address, host: "h", path: "/" }, patience).await
+    };
+    let soon = Patience { head: Duration::from_secs(1), whole: Duration::from_secs(1) };
+    assert_eq!(ask(&whole, soon).await, Err(HttpFault::Timeout(Phase::Body)), "no place");
+    assert!(ask(&format!("{}{{}}", head(2)), soon).await.is_ok(), "small ones take none");
+    hold.shutdown().await;
+    let large = ask(&whole, soon).await.unwrap();
+    assert_eq!((large.body.len(), client.large.available_permits()), (2 * SMALL, LARGE - 1), "kept with the body");
+    drop(large);
+    assert_eq!(client.large.available_permits(), LARGE);
 }
