@@ -25,5 +25,6 @@ pub use drawbridge_cli::cli;
 pub use drawbridge_config::config;
 pub use drawbridge_controllers::controllers;
 pub use drawbridge_domain::domain;
+pub use drawbridge_policy::policy;
 pub use drawbridge_runtime::runtime;
 pub use drawbridge_store::store;
