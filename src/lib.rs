@@ -3,9 +3,9 @@
 //! One crate per folder of `src/`; each may use only what stands to its left (its `Cargo.toml` says so, and cargo holds it):
 //!
 //! ```text
-//! domain ─► api ─► store, build ─► config ─► admission    pure: no I/O, no clock, no async
+//! domain ─► api ─► store, pipelines, workloads ─► config ─► admission    pure: no I/O, no clock, no async
 //!                                         │
-//!                          controllers, runtime    working: watches, writes, sockets
+//!                          controllers, cluster ─► server    working: watches, writes, sockets
 //!                                         │
 //!                                        cli       wiring and people
 //! ```
@@ -20,11 +20,13 @@
 pub use drawbridge_adapters::adapters;
 pub use drawbridge_admission::admission;
 pub use drawbridge_api::api;
-pub use drawbridge_build::build;
 pub use drawbridge_cli::cli;
+pub use drawbridge_cluster::cluster;
 pub use drawbridge_config::config;
 pub use drawbridge_controllers::controllers;
 pub use drawbridge_domain::domain;
+pub use drawbridge_pipelines::pipelines;
 pub use drawbridge_policy::policy;
-pub use drawbridge_runtime::runtime;
+pub use drawbridge_server::server;
 pub use drawbridge_store::store;
+pub use drawbridge_workloads::workloads;

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::process::Command;
 use std::time::Duration;
 
-use drawbridge::build::templates::{self, ConfigMapText};
 use drawbridge::config::bounds::KEPT;
 use drawbridge::config::reading;
 use drawbridge::controllers::scaffold::world::World;
+use drawbridge::pipelines::templates::{self, ConfigMapText};
 use drawbridge::store::decode::Decoded as _;
 use drawbridge::store::decode::wire::Raw;
 use drawbridge::store::{Key, Kind, Pool};

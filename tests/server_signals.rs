@@ -4,8 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use drawbridge::runtime::health::Readiness;
-use drawbridge::runtime::shutdown::{Phase, Shutdown, Signals, drive};
+use drawbridge::server::health::Readiness;
+use drawbridge::server::shutdown::{Phase, Shutdown, Signals, drive};
 use tokio::time::timeout;
 
 fn terminate() {

@@ -7,9 +7,9 @@ use anyhow::Context as _;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::routing::post;
-use drawbridge::runtime::server::{self, Limits, Server};
-use drawbridge::runtime::shutdown::Shutdown;
-use drawbridge::runtime::telemetry::metrics::Metrics;
+use drawbridge::server::listener::{self, Limits, Server};
+use drawbridge::server::shutdown::Shutdown;
+use drawbridge::server::telemetry::metrics::Metrics;
 use http::{Request, Response, header};
 use http_body_util::BodyExt as _;
 
@@ -30,11 +30,11 @@ pub async fn serve(port: u16, certificates: &Path, answer: usize) -> anyhow::Res
 /// # Errors
 /// When the port or the certificate cannot be used.
 pub async fn listen(port: u16, certificates: &Path, router: Router) -> anyhow::Result<()> {
-    let socket = server::bind(([127, 0, 0, 1], port).into())?;
+    let socket = listener::bind(([127, 0, 0, 1], port).into())?;
     let server = Server {
         name: "webhook",
         router,
-        tls: Some(server::tls::server_config(tls::resolver(certificates).context("certificate")?)?),
+        tls: Some(listener::tls::server_config(tls::resolver(certificates).context("certificate")?)?),
         limits: Limits::default(),
         shutdown: Shutdown::new(),
         metrics: Metrics::new(),

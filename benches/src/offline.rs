@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use anyhow::Result;
-use drawbridge::runtime::routes::Reviews;
-use drawbridge::runtime::snapshots::SnapshotCell;
-use drawbridge::runtime::telemetry::log;
-use drawbridge::runtime::telemetry::metrics::Metrics;
+use drawbridge::server::routes::Reviews;
+use drawbridge::server::snapshots::SnapshotCell;
+use drawbridge::server::telemetry::log;
+use drawbridge::server::telemetry::metrics::Metrics;
 
 use drawbridge_counts::fixture;
 

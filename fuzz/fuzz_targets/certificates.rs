@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use drawbridge::runtime::certs::authority::mint::SigningAuthority;
-use drawbridge::runtime::certs::{Pair, Root, read_bundle, write_bundle};
+use drawbridge::server::certs::authority::mint::SigningAuthority;
+use drawbridge::server::certs::{Pair, Root, read_bundle, write_bundle};
 use libfuzzer_sys::fuzz_target;
 
 const DIVIDER: &[u8] = b"%%";

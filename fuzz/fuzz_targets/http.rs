@@ -8,11 +8,11 @@ use std::net::{Shutdown as Half, SocketAddr, TcpStream};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use drawbridge::runtime::routes::Reviews;
-use drawbridge::runtime::server::{Limits, Server, bind};
-use drawbridge::runtime::shutdown::Shutdown;
-use drawbridge::runtime::snapshots::SnapshotCell;
-use drawbridge::runtime::telemetry::metrics::Metrics;
+use drawbridge::server::routes::Reviews;
+use drawbridge::server::listener::{Limits, Server, bind};
+use drawbridge::server::shutdown::Shutdown;
+use drawbridge::server::snapshots::SnapshotCell;
+use drawbridge::server::telemetry::metrics::Metrics;
 use drawbridge_fuzz::worlds;
 use libfuzzer_sys::fuzz_target;
 

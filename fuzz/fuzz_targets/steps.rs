@@ -5,11 +5,11 @@
 #![no_main]
 
 use drawbridge::api::yaml;
-use drawbridge::build::agent_build::{Change, complete, read};
-use drawbridge::build::compose::{Surroundings, compose};
-use drawbridge::build::fault::Fault;
-use drawbridge::build::templates::TemplatesView;
-use drawbridge::build::{step, template};
+use drawbridge::pipelines::agent_build::{Change, complete, read};
+use drawbridge::pipelines::compose::{Surroundings, compose};
+use drawbridge::api::findings::Fault;
+use drawbridge::pipelines::templates::TemplatesView;
+use drawbridge::pipelines::{step, template};
 use drawbridge_fuzz::builds;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};

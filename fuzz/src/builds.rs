@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use drawbridge::build::catalogue::{Values, config_maps};
-use drawbridge::build::settings::{Lockdown, Settings};
-use drawbridge::build::templates::{ConfigMapText, TemplatesView};
+use drawbridge::config::builds::Settings;
 use drawbridge::config::builds::{Builds, Names};
 use drawbridge::config::snapshot::Snapshot;
 use drawbridge::domain::keys;
+use drawbridge::pipelines::catalogue::{Values, config_maps};
+use drawbridge::pipelines::templates::{ConfigMapText, TemplatesView};
+use drawbridge::workloads::settings::Lockdown;
 use serde_json::json;
 
 use super::worlds;
@@ -85,28 +86,29 @@ fn config_map(namespace: &str, name: &str, key: &str, text: &str) -> ConfigMapTe
 pub fn settings(world: usize) -> Settings {
     let mut settings = Settings::new(if world == 1 { "drawbridge-system" } else { "kagenti-system" });
     if world == 1 {
-        settings.lockdown = Lockdown::Enforce;
-        settings.openshift = true;
-        settings.insecure_git = true;
-        settings.require_git_hosts = true;
-        settings.privileged_steps = true;
-        settings.pipeline_namespaces = ["shared".to_owned()].into();
-        settings.trust_bundle = Some("corporate-ca".to_owned());
-        settings.environment = BTreeMap::from([("HTTPS_PROXY".to_owned(), "http://proxy:3128".to_owned())]);
-        settings.node_selector = BTreeMap::from([("pool".to_owned(), "builds".to_owned())]);
-        settings.tolerations = vec![json!({"key": "builds", "operator": "Exists"})];
-        settings.resources = Some(json!({"limits": {"memory": "1Gi"}}));
+        settings.workloads.lockdown = Lockdown::Enforce;
+        settings.pipelines.openshift = true;
+        settings.workloads.openshift = true;
+        settings.pipelines.insecure_git = true;
+        settings.pipelines.require_git_hosts = true;
+        settings.pipelines.privileged_steps = true;
+        settings.pipelines.pipeline_namespaces = ["shared".to_owned()].into();
+        settings.pipelines.trust_bundle = Some("corporate-ca".to_owned());
+        settings.pipelines.environment = BTreeMap::from([("HTTPS_PROXY".to_owned(), "http://proxy:3128".to_owned())]);
+        settings.pipelines.node_selector = BTreeMap::from([("pool".to_owned(), "builds".to_owned())]);
+        settings.pipelines.tolerations = vec![json!({"key": "builds", "operator": "Exists"})];
+        settings.pipelines.resources = Some(json!({"limits": {"memory": "1Gi"}}));
     }
     settings
 }
 
 fn snapshot(world: usize) -> Snapshot {
     let settings = settings(world);
-    let operator = settings.operator_namespace.clone();
-    let mut view = TemplatesView::new(&*operator, settings.privileged_steps);
+    let operator = settings.pipelines.operator_namespace.clone();
+    let mut view = TemplatesView::new(&*operator, settings.pipelines.privileged_steps);
     if world != 3 {
         let mut values = Values::default();
-        values.openshift = settings.openshift;
+        values.openshift = settings.pipelines.openshift;
         view = view.with(config_maps(&operator, &values));
     }
     for namespace in ["team1", "shared", &operator] {

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::verdict::{Denial, Verdict, Warning};
+use crate::api::findings::{Fault, Findings};
 use crate::api::json::{self, Unwanted};
 use crate::api::review::{Operation, Raw, Request};
-use crate::build::fault::{Fault, Findings};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -94,7 +94,7 @@ impl Objects {
 /// The refusal of a build while a template or step of the namespace it names has not been read: what is missing may only be late.
 pub(super) fn config_pending(title: &str, object: &Value, snapshot: &Snapshot) -> Option<Verdict> {
     const PATH: &str = "/spec/pipeline/namespace";
-    let own = &snapshot.builds.settings.operator_namespace;
+    let own = &snapshot.builds.settings.pipelines.operator_namespace;
     let written = object.pointer(PATH).and_then(Value::as_str).filter(|name| !name.is_empty()).unwrap_or(own);
     if !snapshot.builds.view.is_waiting(written) {
         return None;

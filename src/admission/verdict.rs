@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::patch::{self, Operation, PatchOperation};
-use crate::build::fault::{Fault, printed};
+use crate::api::findings::{Fault, printed};
 use crate::domain::reason::Reason;
 
 /// A refusal, written as a help text (design, law 10).

@@ -3,10 +3,15 @@
 
 pub mod agent_kagenti_dev;
 pub mod beeai_dev;
+pub mod digest;
 pub mod event;
+pub mod findings;
 pub mod foreign;
 pub mod json;
+pub mod owner;
 pub mod place;
 pub mod refusal;
 pub mod review;
+pub mod secrets;
+pub mod syntax;
 pub mod yaml;

@@ -1,6 +1,6 @@
 //! What arguments of several commands may be: a name that was left out by a script is refused, not taken for another one.
 
-use crate::build::syntax;
+use crate::api::syntax;
 
 /// The name of a namespace.
 ///

@@ -5,13 +5,15 @@
 pub use drawbridge_adapters::adapters;
 pub use drawbridge_admission::admission;
 pub use drawbridge_api::api;
-pub use drawbridge_build::build;
+pub use drawbridge_cluster::cluster;
 pub use drawbridge_config::config;
 pub use drawbridge_controllers::controllers;
 pub use drawbridge_crypto as crypto;
 pub use drawbridge_domain::domain;
-pub use drawbridge_runtime::runtime;
+pub use drawbridge_pipelines::pipelines;
+pub use drawbridge_server::server;
 pub use drawbridge_store::store;
+pub use drawbridge_workloads::workloads;
 
 #[path = "mod.rs"]
 pub mod cli;

@@ -6,11 +6,31 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::build::settings::Settings;
-use crate::build::templates::TemplatesView;
+use crate::pipelines::templates::TemplatesView;
+use crate::{pipelines, workloads};
 
 /// Names of AgentBuilds, by namespace.
 pub type Names = BTreeMap<Arc<str>, BTreeSet<String>>;
+
+/// What the platform decides about all builds and agents.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// About builds.
+    pub pipelines: pipelines::settings::Settings,
+    /// About the workloads of agents.
+    pub workloads: workloads::settings::Settings,
+}
+
+impl Settings {
+    /// The built-in settings of an operator in that namespace.
+    #[must_use]
+    pub fn new(operator_namespace: impl Into<String>) -> Self {
+        Self {
+            pipelines: pipelines::settings::Settings::new(operator_namespace),
+            workloads: workloads::settings::Settings::default(),
+        }
+    }
+}
 
 /// Settings, templates, steps and the names of AgentBuilds.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +47,7 @@ impl Builds {
     /// No template, no step, and no AgentBuild that anybody knows of, under these settings.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        let view = TemplatesView::new(&*settings.operator_namespace, settings.privileged_steps);
+        let view = TemplatesView::new(&*settings.pipelines.operator_namespace, settings.pipelines.privileged_steps);
         Self { settings, view, names: None }
     }
 

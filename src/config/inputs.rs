@@ -1,6 +1,6 @@
 //! What the watches (or a stream of manifests) know, before it is resolved.
 //!
-//! Built by `runtime::stores` from projections and by the command line from files; read by [`super::view`].
+//! Built by `server::stores` from projections and by the command line from files; read by [`super::view`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -4,11 +4,12 @@
 
 pub use drawbridge_admission::admission;
 pub use drawbridge_api::api;
-pub use drawbridge_build::build;
 pub use drawbridge_config::config;
 pub use drawbridge_crypto as crypto;
 pub use drawbridge_domain::domain;
+pub use drawbridge_pipelines::pipelines;
 pub use drawbridge_store::store;
+pub use drawbridge_workloads::workloads;
 
 #[path = "mod.rs"]
 pub mod controllers;

@@ -2,7 +2,7 @@
 //!
 //! In: the JSON of a watched object ([`decode`]). Out: an [`Observed`] with what admission and controllers read, and
 //! nothing else. Promise: a projection does not depend on fields that are not listed here, so an update elsewhere in
-//! the object compares equal. `runtime::stores` makes these values; the snapshot and `controllers` are built from them.
+//! the object compares equal. `server::stores` makes these values; the snapshot and `controllers` are built from them.
 
 mod change;
 pub mod decode;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use syn::visit::Visit;
 
 /// Rooms without I/O, clock, environment or async.
-const PURE: &[&str] = &["domain", "api", "crypto", "store", "config", "build", "policy", "admission"];
+const PURE: &[&str] = &["domain", "api", "crypto", "store", "config", "pipelines", "workloads", "policy", "admission"];
 
 /// Files of working rooms that are pure all the same: plans, and those whose header says [`SAYS_PURE`] in its first paragraph.
 const PURE_FILE_NAMES: &[&str] = &["plan.rs"];

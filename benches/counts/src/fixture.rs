@@ -7,18 +7,18 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use drawbridge::build::agent_build::read;
-use drawbridge::build::catalogue::{self, Values};
-use drawbridge::build::compose::{Composition, Surroundings, compose};
-use drawbridge::build::settings::Settings;
 use drawbridge::cli::render::platform;
 use drawbridge::config::builds::Builds;
+use drawbridge::config::builds::Settings;
 use drawbridge::config::gates::Gates;
 use drawbridge::config::inputs::{ConfigMapInput, NamespaceInputs};
 use drawbridge::config::schema::Platform;
 use drawbridge::config::snapshot::Snapshot;
 use drawbridge::config::view::{ClusterView, Ownership, namespace_view};
 use drawbridge::domain::keys;
+use drawbridge::pipelines::agent_build::read;
+use drawbridge::pipelines::catalogue::{self, Values};
+use drawbridge::pipelines::compose::{Composition, Surroundings, compose};
 use serde_json::{Map, Value, json};
 
 /// Namespace of the reviews.
@@ -317,7 +317,7 @@ pub fn builds() -> Builds {
 /// When nothing is composed, or not a task for each step.
 pub fn composition(stored: &Value, builds: &Builds) -> anyhow::Result<Composition> {
     let text = |pointer: &str| stored.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (view, settings) = (&builds.view, &builds.settings);
+    let (view, settings) = (&builds.view, &builds.settings.pipelines);
     let around = Surroundings { steps: view.steps(text("/spec/pipeline/namespace")), settings, accounts: None };
     let request = read(stored, text("/metadata/namespace"), view, 1).0;
     let composition = compose(&request, around);

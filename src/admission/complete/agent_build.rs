@@ -10,10 +10,10 @@ use crate::admission::explanation::{Explanation, FieldLine};
 use crate::admission::patch::{Operation, PatchOperation};
 use crate::admission::verdict::Verdict;
 use crate::api::review::Request;
-use crate::build::agent_build::{Change, complete};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::pipelines::agent_build::{Change, complete};
 
 /// What the audit log keeps: its key, and the annotation it is the value of.
 const RECORDED: [(&str, &str); 2] =
@@ -35,7 +35,7 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
     }
     let builds = &snapshot.builds;
     let change = Change { namespace: request.namespace(), object: &objects.object, old: objects.old.as_ref() };
-    let operations = complete(&change, &builds.view, &builds.settings);
+    let operations = complete(&change, &builds.view, &builds.settings.pipelines);
     let reason = if operations.is_empty() { Reason::AlreadyComplete } else { Reason::Completed };
     let recorded = RECORDED.map(|(key, annotation)| (key, annotation_after(&objects.object, &operations, annotation)));
     let operations = operations.into_iter().map(Operation::from).collect();

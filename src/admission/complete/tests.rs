@@ -10,11 +10,11 @@ use crate::admission::evaluate;
 use crate::admission::inject::fixtures::snapshot_with;
 use crate::admission::verdict::{Outcome, Verdict};
 use crate::api::review::{GroupVersionKind, Operation, Phase, Request};
-use crate::build::catalogue::{Values, config_maps};
 use crate::config::builds::{Builds, Names};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::pipelines::catalogue::{Values, config_maps};
 
 fn snapshot() -> Snapshot {
     let snapshot = snapshot_with(|_| (), |_| ());

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::admission::verdict::Verdict;
 use crate::api::review::{GroupVersionKind, Operation, Phase, Request};
-use crate::build::settings::Settings;
 use crate::config::builds::Builds;
+use crate::config::builds::Settings;
 use crate::config::enrolment::WorkloadLabels;
 use crate::config::gates::Gates;
 use crate::config::layers::{Field, Layer};

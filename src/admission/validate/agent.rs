@@ -7,8 +7,8 @@ use crate::admission::custom::{Objects, judged, too_large};
 use crate::admission::explanation::Explanation;
 use crate::admission::verdict::Verdict;
 use crate::api::review::Request;
-use crate::build::agent::{AgentChange, validate};
 use crate::config::snapshot::Snapshot;
+use crate::workloads::agent::{AgentChange, validate};
 
 /// The decision.
 pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
@@ -20,7 +20,7 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
     let names = builds.names(request.namespace());
     let server = snapshot.view.server_version;
     let change = AgentChange { object: &objects.object, old: objects.old.as_ref(), builds: names, server };
-    let mut findings = validate(&change, &builds.settings);
+    let mut findings = validate(&change, &builds.settings.workloads);
     too_large(request, &objects.object).into_iter().for_each(|fault| findings.fault(fault));
     judged(&objects.title(request), findings)
 }

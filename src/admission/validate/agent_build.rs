@@ -7,8 +7,8 @@ use crate::admission::custom::{Objects, config_pending, judged, too_large};
 use crate::admission::explanation::{Explanation, FieldLine};
 use crate::admission::verdict::Verdict;
 use crate::api::review::Request;
-use crate::build::agent_build::{Change, Origin, validate};
 use crate::config::snapshot::Snapshot;
+use crate::pipelines::agent_build::{Change, Origin, validate};
 
 /// The decision.
 pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
@@ -21,7 +21,7 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
     }
     let builds = &snapshot.builds;
     let change = Change { namespace: request.namespace(), object: &objects.object, old: objects.old.as_ref() };
-    let mut findings = validate(&change, &builds.view, &builds.settings);
+    let mut findings = validate(&change, &builds.view, &builds.settings.pipelines);
     too_large(request, &objects.object).into_iter().for_each(|fault| findings.fault(fault));
     judged(&objects.title(request), findings)
 }

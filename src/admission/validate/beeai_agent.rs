@@ -7,9 +7,9 @@ use crate::admission::custom::{Objects, judged, too_large};
 use crate::admission::explanation::Explanation;
 use crate::admission::verdict::Verdict;
 use crate::api::review::Request;
-use crate::build::beeai_agent::validate;
 use crate::config::snapshot::Snapshot;
 use crate::domain::reason::Reason;
+use crate::workloads::beeai_agent::validate;
 
 /// The decision.
 pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
@@ -20,7 +20,7 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
     if objects.is_deleting() {
         return Verdict::skipped(Reason::BeingDeleted);
     }
-    let mut findings = validate(&objects.object, objects.old.as_ref(), &snapshot.builds.settings);
+    let mut findings = validate(&objects.object, objects.old.as_ref(), &snapshot.builds.settings.workloads);
     if objects.judges_spec() {
         too_large(request, &objects.object).into_iter().for_each(|fault| findings.fault(fault));
     }

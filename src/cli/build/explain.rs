@@ -10,13 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Found, Of};
-use crate::build::agent_build::{Change, Origin, drift, read, validate};
-use crate::build::compose::{Composition, Surroundings, compose};
-use crate::build::fault::Fault;
-use crate::build::names;
-use crate::build::params::{Origin as Given, Traced};
-use crate::build::settings::Settings;
-use crate::build::templates::{ConfigMapText, TemplatesView};
+use crate::api::findings::Fault;
 use crate::cli::Exit;
 use crate::cli::given;
 use crate::cli::io::{self, Io};
@@ -24,6 +18,12 @@ use crate::cli::offline::world::{Facts, World};
 use crate::cli::survey::{self, label};
 use crate::cli::yaml::emit;
 use crate::domain::keys;
+use crate::pipelines::agent_build::{Change, Origin, drift, read, validate};
+use crate::pipelines::compose::{Composition, Surroundings, compose};
+use crate::pipelines::names;
+use crate::pipelines::params::{Origin as Given, Traced};
+use crate::pipelines::settings::Settings;
+use crate::pipelines::templates::{ConfigMapText, TemplatesView};
 use crate::store::Kind;
 
 /// Arguments of `build explain`.
@@ -107,7 +107,7 @@ async fn known(found: &Found, operator: &str, notes: &mut Vec<String>) -> anyhow
     let mut world = World::new(&facts)?;
     survey::of_the_cluster(&found.cluster, &mut world, notes).await?;
     let openshift = found.cluster.get("/apis/config.openshift.io/v1").await?.object().is_some();
-    let settings = world.platform()?.builds(operator, openshift);
+    let settings = world.platform()?.builds(operator, openshift).pipelines;
     let written = survey::text(&found.object, "/spec/pipeline/namespace");
     let places: BTreeSet<&str> =
         [operator, written, &found.namespace].into_iter().filter(|it| !it.is_empty()).collect();

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::explain::{Known, report};
 use super::is_judged;
-use crate::build::agent_build::{Change, complete};
-use crate::build::catalogue::{self, Values};
-use crate::build::settings::Settings;
-use crate::build::templates::TemplatesView;
+use crate::pipelines::agent_build::{Change, complete};
+use crate::pipelines::catalogue::{self, Values};
+use crate::pipelines::settings::Settings;
+use crate::pipelines::templates::TemplatesView;
 
 const OPERATOR: &str = "kagenti-system";
 

@@ -19,7 +19,7 @@ use crate::crypto::{
     Binding, BundleFault, Class, EntryReason, Freshness, Good, NotVerified, Policy, SpiffeId, Trust, TrustBundle,
     TrustDomain, Verdict, Wanted, bind, limits, verify_bytes,
 };
-use crate::runtime::clock;
+use crate::server::clock;
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use super::{Seen, Status, Visit, surroundings};
 use crate::config::cards::{BundleConfigMap, BundleSources};
 use crate::config::schema::Platform;
 use crate::crypto::{BundleFault, TrustBundle, TrustDomain};
-use crate::runtime::clock;
+use crate::server::clock;
 
 const NAME: &str = "trust bundle";
 

@@ -21,8 +21,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::{Seen, Visit, text};
-use crate::runtime::certs::{Root, read_bundle};
-use crate::runtime::clock;
+use crate::server::certs::{Root, read_bundle};
+use crate::server::clock;
 
 /// Longest wait for one address: from a laptop none of them answers.
 const PATIENCE: Duration = Duration::from_secs(2);

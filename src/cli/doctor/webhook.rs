@@ -12,7 +12,7 @@ use super::{Seen, Visit, leftovers, policies, served, text};
 use crate::cli::cluster::Answer;
 use crate::cli::render::{Install, webhooks};
 use crate::domain::keys;
-use crate::runtime::certs::{RootCertificate, read_bundle};
+use crate::server::certs::{RootCertificate, read_bundle};
 
 /// A review that takes longer than this delays Pods noticeably.
 const SLOW: Duration = Duration::from_millis(500);

@@ -12,8 +12,6 @@ use serde_json::{Value, json};
 
 use super::workload::{OFFLINE_UID, Subject, next_job};
 use crate::api::place::mapping;
-use crate::build::catalogue::{self, Values};
-use crate::build::templates::ConfigMapText;
 use crate::cli::given;
 use crate::cli::render::platform;
 use crate::cli::survey::{annotation, label};
@@ -28,6 +26,8 @@ use crate::config::snapshot::Snapshot;
 use crate::config::view::{ClusterView, JobOwner, NamespaceView, Ownership, namespace_view};
 use crate::domain::keys;
 use crate::domain::workload::{Workload, WorkloadKind};
+use crate::pipelines::catalogue::{self, Values};
+use crate::pipelines::templates::ConfigMapText;
 
 /// apiVersion of our own kinds.
 const OUR_VERSION: &str = "agent.kagenti.dev/v1alpha1";

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use crate::controllers::ControllerMetrics;
-use crate::runtime::certs::CertificateMetrics;
-use crate::runtime::config_watch::ConfigMetrics;
-use crate::runtime::guards::GuardMetrics;
-use crate::runtime::stores::WatchMetrics;
-use crate::runtime::telemetry::metrics::Metrics;
-use crate::runtime::trust_bundles::BundleMetrics;
+use crate::server::certs::CertificateMetrics;
+use crate::server::config_watch::ConfigMetrics;
+use crate::server::guards::GuardMetrics;
+use crate::server::stores::WatchMetrics;
+use crate::server::telemetry::metrics::Metrics;
+use crate::server::trust_bundles::BundleMetrics;
 
 /// Names and help texts, by name. Counters are exposed with `_total`.
 #[must_use]
@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
     use crate::domain::reason::Reason;
-    use crate::runtime::telemetry::metrics::{
+    use crate::server::telemetry::metrics::{
         Cause, Decision, Name, Port, PortCause, ReasonValue, Webhook, WebhookCode,
     };
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Install, metadata, settings};
-use crate::build::catalogue;
+use crate::pipelines::catalogue;
 
 /// Every ConfigMap of the catalogue, with the images and settings of the installation.
 #[must_use]

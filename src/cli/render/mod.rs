@@ -30,11 +30,11 @@ use super::io::Io;
 use super::serve::flags::Namespaces;
 use super::yaml::emit;
 use super::{Exit, Format};
-use crate::build::catalogue::Values;
 use crate::config::content::digest;
 use crate::config::gates::Gates;
 use crate::config::schema::Platform;
 use crate::domain::keys;
+use crate::pipelines::catalogue::Values;
 use crate::store::KindOrigin;
 
 /// Oldest Kubernetes that the manifests and our bindings are for.

@@ -38,7 +38,7 @@ use crate::api::foreign::mutating_policy::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, Mutation, PolicySpec,
 };
 use crate::domain::keys;
-use crate::runtime::guards::Kind as Guard;
+use crate::server::guards::Kind as Guard;
 use crate::store::Kind as StoreKind;
 
 /// Name of the policy that refuses to take the gate off.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{FailureMode, Install, metadata, object};
 use crate::controllers::rbac::ASKS;
 use crate::domain::keys;
-use crate::runtime::guards::Kind as Guard;
+use crate::server::guards::Kind as Guard;
 use crate::store::{Descriptor, Kind, KindOrigin, UsedBy};
 
 /// Which process asks.
@@ -77,7 +77,7 @@ const SECRETS: (&str, &str) = ("", "secrets");
 const MUTATING: (&str, &str) = ("admissionregistration.k8s.io", "mutatingwebhookconfigurations");
 const VALIDATING: (&str, &str) = ("admissionregistration.k8s.io", "validatingwebhookconfigurations");
 
-/// What certificates need (`runtime::certs`): everyone reads the authority and who trusts it; controllers make, change
+/// What certificates need (`server::certs`): everyone reads the authority and who trusts it; controllers make, change
 /// and publish it.
 fn certificates() -> Vec<Right> {
     let secret = |role, name, verbs| {

@@ -11,11 +11,11 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::times::TimeArgs;
-use crate::build::syntax;
+use crate::api::syntax;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::render::FailureMode;
 use crate::domain::keys;
-use crate::runtime::telemetry::log;
+use crate::server::telemetry::log;
 
 /// A socket address as Go writes it: `:8081` means every address of the host, of both families: a Pod of an IPv6 cluster has no
 /// other.

@@ -19,10 +19,10 @@ use anyhow::Context as _;
 
 use super::Exit;
 use super::io::Io;
-use crate::runtime::memory;
-use crate::runtime::shutdown::{self, Phase, Shutdown, Signals};
-use crate::runtime::tasks::{End, How};
-use crate::runtime::telemetry::log;
+use crate::server::memory;
+use crate::server::shutdown::{self, Phase, Shutdown, Signals};
+use crate::server::tasks::{End, How};
+use crate::server::telemetry::log;
 pub use flags::Args;
 use wiring::Wiring;
 

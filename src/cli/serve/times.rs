@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::flags::Span;
-use crate::runtime::leader;
-use crate::runtime::watching::Pace;
+use crate::cluster::lease;
+use crate::cluster::watch::Pace;
 
 /// The client gives a connection up that is silent for 35 s: a watch has to be renewed before.
 const PERIODS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(29);
@@ -41,8 +41,8 @@ impl TimeArgs {
 
     /// Those of the election.
     #[must_use]
-    pub fn lease(&self) -> leader::Times {
-        leader::Times::of(self.lease_duration.0)
+    pub fn lease(&self) -> lease::Times {
+        lease::Times::of(self.lease_duration.0)
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
     fn without_flags_everything_takes_as_long_as_the_parts_say() {
         let times = parsed(&[]).unwrap();
         assert_eq!(times.pace(), Pace::default());
-        assert_eq!(times.lease(), leader::Times::default());
+        assert_eq!(times.lease(), lease::Times::default());
         assert_eq!(times.config_poll.0, Duration::from_secs(2));
     }
 

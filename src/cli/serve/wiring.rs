@@ -15,27 +15,28 @@ use super::flags::{Args, MetricsAddress, Role};
 use crate::adapters::card::{Cards, Judging};
 use crate::adapters::http::PodAddresses;
 use crate::cli::render::{FailureMode, policies};
+use crate::cluster::client as clients;
+use crate::cluster::lease::{self, Writer};
+use crate::cluster::watch::Watching;
 use crate::controllers::{self, Asking, ControllerMetrics, Deps, Runner, agent_card};
 use crate::crypto::Bundles;
 use crate::domain::keys;
-use crate::runtime::certs::{
+use crate::server::certs::{
     CertManagerSecret, CertManagerSecretConfig, CertificateMetrics, ClientAuthorities, ClientVerifier, Context, Events,
     Files, Lifetimes, Listener, Publication, Publisher, Resolver, SelfManaged, SelfManagedConfig, covered,
 };
-use crate::runtime::config_watch::{self, ConfigMetrics, ConfigWatch, Settings};
-use crate::runtime::guards::{GuardMetrics, Guards};
-use crate::runtime::health::{Latch, Readiness};
-use crate::runtime::leader::{self, Writer};
-use crate::runtime::routes::Reviews;
-use crate::runtime::server::{self, Limits, Server, tls};
-use crate::runtime::shutdown::{Phase, Shutdown};
-use crate::runtime::snapshots::SnapshotCell;
-use crate::runtime::stores::{self, WatchMetrics};
-use crate::runtime::tasks::Tasks;
-use crate::runtime::telemetry::metrics::{Metrics, Name};
-use crate::runtime::trust_bundles::{self, BundleMetrics};
-use crate::runtime::watching::Watching;
-use crate::runtime::{admin, clock, descriptors, kube as clients};
+use crate::server::config_watch::{self, ConfigMetrics, ConfigWatch, Settings};
+use crate::server::guards::{GuardMetrics, Guards};
+use crate::server::health::{Latch, Readiness};
+use crate::server::listener::{self, Limits, Server, tls};
+use crate::server::routes::Reviews;
+use crate::server::shutdown::{Phase, Shutdown};
+use crate::server::snapshots::SnapshotCell;
+use crate::server::stores::{self, WatchMetrics};
+use crate::server::tasks::Tasks;
+use crate::server::telemetry::metrics::{Metrics, Name};
+use crate::server::trust_bundles::{self, BundleMetrics};
+use crate::server::{admin, clock, descriptors};
 use crate::store::UsedBy;
 
 /// How long a root must have been in every bundle before a pair of cert-manager's depends on it, in milliseconds.
@@ -142,7 +143,7 @@ impl Wiring {
     /// Enters the election that decides whose controllers write.
     fn start_election(&self, running: &mut Running) -> anyhow::Result<Elected> {
         let (leadership, candidacy) =
-            leader::candidacy(self.client.clone(), &self.args.namespace, &identity(), self.args.times.lease());
+            lease::candidacy(self.client.clone(), &self.args.namespace, &identity(), self.args.times.lease());
         let writer = leadership.writer(&self.config)?;
         let terms = leadership.terms();
         running.endless.spawn("leadership-metric", never_fails(count_terms(self.metrics.clone(), terms.clone())));
@@ -367,12 +368,12 @@ impl Sockets {
     fn bind(args: &Args, roles: &[Role]) -> anyhow::Result<Sockets> {
         let webhook = roles
             .contains(&Role::Webhook)
-            .then(|| server::bind(args.sockets.webhook_bind_address.0))
+            .then(|| listener::bind(args.sockets.webhook_bind_address.0))
             .transpose()
             .context("--webhook-bind-address")?;
-        let probes = server::bind(args.sockets.health_probe_bind_address.0).context("--health-probe-bind-address")?;
+        let probes = listener::bind(args.sockets.health_probe_bind_address.0).context("--health-probe-bind-address")?;
         let metrics = match args.sockets.metrics_bind_address {
-            MetricsAddress::Own(address) => Some(server::bind(address).context("--metrics-bind-address")?),
+            MetricsAddress::Own(address) => Some(listener::bind(address).context("--metrics-bind-address")?),
             MetricsAddress::Off | MetricsAddress::WithProbes => None,
         };
         Ok(Sockets { webhook, probes, metrics })

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::walk::{Problem, Step};
 use super::{quantity, read};
+use crate::api::syntax;
 use crate::api::yaml::kind;
-use crate::build::settings::Lockdown;
-use crate::build::syntax;
 use crate::domain::suggest::nearest;
+use crate::workloads::settings::Lockdown;
 
 type Read<T> = Result<T, Problem>;
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::read;
 use super::walk::{Problem, Step};
-use crate::build::syntax;
+use crate::api::syntax;
 use crate::config::cards::PERIODS;
 use crate::crypto::{Profile, TrustDomain};
 use crate::domain::suggest::nearest;

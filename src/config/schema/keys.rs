@@ -261,62 +261,77 @@ pub const KEYS: &[Key] = &[
     ),
     process!(
         "agents.lockdown",
-        builds.lockdown,
+        builds.workloads.lockdown,
         builds::lockdown,
         "default: what an Agent relaxes is warned of; enforce: it is refused"
     ),
     process!(
         "beeai.allowBaseline",
-        builds.beeai_baseline,
+        builds.workloads.beeai_baseline,
         read::boolean,
         "true: an Agent of beeai.dev may ask by annotation beeai.dev/security-profile: baseline to run as root and to write to its \
          own image"
     ),
     process!(
         "builds.pipelineNamespaces",
-        builds.pipeline_namespaces,
+        builds.pipelines.pipeline_namespaces,
         builds::namespaces,
         "namespaces whose templates and steps every AgentBuild may name, besides the operator's and its own"
     ),
-    process!("builds.insecureGit", builds.insecure_git, read::boolean, "true: http:// repositories are allowed"),
+    process!(
+        "builds.insecureGit",
+        builds.pipelines.insecure_git,
+        read::boolean,
+        "true: http:// repositories are allowed"
+    ),
     process!(
         "builds.requireGitHosts",
-        builds.require_git_hosts,
+        builds.pipelines.require_git_hosts,
         read::boolean,
         "true: a Secret with git credentials is used only when its annotation agent.kagenti.dev/git-hosts lists the host; \
          false: only a Secret that has the annotation is held to it"
     ),
     process!(
         "builds.privilegedSteps",
-        builds.privileged_steps,
+        builds.pipelines.privileged_steps,
         read::boolean,
         "true: steps outside the operator's namespace may be privileged and mount node paths"
     ),
     process!(
         "builds.trustBundle",
-        builds.trust_bundle,
+        builds.pipelines.trust_bundle,
         builds::config_map,
         "ConfigMap of the build's namespace with further certificate authorities under ca.crt, for git and registries"
     ),
     process!(
         "builds.environment",
-        builds.environment,
+        builds.pipelines.environment,
         builds::environment,
         "environment of build Pods, such as HTTPS_PROXY and NO_PROXY; never a credential"
     ),
-    process!("builds.nodeSelector", builds.node_selector, builds::node_selector, "node selector of build Pods"),
-    process!("builds.tolerations", builds.tolerations, builds::tolerations, "tolerations of build Pods"),
-    process!("builds.resources", builds.resources, builds::resources, "requests and limits of each task of a build"),
+    process!(
+        "builds.nodeSelector",
+        builds.pipelines.node_selector,
+        builds::node_selector,
+        "node selector of build Pods"
+    ),
+    process!("builds.tolerations", builds.pipelines.tolerations, builds::tolerations, "tolerations of build Pods"),
+    process!(
+        "builds.resources",
+        builds.pipelines.resources,
+        builds::resources,
+        "requests and limits of each task of a build"
+    ),
     process!(
         "builds.history",
-        builds.history,
+        builds.pipelines.history,
         builds::history,
         "PipelineRuns of a build that are kept: as many that succeeded, and as many that did not, 0 to 100, the last one \
          besides; 3 when unset"
     ),
     process!(
         "builds.lostRuns",
-        builds.lost_runs,
+        builds.pipelines.lost_runs,
         builds::lost_runs,
         "PipelineRuns of one build that somebody may take away before they ended, 1 to 100: after the last of them the build \
          has failed instead of being tried again; 3 when unset"

@@ -10,7 +10,7 @@ use super::builds::Distribution;
 use super::keys::{Effect, key};
 use super::{Fault, SchemaError, Settings, Walked, overrides, walk};
 use crate::api::yaml;
-use crate::build::settings as build;
+use crate::config::builds::Settings as BuildSettings;
 use crate::config::cards::{self, Cards};
 use crate::config::content::Content;
 use crate::config::defaults;
@@ -77,7 +77,7 @@ pub(super) struct ProcessSettings {
     pub(super) by_workload_label: Option<bool>,
     pub(super) distribution: Distribution,
     /// Without what the process knows itself: its namespace and the kind of cluster.
-    pub(super) builds: build::Settings,
+    pub(super) builds: BuildSettings,
     pub(super) cards: cards::Keys,
 }
 
@@ -96,7 +96,7 @@ impl Default for ProcessSettings {
             repair: Repair::default(),
             by_workload_label: None,
             distribution: Distribution::default(),
-            builds: build::Settings::new(""),
+            builds: BuildSettings::new(""),
             cards: cards::Keys::default(),
         }
     }
@@ -248,13 +248,17 @@ impl Platform {
 
     /// What is decided about builds and agents by an operator in `namespace`; `openshift`: what the API server serves.
     #[must_use]
-    pub fn builds(&self, namespace: &str, openshift: bool) -> build::Settings {
+    pub fn builds(&self, namespace: &str, openshift: bool) -> BuildSettings {
         let openshift = match self.process.distribution {
             Distribution::Auto => openshift,
             Distribution::Kubernetes => false,
             Distribution::OpenShift => true,
         };
-        build::Settings { operator_namespace: namespace.to_owned(), openshift, ..self.process.builds.clone() }
+        let mut settings = self.process.builds.clone();
+        settings.pipelines.operator_namespace = namespace.to_owned();
+        settings.pipelines.openshift = openshift;
+        settings.workloads.openshift = openshift;
+        settings
     }
 
     /// Whether a namespace may set the key at `path`.

@@ -8,13 +8,13 @@ use super::claim::Claims;
 use super::image::{self, Image};
 use super::status::{self, Verdict};
 use super::subject::Subject;
-use crate::build::agent::{AgentChange, validate, workload};
-use crate::build::fault::Findings;
-use crate::build::request::WorkloadRequest;
-use crate::build::secrets;
+use crate::api::findings::Findings;
+use crate::api::secrets;
 use crate::controllers::scaffold::plan::{Controller, Op};
 use crate::domain::keys;
 use crate::store::Kind;
+use crate::workloads::agent::{AgentChange, validate, workload};
+use crate::workloads::request::WorkloadRequest;
 
 /// One kind of Agent.
 pub(in crate::controllers::agent) struct Face {

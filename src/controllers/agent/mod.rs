@@ -7,7 +7,7 @@
 //!                                                └──────────────► status ◄───────────────────┘
 //! ```
 //!
-//! The objects are `build::workload`'s; here it is decided when they are written. An object of the Agent's name that is
+//! The objects are `pipelines::workload`'s; here it is decided when they are written. An object of the Agent's name that is
 //! somebody else's is never touched. What runs an Agent is an ordinary workload to injection and enrolment: `enrol` gives
 //! a new Deployment what enrolment would write on it a moment later, so that its Pods are made once. All is pure.
 //!

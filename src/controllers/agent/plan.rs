@@ -15,7 +15,7 @@ use super::image::Image;
 use super::status::Verdict;
 use super::subject::Subject;
 use super::wanted::{Own, Standing, Wanted};
-use crate::build::fault::{Fault, Findings};
+use crate::api::findings::{Fault, Findings};
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row};
 use crate::controllers::scaffold::world::World;

@@ -11,7 +11,7 @@ use super::image::Image;
 use super::plan::{Stop, report};
 use super::subject::Subject;
 use super::wanted::Wanted;
-use crate::build::fault::{Findings, printed};
+use crate::api::findings::{Findings, printed};
 use crate::controllers::conditions::{self, Condition};
 use crate::controllers::scaffold::plan::{NOW, Op};
 use crate::domain::reason::Reason;

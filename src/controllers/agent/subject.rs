@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::face::Face;
-use crate::build::secrets;
-use crate::build::settings::Settings;
+use crate::api::secrets;
 use crate::controllers::scaffold::consent::{Demand, Goes};
 use crate::controllers::scaffold::memory::Trouble;
 use crate::controllers::scaffold::note::Note;
@@ -12,6 +11,7 @@ use crate::controllers::scaffold::plan::{Context, Item};
 use crate::controllers::scaffold::world::WorkloadRef;
 use crate::domain::keys;
 use crate::store::{AgentDeploymentSeen, CustomSeen, Key, Kind, ServiceAccountSeen, ServiceSeen};
+use crate::workloads::settings::Settings;
 
 /// What a plan is about.
 pub(in crate::controllers::agent) struct Subject<'a> {
@@ -58,7 +58,7 @@ impl<'a> Subject<'a> {
 
     /// What the platform decides about Agents.
     pub(in crate::controllers::agent) fn settings(&self) -> &'a Settings {
-        &self.cx.facts.snapshot.builds.settings
+        &self.cx.facts.snapshot.builds.settings.workloads
     }
 
     /// The Secrets that it refers to and leaves to their own consent.

@@ -11,10 +11,11 @@ use super::claim::{Claim, Claims};
 use super::drift;
 use super::enrol::{Unsettled, carried};
 use super::subject::Subject;
-use crate::build::{digest, workload};
+use crate::api::digest;
 use crate::controllers::scaffold::plan::{Op, UNMADE};
 use crate::domain::keys;
 use crate::store::Kind;
+use crate::workloads::workload;
 
 /// One object as it is wanted.
 #[derive(Debug, Clone, PartialEq)]

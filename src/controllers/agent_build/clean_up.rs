@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 
 use super::status;
 use super::subject::Subject;
-use crate::build::{names, request};
 use crate::controllers::scaffold::plan::{Op, Plan};
 use crate::controllers::scaffold::world::{Ref, RunRef, World};
 use crate::domain::reason::Reason;
+use crate::pipelines::{names, request};
 use crate::store::{BuildPodSeen, ClaimSeen, Key, Kind, PodPhase, What};
 
 /// How often unfinished Pods are looked at without being asked to.
@@ -137,7 +137,7 @@ fn history(subject: &Subject<'_>) -> Vec<Op> {
         runs.sort_by(newest_first);
         let old = runs
             .iter()
-            .skip(subject.builds().settings.history)
+            .skip(subject.builds().settings.pipelines.history)
             .filter(|run| &**run.name != present && !run.seen.deleting);
         ops.extend(old.map(|run| delete(Kind::PipelineRun, subject.namespace(), run.name, run.uid)));
     }

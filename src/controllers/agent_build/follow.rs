@@ -77,7 +77,7 @@ fn without_run(subject: &Subject<'_>) -> Plan {
         let of_hash = |run: &RunRef<'_>| run.seen.build_hash.as_deref() == Some(subject.hash.as_str());
         let attempts = usize::try_from(subject.recorded_attempt()).unwrap_or(usize::MAX);
         let lost = attempts.saturating_sub(subject.runs().filter(of_hash).count());
-        if lost < subject.builds().settings.lost_runs {
+        if lost < subject.builds().settings.pipelines.lost_runs {
             return start::next_attempt(subject);
         }
         let message = format!("Pipeline run not found: the runs of {lost} attempts were taken away before they ended");

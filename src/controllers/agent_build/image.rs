@@ -1,8 +1,8 @@
 //! The image that Agents run, from what a pipeline told about it.
 
-use crate::build::request::ImageParts;
-use crate::build::syntax;
+use crate::api::syntax;
 use crate::domain::reason::Reason;
+use crate::pipelines::request::ImageParts;
 
 /// What was told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(super) fn built(output: Option<&ImageParts>, told: &Told<'_>) -> Result<Buil
         return Err((Reason::NoImage, "nothing told which image was made".to_owned()));
     };
     if !syntax::is_image_reference(reference) {
-        let shown = crate::build::fault::shown(reference);
+        let shown = crate::api::findings::shown(reference);
         let why = syntax::no_image(reference);
         return Err((Reason::NoImage, format!("what a task told as its image {why}: {shown}")));
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::status::{self, Phase, State};
 use super::subject::Subject;
 use super::{clean_up, ending, follow, start};
-use crate::build::fault::Fault;
+use crate::api::findings::Fault;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row};
 use crate::controllers::scaffold::world::{CustomRef, World};
 use crate::domain::keys;

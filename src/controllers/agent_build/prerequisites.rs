@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use super::secrets::{Use, Wanted, wanted};
 use super::subject::Subject;
-use crate::build::agent_build::{Change, drift, validate};
-use crate::build::check::source::host;
-use crate::build::fault::Fault;
-use crate::build::request::BuildRequest;
+use crate::api::findings::Fault;
 use crate::controllers::scaffold::answers::SecretFact;
 use crate::controllers::scaffold::consent::{Demand, bound, refusal};
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::pipelines::agent_build::{Change, drift, validate};
+use crate::pipelines::check::source::host;
+use crate::pipelines::request::BuildRequest;
 use crate::store::Key;
 
 /// How often a Secret that is missing is asked for at first, and for how long.
@@ -86,7 +86,7 @@ pub(super) fn secrets(subject: &Subject<'_>, request: &mut BuildRequest) -> Vec<
                 match wanted.what {
                     Use::Git => {
                         let rules = GitRules {
-                            must_list: subject.builds().settings.require_git_hosts,
+                            must_list: subject.builds().settings.pipelines.require_git_hosts,
                             unknown_hosts: takes_unknown_hosts(subject),
                         };
                         faults.extend(git(&wanted, request, has, (seen.hosts.as_deref(), rules)));
@@ -202,7 +202,7 @@ fn registry(wanted: &Wanted, request: &mut BuildRequest, has: impl Fn(&str) -> b
 pub(super) fn judged(subject: &Subject<'_>) -> Vec<Fault> {
     let change = Change { namespace: subject.namespace(), object: &subject.object, old: None };
     let builds = subject.builds();
-    validate(&change, &builds.view, &builds.settings).faults
+    validate(&change, &builds.view, &builds.settings.pipelines).faults
 }
 
 /// That the template of a gated mode is not what the build was completed from.

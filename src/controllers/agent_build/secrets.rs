@@ -4,14 +4,14 @@
 //! for by name, because the build leaves it to consent or a template of the platform gives it, has a demand.
 
 use super::subject::Subject;
-use crate::build::check::source::host;
-use crate::build::compose::signing_secret;
-use crate::build::params::Layers;
-use crate::build::params::control::SIGNING_SECRET;
-use crate::build::request::BuildRequest;
-use crate::build::secrets;
+use crate::api::secrets;
 use crate::controllers::scaffold::consent::{Demand, Goes};
 use crate::domain::keys;
+use crate::pipelines::check::source::host;
+use crate::pipelines::compose::signing_secret;
+use crate::pipelines::params::Layers;
+use crate::pipelines::params::control::SIGNING_SECRET;
+use crate::pipelines::request::BuildRequest;
 
 /// What a Secret is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,15 +14,15 @@ use serde_json::Value;
 use super::prerequisites;
 use super::status::{self, Phase, READY, State, lacking};
 use super::subject::Subject;
-use crate::build::compose::{Composition, Surroundings, compose};
-use crate::build::fault::{Fault, Findings, printed};
-use crate::build::names;
-use crate::build::request::BuildRequest;
+use crate::api::findings::{Fault, Findings, printed};
 use crate::controllers::scaffold::memory::Trouble;
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{NOW, Op, Plan};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::pipelines::compose::{Composition, Surroundings, compose};
+use crate::pipelines::names;
+use crate::pipelines::request::BuildRequest;
 use crate::store::Kind;
 
 /// First and longest pause before something that failed is tried again.
@@ -121,8 +121,11 @@ fn composed(subject: &Subject<'_>, request: &BuildRequest) -> Result<Composition
     let builds = subject.builds();
     let written = subject.object.pointer("/spec/pipeline/namespace").and_then(Value::as_str).unwrap_or_default();
     let accounts: BTreeSet<String> = subject.cx.world.build_accounts(subject.namespace()).map(str::to_owned).collect();
-    let around =
-        Surroundings { steps: builds.view.steps(written), settings: &builds.settings, accounts: Some(&accounts) };
+    let around = Surroundings {
+        steps: builds.view.steps(written),
+        settings: &builds.settings.pipelines,
+        accounts: Some(&accounts),
+    };
     compose(request, around).map_err(|found| found.faults.into_iter().chain(found.content).collect())
 }
 

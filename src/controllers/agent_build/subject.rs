@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use crate::build::agent_build::read;
-use crate::build::names;
-use crate::build::request::BuildRequest;
 use crate::config::builds::Builds;
 use crate::controllers::scaffold::memory::Trouble;
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Item};
 use crate::controllers::scaffold::world::{CustomRef, RunRef};
 use crate::domain::keys;
+use crate::pipelines::agent_build::read;
+use crate::pipelines::names;
+use crate::pipelines::request::BuildRequest;
 use crate::store::Kind;
 
 /// One AgentBuild.

@@ -1,7 +1,7 @@
 //! What a card is called, and what of a workload's name goes on it.
 
-use crate::build::names::{LABEL_LIMIT, NAME_LIMIT, fit};
 use crate::domain::workload::WorkloadKind;
+use crate::pipelines::names::{LABEL_LIMIT, NAME_LIMIT, fit};
 
 /// The end of the name of a card that was made for a workload of that kind.
 fn ending(kind: WorkloadKind) -> String {

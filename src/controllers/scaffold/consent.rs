@@ -5,7 +5,7 @@
 //! and one that is for repositories only is for no registry.
 
 use super::answers::{SecretFact, SecretSeen};
-use crate::build::secrets::listed_in;
+use crate::api::secrets::listed_in;
 use crate::domain::keys;
 
 /// Where a Secret's content is sent.

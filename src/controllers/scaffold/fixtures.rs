@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::plan::{Context, Op, Plan, Row};
 use super::world::{RuntimeRef, World};
-use crate::build::templates::ConfigMapText;
 use crate::config::gates::Gates;
 use crate::config::inputs::{AgentRuntimeInput, NamespaceInputs};
 use crate::config::schema::Platform;
@@ -17,6 +16,7 @@ use crate::config::view::{ClusterView, namespace_view};
 use crate::controllers::rbac;
 use crate::domain::keys;
 use crate::domain::written::{self, At};
+use crate::pipelines::templates::ConfigMapText;
 use crate::store::decode::change_of;
 use crate::store::{Change, Key, Kind};
 

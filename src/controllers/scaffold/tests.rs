@@ -16,9 +16,9 @@ use super::fixtures::{Cluster, OWN, account, change, workload};
 use super::metrics::ControllerMetrics;
 use super::run::{Deps, run};
 use super::runner::Runner;
-use crate::build::templates::TemplatesView;
 use crate::controllers::ALWAYS;
 use crate::controllers::scaffold::fixtures::step_map;
+use crate::pipelines::templates::TemplatesView;
 use crate::store::{Change, Feed, Kind, Reach};
 
 mod lane;

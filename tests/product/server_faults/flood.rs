@@ -11,8 +11,8 @@ use std::net::Ipv4Addr;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
-use drawbridge::runtime::descriptors;
-use drawbridge::runtime::server::{Limits, tls};
+use drawbridge::server::descriptors;
+use drawbridge::server::listener::{Limits, tls};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};

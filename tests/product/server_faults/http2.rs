@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use drawbridge::runtime::server::Limits;
+use drawbridge::server::listener::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use drawbridge::runtime::server::Limits;
-use drawbridge::runtime::shutdown::Phase;
-use drawbridge::runtime::telemetry::metrics::Port;
+use drawbridge::server::listener::Limits;
+use drawbridge::server::shutdown::Phase;
+use drawbridge::server::telemetry::metrics::Port;
 use parking_lot::Mutex;
 
 use super::support::{Client, Running, eventually, start, turn};

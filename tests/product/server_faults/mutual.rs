@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use drawbridge::runtime::certs::{CertificateMetrics, ClientAuthorities, Context};
-use drawbridge::runtime::server::Limits;
-use drawbridge::runtime::shutdown::Shutdown;
+use drawbridge::server::certs::{CertificateMetrics, ClientAuthorities, Context};
+use drawbridge::server::listener::Limits;
+use drawbridge::server::shutdown::Shutdown;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd,
 };
@@ -48,7 +48,7 @@ struct Mutual {
 
 impl Drop for Mutual {
     fn drop(&mut self) {
-        self.following.advance(drawbridge::runtime::shutdown::Phase::Closing);
+        self.following.advance(drawbridge::server::shutdown::Phase::Closing);
     }
 }
 

@@ -1,11 +1,11 @@
 //! A1, A2, A5, B7, B8: what a client may send.
 
 use axum::Router;
-use drawbridge::runtime::admin;
-use drawbridge::runtime::health::Readiness;
-use drawbridge::runtime::server::{Limits, Server, bind};
-use drawbridge::runtime::shutdown::{Phase, Shutdown};
-use drawbridge::runtime::telemetry::metrics::Metrics;
+use drawbridge::server::admin;
+use drawbridge::server::health::Readiness;
+use drawbridge::server::listener::{Limits, Server, bind};
+use drawbridge::server::shutdown::{Phase, Shutdown};
+use drawbridge::server::telemetry::metrics::Metrics;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;

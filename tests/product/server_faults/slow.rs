@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use drawbridge::runtime::descriptors;
-use drawbridge::runtime::server::Limits;
-use drawbridge::runtime::telemetry::metrics::Port;
+use drawbridge::server::descriptors;
+use drawbridge::server::listener::Limits;
+use drawbridge::server::telemetry::metrics::Port;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;

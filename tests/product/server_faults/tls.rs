@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drawbridge::runtime::server::Limits;
+use drawbridge::server::listener::Limits;
 use rustls::HandshakeKind;
 use rustls::version::{TLS12, TLS13};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

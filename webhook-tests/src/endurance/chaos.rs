@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use drawbridge::cli::render::FailureMode;
 use drawbridge::domain::keys;
-use drawbridge::runtime::certs::{Lifetimes, Millis};
+use drawbridge::server::certs::{Lifetimes, Millis};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::dialler::Dialler;

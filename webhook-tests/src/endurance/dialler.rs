@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use drawbridge::domain::keys;
-use drawbridge::runtime::certs::Lifetimes;
+use drawbridge::server::certs::Lifetimes;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use kube::{Api, Client};
 use parking_lot::Mutex;

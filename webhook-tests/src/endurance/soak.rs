@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use drawbridge::runtime::certs::Lifetimes;
+use drawbridge::server::certs::Lifetimes;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

@@ -7,7 +7,8 @@
 
 use super::super::selectors::{self, Reach, condition};
 use super::{Refusal, variable};
-use crate::build::agent::privileges::{ANNOTATIONS, PRIVILEGES, Privilege, Scope, Test};
+use crate::api::secrets::ANNOTATIONS;
+use crate::workloads::agent::privileges::{PRIVILEGES, Privilege, Scope, Test};
 
 /// Ways to run a Pod of one's own making: any of them will do.
 pub(super) const RIGHTS: [(&str, &str); 2] = [("", "pods"), ("apps", "deployments")];

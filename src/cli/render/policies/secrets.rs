@@ -2,7 +2,7 @@
 //! who could have it anyway. Whoever may write Agents or AgentBuilds has the operator use Secrets that he may not read himself, and says
 //! what is done with them; only the API server knows his rights.
 //!
-//! In: the tables of [`crate::build::secrets`]. Out: two policies with their bindings. Promises:
+//! In: the tables of [`crate::api::secrets`]. Out: two policies with their bindings. Promises:
 //! - **All** names are asked for whenever what runs changes: who keeps the reference and changes the image, the command or the repository has
 //!   the Secret, too. Nothing is asked of a change of labels, replicas or the status, and nothing of an object that goes.
 //! - Nobody is asked who may get all Secrets of the namespace, or make Pods there himself.
@@ -20,8 +20,8 @@ use super::super::Install;
 use super::super::selectors::{self, Reach, condition};
 use super::agent_pods::{RIGHTS, RUNS, is_new, may_create};
 use super::{judging, variable, written, written_in};
-use crate::build::agent::privileges::ANNOTATIONS;
-use crate::build::secrets::{
+use crate::api::secrets::ANNOTATIONS;
+use crate::api::secrets::{
     OF_ANNOTATIONS, OF_BEEAI_AGENT, OF_BUILD, OF_CONTAINER, OF_POD, PARAMETER_SUFFIX, PARAMETERS, VARIABLES,
 };
 use crate::domain::keys;

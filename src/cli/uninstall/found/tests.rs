@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::build::catalogue::Values;
+use crate::pipelines::catalogue::Values;
 
 /// The ConfigMaps of an installation for one failure mode, with those steps.
 fn settings(values: Values) -> Vec<Value> {

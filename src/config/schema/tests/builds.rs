@@ -1,18 +1,20 @@
 //! What the platform file decides about builds and agents, and what of it cannot be.
 
 use super::{Platform, read, refused};
-use crate::build::settings::{Lockdown, Settings};
+use crate::config::builds::Settings;
+use crate::workloads::settings::Lockdown;
 
 #[test]
 fn what_is_decided_about_builds_and_agents() {
-    let settings = |text: &str| read(text).builds("ours", false);
+    let settings = |text: &str| read(text).builds("ours", false).pipelines;
+    let agents = |text: &str| read(text).builds("ours", false).workloads;
     let built_in = Settings::new("ours");
     assert_eq!(Platform::built_in().builds("ours", false), built_in);
-    assert_eq!(settings("agents: {lockdown: enforce}").lockdown, Lockdown::Enforce);
+    assert_eq!(agents("agents: {lockdown: enforce}").lockdown, Lockdown::Enforce);
     assert!(settings("builds: {insecureGit: true}").insecure_git);
     assert!(settings("builds: {requireGitHosts: true}").require_git_hosts);
     assert!(settings("builds: {privilegedSteps: true}").privileged_steps);
-    assert!(settings("beeai: {allowBaseline: true}").beeai_baseline);
+    assert!(agents("beeai: {allowBaseline: true}").beeai_baseline);
     for (text, history, lost_runs) in
         [("{}", 3, 3), ("builds: {history: 0}", 0, 3), ("builds: {history: 100, lostRuns: 1}", 100, 1)]
     {
@@ -32,7 +34,8 @@ fn what_is_decided_about_builds_and_agents() {
         ("distribution: kubernetes", true, false),
         ("distribution: openshift", false, true),
     ] {
-        assert_eq!(read(text).builds("ours", seen).openshift, openshift, "{text}");
+        let settings = read(text).builds("ours", seen);
+        assert_eq!((settings.pipelines.openshift, settings.workloads.openshift), (openshift, openshift), "{text}");
     }
 }
 

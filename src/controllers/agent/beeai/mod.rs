@@ -16,13 +16,13 @@ use super::face::Face;
 use super::image::Image;
 use super::plan::{all, concerned, planned};
 use super::subject::Subject;
-use crate::build::beeai_agent::{validate, workload};
-use crate::build::secrets;
+use crate::api::secrets;
 use crate::controllers::conditions;
 use crate::controllers::scaffold::plan::{Controller, Row};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::store::Kind;
+use crate::workloads::beeai_agent::{validate, workload};
 
 /// The row of the Agents of `beeai.dev`.
 pub const ROW: Row = Row {

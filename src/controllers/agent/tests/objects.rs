@@ -1,5 +1,5 @@
 //! What is written for an Agent, what is left alone and what goes with it: cases of `spec/agent-and-agentbuild.md` 19.1 that plans decide.
-//! Those about the shape of what runs stand beside `build::workload`, those of the webhook beside `build::agent`.
+//! Those about the shape of what runs stand beside `pipelines::workload`, those of the webhook beside `pipelines::agent`.
 
 use serde_json::json;
 

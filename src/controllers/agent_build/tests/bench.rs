@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::build::settings::Settings;
-use crate::build::templates::ConfigMapText;
 use crate::config::builds::Builds;
 use crate::controllers::agent_build::plan::ROW;
 use crate::controllers::scaffold::answers::SecretFact;
@@ -18,6 +16,8 @@ use crate::controllers::scaffold::memory::Memory;
 use crate::controllers::scaffold::plan::{Controller, Item, NOW, Op, Plan};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::pipelines::settings::Settings;
+use crate::pipelines::templates::ConfigMapText;
 use crate::store::{Key, Kind, Reach};
 
 pub(super) const TEAM: &str = "team";
@@ -93,7 +93,7 @@ impl Bench {
     pub(super) fn decide(&mut self, decide: impl FnOnce(&mut Settings)) {
         let snapshot = (*self.cluster.facts.snapshot).clone();
         let mut builds: Builds = (*snapshot.builds).clone();
-        decide(&mut builds.settings);
+        decide(&mut builds.settings.pipelines);
         self.cluster.facts.snapshot = Arc::new(snapshot.with_builds(Arc::new(builds)));
         self.cluster.facts.settled = Arc::clone(&self.cluster.facts.snapshot);
     }
@@ -102,7 +102,7 @@ impl Bench {
     pub(super) fn configure(&mut self) {
         let snapshot = (*self.cluster.facts.snapshot).clone();
         let mut builds: Builds = (*snapshot.builds).clone();
-        builds.view = crate::build::templates::TemplatesView::new("kagenti-system", false).with(self.maps.clone());
+        builds.view = crate::pipelines::templates::TemplatesView::new("kagenti-system", false).with(self.maps.clone());
         self.cluster.facts.snapshot = Arc::new(snapshot.with_builds(Arc::new(builds)));
         self.cluster.facts.settled = Arc::clone(&self.cluster.facts.snapshot);
     }

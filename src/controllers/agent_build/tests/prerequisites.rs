@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::bench::{Bench, NAME, SILENT, TEAM, TELLS, build};
-use crate::build::templates::ConfigMapText;
 use crate::controllers::scaffold::answers::{SecretFact, SecretSeen};
 use crate::controllers::scaffold::fixtures::s;
 use crate::controllers::scaffold::fixtures::{step_map, template_map};
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::reason::Reason;
+use crate::pipelines::templates::ConfigMapText;
 use crate::store::Kind;
 
 fn secret(type_: &str, keys: &[&str]) -> SecretFact {

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use drawbridge::api::agent_kagenti_dev::agent_build::MODES;
 use drawbridge::api::yaml;
-use drawbridge::build::catalogue::{Values, config_maps};
 use drawbridge::domain::keys;
+use drawbridge::pipelines::catalogue::{Values, config_maps};
 use serde_json::{Value, json};
 
 use super::write;

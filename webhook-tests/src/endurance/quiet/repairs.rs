@@ -158,11 +158,11 @@ impl System {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), keys::OPERATOR_NAMESPACE);
         let secret = secrets.get(keys::SECRET_AUTHORITY).await?;
         let root = secret.data.as_ref().and_then(|data| data.get("ca.crt")).context("no ca.crt")?.0.clone();
-        let roots = drawbridge::runtime::certs::read_bundle(&root).certificates;
+        let roots = drawbridge::server::certs::read_bundle(&root).certificates;
         let roots = &roots;
         until(|| async move {
             let bundles = bundles(&self.client).await?;
-            let held = bundles.iter().map(|bundle| drawbridge::runtime::certs::read_bundle(bundle).certificates);
+            let held = bundles.iter().map(|bundle| drawbridge::server::certs::read_bundle(bundle).certificates);
             Ok(held.into_iter().all(|held| roots.iter().all(|root| held.contains(root))))
         })
         .await

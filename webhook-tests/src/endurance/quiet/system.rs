@@ -127,7 +127,7 @@ pub(super) fn serving(authority: &Authority) -> Result<Pair> {
 }
 
 pub(super) fn pem_leaf(pair: &Pair) -> Result<Vec<u8>> {
-    let read = drawbridge::runtime::certs::read_bundle(pair.certificate.as_bytes());
+    let read = drawbridge::server::certs::read_bundle(pair.certificate.as_bytes());
     Ok(read.certificates.first().context("no certificate")?.der.to_vec())
 }
 

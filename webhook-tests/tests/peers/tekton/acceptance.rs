@@ -1,8 +1,8 @@
 //! Whatever webhook and composition accept, real Tekton accepts.
 
-use drawbridge::build::agent_build::MODES;
-use drawbridge::build::templates::ConfigMapText;
 use drawbridge::domain::keys;
+use drawbridge::pipelines::agent_build::MODES;
+use drawbridge::pipelines::templates::ConfigMapText;
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 use webhook_tests::{ControlPlane, Tekton};

@@ -1,12 +1,12 @@
 //! AgentBuilds on their way to Tekton: completed, judged and composed by the library, as webhook and controller do.
 
-use drawbridge::build::agent_build::{Change, complete, read, validate};
-use drawbridge::build::catalogue::{Values, config_maps};
-use drawbridge::build::compose::{Composition, Surroundings, compose};
-use drawbridge::build::fault::Findings;
-use drawbridge::build::settings::Settings;
-use drawbridge::build::templates::TemplatesView;
+use drawbridge::api::findings::Findings;
 use drawbridge::domain::keys;
+use drawbridge::pipelines::agent_build::{Change, complete, read, validate};
+use drawbridge::pipelines::catalogue::{Values, config_maps};
+use drawbridge::pipelines::compose::{Composition, Surroundings, compose};
+use drawbridge::pipelines::settings::Settings;
+use drawbridge::pipelines::templates::TemplatesView;
 use serde_json::{Value, json};
 
 /// What the operator knows besides the object.

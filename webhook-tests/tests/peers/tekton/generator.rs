@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use drawbridge::build::catalogue::{Values, config_maps};
-use drawbridge::build::settings::Settings;
-use drawbridge::build::templates::{ConfigMapText, TemplatesView};
 use drawbridge::domain::keys;
+use drawbridge::pipelines::catalogue::{Values, config_maps};
+use drawbridge::pipelines::settings::Settings;
+use drawbridge::pipelines::templates::{ConfigMapText, TemplatesView};
 use serde_json::{Value, json};
 
 use super::builds::{Platform, build};

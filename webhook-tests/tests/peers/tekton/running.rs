@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use drawbridge::api::agent_kagenti_dev::agent_build;
-use drawbridge::build::agent_build::MODES;
 use drawbridge::domain::keys;
+use drawbridge::pipelines::agent_build::MODES;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};

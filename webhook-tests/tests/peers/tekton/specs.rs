@@ -1,7 +1,7 @@
 //! Generated step ConfigMaps: TaskSpecs with every member of Tekton's v1 API, mostly right, sometimes not.
 
-use drawbridge::build::templates::ConfigMapText;
 use drawbridge::domain::keys;
+use drawbridge::pipelines::templates::ConfigMapText;
 use serde_json::{Map, Value, json};
 
 use super::dice::Dice;

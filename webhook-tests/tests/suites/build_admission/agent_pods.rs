@@ -2,7 +2,8 @@
 //! from nobody else. Every row of the product's table is tried on the API server's policy, which is written from it.
 
 use anyhow::{Context as _, Result, ensure};
-use drawbridge::build::agent::privileges::{ANNOTATIONS, PRIVILEGES, Privilege, Scope, Test};
+use drawbridge::api::secrets::ANNOTATIONS;
+use drawbridge::workloads::agent::privileges::{PRIVILEGES, Privilege, Scope, Test};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, DynamicObject};
 use serde_json::{Value, json};

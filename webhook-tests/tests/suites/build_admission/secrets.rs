@@ -2,8 +2,8 @@
 //! policies of a real API server, whose limits on what an expression may cost are part of what is promised.
 
 use anyhow::{Context as _, Result, ensure};
-use drawbridge::build::agent::privileges::ANNOTATIONS;
-use drawbridge::build::secrets::{OF_ANNOTATIONS, OF_CONTAINER, OF_POD};
+use drawbridge::api::secrets::ANNOTATIONS;
+use drawbridge::api::secrets::{OF_ANNOTATIONS, OF_CONTAINER, OF_POD};
 use drawbridge::domain::keys;
 use serde_json::{Value, json};
 use webhook_tests::{Objects, TestNamespace};

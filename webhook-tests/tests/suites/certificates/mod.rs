@@ -1,7 +1,7 @@
 //! Certificates against a real API server: racing replicas, rotation under load, damage, other writers, who may write.
 //!
 //! The replicas are the real sources and publishers, each with a resolver and a TLS server of its own, under a
-//! ServiceAccount with exactly the rights that `runtime::certs` names. The judge is a client that opens new TLS
+//! ServiceAccount with exactly the rights that `server::certs` names. The judge is a client that opens new TLS
 //! connections against the bundles it has just read from the API.
 
 mod events;
@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use drawbridge::domain::keys;
-use drawbridge::runtime::certs::{CertManagerSecret, CertManagerSecretConfig, Lifetimes, Resolver};
-use drawbridge::runtime::shutdown::Shutdown;
+use drawbridge::server::certs::{CertManagerSecret, CertManagerSecretConfig, Lifetimes, Resolver};
+use drawbridge::server::shutdown::Shutdown;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Secret;

@@ -8,13 +8,13 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context as _, Result, ensure};
 use axum::Router;
 use axum::extract::Request;
+use drawbridge::cluster::lease::{self, Times, Writer};
 use drawbridge::domain::keys;
-use drawbridge::runtime::certs::{
+use drawbridge::server::certs::{
     CertificateMetrics, Context, Events, Fingerprint, Lifetimes, Listener, Publication, Publisher, Resolver,
     SelfManaged, SelfManagedConfig, read_bundle,
 };
-use drawbridge::runtime::leader::{self, Times, Writer};
-use drawbridge::runtime::shutdown::{Phase, Shutdown};
+use drawbridge::server::shutdown::{Phase, Shutdown};
 use http_body_util::BodyExt as _;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::service::TowerToHyperService;
@@ -209,7 +209,7 @@ impl Stage {
     /// Enters a replica into the election.
     pub(crate) async fn election(&self, shutdown: &Shutdown) -> Result<(Writer, JoinHandle<()>)> {
         let reader = self.account.client().await?;
-        let (leadership, candidacy) = leader::candidacy(reader, self.ns.name(), "replica", Times::default());
+        let (leadership, candidacy) = lease::candidacy(reader, self.ns.name(), "replica", Times::default());
         let writer = leadership.writer(&self.account.config().await?)?;
         let stop = shutdown.clone();
         Ok((writer, tokio::spawn(candidacy.run(async move { stop.reached(Phase::Draining).await }))))

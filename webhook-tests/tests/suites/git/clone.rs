@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use drawbridge::build::catalogue::{Values, config_maps};
 use drawbridge::domain::keys;
+use drawbridge::pipelines::catalogue::{Values, config_maps};
 use serde_json::Value;
 use tempfile::TempDir;
 use webhook_tests::pki::Authority;

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use drawbridge::domain::keys;
-use drawbridge::runtime::certs::authority::content;
-use drawbridge::runtime::certs::authority::mint::SigningAuthority;
-use drawbridge::runtime::certs::authority::plan::{Authority as _, Generations};
-use drawbridge::runtime::certs::{Lifetimes, read_bundle};
+use drawbridge::server::certs::authority::content;
+use drawbridge::server::certs::authority::mint::SigningAuthority;
+use drawbridge::server::certs::authority::plan::{Authority as _, Generations};
+use drawbridge::server::certs::{Lifetimes, read_bundle};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};

@@ -1,9 +1,0 @@
-//! An AgentBuild becomes a PipelineRun, an Agent its Deployment, Service and ServiceAccount.
-//!
-//! The crates of the house stand under their own names here, so that a path reads the same in every crate.
-
-pub use drawbridge_api::api;
-pub use drawbridge_domain::domain;
-
-#[path = "mod.rs"]
-pub mod build;

@@ -1,0 +1,84 @@
+//! When a pair from somebody else's Secret is taken into use.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+
+use super::*;
+use crate::server::certs::authority::mint::SigningAuthority;
+use crate::server::certs::authority::plan::{Authority as _, Lifetimes};
+use crate::server::certs::trust::Observed;
+use crate::server::certs::trust_bundle::write_bundle;
+
+const NOW: Millis = 1_795_000_000_000;
+const SETTLE: Millis = 10_000;
+
+fn authority() -> SigningAuthority {
+    SigningAuthority::found(&Lifetimes::default(), NOW).unwrap()
+}
+
+fn provided(authority: &SigningAuthority, roots: bool) -> Provided {
+    let (pair, _) = authority.sign(&["localhost".to_owned()], &Lifetimes::default(), NOW).unwrap();
+    Provided { pair, roots: if roots { vec![authority.certificate().clone()] } else { Vec::new() } }
+}
+
+fn trust(roots: &[Fingerprint]) -> Trust {
+    let mut trust = Trust::default();
+    trust.observe(&Observed { synced: true, entries: vec![roots.iter().copied().collect()] }, NOW - SETTLE);
+    trust
+}
+
+#[test]
+fn a_new_pair_waits_for_its_root_unless_there_is_nothing_better() {
+    let (old, new) = (authority(), authority());
+    let (served, renewed, rotated) = (provided(&old, true), provided(&old, true), provided(&new, true));
+    let (nobody, everybody) = (trust(&[]), trust(&[new.root().fingerprint]));
+    let switch = |served: Option<&Provided>, candidate: &Provided, trust: &Trust, now: Millis| {
+        may_switch(served, candidate, trust, SETTLE, now)
+    };
+    assert!(switch(None, &rotated, &nobody, NOW), "nothing is served yet");
+    assert!(switch(Some(&served), &renewed, &nobody, NOW), "the same authority");
+    assert!(!switch(Some(&served), &rotated, &nobody, NOW), "nobody trusts it yet");
+    assert!(!switch(Some(&served), &rotated, &everybody, NOW - 1), "not for long enough");
+    assert!(switch(Some(&served), &rotated, &everybody, NOW));
+    assert!(switch(Some(&served), &rotated, &nobody, NOW + 8 * 86_400_000), "the old pair has expired");
+    let day = 86_400_000;
+    let (pair, _) = old.sign(&["localhost".to_owned()], &Lifetimes::default(), NOW + 3 * day).unwrap();
+    let early = Provided { pair, roots: renewed.roots.clone() };
+    assert!(!switch(Some(&served), &early, &nobody, NOW), "not valid yet");
+    assert!(switch(Some(&served), &early, &nobody, NOW + 3 * day));
+    assert!(switch(None, &early, &nobody, NOW), "nothing is served yet");
+    assert!(switch(Some(&served), &provided(&new, false), &nobody, NOW), "without ca.crt there is nothing to wait for");
+}
+
+#[test]
+fn the_keys_of_the_secret_are_cert_managers() {
+    let authority = authority();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+    let with = |entries: &[(&str, String)]| Secret {
+        data: Some(
+            entries
+                .iter()
+                .map(|(name, text)| ((*name).to_owned(), ByteString(text.clone().into_bytes())))
+                .collect::<BTreeMap<_, _>>(),
+        ),
+        ..Secret::default()
+    };
+    let ca = write_bundle([authority.certificate()]);
+    let good = [("tls.crt", certificate.pem()), ("tls.key", key.serialize_pem()), ("ca.crt", ca)];
+    let (read, _) = Provided::read(&with(&good)).unwrap();
+    assert_eq!(read.fingerprints(), [authority.root().fingerprint]);
+    let mut cut = good.clone();
+    cut[2].1.insert_str(0, "-----BEGIN CERTIFICATE-----\nMIIB\n");
+    let (read, damaged) = Provided::read(&with(&cut)).unwrap();
+    assert_eq!(
+        (read.fingerprints(), damaged.len()),
+        (vec![authority.root().fingerprint], 1),
+        "the authority behind it counts"
+    );
+    assert!(Provided::read(&with(&good[..2])).unwrap().0.roots.is_empty());
+    assert!(matches!(Provided::read(&with(&good[1..])), Err(PairError::NoCertificate)));
+    assert!(matches!(Provided::read(&with(&good[..1])), Err(PairError::KeyPem(_))));
+    assert!(matches!(Provided::read(&Secret::default()), Err(PairError::KeyPem(_) | PairError::NoCertificate)));
+}

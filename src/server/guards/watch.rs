@@ -1,0 +1,185 @@
+//! The guards at work: a watch of each kind in, words out.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
+use futures::future::join_all;
+use kube::core::{ApiResource, DynamicObject};
+use kube::{Api, Client, ResourceExt};
+use parking_lot::Mutex;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio::time::Instant;
+
+use super::plan::{Kind, Plan, Said};
+use crate::api::event::Regarding;
+use crate::cluster::watch::follow::{Following, Selection, Step};
+use crate::cluster::watch::{Trouble, Watching};
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::server::certs::{Listener, Notice};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+enum Part {
+    Policy,
+    Binding,
+    MutatingPolicy,
+    MutatingBinding,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Label {
+    part: Part,
+}
+
+/// What is counted; clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct GuardMetrics {
+    missing: Family<Label, Gauge>,
+}
+
+impl GuardMetrics {
+    /// Registers all of them.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "drawbridge_policies_missing",
+            "Admission policies of the manifests, and bindings of policies, that are not there",
+            self.missing.clone(),
+        );
+    }
+
+    fn set(&self, kind: Kind, missing: usize) {
+        let part = match kind {
+            Kind::Policy => Part::Policy,
+            Kind::Binding => Part::Binding,
+            Kind::MutatingPolicy => Part::MutatingPolicy,
+            Kind::MutatingBinding => Part::MutatingBinding,
+        };
+        self.missing.get_or_create(&Label { part }).set(i64::try_from(missing).unwrap_or(i64::MAX));
+    }
+
+    /// One series in every family: what the reference of all families is compared with, since a family without any is not exposed.
+    pub fn fill(&self) {
+        Kind::ALL.into_iter().for_each(|kind| self.set(kind, 0));
+    }
+}
+
+/// The task that looks. Spawn [`Guards::run`].
+pub struct Guards {
+    client: Client,
+    watching: Watching,
+    listener: Listener,
+    metrics: GuardMetrics,
+    /// The Deployment that Events are told about.
+    operator: Regarding,
+    plan: Mutex<Plan>,
+    begun: Instant,
+}
+
+impl Debug for Guards {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guards").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+impl Guards {
+    /// Over these objects; Events are about the Deployment of the controllers in `namespace`.
+    #[must_use]
+    pub fn new(
+        (client, watching): (Client, Watching),
+        (listener, metrics): (Listener, GuardMetrics),
+        namespace: &str,
+        installed: Vec<(Kind, String)>,
+    ) -> Self {
+        let operator = Regarding {
+            api_version: "apps/v1".to_owned(),
+            kind: "Deployment".to_owned(),
+            namespace: namespace.to_owned(),
+            name: keys::DEPLOYMENT_CONTROLLERS.to_owned(),
+            uid: String::new(),
+        };
+        let plan = Mutex::new(Plan::new(installed));
+        Self { client, watching, listener, metrics, operator, plan, begun: Instant::now() }
+    }
+
+    /// Never ends, unless there is nothing to look at.
+    pub async fn run(self) {
+        let kinds = self.plan.lock().kinds();
+        join_all(kinds.into_iter().map(|kind| self.follow(kind))).await;
+    }
+
+    async fn follow(&self, kind: Kind) {
+        let resource = ApiResource {
+            group: "admissionregistration.k8s.io".to_owned(),
+            version: "v1".to_owned(),
+            api_version: "admissionregistration.k8s.io/v1".to_owned(),
+            kind: kind.as_str().to_owned(),
+            plural: kind.plural().to_owned(),
+        };
+        let ours = format!("{}={}", keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
+        let selection = Selection { labels: Some(ours.clone()), careful: true, ..Selection::default() };
+        let api = Api::<DynamicObject>::all_with(self.client.clone(), &resource);
+        let mut following = Following::new(api, kind.as_str(), selection, self.watching.clone());
+        let mut trouble = Trouble::new(kind.as_str(), &ours);
+        let mut found = BTreeSet::new();
+        loop {
+            match following.next().await {
+                Ok(step) => {
+                    trouble.works();
+                    self.step(kind, step, &mut found);
+                }
+                Err(error) => {
+                    found.clear();
+                    tokio::time::sleep(trouble.failed(&error)).await;
+                }
+            }
+        }
+    }
+
+    fn step(&self, kind: Kind, step: Step<DynamicObject>, found: &mut BTreeSet<String>) {
+        let now = self.begun.elapsed();
+        let mut plan = self.plan.lock();
+        let said: Vec<Said> = match step {
+            Step::Page { items, .. } => {
+                found.extend(items.iter().map(ResourceExt::name_any));
+                return;
+            }
+            Step::Listed => plan.listed(kind, &std::mem::take(found), now),
+            Step::Changed(object) => plan.changed(kind, &object.name_any(), true, now).into_iter().collect(),
+            Step::Deleted(object) => plan.changed(kind, &object.name_any(), false, now).into_iter().collect(),
+            Step::Begun | Step::Alive | Step::Renewed => return,
+        };
+        self.metrics.set(kind, plan.missing(kind));
+        drop(plan);
+        said.into_iter().for_each(|said| self.tell(said));
+    }
+
+    fn tell(&self, said: Said) {
+        let message = match said {
+            Said::Back(kind, name, after) => {
+                let after = format!("{:.1}", after.as_secs_f64());
+                tracing::info!(kind = kind.as_str(), name, after, "the policy's object is there again");
+                return;
+            }
+            Said::Absent(kind, names) => {
+                let (kind, effect) = (kind.as_str(), kind.effect());
+                format!("{kind} {}: not installed, so that {effect}; {REMEDY}", names.join(", "))
+            }
+            Said::Lost(kind, name) => {
+                format!("{} {name} is gone, so that {} from now on; {REMEDY}", kind.as_str(), kind.effect())
+            }
+        };
+        let (reason, about) = (Reason::PolicyMissing, self.operator.clone());
+        tracing::warn!(reason = reason.code(), "{message}");
+        (self.listener)(&Notice { teller: keys::MANAGER_POLICIES, reason, about, message });
+    }
+}
+
+/// What to do.
+const REMEDY: &str = "apply the install manifests of this version again (drawbridge doctor tells what differs), and find in the audit log who \
+                      deleted it";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! The guards against an API server in memory, with the clock paused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+use crate::server::testing::lines::Lines;
+use crate::server::testing::server::Server;
+
+struct Watched {
+    server: Server,
+    metrics: GuardMetrics,
+    told: Arc<Mutex<Vec<Notice>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Watched {
+    /// Guards over `a` and `b` of one kind, of which `there` exist.
+    fn over(kind: Kind, there: &[&str]) -> Self {
+        let server = Server::new(kind.as_str());
+        for name in there {
+            server.put(name, json!({"apiVersion": "v1", "kind": kind.as_str()}));
+        }
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let heard = told.clone();
+        let listener: Listener = Arc::new(move |notice: &Notice| heard.lock().push(notice.clone()));
+        let metrics = GuardMetrics::default();
+        let installed = ["a", "b"].map(|name| (kind, name.to_owned())).into();
+        let cluster = (server.client(), Watching::default());
+        let guards = Guards::new(cluster, (listener, metrics.clone()), "kagenti-system", installed);
+        Self { server, metrics, told, task: tokio::spawn(guards.run()) }
+    }
+
+    fn missing(&self, part: Part) -> i64 {
+        self.metrics.missing.get_or_create(&Label { part }).get()
+    }
+
+    /// What was told since the last call.
+    fn heard(&self) -> Vec<String> {
+        std::mem::take(&mut *self.told.lock()).into_iter().map(|notice| notice.message).collect()
+    }
+}
+
+async fn passes(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn mend_14_what_is_missing_already_at_the_start_is_told_as_an_event_of_the_guards_own() {
+    let watched = Watched::over(Kind::MutatingBinding, &["b"]);
+    passes(1).await;
+    assert_eq!((watched.missing(Part::MutatingBinding), watched.missing(Part::Policy)), (1, 0));
+    let told = watched.told.lock().clone();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!((told[0].teller, told[0].reason), ("drawbridge/policies", Reason::PolicyMissing));
+    assert_eq!((&*told[0].about.kind, &*told[0].about.name), ("Deployment", "drawbridge-controllers"));
+    assert!(told[0].message.starts_with("MutatingAdmissionPolicyBinding a: not installed"), "{}", told[0].message);
+    assert!(told[0].message.contains("unprotected"), "what it means in gate mode: {}", told[0].message);
+    let asked = watched.server.asked();
+    assert!(asked.iter().all(|(_, asked)| asked.contains("/mutatingadmissionpolicybindings?")), "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn mend_03_an_hour_of_silence_is_one_list_and_renewals_for_policies_too() {
+    let lines = Lines::default();
+    let _guard = lines.collect();
+    let watched = Watched::over(Kind::Policy, &["a", "b"]);
+    passes(3600).await;
+    let asked = watched.server.asked();
+    let watches = asked.iter().filter(|(_, asked)| asked.contains("watch=true")).count();
+    assert_eq!(asked.len() - watches, 1, "one list: {asked:#?}");
+    assert!((144..=146).contains(&watches), "one in 25 s: {watches}");
+    assert!(lines.text().is_empty() && watched.heard().is_empty(), "{}", lines.text());
+    watched.server.delete("a");
+    passes(1).await;
+    assert_eq!(watched.missing(Part::Policy), 1);
+    assert_eq!(watched.heard().len(), 1);
+}
+
+/// The deletion lies after the backup: once that is put back the policy is there, under a lower version.
+#[tokio::test(start_paused = true)]
+async fn mend_03_a_cluster_that_went_back_is_followed_to_its_policies() {
+    let lines = Lines::default();
+    let _guard = lines.collect();
+    let watched = Watched::over(Kind::Binding, &["a", "b"]);
+    let backup = watched.server.backup();
+    passes(1).await;
+    watched.server.delete("a");
+    watched.server.pass(1000);
+    passes(30).await;
+    assert_eq!((watched.missing(Part::Binding), watched.heard().len()), (1, 1));
+    watched.server.restore(backup, true);
+    passes(30).await;
+    assert_eq!(watched.missing(Part::Binding), 0, "{}", lines.text());
+    watched.server.delete("b");
+    passes(1).await;
+    assert_eq!(watched.missing(Part::Binding), 1, "numbers that were given before are given again");
+    assert_eq!(lines.text().matches("the cluster went back").count(), 1, "{}", lines.text());
+}

@@ -1,0 +1,193 @@
+//! One review: parse, decide, encode, count, log.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use http::StatusCode;
+use tokio::time::Instant;
+
+use super::answer::Answer;
+use super::body::Held;
+use super::{Reviews, Route};
+use crate::admission::verdict::{Denial, Outcome, Verdict};
+use crate::api::review::{self, API_VERSION, Request};
+use crate::config::snapshot::Snapshot;
+use crate::domain::reason::Reason;
+use crate::server::listener::quota::SMALL;
+use crate::server::telemetry::lines::Reviewed;
+use crate::server::telemetry::log;
+use crate::server::telemetry::metrics::{Decision, ReasonValue};
+
+/// Longest text from a request that goes into the log, in bytes; the longest names Kubernetes allows.
+const LOGGED: usize = 253;
+
+/// What an object with members takes as a tree, beside them.
+const OBJECT: usize = 640;
+/// What a member or an element takes, with what is allocated for it.
+const MEMBER: usize = 192;
+
+/// A review whose body is complete.
+pub(super) struct Review {
+    pub(super) shared: Arc<Reviews>,
+    pub(super) route: &'static Route,
+    pub(super) body: Held,
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) arrived: Instant,
+    pub(super) deadline: Instant,
+}
+
+impl Review {
+    /// Decides here and now. Never panics: a defect in the decision is an answer.
+    pub(super) fn decide(&self) -> Answer {
+        if Instant::now() >= self.deadline {
+            return self.refuse(Reason::DeadlineExceeded);
+        }
+        catch_unwind(AssertUnwindSafe(|| self.attempt())).unwrap_or_else(|_| {
+            self.shared.metrics.panics.inc();
+            self.refuse(Reason::InternalError)
+        })
+    }
+
+    /// Decides on a blocking thread; gives up waiting at the deadline.
+    pub(super) async fn decide_elsewhere(self) -> Answer {
+        let Ok(permit) = self.shared.large.clone().try_acquire_owned() else {
+            return self.refuse(Reason::Overloaded);
+        };
+        let review = Arc::new(self);
+        let work = tokio::task::spawn_blocking({
+            let review = review.clone();
+            move || {
+                let answer = review.decide();
+                drop(permit);
+                answer
+            }
+        });
+        match tokio::time::timeout_at(review.deadline, work).await {
+            Ok(Ok(answer)) => answer,
+            // The runtime is shutting down, or `decide` broke its promise.
+            Ok(Err(_)) => review.refuse(Reason::InternalError),
+            Err(_) => review.refuse(Reason::DeadlineExceeded),
+        }
+    }
+
+    fn attempt(&self) -> Answer {
+        let account = self.body.charge().account();
+        let tree = account.charge();
+        if self.body.len() > SMALL {
+            // Reading it makes the tree, so there has to be room before; and what a connection may hold depends on what it carried.
+            if !account.is_proven() && review::uid(&self.body).is_some() {
+                account.prove();
+            }
+            if tree.resize(tree_size(&self.body)).is_err() {
+                return self.refuse(Reason::Overloaded);
+            }
+        }
+        let request = match review::parse(&self.body, self.route.phase) {
+            Ok(request) => request,
+            Err(bad) => {
+                let verdict = refusal(Reason::BadReview, bad.to_string());
+                return self.answered(bad.version, bad.uid.as_deref(), None, &verdict);
+            }
+        };
+        account.prove();
+        let verdict = (self.shared.evaluate)(&request, &self.snapshot);
+        self.answered(API_VERSION, Some(&request.uid), Some(&request), &verdict)
+    }
+
+    /// A refusal for a reason of our own, with the uid as far as the body gives it.
+    fn refuse(&self, reason: Reason) -> Answer {
+        if reason != Reason::InternalError {
+            self.shared.shed(if reason == Reason::Overloaded { "review_limit" } else { "deadline" });
+        }
+        let verdict = refusal(reason, reason.sentence().to_owned());
+        self.answered(API_VERSION, review::uid(&self.body).as_deref(), None, &verdict)
+    }
+
+    fn answered(
+        &self,
+        version: &'static str,
+        uid: Option<&str>,
+        request: Option<&Request<'_>>,
+        verdict: &Verdict,
+    ) -> Answer {
+        let encoded = uid.map(|uid| Answer::review(version, uid, verdict)).transpose();
+        let answer = match (encoded, &verdict.outcome) {
+            (Ok(Some(answer)), _) => answer,
+            (Ok(None), Outcome::Deny(denial)) => {
+                let http = StatusCode::from_u16(denial.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                Answer::plain(http, verdict.reason, &denial.sentence)
+            }
+            (Ok(None), _) | (Err(_), _) => {
+                let sentence = Reason::InternalError.sentence();
+                Answer::plain(StatusCode::INTERNAL_SERVER_ERROR, Reason::InternalError, sentence)
+            }
+        };
+        self.count(verdict);
+        self.log(uid, request, verdict);
+        answer
+    }
+
+    fn count(&self, verdict: &Verdict) {
+        let metrics = &self.shared.metrics;
+        metrics.decisions.get_or_create(&Decision { reason: ReasonValue(verdict.reason) }).inc();
+        for warning in &verdict.warnings {
+            metrics.warnings.get_or_create(&Decision { reason: ReasonValue(warning.reason) }).inc();
+        }
+    }
+
+    fn log(&self, uid: Option<&str>, request: Option<&Request<'_>>, verdict: &Verdict) {
+        let operations = match &verdict.outcome {
+            Outcome::Patch(operations) => operations.len(),
+            _ => 0,
+        };
+        log::reviewed(&Reviewed {
+            webhook: self.route.path,
+            uid: cut(uid.unwrap_or("")),
+            namespace: request.map_or("", |request| cut(request.namespace())),
+            name: request.and_then(|request| request.name.as_deref()).map_or("", cut),
+            kind: request.map_or("", |request| cut(&request.kind.kind)),
+            dry_run: request.and_then(|request| request.dry_run).unwrap_or(false),
+            allowed: verdict.allowed(),
+            reason: verdict.reason.code(),
+            warnings: verdict.warnings.len(),
+            operations,
+            micros: u64::try_from(self.arrived.elapsed().as_micros()).unwrap_or(u64::MAX),
+        });
+    }
+}
+
+/// The most that `text` takes as a tree: seven bytes of it may become seven hundred.
+fn tree_size(text: &[u8]) -> usize {
+    /// Counts of so many bytes fit into one, so that the compiler counts many bytes at once.
+    const PIECE: usize = 255;
+    let (mut objects, mut members) = (0, 0);
+    for piece in text.chunks(PIECE) {
+        let (mut braces, mut commas) = (0_u8, 0_u8);
+        for byte in piece {
+            braces += u8::from(*byte == b'{');
+            commas += u8::from(*byte == b',');
+        }
+        (objects, members) = (objects + usize::from(braces), members + usize::from(commas));
+    }
+    text.len() + OBJECT * objects + MEMBER * members
+}
+
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LOGGED)]
+}
+
+fn refusal(reason: Reason, sentence: String) -> Verdict {
+    let (code, remedy) = match reason {
+        Reason::DeadlineExceeded => (504, "create the object again; if it repeats, look at Drawbridge's CPU limit"),
+        Reason::Overloaded => (429, "create the object again in a moment"),
+        Reason::InternalError => {
+            (500, "create the object again; if it repeats, tell whoever runs Drawbridge, with the object and the time")
+        }
+        _ => (
+            400,
+            "register the webhook with admissionReviewVersions [\"v1\"], and let nothing between the API server and \
+             Drawbridge change the body",
+        ),
+    };
+    Verdict::denied(Denial::new(reason, code, sentence, remedy))
+}

@@ -1,0 +1,329 @@
+//! What the cluster tells us: watches of projections, the snapshot built from them, and a feed for controllers.
+//!
+//! ```text
+//!                                                    ┌─► texts ─► readers (two threads, fair turns) ─┐
+//! sources (table) ─► watch (list, follow, resume) ─┬─┴─► model ─► rebuild ◄──────────────────────────┘
+//! GET /version at start and after each outage ─────┘             └─► SnapshotCell, Published
+//!                                                  └─► feed: Change by Change (bounded)
+//! ```
+//!
+//! In: a reading client and the settings. Out: [`Stores`]. Promises: nothing is read on behalf of a review; a read
+//! error changes nothing; a full feed slows the watches down instead of losing a change or growing; kinds that are not
+//! part of Kubernetes may be missing, come and go; nobody waits for one that is missing.
+
+mod claims;
+mod metrics;
+mod model;
+mod pipelines;
+mod presence;
+mod reaches;
+mod readers;
+mod rebuild;
+mod room;
+mod sources;
+mod texts;
+mod turns;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, mpsc, watch as channel};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+pub use metrics::WatchMetrics;
+
+use super::config_watch::Settings;
+use super::health::Latch;
+use super::snapshots::{Confirmation, SnapshotCell};
+use crate::api::refusal;
+use crate::cluster::watch::{WatchError, Watching, backoff};
+use crate::config::snapshot::Published;
+use crate::store::{Change, Feed, Kind, Reach, UsedBy};
+use claims::Claims;
+use reaches::Reaches;
+use rebuild::{Rebuild, Server, Shared};
+use room::Room;
+use sources::{SOURCES, Source};
+use watch::Sink;
+
+/// Changes that may wait for the controllers.
+const FEED: usize = 1024;
+/// A kind is read anew no more often than this, however often room is made.
+const READ_ANEW: Duration = Duration::from_secs(30);
+/// What only OpenShift serves (`spec/agent-and-agentbuild.md` 4.5).
+const OPENSHIFT: &str = "config.openshift.io/v1";
+
+/// What to watch, and where to put it.
+pub struct Options {
+    /// A client for reading.
+    pub client: Client,
+    /// Our own namespace.
+    pub operator_namespace: Arc<str>,
+    /// The namespaces that are served; none means all.
+    pub namespaces: Vec<Arc<str>>,
+    /// Platform file and gates.
+    pub settings: channel::Receiver<Arc<Settings>>,
+    /// Where the snapshot goes.
+    pub cell: SnapshotCell,
+    /// Released when the first snapshot is in force.
+    pub latch: Latch,
+    /// How much is watched.
+    pub used_by: UsedBy,
+    /// How things are watched.
+    pub watching: Watching,
+    /// Counters of the watches.
+    pub metrics: WatchMetrics,
+}
+
+/// What comes from the watches.
+pub struct Stores {
+    /// Every snapshot with its configuration, as it is put in force; `None` before the first.
+    pub published: channel::Receiver<Option<Arc<Published>>>,
+    /// Every change, in order per object; `Feed::Listed` once all first lists are in, `Feed::Reach` after the changes
+    /// it is about. Must be drained when taken.
+    pub feed: Option<mpsc::Receiver<Feed>>,
+    /// The tasks: none of them ends while the process lives.
+    pub tasks: JoinSet<&'static str>,
+}
+
+/// Starts watching.
+#[must_use]
+pub fn spawn(options: Options) -> Stores {
+    let wanted: Vec<&'static Source> =
+        SOURCES.iter().filter(|source| source.selection.used_by <= options.used_by).collect();
+    let own = &options.operator_namespace;
+    let places = |source: &Source| source.places(own, &options.namespaces);
+    let watches: Vec<(usize, &'static Source, Option<Arc<str>>)> = wanted
+        .iter()
+        .enumerate()
+        .flat_map(|(bit, source)| places(source).into_iter().map(move |place| (bit, *source, place)))
+        .collect();
+    let admission = watches.iter().filter(|(_, source, _)| source.selection.used_by == UsedBy::Every).count();
+    let shared = Arc::new(Shared::new(admission, options.operator_namespace.clone()));
+    let (published, snapshots) = channel::channel(None);
+    let (feed, changes) = match options.used_by {
+        UsedBy::Every => (None, None),
+        UsedBy::Controllers | UsedBy::Gate => {
+            let (sender, receiver) = mpsc::channel(FEED);
+            (Some(sender), Some(receiver))
+        }
+    };
+    let reconnected = Arc::new(Notify::new());
+    let missing = Arc::new(std::sync::atomic::AtomicUsize::new(watches.len()));
+    let reaches = Arc::new(Reaches::new(watches.iter().map(|(_, source, _)| source.kind), options.metrics.clone()));
+    let claims = Arc::new(Claims::default());
+    let rooms = [Kind::Agent, Kind::AgentBuild, Kind::BeeaiAgent, Kind::BeeaiCompatAgent]
+        .map(|kind| (kind, Arc::<Mutex<Room>>::default()));
+    let rooms = std::collections::HashMap::from(rooms);
+    let mut tasks = JoinSet::new();
+    for (at, (bit, source, place)) in watches.into_iter().enumerate() {
+        let mut outlet = Outlet {
+            source,
+            at,
+            bit,
+            reaches: reaches.clone(),
+            shared: shared.clone(),
+            own: own.clone(),
+            claims: source.selection.overlaps.then(|| claims.clone()),
+            current: (source.selection.used_by == UsedBy::Every).then(|| options.cell.depends()),
+            feed: feed.clone(),
+            missing: missing.clone(),
+            reconnected: reconnected.clone(),
+            metrics: options.metrics.clone(),
+            room: rooms.get(&source.kind).cloned(),
+            reading_anew: ReadingAnew::default(),
+        };
+        let (client, watching) = (options.client.clone(), options.watching.clone());
+        tasks.spawn(async move {
+            watch::run((client, watching), source, place.as_deref(), &mut outlet).await;
+            source.kind.label()
+        });
+    }
+    let ask = readers::ask(options.client.clone(), watch::resource(Kind::ConfigMap));
+    let readers = readers::Readers { shared: shared.clone(), ask, parse: readers::parse() };
+    tasks.spawn(async move {
+        readers.run().await;
+        "texts"
+    });
+    tasks.spawn(server_version(options.client, shared.clone(), reconnected));
+    let rebuild = Rebuild {
+        shared,
+        settings: options.settings,
+        operator_namespace: options.operator_namespace,
+        cell: options.cell,
+        published,
+        latch: Some(options.latch),
+        metrics: options.metrics.texts.clone(),
+    };
+    tasks.spawn(async move {
+        rebuild.run().await;
+        "snapshot"
+    });
+    Stores { published: snapshots, feed: changes, tasks }
+}
+
+/// Where one watch delivers: the model first, then the controllers.
+struct Outlet {
+    source: &'static Source,
+    at: usize,
+    /// Number of the source among the wanted ones: no two of them deliver one object under the same number.
+    bit: usize,
+    reaches: Arc<Reaches>,
+    shared: Arc<Shared>,
+    /// Our own namespace.
+    own: Arc<str>,
+    claims: Option<Arc<Claims>>,
+    /// Of a watch that the snapshot is made from.
+    current: Option<Confirmation>,
+    feed: Option<mpsc::Sender<Feed>>,
+    missing: Arc<std::sync::atomic::AtomicUsize>,
+    reconnected: Arc<Notify>,
+    metrics: WatchMetrics,
+    /// Of kinds that people may make as many and as large of as the API server takes.
+    room: Option<Arc<Mutex<Room>>>,
+    reading_anew: ReadingAnew,
+}
+
+/// Whether everything is to be read anew, because there may be room for what had none.
+#[derive(Debug, Default)]
+struct ReadingAnew {
+    wanted: bool,
+    last: Option<Instant>,
+}
+
+impl Outlet {
+    /// The change as there is room for it.
+    fn admitted(&mut self, change: Change) -> Change {
+        let Some(room) = &self.room else { return change };
+        let mut room = room.lock();
+        let (change, again) = room.admit(change);
+        self.metrics.objects(change.kind, &room);
+        self.reading_anew.wanted |= again;
+        change
+    }
+
+    async fn send(&self, message: Feed) {
+        if let Some(feed) = &self.feed {
+            // The receiver is gone only while the process ends.
+            drop(feed.send(message).await);
+        }
+    }
+}
+
+impl Sink for Outlet {
+    async fn change(&mut self, change: Change) {
+        let change = self.admitted(change);
+        let model = |change: &Change| {
+            if self.source.selection.used_by == UsedBy::Every {
+                self.shared.apply(change);
+            }
+        };
+        match &self.claims {
+            Some(claims) if !claims.note(self.bit, &change, model) => return,
+            Some(_) => {}
+            None => model(&change),
+        }
+        self.send(Feed::Change(change.without_text(&self.own))).await;
+    }
+
+    async fn listed(&mut self) {
+        if self.source.selection.used_by == UsedBy::Every {
+            self.shared.listed();
+        }
+        let before = self.missing.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
+        self.send(Feed::Listed(before.saturating_sub(1))).await;
+    }
+
+    fn reads_anew(&mut self) -> bool {
+        let anew = &mut self.reading_anew;
+        let is_due = anew.wanted && anew.last.is_none_or(|last| last.elapsed() >= READ_ANEW);
+        if is_due {
+            *anew = ReadingAnew { wanted: false, last: Some(Instant::now()) };
+        }
+        is_due
+    }
+
+    fn alive(&mut self) {
+        if let Some(current) = &self.current {
+            current.now();
+        }
+    }
+
+    async fn reach(&mut self, reach: Reach) {
+        if let Some(reach) = self.reaches.set(self.at, reach) {
+            self.send(Feed::Reach(self.source.kind, reach)).await;
+        }
+    }
+
+    fn failed(&mut self, error: &WatchError) {
+        self.metrics.failed(self.source.kind, error.into());
+    }
+
+    fn recovered(&mut self) {
+        self.reconnected.notify_one();
+    }
+}
+
+impl From<&WatchError> for metrics::Cause {
+    fn from(error: &WatchError) -> Self {
+        match error {
+            WatchError::Request(kube::Error::Api(status)) => metrics::Cause::of_code(status.code),
+            WatchError::Status(status) => metrics::Cause::of_code(status.code),
+            WatchError::Request(_) => metrics::Cause::Connection,
+            WatchError::Silent(_) => metrics::Cause::Silent,
+            WatchError::TooShort => metrics::Cause::TooShort,
+            WatchError::NoVersion => metrics::Cause::Refused,
+        }
+    }
+}
+
+/// Asks for the API server's version at start and after every outage: an upgrade interrupts every watch.
+async fn server_version(client: Client, shared: Arc<Shared>, again: Arc<Notify>) -> &'static str {
+    let mut failures = 0;
+    loop {
+        match server(&client).await {
+            Ok(Some(server)) => {
+                failures = 0;
+                shared.server(server);
+                again.notified().await;
+                // Watches come back one by one: one question for all of them.
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            other => {
+                failures += 1;
+                if failures == 1 {
+                    let error =
+                        other.err().map_or_else(|| "not a version".to_owned(), |error| refusal::of_error(&error));
+                    tracing::warn!(error, "the API server's version cannot be read; trying again");
+                }
+                tokio::time::sleep(backoff::pause(failures, backoff::jitter())).await;
+            }
+        }
+    }
+}
+
+/// What the API server says of itself; `None` when its version is none.
+async fn server(client: &Client) -> kube::Result<Option<Server>> {
+    let info = client.apiserver_version().await?;
+    let Some(version) = parse_version(&info.major, &info.minor) else { return Ok(None) };
+    // Any answer but yes or no is tried again: a wrong guess would change the users of every agent.
+    let openshift = match client.list_api_group_resources(OPENSHIFT).await {
+        Ok(_) => true,
+        Err(kube::Error::Api(status)) if status.code == 404 => false,
+        Err(error) => return Err(error),
+    };
+    Ok(Some(Server { version, openshift }))
+}
+
+/// `1` and `36+` as numbers.
+fn parse_version(major: &str, minor: &str) -> Option<(u32, u32)> {
+    let number = |text: &str| text.trim_end_matches(|letter: char| !letter.is_ascii_digit()).parse().ok();
+    Some((number(major)?, number(minor)?))
+}

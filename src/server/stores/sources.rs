@@ -1,0 +1,102 @@
+//! Which objects are watched: what the descriptors of [`crate::store::kinds`] select.
+
+use std::sync::{Arc, LazyLock};
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::store::{Kind, KindOrigin, Selection};
+
+/// One list-and-watch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source {
+    /// What is watched.
+    pub(super) kind: Kind,
+    /// Which of its objects.
+    pub(super) selection: Selection,
+    /// The API server may not serve the kind, now or at times: its definition is not part of Kubernetes.
+    pub(super) optional: bool,
+}
+
+/// Pages of ConfigMaps that are read at once, in the whole process: each may be as large as eight of them can be.
+static PAGES: Semaphore = Semaphore::const_new(2);
+
+impl Source {
+    /// Waits until a page may be read; to be held until nothing of it is left.
+    pub(super) async fn page_turn(&self) -> Option<SemaphorePermit<'static>> {
+        if self.kind == Kind::ConfigMap { PAGES.acquire().await.ok() } else { None }
+    }
+
+    /// Its definition and the rights on it come together, and later.
+    pub(super) fn is_compat(&self) -> bool {
+        self.kind.descriptor().origin == KindOrigin::Compat
+    }
+
+    /// The namespaces it is watched in, each by a watch of its own; `None` for all at once. When only `served` namespaces are, ConfigMaps
+    /// of our `own` are followed all the same: they hold templates and steps.
+    pub(super) fn places(&self, own: &Arc<str>, served: &[Arc<str>]) -> Vec<Option<Arc<str>>> {
+        if self.selection.own {
+            return vec![Some(own.clone())];
+        }
+        if served.is_empty() || !self.kind.is_namespaced() {
+            return vec![None];
+        }
+        let mut places = served.to_vec();
+        if self.kind == Kind::ConfigMap && !served.contains(own) {
+            places.push(own.clone());
+        }
+        places.into_iter().map(Some).collect()
+    }
+}
+
+/// Every source, in the order in which they are started: what the descriptors of the kinds select.
+pub(super) static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| {
+    let of_kind = |kind: &Kind| {
+        let (kind, descriptor) = (*kind, kind.descriptor());
+        descriptor.selections.iter().map(move |selection| Source {
+            kind,
+            selection: *selection,
+            optional: descriptor.origin != KindOrigin::BuiltIn,
+        })
+    };
+    Kind::ALL.iter().flat_map(of_kind).collect()
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::agent_kagenti_dev::agent_build::MODES;
+    use crate::domain::keys;
+    use crate::pipelines::agent_build::CUSTOM;
+    use crate::server::stores::texts::is_template;
+
+    #[test]
+    fn only_served_namespaces_are_watched_and_config_maps_of_our_own() {
+        let (own, served): (Arc<str>, Vec<Arc<str>>) = ("own".into(), vec!["team1".into(), "team2".into()]);
+        for source in SOURCES.iter() {
+            assert_eq!(source.places(&own, &[]), [source.selection.own.then(|| own.clone())]);
+            let places = source.places(&own, &served);
+            let names: Vec<_> = places.iter().map(|place| place.as_deref().unwrap_or("*")).collect();
+            let expected: &[&str] = match source.kind {
+                _ if source.selection.own => &["own"],
+                Kind::Namespace | Kind::CsiDriver => &["*"],
+                Kind::ConfigMap => &["team1", "team2", "own"],
+                _ => &["team1", "team2"],
+            };
+            assert_eq!(names, expected, "{:?}", source.kind);
+        }
+    }
+
+    #[test]
+    fn every_mode_that_may_have_a_template_is_watched() {
+        let mut watched: Vec<_> = SOURCES
+            .iter()
+            .filter_map(|source| is_template(source.selection.name?).then_some(source.selection.name?))
+            .collect();
+        let modes = MODES.into_iter().filter(|mode| *mode != CUSTOM);
+        let mut wanted: Vec<_> = modes.map(|mode| format!("{}{mode}", keys::PREFIX_TEMPLATE)).collect();
+        watched.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(watched, wanted);
+        assert!(SOURCES.len() <= 64, "claims have one bit per source");
+    }
+}

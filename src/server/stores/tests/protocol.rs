@@ -1,0 +1,234 @@
+//! List and watch as an API server may answer: pages, duplicates, late events, 410, silence, errors.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Bytes, Frame};
+use kube::client::Body;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::cluster::watch::{WatchError, Watching};
+use crate::server::stores::Client;
+use crate::server::stores::sources::Source;
+use crate::server::stores::watch::{Sink, run};
+use crate::store::{Change, Kind, Reach, Selection, UsedBy};
+
+/// How one request is answered.
+pub(super) enum Answer {
+    /// A page: items as (name, version), the list's version, and whether there is more.
+    Page(&'static [(&'static str, u64)], u64, bool),
+    /// Watch events as (type, name, version), then the end.
+    Events(&'static [(&'static str, &'static str, u64)]),
+    /// Watch events, then silence.
+    Stuck(&'static [(&'static str, &'static str, u64)]),
+    /// Nothing for so many seconds, then the end.
+    Quiet(u64),
+    /// A bookmark of that version after so many seconds, then the end.
+    Marked(u64, u64),
+    /// A status.
+    Fails(u16),
+    /// A status with those words, and how long to wait.
+    Says(u16, &'static str, u32),
+}
+
+/// What was asked, and when.
+pub(super) type Asked = Vec<(Duration, String)>;
+
+/// Answers in order, and writes down what was asked. When the script is over, it is silent.
+pub(super) fn scripted(script: Vec<Answer>) -> (Client, Arc<Mutex<Asked>>) {
+    let asked = Arc::new(Mutex::new(Asked::new()));
+    let (log, script) = (asked.clone(), Arc::new(Mutex::new(VecDeque::from(script))));
+    let begun = tokio::time::Instant::now();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        log.lock().push((begun.elapsed(), request.uri().to_string()));
+        let answer = script.lock().pop_front();
+        async move {
+            match answer {
+                Some(answer) => Ok::<_, Infallible>(respond(answer)),
+                None => std::future::pending().await,
+            }
+        }
+    });
+    (Client::new(service, "default"), asked)
+}
+
+fn object(name: &str, version: u64) -> Value {
+    json!({"apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": name, "namespace": "n", "uid": name, "resourceVersion": version.to_string()}})
+}
+
+fn line((kind, name, version): &(&str, &str, u64)) -> String {
+    let object = match *kind {
+        "ERROR" => json!({"kind": "Status", "code": version, "message": name, "reason": "Gone", "status": "Failure"}),
+        _ => object(name, *version),
+    };
+    format!("{}\n", json!({"type": kind, "object": object}))
+}
+
+/// A body that says `text` after so many seconds, and ends.
+fn after(seconds: u64, text: String) -> UnsyncBoxBody<Bytes, Infallible> {
+    let frames = futures::stream::once(async move {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        Ok::<_, Infallible>(Frame::data(Bytes::from(text)))
+    });
+    StreamBody::new(frames).boxed_unsync()
+}
+
+fn respond(answer: Answer) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
+    let (code, body) = match answer {
+        Answer::Page(items, version, more) => {
+            let items: Vec<_> = items.iter().map(|(name, version)| object(name, *version)).collect();
+            let metadata = json!({"resourceVersion": version.to_string(), "continue": if more { "next" } else { "" }});
+            let list = json!({"kind": "ServiceAccountList", "apiVersion": "v1", "metadata": metadata, "items": items});
+            (200, Full::new(Bytes::from(list.to_string())).boxed_unsync())
+        }
+        Answer::Events(events) => {
+            (200, Full::new(Bytes::from(events.iter().map(line).collect::<String>())).boxed_unsync())
+        }
+        Answer::Stuck(events) => {
+            let first = Bytes::from(events.iter().map(line).collect::<String>());
+            let frames = futures::stream::unfold(Some(first), |bytes| async move {
+                match bytes {
+                    Some(bytes) => Some((Ok::<_, Infallible>(Frame::data(bytes)), None)),
+                    None => std::future::pending().await,
+                }
+            });
+            (200, StreamBody::new(frames).boxed_unsync())
+        }
+        Answer::Quiet(seconds) => (200, after(seconds, String::new())),
+        Answer::Marked(version, seconds) => (200, after(seconds, line(&("BOOKMARK", "", version)))),
+        Answer::Fails(404) => (404, Full::new(Bytes::from_static(b"404 page not found")).boxed_unsync()),
+        Answer::Fails(code) => {
+            let status = json!({"kind": "Status", "code": code, "message": "m", "reason": "r", "status": "Failure"});
+            (code, Full::new(Bytes::from(status.to_string())).boxed_unsync())
+        }
+        Answer::Says(code, message, seconds) => {
+            let status = json!({"kind": "Status", "code": code, "message": message, "reason": "r", "status": "Failure",
+                "details": {"retryAfterSeconds": seconds}});
+            (code, Full::new(Bytes::from(status.to_string())).boxed_unsync())
+        }
+    };
+    Response::builder().status(code).body(body).unwrap()
+}
+
+/// Writes everything down, compactly.
+struct Notes(mpsc::UnboundedSender<String>);
+
+impl Sink for Notes {
+    async fn change(&mut self, change: Change) {
+        let sign = if change.now.is_some() { '+' } else { '-' };
+        self.0.send(format!("{sign}{}@{}", change.key.name, change.version)).unwrap();
+    }
+
+    async fn reach(&mut self, reach: Reach) {
+        self.0.send(format!("{reach:?}")).unwrap();
+    }
+
+    async fn listed(&mut self) {
+        self.0.send("listed".to_owned()).unwrap();
+    }
+
+    fn alive(&mut self) {}
+
+    fn failed(&mut self, error: &WatchError) {
+        self.0.send(format!("failed: {error}")).unwrap();
+    }
+
+    fn recovered(&mut self) {
+        self.0.send("recovered".to_owned()).unwrap();
+    }
+}
+
+pub(super) const SOURCE: Source =
+    Source { kind: Kind::ServiceAccount, selection: Selection::named("only", 2, UsedBy::Every), optional: false };
+
+/// Runs the loop over the script until `count` notes are there. That all is known is left out.
+async fn notes(script: Vec<Answer>, count: usize) -> (Vec<String>, Vec<String>) {
+    let (notes, asked) = notes_of(SOURCE, script, count + 1).await;
+    let notes = notes.into_iter().filter(|note| note != "Listed").collect();
+    (notes, asked.into_iter().map(|(_, uri)| uri).collect())
+}
+
+/// The same of another source, with everything.
+pub(super) async fn notes_of(source: Source, script: Vec<Answer>, count: usize) -> (Vec<String>, Asked) {
+    let (client, asked) = scripted(script);
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let task = tokio::spawn(async move { run((client, Watching::default()), &source, None, &mut Notes(sender)).await });
+    let mut notes = Vec::new();
+    while notes.len() < count {
+        notes.push(receiver.recv().await.unwrap());
+    }
+    task.abort();
+    let asked = asked.lock().clone();
+    (notes, asked)
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_then_events_duplicates_and_late_ones_dropped() {
+    let script = vec![
+        Answer::Page(&[("a", 1), ("b", 2)], 5, true),
+        Answer::Page(&[("c", 3)], 5, false),
+        Answer::Stuck(&[
+            ("MODIFIED", "b", 2),
+            ("MODIFIED", "a", 7),
+            ("MODIFIED", "a", 6),
+            ("DELETED", "b", 8),
+            ("DELETED", "a", 4),
+            ("ADDED", "d", 9),
+        ]),
+    ];
+    let (notes, asked) = notes(script, 7).await;
+    assert_eq!(notes, ["+a@1", "+b@2", "+c@3", "listed", "+a@7", "-b@8", "+d@9"]);
+    assert!(asked[0].contains("fieldSelector=metadata.name%3Donly") && asked[0].contains("limit=2"), "{asked:?}");
+    assert!(asked[1].contains("continue=next"), "{asked:?}");
+    assert!(asked[2].contains("watch=true") && asked[2].contains("resourceVersion=5"), "{asked:?}");
+    assert!(asked[2].contains("timeoutSeconds=25") && asked[2].contains("allowWatchBookmarks=true"), "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn gone_means_a_new_list_and_what_it_lacks_is_gone() {
+    let script = vec![
+        Answer::Page(&[("a", 1), ("b", 2)], 5, false),
+        Answer::Events(&[("ERROR", "too old", 410)]),
+        Answer::Page(&[("a", 1), ("c", 9)], 10, false),
+        Answer::Stuck(&[]),
+    ];
+    let (notes, _) = notes(script, 8).await;
+    assert_eq!(notes, ["+a@1", "+b@2", "listed", "failed: 410 Gone", "+a@1", "+c@9", "-b@0", "recovered"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_backup_moves_the_cache_back_because_lists_are_the_truth() {
+    let script = vec![
+        Answer::Page(&[("a", 900)], 901, false),
+        Answer::Events(&[("ERROR", "too large", 410)]),
+        Answer::Page(&[("a", 3)], 10, false),
+    ];
+    let (notes, _) = notes(script, 4).await;
+    assert_eq!(notes, ["+a@900", "listed", "failed: 410 Gone", "+a@3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_change_nothing_and_the_watch_goes_on_where_it_stopped() {
+    let script = vec![
+        Answer::Fails(403),
+        Answer::Page(&[("a", 1)], 5, false),
+        Answer::Stuck(&[("BOOKMARK", "", 40)]),
+        Answer::Fails(500),
+        Answer::Stuck(&[("MODIFIED", "a", 41)]),
+    ];
+    let (notes, asked) = notes(script, 8).await;
+    assert_eq!(notes[1..4], ["+a@1", "recovered", "listed"]);
+    assert!(notes[0].starts_with("failed: "), "{notes:?}");
+    assert_eq!(notes[4], "failed: no answer within 30 s");
+    assert!(notes[5].starts_with("failed: "), "{notes:?}");
+    assert_eq!(notes[6..], ["recovered", "+a@41"]);
+    assert!(asked[4].contains("resourceVersion=40"), "the bookmark counts: {asked:?}");
+}

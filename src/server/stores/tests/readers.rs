@@ -1,0 +1,238 @@
+//! The readers: what does not end, what cannot be had, and what was overtaken.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::{change, defaults, namespace, text};
+use crate::config::gates::Gates;
+use crate::config::schema::Platform;
+use crate::config::snapshot::{Published, Snapshot};
+use crate::domain::reason::Reason;
+use crate::server::config_watch::Settings;
+use crate::server::health::Readiness;
+use crate::server::snapshots::SnapshotCell;
+use crate::server::stores::metrics::TextMetrics;
+use crate::server::stores::readers::{Ask, Parse, Readers, parse};
+use crate::server::stores::rebuild::{Rebuild, Server, Shared};
+use crate::store::{Change, ConfigMapSeen, Kind, What};
+
+/// Long enough for the slowest machine; ends by what happens.
+const LONG: Duration = Duration::from_secs(120);
+
+struct Bench {
+    shared: Arc<Shared>,
+    published: watch::Receiver<Option<Arc<Published>>>,
+    readiness: Readiness,
+    _settings: watch::Sender<Arc<Settings>>,
+}
+
+fn platform() -> Platform {
+    Platform::parse("namespaceOverrides: [spire]\n", "config.yaml").unwrap()
+}
+
+impl Bench {
+    fn start(ask: Ask, parse: Parse) -> Self {
+        let (shared, readiness) = (Arc::new(Shared::new(0, "own".into())), Readiness::new());
+        let (sender, settings) = watch::channel(Arc::new(Settings { platform: platform(), gates: Gates::default() }));
+        let (published, receives) = watch::channel(None);
+        let rebuild = Rebuild {
+            shared: shared.clone(),
+            settings,
+            operator_namespace: "own".into(),
+            cell: SnapshotCell::new(),
+            published,
+            latch: Some(readiness.latch("caches")),
+            metrics: TextMetrics::default(),
+        };
+        tokio::spawn(rebuild.run());
+        tokio::spawn(Readers { shared: shared.clone(), ask, parse }.run());
+        Self { shared, published: receives, readiness, _settings: sender }
+    }
+
+    /// The first snapshot of which that is so.
+    async fn until(&self, what: impl Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+        let mut published = self.published.clone();
+        let found = published.wait_for(|one| one.as_ref().is_some_and(|one| what(&one.snapshot)));
+        let found = tokio::time::timeout(LONG, found).await.expect("within two minutes").unwrap();
+        found.as_ref().unwrap().snapshot.clone()
+    }
+}
+
+fn nobody() -> Ask {
+    Arc::new(|_| Box::pin(async { None }))
+}
+
+fn server() -> Server {
+    Server { version: (1, 36), openshift: false }
+}
+
+fn spire(snapshot: &Snapshot, name: &str) -> Option<&'static str> {
+    Some(snapshot.namespace(name)?.resolved.spire.value.as_str())
+}
+
+fn is_pending(snapshot: &Snapshot, name: &str) -> bool {
+    snapshot.namespace(name).is_some_and(|view| view.resolved.pending)
+}
+
+/// The readers of the whole process are two: one hangs for ever, and everything else goes on, readiness first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mend_01_a_text_whose_reading_does_not_end_holds_up_nobody_else() {
+    let (end, ends) = mpsc::channel::<()>();
+    let (ends, real) = (Mutex::new(ends), parse());
+    let hanging: Parse = Arc::new(move |job, data| {
+        if &*job.key.namespace == "hostile" {
+            let _ = ends.lock().recv();
+        }
+        real(job, data)
+    });
+    let bench = Bench::start(nobody(), hanging);
+    for name in ["hostile", "team"] {
+        bench.shared.apply(&namespace(name, "true"));
+    }
+    for name in ["a", "b", "c"] {
+        bench.shared.apply(&defaults("hostile", name, "spire: disabled\n"));
+    }
+    bench.shared.apply(&defaults("team", "a", "spire: disabled\n"));
+    bench.shared.server(server());
+    let first = bench.until(|snapshot| spire(snapshot, "team") == Some("disabled")).await;
+    assert!(is_pending(&first, "hostile") && !is_pending(&first, "team"));
+    // It is said right after the snapshot is there.
+    let ready = async {
+        while !bench.readiness.ready() {
+            tokio::task::yield_now().await
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(120), ready).await.expect("readiness waits for no text");
+    bench.shared.apply(&defaults("team", "a", "spire: required\n"));
+    let second = bench.until(|snapshot| spire(snapshot, "team") == Some("required")).await;
+    assert!(is_pending(&second, "hostile"));
+    bench.shared.apply(&namespace("late", "true"));
+    bench.until(|snapshot| snapshot.namespace("late").is_some()).await;
+    drop(end);
+    bench.until(|snapshot| !is_pending(snapshot, "hostile") && spire(snapshot, "hostile") == Some("disabled")).await;
+}
+
+/// A text that is changed ten times while another is read is read once more, not ten times.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mend_01_what_was_overtaken_is_not_read() {
+    let (step, steps) = mpsc::channel::<()>();
+    let (count, began) = (Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Notify::new()));
+    let (steps, real, counted, begins) = (Mutex::new(steps), parse(), count.clone(), began.clone());
+    let counting: Parse = Arc::new(move |job, data| {
+        if counted.fetch_add(1, Ordering::SeqCst) == 0 {
+            begins.notify_one();
+            let _ = steps.lock().recv();
+        }
+        real(job, data)
+    });
+    let bench = Bench::start(nobody(), counting);
+    bench.shared.server(server());
+    bench.shared.apply(&namespace("team", "true"));
+    let edit = |number: u32| {
+        let word = if number == 10 { "required" } else { "disabled" };
+        defaults("team", "a", &format!("# {number}\nspire: {word}\n"))
+    };
+    bench.shared.apply(&edit(0));
+    tokio::time::timeout(LONG, began.notified()).await.unwrap();
+    (1..=10).for_each(|number| bench.shared.apply(&edit(number)));
+    drop(step);
+    bench.until(|snapshot| spire(snapshot, "team") == Some("required")).await;
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+    let again = Change { version: 99, ..edit(10) };
+    bench.shared.apply(&again);
+    bench.shared.apply(&namespace("after", "true"));
+    bench.until(|snapshot| snapshot.namespace("after").is_some()).await;
+    assert_eq!(count.load(Ordering::SeqCst), 2, "the same text in another version");
+}
+
+/// Once ConfigMaps go away, those that had no room are read: their text was not kept, so it is asked for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mend_02_what_had_no_room_is_read_once_there_is_some() {
+    let late = defaults("team", "z", "spire: disabled\n");
+    let What::ConfigMap(seen) = late.now.as_ref().unwrap().what.clone() else { panic!("a ConfigMap") };
+    let seen: Arc<ConfigMapSeen> = Arc::new(seen);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let ask: Ask = {
+        let asked = asked.clone();
+        Arc::new(move |key| {
+            let (seen, asked) = (seen.clone(), asked.clone());
+            Box::pin(async move {
+                asked.fetch_add(1, Ordering::SeqCst);
+                (&*key.name == "z").then(|| (*seen).clone())
+            })
+        })
+    };
+    let bench = Bench::start(ask, parse());
+    bench.shared.server(server());
+    bench.shared.apply(&namespace("team", "true"));
+    let others: Vec<_> = (0..16).map(|at| defaults("team", &format!("a{at:02}"), "trustDomain: x.y\n")).collect();
+    others.iter().for_each(|one| bench.shared.apply(one));
+    bench.shared.apply(&late);
+    let named = |snapshot: &Snapshot| {
+        let notices = snapshot.namespace("team").map(|view| view.resolved.notices.clone()).unwrap_or_default();
+        notices.iter().any(|one| one.reason == Reason::ConfigOverBound && one.text.contains("team/z is one too many"))
+    };
+    let full = bench.until(|snapshot| !is_pending(snapshot, "team") && named(snapshot)).await;
+    assert_eq!((spire(&full, "team"), asked.load(Ordering::SeqCst)), (Some("auto"), 0));
+    bench.shared.apply(&super::gone(others[3].clone()));
+    let read = bench.until(|snapshot| spire(snapshot, "team") == Some("disabled")).await;
+    assert!(!named(&read) && asked.load(Ordering::SeqCst) == 1);
+}
+
+/// Templates and steps go the same way, and a build is refused for a while instead of for good.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mend_01_builds_wait_for_what_has_not_been_read() {
+    let (end, ends) = mpsc::channel::<()>();
+    let (ends, real) = (Mutex::new(ends), parse());
+    let hanging: Parse = Arc::new(move |job, data| {
+        let _ = ends.lock().recv();
+        real(job, data)
+    });
+    let bench = Bench::start(nobody(), hanging);
+    bench.shared.server(server());
+    bench.shared.apply(&namespace("team", "true"));
+    let template = r#"{"name": "t", "steps": [{"name": "a", "configMap": "b"}]}"#;
+    bench.shared.apply(&text("team", "pipeline-template-dev", ("template.json", template), serde_json::json!({})));
+    let waits = bench.until(|snapshot| snapshot.builds.view.is_waiting("team")).await;
+    assert!(waits.builds.view.template("team", "dev").is_none() && !waits.builds.view.is_waiting("own"));
+    drop(end);
+    let read = bench.until(|snapshot| !snapshot.builds.view.is_waiting("team")).await;
+    assert!(read.builds.view.template("team", "dev").is_some_and(|entry| entry.template.is_ok()));
+    let large = format!("{template}{}", " ".repeat(70_000));
+    bench.shared.apply(&change(
+        Kind::ConfigMap,
+        serde_json::json!({"metadata": {"name": "pipeline-template-dev", "namespace": "team", "resourceVersion": "2"},
+            "data": {"template.json": large}}),
+    ));
+    let over = bench.until(|snapshot| {
+        let entry = snapshot.builds.view.template("team", "dev");
+        entry.is_some_and(|entry| entry.template.as_ref().is_err_and(|faults| faults[0].sentence.contains("64 KiB")))
+    });
+    over.await;
+}
+
+/// A parser that fails on one text is no reason to go without readers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mend_01_a_reader_that_panics_is_replaced_and_the_namespace_is_told() {
+    let real = parse();
+    let failing: Parse = Arc::new(move |job, data| {
+        assert_ne!(&*job.key.namespace, "odd");
+        real(job, data)
+    });
+    let bench = Bench::start(nobody(), failing);
+    bench.shared.server(server());
+    for name in ["odd", "team"] {
+        bench.shared.apply(&namespace(name, "true"));
+        (0..3).for_each(|at| bench.shared.apply(&defaults(name, &format!("a{at}"), "spire: disabled\n")));
+    }
+    let read = |snapshot: &Snapshot| !is_pending(snapshot, "odd") && spire(snapshot, "team") == Some("disabled");
+    let snapshot = bench.until(|snapshot| snapshot.namespace("odd").is_some() && read(snapshot)).await;
+    let view = snapshot.namespace("odd").unwrap();
+    assert_eq!((view.resolved.spire.value.as_str(), view.resolved.notices.len()), ("auto", 3));
+    assert!(view.resolved.notices.iter().all(|one| one.reason == Reason::NamespaceConfigUnreadable));
+}

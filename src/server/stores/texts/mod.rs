@@ -1,0 +1,339 @@
+//! The ConfigMaps that configuration and builds read: what each said last, and which are still to be read; pure.
+//!
+//! ```text
+//! Change ─► slot (digest, size) ─► within the bounds? ─► turn ─► Job ─► [read elsewhere] ─► Outcome, weighed ─► kept
+//!                                       └─ no: named, and what it said before stays
+//! ```
+//!
+//! In: changes of ConfigMaps, and what was read of them. Out: jobs, in fair turns ([`Turns`]), and what is known. Promises:
+//! a text is read once per content, and kept only until then; what counts as over a bound does not depend on the order of
+//! events; no call costs more for a large text than for a small one.
+
+mod slot;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::turns::Turns;
+use crate::config::bounds::{Bound, KEPT_IN_ALL, Limits, TEXT, WAITING};
+use crate::config::inputs::ConfigMapInput;
+use crate::config::reading::{self, Known};
+use crate::domain::keys;
+use crate::pipelines::templates::Entry;
+use crate::store::{Change, ConfigMapSeen, Key, What};
+pub(super) use slot::{Content, Data, Outcome};
+use slot::{Slot, Space};
+
+/// Everything that is known.
+#[derive(Debug)]
+pub(super) struct Texts {
+    own: Arc<str>,
+    spaces: HashMap<Arc<str>, Space>,
+    turns: Turns,
+    /// Bytes kept of what was read.
+    kept: usize,
+    /// Bytes of texts that wait.
+    waiting: usize,
+    /// How many ConfigMaps are over which bound.
+    over: BTreeMap<Bound, usize>,
+    /// Namespaces of which a template or step has not been read yet.
+    unread_builds: BTreeSet<Arc<str>>,
+}
+
+/// One text to be read.
+#[derive(Debug)]
+pub(super) struct Job {
+    /// Whose.
+    pub(super) key: Key,
+    /// Which text.
+    pub(super) content: Content,
+    /// The text, where it is at hand; otherwise it has to be asked for.
+    pub(super) text: Option<Arc<Data>>,
+    /// The operator's own namespace.
+    pub(super) own: Arc<str>,
+}
+
+/// What a change, or what was read, concerns.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Concerns {
+    /// The configuration of its namespace.
+    pub(super) config: bool,
+    /// Templates and steps of its namespace.
+    pub(super) builds: bool,
+    /// There is something to be read.
+    pub(super) reading: bool,
+}
+
+/// Whether a ConfigMap of that name holds a template.
+pub(super) fn is_template(name: &str) -> bool {
+    name.starts_with(keys::PREFIX_TEMPLATE)
+}
+
+impl Texts {
+    /// Nothing is known; `own` is the operator's namespace.
+    pub(super) fn new(own: Arc<str>) -> Self {
+        Self {
+            own,
+            spaces: HashMap::new(),
+            turns: Turns::default(),
+            kept: 0,
+            waiting: 0,
+            over: BTreeMap::new(),
+            unread_builds: BTreeSet::new(),
+        }
+    }
+
+    /// Our own namespace.
+    pub(super) fn own(&self) -> &str {
+        &self.own
+    }
+
+    /// Takes note of a change of a ConfigMap.
+    pub(super) fn apply(&mut self, change: &Change) -> Concerns {
+        let Key { namespace, name } = &change.key;
+        let seen = match change.now.as_deref().map(|observed| &observed.what) {
+            Some(What::ConfigMap(seen)) if self.is_read(namespace, name, seen) => Some(seen),
+            _ => None,
+        };
+        let own = *namespace == self.own;
+        if seen.is_none() && !self.spaces.contains_key(namespace) {
+            return Concerns::default();
+        }
+        let space = self.spaces.entry(namespace.clone()).or_default();
+        let before = space.slots.get(name).map(|slot| (slot.concerns(name), slot.seen.clone()));
+        let Some(seen) = seen else {
+            let Some((concerns, _)) = before else { return Concerns::default() };
+            self.remove(namespace, name);
+            return self.settled(namespace, concerns, &BTreeSet::from([name.clone()]));
+        };
+        let slim = seen.without_text();
+        if before.as_ref().is_some_and(|(_, known)| *known == slim) {
+            return Concerns::default();
+        }
+        let slot = space.slots.entry(name.clone()).or_default();
+        self.waiting -= slot.drop_text();
+        (slot.seen, slot.own) = (slim, own);
+        if own && keys::WATCHED_CONFIG_MAPS.contains(&&**name) && seen.size <= TEXT {
+            slot.template = Some(Arc::clone(&seen.data));
+        }
+        slot.refresh(name);
+        if slot.wants && seen.size <= TEXT && self.waiting + seen.size <= WAITING {
+            slot.text = Some(Arc::clone(&seen.data));
+            self.waiting += seen.size;
+        }
+        let after = slot.concerns(name);
+        let old = before.map(|(concerns, _)| concerns).unwrap_or_default();
+        let concerns =
+            Concerns { config: old.config || after.config, builds: old.builds || after.builds, reading: false };
+        self.settled(namespace, concerns, &BTreeSet::from([name.clone()]))
+    }
+
+    fn is_read(&self, namespace: &Arc<str>, name: &str, seen: &ConfigMapSeen) -> bool {
+        slot::configures(name, seen) || is_template(name) || seen.is_step || (*namespace == self.own && seen.holds_step)
+    }
+
+    fn remove(&mut self, namespace: &Arc<str>, name: &Arc<str>) {
+        let Some(space) = self.spaces.get_mut(namespace) else { return };
+        let Some(mut slot) = space.slots.remove(name) else { return };
+        self.waiting -= slot.drop_text();
+        let weight = slot.weight();
+        space.kept -= weight;
+        self.kept -= weight;
+        if let Some(bound) = slot.over {
+            count(&mut self.over, bound, false);
+        }
+        space.freed(weight, name);
+    }
+
+    /// Judges the bounds of a namespace anew, after `concerns` was found out about its ConfigMaps `changed`.
+    fn settled(&mut self, namespace: &Arc<str>, mut concerns: Concerns, changed: &BTreeSet<Arc<str>>) -> Concerns {
+        let limits = if *namespace == self.own { Limits::OWN } else { Limits::AGENT };
+        let Some(space) = self.spaces.get_mut(namespace) else {
+            self.turns.rests(namespace);
+            self.turns.forget(namespace);
+            return concerns;
+        };
+        for (name, bound) in space.over(limits) {
+            let Some(slot) = space.slots.get_mut(&name) else { continue };
+            if slot.over == bound {
+                continue;
+            }
+            for (one, more) in [(slot.over, false), (bound, true)] {
+                if let Some(bound) = one {
+                    count(&mut self.over, bound, more);
+                }
+            }
+            slot.over = bound;
+            let of = slot.concerns(&name);
+            (concerns.config, concerns.builds) = (concerns.config || of.config, concerns.builds || of.builds);
+            if of.builds {
+                space.changed.insert(name.clone());
+            }
+            slot.refresh(&name);
+            if !slot.wants {
+                self.waiting -= slot.drop_text();
+            }
+        }
+        if concerns.builds {
+            space.changed.extend(changed.iter().cloned());
+        }
+        let waits: Option<usize> =
+            space.slots.values().filter(|slot| slot.wants).map(|slot| slot.seen.size).reduce(|a, b| a + b);
+        let unread = space.slots.iter().any(|(name, slot)| slot.concerns(name).builds && slot.is_waited_for());
+        match waits {
+            Some(bytes) => self.turns.waits(namespace, bytes),
+            None => self.turns.rests(namespace),
+        }
+        let was = self.unread_builds.contains(namespace);
+        if unread {
+            self.unread_builds.insert(namespace.clone());
+        } else {
+            self.unread_builds.remove(namespace);
+        }
+        concerns.builds |= was != unread;
+        concerns.reading = waits.is_some();
+        if space.slots.is_empty() && space.changed.is_empty() {
+            self.spaces.remove(namespace);
+        }
+        if waits.is_none() && !self.spaces.contains_key(namespace) {
+            self.turns.forget(namespace);
+        }
+        concerns
+    }
+
+    /// The next text to be read; [`Texts::done`] has to follow.
+    pub(super) fn next(&mut self, now: Duration) -> Option<Job> {
+        loop {
+            let namespace = self.turns.next(now)?;
+            match self.job(&namespace) {
+                Some(job) => return Some(job),
+                None => self.turns.cancelled(&namespace),
+            }
+        }
+    }
+
+    fn job(&mut self, namespace: &Arc<str>) -> Option<Job> {
+        let space = self.spaces.get_mut(namespace)?;
+        let name = space.next()?;
+        let slot = space.slots.get_mut(&name)?;
+        let (text, content) = (slot.text.clone(), slot.content(&name));
+        self.waiting -= slot.drop_text();
+        Some(Job { key: Key { namespace: namespace.clone(), name }, content, text, own: self.own.clone() })
+    }
+
+    /// When the next turn comes, where that is a matter of time alone.
+    pub(super) fn due(&self) -> Option<Duration> {
+        self.turns.due()
+    }
+
+    /// A reading has ended. What was read counts only while its text is still the present one.
+    pub(super) fn done(
+        &mut self,
+        (key, content): (&Key, &Content),
+        outcome: Option<Outcome>,
+        (spent, now): (Duration, Duration),
+    ) -> Concerns {
+        let Key { namespace, name } = key;
+        self.turns.ended(namespace, spent, outcome.is_some(), now);
+        let limits = if *namespace == self.own { Limits::OWN } else { Limits::AGENT };
+        let space = self.spaces.get_mut(namespace);
+        let found = space.and_then(|space| {
+            let slot = space.slots.get(name).filter(|slot| slot.content(name) == *content && slot.wants)?;
+            Some((space.kept - slot.weight(), slot.weight()))
+        });
+        let (Some(outcome), Some((others, before))) = (outcome, found) else {
+            return self.settled(namespace, Concerns::default(), &BTreeSet::new());
+        };
+        let weight = outcome.weight();
+        let bound = match () {
+            () if others + weight > limits.kept => Some(Bound::Kept),
+            () if self.kept - before + weight > KEPT_IN_ALL => Some(Bound::Total),
+            () => None,
+        };
+        let Some(space) = self.spaces.get_mut(namespace) else { return Concerns::default() };
+        let Some(slot) = space.slots.get_mut(name) else { return Concerns::default() };
+        match bound {
+            Some(bound) => slot.too_heavy(content.clone(), bound),
+            None => {
+                slot.take(content.clone(), outcome);
+                space.kept = others + weight;
+                self.kept = self.kept - before + weight;
+                if weight < before {
+                    space.freed(before - weight, name);
+                }
+            }
+        }
+        let concerns = space.slots.get(name).map(|slot| slot.concerns(name)).unwrap_or_default();
+        self.settled(namespace, concerns, &BTreeSet::from([name.clone()]))
+    }
+
+    /// What is known of the configuration of a namespace.
+    pub(super) fn known(&self, namespace: &str) -> BTreeMap<Arc<str>, Known> {
+        let slots = self.spaces.get(namespace).into_iter().flat_map(|space| &space.slots);
+        slots
+            .filter(|(name, slot)| slot.concerns(name).config)
+            .map(|(name, slot)| (name.clone(), slot.known()))
+            .collect()
+    }
+
+    /// The ConfigMaps of our own namespace that serve as templates of others.
+    pub(super) fn templates(&self) -> BTreeMap<String, ConfigMapInput> {
+        let slots = self.spaces.get(&self.own).into_iter().flat_map(|space| &space.slots);
+        let input = |(name, slot): (&Arc<str>, &Slot)| {
+            let data = BTreeMap::clone(slot.template.as_ref()?);
+            let (is_defaults, kept) = (slot.seen.is_defaults, slot.seen.is_as_written());
+            Some((name.to_string(), ConfigMapInput { is_defaults, kept, data, ..ConfigMapInput::default() }))
+        };
+        slots.filter_map(input).collect()
+    }
+
+    /// Templates and steps that changed since the last time; with `all`, every one.
+    pub(super) fn entries(&mut self, all: bool) -> Vec<(Key, Option<Entry>)> {
+        let mut found = Vec::new();
+        for (namespace, space) in &mut self.spaces {
+            let changed = std::mem::take(&mut space.changed);
+            let names: Vec<Arc<str>> =
+                if all { space.slots.keys().cloned().chain(changed).collect() } else { changed.into_iter().collect() };
+            for name in names {
+                let entry = space.slots.get(&name).and_then(|slot| slot.entry(namespace, &name));
+                found.push((Key { namespace: namespace.clone(), name }, entry));
+            }
+        }
+        self.spaces.retain(|_, space| !space.slots.is_empty());
+        found
+    }
+
+    /// Namespaces of which a template or step has not been read yet.
+    pub(super) fn unread_builds(&self) -> &BTreeSet<Arc<str>> {
+        &self.unread_builds
+    }
+
+    /// How many namespaces have something to be read.
+    pub(super) fn waiting(&self) -> usize {
+        self.turns.waiting()
+    }
+
+    /// Bytes that are kept, and how many ConfigMaps are over which bound.
+    pub(super) fn totals(&self) -> (usize, BTreeMap<Bound, usize>) {
+        (self.kept, self.over.clone())
+    }
+}
+
+fn count(over: &mut BTreeMap<Bound, usize>, bound: Bound, more: bool) {
+    let number = over.entry(bound).or_default();
+    *number = if more { *number + 1 } else { number.saturating_sub(1) };
+}
+
+/// Reads one text: all that takes time.
+pub(super) fn read(key: &Key, content: &Content, own: &str, data: &Data) -> Outcome {
+    let config = content.configures.then(|| {
+        let how = (content.is_defaults, content.kept);
+        Arc::new(reading::read(&key.name, how, data))
+    });
+    let entry = content.builds.then(|| slot::entry(key, content, own, data)).flatten();
+    Outcome { config, entry }
+}
+
+#[cfg(test)]
+mod tests;

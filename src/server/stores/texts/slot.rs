@@ -1,0 +1,231 @@
+//! One ConfigMap, and those of one namespace; pure.
+//!
+//! In: the projection of the present content. Out: whether it is to be read, and what it said last.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{Concerns, is_template};
+use crate::config::bounds::{Bound, Limits, Sort, TEXT};
+use crate::config::reading::{self, Known, Read};
+use crate::domain::keys;
+use crate::pipelines::templates::{self, ConfigMapText, Entry};
+use crate::store::{ConfigMapSeen, Key};
+
+/// `data` of a ConfigMap.
+pub(in super::super) type Data = BTreeMap<String, String>;
+
+/// Everything that what is read depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct Content {
+    pub(super) digest: Arc<str>,
+    pub(super) is_defaults: bool,
+    pub(super) is_step: bool,
+    pub(super) kept: bool,
+    pub(super) configures: bool,
+    pub(super) builds: bool,
+}
+
+impl Content {
+    /// Whether that is the text in question.
+    pub(in super::super) fn is(&self, seen: &ConfigMapSeen) -> bool {
+        self.digest == seen.digest && seen.size <= TEXT
+    }
+}
+
+/// What was read of one ConfigMap.
+#[derive(Debug, Clone, Default)]
+pub(in super::super) struct Outcome {
+    /// As configuration.
+    pub(super) config: Option<Arc<Read>>,
+    /// As template or step.
+    pub(super) entry: Option<Entry>,
+}
+
+impl Outcome {
+    /// Of a text whose reading failed for a reason that does not lie in it.
+    pub(in super::super) fn unreadable(content: &Content) -> Self {
+        let read = || Read { config: Some(Err((1, "it could not be read".to_owned()))), ..Read::default() };
+        Self { config: content.configures.then(|| Arc::new(read())), entry: None }
+    }
+
+    /// About how many bytes it takes.
+    pub(super) fn weight(&self) -> usize {
+        let config = self.config.as_ref().map_or(0, |read| read.weight());
+        config + self.entry.as_ref().map_or(0, |entry| entry.weight(reading::weight, reading::block))
+    }
+}
+
+/// One ConfigMap.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    /// Its present projection, without text.
+    pub(super) seen: ConfigMapSeen,
+    /// It lies in our own namespace.
+    pub(super) own: bool,
+    /// It is to be read.
+    pub(super) wants: bool,
+    /// Its text, until it is read; where there is no room for it, it is asked for.
+    pub(super) text: Option<Arc<Data>>,
+    /// Why it is not read.
+    pub(super) over: Option<Bound>,
+    /// The content that turned out to be too much to keep, and why.
+    heavy: Option<(Content, Bound)>,
+    /// The last content that was read, and what it said.
+    read: Option<(Content, Outcome)>,
+    /// Its last text within the bounds, where it serves as a template of others.
+    pub(super) template: Option<Arc<Data>>,
+}
+
+/// Whether a namespace's configuration depends on a ConfigMap; others hold templates and steps of builds.
+pub(super) fn configures(name: &str, seen: &ConfigMapSeen) -> bool {
+    seen.is_defaults || keys::WATCHED_CONFIG_MAPS.contains(&name)
+}
+
+/// Reads a template or step.
+pub(super) fn entry(key: &Key, content: &Content, own: &str, data: &Data) -> Option<Entry> {
+    let label = content.is_step.then(|| (keys::LABEL_STEP.to_owned(), keys::LABEL_STEP_VALUE.to_owned()));
+    let (namespace, name) = (key.namespace.to_string(), key.name.to_string());
+    let text = ConfigMapText { namespace, name, labels: label.into_iter().collect(), data: data.clone() };
+    templates::read(&text, own)
+}
+
+impl Slot {
+    /// What it concerns, by its name and labels.
+    pub(super) fn concerns(&self, name: &str) -> Concerns {
+        let builds = is_template(name) || self.seen.is_step || (self.own && self.seen.holds_step);
+        Concerns { config: configures(name, &self.seen), builds, reading: false }
+    }
+
+    fn content_of(&self, name: &str) -> Content {
+        let (concerns, kept) = (self.concerns(name), self.seen.is_as_written());
+        Content {
+            digest: self.seen.digest.clone(),
+            is_defaults: self.seen.is_defaults,
+            is_step: self.seen.is_step,
+            kept,
+            configures: concerns.config && reading::is_read(name, self.seen.is_defaults, kept),
+            builds: concerns.builds,
+        }
+    }
+
+    /// Decides anew whether it is to be read.
+    pub(super) fn refresh(&mut self, name: &str) {
+        let content = self.content_of(name);
+        self.heavy = self.heavy.take().filter(|(heavy, _)| *heavy == content);
+        let is_known = self.read.as_ref().is_some_and(|(read, _)| *read == content);
+        self.wants = self.over.is_none() && self.heavy.is_none() && !is_known && (content.configures || content.builds);
+    }
+
+    /// The present content.
+    pub(super) fn content(&self, name: &str) -> Content {
+        self.content_of(name)
+    }
+
+    /// Lets go of the text; returns its size.
+    pub(super) fn drop_text(&mut self) -> usize {
+        self.text.take().map_or(0, |_| self.seen.size)
+    }
+
+    /// Bytes that are kept of it.
+    pub(super) fn weight(&self) -> usize {
+        self.read.as_ref().map_or(0, |(_, outcome)| outcome.weight())
+    }
+
+    /// Nothing of it has been read yet, and it will be.
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.wants && self.read.is_none()
+    }
+
+    /// What was read of it counts from now on.
+    pub(super) fn take(&mut self, content: Content, outcome: Outcome) {
+        self.read = Some((content, outcome));
+        self.wants = false;
+    }
+
+    /// What was read of it is too much to keep.
+    pub(super) fn too_heavy(&mut self, content: Content, bound: Bound) {
+        self.heavy = Some((content, bound));
+        self.wants = false;
+    }
+
+    /// What is known of it as configuration.
+    pub(super) fn known(&self) -> Known {
+        Known {
+            is_defaults: self.seen.is_defaults,
+            kept: self.seen.is_as_written(),
+            digest: self.seen.digest.clone(),
+            read: self.read.as_ref().and_then(|(_, outcome)| outcome.config.clone()),
+            over: self.over,
+        }
+    }
+
+    /// What is known of it as template or step. A build is what its ConfigMaps say: one that is over a bound serves nothing.
+    pub(super) fn entry(&self, namespace: &str, name: &str) -> Option<Entry> {
+        if !self.concerns(name).builds {
+            return None;
+        }
+        match self.over {
+            Some(bound) => Some(templates::over(namespace, name, &bound.to_string())),
+            None => self.read.as_ref()?.1.entry.clone(),
+        }
+    }
+
+    fn sort(&self, name: &str) -> Sort {
+        match reading::sort(name, self.seen.is_defaults) {
+            Sort::Defaults => Sort::Defaults,
+            _ if self.concerns(name).builds => Sort::Builds,
+            other => other,
+        }
+    }
+}
+
+/// The ConfigMaps of one namespace.
+#[derive(Debug, Default)]
+pub(super) struct Space {
+    pub(super) slots: BTreeMap<Arc<str>, Slot>,
+    /// Bytes kept of what was read.
+    pub(super) kept: usize,
+    /// Templates and steps that changed since they were last taken.
+    pub(super) changed: BTreeSet<Arc<str>>,
+}
+
+impl Space {
+    /// Those within reach of a turn, oldest first.
+    fn by_age(&self) -> Vec<(&Arc<str>, &Slot)> {
+        let mut slots: Vec<_> = self.slots.iter().collect();
+        slots.sort_by(|(a, one), (b, other)| (&one.seen.created, a).cmp(&(&other.seen.created, b)));
+        slots
+    }
+
+    /// Which bound each is over.
+    pub(super) fn over(&self, limits: Limits) -> Vec<(Arc<str>, Option<Bound>)> {
+        let slots = self.by_age();
+        let counted = |(name, slot): &(&Arc<str>, &Slot)| {
+            let content = slot.content(name);
+            (content.configures || content.builds).then(|| (slot.sort(name), slot.seen.size))
+        };
+        let sizes = slots.iter().map(counted);
+        let over = limits.over(sizes);
+        slots
+            .iter()
+            .zip(over)
+            .map(|((name, slot), over)| ((*name).clone(), over.or(slot.heavy.as_ref().map(|heavy| heavy.1))))
+            .collect()
+    }
+
+    /// The one to be read next: the oldest.
+    pub(super) fn next(&self) -> Option<Arc<str>> {
+        self.by_age().into_iter().find(|(_, slot)| slot.wants).map(|(name, _)| name.clone())
+    }
+
+    /// That many bytes are free again, which were those of `name`: others that were too heavy are read once more.
+    pub(super) fn freed(&mut self, bytes: usize, name: &str) {
+        if bytes == 0 {
+            return;
+        }
+        for (_, slot) in self.slots.iter_mut().filter(|(other, _)| ***other != *name) {
+            slot.heavy = None;
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! What one source of the table delivers, for as long as the process lives.
+//!
+//! In: a source, followed by [`crate::cluster::watch`], whose rule for lists, watches and versions holds here. Out: [`Change`]s,
+//! one per object and version, and all of them again with each later list; what a list lacks is reported as gone. Promises: an
+//! event older than what is known is dropped; a duplicate is dropped; a failed read reports nothing, so it never changes
+//! a cache; a kind that is not served counts as empty once that is certain ([`Presence`]).
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use kube::core::ApiResource;
+use kube::{Api, Client};
+use tokio::time::Instant;
+
+use super::presence::{Presence, Verdict};
+use super::sources::Source;
+use crate::cluster::watch::follow::{Following, Selection, Step};
+use crate::cluster::watch::{WatchError, Watching, backoff};
+use crate::store::decode::wire::Raw;
+use crate::store::decode::{Decoded, Shape, TektonObject, Whole};
+use crate::store::{Change, Key, Kind, Pool, Reach, UsedBy};
+
+/// At most one log line per source in this time.
+const LOG_EVERY: Duration = Duration::from_secs(60);
+/// How long a missing permission may be about to come before others go on without the kind.
+const FORBIDDEN: Duration = Duration::from_secs(10);
+
+/// Where a watch delivers.
+pub(super) trait Sink {
+    /// Something happened to one object.
+    fn change(&mut self, change: Change) -> impl Future<Output = ()> + Send;
+    /// The first list is complete.
+    fn listed(&mut self) -> impl Future<Output = ()> + Send;
+    /// Whether everything is to be read anew now.
+    fn reads_anew(&mut self) -> bool {
+        false
+    }
+    /// The server has spoken: what is known is current.
+    fn alive(&mut self);
+    /// Whether what is known is all there is has changed.
+    fn reach(&mut self, reach: Reach) -> impl Future<Output = ()> + Send;
+    /// A try failed.
+    fn failed(&mut self, error: &WatchError);
+    /// The server answers again after a failure.
+    fn recovered(&mut self);
+}
+
+/// The state of one list-and-watch.
+struct Watch<'a, S> {
+    source: &'a Source,
+    sink: &'a mut S,
+    asking: Duration,
+    known: HashMap<Key, u64>,
+    /// What the list that is being read has so far.
+    fresh: HashMap<Key, u64>,
+    pool: Pool,
+    presence: Presence,
+    reach: Reach,
+    first: bool,
+    begun: Instant,
+    /// Since when every answer was that permission is missing.
+    forbidden: Option<Instant>,
+    failures: u32,
+    logged: Option<Instant>,
+    spoken: bool,
+}
+
+/// Lists and watches `source` for ever, in one namespace or in all.
+pub(super) async fn run<S: Sink>(server: (Client, Watching), source: &Source, namespace: Option<&str>, sink: &mut S) {
+    match source.kind.shape() {
+        Shape::Common => run_as::<S, Raw>(server, source, namespace, sink).await,
+        Shape::Whole => run_as::<S, Whole>(server, source, namespace, sink).await,
+        Shape::Tekton => run_as::<S, TektonObject>(server, source, namespace, sink).await,
+    }
+}
+
+async fn run_as<S: Sink, R: Decoded>(
+    (client, watching): (Client, Watching),
+    source: &Source,
+    namespace: Option<&str>,
+    sink: &mut S,
+) {
+    let resource = resource(source.kind);
+    let asking = client.clone();
+    let api = match namespace {
+        Some(namespace) => Api::<R>::namespaced_with(client, namespace, &resource),
+        None => Api::all_with(client, &resource),
+    };
+    let selection = Selection {
+        fields: source.selection.name.map(|name| format!("metadata.name={name}")),
+        labels: source.selection.labels.map(str::to_owned),
+        page: Some(source.selection.page),
+        careful: false,
+    };
+    let mut watch = Watch {
+        source,
+        sink,
+        asking: watching.pace.asking(),
+        known: HashMap::new(),
+        fresh: HashMap::new(),
+        pool: Pool::default(),
+        presence: Presence::new(watching.pace.absence),
+        reach: Reach::Unknown,
+        first: true,
+        begun: Instant::now(),
+        forbidden: None,
+        failures: 0,
+        logged: None,
+        spoken: false,
+    };
+    let mut following = Following::new(api, source.kind.label(), selection, watching);
+    loop {
+        let turn = if following.lists() { source.page_turn().await } else { None };
+        match following.next().await {
+            Ok(step) => {
+                watch.step(step).await;
+                if !following.lists() && watch.sink.reads_anew() {
+                    following.list_again();
+                }
+            }
+            Err(error) => {
+                drop(turn);
+                let pause = if source.is_compat() && error.code() == Some(403) && !is_served(&asking, source.kind).await
+                {
+                    watch.presence_denied().await
+                } else {
+                    watch.failed(error).await
+                };
+                tokio::time::sleep(pause).await;
+            }
+        }
+    }
+}
+
+/// Whether the API server serves the group and version of a kind: what it serves, it tells everybody who is known to it. Without an answer
+/// it may.
+async fn is_served(client: &Client, kind: Kind) -> bool {
+    match client.list_api_group_resources(&kind.api_version()).await {
+        Ok(_) => true,
+        Err(kube::Error::Api(status)) => status.code != 404,
+        Err(_) => true,
+    }
+}
+
+impl<S: Sink> Watch<'_, S> {
+    /// Nobody may read the kind, because it is not served: its rights come with its definition.
+    async fn presence_denied(&mut self) -> Duration {
+        self.fresh.clear();
+        self.not_served().await
+    }
+
+    async fn step<R: Decoded>(&mut self, step: Step<R>) {
+        match step {
+            Step::Page { items, again } => {
+                self.sink.alive();
+                for raw in items {
+                    if let Some((key, version)) = self.object(raw, Some(again)).await {
+                        self.fresh.insert(key, version);
+                    }
+                }
+                return;
+            }
+            Step::Begun => {
+                if self.failures > 0 {
+                    self.sink.recovered();
+                }
+                return;
+            }
+            Step::Listed => {
+                let fresh = std::mem::take(&mut self.fresh);
+                self.replace(fresh).await;
+                if self.failures > 0 {
+                    self.sink.recovered();
+                }
+                return self.succeeded().await;
+            }
+            Step::Changed(raw) => {
+                self.object(raw, None).await;
+            }
+            Step::Deleted(raw) => self.deleted(&raw).await,
+            Step::Alive | Step::Renewed => {}
+        }
+        self.sink.alive();
+        self.succeeded().await;
+    }
+
+    async fn succeeded(&mut self) {
+        let kind = self.source.kind.label();
+        if self.presence.is_absent() {
+            tracing::info!(kind, "the API server serves the kind now");
+        }
+        if self.failures > 0 && std::mem::take(&mut self.spoken) {
+            tracing::info!(kind, failures = self.failures, "the watch works again");
+        }
+        self.presence.served();
+        self.forbidden = None;
+        self.failures = 0;
+        self.reached(Reach::Listed).await;
+        self.settled().await;
+    }
+
+    /// Takes note of a failure; returns how long to wait.
+    async fn failed(&mut self, error: WatchError) -> Duration {
+        self.fresh.clear();
+        if self.source.optional && error.code() == Some(404) {
+            return self.not_served().await;
+        }
+        self.presence.unclear();
+        self.failures = self.failures.saturating_add(1);
+        self.sink.failed(&error);
+        if self.logged.is_none_or(|at| at.elapsed() >= LOG_EVERY) {
+            let (kind, failures) = (self.source.kind.label(), self.failures);
+            tracing::warn!(kind, failures, %error, "cannot watch; the last state is kept");
+            self.logged = Some(Instant::now());
+            self.spoken = true;
+        }
+        if matches!(error.code(), Some(401 | 403)) {
+            let since = *self.forbidden.get_or_insert_with(Instant::now);
+            if since.elapsed() >= FORBIDDEN {
+                self.not_permitted().await;
+            }
+        } else {
+            self.forbidden = None;
+        }
+        backoff::pause(self.failures, backoff::jitter()).max(error.retry_after())
+    }
+
+    /// The collection does not exist. Nobody waits for it; once that is certain, neither do its objects.
+    async fn not_served(&mut self) -> Duration {
+        self.forbidden = None;
+        let known = self.presence.is_absent();
+        let verdict = self.presence.missing(self.begun.elapsed());
+        if verdict == Verdict::Absent && !known {
+            tracing::info!(
+                kind = self.source.kind.label(),
+                "the API server does not serve the kind; it is asked for again"
+            );
+            self.replace(HashMap::new()).await;
+            self.failures = 0;
+            self.reached(Reach::Absent).await;
+        }
+        if verdict == Verdict::Unclear {
+            return backoff::pause(1, backoff::jitter());
+        }
+        if self.known.is_empty() {
+            self.sink.alive();
+        }
+        self.settled().await;
+        self.asking.mul_f64(0.5 + backoff::jitter())
+    }
+
+    /// Permission is missing for good: what concerns other kinds goes on. Admission never does without what it needs.
+    async fn not_permitted(&mut self) {
+        self.reached(Reach::Unknown).await;
+        if self.source.selection.used_by != UsedBy::Every {
+            self.settled().await;
+        }
+    }
+
+    async fn reached(&mut self, reach: Reach) {
+        if std::mem::replace(&mut self.reach, reach) != reach {
+            self.sink.reach(reach).await;
+        }
+    }
+
+    /// Nobody has to wait for this source any longer.
+    async fn settled(&mut self) {
+        if std::mem::take(&mut self.first) {
+            self.sink.listed().await;
+        }
+    }
+
+    /// What is known becomes `fresh`; the rest is gone.
+    async fn replace(&mut self, fresh: HashMap<Key, u64>) {
+        let gone: Vec<Key> = self.known.keys().filter(|key| !fresh.contains_key(*key)).cloned().collect();
+        self.known = fresh;
+        for key in gone {
+            self.sink.change(Change { kind: self.source.kind, key, version: 0, listed: true, now: None }).await;
+        }
+    }
+
+    /// One object as it is now, from a list (the first one, or another) or an event; returns its key and version while it
+    /// is of interest.
+    async fn object<R: Decoded>(&mut self, raw: R, listed: Option<bool>) -> Option<(Key, u64)> {
+        let mut change = raw.into_change(self.source.kind);
+        change.listed = listed.is_some();
+        self.pool.share(&mut change);
+        let keep = self.source.selection.keep;
+        change.now = change.now.filter(|now| keep(&change.key, &now.what));
+        let (key, version) = (change.key.clone(), change.version);
+        let known = self.known.get(&key).copied();
+        // A list is the truth, even when its versions are smaller, or the same for something else (a restored backup); an
+        // old event is only late.
+        let stale = known.is_some_and(|known| match listed {
+            Some(again) => known == version && !again,
+            None => version <= known,
+        });
+        let interesting = change.now.is_some();
+        if !stale && (interesting || known.is_some()) {
+            if interesting {
+                self.known.insert(key.clone(), version);
+            } else {
+                self.known.remove(&key);
+            }
+            self.sink.change(change).await;
+        }
+        interesting.then_some((key, version))
+    }
+
+    async fn deleted<R: Decoded>(&mut self, raw: &R) {
+        let (key, version) = (raw.metadata().key(), raw.metadata().version());
+        if self.known.get(&key).is_some_and(|known| version == 0 || *known <= version) {
+            self.known.remove(&key);
+            self.sink.change(Change { kind: self.source.kind, key, version, listed: false, now: None }).await;
+        }
+    }
+}
+
+pub(super) fn resource(kind: Kind) -> ApiResource {
+    ApiResource {
+        group: kind.group().to_owned(),
+        version: kind.version().to_owned(),
+        api_version: kind.api_version(),
+        kind: kind.as_str().to_owned(),
+        plural: kind.plural().to_owned(),
+    }
+}

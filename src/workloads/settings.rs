@@ -1,0 +1,22 @@
+//! What the platform decides about the workloads of all agents.
+
+/// How an Agent's lock-down is kept (`spec/agent-and-agentbuild.md` 4.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Lockdown {
+    /// What a user relaxes stays, with a warning.
+    #[default]
+    Default,
+    /// What relaxes it is refused.
+    Enforce,
+}
+
+/// Settings of the platform, as admission and the controllers of agents read them. The default is what stands without a platform file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// How the lock-down of agents is kept.
+    pub lockdown: Lockdown,
+    /// Whether an Agent of BeeAI may ask for profile `baseline`.
+    pub beeai_baseline: bool,
+    /// Whether the cluster assigns users and groups itself.
+    pub openshift: bool,
+}
