@@ -297,5 +297,6 @@ reasons! {
     IdentityUnknown, Warning, "what the workload runs as is not known at the moment";
     SignatureVerified, State, "the agent's card is signed, and by the identity that its workload runs as";
     Settling, State, "a card that was not good is good again; it counts with the next good answer";
+    FetchSuspended, Warning, "so many trusted agents fail to answer at once that none of them loses its trust, for an hour at most";
     SharedServiceAccount, Warning, "other workloads run under the agent's ServiceAccount, so each of them can sign for the others";
 }

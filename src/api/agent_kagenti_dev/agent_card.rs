@@ -158,6 +158,9 @@ pub struct AgentCardStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub card_id: Option<String>,
+    /// What is shown of the card was covered by a good signature; absent when nobody vouches for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card_covered: Option<bool>,
     /// Protocol that the agent speaks, from the labels of its workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::question::CardQuestion;
 use super::status::{Found, update};
-use super::subject::{Subject, subject, wins};
-use super::trust::{Judged, judged, silence};
+use super::subject::{Hindrance, Subject, subject, wins};
+use super::trust::{Judged, judged, silence, superseded, unaskable};
 use super::turn::Turn;
 use crate::controllers::scaffold::lane::{Ask, Facts};
 use crate::controllers::scaffold::note::Note;
@@ -88,13 +88,23 @@ fn plan(cx: Context<'_>, facts: &Facts<CardQuestion>) -> Asked<CardQuestion> {
     let same = card.seen.spec.target.iter().flat_map(|target| cx.world.agent_cards_of(&cx.key.namespace, target));
     if let Err(winner) = wins(&card, same) {
         let message = format!("AgentCard {winner} is of the same workload, and that one counts; delete one of them");
-        return (Plan::of(update(&cx, &card, &Found::hindered(Reason::DuplicateCard, message))), Vec::new());
+        let lost = superseded(&card, &message);
+        let found = Found::Hindered { hindrance: Hindrance::new(Reason::DuplicateCard, message), lost };
+        return (Plan::of(update(&cx, &card, &found)), Vec::new());
     }
     match subject(&cx, &card) {
         None => nothing,
-        Some(Err(hindrance)) => (Plan::of(update(&cx, &card, &Found::Hindered(hindrance))), Vec::new()),
+        Some(Err(hindrance)) => (hindered(&cx, &card, hindrance), Vec::new()),
         Some(Ok(subject)) => of_subject(&cx, &card, &subject, facts),
     }
+}
+
+/// Nobody can be asked: what was believed is believed for as long as of an agent that does not answer.
+fn hindered<'a>(cx: &Context<'_>, card: &CardRef<'a>, hindrance: Box<Hindrance<'a>>) -> Plan {
+    let failing = before(cx).failing;
+    let mut note = Note { failing, ..Note::default() };
+    let (lost, again) = unaskable(cx, card, &hindrance.message, period_of(cx, card), &mut note);
+    Plan { ops: update(cx, card, &Found::Hindered { hindrance, lost }), again, note }
 }
 
 /// The period of a card, within its bounds.
@@ -163,10 +173,15 @@ fn of_subject(
     (Plan { ops, again, note }, asks)
 }
 
+/// What the plan before has left.
+fn before(cx: &Context<'_>) -> Note {
+    let item = Item { controller: Controller::AgentCard, key: cx.key.clone() };
+    cx.world.memory.of(&item).cloned().unwrap_or_default()
+}
+
 /// What a person asked for and nobody has answered yet.
 fn noted(cx: &Context<'_>, card: &CardRef<'_>, last: Option<Duration>) -> Note {
-    let item = Item { controller: Controller::AgentCard, key: cx.key.clone() };
-    let before = cx.world.memory.of(&item).cloned().unwrap_or_default();
+    let before = before(cx);
     let handled = card.seen.status.get("handledRefresh").and_then(|value| value.as_str());
     let wanted = card.seen.refresh.as_deref().filter(|value| !value.is_empty());
     let wanted = wanted.map(super::status::refresh_of).filter(|value| handled != Some(&**value));
@@ -180,8 +195,8 @@ fn noted(cx: &Context<'_>, card: &CardRef<'_>, last: Option<Duration>) -> Note {
 
 fn of_card<'a>(subject: &Subject<'a>, found: Judged, handled: Option<Box<str>>) -> Found<'a> {
     let (workload, protocol) = (subject.workload, subject.protocol.clone());
-    let Judged { judgement, published } = found;
-    Found::Card { workload, protocol, published, judgement: Box::new(judgement), handled }
+    let Judged { judgement, published, covered } = found;
+    Found::Card { workload, protocol, published, covered, judgement: Box::new(judgement), handled }
 }
 
 /// Nobody has answered.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::judge::{Judgement, Said};
 use super::published::Published;
 use super::subject::Hindrance;
-use super::trust::{VERIFIED, binding};
+use super::trust::{Silence, VERIFIED, binding};
 use crate::controllers::conditions::{self, Condition, stored};
 use crate::controllers::scaffold::lane::AskError;
 use crate::controllers::scaffold::plan::{Context, NOW, Op, Report, escaped};
@@ -25,10 +25,15 @@ const REACHABLE: &str = "Reachable";
 const READY: &str = "Ready";
 const SIGNATURE: &str = "SignatureVerified";
 const BOUND: &str = "Bound";
+const SUSPENDED: &str = "FetchSuspended";
 /// The condition types that are ours.
-const OURS: [&str; 6] = [SYNCED, REACHABLE, READY, SIGNATURE, BOUND, VERIFIED];
+const OURS: [&str; 7] = [SYNCED, REACHABLE, READY, SIGNATURE, BOUND, VERIFIED, SUSPENDED];
 /// Of these, those that stay when nothing is said about them because there is no answer.
 const KEPT: [&str; 4] = [REACHABLE, SIGNATURE, BOUND, VERIFIED];
+/// Whether what is shown was covered by a good signature.
+const COVERED: &str = "cardCovered";
+/// What is shown of a card, besides the card itself.
+const CONTENT: [&str; 6] = ["cardId", COVERED, "lastSyncTime", "skills", "servedUrl", "endpoints"];
 /// Bytes of a message.
 const MESSAGE: usize = 1024;
 /// Bytes of a refresh that are compared and recorded.
@@ -42,6 +47,8 @@ pub(super) enum Found<'a> {
         protocol: String,
         /// What is shown of it; `None`: what is shown stays.
         published: Option<Arc<Published>>,
+        /// A good signature covers what is shown.
+        covered: bool,
         judgement: Box<Judgement>,
         /// The refresh that this answers.
         handled: Option<Box<str>>,
@@ -51,19 +58,17 @@ pub(super) enum Found<'a> {
         workload: WorkloadRef<'a>,
         protocol: String,
         error: AskError,
-        /// The trust in it ends for that.
-        lost: Option<Said>,
+        /// What becomes of the trust in it.
+        lost: Silence,
         /// The refresh that this answers.
         handled: Option<Box<str>>,
     },
     /// Nobody can be asked.
-    Hindered(Box<Hindrance<'a>>),
-}
-
-impl Found<'_> {
-    pub(super) fn hindered(reason: Reason, message: String) -> Self {
-        Self::Hindered(Hindrance::new(reason, message))
-    }
+    Hindered {
+        hindrance: Box<Hindrance<'a>>,
+        /// What becomes of the trust in it.
+        lost: Silence,
+    },
 }
 
 /// The part of a refresh that is recorded.
@@ -82,6 +87,10 @@ pub(super) fn update(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>) ->
     let mut status = before.as_object().cloned().unwrap_or_default();
     status.insert("observedGeneration".to_owned(), card.seen.generation.into());
     fields(&mut status, before, card, found);
+    let hidden = !may_be_shown(cx, before, found);
+    if hidden {
+        CONTENT.iter().for_each(|member| drop(status.remove(*member)));
+    }
     status.insert("conditions".to_owned(), conditions::merged(list, &wanted, &OURS, kept, card.seen.generation));
     let content = match found {
         Found::Card { published: Some(published), .. } if before.get("cardId") != Some(&json!(published.id)) => {
@@ -89,7 +98,12 @@ pub(super) fn update(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>) ->
         }
         _ => None,
     };
-    let edits = edits(before, status, content);
+    let mut edits = edits(before, status, content);
+    if hidden && before.get("cardId").is_some() {
+        // Whether or not it is there.
+        edits.push(json!({"op": "add", "path": "/status/card", "value": {}}));
+        edits.push(json!({"op": "remove", "path": "/status/card"}));
+    }
     if edits.is_empty() {
         return Vec::new();
     }
@@ -101,6 +115,15 @@ pub(super) fn update(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>) ->
     let mut ops = told(cx, card, &wanted, content);
     ops.push(Op::Restate { kind: Kind::AgentCard, key: cx.key.clone(), operations: operations.into() });
     ops
+}
+
+/// Whether what is shown may be: while signatures are asked for, that is what a good one has covered (S-08).
+fn may_be_shown(cx: &Context<'_>, before: &Value, found: &Found<'_>) -> bool {
+    let cards = cx.facts.platform.cards();
+    match found {
+        Found::Card { published: Some(_), .. } => true,
+        _ => cards.audit || !cards.bundle.any() || before.get(COVERED) == Some(&Value::Bool(true)),
+    }
 }
 
 /// Member by member; a status that has nothing yet is written whole.
@@ -128,31 +151,35 @@ fn fields(status: &mut Map<String, Value>, before: &Value, card: &CardRef<'_>, f
         None => drop(status.remove(member)),
     };
     match found {
-        Found::Card { workload, protocol, published, judgement, handled } => {
-            published.iter().for_each(|published| set_content(&mut set, published, before));
+        Found::Card { workload, protocol, published, covered, judgement, handled } => {
+            if let Some(published) = published {
+                set_content(&mut set, published, before);
+                set(COVERED, covered.then(|| json!(true)));
+            }
             set_judgement(&mut set, judgement, before);
             set_workload(&mut set, workload, protocol);
             // What is trusted is the workload of that uid, so it changes with an answer of that workload alone.
             set("targetUID", Some(json!(workload.uid)));
             handled.iter().for_each(|handled| set("handledRefresh", Some(json!(handled))));
         }
-        Found::Failed { workload, protocol, lost, handled, .. } => {
+        Found::Failed { workload, protocol, handled, .. } => {
             set_workload(&mut set, workload, protocol);
-            if lost.is_some() {
-                set("trustedAccount", None);
-            }
             handled.iter().for_each(|handled| set("handledRefresh", Some(json!(handled))));
         }
-        Found::Hindered(hindrance) if hindrance.is_nobody() && card.seen.spec.identity_binding.is_some() => {
+        Found::Hindered { hindrance, .. } if hindrance.is_nobody() && card.seen.spec.identity_binding.is_some() => {
             let said = nobody(&hindrance.message);
             let binding = binding(&said, before.get("bindingStatus").unwrap_or(&Value::Null));
             set("bindingStatus", Some(binding));
         }
-        Found::Hindered(hindrance) => {
+        Found::Hindered { hindrance, .. } => {
             if let Some((workload, protocol)) = hindrance.workload.as_ref().zip(hindrance.protocol.as_deref()) {
                 set_workload(&mut set, workload, protocol);
             }
         }
+    }
+    if matches!(found, Found::Failed { lost: Silence::Ended(_), .. } | Found::Hindered { lost: Silence::Ended(_), .. })
+    {
+        set("trustedAccount", None);
     }
 }
 
@@ -243,10 +270,10 @@ fn judged(card: &CardRef<'_>, found: &Found<'_>) -> Vec<Condition> {
             let message = format!("{}{stays}", error.message);
             let mut judged =
                 vec![no(SYNCED, Reason::FetchFailed, &message), reachable, no(READY, Reason::FetchFailed, &message)];
-            judged.extend(lost.iter().map(|said| of_said(VERIFIED, said)));
+            judged.extend(of_silence(lost));
             judged
         }
-        Found::Hindered(hindrance) => {
+        Found::Hindered { hindrance, lost } => {
             let Hindrance { reason, message, .. } = &**hindrance;
             let mut judged = match reason {
                 Reason::NoReadyPod => vec![
@@ -259,8 +286,17 @@ fn judged(card: &CardRef<'_>, found: &Found<'_>) -> Vec<Condition> {
             if hindrance.is_nobody() && card.seen.spec.identity_binding.is_some() {
                 judged.push(no(BOUND, Reason::AgentNotFound, message));
             }
+            judged.extend(of_silence(lost));
             judged
         }
+    }
+}
+
+fn of_silence(silence: &Silence) -> Option<Condition> {
+    match silence {
+        Silence::Kept => None,
+        Silence::Suspended(said) => Some(of_said(SUSPENDED, said)),
+        Silence::Ended(said) => Some(of_said(VERIFIED, said)),
     }
 }
 
@@ -285,7 +321,7 @@ fn told(cx: &Context<'_>, card: &CardRef<'_>, wanted: &[Condition], content: Opt
     let is_told = |one: &&Condition| match one.type_ {
         SYNCED => one.reason.class() == Class::Warning,
         // That a platform judges no signatures is no news of an agent.
-        SIGNATURE | BOUND => true,
+        SIGNATURE | BOUND | SUSPENDED => true,
         _ => false,
     };
     let mut reasons = Vec::new();

@@ -3,7 +3,7 @@
 //! In: the answers of its Pods, as whom the workload runs, what the platform file says, what the status says already. Out: one judgement and what is
 //! published. Promises: one Pod whose card is not its workload's takes the trust of all, and is named; trust that was lost comes back with the second good
 //! answer only; an authority that no bundle has yet costs a trusted agent nothing for five minutes; of an agent that no longer answers nothing is
-//! believed for longer than ten periods, unless so many fail at once that it is rather ours.
+//! believed for longer than ten periods, unless so many fail at once that it is rather ours; of one that can no longer be asked at all, neither.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +37,8 @@ pub(super) struct Judged {
     pub(super) judgement: Judgement,
     /// What is shown; `None`: what is shown stays.
     pub(super) published: Option<Arc<Published>>,
+    /// A good signature covers that.
+    pub(super) covered: bool,
 }
 
 /// What is to be said of the answers that are there; `None` where nothing is, because there is none, or because nothing may be concluded yet.
@@ -70,6 +72,7 @@ pub(super) fn judged(
     let (question, fact, fetched) = answers.next()?;
     let (mut counts, mut whose, mut when) = (of(fetched), question, fact);
     let published = shown(&counts.publish, fetched);
+    let covered = matches!(counts.publish, Publish::Covered(_));
     if !is_bad(&counts) {
         let bad =
             answers.map(|(question, fact, fetched)| (question, fact, of(fetched))).find(|(_, _, one)| is_bad(one));
@@ -83,7 +86,7 @@ pub(super) fn judged(
     }
     waits(cx, card, &counts, note).then_some(())?;
     settle(card, &mut counts, when, note);
-    Some(Judged { judgement: counts, published })
+    Some(Judged { judgement: counts, published, covered })
 }
 
 /// It is judged, and not good.
@@ -146,25 +149,76 @@ fn settle(card: &CardRef<'_>, judgement: &mut Judgement, fact: &Fact<Fetched>, n
     judgement.trusted_account = None;
 }
 
-/// What becomes of the trust in an agent that could not be asked: its end, where it has been silent for too long.
+/// What becomes of the trust in an agent of which there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Silence {
+    /// Nothing yet, or there is none.
+    Kept,
+    /// It would end, if it were not that so many fail at once.
+    Suspended(Said),
+    /// It ends.
+    Ended(Said),
+}
+
+/// What becomes of the trust in an agent that was asked and does not answer.
 pub(super) fn silence(
     cx: &Context<'_>,
     card: &CardRef<'_>,
     failures: u32,
     period: Duration,
     note: &mut Note,
-) -> Option<Said> {
-    let since = *note.failing.get_or_insert(cx.now);
-    let silent = cx.now.saturating_sub(since);
-    let patience = (period * 10).clamp(SILENCE.0, SILENCE.1);
-    if !is_trusted(card) || failures < ATTEMPTS || silent < patience {
-        return None;
+) -> Silence {
+    let silent = silent_for(cx, note);
+    if !is_trusted(card) || failures < ATTEMPTS || silent < patience(period) {
+        return Silence::Kept;
     }
     if silent < SUSPENDED && many_fail(cx.world) {
-        return None;
+        let message = "so many trusted agents do not answer at once that it is rather our own network: what they were trusted with stays for an hour at most";
+        return Silence::Suspended(Said {
+            status: Some(true),
+            reason: Reason::FetchSuspended,
+            message: message.to_owned(),
+        });
     }
     let message = format!("the agent has not answered for {} s and {failures} attempts", silent.as_secs());
-    Some(Said { status: Some(false), reason: Reason::FetchFailed, message })
+    Silence::Ended(Said { status: Some(false), reason: Reason::FetchFailed, message })
+}
+
+/// What becomes of the trust in an agent that nobody can ask, and when to look again. That is nothing that a network of ours could be the cause of:
+/// however many it concerns, it ends.
+pub(super) fn unaskable(
+    cx: &Context<'_>,
+    card: &CardRef<'_>,
+    why: &str,
+    period: Duration,
+    note: &mut Note,
+) -> (Silence, Option<Duration>) {
+    if !is_trusted(card) {
+        note.failing = None;
+        return (Silence::Kept, None);
+    }
+    let (silent, patience) = (silent_for(cx, note), patience(period));
+    if silent < patience {
+        return (Silence::Kept, Some(patience - silent));
+    }
+    let message = format!("nobody could be asked for {} s: {why}", silent.as_secs());
+    (Silence::Ended(Said { status: Some(false), reason: Reason::FetchFailed, message }), None)
+}
+
+/// What a card that counts no more leaves: another one is of the same workload.
+pub(super) fn superseded(card: &CardRef<'_>, why: &str) -> Silence {
+    if !is_trusted(card) {
+        return Silence::Kept;
+    }
+    Silence::Ended(Said { status: Some(false), reason: Reason::DuplicateCard, message: why.to_owned() })
+}
+
+fn silent_for(cx: &Context<'_>, note: &mut Note) -> Duration {
+    cx.now.saturating_sub(*note.failing.get_or_insert(cx.now))
+}
+
+fn patience(period: Duration) -> Duration {
+    (period * 10).clamp(SILENCE.0, SILENCE.1)
 }
 
 /// More than half of the trusted agents do not answer, and they are many, of several namespaces.
@@ -174,7 +228,10 @@ fn many_fail(world: &World) -> bool {
         let before = failing;
         for card in world.agent_cards(namespace).filter(is_trusted) {
             trusted += 1;
-            failing += usize::from(condition(&card, "Reachable").is_some_and(|(status, _)| status == "False"));
+            let reachable = condition(&card, "Reachable");
+            // That nobody is Ready is no network's fault.
+            let fails = |(status, reason): (&str, &str)| status == "False" && reason != Reason::NoReadyPod.code();
+            failing += usize::from(reachable.is_some_and(fails));
         }
         namespaces += usize::from(failing > before);
     }

@@ -36,6 +36,14 @@ fn authority() -> TrustBundle {
     TrustBundle::read(pem.as_bytes(), None).unwrap()
 }
 
+/// The snapshot knows the namespace that the signer names.
+fn serve(cluster: &mut Cluster) {
+    let view = namespace_view(&cluster.facts.platform, "team1", &NamespaceInputs::default(), None);
+    let mut snapshot = (*cluster.facts.snapshot).clone();
+    snapshot.view.namespaces.insert("team1".into(), Arc::new(view));
+    cluster.facts.snapshot = Arc::new(snapshot);
+}
+
 /// The workload, its Pod and its card, in the namespace that the signer names.
 struct Trial {
     cluster: Cluster,
@@ -50,10 +58,7 @@ impl Trial {
         for kind in [Kind::AgentCard, Kind::Deployment, Kind::Service, Kind::Pod, Kind::ReplicaSet] {
             cluster.world.set_reach(kind, Reach::Listed);
         }
-        let view = namespace_view(&cluster.facts.platform, "team1", &NamespaceInputs::default(), None);
-        let mut snapshot = (*cluster.facts.snapshot).clone();
-        snapshot.view.namespaces.insert("team1".into(), Arc::new(view));
-        cluster.facts.snapshot = Arc::new(snapshot);
+        serve(&mut cluster);
         cluster.see(Kind::Namespace, json!({"metadata": {"name": "team1", "uid": "team1"}}));
         let there = |mut object: Value| {
             object["metadata"]["namespace"] = json!("team1");
@@ -200,4 +205,181 @@ fn case_063_silence_ends_trust() {
     assert_eq!((trial.verified(), trial.object["status"].get("trustedAccount")), (("False", "FetchFailed"), None));
     let facts = silent(&trial, 600, 6);
     assert_eq!(trial.plan(&facts, s(600)).0.ops, []);
+}
+
+/// S-07 of an agent that nobody can ask any more: whatever is in the way, what was believed ends as in silence, and not before.
+#[test]
+fn trust_ends_when_nobody_can_be_asked_any_more() {
+    let gone = |kind, name: &str| {
+        (
+            kind,
+            json!({"metadata": {"name": name, "namespace": "team1", "uid": "any", "resourceVersion": "99"}, "gone": true}),
+        )
+    };
+    let no_label = json!({"metadata": {"labels": {"kagenti.io/type": null}}});
+    let not_ready = json!({"status": {"conditions": [{"type": "Available", "status": "False"}]}});
+    let no_protocol = json!({"metadata": {"labels": {"protocol.kagenti.io/a2a": null}}});
+    let account = json!({"spec": {"template": {"spec": {"serviceAccountName": "weather"}}}});
+    let changed = |more: Value| {
+        let mut object = deployment(account.clone());
+        json_patch::merge(&mut object, &more);
+        object["metadata"]["namespace"] = json!("team1");
+        (Kind::Deployment, object)
+    };
+    for (what, (kind, object), synced) in [
+        ("no Service", gone(Kind::Service, "w"), "ServiceNotFound"),
+        ("no workload", gone(Kind::Deployment, "w"), "WorkloadNotFound"),
+        ("no Pod", gone(Kind::Pod, "w-1-a"), "FetchFailed"),
+        ("no agent", changed(no_label), "NotAgentWorkload"),
+        ("not ready", changed(not_ready), "WorkloadNotReady"),
+        ("no protocol", changed(no_protocol), "NoProtocol"),
+    ] {
+        let mut trial = Trial::new();
+        let facts = trial.served(&signed(), authority(), s(100));
+        trial.after(&facts, s(100));
+        assert_eq!(trial.verified(), TRUSTED);
+        if object["gone"] == true {
+            trial.cluster.lose(kind, object);
+        } else {
+            trial.cluster.see(kind, object);
+        }
+        let none = Facts::default();
+        trial.after(&none, s(200));
+        assert_eq!((judged(&trial.object, "Synced").1, trial.verified()), (synced, TRUSTED), "{what}");
+        let (plan, asks) = trial.plan(&none, s(300));
+        assert_eq!(
+            (plan.ops, plan.again, asks),
+            (vec![], Some(s(200)), vec![]),
+            "{what}: looked at again when it ends"
+        );
+        trial.after(&none, s(499));
+        assert_eq!(trial.verified(), TRUSTED, "{what}");
+        let (plan, _) = trial.plan(&none, s(499));
+        assert_eq!(plan.ops, [], "{what}");
+        trial.after(&none, s(500));
+        let account = trial.object["status"].get("trustedAccount");
+        assert_eq!((trial.verified(), account), (("False", "FetchFailed"), None), "{what}");
+        assert_eq!(trial.plan(&none, s(900)).0, Plan::nothing(), "{what}: nothing twice");
+    }
+}
+
+/// The clock of silence goes on when an agent that cannot be asked can be asked again and does not answer.
+#[test]
+fn an_agent_that_comes_and_goes_without_an_answer_does_not_keep_its_trust() {
+    let mut trial = Trial::new();
+    let facts = trial.served(&signed(), authority(), s(100));
+    trial.after(&facts, s(100));
+    let service = || {
+        let mut service = service(json!([{"name": "http", "port": 8000}]));
+        service["metadata"]["namespace"] = json!("team1");
+        service
+    };
+    for round in 0..3 {
+        trial.cluster.lose(Kind::Service, service());
+        trial.after(&Facts::default(), s(200 + round * 100));
+        trial.cluster.see(Kind::Service, service());
+        let facts = trial.with(Err(refused(Reason::AgentUnreachable, "gone")), s(250 + round * 100), 1);
+        trial.after(&facts, s(250 + round * 100));
+        assert_eq!(trial.verified(), TRUSTED, "{round}");
+    }
+    trial.cluster.lose(Kind::Service, service());
+    trial.after(&Facts::default(), s(500));
+    assert_eq!(trial.verified(), ("False", "FetchFailed"));
+}
+
+/// A card that another one of the same workload replaces counts for nothing from then on.
+#[test]
+fn the_trust_of_a_card_ends_with_its_counting() {
+    let mut trial = Trial::new();
+    let facts = trial.served(&signed(), authority(), s(100));
+    trial.after(&facts, s(100));
+    let older = json!({"metadata": {"name": "a", "uid": "older", "namespace": "team1", "creationTimestamp": "2020-01-01T00:00:00Z"}});
+    let mut other = card(older);
+    other["metadata"]["resourceVersion"] = json!("7");
+    trial.object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+    trial.cluster.see(Kind::AgentCard, trial.object.clone());
+    trial.cluster.see(Kind::AgentCard, other);
+    trial.after(&facts, s(101));
+    assert_eq!((trial.verified(), trial.object["status"].get("trustedAccount")), (("False", "DuplicateCard"), None));
+    assert_eq!(trial.plan(&facts, s(102)).0.ops, []);
+}
+
+/// A8: more than half of the trusted agents at once, ten of them in two namespaces, for an hour; those that have no Ready Pod do not count.
+#[test]
+fn so_many_that_fail_at_once_are_rather_our_own_fault_for_an_hour() {
+    const TOLD: &str = "FetchSuspended";
+    let others = |trial: &mut Trial, failing: usize, trusted: usize, reason: &str| {
+        trial.cluster.see(Kind::Namespace, json!({"metadata": {"name": "team2", "uid": "team2"}}));
+        for number in 0..trusted {
+            let reachable = if number < failing { "False" } else { "True" };
+            trial.cluster.see(
+                Kind::AgentCard,
+                json!({"metadata": {"name": format!("other-{number}"), "namespace": "team2", "uid": format!("other-{number}"),
+                    "resourceVersion": "5", "generation": 1},
+                    "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": format!("o-{number}")}},
+                    "status": {"conditions": [{"type": "Verified", "status": "True", "reason": "SignatureVerified"},
+                        {"type": "Reachable", "status": reachable, "reason": reason}]}}),
+            );
+        }
+    };
+    for (what, failing, trusted, reason, suspended) in [
+        ("ten of ten", 9, 9, "AgentUnreachable", true),
+        ("nine of nine", 8, 8, "AgentUnreachable", false),
+        ("half of twenty", 9, 19, "AgentUnreachable", false),
+        ("no Ready Pod", 9, 9, "NoReadyPod", false),
+    ] {
+        let mut trial = Trial::new();
+        others(&mut trial, failing, trusted, reason);
+        let facts = trial.served(&signed(), authority(), s(100));
+        trial.after(&facts, s(100));
+        let silent = |trial: &Trial, now| trial.with(Err(refused(Reason::AgentUnreachable, "gone")), s(now), 9);
+        let facts = silent(&trial, 200);
+        trial.after(&facts, s(200));
+        let facts = silent(&trial, 500);
+        let told = trial.after(&facts, s(500));
+        assert_eq!(trial.verified() == TRUSTED, suspended, "{what}: {:?}", trial.verified());
+        assert_eq!(judged(&trial.object, TOLD) == ("True", TOLD), suspended, "{what}");
+        assert_eq!(told.contains(&Reason::FetchSuspended), suspended, "{what}");
+        if !suspended {
+            continue;
+        }
+        let facts = silent(&trial, 3_799);
+        assert_eq!(trial.after(&facts, s(3_799)), [], "told once");
+        assert_eq!(trial.verified(), TRUSTED, "{what}");
+        let facts = silent(&trial, 3_800);
+        trial.after(&facts, s(3_800));
+        assert_eq!((trial.verified(), judged(&trial.object, TOLD)), (("False", "FetchFailed"), ("", "")), "{what}");
+    }
+}
+
+/// S-08: what was shown while nobody's word was asked for goes when it is.
+#[test]
+fn what_nobody_signed_goes_from_the_status_when_audit_mode_ends() {
+    let audited = "spiffe:\n  trustDomain: example.org\ncards:\n  audit: true\n  trustBundle:\n    configMap:\n      name: spire-bundle\n";
+    let enforced = &audited.replace("audit: true", "audit: false");
+    for (what, document, stays) in [("signed", signed(), true), ("not signed", tampered(), false)] {
+        let mut trial = Trial::new();
+        trial.cluster.configure(audited);
+        serve(&mut trial.cluster);
+        let facts = trial.served(&document, authority(), s(100));
+        trial.after(&facts, s(100));
+        assert!(trial.object["status"].get("card").is_some(), "{what}");
+        assert_eq!(trial.object["status"].get("cardCovered").is_some(), stays, "{what}");
+        trial.cluster.configure(enforced);
+        serve(&mut trial.cluster);
+        let silent = trial.with(Err(refused(Reason::AgentUnreachable, "gone")), s(200), 1);
+        for facts in [silent, trial.served(&tampered(), authority(), s(300))] {
+            trial.after(&facts, s(300));
+            let shown: Vec<_> = ["card", "cardId", "skills", "lastSyncTime", "servedUrl", "endpoints"]
+                .into_iter()
+                .filter(|member| trial.object["status"].get(member).is_some())
+                .collect();
+            assert_eq!(shown.contains(&"card"), stays, "{what}: {}", trial.object);
+            assert!(stays || shown.is_empty(), "{what}: {shown:?}");
+            assert_eq!(trial.plan(&facts, s(300)).0.ops, [], "{what}");
+        }
+        let facts = trial.served(&signed(), authority(), s(400));
+        trial.after(&facts, s(400));
+        assert!(trial.object["status"].get("card").is_some(), "{what}: shown again");
+    }
 }
