@@ -81,11 +81,11 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
     ("f", "no agent card is read yet"),
 ];
 
-fn root() -> PathBuf {
+pub(super) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+pub(super) fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
         let path = entry.unwrap().path();
         if path.is_dir() && !path.ends_with("target") {
@@ -130,9 +130,9 @@ fn ids_of_case(text: &str) -> Vec<String> {
     words.map(str::to_ascii_lowercase).filter(|word| is_id(word)).collect()
 }
 
-/// Every id that a test names, with one that does.
-fn named() -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
+/// The names of all tests.
+pub(super) fn tests() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
     let mut sources = Vec::new();
     for folder in ["src", "tests", "webhook-tests/src", "webhook-tests/tests", "benches/src", "benches/counts/src"] {
         files(&root().join(folder), ".rs", &mut sources);
@@ -141,9 +141,16 @@ fn named() -> BTreeMap<String, String> {
         let mut tests = Tests::default();
         let text = std::fs::read_to_string(&path).unwrap();
         tests.visit_file(&syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display())));
-        for test in tests.0 {
-            found.extend(ids_of_name(&test).into_iter().map(|id| (id, test.clone())));
-        }
+        found.extend(tests.0);
+    }
+    found
+}
+
+/// Every id that a test names, with one that does.
+fn named() -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for test in tests() {
+        found.extend(ids_of_name(&test).into_iter().map(|id| (id, test.clone())));
     }
     let mut cases = Vec::new();
     files(&root().join("webhook-tests/corpus"), "expect.yaml", &mut cases);

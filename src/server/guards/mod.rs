@@ -2,7 +2,7 @@
 //! somebody has to look.
 //!
 //! In: the policies and bindings of our label, by watches. Out: a gauge, log lines, and a notice about each that is lost. Promises: a loss
-//! is told at once, by every process, and its return, too; what a policy says is compared by `drawbridge doctor`, not here.
+//! is counted at once and told after two seconds by every process, and its return, too; what is replaced within them alarms nobody; what a policy says is compared by `drawbridge doctor`, not here.
 
 pub mod plan;
 pub mod watch;

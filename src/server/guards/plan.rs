@@ -1,11 +1,14 @@
 //! What is known of the policies, and what there is to say. Pure.
 //!
 //! A policy without its binding refuses nothing, and a binding without its policy neither: each is a guard by itself. One that is back
-//! within a moment (replaced, or installed anew) was lost all the same, and the log says for how long.
+//! within [`MOMENT`] was replaced (`kubectl replace --force`, Helm): it counts as missing meanwhile, and nobody is alarmed.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+/// Who is back by then was replaced.
+pub const MOMENT: Duration = Duration::from_secs(2);
 
 /// What is watched over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,9 +70,11 @@ impl Kind {
 pub enum Said {
     /// These were not there when they were looked for first.
     Absent(Kind, Vec<String>),
-    /// This one was there and is gone.
+    /// This one was there and has been gone for [`MOMENT`].
     Lost(Kind, String),
-    /// This one is there again, after that time.
+    /// This one is there again before anybody was told, after that time.
+    Replaced(Kind, String, Duration),
+    /// This one, of which it was told that it is not there, is there again, after that time.
     Back(Kind, String, Duration),
 }
 
@@ -79,8 +84,14 @@ pub struct Plan {
     installed: Vec<(Kind, String)>,
     /// The kinds that were listed whole.
     listed: BTreeSet<Kind>,
-    /// Those that are not there, and since when.
-    missing: BTreeMap<(Kind, String), Duration>,
+    missing: BTreeMap<(Kind, String), Missing>,
+}
+
+/// One that is not there.
+#[derive(Debug, Clone, Copy)]
+struct Missing {
+    since: Duration,
+    is_told: bool,
 }
 
 impl Plan {
@@ -107,10 +118,10 @@ impl Plan {
             match found.contains(&name) {
                 true => said.extend(self.found(kind, name, now)),
                 false if first => {
-                    self.missing.insert((kind, name.clone()), now);
+                    self.missing.insert((kind, name.clone()), Missing { since: now, is_told: true });
                     absent.push(name);
                 }
-                false => said.extend(self.lost(kind, name, now)),
+                false => self.lost(kind, name, now),
             }
         }
         said.extend((!absent.is_empty()).then_some(Said::Absent(kind, absent)));
@@ -120,7 +131,28 @@ impl Plan {
     /// One of a kind is there, or is not any more.
     pub fn changed(&mut self, kind: Kind, name: &str, is_there: bool, now: Duration) -> Option<Said> {
         let (_, name) = self.installed.iter().find(|(of, known)| *of == kind && known == name)?.clone();
-        if is_there { self.found(kind, name, now) } else { self.lost(kind, name, now) }
+        if is_there {
+            return self.found(kind, name, now);
+        }
+        self.lost(kind, name, now);
+        None
+    }
+
+    /// Those that have been gone for [`MOMENT`] now, each once.
+    pub fn overdue(&mut self, now: Duration) -> Vec<Said> {
+        let untold = self.missing.iter_mut().filter(|(_, missing)| !missing.is_told && missing.since + MOMENT <= now);
+        untold
+            .map(|((kind, name), missing)| {
+                missing.is_told = true;
+                Said::Lost(*kind, name.clone())
+            })
+            .collect()
+    }
+
+    /// When to ask for [`Plan::overdue`] next.
+    #[must_use]
+    pub fn next(&self) -> Option<Duration> {
+        self.missing.values().filter(|missing| !missing.is_told).map(|missing| missing.since + MOMENT).min()
     }
 
     /// How many are known to be missing.
@@ -130,18 +162,14 @@ impl Plan {
     }
 
     fn found(&mut self, kind: Kind, name: String, now: Duration) -> Option<Said> {
-        let since = self.missing.remove(&(kind, name.clone()))?;
-        Some(Said::Back(kind, name, now.saturating_sub(since)))
+        let Missing { since, is_told } = self.missing.remove(&(kind, name.clone()))?;
+        let after = now.saturating_sub(since);
+        Some(if is_told { Said::Back(kind, name, after) } else { Said::Replaced(kind, name, after) })
     }
 
-    fn lost(&mut self, kind: Kind, name: String, now: Duration) -> Option<Said> {
-        match self.missing.entry((kind, name)) {
-            Entry::Occupied(_) => None,
-            Entry::Vacant(place) => {
-                let name = place.key().1.clone();
-                place.insert(now);
-                Some(Said::Lost(kind, name))
-            }
+    fn lost(&mut self, kind: Kind, name: String, now: Duration) {
+        if let Entry::Vacant(place) = self.missing.entry((kind, name)) {
+            place.insert(Missing { since: now, is_told: false });
         }
     }
 }
@@ -167,11 +195,28 @@ mod tests {
         assert_eq!(plan.listed(Kind::Policy, &names(&["a", "b", "of somebody else"]), at(0)), []);
         assert_eq!(plan.changed(Kind::Policy, "of somebody else", false, at(1)), None);
         assert_eq!(plan.changed(Kind::Policy, "a", true, at(1)), None);
-        assert_eq!(plan.changed(Kind::Policy, "a", false, at(2)), Some(Said::Lost(Kind::Policy, "a".to_owned())));
+        assert_eq!(plan.changed(Kind::Policy, "a", false, at(2)), None);
+        assert_eq!((plan.missing(Kind::Policy), plan.next()), (1, Some(at(4))), "counted at once");
         assert_eq!(plan.changed(Kind::Policy, "a", false, at(3)), None);
-        assert_eq!(plan.missing(Kind::Policy), 1);
-        assert_eq!(plan.changed(Kind::Policy, "a", true, at(4)), Some(Said::Back(Kind::Policy, "a".to_owned(), at(2))));
+        assert_eq!(plan.overdue(Duration::from_millis(3_999)), []);
+        assert_eq!(plan.overdue(at(4)), [Said::Lost(Kind::Policy, "a".to_owned())]);
+        assert_eq!((plan.overdue(at(5)), plan.next()), (vec![], None));
+        assert_eq!(plan.changed(Kind::Policy, "a", true, at(6)), Some(Said::Back(Kind::Policy, "a".to_owned(), at(4))));
         assert_eq!(plan.missing(Kind::Policy), 0);
+    }
+
+    #[test]
+    fn mend_14_a_policy_that_is_back_within_two_seconds_was_replaced() {
+        let at = Duration::from_millis;
+        let mut plan = plan();
+        assert_eq!(plan.listed(Kind::Policy, &names(&["a", "b"]), at(0)), []);
+        assert_eq!(plan.changed(Kind::Policy, "a", false, at(1_000)), None);
+        let replaced = Said::Replaced(Kind::Policy, "a".to_owned(), at(1_900));
+        assert_eq!(plan.changed(Kind::Policy, "a", true, at(2_900)), Some(replaced));
+        assert_eq!((plan.overdue(at(9_000)), plan.next(), plan.missing(Kind::Policy)), (vec![], None, 0));
+        // Gone again: the time begins anew.
+        assert_eq!(plan.changed(Kind::Policy, "a", false, at(9_000)), None);
+        assert_eq!(plan.next(), Some(at(11_000)));
     }
 
     /// What went while nobody watched is found by the next list.
@@ -187,8 +232,9 @@ mod tests {
         assert_eq!(plan.listed(Kind::Binding, &names(&["a"]), at(1)), []);
         assert_eq!(
             plan.listed(Kind::Binding, &names(&["b"]), at(5)),
-            [Said::Lost(Kind::Binding, "a".to_owned()), Said::Back(Kind::Binding, "b".to_owned(), at(5))]
+            [Said::Back(Kind::Binding, "b".to_owned(), at(5))]
         );
+        assert_eq!(plan.overdue(at(7)), [Said::Lost(Kind::Binding, "a".to_owned())]);
         assert_eq!((plan.missing(Kind::Binding), plan.missing(Kind::Policy)), (1, 0));
     }
 }

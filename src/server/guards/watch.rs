@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client, ResourceExt};
 use parking_lot::Mutex;
@@ -11,6 +11,7 @@ use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::plan::{Kind, Plan, Said};
@@ -75,6 +76,8 @@ pub struct Guards {
     /// The Deployment that Events are told about.
     operator: Regarding,
     plan: Mutex<Plan>,
+    /// Something is missing since now.
+    missed: Notify,
     begun: Instant,
 }
 
@@ -101,13 +104,34 @@ impl Guards {
             uid: String::new(),
         };
         let plan = Mutex::new(Plan::new(installed));
-        Self { client, watching, listener, metrics, operator, plan, begun: Instant::now() }
+        let (missed, begun) = (Notify::new(), Instant::now());
+        Self { client, watching, listener, metrics, operator, plan, missed, begun }
     }
 
     /// Never ends, unless there is nothing to look at.
     pub async fn run(self) {
         let kinds = self.plan.lock().kinds();
-        join_all(kinds.into_iter().map(|kind| self.follow(kind))).await;
+        if !kinds.is_empty() {
+            join(join_all(kinds.into_iter().map(|kind| self.follow(kind))), self.tell_what_stays_gone()).await;
+        }
+    }
+
+    async fn tell_what_stays_gone(&self) {
+        loop {
+            let missed = self.missed.notified();
+            let (said, next) = {
+                let mut plan = self.plan.lock();
+                (plan.overdue(self.begun.elapsed()), plan.next())
+            };
+            said.into_iter().for_each(|said| self.tell(said));
+            match next {
+                Some(next) => tokio::select! {
+                    () = tokio::time::sleep_until(self.begun + next) => {}
+                    () = missed => {}
+                },
+                None => missed.await,
+            }
+        }
     }
 
     async fn follow(&self, kind: Kind) {
@@ -152,6 +176,9 @@ impl Guards {
             Step::Begun | Step::Alive | Step::Renewed => return,
         };
         self.metrics.set(kind, plan.missing(kind));
+        if plan.next().is_some() {
+            self.missed.notify_one();
+        }
         drop(plan);
         said.into_iter().for_each(|said| self.tell(said));
     }
@@ -161,6 +188,11 @@ impl Guards {
             Said::Back(kind, name, after) => {
                 let after = format!("{:.1}", after.as_secs_f64());
                 tracing::info!(kind = kind.as_str(), name, after, "the policy's object is there again");
+                return;
+            }
+            Said::Replaced(kind, name, after) => {
+                let after = format!("{:.1}", after.as_secs_f64());
+                tracing::info!(kind = kind.as_str(), name, after, "the policy's object was gone for a moment");
                 return;
             }
             Said::Absent(kind, names) => {

@@ -1,13 +1,14 @@
 //! What the parts of one connection tell each other: the service counts requests, the wire sees bytes, the task
 //! decides when it ends.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
 use std::task::Waker;
 
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 /// Why a connection was ended by us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +57,14 @@ pub(super) struct Pulse {
     closing: AtomicBool,
     ending: Mutex<Option<Ending>>,
     waiting: AtomicWaker,
+    untaken: Mutex<Answers>,
+}
+
+/// Answers that the client has not taken yet, oldest first; each with its number and since when there is one.
+#[derive(Debug, Default)]
+struct Answers {
+    next: u64,
+    waiting: VecDeque<(u64, Instant)>,
 }
 
 impl Pulse {
@@ -81,6 +90,20 @@ impl Pulse {
         if self.in_flight() == 0 {
             waker.wake_by_ref();
         }
+    }
+
+    /// There is an answer; until what is returned is dropped it is not taken.
+    pub(super) fn untaken(self: &Arc<Self>) -> Untaken {
+        let mut answers = self.untaken.lock();
+        let number = answers.next;
+        answers.next += 1;
+        answers.waiting.push_back((number, Instant::now()));
+        Untaken { pulse: self.clone(), number }
+    }
+
+    /// Since when the oldest answer waits that is not taken.
+    pub(super) fn untaken_since(&self) -> Option<Instant> {
+        self.untaken.lock().waiting.front().map(|(_, since)| *since)
     }
 
     /// From now on answers ask the client to reconnect.
@@ -112,6 +135,22 @@ impl Pulse {
     /// Why we ended it, if we did.
     pub(super) fn ending(&self) -> Option<Ending> {
         *self.ending.lock()
+    }
+}
+
+/// An answer on its way to the client.
+#[derive(Debug)]
+pub(super) struct Untaken {
+    pulse: Arc<Pulse>,
+    number: u64,
+}
+
+impl Drop for Untaken {
+    fn drop(&mut self) {
+        let mut answers = self.pulse.untaken.lock();
+        if let Ok(at) = answers.waiting.binary_search_by_key(&self.number, |(number, _)| *number) {
+            answers.waiting.remove(at);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! In: requests as hyper reads them. Out: the router's answers. Promises: a request that there is no room for is refused before its
 //! body is read; whoever reads the body finds the request's [`Charge`] among its extensions; an answer is charged until its last
-//! byte is written.
+//! byte is written, and [`Pulse`] knows for how long it has not been.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -17,7 +17,7 @@ use http::{Request, Response, StatusCode, Version};
 use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
 use tower::Service;
 
-use super::pulse::{InFlight, Pulse};
+use super::pulse::{InFlight, Pulse, Untaken};
 use super::quota::{Account, Charge};
 use crate::domain::reason::Reason;
 use crate::server::telemetry::metrics::{Cause, Metrics};
@@ -53,14 +53,18 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
         let (pulse, metrics) = (self.pulse.clone(), self.metrics.clone());
         Box::pin(async move {
             let answer = match answer {
-                Some(answer) => kept(answer.await?, &charge),
+                // Of the answer itself, besides what the request took.
+                Some(answer) => Some(answer.await?).filter(|answer| charge.take(length(answer)).is_ok()),
                 None => None,
             };
-            under_way.answered();
-            let mut response = answer.unwrap_or_else(|| {
+            let response = answer.unwrap_or_else(|| {
                 metrics.shed.get_or_create(&Cause { cause: "memory" }).inc();
                 overloaded()
             });
+            let held = Arc::new(Held { _charge: charge, _untaken: pulse.untaken() });
+            let mut response = response.map(|body| Body::new(Kept { body, held }));
+            // Afterwards, so that whoever is woken sees the answer.
+            under_way.answered();
             if http1 && pulse.retiring() {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
@@ -87,25 +91,29 @@ fn overloaded() -> Response<Body> {
     response
 }
 
-/// The answer, charged; `None` when there is no room for it.
-fn kept(response: Response<Body>, charge: &Arc<Charge>) -> Option<Response<Body>> {
-    let bytes = usize::try_from(response.body().size_hint().lower()).unwrap_or(usize::MAX);
-    charge.take(bytes).ok()?;
-    let charge = charge.clone();
-    Some(response.map(|body| Body::new(Kept { body, charge })))
+/// Bytes of an answer.
+fn length(response: &Response<Body>) -> usize {
+    usize::try_from(response.body().size_hint().lower()).unwrap_or(usize::MAX)
 }
 
-/// A body whose pieces hold the charge, since the protocol keeps them until they are written.
+/// What an answer holds until its last byte is written.
+#[derive(Debug)]
+struct Held {
+    _charge: Arc<Charge>,
+    _untaken: Untaken,
+}
+
+/// A body whose pieces hold that, since the protocol keeps them until they are written.
 #[derive(Debug)]
 struct Kept {
     body: Body,
-    charge: Arc<Charge>,
+    held: Arc<Held>,
 }
 
 /// A piece of it.
 struct Piece {
     bytes: Bytes,
-    _charge: Arc<Charge>,
+    _held: Arc<Held>,
 }
 
 impl AsRef<[u8]> for Piece {
@@ -120,8 +128,8 @@ impl HttpBody for Kept {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        let charge = &self.charge;
-        let hold = |bytes| Bytes::from_owner(Piece { bytes, _charge: charge.clone() });
+        let held = &self.held;
+        let hold = |bytes| Bytes::from_owner(Piece { bytes, _held: held.clone() });
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(hold))))
     }
 

@@ -3,8 +3,8 @@
 //! In: a stream (TLS already taken off). Out: the same bytes. Promises:
 //!
 //! * silence between requests ends the connection after `idle`, a head or frame once begun must be complete after
-//!   `head`, an answer must be taken within `write`; while a request is answered nothing is timed here, since its
-//!   body has the review's own deadline;
+//!   `head`, an answer must be taken within `write`, whether the client stops reading or HTTP/2's window keeps it back; while a
+//!   request is answered nothing else is timed here, since its body has the review's own deadline;
 //! * a connection cannot send more than its requests need plus `chatter` bytes;
 //! * the part of a head that is not whole yet is charged to the connection, and so is what waits for a client that does not read;
 //! * an ambiguous HTTP/1 head reaches hyper spoilt, so that it is answered with 400 and the connection closed.
@@ -151,15 +151,21 @@ impl<S> Wire<S> {
 
     /// Whether the connection is to end now, and otherwise a wake-up for when it may be.
     fn overdue(&mut self, cx: &mut Context<'_>) -> Option<Ending> {
-        let (deadline, ending) = match self.stage {
-            Stage::Idle(since) if self.pulse.closing() => (since + self.limits.quiet, Ending::Closing),
-            Stage::Idle(since) => (since + self.limits.idle, Ending::Idle),
-            Stage::Head(since) => (since + self.limits.head, Ending::Head),
+        let stage = match self.stage {
+            Stage::Idle(since) if self.pulse.closing() => Some((since + self.limits.quiet, Ending::Closing)),
+            Stage::Idle(since) => Some((since + self.limits.idle, Ending::Idle)),
+            Stage::Head(since) => Some((since + self.limits.head, Ending::Head)),
             Stage::Serving => {
                 self.pulse.wake_when_answered(cx.waker());
-                return None;
+                None
             }
         };
+        // Without a window nothing is written that could stall. HTTP/1.1 writes an answer as far as the socket takes it.
+        let untaken = match &self.framing {
+            Framing::Frames(_) => self.pulse.untaken_since().map(|since| (since + self.limits.write, Ending::Write)),
+            Framing::Heads(_) => None,
+        };
+        let (deadline, ending) = stage.into_iter().chain(untaken).min_by_key(|(deadline, _)| *deadline)?;
         let timer = self.read_timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         if timer.deadline() > deadline {
             timer.as_mut().reset(deadline);

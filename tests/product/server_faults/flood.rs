@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Ipv4Addr;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use drawbridge::server::descriptors;
 use drawbridge::server::listener::{Limits, tls};
@@ -20,13 +21,15 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::client::TlsStream;
 
-use super::http2::{DATA, END_HEADERS, HEADERS, PING, PREFACE, SETTINGS, frame, head};
+use super::http2::{DATA, END_HEADERS, END_STREAM, HEADERS, PING, PREFACE, SETTINGS, frame, head};
 use super::support::{Client, PATH, PATIENCE, Peer, post, review, start_deciding, turn};
 
 const MIB: usize = 1024 * 1024;
 const LIMIT: usize = 256 * MIB;
 const KEPT: usize = 96 * MIB;
 const ACK: u8 = 1;
+/// For how long answers wait in there for clients that do not take them.
+const WRITE: Duration = Duration::from_secs(3);
 /// Tells this program to be the process that is flooded.
 const FLOODED: &str = "DRAWBRIDGE_TEST_FLOODED";
 
@@ -43,7 +46,8 @@ fn the_process_that_is_flooded() {
     runtime.block_on(async {
         descriptors::raise();
         let certain = |certificate| tls::server_config(certificate).unwrap();
-        let running = start_deciding(Limits::default(), certain, |reviews| reviews);
+        let limits = Limits { write: WRITE, ..Limits::default() };
+        let running = start_deciding(limits, certain, |reviews| reviews);
         let root: String = running.root.iter().map(|byte| format!("{byte:02x}")).collect();
         writeln!(std::io::stdout(), "\nlistening {} {root}", running.address).unwrap();
         let until = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
@@ -173,6 +177,36 @@ async fn streams(stream: &mut TlsStream<TcpStream>) -> std::io::Result<()> {
     seen(stream).await
 }
 
+/// 64 whole reviews, of which no answer is ever let through: the window of every stream is nothing, and every PING is answered. A
+/// connection like that has carried valid reviews, so that it is not ended for others' sake.
+async fn unread(stream: &mut TlsStream<TcpStream>) -> std::io::Result<()> {
+    const NO_WINDOW: &[u8] = &[0, 4, 0, 0, 0, 0];
+    stream.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, NO_WINDOW)].concat()).await?;
+    let body = review("unread");
+    for id in (1..128).step_by(2) {
+        let whole = frame(DATA, END_STREAM, id, body.as_bytes());
+        stream.write_all(&[frame(HEADERS, END_HEADERS, id, &head()), whole].concat()).await?;
+    }
+    seen(stream).await
+}
+
+/// Reads what comes until the server ends it, and answers what it asks.
+async fn stays(stream: &mut TlsStream<TcpStream>) {
+    loop {
+        let mut header = [0; 9];
+        if stream.read_exact(&mut header).await.is_err() {
+            return;
+        }
+        let length = usize::from(header[0]) << 16 | usize::from(header[1]) << 8 | usize::from(header[2]);
+        let mut payload = vec![0; length];
+        let answered = stream.read_exact(&mut payload).await.is_ok()
+            && (header[3] != PING || stream.write_all(&frame(PING, ACK, 0, &payload)).await.is_ok());
+        if !answered {
+            return;
+        }
+    }
+}
+
 /// The largest review there may be.
 fn largest() -> Vec<u8> {
     let mut body = review("large").replace(
@@ -198,6 +232,7 @@ enum Hostile {
     Streams,
     Head,
     Large,
+    Unread,
 }
 
 /// `count` of them at once, from eight addresses; those that were not ended stay open.
@@ -207,10 +242,11 @@ async fn attack(peer: &Peer, hostile: Hostile, count: usize) -> Vec<TlsStream<Tc
     for number in 0..count {
         let (peer, largest) = (peer.clone(), largest.clone());
         all.spawn(async move {
-            let alpn = if matches!(hostile, Hostile::Streams) { "h2" } else { "http/1.1" };
+            let alpn = if matches!(hostile, Hostile::Streams | Hostile::Unread) { "h2" } else { "http/1.1" };
             let mut stream = peer.connect_from(address(number), alpn).await.ok()?;
             let done = match hostile {
                 Hostile::Streams => streams(&mut stream).await,
+                Hostile::Unread => unread(&mut stream).await,
                 Hostile::Large => large(&mut stream, &largest).await,
                 Hostile::Head => {
                     let head = format!("POST {PATH} HTTP/1.1\r\nHost: x\r\nX: {}", "x".repeat(15 * 1024));
@@ -266,6 +302,17 @@ async fn mend_04_ten_thousand_hostile_streams_fit_into_256_mib_and_a_healthy_cli
         flooded.tell(wave);
         drop(open);
     }
+
+    // They have carried valid reviews and hold what there is; whoever else asks is served as soon as their time is over.
+    let open = attack(&flooded.peer, Hostile::Unread, 160).await;
+    assert!(open.len() > 20, "{} of 160 are there", open.len());
+    let mut all = JoinSet::new();
+    for mut stream in open {
+        all.spawn(async move { stays(&mut stream).await });
+    }
+    timeout(WRITE * 10, all.join_all()).await.expect("who takes no answer is ended, whatever else he does");
+    flooded.tell("160 connections of 64 answers that are not taken");
+    flooded.serves(&mut Client::new(&flooded.peer).await).await;
 
     let open = hellos(&flooded.peer, 3_000).await;
     flooded.serves(&mut old).await;

@@ -16,7 +16,7 @@ pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
-const END_STREAM: u8 = 1;
+pub(crate) const END_STREAM: u8 = 1;
 pub(crate) const END_HEADERS: u8 = 4;
 
 pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {

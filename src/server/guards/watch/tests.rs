@@ -81,8 +81,24 @@ async fn mend_03_an_hour_of_silence_is_one_list_and_renewals_for_policies_too() 
     assert!(lines.text().is_empty() && watched.heard().is_empty(), "{}", lines.text());
     watched.server.delete("a");
     passes(1).await;
-    assert_eq!(watched.missing(Part::Policy), 1);
+    assert_eq!((watched.missing(Part::Policy), watched.heard().len()), (1, 0), "counted at once");
+    passes(2).await;
     assert_eq!(watched.heard().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn mend_14_what_is_replaced_within_two_seconds_alarms_nobody() {
+    let lines = Lines::default();
+    let _guard = lines.collect();
+    let watched = Watched::over(Kind::Policy, &["a", "b"]);
+    passes(1).await;
+    watched.server.delete("a");
+    passes(1).await;
+    watched.server.put("a", json!({"apiVersion": "v1", "kind": "ValidatingAdmissionPolicy"}));
+    passes(10).await;
+    assert_eq!((watched.missing(Part::Policy), watched.heard()), (0, vec![]));
+    let text = lines.text();
+    assert!(!text.contains("WARN") && text.matches("was gone for a moment").count() == 1, "{text}");
 }
 
 /// The deletion lies after the backup: once that is put back the policy is there, under a lower version.
