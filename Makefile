@@ -11,7 +11,7 @@ SUITE_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
 .DEFAULT_GOAL := help
 .PHONY: help check test test-peers test-long lint pure build suites corpus deny unit controlplane
-.PHONY: manifests docs demo
+.PHONY: manifests docs book demo
 .PHONY: a2a spire envoy otel promtool tekton fuzz chaos soak test-quiet tenants memory
 .PHONY: bench crowd flood fleet instructions
 
@@ -26,7 +26,7 @@ lint: ## formatting and lints
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(ALL) --all-targets -- -D warnings
 
-pure: ## tests that need no process: the library's, the corpus in this process, commands on files, manifests, the README
+pure: ## tests that need no process: the library's, the corpus in this process, commands on files, manifests, README and docs/
 	$(CARGO) test $(ALL) --lib --test product --test memory --test server_signals --test corpus -- --skip apiserver::
 
 build: ## everything that is tested or run, unoptimised (CARGO_TIMINGS=1 leaves a report in target/cargo-timings)
@@ -105,8 +105,12 @@ manifests: ## write manifests/ from the code
 	$(CARGO) build -q $(ALL) --bin drawbridge --test product
 	$(TARGET)/debug/drawbridge render --out-dir manifests
 
-docs: ## write the generated reference of the README
+docs: ## write the generated tables of docs/reference/
 	DRAWBRIDGE_REFRESH=1 $(CARGO) test -q $(ALL) --test product readme::the_reference
+
+book: ## build docs/ as a book into target/book, where mdbook is installed
+	@if command -v mdbook >/dev/null; then mdbook build docs; \
+	else echo "book: mdbook is not installed, so no book is built (cargo install --locked mdbook)"; fi
 
 fuzz: ## every fuzz target for SECONDS (default 60) seconds; needs a nightly toolchain, and is no part of `make test`
 	fuzz/run $(if $(filter environment default undefined,$(origin SECONDS)),60,$(SECONDS))
@@ -119,7 +123,7 @@ tenants: controlplane ## NAMESPACES (default 100) edit as many and as large Conf
 	$(MAKE) --no-print-directory build
 	$(TARGET)/debug/endurance tenants --namespaces $(or $(NAMESPACES),100)
 
-memory: ## what full namespaces and attackers make a process take, for the README's table, from a release build
+memory: ## what full namespaces and attackers make a process take, for the tables of docs/limits.md, from a release build
 	$(CARGO) test --release -p drawbridge --locked --test memory --test product -- mend_02 ten_thousand_hostile --nocapture --test-threads=1
 
 soak: controlplane ## MINUTES (default 1440) of everyday work in which memory, open files and tasks must not grow
@@ -134,7 +138,7 @@ fleet: controlplane ## FLEET (default 1000) enrolled workloads: waves, restarts,
 	$(MAKE) --no-print-directory build
 	DRAWBRIDGE_FLEET=$(or $(FLEET),1000) $(CARGO) test -q $(ALL) --test suites fleet:: -- --nocapture
 
-bench: controlplane ## every number of the README's table, side by side with a bare echo and a Go injector; 15 minutes once built (BENCH=webhook, controllers or cards: those rows, with any option of `bench run`)
+bench: controlplane ## every number of docs/performance.md, side by side with a bare echo and a Go injector; 15 minutes once built (BENCH=webhook, controllers or cards: those rows, with any option of `bench run`)
 	$(CARGO) build --release --locked --bins -p drawbridge -p drawbridge-bench
 	$(TARGET)/release/bench run $(BENCH)
 

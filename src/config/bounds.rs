@@ -1,4 +1,4 @@
-//! What one namespace may bring, in count and bytes; the table of the README and the tests read these numbers.
+//! What one namespace may bring, in count and bytes; the table of docs/limits.md and the tests read these numbers.
 //!
 //! In: sizes. Out: which ConfigMaps are over a bound, and which one. Promises: what is over a bound is not read and changes
 //! nothing; which of several that is does not depend on the order in which they were seen: the oldest count first.
@@ -155,12 +155,12 @@ mod tests {
         limits.over(known.iter().copied().map(Some)).collect()
     }
 
-    /// The table of the README says what holds.
+    /// The table of docs/limits.md says what holds.
     #[test]
-    fn mend_02_the_readme_says_what_a_namespace_may_cost() {
-        let readme = include_str!("../../README.md");
+    fn mend_02_the_limits_page_says_what_a_namespace_may_cost() {
+        let page = include_str!("../../docs/limits.md");
         let table =
-            readme.split("## What a namespace may cost").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
+            page.split("## What a namespace may cost").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
         for row in [
             format!("| one ConfigMap that is read: its keys and values | {} KiB |", TEXT / KIB),
             format!("in a namespace | {DEFAULTS}, together {} KiB |", TEXT_IN_ALL / KIB),
@@ -179,7 +179,7 @@ mod tests {
             ),
             format!("and {} MiB are kept", Limits::OWN.kept / KIB / KIB),
         ] {
-            assert!(table.contains(&row), "the README lacks {row:?}");
+            assert!(table.contains(&row), "docs/limits.md lacks {row:?}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The closed set of reason codes (design, law 6).
 //!
 //! One word travels everywhere: metric label, admission warning, audit annotation, Event, condition, log field,
-//! command line output and the generated table of the README. A new reason is a row of the table below.
+//! command line output and docs/reference/reasons.md. A new reason is a row of the table below.
 
 /// What a reason stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,6 +1,6 @@
 //! Everything that Drawbridge writes on objects that are somebody else's, once.
 //!
-//! The table of the README is made from it, `uninstall` takes off what it lists, and the plans of all controllers are held
+//! docs/reference/written.md is made from it, `uninstall` takes off what it lists, and the plans of all controllers are held
 //! against it in their tests: a key that is written and does not stand here fails them. Not in it: objects of our own
 //! (ConfigMaps, ServiceAccounts, what an Agent runs), and what the Pod webhook adds besides metadata.
 

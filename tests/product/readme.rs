@@ -1,4 +1,4 @@
-//! The README's reference is generated, and what it prints exists.
+//! README and the book in `docs/`: the reference is generated, what is named exists, and every link leads somewhere.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,63 +14,145 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn readme() -> String {
-    std::fs::read_to_string(root().join("README.md")).unwrap()
+/// Every page of the book and README, by its path from the root.
+fn pages() -> Vec<(String, String)> {
+    let mut found = vec![("README.md".to_owned(), std::fs::read_to_string(root().join("README.md")).unwrap())];
+    let mut folders = vec![root().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "md") {
+                let name = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+                found.push((name, std::fs::read_to_string(path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn page(name: &str) -> String {
+    std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// `make docs` runs this with DRAWBRIDGE_REFRESH=1, which writes instead of comparing.
 #[test]
 fn the_reference_is_what_the_code_says() {
-    let text = readme();
-    let refreshed = markdown::refreshed(&text).unwrap_or_else(|name| panic!("no markers for section {name}"));
-    if std::env::var_os("DRAWBRIDGE_REFRESH").is_some() {
-        std::fs::write(root().join("README.md"), refreshed).unwrap();
-        return;
-    }
-    assert!(refreshed == text, "the README's reference is out of date: run `make docs`");
-}
-
-#[test]
-fn every_command_the_readme_names_parses() {
-    let text = readme();
-    let mut seen = 0;
-    for line in text.lines().map(|line| line.trim_start_matches("$ ")) {
-        let Some(rest) = line.strip_prefix("drawbridge ") else { continue };
-        let command = rest.split(['|', '>', '#']).next().unwrap();
-        let words: Vec<_> = std::iter::once("drawbridge").chain(command.split_whitespace()).collect();
-        let parsed = Cli::command().try_get_matches_from(&words);
-        assert!(parsed.is_ok(), "{line}: {}", parsed.err().map(|error| error.to_string()).unwrap_or_default());
-        seen += 1;
-    }
-    assert!(seen >= 4, "only {seen} commands found");
-}
-
-#[test]
-fn every_file_and_target_the_readme_names_exists() {
-    let text = readme();
-    let makefile = std::fs::read_to_string(root().join("Makefile")).unwrap();
-    let words = text.split(|c: char| c.is_whitespace() || "`()|;,".contains(c));
-    let mut files = 0;
-    for word in words.filter(|word| word.starts_with("manifests/") || word.starts_with("certs/")) {
-        assert!(root().join(word.trim_end_matches('.')).exists(), "{word}");
-        files += 1;
-    }
-    assert!(files >= 3, "only {files} files found");
-    for target in text.split("make ").skip(1) {
-        let name: String = target.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
-        if name.is_empty() {
+    let names: BTreeSet<&str> = markdown::SECTIONS.iter().map(|section| section.page).collect();
+    for name in names {
+        let path = format!("docs/reference/{name}.md");
+        let text = page(&path);
+        let refreshed =
+            markdown::refreshed(name, &text).unwrap_or_else(|name| panic!("{path}: no markers for section {name}"));
+        if std::env::var_os("DRAWBRIDGE_REFRESH").is_some() {
+            if refreshed != text {
+                std::fs::write(root().join(path), refreshed).unwrap();
+            }
             continue;
         }
-        if text.contains(&format!("`make {name}`")) || text.contains(&format!("\nmake {name}")) {
-            assert!(makefile.contains(&format!("\n{name}:")), "make {name}");
+        assert!(refreshed == text, "{path} is out of date: run `make docs`");
+    }
+}
+
+#[test]
+fn answers_19_the_readme_has_at_most_200_lines() {
+    let lines = page("README.md").lines().count();
+    assert!(lines <= 200, "README.md has {lines} lines; what is more belongs into docs/");
+}
+
+/// The links of a page, each with what it names: `[text](target)`.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let code = |line: &str| line.trim_start().starts_with("```");
+    let mut inside = false;
+    let prose = text.lines().filter(move |line| {
+        inside ^= code(line);
+        !inside
+    });
+    prose.flat_map(|line| line.split("](").skip(1)).filter_map(|rest| rest.split(')').next())
+}
+
+/// What a heading is called in an address, as GitHub and mdBook make it.
+fn anchor(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = text.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+#[test]
+fn answers_19_every_link_of_readme_and_docs_leads_somewhere() {
+    let mut seen = 0;
+    for (name, text) in pages() {
+        for link in links(&text).filter(|link| !link.contains("://")) {
+            let (path, place) = link.split_once('#').map_or((link, None), |(path, place)| (path, Some(place)));
+            let own = root().join(&name);
+            let target = if path.is_empty() { own.clone() } else { own.parent().unwrap().join(path) };
+            assert!(target.exists(), "{name}: nothing is at {link}");
+            if let Some(place) = place {
+                let text = std::fs::read_to_string(&target).unwrap();
+                let headings = text.lines().filter(|line| line.starts_with('#'));
+                assert!(headings.map(anchor).any(|one| one == place), "{name}: {path} has no heading {place}");
+            }
+            seen += 1;
         }
     }
+    assert!(seen > 40, "only {seen} links found");
+}
+
+#[test]
+fn answers_19_every_page_of_the_book_is_in_its_summary() {
+    let summary = page("docs/SUMMARY.md");
+    for (name, text) in pages() {
+        let Some(name) = name.strip_prefix("docs/").filter(|name| *name != "SUMMARY.md") else { continue };
+        assert!(summary.contains(&format!("]({name})")), "docs/SUMMARY.md does not list {name}");
+        assert!(text.starts_with("# "), "docs/{name} begins with no title");
+    }
+}
+
+#[test]
+fn every_command_that_readme_and_docs_name_parses() {
+    let mut seen = 0;
+    for (name, text) in pages() {
+        for line in text.lines().map(|line| line.trim_start_matches("$ ")) {
+            let Some(rest) = line.strip_prefix("drawbridge ") else { continue };
+            let command = rest.split(['|', '>', '#']).next().unwrap();
+            let words: Vec<_> = std::iter::once("drawbridge").chain(command.split_whitespace()).collect();
+            let parsed = Cli::command().try_get_matches_from(&words);
+            let error = parsed.err().map(|error| error.to_string());
+            assert!(error.is_none(), "{name}: {line}: {}", error.unwrap_or_default());
+            seen += 1;
+        }
+    }
+    assert!(seen >= 12, "only {seen} commands found");
+}
+
+#[test]
+fn every_file_and_target_that_readme_and_docs_name_exists() {
+    let makefile = page("Makefile");
+    let mut files = 0;
+    for (name, text) in pages() {
+        let words = text.split(|c: char| c.is_whitespace() || "`()|;,".contains(c));
+        for word in words.filter(|word| word.starts_with("manifests/") || word.starts_with("certs/")) {
+            assert!(root().join(word.trim_end_matches('.')).exists(), "{name}: {word}");
+            files += 1;
+        }
+        for target in text.split("make ").skip(1) {
+            let target: String = target.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
+            if !target.is_empty()
+                && (text.contains(&format!("`make {target}")) || text.contains(&format!("\nmake {target}")))
+            {
+                assert!(makefile.contains(&format!("\n{target}:")), "{name}: make {target}");
+            }
+        }
+    }
+    assert!(files >= 10, "only {files} files found");
 }
 
 /// Whatever stands at the head of a finding can be looked up.
 #[test]
 fn every_code_that_validate_prints_has_a_row() {
-    let text = readme();
+    let text = page("docs/reference/reasons.md") + &page("docs/reference/findings.md");
     let codes = Reason::ALL.iter().map(|reason| Code::from(*reason));
     let codes: Vec<_> = codes.chain(OfFiles::ALL.iter().map(|word| Code::from(*word))).collect();
     for code in &codes {

@@ -242,7 +242,7 @@ pub struct CardEndpoint {
 pub struct BindingStatus {
     /// Whether it is.
     pub bound: bool,
-    /// Why, as one code of the table in the README.
+    /// Why, as one code of docs/reference/reasons.md.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub reason: Option<String>,

@@ -244,7 +244,7 @@ pub struct CardSummary {
     /// Whether the card is signed by the identity that the workload runs as; absent while nobody has judged it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<bool>,
-    /// Why, as one code of the table in the README.
+    /// Why, as one code of docs/reference/reasons.md.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -337,7 +337,7 @@ fn conditions(_: &mut SchemaGenerator) -> Schema {
                     "enum": ["True", "False", "Unknown"]
                 },
                 "reason": {
-                    "description": "Why, as one code of the table in the README.",
+                    "description": "Why, as one code of docs/reference/reasons.md.",
                     "type": "string",
                     "minLength": 1,
                     "maxLength": 1024,

@@ -17,7 +17,10 @@ const PASSING: [&str; 2] = ["WorkloadNotReady", "Settling"];
 /// One AgentCard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "every member is documented in `status::shape::FIELDS`, from which the README is made")]
+#[expect(
+    missing_docs,
+    reason = "every member is documented in `status::shape::FIELDS`, from which the reference is made"
+)]
 pub struct CardRow {
     pub namespace: String,
     pub kind: &'static str,

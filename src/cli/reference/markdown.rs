@@ -1,4 +1,4 @@
-//! The tables as Markdown, and the place in a document where they stand.
+//! The tables as Markdown, and the page of `docs/reference/` where each stands.
 
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
@@ -12,37 +12,41 @@ use crate::config::resolved::Resolved;
 use crate::config::schema::keys::KEYS;
 use crate::domain::reason::Reason;
 use crate::domain::written::WRITTEN;
+use crate::pipelines::catalogue::IMAGES;
 
 /// A generated section.
 #[derive(Debug, Clone, Copy)]
 pub struct Section {
     /// Name in the markers `<!-- begin NAME -->` and `<!-- end NAME -->`.
     pub name: &'static str,
+    /// The page of `docs/reference/` that has the markers, without its ending.
+    pub page: &'static str,
     /// Its text, without the markers.
     pub text: fn() -> String,
 }
 
 /// Every generated section.
 pub const SECTIONS: &[Section] = &[
-    Section { name: "flags", text: flags },
-    Section { name: "keys", text: keys },
-    Section { name: "written", text: written },
-    Section { name: "gates", text: gates },
-    Section { name: "platform", text: platform },
-    Section { name: "reasons", text: reasons },
-    Section { name: "findings", text: findings },
-    Section { name: "metrics", text: metrics },
-    Section { name: "status", text: status },
-    Section { name: "own-accounts", text: own_accounts },
+    Section { name: "flags", page: "commands", text: flags },
+    Section { name: "keys", page: "keys", text: keys },
+    Section { name: "written", page: "written", text: written },
+    Section { name: "gates", page: "gates", text: gates },
+    Section { name: "platform", page: "platform", text: platform },
+    Section { name: "reasons", page: "reasons", text: reasons },
+    Section { name: "findings", page: "findings", text: findings },
+    Section { name: "metrics", page: "metrics", text: metrics },
+    Section { name: "status", page: "status", text: status },
+    Section { name: "build-images", page: "build-images", text: build_images },
+    Section { name: "own-accounts", page: "own-accounts", text: own_accounts },
 ];
 
-/// `document` with every generated section in place; `None` names a section whose markers are missing.
+/// The text of page `name` of `docs/reference/` with its generated sections in place. Pages without any stay as they are.
 ///
 /// # Errors
-/// The name of the first section without markers.
-pub fn refreshed(document: &str) -> Result<String, &'static str> {
-    let mut text = document.to_owned();
-    for section in SECTIONS {
+/// The name of the first section of that page whose markers are missing.
+pub fn refreshed(name: &str, page: &str) -> Result<String, &'static str> {
+    let mut text = page.to_owned();
+    for section in SECTIONS.iter().filter(|section| section.page == name) {
         let (begin, end) = (format!("<!-- begin {} -->\n", section.name), format!("<!-- end {} -->", section.name));
         let start = text.find(&begin).ok_or(section.name)? + begin.len();
         let stop = start + text[start..].find(&end).ok_or(section.name)?;
@@ -91,7 +95,7 @@ fn flags_below(above: &Command, path: &str, out: &mut String) {
     for command in above.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help") {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         let path = format!("{path} {}", command.get_name());
-        out.push_str(&format!("\n#### `{path}`\n\n{about}.\n"));
+        out.push_str(&format!("\n## `{path}`\n\n{about}.\n"));
         let rows: Vec<_> = arguments(command).map(flag).collect();
         if !rows.is_empty() {
             out.push('\n');
@@ -146,6 +150,13 @@ fn written() -> String {
         vec![row.on.as_str().to_owned(), what, row.when.to_owned(), row.by.to_owned(), row.off.as_str().to_owned()]
     });
     table(&["object", "what", "when", "by", "how it comes off"], rows)
+}
+
+/// Every image of the build steps.
+fn build_images() -> String {
+    let rows =
+        IMAGES.iter().map(|(name, image, what)| vec![format!("`{name}`"), format!("`{image}`"), (*what).to_owned()]);
+    table(&["name", "image", "what it is for"], rows)
 }
 
 /// Every feature gate.

@@ -76,7 +76,7 @@ mod tests {
         Cause, Decision, Name, Port, PortCause, ReasonValue, Webhook, WebhookCode,
     };
 
-    const README: &str = include_str!("../../../README.md");
+    const PAGE: &str = include_str!("../../../docs/reference/metrics.md");
 
     /// One series in every family.
     fn filled() -> String {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_family_is_exposed_exactly_once_with_its_help_and_stands_in_the_readme() {
+    fn every_family_is_exposed_exactly_once_with_its_help_and_stands_in_the_reference() {
         let found = metrics();
         let text = filled();
         let mut exposed = BTreeSet::new();
@@ -121,7 +121,10 @@ mod tests {
             let (name, help) = line.split_once(' ').unwrap();
             assert_eq!(found.get(name).map(String::as_str), Some(help.trim_end_matches('.')), "{name}");
             assert!(exposed.insert(name.to_owned()), "{name} is exposed twice");
-            assert!(README.contains(&format!("| `{name}` |")), "{name} is missing in the README: make docs");
+            assert!(
+                PAGE.contains(&format!("| `{name}` |")),
+                "{name} is missing in docs/reference/metrics.md: make docs"
+            );
         }
         let known: BTreeSet<_> = found.keys().cloned().collect();
         assert_eq!(known, exposed, "a family without a series here is not filled above");

@@ -1,4 +1,4 @@
-//! Reference tables, generated: what the README prints and `validate` checks comes from one place.
+//! Reference tables, generated: what docs/reference prints and `validate` checks comes from one place.
 //!
 //! In: the tables of the code itself (flags, reasons, keys, metrics, platform file). Out: Markdown.
 

@@ -67,7 +67,7 @@ pub struct Args {
     /// Namespaces that are served, separated by commas; none means all. Then rights are Roles there instead of ClusterRoles.
     #[arg(long, default_value = "", hide_default_value = true, value_name = "NAMES")]
     pub watch_namespaces: Namespaces,
-    /// Image of the build steps, by its name in the table of the README, such as a mirror's; may be repeated.
+    /// Image of the build steps, by its name in docs/reference/build-images.md, such as a mirror's; may be repeated.
     #[arg(long = "build-image", value_name = "NAME=IMAGE")]
     pub build_images: Vec<String>,
     /// The cluster assigns users and groups itself, as OpenShift does: neither our own Pods nor build steps name any.

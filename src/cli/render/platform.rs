@@ -69,7 +69,7 @@ pub fn platform_file() -> String {
     ]
     .concat();
     format!(
-        "# What is not set here has its built-in value; see the reference in the README.\nimages:\n{images}  pullPolicy: IfNotPresent\n"
+        "# What is not set here has its built-in value; see docs/reference/platform.md.\nimages:\n{images}  pullPolicy: IfNotPresent\n"
     )
 }
 

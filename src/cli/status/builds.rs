@@ -12,7 +12,7 @@ use crate::store::Kind;
 /// One AgentBuild.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "every member is documented in `shape::FIELDS`, from which the README is made")]
+#[expect(missing_docs, reason = "every member is documented in `shape::FIELDS`, from which the reference is made")]
 pub struct BuildRow {
     pub namespace: String,
     pub kind: &'static str,

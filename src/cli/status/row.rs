@@ -5,7 +5,7 @@ use serde::Serialize;
 /// One workload that is enrolled, or that an AgentRuntime points at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "every member is documented in `shape::FIELDS`, from which the README is made")]
+#[expect(missing_docs, reason = "every member is documented in `shape::FIELDS`, from which the reference is made")]
 pub struct Row {
     pub namespace: String,
     pub kind: String,

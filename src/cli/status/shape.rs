@@ -1,4 +1,4 @@
-//! The documented shape of `drawbridge status -o json`: the table in the README is made from it, and a test compares it with
+//! The documented shape of `drawbridge status -o json`: docs/reference/status.md is made from it, and a test compares it with
 //! what is printed. Members are added, never renamed or removed.
 
 /// Path, type and meaning of one member.

@@ -1,6 +1,6 @@
 //! The word at the head of a finding: a reason of the engine, or one of the few that only files can give.
 //!
-//! The README's reference is made from both tables, so that every word that is printed can be looked up.
+//! docs/reference is made from both tables, so that every word that is printed can be looked up.
 
 use std::fmt;
 

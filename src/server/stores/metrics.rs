@@ -114,7 +114,7 @@ impl TextMetrics {
         registry.register("drawbridge_config_kept_bytes", help, self.kept.clone());
         let help = "Namespaces with ConfigMaps that have not been read since they changed";
         registry.register("drawbridge_config_waiting_namespaces", help, self.waiting.clone());
-        let help = "ConfigMaps that are not read because they are over a bound (README, what a namespace may cost): size (of one), \
+        let help = "ConfigMaps that are not read because they are over a bound (docs/limits.md): size (of one), \
                     count, text (of those of one sort together), kept (of what they say), total (of all namespaces)";
         registry.register("drawbridge_config_over_bound", help, self.over.clone());
     }
@@ -138,8 +138,8 @@ impl WatchMetrics {
         let help = "Watches by kind and state: listed (all is known), absent (the API server does not serve the kind), \
                     unknown (not read yet, or not permitted)";
         registry.register("drawbridge_watches", help, self.sources.clone());
-        let help = "Agents and AgentBuilds of which nothing is read but their status, because they are over a bound (README, what a \
-                    namespace may cost): size (of one), count (in one namespace), total (of what is kept)";
+        let help = "Agents and AgentBuilds of which nothing is read but their status, because they are over a bound \
+                    (docs/limits.md): size (of one), count (in one namespace), total (of what is kept)";
         registry.register("drawbridge_objects_over_bound", help, self.objects_over.clone());
         let help = "Bytes kept of what is written on Agents and AgentBuilds, estimated from above";
         registry.register("drawbridge_objects_kept_bytes", help, self.objects_kept.clone());

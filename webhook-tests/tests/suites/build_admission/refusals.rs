@@ -1,5 +1,5 @@
 //! What `kubectl apply` says for typical mistakes (`spec/agent-and-agentbuild.md` 6.6, one row each) and for the samples:
-//! printed from the control plane into the README, and compared with it. `DRAWBRIDGE_REFRESH=1` writes it.
+//! printed from the control plane into docs/reference/refusals.md, and compared with it. `DRAWBRIDGE_REFRESH=1` writes it.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ async fn said(ns: &TestNamespace, input: &str) -> Result<String> {
 }
 
 #[tokio::test]
-async fn the_readme_says_what_kubectl_apply_says() -> Result<()> {
+async fn the_reference_says_what_kubectl_apply_says() -> Result<()> {
     let ns = team().await?;
     let mut block = String::new();
     for Mistake { what, object } in mistakes(&ns) {
@@ -106,17 +106,17 @@ async fn the_readme_says_what_kubectl_apply_says() -> Result<()> {
         );
         block.push_str(&format!("**{what}**\n\n```text\n{answer}\n```\n\n"));
     }
-    let path = webhook_tests::corpus::root().join("../../README.md");
-    let readme = std::fs::read_to_string(&path)?;
-    let (before, rest) = readme.split_once(BEGIN).context("README: no begin of refusals")?;
-    let (now, after) = rest.split_once(END).context("README: no end of refusals")?;
+    let path = webhook_tests::corpus::root().join("../../docs/reference/refusals.md");
+    let page = std::fs::read_to_string(&path)?;
+    let (before, rest) = page.split_once(BEGIN).context("refusals.md: no begin of refusals")?;
+    let (now, after) = rest.split_once(END).context("refusals.md: no end of refusals")?;
     if std::env::var_os("DRAWBRIDGE_REFRESH").is_some() {
         std::fs::write(&path, format!("{before}{BEGIN}{block}{END}{after}"))?;
         return Ok(());
     }
     ensure!(
         now == block,
-        "the README's answers are out of date: run this test with DRAWBRIDGE_REFRESH=1. Now:\n{block}"
+        "the answers of docs/reference/refusals.md are out of date: run this test with DRAWBRIDGE_REFRESH=1. Now:\n{block}"
     );
     Ok(())
 }
