@@ -104,6 +104,30 @@ impl Block {
         Self { first: IpAddr::V4(Ipv4Addr::from(u32::from(address) & mask32(length))), length }
     }
 
+    /// Every address of a family.
+    #[must_use]
+    pub fn all_of(family: Family) -> Self {
+        match family {
+            Family::V4 => Self::v4(Ipv4Addr::UNSPECIFIED, 0),
+            Family::V6 => Self { first: IpAddr::V6(Ipv6Addr::UNSPECIFIED), length: 0 },
+        }
+    }
+
+    /// Its first address.
+    #[must_use]
+    pub fn first(self) -> IpAddr {
+        self.first
+    }
+
+    /// Its last address.
+    #[must_use]
+    pub fn last(self) -> IpAddr {
+        match self.first {
+            IpAddr::V4(first) => IpAddr::V4(Ipv4Addr::from(u32::from(first) | !mask32(self.length))),
+            IpAddr::V6(first) => IpAddr::V6(Ipv6Addr::from(u128::from(first) | !mask128(self.length))),
+        }
+    }
+
     /// The family of its addresses.
     #[must_use]
     pub fn family(self) -> Family {
@@ -124,6 +148,15 @@ impl Block {
     #[must_use]
     pub fn is_within(self, other: Self) -> bool {
         self.length >= other.length && other.contains(self.first)
+    }
+}
+
+/// The address behind that one, unless it is the last of its family.
+#[must_use]
+pub fn next(address: IpAddr) -> Option<IpAddr> {
+    match address {
+        IpAddr::V4(one) => u32::from(one).checked_add(1).map(|one| IpAddr::V4(Ipv4Addr::from(one))),
+        IpAddr::V6(one) => u128::from(one).checked_add(1).map(|one| IpAddr::V6(Ipv6Addr::from(one))),
     }
 }
 

@@ -7,5 +7,14 @@
 //! named and left out, never guessed. What is judged are objects, not traffic: no network plugin is asked whether it has applied them.
 
 pub mod address;
+pub mod matrix;
+pub mod network_policy;
+pub mod pod;
 pub mod ports;
+pub mod reach;
 pub mod selector;
+pub mod side;
+pub mod world;
+
+#[cfg(test)]
+mod tests;
