@@ -256,6 +256,8 @@ pub struct Difference {
     pub pairs: usize,
     /// Those of them for which something is cut.
     pub pairs_cut: usize,
+    /// The Pods of one of those, by their places in [`World::pods`]; `None` on the side that is no Pod.
+    pub sample: (Option<usize>, Option<usize>),
 }
 
 /// What differs between two worlds of the same Pods, by groups of Pods.
@@ -278,10 +280,10 @@ impl Differences {
         let (ready_before, ready_after) = (Ready::new(before, &classes), Ready::new(after, &classes));
         let mut differences = Self { blocks: blocks(before, after), ..Self::default() };
         // How many Pods of each group are of each class.
-        let mut counts: BTreeMap<usize, BTreeMap<usize, usize>> = BTreeMap::new();
+        let mut counts: BTreeMap<usize, BTreeMap<usize, Alike>> = BTreeMap::new();
         for ((at, pod), &group) in before.pods().iter().enumerate().zip(group) {
             if pod.judged == Judged::Yes {
-                *counts.entry(group).or_default().entry(classes.class(at)).or_default() += 1;
+                counts.entry(group).or_default().entry(classes.class(at)).or_default().add(at);
             } else {
                 *differences.unjudged.entry(group).or_default() += 1;
             }
@@ -303,14 +305,16 @@ impl Differences {
                 }
                 for (from, from_classes, to, to_classes) in ends {
                     let mut sum = Sum::default();
-                    for (&one, &many) in from_classes {
-                        for (&two, &more) in to_classes {
+                    for (&one, senders) in from_classes {
+                        for (&two, targets) in to_classes {
                             // A Pod and itself are no pair.
-                            let pairs = if from == to && one == two { many * (many - 1) } else { many * more };
+                            let is_own = from == to && one == two;
+                            let pairs = senders.count * if is_own { senders.count - 1 } else { targets.count };
+                            let target = if is_own { targets.second } else { targets.first };
                             if pairs > 0
                                 && let Some((was, is)) = pair(one, two)
                             {
-                                sum.add(&was, &is, pairs);
+                                sum.add((&was, &is), pairs, (senders.first, target));
                             }
                         }
                     }
@@ -326,7 +330,7 @@ impl Differences {
     fn outside(
         &mut self,
         own: usize,
-        own_classes: &BTreeMap<usize, usize>,
+        own_classes: &BTreeMap<usize, Alike>,
         classes: &Classes,
         worlds: [&Ready<'_>; 2],
     ) {
@@ -340,19 +344,39 @@ impl Differences {
         for (group, party) in others {
             for sends in [true, false] {
                 let mut sum = Sum::default();
-                for (&class, &many) in own_classes {
+                for (&class, alike) in own_classes {
                     let ends = match sends {
                         true => (End::Class(class), End::Other(party)),
                         false => (End::Other(party), End::Class(class)),
                     };
                     let [was, is] = worlds.map(|world| world.ports(classes, ends.0, ends.1));
                     if let (Some(was), Some(is)) = (was, is) {
-                        sum.add(&was, &is, many);
+                        let own = alike.first;
+                        sum.add((&was, &is), alike.count, if sends { (own, None) } else { (None, own) });
                     }
                 }
                 let own = Group::Pods(own);
                 sum.settle(if sends { (own, group) } else { (group, own) }, &mut self.of);
             }
+        }
+    }
+}
+
+/// Pods of one group that no policy can tell apart.
+#[derive(Debug, Clone, Copy, Default)]
+struct Alike {
+    count: usize,
+    first: Option<usize>,
+    second: Option<usize>,
+}
+
+impl Alike {
+    fn add(&mut self, pod: usize) {
+        self.count += 1;
+        if self.first.is_none() {
+            self.first = Some(pod);
+        } else if self.second.is_none() {
+            self.second = Some(pod);
         }
     }
 }
@@ -365,10 +389,13 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, was: &PortSet, is: &PortSet, pairs: usize) {
+    fn add(&mut self, (was, is): (&PortSet, &PortSet), pairs: usize, sample: (Option<usize>, Option<usize>)) {
         let cut = was.without(is);
         self.of.pairs += pairs;
         if !cut.is_empty() {
+            if self.of.pairs_cut == 0 {
+                self.of.sample = sample;
+            }
             self.of.pairs_cut += pairs;
         }
         self.of.cut.add(&cut);

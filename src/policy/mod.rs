@@ -9,9 +9,11 @@
 pub mod address;
 pub mod matrix;
 pub mod network_policy;
+pub mod openings;
 pub mod pod;
 pub mod ports;
 pub mod reach;
+pub mod report;
 pub mod selector;
 pub mod side;
 pub mod world;

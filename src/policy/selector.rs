@@ -96,6 +96,12 @@ impl Selector {
         self.requirements.iter().all(|one| one.is_met(labels.get(one.key()).map(String::as_str)))
     }
 
+    /// Whether nothing can meet it, such as `a=b,!a`.
+    #[must_use]
+    pub fn matches_nothing(&self) -> bool {
+        self.by_key().values().any(Values::is_empty)
+    }
+
     /// Whether everything that this selector matches is matched by `other`: never yes when it is not so. Each key is judged by itself, which
     /// is exact, since keys of labels do not depend on each other.
     #[must_use]
@@ -232,6 +238,7 @@ mod tests {
             .map(|value| labels(&value.map(|value| ("k", value)).into_iter().collect::<Vec<_>>()))
             .collect();
         for one in &selectors {
+            assert_eq!(one.matches_nothing(), !worlds.iter().any(|world| one.matches(world)), "{one}");
             for other in &selectors {
                 let truth = worlds.iter().all(|world| !one.matches(world) || other.matches(world));
                 assert_eq!(one.is_within(other), truth, "{one} within {other}");
