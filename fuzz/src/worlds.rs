@@ -134,6 +134,7 @@ fn inputs(world: &World, labels: &[(&str, &str)]) -> NamespaceInputs {
         (Arc::from("weather"), Arc::new(AgentRuntimeInput::of_spec(&spec)))
     });
     NamespaceInputs {
+        cut_off: false,
         labels: data(labels),
         config_maps: [
             (

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::trust::{self, Trust};
 use crate::crypto::{Policy, Profile, TrustDomain};
 
 /// Namespace of a trust bundle's ConfigMap, where only its name is given: where SPIRE's installations put it.
@@ -31,6 +32,8 @@ pub struct Cards {
     pub tolerance: Duration,
     /// The shortest period of a card.
     pub least_period: Duration,
+    /// What agents may reach.
+    pub trust: Trust,
 }
 
 /// Where authorities come from. Neither: nothing is verified.
@@ -77,6 +80,7 @@ pub(super) struct Keys {
     pub(super) audit: bool,
     pub(super) tolerance: Duration,
     pub(super) least_period: Duration,
+    pub(super) trust: trust::Keys,
 }
 
 impl Default for Keys {
@@ -92,6 +96,7 @@ impl Default for Keys {
             audit: true,
             tolerance: DAY,
             least_period: PERIODS.0,
+            trust: trust::Keys::default(),
         }
     }
 }
@@ -113,6 +118,7 @@ impl Keys {
             audit: self.audit,
             tolerance: self.tolerance,
             least_period: self.least_period,
+            trust: self.trust.settled(self.config_map.name.is_some() || self.file.is_some()),
         }
     }
 }

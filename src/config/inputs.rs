@@ -25,7 +25,8 @@ pub struct ConfigMapInput {
 /// One namespace, as observed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NamespaceInputs {
-    /// The labels admission reads: `kagenti-enabled`, `pod-security.kubernetes.io/enforce` and `istio.io/use-waypoint`.
+    /// The labels admission reads: `kagenti-enabled`, `pod-security.kubernetes.io/enforce`, `istio.io/use-waypoint` and
+    /// `agent.kagenti.dev/trust`.
     pub labels: BTreeMap<String, String>,
     /// ConfigMaps of a watched name, and those labelled `kagenti.io/defaults=true`, by name.
     pub config_maps: BTreeMap<String, ConfigMapInput>,
@@ -35,6 +36,8 @@ pub struct NamespaceInputs {
     pub jobs: BTreeMap<Arc<str>, JobOwner>,
     /// AgentRuntimes by name, those being deleted included.
     pub agent_runtimes: BTreeMap<Arc<str>, Arc<AgentRuntimeInput>>,
+    /// NetworkPolicy `drawbridge-default-deny` is there, and ours.
+    pub cut_off: bool,
     /// AgentCards by name.
     pub agent_cards: BTreeMap<Arc<str>, AgentCardInput>,
 }

@@ -28,4 +28,5 @@ pub mod resolved;
 pub mod schema;
 pub mod settle;
 pub mod snapshot;
+pub mod trust;
 pub mod view;

@@ -15,8 +15,10 @@ use super::reading::{self, Known};
 use super::resolved::Resolved;
 use super::schema::Platform;
 use crate::domain::keys::{
-    CONFIG_MAP_AUTHBRIDGE, LABEL_NAMESPACE_ENABLED, LABEL_POD_SECURITY, LABEL_USE_WAYPOINT, MOUNTED_CONFIG_MAPS,
+    CONFIG_MAP_AUTHBRIDGE, LABEL_NAMESPACE_ENABLED, LABEL_POD_SECURITY, LABEL_TRUST, LABEL_USE_WAYPOINT,
+    MOUNTED_CONFIG_MAPS,
 };
+use crate::domain::trust::TrustLevel;
 use crate::domain::workload::Workload;
 
 /// Pod Security level of a namespace (`pod-security.kubernetes.io/enforce`).
@@ -56,6 +58,10 @@ pub struct NamespaceView {
     pub enabled_label: Option<String>,
     /// Value of label `istio.io/use-waypoint`.
     pub waypoint: Option<String>,
+    /// How far trust is enforced.
+    pub trust: TrustLevel,
+    /// The NetworkPolicy that cuts off unproven Pods is there, and ours.
+    pub cut_off: bool,
     /// Pod Security level that is enforced.
     pub pod_security: PodSecurity,
     /// Data of ConfigMap `authbridge-config`, as it is or will be made.
@@ -114,6 +120,8 @@ pub fn resolved_view(
     NamespaceView {
         enabled_label: inputs.labels.get(LABEL_NAMESPACE_ENABLED).cloned(),
         waypoint: inputs.labels.get(LABEL_USE_WAYPOINT).cloned(),
+        trust: platform.cards().trust.in_force(name, "", inputs.labels.get(LABEL_TRUST).map(String::as_str)),
+        cut_off: inputs.cut_off,
         pod_security: PodSecurity::of_label(inputs.labels.get(LABEL_POD_SECURITY).map(String::as_str)),
         authbridge_config: in_force(CONFIG_MAP_AUTHBRIDGE).map(|content| content.data),
         mounted: MOUNTED_CONFIG_MAPS

@@ -11,9 +11,12 @@ mod conditions;
 pub mod enrolment;
 pub mod gate;
 pub mod namespace_config;
+pub mod network_policy;
 pub mod rbac;
 pub mod scaffold;
 pub mod service_account;
+mod trust;
+pub mod trust_label;
 pub mod waiting;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -24,7 +27,9 @@ pub use scaffold::run::Deps;
 pub use scaffold::runner::{Asking, Runner};
 
 /// Every controller; what comes first is planned first.
-const ALWAYS: [Row; 9] = [
+const ALWAYS: [Row; 11] = [
+    network_policy::plan::ROW,
+    trust_label::plan::ROW,
     service_account::plan::ROW,
     namespace_config::plan::ROW,
     agent_build::plan::ROW,

@@ -43,6 +43,7 @@ pub const ASKS: &[Ask] = &[
     Ask { name: Some(keys::CSI_DRIVER_SPIFFE), ..ask(UsedBy::Every, Kind::CsiDriver, FOLLOW) },
     ask(UsedBy::Every, Kind::AgentBuild, FOLLOW),
     ask(UsedBy::Every, Kind::AgentCard, FOLLOW),
+    ask(UsedBy::Every, Kind::NetworkPolicy, FOLLOW),
     // Agents and builds, and what they are made of.
     ask(UsedBy::Controllers, Kind::Agent, FOLLOW),
     ask(UsedBy::Controllers, Kind::TaskRun, FOLLOW),
@@ -90,6 +91,10 @@ pub const ASKS: &[Ask] = &[
     ask(UsedBy::Controllers, Kind::ConfigMap, &["create", "patch"]),
     // The trust bundle, by name, wherever it is.
     ask(UsedBy::Controllers, Kind::ConfigMap, &["get"]),
+    // What agents reach: where the API server is, policies, and the trust label of running Pods.
+    ask(UsedBy::Controllers, Kind::EndpointSlice, FOLLOW),
+    ask(UsedBy::Controllers, Kind::NetworkPolicy, &["create", "patch", "delete"]),
+    ask(UsedBy::Controllers, Kind::Pod, &["patch"]),
     ask(UsedBy::Controllers, Kind::Event, &["get", "create"]),
     // Owners of ServiceAccounts are set without blockOwnerDeletion, so no right on finalizers is needed.
     lease(None, &["create"]),

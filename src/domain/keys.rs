@@ -265,6 +265,8 @@ pub const POLICY_OWN_AGENTS_NEW: &str = "drawbridge-own-agents-new";
 pub const POLICY_OWN_BUILDS_NEW: &str = "drawbridge-own-builds-new";
 /// Webhook entry that injects sidecars.
 pub const WEBHOOK_INJECT: &str = "inject.kagenti.io";
+/// Webhook entry that takes the trust label off new Pods that injection is not about.
+pub const WEBHOOK_TRUST: &str = "trust.kagenti.io";
 /// Warn-only webhook entry on workloads.
 pub const WEBHOOK_EXPLAIN: &str = "explain.kagenti.io";
 /// Webhook entry that judges AgentRuntimes.
@@ -320,6 +322,31 @@ pub const LABELS_PROTOCOL: [&str; 2] = ["kagenti.io/protocol", "kagenti.io/agent
 pub fn is_of_agent(key: &str) -> bool {
     is_ours(key) || key.starts_with(PREFIX_PROTOCOL) || key == LABEL_APP_NAME
 }
+
+// Trust (`spec/agentcard.md` 1, `spec/agentcard-rulings.md`).
+
+/// Beginning of the labels and annotations of agents and their trust.
+pub const PREFIX_AGENT: &str = "agent.kagenti.dev/";
+/// Namespace label: how far trust is enforced ([`crate::domain::trust::TrustLevel`]).
+pub const LABEL_TRUST: &str = "agent.kagenti.dev/trust";
+/// Pod label: `true` while the agent's card proves who it is. Ours alone; NetworkPolicies select by it.
+pub const LABEL_VERIFIED: &str = "agent.kagenti.dev/signature-verified";
+/// The only value of [`LABEL_VERIFIED`].
+pub const VERIFIED: &str = "true";
+/// NetworkPolicy that cuts off whom nothing else opens; one in each namespace that enforces.
+pub const DEFAULT_DENY: &str = "drawbridge-default-deny";
+/// End of the name of an agent's NetworkPolicy, behind the name of its workload.
+pub const SUFFIX_SIGNATURE_POLICY: &str = "-signature-policy";
+/// Label of NetworkPolicies: whose they are; upstream's readers select by it.
+pub const LABEL_POLICY_MANAGED_BY: &str = "managed-by";
+/// Label of an agent's NetworkPolicy: the AgentCard.
+pub const LABEL_POLICY_CARD: &str = "kagenti.dev/agentcard";
+/// Label of an agent's NetworkPolicy: what it is for.
+pub const LABEL_POLICY_TYPE: &str = "kagenti.dev/policy-type";
+/// Value of [`LABEL_POLICY_TYPE`].
+pub const POLICY_TYPE: &str = "signature-verification";
+/// Label that every namespace has, with its name.
+pub const LABEL_NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 // Builds (`spec/agent-and-agentbuild.md` 2).
 

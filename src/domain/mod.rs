@@ -9,5 +9,6 @@ pub mod printable;
 pub mod quantity;
 pub mod reason;
 pub mod suggest;
+pub mod trust;
 pub mod workload;
 pub mod written;

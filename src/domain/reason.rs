@@ -111,6 +111,7 @@ reasons! {
     NamespacePending, Denied, "the namespace is not known yet, nor whether it is one that is served; the controller will try again";
     ConfigPending, Denied, "the namespace's ConfigMaps have not been read yet; the controller will try again";
     ConfigUnknown, Denied, "a ConfigMap of the namespace is over a bound of count or size, and what it said before is not known";
+    NetworkPolicyPending, Denied, "the NetworkPolicy that cuts off unproven agents is not there yet; the controller will try again";
     OwnerPending, Denied, "the Job that owns the Pod is not known yet; the controller will try again";
     FieldRequired, Denied, "a field that is needed is absent or empty";
     FieldInvalid, Denied, "a field has a value that is not allowed";
@@ -150,6 +151,7 @@ reasons! {
     PrivilegedPort, Warning, "the proxy takes over a port below 1024, which not every container runtime lets it bind";
     ProbeBehindToken, Warning, "a probe or hook of the Pod asks for something that the proxy does not let through without a token";
     ProbeAlwaysSucceeds, Warning, "a tcpSocket probe reaches the proxy instead of its container, and so always succeeds";
+    TrustLabelIgnored, Warning, "the trust label of a template means nothing; Drawbridge puts it on Pods of verified agents itself";
     LabelIgnored, Warning, "a label or annotation has no effect here";
     ValueShadowed, Warning, "a value was set in one place and overridden in another";
     NamespaceConfigUnreadable, Warning, "a ConfigMap of the namespace could not be read; its last good value is used, if there is one";
@@ -298,5 +300,8 @@ reasons! {
     SignatureVerified, State, "the agent's card is signed, and by the identity that its workload runs as";
     Settling, State, "a card that was not good is good again; it counts with the next good answer";
     FetchSuspended, Warning, "so many trusted agents fail to answer at once that none of them loses its trust, for an hour at most";
+    TrustUnavailable, Warning, "a namespace enforces trust, and no trust bundle could be read by which an agent would become verified";
+    AgentOpened, State, "an agent is verified, and its NetworkPolicy opens it";
+    AgentCutOff, Warning, "an agent is not verified any more, and its NetworkPolicy cuts it off";
     SharedServiceAccount, Warning, "other workloads run under the agent's ServiceAccount, so each of them can sign for the others";
 }

@@ -7,6 +7,7 @@
 //! named and left out, never guessed. What is judged are objects, not traffic: no network plugin is asked whether it has applied them.
 
 pub mod address;
+pub mod desired;
 pub mod matrix;
 pub mod network_policy;
 pub mod openings;

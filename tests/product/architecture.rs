@@ -147,8 +147,8 @@ fn rooms() -> Vec<Room> {
     rooms
 }
 
-/// What every controller may know of: the loop, conditions, its rights. Nothing else of the room is another one's business.
-const SHARED_BY_CONTROLLERS: &[&str] = &["scaffold", "conditions", "rbac"];
+/// What every controller may know of: the loop, conditions, its rights, whom to trust. Nothing else of the room is another one's business.
+const SHARED_BY_CONTROLLERS: &[&str] = &["scaffold", "conditions", "rbac", "trust"];
 
 /// Whether `module` is another controller than the one whose folder `file` is in.
 fn is_of_another(file: &str, module: Option<&str>) -> bool {

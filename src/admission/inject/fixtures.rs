@@ -45,6 +45,8 @@ pub(in crate::admission) fn namespace() -> NamespaceView {
         ("CLIENT_AUTH_TYPE", "client-secret"),
     ];
     NamespaceView {
+        trust: crate::domain::trust::TrustLevel::Off,
+        cut_off: false,
         enabled_label: None,
         waypoint: None,
         pod_security: PodSecurity::Privileged,

@@ -44,6 +44,7 @@ mod strip;
 mod template;
 mod token;
 mod told;
+mod trust;
 mod volumes;
 mod workload_name;
 
@@ -306,9 +307,12 @@ fn try_review_pod(request: &Request<'_>, snapshot: &Snapshot) -> Result<Verdict,
     }
     let view = snapshot.namespace(request.namespace()).unwrap_or(&snapshot.fresh);
     let received = Received::new(&value, managed.as_ref(), Some(view))?;
+    if let Some(pending) = trust::pending(received.view, request.namespace(), view, snapshot) {
+        return Err(pending);
+    }
     let before = received.before().map_err(not_a_pod)?;
     let subject = Subject::new(before, request.namespace(), snapshot);
-    Ok(match assess(subject, Source::Pod) {
+    let verdict = match assess(subject, Source::Pod) {
         Decided::Skip(reason, effective, warnings) => {
             let found = effective.map(|effective| effective.warnings).unwrap_or_default();
             Verdict { warnings: once(found, warnings), ..skip(reason, &received) }
@@ -322,7 +326,8 @@ fn try_review_pod(request: &Request<'_>, snapshot: &Snapshot) -> Result<Verdict,
             let (cx, plan) = *decided;
             inject(&received, before, cx, plan)
         }
-    })
+    };
+    Ok(trust::without_label(received.view, verdict))
 }
 
 /// Nothing is added: what an earlier call of ours added goes, and our scheduling gate.

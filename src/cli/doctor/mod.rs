@@ -17,6 +17,7 @@ mod scope;
 mod selectors;
 mod served;
 mod surroundings;
+mod trust;
 mod webhook;
 
 use serde::Serialize;
@@ -188,6 +189,8 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         builds::check(&mut visit).await?;
         visit.group = "cards";
         cards::check(&mut visit).await?;
+        visit.group = "trust";
+        trust::check(&mut visit).await?;
         Ok(visit.checks)
     })?;
     print(output, &checks, io)?;

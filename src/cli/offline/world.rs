@@ -307,7 +307,9 @@ impl World {
         } else if let Some(read) = read {
             read.namespaces.remove(name);
         }
-        self.namespaces.entry(name.to_owned()).or_default()
+        // What cuts off agents a controller makes before anything else: a namespace of a cluster has it.
+        let fresh = || NamespaceInputs { cut_off: true, ..NamespaceInputs::default() };
+        self.namespaces.entry(name.to_owned()).or_insert_with(fresh)
     }
 
     /// Sets a label of a namespace; an empty value removes it.

@@ -11,6 +11,7 @@
 //! | `drawbridge-agent-pods` | refuses Agents whose Pod asks for powers from whoever may create neither Pods nor Deployments | always |
 //! | `drawbridge-agent-secrets`, `drawbridge-build-secrets`, `drawbridge-beeai-agent-secrets` | refuse Agents and AgentBuilds that refer to a Secret from whoever may not have it | always |
 //! | `drawbridge-beeai-compat-agent-secrets` | the same for Agents of `beeai.beeai.dev` | with the manifest of that group |
+//! | `drawbridge-trust-…` | hold what follows from what cards prove ([`trust`]) | always |
 //! | `drawbridge-own-…` | bind what our own accounts may write ([`own_accounts`]) | always |
 //!
 //! The gate's expression was tried on a real 1.36 API server. Two things there are not as documented: a list of typed
@@ -22,6 +23,7 @@ mod bindings;
 mod own_accounts;
 mod running_pods;
 mod secrets;
+mod trust;
 mod weakened;
 
 use k8s_openapi::api::admissionregistration::v1::{
@@ -72,6 +74,7 @@ pub fn objects(install: &Install) -> Vec<Value> {
     objects.extend(refusal(install, POLICY_AGENT_PODS, written("agents"), agent_pods::rule()));
     objects.extend(secrets::objects(install));
     objects.extend(secrets::beeai_agents(install, StoreKind::BeeaiAgent));
+    objects.extend(trust::policies(install));
     objects.extend(own_accounts::policies(install));
     objects
 }

@@ -28,8 +28,7 @@ impl Reach {
     }
 }
 
-/// Label that every namespace has, with its name.
-pub const LABEL_NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
+pub use crate::domain::keys::LABEL_NAMESPACE_NAME;
 
 /// Enrolled Pods: nothing else in the cluster depends on a replica being there.
 #[must_use]
@@ -53,6 +52,21 @@ pub fn enrolled_pods(operator_namespace: &str) -> Reach {
             "not-a-mirror-pod",
             &format!("!('{}' in object.metadata.?annotations.orValue({{}}))", keys::ANNOTATION_MIRROR),
         )],
+    }
+}
+
+/// Pods whose template says that their agent was verified.
+#[must_use]
+pub fn trust_labelled_pods(operator_namespace: &str) -> Reach {
+    let carries =
+        LabelSelectorRequirement { key: keys::LABEL_VERIFIED.to_owned(), operator: "Exists".to_owned(), values: None };
+    Reach {
+        namespaces: LabelSelector {
+            match_expressions: Some(vec![outside_system(operator_namespace)]),
+            ..LabelSelector::default()
+        },
+        objects: LabelSelector { match_expressions: Some(vec![carries]), ..LabelSelector::default() },
+        conditions: Vec::new(),
     }
 }
 
@@ -101,12 +115,18 @@ pub fn living_objects() -> Reach {
     }
 }
 
-fn outside_system(operator_namespace: &str) -> LabelSelectorRequirement {
+/// Neither a namespace of Kubernetes itself nor our own.
+pub(super) fn outside_system(operator_namespace: &str) -> LabelSelectorRequirement {
     let names = keys::SYSTEM_NAMESPACES.into_iter().chain([operator_namespace]);
     requirement(LABEL_NAMESPACE_NAME, "NotIn", names)
 }
 
-fn requirement<'a>(key: &str, operator: &str, values: impl IntoIterator<Item = &'a str>) -> LabelSelectorRequirement {
+/// One expression of a selector.
+pub(super) fn requirement<'a>(
+    key: &str,
+    operator: &str,
+    values: impl IntoIterator<Item = &'a str>,
+) -> LabelSelectorRequirement {
     LabelSelectorRequirement {
         key: key.to_owned(),
         operator: operator.to_owned(),

@@ -181,8 +181,9 @@ fn only_mode_gate_may_make_pods_and_builds_only_take_theirs_away() {
         let rights = rbac::rights(mode).into_iter().filter(|right| right.resource == "pods");
         rights.flat_map(|right| right.verbs).copied().filter(writes).collect::<Vec<_>>()
     };
-    assert_eq!(on_pods(FailureMode::Fail), ["delete"]);
-    assert_eq!(on_pods(FailureMode::Gate), ["delete", "create", "delete"]);
+    // The trust label is patched, and by the API server's own policy nothing else.
+    assert_eq!(on_pods(FailureMode::Fail), ["delete", "patch"]);
+    assert_eq!(on_pods(FailureMode::Gate), ["delete", "patch", "create", "delete"]);
 }
 
 #[test]

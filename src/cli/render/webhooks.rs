@@ -23,7 +23,7 @@ pub fn objects(install: &Install) -> Vec<Value> {
 fn mutating(install: &Install) -> MutatingWebhookConfiguration {
     MutatingWebhookConfiguration {
         metadata: metadata(keys::WEBHOOK_CONFIGURATION, None),
-        webhooks: Some(vec![injection(install), completion(install)]),
+        webhooks: Some(vec![injection(install), trust_label(install), completion(install)]),
     }
 }
 
@@ -48,6 +48,21 @@ fn injection(install: &Install) -> MutatingWebhook {
         rules: Some(vec![rule("", "v1", &["pods"], &["CREATE"])]),
         side_effects: "None".to_owned(),
         timeout_seconds: Some(TIMEOUT_SECONDS),
+    }
+}
+
+/// Takes the trust label off Pods whose template brings it, whether injection is about them or not. A Pod that still has it is refused by the
+/// API server's own policy, so nobody depends on the answer who leaves it out.
+fn trust_label(install: &Install) -> MutatingWebhook {
+    let Reach { namespaces, objects, conditions } =
+        selectors::trust_labelled_pods(&install.namespace).within(&install.namespaces);
+    MutatingWebhook {
+        name: keys::WEBHOOK_TRUST.to_owned(),
+        failure_policy: Some("Fail".to_owned()),
+        match_conditions: Some(conditions).filter(|conditions| !conditions.is_empty()),
+        namespace_selector: Some(namespaces),
+        object_selector: Some(objects),
+        ..injection(install)
     }
 }
 

@@ -18,6 +18,8 @@ use crate::domain::workload::{Workload, WorkloadKind};
 
 /// Field manager of merges.
 const MANAGER: &str = "drawbridge/uninstall";
+/// How long a guard that was deleted may go on refusing.
+const GUARDED: Duration = Duration::from_secs(15);
 
 /// Carries out a plan.
 ///
@@ -26,7 +28,7 @@ const MANAGER: &str = "drawbridge/uninstall";
 pub(super) async fn all(cluster: &Cluster, plan: &Plan) -> anyhow::Result<Vec<Done>> {
     let mut done = Vec::new();
     for step in &plan.steps {
-        let answer = one(cluster, step).await?;
+        let answer = unguarded(cluster, step).await?;
         let (outcome, message) = match answer {
             Answer::Object(_) => ("done", None),
             // Gone, or another object of that name by now.
@@ -41,6 +43,19 @@ pub(super) async fn all(cluster: &Cluster, plan: &Plan) -> anyhow::Result<Vec<Do
         }
     }
     Ok(done)
+}
+
+/// A guard that was just deleted refuses for a moment more: each API server hears of it by a watch.
+async fn unguarded(cluster: &Cluster, step: &Step) -> anyhow::Result<Answer> {
+    let begun = tokio::time::Instant::now();
+    loop {
+        let answer = one(cluster, step).await?;
+        let guarded = matches!(&answer, Answer::Refused(_, message) if message.contains("drawbridge-trust-"));
+        if !guarded || begun.elapsed() > GUARDED {
+            return Ok(answer);
+        }
+        tokio::time::sleep(GUARDED / 50).await;
+    }
 }
 
 async fn one(cluster: &Cluster, step: &Step) -> anyhow::Result<Answer> {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::plan::{Options, left_behind};
+use super::trust::{self, Trust};
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::render::rbac::Role;
 use crate::cli::render::{self, FailureMode, Install};
@@ -40,6 +41,8 @@ pub(super) struct Found {
     pub(super) agent_runtimes: Vec<Part>,
     /// Objects of our other kinds.
     pub(super) agents: Vec<Part>,
+    /// What cuts off and opens agents.
+    pub(super) trust: Trust,
     /// ConfigMaps and ServiceAccounts that controllers made.
     pub(super) belongings: Vec<Part>,
     /// Who uses a ConfigMap or ServiceAccount: by kind, namespace and name.
@@ -149,10 +152,11 @@ pub(super) async fn read(cluster: &Cluster, options: &Options, notes: &mut Vec<S
     }
     belongings(cluster, options, &mut found, notes).await?;
     pods(cluster, &mut found, notes).await?;
+    found.trust = trust::read(cluster, notes).await?;
     Ok(found)
 }
 
-fn part(collection: &str, object: Value) -> Part {
+pub(super) fn part(collection: &str, object: Value) -> Part {
     let path = format!("{collection}/{}", text(&object, "/metadata/name"));
     Part { path, object, always_ours: true, edited: false }
 }

@@ -12,6 +12,7 @@ mod carry_out;
 mod found;
 mod plan;
 mod print;
+mod trust;
 
 pub(in crate::cli) use found::path;
 
@@ -37,6 +38,10 @@ pub struct Args {
     /// How long to wait until no Pod of an un-enrolled workload uses our ConfigMaps and ServiceAccounts.
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub timeout: Span,
+    /// Leave the NetworkPolicies that cut off and open agents, and the labels they go by, as they are; otherwise they go, and the plan says how
+    /// many Pods that opens.
+    #[arg(long)]
+    pub keep_policies: bool,
     /// Namespace of the operator.
     #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE, value_parser = given::namespace)]
     pub operator_namespace: String,
@@ -83,10 +88,10 @@ pub struct Report {
 /// # Errors
 /// When the cluster does not answer.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
-    let Args { yes, crds, timeout, operator_namespace, output, cluster } = args;
+    let Args { yes, crds, timeout, keep_policies, operator_namespace, output, cluster } = args;
     let report = cluster::block_on(async {
         let cluster = cluster.connect().await?;
-        let options = Options { operator_namespace, crds };
+        let options = Options { operator_namespace, crds, keep_policies };
         let mut notes = Vec::new();
         let found = found::read(&cluster, &options, &mut notes).await?;
         let plan = plan::plan(&found, &options);

@@ -21,6 +21,8 @@ pub struct Options {
     pub operator_namespace: String,
     /// The CustomResourceDefinitions go, too.
     pub crds: bool,
+    /// What cuts off and opens agents stays.
+    pub keep_policies: bool,
 }
 
 /// The order of the steps.
@@ -33,6 +35,8 @@ pub enum Phase {
     Webhooks,
     /// Rights and processes of the operator.
     Operator,
+    /// What cuts off agents, and what opens them.
+    Trust,
     /// What we put on workloads.
     Workloads,
     /// Pods that wait behind the scheduling gate.
@@ -47,10 +51,11 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase, in order.
-    pub const ALL: [Phase; 8] = [
+    pub const ALL: [Phase; 9] = [
         Phase::Policies,
         Phase::Webhooks,
         Phase::Operator,
+        Phase::Trust,
         Phase::Workloads,
         Phase::GatedPods,
         Phase::Finalizers,
@@ -67,6 +72,9 @@ impl Phase {
                 "webhooks: Pods that are made from now on get no sidecars; running Pods keep theirs until they are replaced"
             }
             Phase::Operator => "rights and processes of the operator: nobody writes any more",
+            Phase::Trust => {
+                "what cuts off agents that have not proved who they are, then what opens others, then the label that says who has"
+            }
             Phase::Workloads => "un-enrolment: what we put on workloads is taken off; labels of yours stay",
             Phase::GatedPods => {
                 "Pods that wait behind the scheduling gate: their controllers make them again, without sidecars"
@@ -150,6 +158,7 @@ pub struct Plan {
 pub(super) fn plan(found: &Found, options: &Options) -> Plan {
     let mut plan = Plan::default();
     found.parts.iter().for_each(|part| install(&mut plan, part, options));
+    super::trust::plan(&mut plan, found, options);
     found.workloads.iter().for_each(|part| workload(&mut plan, part));
     found.pods.iter().for_each(|part| gated(&mut plan, part));
     found.agent_runtimes.iter().chain(&found.agents).for_each(|part| finalizer(&mut plan, part));
@@ -183,7 +192,7 @@ fn member<'a>(object: &'a Value, map: &str, key: &str) -> Option<&'a str> {
 }
 
 /// How people name an object.
-fn title(object: &Value) -> String {
+pub(super) fn title(object: &Value) -> String {
     let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
     match text(object, "/metadata/namespace") {
         "" => format!("{kind} {name}"),
@@ -191,7 +200,7 @@ fn title(object: &Value) -> String {
     }
 }
 
-fn delete(phase: Phase, part: &Part, effect: &str) -> Step {
+pub(super) fn delete(phase: Phase, part: &Part, effect: &str) -> Step {
     let uid = text(&part.object, "/metadata/uid").to_owned();
     Step {
         phase,

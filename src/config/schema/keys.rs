@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::platform::ProcessSettings;
 use super::walk::Problem;
-use super::{builds, cards, quantity, read, show::Show};
+use super::{builds, cards, quantity, read, show::Show, trust};
 use crate::config::layers::{Field, Layer, Shadowed};
 use crate::config::resolved::Resolved;
 
@@ -400,6 +400,47 @@ pub const KEYS: &[Key] = &[
         cards.least_period,
         cards::least_period,
         "the shortest time between two looks at one agent, whatever its AgentCard asks for, 5 to 86400; 5 when unset"
+    ),
+    process!(
+        "cards.trust",
+        cards.trust.default,
+        trust::some_level,
+        "what follows from what cards prove, in namespaces without label agent.kagenti.dev/trust: off, audit (Pods of verified agents are \
+         labelled), enforced (agents that are not verified reach only what they need to become so), enforced-all (the same for every Pod); \
+         audit when unset and a trust bundle is set, else off"
+    ),
+    process!(
+        "cards.trustFloor",
+        cards.trust.floor,
+        trust::level,
+        "the least that a namespace may choose; off when unset"
+    ),
+    process!(
+        "cards.verifiedPeers",
+        cards.trust.verified_peers,
+        trust::verified_peers,
+        "which verified agents reach a verified agent: those of its namespace, those of namespaces with kagenti-enabled: \"true\" (enabled), or \
+         all; namespace when unset"
+    ),
+    process!(
+        "cards.ingressPeers",
+        cards.trust.ingress,
+        trust::peers,
+        "who else reaches verified agents, such as a gateway, a user interface or Prometheus: a list of peers, each with service \
+         (namespace/name), or namespace and podLabels, or cidr; and ports"
+    ),
+    process!(
+        "cards.restrictiveEgress",
+        cards.trust.egress,
+        trust::peers,
+        "whom agents reach that are not verified, besides the API server and what their sidecars need to become ready: peers as above; one \
+         named by service opens the cluster's DNS as well"
+    ),
+    process!(
+        "cards.restrictiveDNS",
+        cards.trust.dns,
+        read::boolean,
+        "whether agents that are not verified reach the cluster's DNS in any case; false when unset"
     ),
     retired!("images.authbridgeLite", "mode lite does not exist in this profile"),
     retired!("resources.authbridgeLite", "mode lite does not exist in this profile"),

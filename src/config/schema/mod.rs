@@ -14,6 +14,7 @@ mod platform;
 mod quantity;
 mod read;
 mod show;
+mod trust;
 mod walk;
 
 pub use platform::{Keycloak, OnUpgrade, Platform, Repair};

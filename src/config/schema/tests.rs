@@ -141,6 +141,12 @@ fn every_process_key_changes_what_the_process_does() {
         "cards.audit",
         "cards.expiredSvidSeconds",
         "cards.minimumPeriodSeconds",
+        "cards.trust",
+        "cards.trustFloor",
+        "cards.verifiedPeers",
+        "cards.ingressPeers",
+        "cards.restrictiveEgress",
+        "cards.restrictiveDNS",
     ];
     assert_eq!(known, covered);
     assert_eq!(Platform::built_in().on_upgrade(), OnUpgrade::Auto);

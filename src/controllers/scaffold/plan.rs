@@ -37,6 +37,10 @@ pub enum Controller {
     BeeaiCompatAgent,
     /// What agents say of themselves.
     AgentCard,
+    /// The trust label on Pods.
+    TrustLabel,
+    /// What cuts off agents, and what opens them.
+    NetworkPolicy,
 }
 
 impl Controller {
@@ -55,6 +59,8 @@ impl Controller {
             Controller::BeeaiAgent => "beeai-agent",
             Controller::BeeaiCompatAgent => "beeai-compat-agent",
             Controller::AgentCard => "agent-card",
+            Controller::TrustLabel => "trust-label",
+            Controller::NetworkPolicy => "network-policy",
         }
     }
 

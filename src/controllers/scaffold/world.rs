@@ -9,6 +9,7 @@ mod builds;
 mod cards;
 mod refs;
 mod space;
+mod trust;
 
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use std::time::Duration;
 pub use builds::{CustomRef, Ref, RunRef, TaskRunRef};
 pub use cards::CardRef;
 pub use refs::{PodRef, RuntimeRef, WorkloadRef};
+pub use trust::PolicyRef;
 
 use crate::domain::workload::WorkloadKind;
 use crate::store::{

@@ -7,6 +7,9 @@ use crate::controllers::scaffold::fixtures::{Cluster, account, s, workload};
 use crate::controllers::scaffold::plan::{Op, Plan};
 use crate::store::{Key, Kind};
 
+/// The digest of the one fact `sa-a`.
+const RETRY: &str = "20b75ecf1388e88c26b1866f8204f95c";
+
 fn item(kind: Kind) -> Key {
     Key::new("team", &format!("{}/a", kind.plural()))
 }
@@ -30,12 +33,12 @@ fn those_that_wait_are_told_once_after_the_ordinary_retries() {
         let early = cluster.plan_at(ROW, &item(kind), s(0));
         assert!(early.ops.is_empty() && early.again.is_some(), "{kind:?}: ordinary retries first");
         let patch = json!({"metadata": {"uid": format!("{}-a", kind.plural()),
-            "annotations": {"kagenti.io/retry-for": "sa-a"}}});
+            "annotations": {"kagenti.io/retry-for": RETRY}}});
         let told = Op::Merge { kind, key: Key::new("team", "a"), patch };
         assert_eq!(cluster.plan_at(ROW, &item(kind), s(9)).ops, [told], "{kind:?}");
 
         let mut annotated = unmet(kind);
-        annotated["metadata"]["annotations"] = json!({"kagenti.io/retry-for": "sa-a"});
+        annotated["metadata"]["annotations"] = json!({"kagenti.io/retry-for": RETRY});
         annotated["metadata"]["resourceVersion"] = json!("11");
         cluster.see(kind, annotated);
         assert_eq!(cluster.plan_at(ROW, &item(kind), s(999)), Plan::nothing(), "{kind:?}: once");
@@ -88,7 +91,7 @@ fn a_replica_set_waits_for_the_account_of_its_deployment() {
 
 fn noted(kind: Kind, more: serde_json::Value) -> serde_json::Value {
     let mut object = unmet(kind);
-    object["metadata"]["annotations"] = json!({"kagenti.io/retry-for": "sa-a"});
+    object["metadata"]["annotations"] = json!({"kagenti.io/retry-for": RETRY});
     object["metadata"]["resourceVersion"] = json!("11");
     json_patch::merge(&mut object, &more);
     object
@@ -171,4 +174,35 @@ fn mend_10_the_table_names_the_managers_that_write() {
         assert_eq!(controller.manager(), manager);
         assert!(written::WRITTEN.iter().any(|row| row.by == manager), "{manager}");
     }
+}
+
+/// `spec/agentcard-rulings.md` A16: one annotation, whatever is waited for, and once for all of it.
+#[test]
+fn what_waits_for_two_things_is_told_once_when_both_are_there() {
+    let mut cluster = Cluster::new();
+    let labels = json!({"agent.kagenti.dev/trust": "enforced"});
+    cluster.see(Kind::Namespace, json!({"metadata": {"name": "team", "uid": "team", "labels": labels}}));
+    cluster.see(Kind::ReplicaSet, unmet(Kind::ReplicaSet));
+    cluster.see(Kind::ServiceAccount, account("a", true, json!([])));
+    let key = item(Kind::ReplicaSet);
+    assert_eq!(cluster.plan_at(ROW, &key, s(9)), Plan::nothing(), "the policy is not there");
+    let mine = json!({"managed-by": "drawbridge", "app.kubernetes.io/managed-by": "drawbridge"});
+    let policy = |labels: serde_json::Value, version: &str| {
+        json!({"metadata": {"name": "drawbridge-default-deny", "namespace": "team",
+        "uid": "np", "resourceVersion": version, "labels": labels}, "spec": {"podSelector": {}}})
+    };
+    cluster.see(Kind::NetworkPolicy, policy(json!({}), "30"));
+    assert_eq!(cluster.plan_at(ROW, &key, s(9)), Plan::nothing(), "a foreign one helps nobody");
+    cluster.see(Kind::NetworkPolicy, policy(mine, "31"));
+    let touched = (ROW.touched)(&cluster.world, Kind::NetworkPolicy, &Key::new("team", "drawbridge-default-deny"));
+    assert_eq!(touched, std::slice::from_ref(&key));
+    let ops = cluster.plan_at(ROW, &key, s(9)).ops;
+    let [Op::Merge { patch, .. }] = &ops[..] else { panic!("{ops:?}") };
+    let digest = patch["metadata"]["annotations"]["kagenti.io/retry-for"].as_str().unwrap();
+    assert!(digest.len() == 32 && digest != RETRY);
+    let mut told = unmet(Kind::ReplicaSet);
+    told["metadata"]["annotations"] = json!({"kagenti.io/retry-for": digest});
+    told["metadata"]["resourceVersion"] = json!("11");
+    cluster.see(Kind::ReplicaSet, told);
+    assert_eq!(cluster.plan_at(ROW, &key, s(999)), Plan::nothing(), "once");
 }

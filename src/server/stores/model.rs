@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::config::inputs::{AgentCardInput, AgentRuntimeInput, NamespaceInputs};
 use crate::config::view::{JobOwner, Ownership};
-use crate::domain::keys::CONFIG_MAP_ENROLMENT;
+use crate::domain::keys::{CONFIG_MAP_ENROLMENT, DEFAULT_DENY};
 use crate::domain::workload::Workload;
 use crate::store::{AgentRuntimeSeen, Change, Key, Kind, Observed, What};
 
@@ -53,7 +53,13 @@ impl Model {
                 return Touched::Cluster;
             }
             Kind::Namespace => return self.namespace(&change.key.name, what.map(|(_, what)| what)),
-            Kind::ConfigMap | Kind::ServiceAccount | Kind::Job | Kind::AgentRuntime | Kind::AgentCard => {}
+            Kind::NetworkPolicy if &*change.key.name != DEFAULT_DENY => return Touched::Nothing,
+            Kind::ConfigMap
+            | Kind::ServiceAccount
+            | Kind::Job
+            | Kind::AgentRuntime
+            | Kind::AgentCard
+            | Kind::NetworkPolicy => {}
             _ => return Touched::Nothing,
         }
         let Key { namespace, name } = &change.key;
@@ -80,10 +86,15 @@ impl Model {
                 card if card.automatic || card.deleting => facts.inputs.agent_cards.remove(name).is_some(),
                 card => put(&mut facts.inputs.agent_cards, name, card),
             },
+            Some((_, What::NetworkPolicy(seen))) => {
+                let is_there = seen.is_ours() && !seen.deleting;
+                std::mem::replace(&mut facts.inputs.cut_off, is_there) != is_there
+            }
             Some(_) => false,
             None => match change.kind {
                 Kind::AgentRuntime => facts.inputs.agent_runtimes.remove(name).is_some(),
                 Kind::AgentCard => facts.inputs.agent_cards.remove(name).is_some(),
+                Kind::NetworkPolicy => std::mem::take(&mut facts.inputs.cut_off),
                 Kind::ServiceAccount => facts.inputs.service_accounts.remove(name).is_some(),
                 _ => facts.inputs.jobs.remove(name).is_some(),
             },
@@ -153,6 +164,7 @@ impl Facts {
             && self.inputs.jobs.is_empty()
             && self.inputs.agent_runtimes.is_empty()
             && self.inputs.agent_cards.is_empty()
+            && !self.inputs.cut_off
     }
 }
 

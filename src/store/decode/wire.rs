@@ -275,6 +275,8 @@ struct Wire {
     automount_service_account_token: Option<bool>,
     spec: Option<Box<Spec>>,
     status: Option<Box<Status>>,
+    endpoints: Option<Value>,
+    ports: Option<Value>,
 }
 
 /// A watched object as the client hands it over.
@@ -290,6 +292,10 @@ pub struct Raw {
     pub automount_service_account_token: Option<bool>,
     pub spec: Option<Box<Spec>>,
     pub status: Option<Box<Status>>,
+    /// Of EndpointSlices.
+    pub endpoints: Option<Value>,
+    /// Of EndpointSlices.
+    pub ports: Option<Value>,
 }
 
 impl From<Wire> for Raw {
@@ -302,6 +308,8 @@ impl From<Wire> for Raw {
             automount_service_account_token: wire.automount_service_account_token,
             spec: wire.spec,
             status: wire.status,
+            endpoints: wire.endpoints,
+            ports: wire.ports,
         }
     }
 }

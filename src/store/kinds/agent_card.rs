@@ -77,6 +77,17 @@ pub struct CardTarget {
     pub name: Arc<str>,
 }
 
+/// What a card proves of a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust<'a> {
+    /// Nothing.
+    None,
+    /// Whether it proves anything cannot be said at present.
+    Unknown,
+    /// That its agent is who it says, where a Pod runs under this ServiceAccount.
+    Account(&'a str),
+}
+
 /// `identityBinding` of a card.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CardBinding {
@@ -118,6 +129,39 @@ impl AgentCardSeen {
     #[must_use]
     pub fn has_finalizer(&self, name: &str) -> bool {
         self.finalizers.iter().any(|known| &**known == name)
+    }
+
+    /// What it proves of the workload of that uid (`spec/agentcard-rulings.md` 1.5): only what was written under our rules about the present
+    /// object and that very workload counts.
+    #[must_use]
+    pub fn trust(&self, uid: &str) -> Trust<'_> {
+        let text = |key: &str| text(&self.status, key);
+        if text("targetUID") != Some(uid) {
+            return Trust::None;
+        }
+        let conditions = self.status.get("conditions").and_then(Value::as_array);
+        let verified =
+            conditions.into_iter().flatten().find(|one| one.get("type").is_some_and(|kind| kind == "Verified"));
+        let Some(verified) = verified else { return Trust::None };
+        match (verified.get("status").and_then(Value::as_str), text("trustedAccount")) {
+            (Some("True"), Some(account))
+                if verified.get("observedGeneration").and_then(Value::as_i64) == Some(self.generation) =>
+            {
+                Trust::Account(account)
+            }
+            // No bundle could ever be read: what was concluded before stays.
+            (Some("Unknown"), _) => Trust::Unknown,
+            _ => Trust::None,
+        }
+    }
+
+    /// Nothing could be said of its signature, because no trust bundle was ever readable.
+    #[must_use]
+    pub fn is_unread(&self) -> bool {
+        let conditions = self.status.get("conditions").and_then(Value::as_array);
+        let mut verified =
+            conditions.into_iter().flatten().filter(|one| one.get("type").is_some_and(|kind| kind == "Verified"));
+        verified.any(|one| one.get("reason").is_some_and(|reason| reason == "TrustBundleUnavailable"))
     }
 
     /// One of its owners has that uid.

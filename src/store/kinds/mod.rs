@@ -9,8 +9,10 @@ pub mod claim;
 pub mod config_map;
 pub mod csi_driver;
 pub mod custom;
+pub mod endpoint_slice;
 pub mod event;
 pub mod namespace;
+pub mod network_policy;
 pub mod pod;
 pub mod secret;
 pub mod service;
@@ -23,7 +25,9 @@ use agent_runtime::AgentRuntimeSeen;
 use claim::ClaimSeen;
 use config_map::ConfigMapSeen;
 use custom::CustomSeen;
+use endpoint_slice::EndpointSliceSeen;
 use namespace::NamespaceSeen;
+use network_policy::NetworkPolicySeen;
 use pod::{BuildPodSeen, PodSeen};
 use service::ServiceSeen;
 use service_account::ServiceAccountSeen;
@@ -68,6 +72,7 @@ kinds! {
     AgentRuntime => agent_runtime::DESCRIPTOR;
     AgentBuild => agent_build::DESCRIPTOR;
     AgentCard => agent_card::DESCRIPTOR;
+    NetworkPolicy => network_policy::DESCRIPTOR;
     Deployment => workload::DEPLOYMENT;
     StatefulSet => workload::STATEFUL_SET;
     DaemonSet => workload::DAEMON_SET;
@@ -82,6 +87,7 @@ kinds! {
     TaskRun => tekton::TASK_RUN;
     PersistentVolumeClaim => claim::DESCRIPTOR;
     Service => service::DESCRIPTOR;
+    EndpointSlice => endpoint_slice::DESCRIPTOR;
     Event => event::DESCRIPTOR;
     Secret => secret::DESCRIPTOR;
 }
@@ -111,6 +117,10 @@ pub enum What {
     AgentBuild(Box<CustomSeen>),
     /// An AgentCard.
     AgentCard(Box<AgentCardSeen>),
+    /// Any NetworkPolicy.
+    NetworkPolicy(Box<NetworkPolicySeen>),
+    /// Where the API server is.
+    EndpointSlice(EndpointSliceSeen),
     /// A PipelineRun of a build.
     PipelineRun(Box<PipelineRunSeen>),
     /// A TaskRun of such a run.

@@ -16,7 +16,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 /// Labels of a namespace that admission reads.
-const NAMESPACE_LABELS: [&str; 3] = [keys::LABEL_NAMESPACE_ENABLED, keys::LABEL_POD_SECURITY, keys::LABEL_USE_WAYPOINT];
+const NAMESPACE_LABELS: [&str; 4] =
+    [keys::LABEL_NAMESPACE_ENABLED, keys::LABEL_POD_SECURITY, keys::LABEL_USE_WAYPOINT, keys::LABEL_TRUST];
 
 /// A namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

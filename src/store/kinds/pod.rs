@@ -54,6 +54,8 @@ pub struct PodSeen {
     pub phase: PodPhase,
     /// Waits behind our scheduling gate.
     pub gated: bool,
+    /// Carries the trust label.
+    pub verified: bool,
     /// Where it is reached and as whom it runs, of an agent's Pod.
     pub endpoint: Option<Box<PodEndpoint>>,
 }
@@ -150,6 +152,7 @@ fn pod(raw: Raw) -> Option<PodSeen> {
         injected: metadata.annotation(keys::ANNOTATION_STATUS).is_some()
             && containers.any(|name| keys::OUR_CONTAINERS.contains(&name.as_str())),
         terminating: metadata.deletion_timestamp.is_some(),
+        verified: metadata.label(keys::LABEL_VERIFIED).is_some(),
         created: metadata.creation_timestamp.unwrap_or_default().into(),
         phase,
         gated,

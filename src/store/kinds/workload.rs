@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::{Kind, What};
+use crate::api::agent_kagenti_dev::agent_card::is_within;
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
@@ -115,6 +116,9 @@ pub struct WorkloadSeen {
     pub suspended_by_us: bool,
     /// `status.active` (Jobs).
     pub active: i64,
+    /// `spec.selector` of one that makes agents' Pods and whose selector never changes; of a Sandbox, which has none, the labels of its
+    /// template. `None` of others, and of one that is larger than [`SELECTOR`].
+    pub selector: Option<Arc<Value>>,
     /// Its selector names `kagenti.io/type`: the template must carry the label, and neither can be changed.
     pub selects_type: bool,
 }
@@ -292,8 +296,27 @@ fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
         suspended_by_us: metadata.annotation(keys::ANNOTATION_SUSPENDED).is_some(),
         active: status.active(),
         selects_type: spec.selector.as_ref().is_some_and(selects_type),
+        selector: selector(kind, template.as_ref(), &spec),
         template,
     })
+}
+
+/// Bytes of text that are kept of a selector.
+pub const SELECTOR: usize = 2048;
+
+/// By what its agents' Pods are selected.
+fn selector(kind: WorkloadKind, template: Option<&TemplateSeen>, spec: &Spec) -> Option<Arc<Value>> {
+    template.filter(|template| template.agent_type() == Some(AgentType::Agent.as_str()))?;
+    let selector = match kind {
+        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => spec.selector.clone()?,
+        WorkloadKind::Sandbox => {
+            let labels = spec.template_of(kind)?.metadata.as_ref()?.labels.as_ref()?;
+            let own = labels.iter().filter(|(key, _)| *key != keys::LABEL_VERIFIED);
+            json!({"matchLabels": own.map(|(key, value)| (key.clone(), value.clone().into())).collect::<Map<_, _>>()})
+        }
+        _ => return None,
+    };
+    is_within(&selector, SELECTOR).then(|| Arc::new(selector))
 }
 
 /// The labels that are kept of a workload itself.

@@ -33,5 +33,6 @@ mod pressure;
 mod resilience;
 mod restored;
 mod status;
+mod trust;
 mod uninstall;
 mod wire;

@@ -16,16 +16,18 @@ pub(super) fn matched() -> NamedRuleWithOperations {
 
 pub(super) fn rule() -> Refusal {
     let none = |member: &str| {
-        format!("!object.metadata.?{member}.orValue({{}}).exists(key, key.startsWith('{}'))", keys::PREFIX)
+        let ours = [keys::PREFIX, keys::PREFIX_AGENT].map(|prefix| format!("key.startsWith('{prefix}')")).join(" || ");
+        format!("!object.metadata.?{member}.orValue({{}}).exists(key, {ours})")
     };
     Refusal {
         applies: Vec::new(),
         variables: Vec::new(),
         holds: format!("{} && {}", none("labels"), none("annotations")),
         message: format!(
-            "a Binding carries no labels or annotations that begin with {}: they would be copied to the Pod and change what was admitted. \
+            "a Binding carries no labels or annotations that begin with {} or {}: they would be copied to the Pod and change what was admitted. \
              What to do: leave them out of the Binding; what a Pod is to carry belongs in its workload's template",
-            keys::PREFIX
+            keys::PREFIX,
+            keys::PREFIX_AGENT
         ),
         message_expression: None,
     }

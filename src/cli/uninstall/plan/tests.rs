@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::super::found::{Found, Part};
+use super::super::trust::Trust;
 use super::*;
 
 fn part(object: Value) -> Part {
@@ -8,7 +9,7 @@ fn part(object: Value) -> Part {
 }
 
 fn options(crds: bool) -> Options {
-    Options { operator_namespace: "own".to_owned(), crds }
+    Options { operator_namespace: "own".to_owned(), crds, keep_policies: false }
 }
 
 fn ours(kind: &str, name: &str) -> Part {
@@ -31,6 +32,7 @@ fn the_order_is_policies_webhooks_operator_workloads_finalizers_and_what_pods_ne
         parts: ["Lease", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicy"]
             .map(|kind| ours(kind, kind))
             .into(),
+        trust: Trust { policies: vec![ours("NetworkPolicy", "drawbridge-default-deny")], verified: Vec::new() },
         workloads: vec![deployment(json!({"f:kagenti.io/type": {}}), json!({}))],
         agent_runtimes: vec![part(
             json!({"kind": "AgentRuntime", "metadata": {"name": "a", "finalizers": ["kagenti.io/cleanup"]}}),
@@ -242,4 +244,47 @@ fn mend_10_uninstall_takes_off_every_row_of_the_table() {
     let steps = plan(&Found { workloads: vec![part(copy)], ..Found::default() }, &options(false)).steps;
     let Action::Merge { patch } = &steps[0].action else { panic!("{steps:?}") };
     assert_eq!(patch["metadata"]["annotations"], json!({"kagenti.io/rolled-for": null}));
+}
+
+/// What cuts off goes before what opens, and the label last; each deny says how many Pods it opens.
+#[test]
+fn the_deny_goes_first_then_openings_then_labels_and_all_of_it_stays_where_that_is_asked_for() {
+    let policy = |name: &str| {
+        part(json!({"kind": "NetworkPolicy", "metadata": {"name": name, "namespace": "team", "uid": "u"},
+            "spec": {"podSelector": {"matchLabels": {"kagenti.io/type": "agent"}}}}))
+    };
+    let pod = |name: &str, phase: &str, labels: Value| {
+        part(
+            json!({"kind": "Pod", "metadata": {"name": name, "namespace": "team", "uid": name, "labels": labels}, "status": {"phase": phase}}),
+        )
+    };
+    let verified = json!({"kagenti.io/type": "agent", "agent.kagenti.dev/signature-verified": "true"});
+    let found = Found {
+        trust: Trust {
+            policies: vec![policy("a-signature-policy"), policy("drawbridge-default-deny")],
+            verified: vec![pod("a", "Running", verified.clone())],
+        },
+        pods: vec![
+            pod("a", "Running", verified),
+            pod("b", "Running", json!({"kagenti.io/type": "agent"})),
+            pod("over", "Succeeded", json!({"kagenti.io/type": "agent"})),
+            pod("other", "Running", json!({})),
+        ],
+        ..Found::default()
+    };
+    let steps = plan(&found, &options(false)).steps;
+    let objects: Vec<_> = steps.iter().map(|step| step.object.as_str()).collect();
+    assert_eq!(
+        objects,
+        ["NetworkPolicy team/drawbridge-default-deny", "NetworkPolicy team/a-signature-policy", "Pod team/a"]
+    );
+    assert!(steps[0].effect.starts_with("deleted: 2 Pods"), "{}", steps[0].effect);
+    assert_eq!(
+        steps[2].action,
+        Action::Merge {
+            patch: json!({"metadata": {"uid": "a", "labels": {"agent.kagenti.dev/signature-verified": null}}})
+        }
+    );
+    let kept = plan(&found, &Options { keep_policies: true, ..options(false) });
+    assert!(kept.steps.is_empty() && kept.stays.len() == 3, "{kept:?}");
 }

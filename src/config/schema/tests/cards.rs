@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::{Platform, one, read, refused};
 use crate::config::cards::{BundleConfigMap, Cards};
+use crate::config::trust::{CardPeer, PeerWhom, VerifiedPeers};
 use crate::crypto::{Profile, TrustDomain};
+use crate::domain::trust::TrustLevel;
 
 fn cards(text: &str) -> Cards {
     read(&format!("cards: {text}")).cards()
@@ -19,6 +21,10 @@ fn every_key_of_cards_changes_what_its_row_says_and_nothing_else() {
     let changed = |text: &str, change: &dyn Fn(&mut Cards)| {
         let mut wanted = built_in.clone();
         change(&mut wanted);
+        // Signatures that are judged are audited, unless somebody says otherwise.
+        if wanted.bundle.any() {
+            wanted.trust.default = TrustLevel::Audit;
+        }
         assert_ne!(wanted, built_in, "{text}");
         assert_eq!(cards(text), wanted, "{text}");
     };
@@ -40,6 +46,16 @@ fn every_key_of_cards_changes_what_its_row_says_and_nothing_else() {
     changed("{audit: false}", &|cards| cards.audit = false);
     changed("{expiredSvidSeconds: 0}", &|cards| cards.tolerance = Duration::ZERO);
     changed("{minimumPeriodSeconds: 30}", &|cards| cards.least_period = Duration::from_secs(30));
+    changed("{trust: enforced}", &|cards| cards.trust.default = TrustLevel::Enforced);
+    changed("{trustFloor: audit}", &|cards| cards.trust.floor = TrustLevel::Audit);
+    changed("{verifiedPeers: all}", &|cards| cards.trust.verified_peers = VerifiedPeers::All);
+    changed("{restrictiveDNS: true}", &|cards| cards.trust.dns = true);
+    let gateway = CardPeer { whom: PeerWhom::Block("10.0.0.0/8".to_owned()), ports: vec![443] };
+    changed("{ingressPeers: [{cidr: 10.0.0.0/8, ports: [443]}]}", &|cards| cards.trust.ingress = vec![gateway.clone()]);
+    changed("{restrictiveEgress: [{cidr: 10.0.0.0/8, ports: [443]}]}", &|cards| {
+        cards.trust.egress = vec![gateway.clone()]
+    });
+    assert_eq!(cards("{trust: 'off', trustBundle: {file: /b}}").trust.default, TrustLevel::Off);
     assert!(cards("{trustBundle: {file: /b}}").bundle.any());
     assert_eq!(cards("{trustBundle: {configMap: {namespace: n, key: k}}}"), built_in, "without a name there is none");
 }

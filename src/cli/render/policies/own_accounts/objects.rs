@@ -46,6 +46,7 @@ fn rows(own: &str) -> Vec<Row> {
         leases(own),
         events(),
         agent_cards(),
+        network_policies(),
     ]
 }
 
@@ -186,7 +187,15 @@ fn pods() -> Row {
         made:
             "request.?dryRun.orValue(false) && variables.new.metadata.?generateName.orValue('') == 'drawbridge-probe-'"
                 .to_owned(),
-        changed: never(),
+        changed: format!(
+            "{} && {} && {} && {} && variables.new.metadata.?labels[?'{verified}'].orValue('{value}') == '{value}'",
+            same("?spec"),
+            untouched(&["annotations", "ownerReferences", "finalizers"]),
+            same_but("labels", &format!("k == '{}'", keys::LABEL_VERIFIED)),
+            same("?status"),
+            verified = keys::LABEL_VERIFIED,
+            value = keys::VERIFIED,
+        ),
         deleted: format!(
             "variables.old.spec.?schedulingGates.orValue([]).exists(gate, gate.name == '{}') || \
              (variables.old.metadata.?labels[?'{}'].hasValue() && \
@@ -194,7 +203,8 @@ fn pods() -> Row {
             keys::SCHEDULING_GATE,
             keys::LABEL_PIPELINE_RUN,
         ),
-        what: "makes no Pod, and deletes none but those that wait behind its scheduling gate and the ended ones of a build",
+        what: "makes no Pod, deletes none but those that wait behind its scheduling gate and the ended ones of a build, and changes of a Pod its \
+               trust label only",
     }
 }
 
@@ -256,6 +266,35 @@ fn agent_cards() -> Row {
         ),
         deleted: automatic("old"),
         what: "makes and deletes no AgentCard but one of a workload that owns it, and changes of others their finalizers only",
+    }
+}
+
+/// What cuts off agents, and what opens one of them; or the Go operator's, which is taken over.
+fn network_policies() -> Row {
+    let name = |of: &str| format!("variables.{of}.metadata.?name.orValue('')");
+    let ours = |of: &str| {
+        format!(
+            "{} && {} && ({name} == '{}' || {name}.endsWith('{}'))",
+            marked(of),
+            labelled(of, keys::LABEL_POLICY_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE),
+            keys::DEFAULT_DENY,
+            keys::SUFFIX_SIGNATURE_POLICY,
+            name = name(of)
+        )
+    };
+    let theirs = format!(
+        "({} && {}.endsWith('{}'))",
+        labelled("old", keys::LABEL_POLICY_MANAGED_BY, keys::MANAGED_BY_UPSTREAM),
+        name("old"),
+        keys::SUFFIX_SIGNATURE_POLICY
+    );
+    Row {
+        group: "networking.k8s.io",
+        resource: "networkpolicies",
+        made: format!("{} && !has(variables.new.metadata.finalizers)", ours("new")),
+        changed: format!("({} || {theirs}) && {} && {}", ours("old"), ours("new"), untouched(&["finalizers"])),
+        deleted: format!("{} || {theirs}", ours("old")),
+        what: "writes no NetworkPolicy but those that cut off and open agents, under their names and with its label",
     }
 }
 

@@ -1,0 +1,62 @@
+//! What trust means for a new Pod, before any question of injection (`spec/agentcard-rulings.md` 1.1, 1.3).
+//!
+//! In: the Pod, and what is known of its namespace. Out: that it waits, because nothing cuts it off yet; and the trust label taken away that
+//! somebody wrote into its template. Promises: what a template says of trust is never believed and never refused; the guarantee that an
+//! agent's Pod waits is the API server's own policy's, this is the explanation.
+
+use super::pod::PodView;
+use crate::admission::patch::{self, pointer};
+use crate::admission::verdict::{Denial, Outcome, Verdict, Warning};
+use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
+use crate::config::snapshot::Snapshot;
+use crate::config::view::NamespaceView;
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::domain::trust::TrustLevel;
+
+/// The Pod has to prove first who it is, and nothing cuts it off yet.
+pub(super) fn pending(
+    pod: PodView<'_>,
+    namespace: &str,
+    known: &NamespaceView,
+    snapshot: &Snapshot,
+) -> Option<Box<Denial>> {
+    let concerned = match known.trust {
+        TrustLevel::Off | TrustLevel::Audit => false,
+        TrustLevel::Enforced => pod.label(keys::LABEL_TYPE) == Some(AgentType::Agent.as_str()),
+        TrustLevel::EnforcedAll => true,
+    };
+    if known.cut_off || !concerned || namespace == &*snapshot.view.operator_namespace {
+        return None;
+    }
+    Some(Box::new(Denial::new(
+        Reason::NetworkPolicyPending,
+        409,
+        format!(
+            "namespace {namespace} cuts off Pods that have to prove first who they are, and NetworkPolicy {} is not there yet",
+            keys::DEFAULT_DENY
+        ),
+        "nothing; the controller makes it, and whoever makes the Pod tries again; drawbridge doctor tells if it lasts",
+    )))
+}
+
+/// The answer without the trust label, which is ours to give.
+pub(super) fn without_label(pod: PodView<'_>, mut verdict: Verdict) -> Verdict {
+    if pod.label(keys::LABEL_VERIFIED).is_none() || !verdict.allowed() {
+        return verdict;
+    }
+    let remove = patch::remove(pointer(["metadata", "labels", keys::LABEL_VERIFIED]));
+    match &mut verdict.outcome {
+        Outcome::Patch(operations) => operations.push(remove),
+        outcome => *outcome = Outcome::Patch(vec![remove]),
+    }
+    verdict.warnings.push(Warning::new(
+        Reason::TrustLabelIgnored,
+        format!(
+            "label {} was taken off the Pod: it says that an agent's card was verified, and Drawbridge puts it on Pods of verified agents itself. \
+             Leave it out of the template",
+            keys::LABEL_VERIFIED
+        ),
+    ));
+    verdict
+}

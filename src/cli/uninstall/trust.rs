@@ -1,0 +1,82 @@
+//! What cuts off agents and what opens them, once nobody looks after it (`spec/agentcard-rulings.md` 1.12): the deny goes first, then the policies of
+//! agents, then the label of their Pods; or with `--keep-policies` all of it stays.
+//!
+//! In: NetworkPolicies of ours, and Pods. Out: steps, each of which says how many Pods it opens. Assumes that the guards of the API server are gone
+//! by then.
+
+use serde_json::{Value, json};
+
+use super::found::{Found, Part, part};
+use super::plan::{Action, Kept, Options, Phase, Plan, Step, delete, title};
+use crate::cli::cluster::Cluster;
+use crate::cli::survey::{label, text};
+use crate::domain::keys;
+use crate::store::Kind;
+
+/// NetworkPolicies of ours in the namespaces of agents, and Pods that carry the trust label.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Trust {
+    pub(super) policies: Vec<Part>,
+    pub(super) verified: Vec<Part>,
+}
+
+/// Reads them.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub(super) async fn read(cluster: &Cluster, notes: &mut Vec<String>) -> anyhow::Result<Trust> {
+    let selector = format!("labelSelector={}%3D{}", keys::LABEL_POLICY_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
+    let parts = |kind: Kind, objects: Vec<Value>| {
+        let of = move |object: Value| part(&kind.path(text(&object, "/metadata/namespace")), object);
+        objects.into_iter().map(of).collect::<Vec<_>>()
+    };
+    let policies = cluster.list(&format!("{}?{selector}", Kind::NetworkPolicy.path("")), notes).await?;
+    let verified =
+        cluster.list(&format!("{}?labelSelector={}", Kind::Pod.path(""), keys::LABEL_VERIFIED), notes).await?;
+    Ok(Trust { policies: parts(Kind::NetworkPolicy, policies), verified: parts(Kind::Pod, verified) })
+}
+
+/// The steps, in their order.
+pub(super) fn plan(plan: &mut Plan, found: &Found, options: &Options) {
+    let trust = &found.trust;
+    if options.keep_policies {
+        plan.stays.extend(trust.policies.iter().chain(&trust.verified).map(|part| {
+            Kept {
+                object: title(&part.object),
+                why: "--keep-policies: it cuts off or opens agents as it does now, and nobody changes that any more"
+                    .to_owned(),
+            }
+        }));
+        return;
+    }
+    let is_deny = |part: &&Part| text(&part.object, "/metadata/name") == keys::DEFAULT_DENY;
+    for part in trust.policies.iter().filter(is_deny) {
+        let pods = found.pods.iter().filter(|pod| is_cut(part, pod)).count();
+        let effect =
+            format!("deleted: {pods} Pods that run there reach, and are reached by, whatever nothing else cuts off");
+        plan.steps.push(delete(Phase::Trust, part, &effect));
+    }
+    for part in trust.policies.iter().filter(|part| !is_deny(part)) {
+        plan.steps.push(delete(Phase::Trust, part, "deleted: nothing cuts its agent off that it would have to open"));
+    }
+    for part in &trust.verified {
+        let labels = json!({keys::LABEL_VERIFIED: null});
+        let patch = json!({"metadata": {"uid": text(&part.object, "/metadata/uid"), "labels": labels}});
+        plan.steps.push(Step {
+            phase: Phase::Trust,
+            object: title(&part.object),
+            path: part.path.clone(),
+            action: Action::Merge { patch },
+            effect: "the trust label is taken off; nothing rolls".to_owned(),
+        });
+    }
+}
+
+/// A Pod that runs and that the deny selects.
+fn is_cut(deny: &Part, pod: &Part) -> bool {
+    let every = deny.object.pointer("/spec/podSelector/matchLabels").is_none();
+    let over = matches!(text(&pod.object, "/status/phase"), "Succeeded" | "Failed");
+    text(&pod.object, "/metadata/namespace") == text(&deny.object, "/metadata/namespace")
+        && !over
+        && (every || label(&pod.object, keys::LABEL_TYPE) == Some("agent"))
+}

@@ -1,0 +1,5 @@
+//! The NetworkPolicies that cut off agents, and those that open one of them.
+
+mod facts;
+mod names;
+pub mod plan;

@@ -1,0 +1,331 @@
+//! Which NetworkPolicies of ours a namespace has, and which it should.
+//!
+//! In: how far trust is enforced in the namespace, its agents and their cards, the policies that are there. Out: policies made, changed and
+//! deleted. Promises:
+//! - The deny has no owner: deleting a card, or every card, opens nothing.
+//! - When enforcement begins, the deny comes last: after the labels on running Pods of verified agents and the policies that open them; when
+//!   it ends, the deny goes first. Where each step stands is read off the cluster, so another leader goes on.
+//! - A policy of our name that is somebody else's is told and never changed; the Go operator's is taken over where it is.
+//! - What the API server stores in another spelling is the same: at rest nothing is written.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::facts::facts;
+use super::names::{label_of, policy_of};
+use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
+use crate::controllers::scaffold::plan::{Context, Controller, Item, Op, Plan, Report, Row};
+use crate::controllers::scaffold::world::{CardRef, PolicyRef, WorkloadRef, World};
+use crate::controllers::trust;
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::domain::trust::TrustLevel;
+use crate::domain::workload::WorkloadKind;
+use crate::policy::desired::{default_deny, is_permissive, normal, permissive, restrictive};
+use crate::store::{Key, Kind, PodPhase, Trust};
+
+/// The controller's row. Its items are NetworkPolicies, by the name that they have or would have.
+pub const ROW: Row = Row { controller: Controller::NetworkPolicy, touched, of_namespace, plan };
+
+/// The kinds that agents are; of several of one name the first has the policy.
+const KINDS: [WorkloadKind; 4] =
+    [WorkloadKind::Deployment, WorkloadKind::StatefulSet, WorkloadKind::DaemonSet, WorkloadKind::Sandbox];
+/// How often Services are looked up anew that policies were made from.
+const SERVICES: Duration = Duration::from_secs(60);
+/// Time until what has to wait is looked at again, should nothing bring us back.
+const AGAIN: Duration = Duration::from_secs(5);
+
+fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+    let Key { namespace, name } = key;
+    match kind {
+        Kind::Namespace => of_namespace(world, name),
+        // What comes before it, or after it, may go on.
+        Kind::NetworkPolicy if &**name == keys::DEFAULT_DENY => of_namespace(world, namespace),
+        Kind::NetworkPolicy if name.ends_with(keys::SUFFIX_SIGNATURE_POLICY) => vec![key.clone(), deny(namespace)],
+        Kind::EndpointSlice => world.namespaces().flat_map(|namespace| of_namespace(world, namespace)).collect(),
+        Kind::AgentCard => {
+            let card = world.agent_card(namespace, name);
+            let target = card.as_ref().and_then(|card| card.seen.spec.target.as_ref());
+            target
+                .map(|target| vec![Key::new(namespace, &policy_of(&target.name)), deny(namespace)])
+                .unwrap_or_default()
+        }
+        // The deny that is not there yet waits for the labels of running Pods.
+        Kind::Pod if world.network_policy(namespace, keys::DEFAULT_DENY).is_none() => vec![deny(namespace)],
+        kind if kind.workload().is_some_and(|kind| KINDS.contains(&kind)) => {
+            let agent = world.workload(kind, namespace, name).filter(is_agent);
+            agent.map(|workload| Key::new(namespace, &policy_of(workload.name))).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn deny(namespace: &str) -> Key {
+    Key::new(namespace, keys::DEFAULT_DENY)
+}
+
+fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
+    let agents = agents(world, namespace).map(|workload| policy_of(workload.name));
+    let ours = world.network_policies(namespace).filter(|policy| policy.seen.is_ours());
+    let names = agents.chain(ours.map(|policy| policy.name.to_string()));
+    let mut keys: Vec<_> = names.map(|name| Key::new(namespace, &name)).collect();
+    keys.push(deny(namespace));
+    keys
+}
+
+fn is_agent(workload: &WorkloadRef<'_>) -> bool {
+    let template = workload.seen.template.as_ref();
+    KINDS.contains(&workload.seen.kind)
+        && workload.is_root()
+        && template.and_then(|template| template.agent_type()) == Some(AgentType::Agent.as_str())
+}
+
+fn agents<'a>(world: &'a World, namespace: &str) -> impl Iterator<Item = WorkloadRef<'a>> {
+    world.workloads(namespace).filter(is_agent)
+}
+
+fn plan(cx: Context<'_>) -> Plan {
+    let Some(level) = trust::level(&cx, &cx.key.namespace) else { return Plan::nothing() };
+    // Without the addresses of the API server a policy would cut agents off from it.
+    if level.enforces() && !cx.world.is_certain(Kind::EndpointSlice) {
+        return Plan::later(AGAIN);
+    }
+    if &*cx.key.name == keys::DEFAULT_DENY { of_deny(&cx, level) } else { of_agent(&cx, level) }
+}
+
+fn stored<'a>(cx: &Context<'a>) -> Option<PolicyRef<'a>> {
+    cx.world.network_policy(&cx.key.namespace, &cx.key.name).filter(|policy| !policy.seen.deleting)
+}
+
+fn of_deny(cx: &Context<'_>, level: TrustLevel) -> Plan {
+    let stored = stored(cx);
+    if !level.enforces() {
+        return stored.filter(|policy| policy.seen.is_ours()).map_or_else(Plan::nothing, |policy| delete(cx, &policy));
+    }
+    let (facts, _) = facts(cx, &cx.key.namespace);
+    let wanted = default_deny(level == TrustLevel::EnforcedAll, &facts);
+    let plan = match stored {
+        Some(policy) if !policy.seen.is_ours() => {
+            foreign(cx, &policy, "every Pod of this namespace that has to prove who it is waits")
+        }
+        Some(policy) if is_same(&policy, &wanted) => Plan::nothing(),
+        Some(policy) => Plan::of(vec![set_spec(cx, &policy, &wanted)]),
+        None if is_opened(cx) => Plan::of(vec![create(cx, json!({}), &wanted)]),
+        None => Plan::later(AGAIN),
+    };
+    with_unavailable(cx, stored.as_ref(), plan)
+}
+
+/// Says that nobody can become verified, where it is so.
+fn with_unavailable(cx: &Context<'_>, stored: Option<&PolicyRef<'_>>, mut plan: Plan) -> Plan {
+    let Some(policy) = stored.filter(|policy| policy.seen.is_ours()) else { return plan };
+    let unread = || {
+        let mut cards = cx.world.agent_cards(&cx.key.namespace);
+        cards.any(|card| card.seen.is_unread())
+    };
+    let why = if !cx.facts.platform.cards().bundle.any() {
+        "no trust bundle is configured (cards.trustBundle of the platform file)"
+    } else if unread() {
+        "no trust bundle could be read so far"
+    } else {
+        return plan;
+    };
+    let message = format!(
+        "this namespace enforces trust and {why}, so no agent becomes verified: those that were open stay open, and new ones are cut off. What \
+         to do: have SPIRE publish its bundle; drawbridge doctor tells where it is looked for"
+    );
+    plan.ops.push(report(cx, policy, Reason::TrustUnavailable, message, String::new()));
+    plan
+}
+
+/// Whether nobody who is verified would be cut: his Pods carry the label, and his policy opens them. Who cannot be opened holds nobody up.
+fn is_opened(cx: &Context<'_>) -> bool {
+    let namespace = &cx.key.namespace;
+    agents(cx.world, namespace).all(|workload| {
+        let Trust::Account(account) = trust::of_workload(cx.world, namespace, &workload) else { return true };
+        let key = Key::new(namespace, &policy_of(workload.name));
+        let failed =
+            cx.world.memory.trouble(&Item { controller: Controller::NetworkPolicy, key: key.clone() }).is_some();
+        let policy = cx.world.network_policy(namespace, &key.name);
+        let spec = policy.as_ref().and_then(|policy| policy.seen.spec.as_deref());
+        let is_foreign = policy.as_ref().is_some_and(|policy| !policy.seen.is_ours() && !policy.seen.is_upstreams());
+        let opened = failed || is_foreign || workload.seen.selector.is_none() || spec.is_some_and(is_permissive);
+        let mut pods = cx.world.pods_of(namespace, &workload);
+        let labelled = pods.all(|pod| {
+            let runs_as = pod.seen.endpoint.as_ref().and_then(|endpoint| endpoint.account.as_deref());
+            let is_over = pod.seen.terminating || matches!(pod.seen.phase, PodPhase::Succeeded | PodPhase::Failed);
+            let item = Item { controller: Controller::TrustLabel, key: Key::new(namespace, pod.name) };
+            pod.seen.verified || is_over || runs_as != Some(account) || cx.world.memory.trouble(&item).is_some()
+        });
+        opened && labelled
+    })
+}
+
+/// The workload that has the policy of that name, with its card.
+fn subject<'a>(cx: &Context<'a>) -> Option<(WorkloadRef<'a>, CardRef<'a>)> {
+    let Key { namespace, name } = cx.key;
+    let short = name.strip_suffix(keys::SUFFIX_SIGNATURE_POLICY)?;
+    let with_card = |workload: WorkloadRef<'a>| {
+        let card = trust::card_of(cx.world, namespace, &workload)?;
+        (is_agent(&workload) && !workload.seen.deleting).then_some((workload, card))
+    };
+    let named = |kind: WorkloadKind| cx.world.workload(Kind::of_workload(kind)?, namespace, short);
+    let found = KINDS.into_iter().filter_map(named).find_map(with_card);
+    // A name that was shortened is nobody's own.
+    found.or_else(|| {
+        let cut = agents(cx.world, namespace).filter(|workload| workload.name.len() > short.len());
+        cut.filter(|workload| policy_of(workload.name) == **name).find_map(with_card)
+    })
+}
+
+fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
+    let stored = stored(cx);
+    let subject = subject(cx).filter(|_| level.enforces());
+    let wanted = subject.and_then(|(workload, card)| Some((workload, card, workload.seen.selector.clone()?)));
+    let Some((workload, card, selector)) = wanted else {
+        let Some(policy) = stored.filter(|policy| policy.seen.is_ours()) else { return Plan::nothing() };
+        // Where enforcement ends, what cuts off goes before what opens.
+        let still_cut = !level.enforces() && cx.world.network_policy(&cx.key.namespace, keys::DEFAULT_DENY).is_some();
+        return if still_cut { Plan::later(AGAIN) } else { delete(cx, &policy) };
+    };
+    let (facts, services) = facts(cx, &cx.key.namespace);
+    let opens = match trust::of_workload(cx.world, &cx.key.namespace, &workload) {
+        Trust::Account(_) => true,
+        Trust::None => false,
+        // Nothing can be said: what was concluded before stays, and who is new is not opened.
+        Trust::Unknown => stored.and_then(|policy| policy.seen.spec.as_deref().map(is_permissive)).unwrap_or(false),
+    };
+    let spec = if opens { permissive(&selector, &facts) } else { restrictive(&selector, &facts) };
+    let again = services.then_some(SERVICES);
+    let ops = match stored {
+        None => vec![create(cx, of_card(&card), &spec)],
+        Some(policy) if policy.seen.is_ours() => {
+            let same = is_same(&policy, &spec) && is_of_card(&policy, &card);
+            let told = flipped(cx, &policy, &card, opens);
+            if same { Vec::new() } else { std::iter::once(take(cx, &policy, &card, &spec)).chain(told).collect() }
+        }
+        Some(policy) if policy.seen.is_upstreams() => vec![take_over(cx, &policy, &card, &spec)],
+        Some(policy) => return foreign(cx, &policy, "the agent stays cut off until it is gone"),
+    };
+    Plan { again, ..Plan::of(ops) }
+}
+
+/// What is told of an agent that is opened or cut off from now on.
+fn flipped(cx: &Context<'_>, policy: &PolicyRef<'_>, card: &CardRef<'_>, opens: bool) -> Option<Op> {
+    let was_open = policy.seen.spec.as_deref().is_some_and(is_permissive);
+    let card = card.name;
+    let (reason, message) = match (was_open, opens) {
+        (false, true) => (
+            Reason::AgentOpened,
+            format!("AgentCard {card} is Verified: what it is of reaches whatever nothing else forbids"),
+        ),
+        (true, false) => (
+            Reason::AgentCutOff,
+            format!(
+                "AgentCard {card} is not Verified any more: what it is of reaches only what it needs to become so. What to do: drawbridge explain \
+                 agentcard/{card} -n {}",
+                cx.key.namespace
+            ),
+        ),
+        _ => return None,
+    };
+    Some(report(cx, policy, reason, message, policy.version.to_string()))
+}
+
+fn report(cx: &Context<'_>, policy: &PolicyRef<'_>, reason: Reason, message: String, since: String) -> Op {
+    let (about, uid) = (cx.key.clone(), policy.uid.to_owned());
+    Op::Report(Report { kind: Kind::NetworkPolicy, about, uid, reason, message, since })
+}
+
+fn is_same(policy: &PolicyRef<'_>, wanted: &Value) -> bool {
+    policy.seen.spec.as_deref().is_some_and(|spec| normal(spec) == normal(wanted))
+}
+
+fn is_of_card(policy: &PolicyRef<'_>, card: &CardRef<'_>) -> bool {
+    let owner = policy.seen.controller.as_deref();
+    owner.is_some_and(|owner| owner.uid == card.uid) && policy.seen.card.as_deref() == Some(&*label_of(card.name))
+}
+
+fn labels() -> Value {
+    json!({
+        keys::LABEL_POLICY_MANAGED_BY: keys::MANAGED_BY_DRAWBRIDGE,
+        keys::LABEL_APP_MANAGED_BY: keys::MANAGED_BY_DRAWBRIDGE,
+    })
+}
+
+/// Labels and owner of the policy of a card's agent.
+fn of_card(card: &CardRef<'_>) -> Value {
+    let mut labels = labels();
+    labels[keys::LABEL_POLICY_CARD] = label_of(card.name).into();
+    labels[keys::LABEL_POLICY_TYPE] = keys::POLICY_TYPE.into();
+    let owner = json!({"apiVersion": Kind::AgentCard.api_version(), "kind": Kind::AgentCard.as_str(), "name": &**card.name,
+        "uid": card.uid, "controller": true});
+    json!({"labels": labels, "ownerReferences": [owner]})
+}
+
+fn create(cx: &Context<'_>, mut metadata: Value, spec: &Value) -> Op {
+    let Key { namespace, name } = cx.key;
+    if metadata.get("labels").is_none() {
+        metadata["labels"] = labels();
+    }
+    metadata["name"] = (**name).into();
+    metadata["namespace"] = (**namespace).into();
+    let body = json!({"metadata": metadata, "spec": spec});
+    Op::Create { kind: Kind::NetworkPolicy, namespace: namespace.to_string(), body }
+}
+
+/// The beginning of every change: it is the object that was seen.
+fn unchanged(policy: &PolicyRef<'_>) -> Vec<Value> {
+    vec![
+        json!({"op": "test", "path": "/metadata/uid", "value": policy.uid}),
+        json!({"op": "test", "path": "/metadata/resourceVersion", "value": policy.version.to_string()}),
+    ]
+}
+
+fn edit(cx: &Context<'_>, operations: Vec<Value>) -> Op {
+    Op::Edit { kind: Kind::NetworkPolicy, key: cx.key.clone(), operations: operations.into() }
+}
+
+fn set_spec(cx: &Context<'_>, policy: &PolicyRef<'_>, spec: &Value) -> Op {
+    let mut operations = unchanged(policy);
+    operations.push(json!({"op": "add", "path": "/spec", "value": spec}));
+    edit(cx, operations)
+}
+
+/// Sets the spec, and labels and owner, which are another card's.
+fn take(cx: &Context<'_>, policy: &PolicyRef<'_>, card: &CardRef<'_>, spec: &Value) -> Op {
+    let mut operations = unchanged(policy);
+    let metadata = of_card(card);
+    operations.extend(
+        ["labels", "ownerReferences"]
+            .map(|member| json!({"op": "add", "path": format!("/metadata/{member}"), "value": metadata[member]})),
+    );
+    operations.push(json!({"op": "add", "path": "/spec", "value": spec}));
+    edit(cx, operations)
+}
+
+/// The same of one that the Go operator made: what it wrote is nobody's any more (measured: labels that it had written stayed, and a second
+/// controller is refused).
+fn take_over(cx: &Context<'_>, policy: &PolicyRef<'_>, card: &CardRef<'_>, spec: &Value) -> Op {
+    let Op::Edit { kind, key, mut operations } = take(cx, policy, card, spec) else {
+        return take(cx, policy, card, spec);
+    };
+    if let Some(list) = operations.as_array_mut() {
+        list.push(json!({"op": "add", "path": "/metadata/managedFields", "value": [{}]}));
+    }
+    Op::Edit { kind, key, operations }
+}
+
+fn delete(cx: &Context<'_>, policy: &PolicyRef<'_>) -> Plan {
+    Plan::of(vec![Op::Delete { kind: Kind::NetworkPolicy, key: cx.key.clone(), uid: policy.uid.to_owned() }])
+}
+
+fn foreign(cx: &Context<'_>, policy: &PolicyRef<'_>, effect: &str) -> Plan {
+    let Key { namespace, name } = cx.key;
+    let message = format!(
+        "NetworkPolicy {name} is not Drawbridge's, so it is left as it is, and {effect}. What to do: put what it opens into a policy of another \
+         name, then: kubectl -n {namespace} delete networkpolicy {name}"
+    );
+    Plan::of(vec![report(cx, policy, Reason::NameConflict, message, String::new())])
+}

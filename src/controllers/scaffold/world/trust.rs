@@ -1,0 +1,62 @@
+//! Look-ups about NetworkPolicies and where the API server is.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::builds::{Ref, of};
+use super::{PodRef, World};
+use crate::store::kinds::endpoint_slice;
+use crate::store::{Kind, NetworkPolicySeen, What};
+
+/// A NetworkPolicy.
+pub type PolicyRef<'a> = Ref<'a, NetworkPolicySeen>;
+
+fn policy(what: &What) -> Option<&NetworkPolicySeen> {
+    match what {
+        What::NetworkPolicy(seen) => Some(seen),
+        _ => None,
+    }
+}
+
+impl World {
+    /// One NetworkPolicy.
+    #[must_use]
+    pub fn network_policy(&self, namespace: &str, name: &str) -> Option<PolicyRef<'_>> {
+        of(self.object(Kind::NetworkPolicy, namespace, name)?, policy)
+    }
+
+    /// The NetworkPolicies of a namespace.
+    pub fn network_policies(&self, namespace: &str) -> impl Iterator<Item = PolicyRef<'_>> {
+        self.of_kind(Kind::NetworkPolicy, namespace).filter_map(|named| of(named, policy))
+    }
+
+    /// The Pods of a namespace that are kept: agents and tools.
+    pub fn agent_pods(&self, namespace: &str) -> impl Iterator<Item = PodRef<'_>> {
+        let pods = self.of_kind(Kind::Pod, namespace);
+        pods.filter_map(|(name, observed)| match &observed.what {
+            What::Pod(seen) => Some(PodRef { name, uid: &observed.uid, seen }),
+            _ => None,
+        })
+    }
+
+    /// When an object was first seen.
+    #[must_use]
+    pub fn arrived(&self, kind: Kind, namespace: &str, name: &str) -> Option<Duration> {
+        Some(self.entry(kind, namespace, name)?.arrived)
+    }
+
+    /// Ports and addresses of the API server.
+    #[must_use]
+    pub fn api_server(&self) -> BTreeSet<(u16, IpAddr)> {
+        let slices = self.of_kind(Kind::EndpointSlice, endpoint_slice::NAMESPACE);
+        let seen = slices.filter_map(|(_, observed)| match &observed.what {
+            What::EndpointSlice(seen) => Some(seen),
+            _ => None,
+        });
+        seen.flat_map(|slice| {
+            slice.ports.iter().flat_map(|port| slice.addresses.iter().map(|address| (*port, *address)))
+        })
+        .collect()
+    }
+}

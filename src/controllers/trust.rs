@@ -1,0 +1,44 @@
+//! Whom the cards of a namespace prove to be who they say; pure (`spec/agentcard-rulings.md` 1.5, 1.6).
+//!
+//! In: what is known of cards and workloads, and what the platform says. Out: how far trust is enforced in a namespace, the card that counts
+//! for a workload, and what that proves. Promise: one place, for the label on Pods and for NetworkPolicies alike.
+
+use crate::controllers::scaffold::plan::Context;
+use crate::controllers::scaffold::world::{CardRef, WorkloadRef, World};
+use crate::domain::keys;
+use crate::domain::trust::TrustLevel;
+use crate::store::{CardTarget, Trust};
+
+/// How far trust is enforced in a namespace; `None` of one that goes, that is not served, or that is not known yet.
+pub(in crate::controllers) fn level(cx: &Context<'_>, namespace: &str) -> Option<TrustLevel> {
+    let seen = cx.world.namespace(namespace)?;
+    cx.facts.snapshot.namespace(namespace)?;
+    let label = seen.labels.get(keys::LABEL_TRUST).map(String::as_str);
+    Some(cx.facts.platform.cards().trust.in_force(namespace, cx.world.operator_namespace(), label))
+}
+
+/// The card that counts for a workload: a person's before a controller's, then the oldest, then by name.
+pub(in crate::controllers) fn card_of<'a>(
+    world: &'a World,
+    namespace: &str,
+    workload: &WorkloadRef<'_>,
+) -> Option<CardRef<'a>> {
+    let target = CardTarget::of_workload(workload.seen.kind, workload.name);
+    let cards = world.agent_cards_of(namespace, &target).filter(|card| !card.seen.deleting);
+    cards.min_by_key(|card| (card.seen.is_automatic(), card.seen.created.clone(), card.name.clone()))
+}
+
+/// What the cards of a workload prove of it.
+pub(in crate::controllers) fn of_workload<'a>(
+    world: &'a World,
+    namespace: &str,
+    workload: &WorkloadRef<'_>,
+) -> Trust<'a> {
+    if workload.seen.deleting {
+        return Trust::None;
+    }
+    card_of(world, namespace, workload).map_or(Trust::None, |card| card.seen.trust(workload.uid))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,3 @@
+//! The trust label on running Pods.
+
+pub mod plan;

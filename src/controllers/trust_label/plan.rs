@@ -1,0 +1,110 @@
+//! Whether a running Pod carries the trust label, and whether it should.
+//!
+//! In: the Pod, the workload that its owners lead to by their uids, and what its card proves. Out: the label, put or taken away. Promises:
+//! only Pods that run under the account that the card proves carry it; templates never do, so nothing rolls; closing and opening wait for
+//! nothing; where enforcement ends, the label goes last, when no NetworkPolicy of ours is left that asks for it; at rest nothing is written.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
+use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row, escaped};
+use crate::controllers::scaffold::world::{PodRef, WorkloadRef, World};
+use crate::controllers::trust;
+use crate::domain::keys;
+use crate::domain::trust::TrustLevel;
+use crate::store::{Key, Kind, PodPhase, Trust};
+
+/// The controller's row. Its items are Pods.
+pub const ROW: Row = Row { controller: Controller::TrustLabel, touched, of_namespace, plan };
+
+/// Time until a Pod whose label has to wait is looked at again, should nothing bring us back.
+const AGAIN: Duration = Duration::from_secs(5);
+
+fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+    let Key { namespace, name } = key;
+    match kind {
+        Kind::Pod => vec![key.clone()],
+        Kind::Namespace => of_namespace(world, name),
+        // What still asks for the label may be gone.
+        Kind::NetworkPolicy if world.network_policy(namespace, name).is_some_and(|policy| policy.seen.is_ours()) => {
+            let labelled = world.agent_pods(namespace).filter(|pod| pod.seen.verified);
+            labelled.map(|pod| Key::new(namespace, pod.name)).collect()
+        }
+        Kind::AgentCard => {
+            let card = world.agent_card(namespace, name);
+            let target = card.as_ref().and_then(|card| card.seen.spec.target.as_ref());
+            let workload = target.and_then(|target| {
+                world.workload(Kind::of_workload(target.workload_kind()?)?, namespace, &target.name)
+            });
+            workload.map(|workload| pods_of(world, namespace, &workload)).unwrap_or_default()
+        }
+        kind if kind.workload().is_some() => {
+            let workload = world.workload(kind, namespace, name);
+            workload.map(|workload| pods_of(world, namespace, &workload)).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn pods_of(world: &World, namespace: &str, workload: &WorkloadRef<'_>) -> Vec<Key> {
+    world.pods_of(namespace, workload).map(|pod| Key::new(namespace, pod.name)).collect()
+}
+
+fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
+    world.agent_pods(namespace).map(|pod| Key::new(namespace, pod.name)).collect()
+}
+
+fn plan(cx: Context<'_>) -> Plan {
+    let Key { namespace, name } = cx.key;
+    let Some(pod) = cx.world.pod(namespace, name).filter(|pod| is_alive(pod)) else { return Plan::nothing() };
+    let Some(level) = trust::level(&cx, namespace) else { return Plan::nothing() };
+    if level < TrustLevel::Audit {
+        if !pod.seen.verified {
+            return Plan::nothing();
+        }
+        if cx.world.network_policies(namespace).any(|policy| policy.seen.is_ours()) {
+            return Plan::later(AGAIN);
+        }
+        return Plan::of(vec![edit(&cx, &pod, false)]);
+    }
+    match deserves(cx.world, namespace, &pod) {
+        Some(wanted) if wanted != pod.seen.verified => Plan::of(vec![edit(&cx, &pod, wanted)]),
+        _ => Plan::nothing(),
+    }
+}
+
+/// It may still reach somebody.
+fn is_alive(pod: &PodRef<'_>) -> bool {
+    !pod.seen.terminating && !matches!(pod.seen.phase, PodPhase::Succeeded | PodPhase::Failed)
+}
+
+/// Whether a Pod is that of a verified agent; `None` while nothing can be said, and what was said stays.
+pub(super) fn deserves(world: &World, namespace: &str, pod: &PodRef<'_>) -> Option<bool> {
+    if &*pod.seen.agent_type != AgentType::Agent.as_str() {
+        return Some(false);
+    }
+    // By uid all the way: one of the same name that was made later is another one.
+    let root = pod.seen.controller.as_deref().and_then(|owner| world.root_of(namespace, owner));
+    let Some(root) = root else { return Some(false) };
+    match trust::of_workload(world, namespace, &root) {
+        Trust::None => Some(false),
+        Trust::Unknown => None,
+        Trust::Account(account) => {
+            let runs_as = pod.seen.endpoint.as_ref().and_then(|endpoint| endpoint.account.as_deref());
+            Some(runs_as == Some(account))
+        }
+    }
+}
+
+fn edit(cx: &Context<'_>, pod: &PodRef<'_>, wanted: bool) -> Op {
+    let path = format!("/metadata/labels/{}", escaped(keys::LABEL_VERIFIED));
+    let change = if wanted {
+        json!({"op": "add", "path": path, "value": keys::VERIFIED})
+    } else {
+        json!({"op": "remove", "path": path})
+    };
+    let operations = json!([{"op": "test", "path": "/metadata/uid", "value": pod.uid}, change]);
+    Op::Edit { kind: Kind::Pod, key: cx.key.clone(), operations }
+}

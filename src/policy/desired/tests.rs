@@ -1,0 +1,151 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn facts() -> Facts {
+    let api_server = [(6443, "10.0.0.2"), (6443, "10.0.0.1"), (443, "::ffff:10.0.0.9"), (6443, "2001:db8::1")];
+    Facts {
+        operators: ["kagenti-system".to_owned()].into(),
+        api_server: api_server.map(|(port, address)| (port, address.parse().unwrap())).into(),
+        ..Facts::default()
+    }
+}
+
+fn selector() -> Value {
+    json!({"matchLabels": {"app": "w"}, "matchExpressions": [{"key": "tier", "operator": "Exists"}]})
+}
+
+#[test]
+fn cases_129_and_137_the_restrictive_shape_leads_to_the_api_server_at_its_ports_and_nowhere_else() {
+    let spec = restrictive(&selector(), &facts());
+    let operator = json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kagenti-system"}}});
+    assert_eq!(spec["ingress"], json!([{"from": [operator]}]));
+    assert_eq!(
+        spec["egress"],
+        json!([
+            {"ports": [{"protocol": "TCP", "port": 443}], "to": [{"ipBlock": {"cidr": "10.0.0.9/32"}}]},
+            {"ports": [{"protocol": "TCP", "port": 6443}], "to": [{"ipBlock": {"cidr": "10.0.0.1/32"}},
+                {"ipBlock": {"cidr": "10.0.0.2/32"}}, {"ipBlock": {"cidr": "2001:db8::1/128"}}]},
+        ])
+    );
+    assert_eq!(spec["podSelector"], selector());
+}
+
+#[test]
+fn case_130_without_an_address_of_the_api_server_nothing_is_left_and_both_directions_are_named() {
+    let none = Facts { api_server: BTreeSet::new(), ..facts() };
+    for spec in [restrictive(&selector(), &none), default_deny(false, &none)] {
+        assert_eq!((&spec["egress"], &spec["policyTypes"]), (&json!([]), &json!(["Ingress", "Egress"])));
+        let stored = json!({"podSelector": spec["podSelector"], "policyTypes": ["Ingress", "Egress"], "ingress": spec["ingress"]});
+        assert_eq!(normal(&spec), normal(&stored), "as the API server stores it");
+    }
+}
+
+/// Case 128 counts two peers of the operator's; ours has one namespace, unless there is another (`spec/corrections.md`).
+#[test]
+fn case_128_the_permissive_shape_selects_by_the_trust_label_besides() {
+    let spec = permissive(&selector(), &facts());
+    let mut wanted = selector();
+    wanted["matchLabels"]["agent.kagenti.dev/signature-verified"] = "true".into();
+    assert_eq!((&spec["podSelector"], &spec["egress"]), (&wanted, &json!([{}])));
+    assert_eq!(spec["ingress"][0]["from"].as_array().unwrap().len(), 2);
+    assert!(is_permissive(&spec) && !is_permissive(&restrictive(&selector(), &facts())));
+    let two = Facts { operators: ["a".to_owned(), "b".to_owned()].into(), ..facts() };
+    assert_eq!(permissive(&selector(), &two)["ingress"][0]["from"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn verified_agents_of_other_namespaces_are_let_in_as_the_platform_says() {
+    for (verified, wanted) in [
+        (VerifiedPeers::Namespace, None),
+        (VerifiedPeers::Enabled, Some(json!({"matchLabels": {"kagenti-enabled": "true"}}))),
+        (VerifiedPeers::All, Some(json!({}))),
+    ] {
+        let spec = permissive(&selector(), &Facts { verified, ..facts() });
+        assert_eq!(spec["ingress"][0]["from"][1].get("namespaceSelector").cloned(), wanted);
+    }
+}
+
+#[test]
+fn peers_of_the_platform_are_rules_of_their_own() {
+    let keycloak = Peer {
+        whom: Whom::Pods { namespace: "keycloak".into(), labels: BTreeMap::from([("app".into(), "keycloak".into())]) },
+        ports: vec![Port::tcp(8080)],
+    };
+    let outside = Peer { whom: Whom::Block("203.0.113.0/24".into()), ports: Vec::new() };
+    let more = Facts { egress: vec![outside.clone(), keycloak.clone(), keycloak.clone()], ..facts() };
+    let spec = restrictive(&selector(), &more);
+    assert_eq!(
+        spec["egress"].as_array().unwrap()[2..],
+        [
+            json!({"to": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "keycloak"}},
+                "podSelector": {"matchLabels": {"app": "keycloak"}}}], "ports": [{"protocol": "TCP", "port": 8080}]}),
+            json!({"to": [{"ipBlock": {"cidr": "203.0.113.0/24"}}]}),
+        ]
+    );
+    let more = Facts { ingress: vec![keycloak], ..facts() };
+    assert_eq!(permissive(&selector(), &more)["ingress"].as_array().unwrap().len(), 2);
+    assert_eq!(restrictive(&selector(), &more), restrictive(&selector(), &facts()), "nobody calls who is not verified");
+}
+
+#[test]
+fn the_deny_selects_every_agent_or_every_pod() {
+    assert_eq!(default_deny(false, &facts())["podSelector"], json!({"matchLabels": {"kagenti.io/type": "agent"}}));
+    assert_eq!(default_deny(true, &facts())["podSelector"], json!({}));
+    assert_ne!(normal(&default_deny(true, &facts())), normal(&default_deny(false, &facts())));
+}
+
+/// What is empty and what is absent mean different things in different places.
+#[test]
+fn the_normal_form_keeps_what_has_a_meaning() {
+    let same = [
+        (json!({"egress": []}), json!({})),
+        (json!({"ingress": [{"from": []}]}), json!({"ingress": [{}]})),
+        (
+            json!({"egress": [{"ports": [{"port": 1}]}]}),
+            json!({"egress": [{"ports": [{"port": 1, "protocol": "TCP"}]}]}),
+        ),
+        (json!({"podSelector": {"matchLabels": {}}}), json!({"podSelector": {}})),
+        (json!({"policyTypes": ["Egress", "Ingress"]}), json!({"policyTypes": ["Ingress", "Egress"]})),
+    ];
+    for (one, other) in same {
+        assert_eq!(normal(&one), normal(&other));
+    }
+    let different = [
+        (json!({"egress": [{}]}), json!({"egress": []})),
+        (
+            json!({"ingress": [{"from": [{"podSelector": {}}]}]}),
+            json!({"ingress": [{"from": [{"namespaceSelector": {}}]}]}),
+        ),
+        (
+            json!({"ingress": [{"from": [{"podSelector": {}, "namespaceSelector": {}}]}]}),
+            json!({"ingress": [{"from": [{"podSelector": {}}]}]}),
+        ),
+        (json!({"podSelector": {}}), json!({"podSelector": {"matchLabels": {"a": "b"}}})),
+    ];
+    for (one, other) in different {
+        assert_ne!(normal(&one), normal(&other));
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_normal_form_is_its_own_and_no_order_matters(
+        addresses in proptest::collection::vec((any::<u16>(), any::<IpAddr>()), 0..6)
+    ) {
+        let of = |all: Vec<(u16, IpAddr)>| Facts { api_server: all.into_iter().collect(), ..facts() };
+        let mut backwards = addresses.clone();
+        backwards.reverse();
+        let (one, other) = (restrictive(&selector(), &of(addresses)), restrictive(&selector(), &of(backwards)));
+        prop_assert_eq!(&one, &other);
+        prop_assert_eq!(normal(&normal(&one)), normal(&one));
+        for cidr in one["egress"].as_array().unwrap().iter().flat_map(|rule| rule["to"].as_array().unwrap()) {
+            let cidr = cidr["ipBlock"]["cidr"].as_str().unwrap();
+            prop_assert!(cidr.ends_with("/32") || cidr.ends_with("/128"));
+            prop_assert!(!cidr.starts_with("::ffff:"));
+        }
+    }
+}

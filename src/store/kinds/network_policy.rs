@@ -1,0 +1,78 @@
+//! NetworkPolicies: whose they are, and their `spec` where it is small enough.
+//!
+//! Promise: what people write costs at most [`LARGEST`] bytes; a larger one is known by its name, and [`NetworkPolicySeen::spec`] is absent.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::What;
+use crate::api::agent_kagenti_dev::agent_card::is_within;
+use crate::domain::keys;
+use crate::store::decode::Whole;
+use crate::store::decode::identity::owner;
+use crate::store::kind::page;
+use crate::store::{Decode, Descriptor, Key, OwnerReference, Selection, UsedBy};
+
+/// NetworkPolicies. Whether a namespace has the one that cuts off agents, admission asks.
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    words: &["networkpolicy", "networkpolicies", "netpol"],
+    selections: &[
+        Selection::named(keys::DEFAULT_DENY, page::SMALL, UsedBy::Every),
+        Selection { keep: |key, _| !is_deny(key), ..Selection::all(page::LARGE, UsedBy::Controllers) },
+    ],
+    ..Descriptor::built_in("networking.k8s.io", "networkpolicies", "NetworkPolicy", Decode::Whole(project))
+};
+
+/// Bytes of text that are kept of one `spec`.
+pub const LARGEST: usize = 16 * 1024;
+
+fn is_deny(key: &Key) -> bool {
+    &*key.name == keys::DEFAULT_DENY
+}
+
+/// A NetworkPolicy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NetworkPolicySeen {
+    /// The owner that controls it.
+    pub controller: Option<Arc<OwnerReference>>,
+    /// Label `managed-by`: ours, or the Go operator's.
+    pub managed_by: Option<Box<str>>,
+    /// Label `app.kubernetes.io/managed-by`.
+    pub app_managed_by: Option<Box<str>>,
+    /// Label `kagenti.dev/agentcard`.
+    pub card: Option<Box<str>>,
+    /// Being deleted.
+    pub deleting: bool,
+    /// `spec`, as stored; `None` when it is larger than [`LARGEST`].
+    pub spec: Option<Arc<Value>>,
+}
+
+impl NetworkPolicySeen {
+    /// Carries the marks of what we make.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        let ours = Some(keys::MANAGED_BY_DRAWBRIDGE);
+        self.managed_by.as_deref() == ours && self.app_managed_by.as_deref() == ours
+    }
+
+    /// Carries the marks of what the Go operator makes for a card.
+    #[must_use]
+    pub fn is_upstreams(&self) -> bool {
+        self.managed_by.as_deref() == Some(keys::MANAGED_BY_UPSTREAM) && self.card.is_some()
+    }
+}
+
+fn project(object: Whole) -> Option<What> {
+    let metadata = &object.metadata;
+    let label = |key: &str| metadata.label(key).map(Into::into);
+    let spec = object.spec.unwrap_or_default();
+    Some(What::NetworkPolicy(Box::new(NetworkPolicySeen {
+        controller: owner(metadata),
+        managed_by: label(keys::LABEL_POLICY_MANAGED_BY),
+        app_managed_by: label(keys::LABEL_APP_MANAGED_BY),
+        card: label(keys::LABEL_POLICY_CARD),
+        deleting: metadata.deletion_timestamp.is_some(),
+        spec: is_within(&spec, LARGEST).then(|| Arc::new(spec)),
+    })))
+}
