@@ -13,6 +13,7 @@ mod reinvocation;
 mod resources;
 mod rulings;
 mod token;
+mod trust;
 
 use serde_json::{Value, json};
 

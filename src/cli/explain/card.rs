@@ -22,6 +22,8 @@ use crate::domain::keys;
 use crate::domain::printable::printable;
 use crate::store::{CardTarget, Kind};
 
+mod reach;
+
 #[cfg(test)]
 mod tests;
 
@@ -72,6 +74,8 @@ struct Facts {
     pods: Vec<Value>,
     /// Every card of the namespace.
     cards: Vec<Value>,
+    /// Every NetworkPolicy of the namespace.
+    policies: Vec<Value>,
 }
 
 /// Explains.
@@ -109,7 +113,8 @@ async fn read(cluster: &Cluster, namespace: &str, name: &str, notes: &mut Vec<St
         }
     };
     let target = card.get("spec").and_then(CardTarget::of_spec);
-    let mut facts = Facts { card, cards, ..Facts::default() };
+    let policies = cluster.list(&Kind::NetworkPolicy.path(namespace), notes).await?;
+    let mut facts = Facts { card, cards, policies, ..Facts::default() };
     let Some(target) = target else { return Ok(facts) };
     let workload = &target.name;
     if let Some(kind) = target.workload_kind().and_then(Kind::of_workload) {
@@ -172,6 +177,7 @@ fn checks(facts: &Facts) -> Vec<Check> {
         "signatures are not looked at: the platform file names no trust bundle (keys below cards.trustBundle)",
     ));
     checks.push(identity(facts));
+    checks.push(reach::reach(facts));
     checks
 }
 

@@ -36,6 +36,7 @@ fn good() -> Facts {
         service: Some(json!({"spec": {"ports": [{"port": 8000}]}})),
         pods: vec![pod(json!({}))],
         cards: vec![card.clone()],
+        policies: Vec::new(),
         card,
     }
 }

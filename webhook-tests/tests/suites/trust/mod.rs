@@ -4,6 +4,7 @@
 mod attacks;
 mod dead;
 mod life;
+mod rest;
 
 use anyhow::{Context as _, Result, ensure};
 use drawbridge::api::agent_kagenti_dev::agent_card::AgentCard;
