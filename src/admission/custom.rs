@@ -106,7 +106,12 @@ pub(super) fn config_pending(title: &str, object: &Value, snapshot: &Snapshot) -
 
 /// The fault of an object on which more is written than what is kept of one: labels, annotations and spec.
 pub(super) fn too_large(request: &Request<'_>, object: &Value) -> Option<Fault> {
-    if request.object.as_ref().is_none_or(|raw| raw.get().len() <= LARGEST_TEXT) {
+    larger_than(LARGEST_TEXT, request, object)
+}
+
+/// The same, where `most` bytes are kept of one.
+pub(super) fn larger_than(most: usize, request: &Request<'_>, object: &Value) -> Option<Fault> {
+    if request.object.as_ref().is_none_or(|raw| raw.get().len() <= most) {
         return None;
     }
     let texts = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
@@ -117,10 +122,9 @@ pub(super) fn too_large(request: &Request<'_>, object: &Value) -> Option<Fault> 
     let spec = serde_json::to_vec(object.get("spec")?).map_or(0, |text| text.len());
     let size = spec + of("/metadata/labels") + of("/metadata/annotations");
     let with = if size > spec { ", with labels and annotations" } else { "" };
-    let sentence =
-        format!("is {} KiB large{with}; at most {} KiB are allowed", size.div_ceil(1024), LARGEST_TEXT / 1024);
+    let sentence = format!("is {} KiB large{with}; at most {} KiB are allowed", size.div_ceil(1024), most / 1024);
     let remedy = "move what is large into a ConfigMap or Secret that the object names";
-    (size > LARGEST_TEXT).then(|| Fault::new(Reason::FieldInvalid, "spec", sentence, remedy))
+    (size > most).then(|| Fault::new(Reason::FieldInvalid, "spec", sentence, remedy))
 }
 
 /// The answer to what was found: everything that is wrong in one refusal, everything else as warnings.

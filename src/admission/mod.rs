@@ -56,6 +56,18 @@ const fn beeai_agent(group: &'static str) -> Handler {
     }
 }
 
+/// The row of a kind of KAOS.
+const fn kaos(kind: &'static str) -> Handler {
+    Handler {
+        phase: Phase::Validate,
+        operations: &[Operation::Create, Operation::Update],
+        group: keys::GROUP_KAOS,
+        kind,
+        run: validate::review_kaos,
+        explain: validate::explain_kaos,
+    }
+}
+
 /// Everything we act on; what is not here is allowed with [`Reason::NotRegistered`].
 const HANDLERS: &[Handler] = &[
     Handler {
@@ -108,6 +120,9 @@ const HANDLERS: &[Handler] = &[
     },
     beeai_agent(keys::GROUP_BEEAI),
     beeai_agent(keys::GROUP_BEEAI_COMPAT),
+    kaos("Agent"),
+    kaos("ModelAPI"),
+    kaos("MCPServer"),
     workload("apps", "Deployment"),
     workload("apps", "StatefulSet"),
     workload("apps", "DaemonSet"),

@@ -8,6 +8,7 @@ pub mod event;
 pub mod findings;
 pub mod foreign;
 pub mod json;
+pub mod kaos_tools;
 pub mod owner;
 pub mod place;
 pub mod refusal;

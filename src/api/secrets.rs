@@ -36,6 +36,28 @@ pub const VARIABLES: &[&str] = &[keys::ENV_IMAGE_REPO_SECRET];
 pub const ANNOTATIONS: [&str; 2] = ["spec/annotations", "spec/podTemplateSpec/metadata/annotations"];
 /// Annotations of a Pod that name a Secret.
 pub const OF_ANNOTATIONS: &[&str] = &[keys::ANNOTATION_CREDENTIALS];
+/// Members of the specs of KAOS's kinds that name a Secret, by kind, beside `podSpec`; `configYaml` names one where it is a mapping.
+pub const OF_KAOS: &[(&str, &[&str])] = &[
+    ("Agent", &["container/env/*/valueFrom/secretKeyRef/name", "config/env/*/valueFrom/secretKeyRef/name"]),
+    (
+        "ModelAPI",
+        &[
+            "container/env/*/valueFrom/secretKeyRef/name",
+            "proxyConfig/env/*/valueFrom/secretKeyRef/name",
+            "hostedConfig/env/*/valueFrom/secretKeyRef/name",
+            "serverConfig/env/*/valueFrom/secretKeyRef/name",
+            "proxyConfig/apiKey/valueFrom/secretKeyRef/name",
+        ],
+    ),
+    (
+        "MCPServer",
+        &[
+            "container/env/*/valueFrom/secretKeyRef/name",
+            "config/env/*/valueFrom/secretKeyRef/name",
+            "config/tools/fromSecretKeyRef/name",
+        ],
+    ),
+];
 /// Members of an AgentBuild's spec that name a Secret.
 pub const OF_BUILD: &[&str] = &["source/sourceCredentials/name", "buildOutput/imageRepoCredentials/name"];
 /// Lists of parameters in an AgentBuild's spec.

@@ -238,7 +238,7 @@ fn objects(sources: &[Source]) -> anyhow::Result<Vec<Value>> {
 }
 
 /// Copies the sources to standard output; `change` says what becomes of an object, `None` leaves it as it is.
-fn rewrite(
+pub(super) fn rewrite(
     sources: &[Source],
     io: &mut Io<'_>,
     mut change: impl FnMut(&Document<'_>, &Value) -> anyhow::Result<Option<Value>>,

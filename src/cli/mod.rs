@@ -12,8 +12,10 @@ pub mod completion;
 pub mod doctor;
 pub mod explain;
 pub mod given;
+pub mod graph;
 pub mod inject;
 pub mod io;
+pub mod migrate;
 pub mod offline;
 pub mod reference;
 pub mod render;
@@ -116,8 +118,12 @@ pub enum Command {
     Build(build::Args),
     /// Judge agent cards: by whom one is signed, and whether it still says what was signed.
     Card(card::Args),
+    /// Draw how KAOS's agents, model APIs and tool servers are wired, and what of it is not ready.
+    Graph(graph::Args),
     /// Check an installation on a cluster.
     Doctor(doctor::Args),
+    /// Write what was made for an earlier operator as it is spelled today, offline.
+    Migrate(migrate::Args),
     /// Print the install manifests.
     Render(render::Args),
     /// Print the alert rules.
@@ -145,7 +151,9 @@ impl Command {
             Command::Status(args) => status::run(args, io),
             Command::Build(args) => build::run(args, io),
             Command::Card(args) => card::run(args, io),
+            Command::Graph(args) => graph::run(args, io),
             Command::Doctor(args) => doctor::run(args, io),
+            Command::Migrate(args) => migrate::run(args, io),
             Command::Render(args) => render::run(args, io),
             Command::Alerts(args) => alerts::run(&args, io),
             Command::Uninstall(args) => uninstall::run(args, io),

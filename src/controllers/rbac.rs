@@ -81,6 +81,9 @@ pub const ASKS: &[Ask] = &[
     ask(UsedBy::Controllers, Kind::BeeaiCompatAgent, &["list", "watch", "patch"]),
     Ask { resource: "agents/status", ..ask(UsedBy::Controllers, Kind::BeeaiCompatAgent, &["patch"]) },
     Ask { resource: "agents/finalizers", ..ask(UsedBy::Controllers, Kind::BeeaiCompatAgent, &["update"]) },
+    ask(UsedBy::Controllers, Kind::KaosAgent, FOLLOW),
+    ask(UsedBy::Controllers, Kind::ModelApi, FOLLOW),
+    ask(UsedBy::Controllers, Kind::McpServer, FOLLOW),
     ask(UsedBy::Controllers, Kind::Deployment, &["create", "delete"]),
     // Cards of agents: made, adopted, freed of finalizers; taken away where somebody made another one.
     ask(UsedBy::Controllers, Kind::AgentCard, &["create", "patch", "delete"]),

@@ -3,6 +3,9 @@
 /// What people write on one object, or the text of one ConfigMap, that is larger is not read, in bytes.
 pub const LARGEST_TEXT: usize = 64 * 1024;
 
+/// The same of the kinds of KAOS: instructions and tools stand in them, and each may fill a variable of an environment.
+pub const LARGEST_KAOS: usize = 384 * 1024;
+
 /// Why nothing of an object is read but its marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Over {

@@ -496,3 +496,14 @@ pub const PATH_BEEAI_AGENT: &str = "/validate-beeai-dev-v1-agent";
 pub const POLICY_OWN_BEEAI_AGENTS_NEW: &str = "drawbridge-own-beeai-agents-new";
 /// The same for the group of the original operator.
 pub const POLICY_OWN_BEEAI_COMPAT_AGENTS_NEW: &str = "drawbridge-own-beeai-compat-agents-new";
+
+// KAOS (`spec/kaos.md`).
+
+/// API group of KAOS's Agent, ModelAPI and MCPServer.
+pub const GROUP_KAOS: &str = "kaos.tools";
+/// The group that they had before; read by `drawbridge migrate kaos` alone.
+pub const GROUP_KAOS_BEFORE: &str = "ethical.institute";
+/// Webhook entry that judges the kinds of KAOS.
+pub const WEBHOOK_KAOS: &str = "vkaos.kb.io";
+/// Path of the webhook that judges the kinds of KAOS.
+pub const PATH_KAOS: &str = "/validate-kaos-tools-v1alpha1";

@@ -125,6 +125,7 @@ reasons! {
     StepDrift, Denied, "the ConfigMap of a step has changed since the build was reviewed";
     ParameterMissing, Denied, "a parameter that is needed has no value";
     ParameterLocked, Denied, "the pipeline of the mode does not let builds set this parameter";
+    SpellingConflict, Denied, "two spellings of one field say different things";
     PlaceholderUnknown, Denied, "a placeholder of the template names nothing that has a value";
     ReferenceInvalid, Denied, "a reference $(...) names something that is not there when it is read";
     WorkspaceUnknown, Denied, "a step needs a workspace that nothing fills";
@@ -288,6 +289,10 @@ reasons! {
     UrlMismatch, Warning, "the card of an agent names a host that is not the agent's Service";
     UnexpectedImage, Warning, "the run made an image outside the repository that the build names";
     NoDigest, Warning, "the pipeline told no digest; the image is known by its tag only";
+    OldSpelling, Warning, "a field of an earlier version of KAOS was read as what it means today; drawbridge migrate kaos writes that";
+    ModelUnchecked, Warning, "whether the ModelAPI offers the model of an Agent is not checked, since one of them says it in an old spelling";
+    DefaultModel, Warning, "nothing says which model is meant, and the default of that spelling is used";
+    FieldUnused, Warning, "a field has no effect beside the others of the object";
     BuildUnknown, Warning, "the AgentBuild that is to give the image does not exist yet";
     SignatureValid, State, "a signature of the agent's card is good, and the trust bundle vouches for who made it";
     SignatureInvalid, Warning, "no signature of the agent's card is good: what the card says is nobody's word";

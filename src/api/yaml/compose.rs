@@ -38,11 +38,13 @@ struct Composer {
     anchors: HashMap<usize, (Node, usize)>,
     total: usize,
     root: Option<Node>,
+    /// Merge keys are keys like any other.
+    merges: bool,
 }
 
-/// The document in `text`.
-pub(super) fn document(text: &str) -> Result<Node, YamlError> {
-    let mut composer = Composer::default();
+/// The document in `text`, with or without merge keys.
+pub(super) fn document(text: &str, merges: bool) -> Result<Node, YamlError> {
+    let mut composer = Composer { merges, ..Composer::default() };
     let mut documents = 0_usize;
     let options = granit_parser::options! { emit_comments: false };
     for next in Parser::new_from_str_with_options(text, options) {
@@ -123,7 +125,7 @@ impl Composer {
     ) -> Result<(), YamlError> {
         // A key is its spelling: `8080: x` and `on: x` have the keys "8080" and "on", as JSON needs them.
         let key = (style != ScalarStyle::Plain || !text.is_empty()).then(|| text.to_owned());
-        if self.expects_key() && style == ScalarStyle::Plain && tag.is_none() && text == "<<" {
+        if !self.merges && self.expects_key() && style == ScalarStyle::Plain && tag.is_none() && text == "<<" {
             return Err(YamlError::at(line, "merge keys (<<) do not belong to YAML 1.2; write the entries out"));
         }
         let content = if self.expects_key() { Content::Text(text.to_owned()) } else { typed(text, style, tag, line)? };

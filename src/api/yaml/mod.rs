@@ -45,6 +45,18 @@ impl YamlError {
 /// # Errors
 /// See the module's promises; the first problem is named.
 pub fn parse(text: &str) -> Result<Node, YamlError> {
+    bounded(text, false)
+}
+
+/// The same of text that is another program's: a merge key stays a key called `<<`, and nothing is merged.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_with_merge_keys(text: &str) -> Result<Node, YamlError> {
+    bounded(text, true)
+}
+
+fn bounded(text: &str, merges: bool) -> Result<Node, YamlError> {
     if text.len() > MAX_BYTES {
         return Err(YamlError::at(
             1,
@@ -55,7 +67,7 @@ pub fn parse(text: &str) -> Result<Node, YamlError> {
         let line = text.bytes().take(position).filter(|byte| *byte == b'\n').count() + 1;
         return Err(YamlError::at(line, "the text contains a NUL byte; is it UTF-16 or a binary file?"));
     }
-    compose::document(text)
+    compose::document(text, merges)
 }
 
 #[cfg(test)]

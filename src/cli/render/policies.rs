@@ -12,6 +12,8 @@
 //! | `drawbridge-agent-secrets`, `drawbridge-build-secrets`, `drawbridge-beeai-agent-secrets` | refuse Agents and AgentBuilds that refer to a Secret from whoever may not have it | always |
 //! | `drawbridge-beeai-compat-agent-secrets` | the same for Agents of `beeai.beeai.dev` | with the manifest of that group |
 //! | `drawbridge-trust-…` | hold what follows from what cards prove ([`trust`]) | always |
+//! | `drawbridge-kaos-…-powers` | refuse code and powers in the kinds of KAOS from whoever may create neither Pods nor Deployments | always |
+//! | `drawbridge-kaos-…-secrets` | refuse objects of KAOS that refer to a Secret from whoever may not have it | always |
 //! | `drawbridge-own-…` | bind what our own accounts may write ([`own_accounts`]) | always |
 //!
 //! The gate's expression was tried on a real 1.36 API server. Two things there are not as documented: a list of typed
@@ -20,6 +22,7 @@
 
 mod agent_pods;
 mod bindings;
+mod kaos;
 mod own_accounts;
 mod running_pods;
 mod secrets;
@@ -75,6 +78,8 @@ pub fn objects(install: &Install) -> Vec<Value> {
     objects.extend(secrets::objects(install));
     objects.extend(secrets::beeai_agents(install, StoreKind::BeeaiAgent));
     objects.extend(trust::policies(install));
+    objects.extend(kaos::objects(install));
+    objects.extend(secrets::kaos(install));
     objects.extend(own_accounts::policies(install));
     objects
 }

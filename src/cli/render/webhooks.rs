@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::selectors::{self, Reach};
 use super::{FailureMode, Install, metadata, object};
-use crate::api::{agent_kagenti_dev, beeai_dev};
+use crate::api::{agent_kagenti_dev, beeai_dev, kaos_tools};
 use crate::domain::keys;
 
 /// Seconds the API server waits for an answer.
@@ -94,6 +94,7 @@ fn validating(install: &Install) -> ValidatingWebhookConfiguration {
             strict(install, (keys::WEBHOOK_AGENT_BUILD, keys::PATH_AGENT_BUILD), "agentbuilds"),
             strict(install, (keys::WEBHOOK_AGENT, keys::PATH_AGENT), "agents"),
             beeai_agents(install),
+            kaos(install),
             strict(install, (keys::WEBHOOK_AGENT_CARD, keys::PATH_AGENT_CARD), "agentcards"),
         ]),
     }
@@ -130,6 +131,17 @@ fn beeai_agents(install: &Install) -> ValidatingWebhook {
     let of = |group| rule(group, beeai_dev::VERSION, &["agents"], &["CREATE", "UPDATE"]);
     let rules = [keys::GROUP_BEEAI, keys::GROUP_BEEAI_COMPAT].map(of);
     strictly(install, (keys::WEBHOOK_BEEAI_AGENT, keys::PATH_BEEAI_AGENT), rules.into())
+}
+
+/// Judges the kinds of KAOS.
+fn kaos(install: &Install) -> ValidatingWebhook {
+    let rules = vec![rule(
+        keys::GROUP_KAOS,
+        kaos_tools::VERSION,
+        &["agents", "modelapis", "mcpservers"],
+        &["CREATE", "UPDATE"],
+    )];
+    strictly(install, (keys::WEBHOOK_KAOS, keys::PATH_KAOS), rules)
 }
 
 fn strictly(install: &Install, names: (&str, &str), rules: Vec<RuleWithOperations>) -> ValidatingWebhook {

@@ -119,9 +119,10 @@ pub fn spawn(options: Options) -> Stores {
     let missing = Arc::new(std::sync::atomic::AtomicUsize::new(watches.len()));
     let reaches = Arc::new(Reaches::new(watches.iter().map(|(_, source, _)| source.kind), options.metrics.clone()));
     let claims = Arc::new(Claims::default());
-    let rooms = [Kind::Agent, Kind::AgentBuild, Kind::BeeaiAgent, Kind::BeeaiCompatAgent]
-        .map(|kind| (kind, Arc::<Mutex<Room>>::default()));
-    let rooms = std::collections::HashMap::from(rooms);
+    let builds = [Kind::Agent, Kind::AgentBuild, Kind::BeeaiAgent, Kind::BeeaiCompatAgent];
+    let kaos = [Kind::KaosAgent, Kind::ModelApi, Kind::McpServer];
+    let rooms: std::collections::HashMap<_, _> =
+        builds.into_iter().chain(kaos).map(|kind| (kind, Arc::<Mutex<Room>>::default())).collect();
     let mut tasks = JoinSet::new();
     for (at, (bit, source, place)) in watches.into_iter().enumerate() {
         let mut outlet = Outlet {

@@ -91,13 +91,18 @@ impl CustomSeen {
 
 impl CustomSeen {
     pub(super) fn of(object: Whole) -> Self {
+        Self::of_at_most(object, LARGEST_TEXT)
+    }
+
+    /// The same, where `most` bytes of text are read.
+    pub(super) fn of_at_most(object: Whole, most: usize) -> Self {
         let seen = Self::whole(object);
         let finalizers: usize = seen.finalizers.iter().map(|name| name.len()).sum();
         if finalizers > LARGEST_FINALIZERS {
             // Nobody writes a list that is not known.
             return Self { finalizers: Box::default(), ..seen.slim(Over::Size) };
         }
-        if seen.written() > LARGEST_TEXT { seen.slim(Over::Size) } else { seen }
+        if seen.written() > most { seen.slim(Over::Size) } else { seen }
     }
 
     fn whole(object: Whole) -> Self {

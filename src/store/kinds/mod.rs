@@ -11,6 +11,7 @@ pub mod csi_driver;
 pub mod custom;
 pub mod endpoint_slice;
 pub mod event;
+pub mod kaos;
 pub mod namespace;
 pub mod network_policy;
 pub mod pod;
@@ -83,6 +84,9 @@ kinds! {
     Agent => agent::DESCRIPTOR;
     BeeaiAgent => beeai_agent::DESCRIPTOR;
     BeeaiCompatAgent => beeai_agent::COMPAT;
+    KaosAgent => kaos::AGENT;
+    ModelApi => kaos::MODEL_API;
+    McpServer => kaos::MCP_SERVER;
     PipelineRun => tekton::PIPELINE_RUN;
     TaskRun => tekton::TASK_RUN;
     PersistentVolumeClaim => claim::DESCRIPTOR;
@@ -113,6 +117,12 @@ pub enum What {
     Agent(Box<CustomSeen>),
     /// An Agent of BeeAI, of either group.
     BeeaiAgent(Box<CustomSeen>),
+    /// An Agent of KAOS.
+    KaosAgent(Box<CustomSeen>),
+    /// A ModelAPI.
+    ModelApi(Box<CustomSeen>),
+    /// An MCPServer.
+    McpServer(Box<CustomSeen>),
     /// An AgentBuild.
     AgentBuild(Box<CustomSeen>),
     /// An AgentCard.
@@ -138,7 +148,12 @@ impl What {
     #[must_use]
     pub fn custom(&self) -> Option<&CustomSeen> {
         match self {
-            What::Agent(seen) | What::BeeaiAgent(seen) | What::AgentBuild(seen) => Some(seen),
+            What::Agent(seen)
+            | What::BeeaiAgent(seen)
+            | What::AgentBuild(seen)
+            | What::KaosAgent(seen)
+            | What::ModelApi(seen)
+            | What::McpServer(seen) => Some(seen),
             _ => None,
         }
     }
@@ -150,6 +165,9 @@ impl What {
             What::Agent(seen) => What::Agent(Box::new(seen.slim(over))),
             What::BeeaiAgent(seen) => What::BeeaiAgent(Box::new(seen.slim(over))),
             What::AgentBuild(seen) => What::AgentBuild(Box::new(seen.slim(over))),
+            What::KaosAgent(seen) => What::KaosAgent(Box::new(seen.slim(over))),
+            What::ModelApi(seen) => What::ModelApi(Box::new(seen.slim(over))),
+            What::McpServer(seen) => What::McpServer(Box::new(seen.slim(over))),
             _ => return None,
         })
     }

@@ -66,7 +66,7 @@ fn annotations() -> String {
 }
 
 /// The field, as people are told of it; of a container the list's name stands for both kinds.
-fn field(privilege: &Privilege) -> String {
+pub(super) fn field(privilege: &Privilege) -> String {
     let path = privilege.path.replace("/*", "[]").replace('/', ".");
     match privilege.of {
         Scope::Pod => path,
@@ -76,7 +76,7 @@ fn field(privilege: &Privilege) -> String {
 }
 
 /// Whether anything of the object asks for it.
-fn asks(privilege: &Privilege) -> String {
+pub(super) fn asks(privilege: &Privilege) -> String {
     let path: Vec<_> = privilege.path.split('/').collect();
     match privilege.of {
         Scope::Pod => below("variables.pod", &path, privilege.test, 0),

@@ -22,7 +22,7 @@ use super::agent_pods::{RIGHTS, RUNS, is_new, may_create};
 use super::{judging, variable, written, written_in};
 use crate::api::secrets::ANNOTATIONS;
 use crate::api::secrets::{
-    OF_ANNOTATIONS, OF_BEEAI_AGENT, OF_BUILD, OF_CONTAINER, OF_POD, PARAMETER_SUFFIX, PARAMETERS, VARIABLES,
+    OF_ANNOTATIONS, OF_BEEAI_AGENT, OF_BUILD, OF_CONTAINER, OF_KAOS, OF_POD, PARAMETER_SUFFIX, PARAMETERS, VARIABLES,
 };
 use crate::domain::keys;
 use crate::store::Kind as StoreKind;
@@ -46,7 +46,8 @@ const RUN: (&str, &str) = ("tekton.dev", "pipelineruns");
 /// One kind and how it is asked about.
 struct Kind {
     name: &'static str,
-    consumer: &'static str,
+    /// In whose name a Secret consents; `None` where nobody asks it before each use.
+    consumer: Option<&'static str>,
     runs: &'static [&'static str],
     /// Any of these rights spares the questions.
     rights: Vec<(&'static str, &'static str)>,
@@ -80,12 +81,57 @@ fn beeai_agent() -> Kind {
     texts.extend(VARIABLES.iter().map(named));
     Kind {
         name: "Agent",
-        consumer: keys::USABLE_BY[1],
+        consumer: Some(keys::USABLE_BY[1]),
         runs: &["image", "env"],
         rights: RIGHTS.to_vec(),
         texts,
         variables: Vec::new(),
     }
+}
+
+/// The policies for the kinds of KAOS, each followed by its binding.
+pub(super) fn kaos(install: &Install) -> Vec<Value> {
+    let kinds = [
+        (StoreKind::KaosAgent, "drawbridge-kaos-agent-secrets", &["container", "podSpec", "config"][..]),
+        (
+            StoreKind::ModelApi,
+            "drawbridge-kaos-modelapi-secrets",
+            &["container", "podSpec", "mode", "proxyConfig", "hostedConfig", "serverConfig"],
+        ),
+        (
+            StoreKind::McpServer,
+            "drawbridge-kaos-mcpserver-secrets",
+            &["container", "podSpec", "config", "runtime", "params", "type", "serviceAccountName"],
+        ),
+    ];
+    let policies = kinds.into_iter().flat_map(|(kind, name, runs)| {
+        judging(install, name, written_in((kind.group(), kind.version()), kind.plural()), rule(of_kaos(kind, runs)))
+    });
+    policies.collect()
+}
+
+fn of_kaos(kind: StoreKind, runs: &'static [&'static str]) -> Kind {
+    let of_kind = OF_KAOS.iter().filter(|(name, _)| *name == kind.as_str()).flat_map(|(_, paths)| *paths);
+    let mut texts: Vec<_> = of_kind.map(|path| joined("object.spec", path)).collect();
+    texts.extend(OF_POD.iter().map(|path| joined("variables.pod", path)));
+    let of_container: Vec<_> = OF_CONTAINER.iter().map(|path| joined("c", path)).collect();
+    texts.push(format!("variables.containers.map(c, [{}].join(',')).join(',')", of_container.join(", ")));
+    texts
+        .extend(OF_ANNOTATIONS.iter().map(|key| format!("string(object.metadata.?annotations[?'{key}'].orValue(''))")));
+    let mut variables = vec![
+        variable("pod", "object.spec.?podSpec.orValue({})"),
+        variable("containers", "variables.pod.?containers.orValue([]) + variables.pod.?initContainers.orValue([])"),
+    ];
+    if kind == StoreKind::ModelApi {
+        // A text in the oldest spelling.
+        let written = "dyn(object.spec.?proxyConfig.?configYaml.orValue(''))";
+        variables.push(variable("configYaml", written));
+        texts.push(
+            "type(variables.configYaml) == string ? '' : string(variables.configYaml.?fromSecretKeyRef.?name.orValue(''))"
+                .to_owned(),
+        );
+    }
+    Kind { name: kind.as_str(), consumer: None, runs, rights: RIGHTS.to_vec(), texts, variables }
 }
 
 fn agent() -> Kind {
@@ -99,7 +145,7 @@ fn agent() -> Kind {
     }
     Kind {
         name: "Agent",
-        consumer: keys::USABLE_BY[1],
+        consumer: Some(keys::USABLE_BY[1]),
         runs: &RUNS,
         rights: RIGHTS.to_vec(),
         texts,
@@ -122,7 +168,7 @@ fn agent_build() -> Kind {
     }));
     Kind {
         name: "AgentBuild",
-        consumer: keys::USABLE_BY[0],
+        consumer: Some(keys::USABLE_BY[0]),
         runs: &BUILDS,
         rights: RIGHTS.into_iter().chain([RUN]).collect(),
         texts,
@@ -165,7 +211,11 @@ fn rule(kind: Kind) -> Rule {
     });
     conditions.extend(rights);
     let mut variables = kind.variables;
-    variables.push(variable("consented", &format!("{}.split(',').map(n, n.trim())", listed("object"))));
+    let consented = match kind.consumer {
+        Some(_) => format!("{}.split(',').map(n, n.trim())", listed("object")),
+        None => "['']".to_owned(),
+    };
+    variables.push(variable("consented", &consented));
     let texts = kind.texts.join(",\n");
     variables.push(variable(
         "left0",
@@ -177,15 +227,19 @@ fn rule(kind: Kind) -> Rule {
         variables.push(variable(&format!("left{}", number + 1), &rest));
     }
     let rights: Vec<_> = kind.rights.iter().map(|(group, resource)| dotted(resource, group)).collect();
+    let by_consent = kind.consumer.map_or_else(String::new, |consumer| {
+        format!(
+            ", or let the Secret's owner annotate it with {}: {consumer} and list it in annotation {} of the {}",
+            keys::ANNOTATION_USABLE_BY,
+            keys::ANNOTATION_SECRETS_BY_CONSENT,
+            kind.name
+        )
+    });
     let told = format!(
         "an {} may refer to it only if whoever writes it may get that Secret, all Secrets, or create {} in this namespace. What to do: ask for \
-         one of these rights, or let the Secret's owner annotate it with {}: {} and list it in annotation {} of the {}",
+         one of these rights{by_consent}",
         kind.name,
         rights.join(" or "),
-        keys::ANNOTATION_USABLE_BY,
-        kind.consumer,
-        keys::ANNOTATION_SECRETS_BY_CONSENT,
-        kind.name
     );
     let mut validations: Vec<_> = (0..MOST).map(|number| one(number, &told)).collect();
     let message = format!(

@@ -1,0 +1,111 @@
+//! `drawbridge graph`: how KAOS's agents, model APIs and tool servers are wired, and what of it is not ready.
+//!
+//! In: manifests, or a cluster read by lists. Out: text, Mermaid or DOT, or the graph as JSON; exit code 1 when something of it needs a
+//! person: a name that nothing has, a fault, an object that is not ready. Of manifests nobody says whether they are ready.
+
+mod print;
+mod wiring;
+
+use clap::ValueEnum;
+
+use super::cluster::{self, ClusterArgs};
+use super::io::Io;
+use super::offline::documents::{self, Piece, Source};
+use super::{Exit, given};
+use crate::store::Kind;
+use wiring::Graph;
+
+/// Arguments of `graph`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Manifests in place of a cluster: files, folders, or - for standard input.
+    #[arg(short, long, value_name = "PATH", value_parser = given::path, conflicts_with_all = ["all_namespaces", "kubeconfig", "context"])]
+    pub filename: Vec<String>,
+    /// Namespace; default is that of the context, and for manifests that do not name one, default.
+    #[arg(short, long, conflicts_with = "all_namespaces", value_parser = given::namespace)]
+    pub namespace: Option<String>,
+    /// Every namespace.
+    #[arg(short = 'A', long)]
+    pub all_namespaces: bool,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Drawing,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// How the graph is drawn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Drawing {
+    /// For people.
+    #[default]
+    Text,
+    /// A flowchart of Mermaid, as Markdown pages show it.
+    Mermaid,
+    /// A digraph of Graphviz.
+    Dot,
+    /// For programs.
+    Json,
+}
+
+/// Draws the graph.
+///
+/// # Errors
+/// When the input cannot be read, or the cluster does not answer.
+pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
+    let mut notes = Vec::new();
+    let graph = if args.filename.is_empty() {
+        cluster::block_on(of_cluster(&args, &mut notes))?
+    } else {
+        let sources = documents::read(&args.filename, io)?;
+        of_files(&sources, args.namespace.as_deref().unwrap_or("default"))?
+    };
+    for note in notes {
+        writeln!(io.err, "{note}")?;
+    }
+    match args.output {
+        Drawing::Text => print::text(&graph, io)?,
+        Drawing::Mermaid => write!(io.out, "{}", print::mermaid(&graph))?,
+        Drawing::Dot => write!(io.out, "{}", print::dot(&graph))?,
+        Drawing::Json => writeln!(io.out, "{}", serde_json::to_string_pretty(&graph)?)?,
+    }
+    Ok(if graph.needs_attention() { Exit::Findings } else { Exit::Ok })
+}
+
+async fn of_cluster(args: &Args, notes: &mut Vec<String>) -> anyhow::Result<Graph> {
+    let cluster = args.cluster.connect().await?;
+    let namespace = match (args.all_namespaces, &args.namespace) {
+        (true, _) => String::new(),
+        (false, Some(name)) => name.clone(),
+        (false, None) => cluster.namespace.clone(),
+    };
+    let mut graph = Graph::default();
+    for kind in [Kind::ModelApi, Kind::McpServer, Kind::KaosAgent] {
+        for object in cluster.list(&kind.path(&namespace), notes).await? {
+            graph.take(kind, &object, "", true);
+        }
+    }
+    graph.settle();
+    Ok(graph)
+}
+
+fn of_files(sources: &[Source], namespace: &str) -> anyhow::Result<Graph> {
+    let mut graph = Graph::default();
+    for piece in sources.iter().flat_map(Source::pieces) {
+        let Piece::Document(document) = piece? else { continue };
+        for object in documents::objects(&document.node) {
+            let text = |key: &str| object.value.get(key).and_then(serde_json::Value::as_str).unwrap_or("");
+            let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
+            let kind = Kind::of(group, text("kind"));
+            if let Some(kind @ (Kind::ModelApi | Kind::McpServer | Kind::KaosAgent)) = kind {
+                graph.take(kind, &object.value, namespace, false);
+            }
+        }
+    }
+    graph.settle();
+    Ok(graph)
+}
+
+#[cfg(test)]
+mod tests;

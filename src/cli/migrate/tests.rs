@@ -1,0 +1,70 @@
+//! `migrate`, as people call it.
+
+use crate::cli::io::Io;
+use crate::cli::{Exit, conclude};
+
+/// Standard output, standard error and the exit code for standard input.
+fn migrate(what: &str, input: &str) -> (String, String, Exit) {
+    use clap::Parser;
+    let (mut out, mut err, mut stdin) = (Vec::new(), Vec::new(), input.as_bytes());
+    let exit = {
+        let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+        let cli = crate::cli::Cli::try_parse_from(["drawbridge", "migrate", what, "-f", "-"]).unwrap();
+        let result = cli.command.run(&mut io);
+        conclude(result, &mut io)
+    };
+    (String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap(), exit)
+}
+
+#[test]
+fn kaos_of_an_old_spelling_comes_out_as_today_and_everything_else_as_it_came() {
+    let (out, err, exit) = migrate("kaos", include_str!("../../../manifests/samples/kaos-s4-simple.yaml"));
+    assert_eq!(exit, Exit::Ok, "{err}");
+    assert!(out.contains("runtime: python-string") && out.contains("model: openai/small"), "{out}");
+    assert!(out.contains("kind: Secret\nmetadata:\n  name: model-provider"), "{out}");
+    assert!(
+        err.contains("MCPServer echo-tools  migrated") && err.contains("spec.config.tools.fromString -> runtime"),
+        "{err}"
+    );
+    let today = include_str!("../../../manifests/samples/kaos-m-simple.yaml");
+    let (out, err, _) = migrate("kaos", today);
+    assert_eq!(out, today, "byte for byte");
+    assert!(err.lines().all(|line| line.ends_with("unchanged") || line.starts_with("  ")), "{err}");
+    let broken = "apiVersion: ethical.institute/v1alpha1\nkind: ModelAPI\nmetadata: {name: m}\nspec: {mode: Proxy}\n";
+    let (out, err, exit) = migrate("kaos", broken);
+    assert_eq!((&*out, exit), (broken, Exit::Findings));
+    assert!(err.contains("error: spec.proxyConfig is required"), "{err}");
+}
+
+#[test]
+fn values_become_keys_of_the_platform_file() {
+    let values = "defaultImages:\n  agentRuntime: axsauze/kaos-agent:0.1.4\n  mcpServer: x\n  mcpSlack: y\ngatewayAPI:\n  enabled: true\n  \
+                  gatewayName: edge\n  gatewayClassName: envoy\ngateway:\n  defaultTimeouts: {agent: 300s}\nlogLevel: debug\n\
+                  telemetry: {enabled: false, endpoint: \"\"}\nsecurity: {enabled: true}\nmcpRuntimes: {custom: {}}\n";
+    let (out, err, exit) = migrate("values", values);
+    assert_eq!(exit, Exit::Ok, "{err}");
+    let read = crate::api::yaml::parse(&out).unwrap().to_json();
+    let wanted = serde_json::json!({
+        "images": {"kaosAgent": "axsauze/kaos-agent:0.1.4"},
+        "kaos": {
+            "gateway": {"enabled": true, "name": "edge", "timeouts": {"agent": "300s"}},
+            "logLevel": "DEBUG",
+            "telemetry": {"enabled": false},
+        },
+    });
+    assert_eq!(read, wanted);
+    for part in [
+        "defaultImages.mcpServer: not taken over",
+        "defaultImages.mcpSlack: stays in",
+        "gatewayAPI.gatewayClassName: ",
+        "security.enabled: nothing",
+    ] {
+        assert!(err.contains(part), "{part} is missing in {err}");
+    }
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kaos-operator-config}\ndata:\n  GATEWAY_API_ENABLED: \"True\"\n  \
+               SYSTEM_NAMESPACE: kaos-system\n  KUBERNETES_CLUSTER_DOMAIN: corp.local\n";
+    let (out, ..) = migrate("values", map);
+    let read = crate::api::yaml::parse(&out).unwrap().to_json();
+    let wanted = serde_json::json!({"kaos": {"gateway": {"enabled": false}, "registryNamespace": "kaos-system", "clusterDomain": "corp.local"}});
+    assert_eq!(read, wanted, "only true was true");
+}
