@@ -12,7 +12,7 @@ SUITE_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 .DEFAULT_GOAL := help
 .PHONY: help check test test-peers test-long lint pure build suites corpus deny unit controlplane
 .PHONY: manifests docs book demo
-.PHONY: a2a spire envoy otel promtool tekton fuzz chaos soak test-quiet tenants memory
+.PHONY: a2a spire envoy otel promtool strategicmerge tekton fuzz chaos soak test-quiet tenants memory
 .PHONY: bench crowd flood fleet instructions
 
 help: ## this list
@@ -72,12 +72,17 @@ a2a: ## install the pinned A2A SDK from PyPI once, into the cache folder
 spire: ## build server and agent of the pinned SPIRE once, into the cache folder
 	webhook-tests/peers/install-spire
 
+strategicmerge: ## build the peer that merges as Kubernetes does, once, into the cache folder
+	webhook-tests/peers/install-strategicmerge
+
 tekton: ## build webhook and controller of the pinned Tekton Pipelines once, into the cache folder
 	webhook-tests/peers/install-tekton
 
 test-peers: ## the suites that need heavy peers: real Tekton Pipelines, SPIRE and A2A agents (root: they live in network namespaces, as users of their own)
 	@.ci/timed peers-built 1 $(MAKE) --no-print-directory controlplane tekton spire a2a build
 	@.ci/timed peers 190 $(CARGO) test $(ALL) --test peers
+	webhook-tests/peers/install-strategicmerge
+	DRAWBRIDGE_STRATEGIC_MERGE=$$(webhook-tests/peers/install-strategicmerge --where) $(CARGO) test $(ALL) --test suites -- strategic_merge::
 
 # The same tests as in `make test`, at their full size, one at a time.
 LONG := crowd fleet the_webhook_only_watches d16 files_and_tasks killed_ c2_
@@ -97,7 +102,7 @@ flood: controlplane build ## a build beside a flood of another namespace waits a
 	$(CARGO) test $(ALL) --test suites flood -- --ignored --nocapture
 
 # KUBECONFIG counts only when it is given to make: one of the environment would put the demo on whatever cluster that is.
-demo: controlplane $(WITH) $(if $(filter spire,$(WITH)),a2a) ## an agent is enrolled and comes up with its sidecars; stays up until interrupted (ONCE=1: does not); WITH=tekton: builds, too; WITH=spire: its card, verified (root); KUBECONFIG=FILE: on that cluster
+demo: controlplane $(filter-out kaos,$(WITH)) $(if $(filter spire,$(WITH)),a2a) ## an agent is enrolled and comes up with its sidecars; stays up until interrupted (ONCE=1: does not); WITH=tekton: builds, too; WITH=spire: its card, verified (root); WITH=kaos: a team of KAOS agents; KUBECONFIG=FILE: on that cluster
 	$(MAKE) --no-print-directory build
 	$(TARGET)/debug/demo $(if $(findstring command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(ONCE),--once) $(if $(WITH),--with $(WITH))
 

@@ -27,7 +27,7 @@ pub use scaffold::run::Deps;
 pub use scaffold::runner::{Asking, Runner};
 
 /// Every controller; what comes first is planned first.
-const ALWAYS: [Row; 11] = [
+const ALWAYS: [Row; 14] = [
     network_policy::plan::ROW,
     trust_label::plan::ROW,
     service_account::plan::ROW,
@@ -36,6 +36,9 @@ const ALWAYS: [Row; 11] = [
     agent::plan::ROW,
     agent::beeai::ROW,
     agent::beeai::COMPAT_ROW,
+    agent::kaos::MODEL_API_ROW,
+    agent::kaos::MCP_SERVER_ROW,
+    agent::kaos::AGENT_ROW,
     enrolment::plan::ROW,
     card_sync::plan::ROW,
     waiting::plan::ROW,

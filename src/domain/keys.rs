@@ -434,7 +434,16 @@ pub const FINALIZER_CARD: &str = "agentcard.kagenti.dev/finalizer";
 /// Finalizer that the Go operator puts on AgentCards while it enforces network policies.
 pub const FINALIZER_CARD_POLICY: &str = "agentcard.kagenti.dev/network-policy";
 /// Every finalizer that is ours to take off.
-pub const FINALIZERS: [&str; 5] = [FINALIZER, FINALIZER_AGENT, FINALIZER_CARD, FINALIZER_CARD_POLICY, FINALIZER_BEEAI];
+pub const FINALIZERS: [&str; 8] = [
+    FINALIZER,
+    FINALIZER_AGENT,
+    FINALIZER_CARD,
+    FINALIZER_CARD_POLICY,
+    FINALIZER_BEEAI,
+    FINALIZER_KAOS_AGENT,
+    FINALIZER_MODEL_API,
+    FINALIZER_MCP_SERVER,
+];
 /// Annotation of an AgentCard: a value other than the one handled last has the card read at once; recorded in `status.handledRefresh`.
 pub const ANNOTATION_CARD_REFRESH: &str = "agentcard.kagenti.dev/refresh";
 /// Annotation that `kubectl apply` keeps the object in; never read, never copied.
@@ -507,3 +516,27 @@ pub const GROUP_KAOS_BEFORE: &str = "ethical.institute";
 pub const WEBHOOK_KAOS: &str = "vkaos.kb.io";
 /// Path of the webhook that judges the kinds of KAOS.
 pub const PATH_KAOS: &str = "/validate-kaos-tools-v1alpha1";
+/// Finalizer of its Agents.
+pub const FINALIZER_KAOS_AGENT: &str = "kaos.tools/agent-finalizer";
+/// Finalizer of its ModelAPIs.
+pub const FINALIZER_MODEL_API: &str = "kaos.tools/modelapi-finalizer";
+/// Finalizer of its MCPServers.
+pub const FINALIZER_MCP_SERVER: &str = "kaos.tools/mcpserver-finalizer";
+/// Field manager of the controller of its Agents.
+pub const MANAGER_KAOS_AGENT: &str = "drawbridge/kaos-agent";
+/// Field manager of the controller of its ModelAPIs.
+pub const MANAGER_MODEL_API: &str = "drawbridge/model-api";
+/// Field manager of the controller of its MCPServers.
+pub const MANAGER_MCP_SERVER: &str = "drawbridge/mcp-server";
+/// ConfigMap that lists the runtimes of tool servers, in the namespace that the platform file names.
+pub const CONFIG_MAP_MCP_RUNTIMES: &str = "kaos-mcp-runtimes";
+/// The namespace that the original operator of KAOS had.
+pub const KAOS_NAMESPACE: &str = "kaos-system";
+/// Label of the Deployments and Services of KAOS: which kind they are made for.
+pub const LABEL_KAOS_KIND: &str = "kaos.tools/kind";
+/// Policy by which nothing is made for a KAOS Agent in a namespace that holds none.
+pub const POLICY_OWN_KAOS_AGENTS_NEW: &str = "drawbridge-own-kaos-agents-new";
+/// The same for ModelAPIs.
+pub const POLICY_OWN_KAOS_MODEL_APIS_NEW: &str = "drawbridge-own-kaos-modelapis-new";
+/// The same for MCPServers.
+pub const POLICY_OWN_KAOS_MCP_SERVERS_NEW: &str = "drawbridge-own-kaos-mcpservers-new";

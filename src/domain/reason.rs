@@ -308,5 +308,16 @@ reasons! {
     TrustUnavailable, Warning, "a namespace enforces trust, and no trust bundle could be read by which an agent would become verified";
     AgentOpened, State, "an agent is verified, and its NetworkPolicy opens it";
     AgentCutOff, Warning, "an agent is not verified any more, and its NetworkPolicy cuts it off";
+    DependencyMissing, Warning, "an object that an Agent of KAOS names does not exist";
+    DependencyNotReady, State, "an object that an Agent of KAOS names is not ready";
+    DependenciesReady, State, "every object that an Agent of KAOS names is ready";
+    ModelNotOffered, Warning, "the ModelAPI does not offer the model that the Agent asks for";
+    GatewayApiAbsent, Warning, "routes are wanted, and the API server does not serve HTTPRoutes";
+    RoutePending, State, "no Gateway has said yet whether it takes the route";
+    RouteAccepted, State, "a Gateway takes the route";
+    RouteRefused, Warning, "the route could not be written, or its Gateway does not take it";
+    ProxyOpen, Warning, "a proxy has no master key: every Pod that reaches it can spend the provider's key";
+    ProxyClosed, State, "a proxy asks for its master key";
+    TakeoverPending, State, "what an earlier operator made runs on as it is until something else is wanted of it";
     SharedServiceAccount, Warning, "other workloads run under the agent's ServiceAccount, so each of them can sign for the others";
 }

@@ -138,6 +138,10 @@ const fn of_build(key: &'static str, when: &'static str) -> Written {
     row(On::Custom, (At::Annotation, key), WEBHOOK, Off::Gone, when)
 }
 
+const fn of_kaos(finalizer: &'static str, by: &'static str, when: &'static str) -> Written {
+    row(On::Custom, (At::Finalizer, finalizer), by, Off::Noted, when)
+}
+
 /// Everything.
 pub const WRITTEN: &[Written] = &[
     enrolled(At::Label, keys::LABEL_TYPE, "an AgentRuntime enrols it"),
@@ -209,6 +213,13 @@ pub const WRITTEN: &[Written] = &[
         Off::Noted,
         "an Agent of beeai.beeai.dev has a Deployment",
     ),
+    of_kaos(
+        keys::FINALIZER_KAOS_AGENT,
+        keys::MANAGER_KAOS_AGENT,
+        "an Agent of kaos.tools is there: readers look for it",
+    ),
+    of_kaos(keys::FINALIZER_MODEL_API, keys::MANAGER_MODEL_API, "a ModelAPI is there: readers look for it"),
+    of_kaos(keys::FINALIZER_MCP_SERVER, keys::MANAGER_MCP_SERVER, "an MCPServer is there: readers look for it"),
     of_build(keys::ANNOTATION_PIPELINE_ORIGIN, "an AgentBuild is reviewed: whose its steps are"),
     of_build(keys::ANNOTATION_PIPELINE_TEMPLATE, "an AgentBuild is completed from a template"),
     of_build(keys::ANNOTATION_STEP_HASHES, "an AgentBuild names step ConfigMaps of its own"),

@@ -52,6 +52,9 @@ impl OwnerReference {
             (keys::GROUP_AGENT, "Agent") => Some(keys::MANAGER_AGENT),
             (keys::GROUP_BEEAI, "Agent") => Some(keys::MANAGER_BEEAI_AGENT),
             (keys::GROUP_BEEAI_COMPAT, "Agent") => Some(keys::MANAGER_BEEAI_COMPAT_AGENT),
+            (keys::GROUP_KAOS, "Agent") => Some(keys::MANAGER_KAOS_AGENT),
+            (keys::GROUP_KAOS, "ModelAPI") => Some(keys::MANAGER_MODEL_API),
+            (keys::GROUP_KAOS, "MCPServer") => Some(keys::MANAGER_MCP_SERVER),
             _ => None,
         }
     }

@@ -11,6 +11,7 @@
 
 pub mod agent;
 pub mod beeai_agent;
+pub mod kaos;
 pub mod request;
 pub mod settings;
 pub mod workload;

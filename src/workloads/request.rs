@@ -14,6 +14,8 @@ use crate::api::owner::Owner;
 pub struct WorkloadRequest {
     /// Which object asks, and owns what is made for it.
     pub owner: Owner,
+    /// Name of what is made for it.
+    pub name: String,
     /// `apiVersion` of that object.
     pub api_version: &'static str,
     /// Its kind.
@@ -36,6 +38,8 @@ pub struct WorkloadRequest {
     pub replicas: Option<i64>,
     /// Ports of the Service as written; empty for no Service.
     pub service_ports: Vec<Value>,
+    /// Type of the Service; `None` where that is left to whoever sets it.
+    pub service_type: Option<&'static str>,
     /// Port of the agent's container when it declares none.
     pub container_port: i64,
     /// What the lock-down leaves out, by profile.
@@ -51,4 +55,6 @@ pub enum LockdownProfile {
     Restricted,
     /// Without a read-only root filesystem and a fixed user.
     Baseline,
+    /// None of it, nor anything else that was not written: what runs may need what a lock-down takes.
+    Open,
 }

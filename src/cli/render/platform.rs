@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{FailureMode, Install, metadata, object, settings};
 use crate::config::gates::Gates;
 use crate::domain::keys;
+use crate::workloads::kaos::registry;
 
 /// Tag of upstream's public images; operator and images move together.
 pub const IMAGE_TAG: &str = "v0.5.0-alpha.14";
@@ -33,7 +34,7 @@ pub fn objects(install: &Install) -> Vec<Value> {
             settings(metadata(name, Some(&install.namespace)), data)
         },
     );
-    files.into_iter().chain([record(install)]).collect()
+    files.into_iter().chain([record(install), runtimes(install)]).collect()
 }
 
 /// When the installation was made: of labels on workloads that are older, nobody knew what they would do. Its time of creation counts.
@@ -42,6 +43,33 @@ fn record(install: &Install) -> Value {
     let data = BTreeMap::from([("about".to_owned(), words.to_owned())]);
     settings(metadata(keys::CONFIG_MAP_ENROLMENT, Some(&install.namespace)), data)
 }
+
+/// The runtimes of tool servers that come with the installation; whoever runs the platform adds others.
+fn runtimes(install: &Install) -> Value {
+    let data = BTreeMap::from([(registry::KEY.to_owned(), RUNTIMES.to_owned())]);
+    settings(metadata(registry::CONFIG_MAP, Some(&install.namespace)), data)
+}
+
+/// What is a program's own flag stands in `args`: as a command it would take the place of the image's entry point.
+const RUNTIMES: &str = "\
+# The runtimes that spec.runtime of an MCPServer may name.
+runtimes:
+  python-string:
+    type: python
+    description: executes the text of spec.params; every function in it is a tool
+    image: axsauze/kaos-mcp-python-string:0.1.4
+    paramsEnvVar: MCP_TOOLS_STRING
+  kubernetes:
+    type: kubernetes
+    description: reads and changes a cluster; needs spec.serviceAccountName with rights for that
+    image: quay.io/containers/kubernetes_mcp_server:v0.0.67
+    args: [--port, '8000']
+  slack:
+    type: slack
+    description: needs SLACK_BOT_TOKEN and SLACK_TEAM_ID in spec.container.env
+    image: zencoderai/slack-mcp:latest
+    args: [--transport, http, --port, '8000']
+";
 
 /// Parameters of the gate policy, in mode `gate`, without the one that there is: `types` is the leader's, which keeps it equal to the
 /// feature gates, and a GitOps tool would fight it for what the manifest says. Until it has come, the policy refuses.
@@ -54,6 +82,14 @@ pub fn gate_parameters(install: &Install) -> Option<Value> {
         })
     })
 }
+
+/// What runs the kinds of KAOS, pinned: the original's own images, LiteLLM, Ollama and Python.
+const KAOS_IMAGES: [(&str, &str); 4] = [
+    ("kaosAgent", "axsauze/kaos-agent:0.1.4"),
+    ("kaosLitellm", "ghcr.io/berriai/litellm:v1.106.2"),
+    ("kaosOllama", "ollama/ollama:0.12.6"),
+    ("kaosPython", "python:3.12-slim"),
+];
 
 /// The platform file of a fresh installation: the images, which have no built-in value, and nothing else.
 #[must_use]
@@ -68,8 +104,9 @@ pub fn platform_file() -> String {
         image("authbridge", "authbridge"),
     ]
     .concat();
+    let kaos: String = KAOS_IMAGES.map(|(key, image)| format!("  {key}: {image}\n")).concat();
     format!(
-        "# What is not set here has its built-in value; see docs/reference/platform.md.\nimages:\n{images}  pullPolicy: IfNotPresent\n"
+        "# What is not set here has its built-in value; see docs/reference/platform.md.\nimages:\n{images}{kaos}  pullPolicy: IfNotPresent\n"
     )
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::platform::ProcessSettings;
 use super::walk::Problem;
-use super::{builds, cards, quantity, read, show::Show, trust};
+use super::{builds, cards, kaos, quantity, read, show::Show, trust};
 use crate::config::layers::{Field, Layer, Shadowed};
 use crate::config::resolved::Resolved;
 
@@ -158,6 +158,16 @@ pub const KEYS: &[Key] = &[
     field!("images.spiffeHelper", images.spiffe_helper, read::some_word, "fetches SVIDs"),
     field!("images.clientRegistration", images.client_registration, read::some_word, "registers the OAuth client"),
     field!("images.authbridge", images.authbridge, read::some_word, "combined sidecar, gate combinedSidecar"),
+    process!("images.kaosAgent", kaos.image_agent, read::some_word, "runs Agents of KAOS"),
+    process!("images.kaosLitellm", kaos.image_litellm, read::some_word, "runs proxies: ModelAPIs with mode Proxy"),
+    process!("images.kaosOllama", kaos.image_ollama, read::some_word, "runs hosted models: ModelAPIs with mode Hosted"),
+    process!(
+        "images.kaosMcpServer",
+        kaos.image_mcp_server,
+        read::some_word,
+        "runs tools that are text in an old spelling, by python -m mcptools.server; unset: the runtime python-string of the registry"
+    ),
+    process!("images.kaosPython", kaos.image_python, read::some_word, "runs tools that are Python packages"),
     field!("images.pullPolicy", images.pull_policy, read::pull_policy, "Always, IfNotPresent or Never"),
     field!("proxy.port", proxy.port, read::port, "Envoy's outbound listener"),
     field!("proxy.inboundProxyPort", proxy.inbound_port, read::port, "Envoy's inbound listener"),
@@ -271,6 +281,68 @@ pub const KEYS: &[Key] = &[
         read::boolean,
         "true: an Agent of beeai.dev may ask by annotation beeai.dev/security-profile: baseline to run as root and to write to its \
          own image"
+    ),
+    process!(
+        "kaos.registryNamespace",
+        kaos.registry_namespace,
+        kaos::namespace,
+        "where ConfigMap kaos-mcp-runtimes lists the runtimes of MCPServers; our own namespace when unset"
+    ),
+    process!(
+        "kaos.gateway.enabled",
+        kaos.gateway.enabled,
+        read::boolean,
+        "true: HTTPRoutes are made, where Gateway API is installed"
+    ),
+    process!(
+        "kaos.gateway.name",
+        kaos.gateway.name,
+        kaos::gateway,
+        "the Gateway that they name; kaos-gateway when unset"
+    ),
+    process!("kaos.gateway.namespace", kaos.gateway.namespace, kaos::namespace, "its namespace; our own when unset"),
+    process!(
+        "kaos.gateway.timeouts.agent",
+        kaos.gateway.agent_timeout,
+        kaos::timeout,
+        "how long an Agent may take to answer that says nothing itself; 300s when unset, 0s for no limit"
+    ),
+    process!(
+        "kaos.gateway.timeouts.modelAPI",
+        kaos.gateway.model_api_timeout,
+        kaos::timeout,
+        "the same of a ModelAPI; 120s when unset"
+    ),
+    process!(
+        "kaos.gateway.timeouts.mcp",
+        kaos.gateway.mcp_timeout,
+        kaos::timeout,
+        "the same of an MCPServer; 60s when unset"
+    ),
+    process!(
+        "kaos.telemetry.enabled",
+        kaos.telemetry.enabled,
+        read::boolean,
+        "true: Agents, MCPServers and proxies that say nothing themselves send traces"
+    ),
+    process!("kaos.telemetry.endpoint", kaos.telemetry.endpoint, read::some_word, "where to: OTLP over gRPC"),
+    process!(
+        "kaos.logLevel",
+        kaos.log_level,
+        kaos::log_level,
+        "how much they log: TRACE, DEBUG, INFO, WARNING or ERROR; INFO when unset"
+    ),
+    process!(
+        "kaos.clusterDomain",
+        kaos.cluster_domain,
+        kaos::domain,
+        "the domain that the addresses of Services end with; cluster.local when unset"
+    ),
+    process!(
+        "kaos.servicePort80",
+        kaos.service_port_80,
+        read::boolean,
+        "true: Agents and MCPServers are reached on port 80 as well, after port 8000"
     ),
     process!(
         "builds.pipelineNamespaces",

@@ -8,6 +8,7 @@
 
 mod builds;
 mod cards;
+mod kaos;
 pub mod keys;
 mod overrides;
 mod platform;

@@ -21,6 +21,7 @@ use crate::config::namespace;
 use crate::config::resolved::{Notice, Resolved};
 use crate::domain::keys::{CONFIG_MAP_ENVOY, CONFIG_MAP_RUNTIME, KEY_CONFIG, NAMESPACE_CONFIG_MAPS};
 use crate::domain::reason::Reason;
+use crate::workloads::kaos::settings as kaos;
 
 /// Where Keycloak is, for the ConfigMaps that are made for namespaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +80,7 @@ pub(super) struct ProcessSettings {
     /// Without what the process knows itself: its namespace and the kind of cluster.
     pub(super) builds: BuildSettings,
     pub(super) cards: cards::Keys,
+    pub(super) kaos: kaos::Settings,
 }
 
 impl Default for ProcessSettings {
@@ -98,6 +100,7 @@ impl Default for ProcessSettings {
             distribution: Distribution::default(),
             builds: BuildSettings::new(""),
             cards: cards::Keys::default(),
+            kaos: kaos::Settings::default(),
         }
     }
 }
@@ -244,6 +247,12 @@ impl Platform {
     #[must_use]
     pub fn cards(&self) -> Cards {
         self.process.cards.settled()
+    }
+
+    /// What is decided about the kinds of KAOS.
+    #[must_use]
+    pub fn kaos(&self) -> &kaos::Settings {
+        &self.process.kaos
     }
 
     /// What is decided about builds and agents by an operator in `namespace`; `openshift`: what the API server serves.

@@ -4,6 +4,7 @@
 //! Agent, or the dedicated one that was made for the Agent's Deployment: both are taken over in place.
 
 use super::subject::Subject;
+use super::wanted::Wanted;
 use crate::store::{Kind, ServiceAccountSeen};
 
 /// Whose an object of the name is.
@@ -30,11 +31,13 @@ impl<'a> Claim<'a> {
 }
 
 /// Whose the objects of the name are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::controllers::agent) struct Claims<'a> {
     pub(in crate::controllers::agent) deployment: Claim<'a>,
     pub(in crate::controllers::agent) service: Claim<'a>,
     pub(in crate::controllers::agent) account: Claim<'a>,
+    /// Of the subject's other objects, in their order.
+    pub(in crate::controllers::agent) others: Vec<Claim<'a>>,
 }
 
 impl<'a> Claims<'a> {
@@ -53,7 +56,12 @@ impl<'a> Claims<'a> {
         let account = subject.account.map_or(Claim::Absent, |(seen, uid)| {
             Claim::of(uid, is_own_account(seen, subject.uid, deployment_uid), false)
         });
-        Self { deployment, service, account }
+        let others = subject.others.iter().map(|other| {
+            other
+                .found
+                .map_or(Claim::Absent, |(seen, uid)| Claim::of(uid, seen.is_controlled_by(subject.uid), seen.deleting))
+        });
+        Self { deployment, service, account, others: others.collect() }
     }
 
     /// The objects that are in the way of what is wanted, with what to do about each.
@@ -74,6 +82,24 @@ impl<'a> Claims<'a> {
         ];
         let foreign = all.into_iter().filter(|(claim, wanted, ..)| *wanted && *claim == Claim::Foreign);
         foreign.map(|(_, _, kind, remedy)| (kind, remedy)).collect()
+    }
+}
+
+impl Claims<'_> {
+    /// Somebody else's objects of the names of those that Pods mount.
+    pub(in crate::controllers::agent) fn mounted(
+        &self,
+        subject: &Subject<'_>,
+        wanted: &Wanted,
+    ) -> impl Iterator<Item = (Kind, &'static str)> {
+        let all = subject.others.iter().zip(&self.others);
+        let foreign = all.filter(|(other, claim)| {
+            // A route that is somebody else's leads where he wants; what is served does not depend on it.
+            other.kind != Kind::HttpRoute
+                && **claim == Claim::Foreign
+                && wanted.others.iter().any(|own| own.kind == other.kind)
+        });
+        foreign.map(|(other, _)| (other.kind, "delete or rename it, or give this object another name"))
     }
 }
 

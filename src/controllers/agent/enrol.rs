@@ -52,7 +52,7 @@ pub(super) fn carried(
 }
 
 fn winner<'a>(subject: &Subject<'a>) -> Option<RuntimeRef<'a>> {
-    let (namespace, name) = (&subject.cx.key.namespace, &subject.cx.key.name);
+    let (namespace, name) = (&subject.made.namespace, &subject.made.name);
     let first = subject.cx.world.agent_runtimes_of(namespace, WorkloadKind::Deployment, name).next();
     first.filter(|runtime| !runtime.seen.deleting)
 }
@@ -63,7 +63,7 @@ fn has_type(template: &Value) -> bool {
 
 /// What the template of a Deployment that is made now carries.
 fn first(subject: &Subject<'_>, template: &Value) -> Result<Carried, Unsettled> {
-    let (namespace, name) = (&*subject.cx.key.namespace, &*subject.cx.key.name);
+    let (namespace, name) = (&*subject.made.namespace, &*subject.made.name);
     let winner = winner(subject);
     let facts = subject.cx.facts;
     let Some(view) = facts.snapshot.namespace(namespace) else { return Err(Unsettled) };

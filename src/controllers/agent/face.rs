@@ -6,8 +6,10 @@ use serde_json::Value;
 
 use super::claim::Claims;
 use super::image::{self, Image};
+use super::kaos::Look;
 use super::status::{self, Verdict};
 use super::subject::Subject;
+use super::wanted::Wanted;
 use crate::api::findings::Findings;
 use crate::api::secrets;
 use crate::controllers::scaffold::plan::{Controller, Op};
@@ -22,6 +24,12 @@ pub(in crate::controllers::agent) struct Face {
     pub(in crate::controllers::agent) kind: Kind,
     /// Who reconciles it.
     pub(in crate::controllers::agent) controller: Controller,
+    /// What stands before its name in the names of its Deployment and its Service.
+    pub(in crate::controllers::agent) prefix: &'static str,
+    /// What is made for it besides Deployment, Service and ServiceAccount: the kind, and what stands before its name.
+    pub(in crate::controllers::agent) others: &'static [(Kind, &'static str)],
+    /// What its kind has to know before anything is decided.
+    pub(in crate::controllers::agent) look: Option<fn(&Subject<'_>) -> Look>,
     /// What keeps it until what it made is gone.
     pub(in crate::controllers::agent) finalizer: &'static str,
     /// What is wrong with it, should no webhook have judged it, and what relaxes its lock-down.
@@ -36,6 +44,10 @@ pub(in crate::controllers::agent) struct Face {
     pub(in crate::controllers::agent) keeps: fn(&Subject<'_>, &Claims<'_>) -> bool,
     /// What brings its status up to date.
     pub(in crate::controllers::agent) status: fn(&Subject<'_>, &Verdict<'_>) -> Vec<Op>,
+    /// Whether what runs it is left as it is, though something else is wanted.
+    pub(in crate::controllers::agent) leaves: fn(&Subject<'_>, &Claims<'_>, &Wanted) -> bool,
+    /// Whether what was made for it is left to the garbage collector when it goes.
+    pub(in crate::controllers::agent) collected: bool,
     /// What to do about somebody else's Service of its name.
     pub(in crate::controllers::agent) service_remedy: &'static str,
 }
@@ -44,6 +56,9 @@ pub(in crate::controllers::agent) struct Face {
 pub(in crate::controllers::agent) static KAGENTI: Face = Face {
     kind: Kind::Agent,
     controller: Controller::Agent,
+    prefix: "",
+    others: &[],
+    look: None,
     finalizer: keys::FINALIZER_AGENT,
     judge: |subject| {
         let server = subject.cx.facts.snapshot.view.server_version;
@@ -54,5 +69,7 @@ pub(in crate::controllers::agent) static KAGENTI: Face = Face {
     secrets: secrets::of_agent,
     keeps: |_, _| false,
     status: status::update,
+    leaves: |_, _, _| false,
+    collected: false,
     service_remedy: "delete or rename it, or set spec.servicePorts: [] if the Agent needs none",
 };

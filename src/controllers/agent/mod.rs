@@ -19,9 +19,11 @@ mod drift;
 mod enrol;
 mod face;
 mod image;
+pub mod kaos;
 pub mod plan;
 mod status;
 mod subject;
+mod turns;
 mod wanted;
 
 #[cfg(test)]

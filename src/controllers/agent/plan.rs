@@ -14,11 +14,13 @@ use super::face::{Face, KAGENTI};
 use super::image::Image;
 use super::status::Verdict;
 use super::subject::Subject;
+use super::turns::{Turn, goes_on, turn};
 use super::wanted::{Own, Standing, Wanted};
 use crate::api::findings::{Fault, Findings};
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row};
 use crate::controllers::scaffold::world::World;
+use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
 use crate::store::{ClaimSeen, Key, Kind, OwnerReference};
@@ -116,8 +118,13 @@ pub(in crate::controllers::agent) fn planned(cx: Context<'_>, face: &'static Fac
         plan.again = Some(SOON);
     }
     plan.ops.append(&mut work.ops);
-    if plan.again.is_none() && image.reason != Reason::ImageAvailable {
-        plan.again = Some(LATER);
+    match &subject.look {
+        Some(look) => {
+            plan.note.wiring = look.wiring;
+            plan.again = plan.again.into_iter().chain(look.hold).min();
+        }
+        None if plan.again.is_none() && image.reason != Reason::ImageAvailable => plan.again = Some(LATER),
+        None => {}
     }
     plan
 }
@@ -154,19 +161,30 @@ struct Work {
 impl Work {
     fn of(subject: &Subject<'_>, claims: &Claims<'_>, wanted: Wanted, image: &Image) -> Self {
         let mut work = Self::default();
-        let conflicts =
+        let mut conflicts =
             claims.conflicts((wanted.service.is_some(), subject.face.service_remedy), wanted.account.is_some());
+        conflicts.extend(claims.mounted(subject, &wanted));
         if !conflicts.is_empty() {
             work.stop = Some(conflict(subject, &conflicts));
         }
         let blocked = conflicts.iter().any(|(kind, _)| *kind != Kind::Service);
         if !blocked {
-            let parts = [
+            (work.note.rolling, work.note.failed) = goes_on(subject);
+            let leaves = (subject.face.leaves)(subject, claims, &wanted);
+            let others = |last: bool| {
+                let of = subject.others.iter().zip(&claims.others).filter_map(|(other, claim)| {
+                    let own = wanted.others.iter().find(|own| own.kind == other.kind)?;
+                    Some((Some(own), *claim, other.found.map(|(seen, _)| seen)))
+                });
+                of.filter(move |(own, ..)| own.is_some_and(|own| (own.kind == Kind::HttpRoute) == last))
+            };
+            let own = [
                 (wanted.account.as_ref(), claims.account, account_claim(subject)),
                 (wanted.service.as_ref(), claims.service, subject.service.map(|(seen, _)| &seen.claim)),
-                (Some(&wanted.deployment), claims.deployment, None),
+                (Some(&wanted.deployment).filter(|_| !leaves), claims.deployment, None),
             ];
-            for (own, claim, seen) in parts {
+            // What a Pod mounts before the Pod, a route once there is something to lead to.
+            for (own, claim, seen) in others(false).chain(own).chain(others(true)) {
                 let Some(own) = own else { continue };
                 work.part(subject, (own, claim, seen), image);
             }
@@ -210,7 +228,18 @@ impl Work {
                 }
             }
         }
-        let Some(op) = own.apply(subject, claim) else { return };
+        let Some(op) = own.apply(claim) else { return };
+        if own.kind == Kind::Deployment {
+            match if standing == Standing::Other { turn(subject) } else { Turn::Own } {
+                Turn::Own => {}
+                Turn::Now => self.note.rolling = true,
+                Turn::Later => {
+                    self.note.waits = true;
+                    return;
+                }
+            }
+            self.ops.extend(taken_over(subject, claim));
+        }
         self.ops.push(op);
         self.note.sent.push_str(&own.digest);
         self.ops.extend(told(subject, own.kind, claim, image));
@@ -219,7 +248,13 @@ impl Work {
     /// A Service that is not wanted any more goes. An account stays with the Agent: Pods of before may run under it.
     fn superfluous(&mut self, subject: &Subject<'_>, claims: &Claims<'_>, wanted: &Wanted) {
         if let (None, Claim::Ours(uid)) = (&wanted.service, claims.service) {
-            self.ops.push(delete(subject, Kind::Service, uid));
+            self.ops.push(delete((Kind::Service, &subject.made), uid));
+        }
+        for (other, claim) in subject.others.iter().zip(&claims.others) {
+            let is_wanted = wanted.others.iter().any(|own| own.kind == other.kind);
+            if let (false, Claim::Ours(uid)) = (is_wanted, claim) {
+                self.ops.push(delete((other.kind, &other.key), uid));
+            }
         }
     }
 
@@ -235,7 +270,7 @@ impl Work {
                  who writes it: kubectl -n {} get {} {} -o yaml --show-managed-fields",
                 subject.cx.key.namespace,
                 Kind::Deployment.plural(),
-                subject.cx.key.name,
+                subject.made.name,
             );
             self.ops.push(report(subject, Reason::FieldsContested, message));
         }
@@ -257,6 +292,8 @@ impl Work {
     fn held_back(&mut self, subject: &Subject<'_>) {
         let Some(trouble) = subject.trouble().filter(|_| !self.ops.is_empty()) else { return };
         match trouble.refused {
+            // A route that is refused stops nothing else; its condition says it.
+            Some(_) if is_route(&trouble.op) => self.ops.retain(|op| *op != trouble.op),
             Some(reason) => {
                 let since = subject.cx.now.saturating_sub(trouble.at);
                 let pause = if reason == Reason::SecretNotUsable { UNUSABLE } else { REFUSED };
@@ -267,7 +304,7 @@ impl Work {
                     self.stop = Some(Stop { reason, message: trouble.message.clone(), stalled: true });
                 }
             }
-            None if trouble.times >= FAILURES => {
+            None if trouble.times >= FAILURES && !is_route(&trouble.op) => {
                 let message = format!("cannot be written and is tried again: {}", trouble.message);
                 self.stop = Some(Stop { reason: Reason::DeploymentFailed, message, stalled: false });
             }
@@ -276,15 +313,22 @@ impl Work {
     }
 }
 
+/// Whether an operation is about a route.
+pub(in crate::controllers::agent) fn is_route(op: &Op) -> bool {
+    matches!(op, Op::Own { kind: Kind::HttpRoute, .. })
+}
+
 fn account_claim<'a>(subject: &Subject<'a>) -> Option<&'a ClaimSeen> {
     subject.account.and_then(|(seen, _)| seen.claim.as_ref())
 }
 
 fn conflict(subject: &Subject<'_>, conflicts: &[(Kind, &str)]) -> Stop {
-    let name = &subject.cx.key.name;
+    let name = &subject.made.name;
     let one = |(kind, remedy): &(Kind, &str)| {
+        let other = subject.others.iter().find(|other| other.kind == *kind);
+        let name = other.map_or(name, |other| &other.key.name);
         let whose = owner(subject, *kind).map_or_else(
-            || "is not this Agent's".to_owned(),
+            || format!("is not this {}'s", subject.face.kind.as_str()),
             |owner| format!("belongs to {} {} of {}", owner.kind, owner.name, owner.api_version),
         );
         format!("{} {name} of this namespace {whose} and is left alone: {remedy}", kind.as_str())
@@ -298,13 +342,14 @@ fn owner<'a>(subject: &Subject<'a>, kind: Kind) -> Option<&'a OwnerReference> {
     match kind {
         Kind::Deployment => subject.deployment?.seen.controller.as_deref(),
         Kind::Service => subject.service?.0.claim.controller.as_deref(),
-        _ => subject.account?.0.claim.as_ref()?.controller.as_deref(),
+        Kind::ServiceAccount => subject.account?.0.claim.as_ref()?.controller.as_deref(),
+        kind => subject.others.iter().find(|other| other.kind == kind)?.found?.0.controller.as_deref(),
     }
 }
 
 /// What people are told once an object was written.
 fn told(subject: &Subject<'_>, kind: Kind, claim: Claim<'_>, image: &Image) -> Option<Op> {
-    let name = &subject.cx.key.name;
+    let name = &subject.made.name;
     let runs = image.runs.as_deref().unwrap_or_default();
     let (reason, message) = match (kind, claim) {
         (Kind::Deployment, Claim::Absent) => {
@@ -325,8 +370,25 @@ pub(in crate::controllers::agent) fn report(subject: &Subject<'_>, reason: Reaso
     Op::Report(Report { kind: subject.face.kind, about, uid, reason, message, since: String::new() })
 }
 
-fn delete(subject: &Subject<'_>, kind: Kind, uid: &str) -> Op {
-    Op::Delete { kind, key: subject.cx.key.clone(), uid: uid.to_owned() }
+fn delete((kind, key): (Kind, &Key), uid: &str) -> Op {
+    Op::Delete { kind, key: key.clone(), uid: uid.to_owned() }
+}
+
+/// What the Go operator wrote on a Deployment becomes ours before our first apply, so that what we do not write goes.
+fn taken_over(subject: &Subject<'_>, claim: Claim<'_>) -> Option<Op> {
+    let own = subject.own_deployment().filter(|own| own.fields.is_none())?;
+    let (Claim::Ours(uid), Some(at)) = (claim, own.written_before) else { return None };
+    let entry = format!("/metadata/managedFields/{at}");
+    let test = |path: String, value: &str| json!({"op": "test", "path": path, "value": value});
+    let set = |path: String, value: &str| json!({"op": "replace", "path": path, "value": value});
+    let operations = json!([
+        test("/metadata/uid".to_owned(), uid),
+        test(format!("{entry}/manager"), keys::MANAGER_UPSTREAM),
+        test(format!("{entry}/operation"), "Update"),
+        set(format!("{entry}/manager"), &subject.face.controller.manager()),
+        set(format!("{entry}/operation"), "Apply"),
+    ]);
+    Some(Op::Edit { kind: Kind::Deployment, key: subject.made.clone(), operations })
 }
 
 /// Adds our finalizer, or takes it away: metadata only, so that the spec stays as it was written.
@@ -358,8 +420,8 @@ fn ending(subject: &Subject<'_>, claims: &Claims<'_>) -> Vec<Op> {
     let mut ops = Vec::new();
     // The account goes with the Agent: Pods that end may still need it.
     for (kind, claim) in [(Kind::Deployment, claims.deployment), (Kind::Service, claims.service)] {
-        if let (Claim::Ours(uid), false) = (claim, orphans) {
-            ops.push(delete(subject, kind, uid));
+        if let (Claim::Ours(uid), false) = (claim, orphans || subject.face.collected) {
+            ops.push(delete((kind, &subject.made), uid));
         }
     }
     ops.push(finalizer(subject, false));

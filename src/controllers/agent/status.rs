@@ -95,8 +95,13 @@ fn told(subject: &Subject<'_>, verdict: &Verdict<'_>, one: &Condition) -> Option
         (IMAGE, why) => (Reason::WaitingForBuild, format!("{}: {}", why.code(), one.message)),
         (
             READY,
-            why @ (Reason::NameConflict | Reason::InvalidSpec | Reason::NotPermitted | Reason::SecretNotUsable),
-        ) => (why, one.message.clone()),
+            why @ (Reason::NameConflict
+            | Reason::InvalidSpec
+            | Reason::ModelNotOffered
+            | Reason::NotPermitted
+            | Reason::SecretNotUsable),
+        )
+        | (_, why @ Reason::ValueShadowed) => (why, one.message.clone()),
         (READY, why @ (Reason::ReplicaFailure | Reason::ProgressDeadlineExceeded | Reason::DeploymentFailed)) => {
             (Reason::DeploymentFailed, format!("{}: {}", why.code(), one.message))
         }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::face::Face;
+use super::kaos::Look;
 use crate::api::secrets;
 use crate::controllers::scaffold::consent::{Demand, Goes};
 use crate::controllers::scaffold::memory::Trouble;
@@ -10,8 +11,16 @@ use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Item};
 use crate::controllers::scaffold::world::WorkloadRef;
 use crate::domain::keys;
-use crate::store::{AgentDeploymentSeen, CustomSeen, Key, Kind, ServiceAccountSeen, ServiceSeen};
+use crate::store::{AgentDeploymentSeen, ClaimSeen, CustomSeen, Key, Kind, ServiceAccountSeen, ServiceSeen};
 use crate::workloads::settings::Settings;
+
+/// An object that is made beside a workload.
+pub(in crate::controllers::agent) struct Other<'a> {
+    pub(in crate::controllers::agent) kind: Kind,
+    pub(in crate::controllers::agent) key: Key,
+    /// Whose it is, with its uid; `None` when there is none.
+    pub(in crate::controllers::agent) found: Option<(&'a ClaimSeen, &'a str)>,
+}
 
 /// What a plan is about.
 pub(in crate::controllers::agent) struct Subject<'a> {
@@ -25,6 +34,12 @@ pub(in crate::controllers::agent) struct Subject<'a> {
     pub(in crate::controllers::agent) seen: &'a CustomSeen,
     /// The Agent as `build` reads it.
     pub(in crate::controllers::agent) object: Value,
+    /// Where its Deployment and its Service are.
+    pub(in crate::controllers::agent) made: Key,
+    /// What its kind had to know.
+    pub(in crate::controllers::agent) look: Option<Box<Look>>,
+    /// The other objects of its names, whoever's they are, in the order of its face.
+    pub(in crate::controllers::agent) others: Vec<Other<'a>>,
     /// The Deployment of its name, whoever's it is.
     pub(in crate::controllers::agent) deployment: Option<WorkloadRef<'a>>,
     /// The Service of its name, whoever's it is, with its uid.
@@ -38,17 +53,29 @@ impl<'a> Subject<'a> {
     pub(in crate::controllers::agent) fn of(cx: Context<'a>, face: &'static Face) -> Option<Self> {
         let Key { namespace, name } = cx.key;
         let agent = cx.world.custom(face.kind, namespace, name)?;
-        Some(Self {
+        let made = Key::new(namespace, &format!("{}{name}", face.prefix));
+        let other = |(kind, prefix): &(Kind, &str)| {
+            let key = Key::new(namespace, &format!("{prefix}{name}"));
+            let found = cx.world.object(*kind, namespace, &key.name);
+            let found = found.and_then(|(_, found)| Some((found.what.claim()?, &*found.uid)));
+            Other { kind: *kind, key, found }
+        };
+        let mut subject = Self {
             cx,
             face,
             uid: agent.uid,
             version: agent.version,
             seen: agent.seen,
             object: agent.seen.object(namespace, name, agent.uid),
-            deployment: cx.world.workload(Kind::Deployment, namespace, name),
-            service: cx.world.service(namespace, name).map(|service| (service.seen, service.uid)),
-            account: cx.world.service_account(namespace, name).map(|(seen, observed, _)| (seen, &*observed.uid)),
-        })
+            look: None,
+            others: face.others.iter().map(other).collect(),
+            deployment: cx.world.workload(Kind::Deployment, namespace, &made.name),
+            service: cx.world.service(namespace, &made.name).map(|service| (service.seen, service.uid)),
+            account: cx.world.service_account(namespace, &made.name).map(|(seen, observed, _)| (seen, &*observed.uid)),
+            made,
+        };
+        subject.look = face.look.map(|look| Box::new(look(&subject)));
+        Some(subject)
     }
 
     /// What is kept of its own Deployment beyond what is kept of any.

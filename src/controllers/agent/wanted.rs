@@ -14,13 +14,15 @@ use super::subject::Subject;
 use crate::api::digest;
 use crate::controllers::scaffold::plan::{Op, UNMADE};
 use crate::domain::keys;
-use crate::store::Kind;
+use crate::store::{Key, Kind};
 use crate::workloads::workload;
 
 /// One object as it is wanted.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::controllers::agent) struct Own {
     pub(in crate::controllers::agent) kind: Kind,
+    /// Where it is.
+    pub(in crate::controllers::agent) key: Key,
     /// Without apiVersion, kind and what says which object is meant.
     body: Value,
     /// Of the body.
@@ -35,6 +37,8 @@ pub(in crate::controllers::agent) struct Wanted {
     pub(in crate::controllers::agent) service: Option<Own>,
     /// `None`: its Pods name their account.
     pub(in crate::controllers::agent) account: Option<Own>,
+    /// What else is wanted.
+    pub(in crate::controllers::agent) others: Vec<Own>,
 }
 
 /// How an object of ours stands against what is wanted.
@@ -68,8 +72,14 @@ impl Wanted {
         let template = &mut rendered.deployment["spec"]["template"];
         let carried = carried(subject, ours.map(|found| found.seen), template)?;
         carried.put(template);
-        let own = |kind, body| Own::new(kind, body);
+        let own = |kind, body| Own::new(kind, subject.made.clone(), body);
+        let bodies = subject.look.as_ref().map_or(&[][..], |look| &look.others);
+        let other = |(kind, body): &(Kind, Value)| {
+            let key = subject.others.iter().find(|other| other.kind == *kind)?.key.clone();
+            Some(Own::new(*kind, key, body.clone()))
+        };
         Ok(Self {
+            others: bodies.iter().filter_map(other).collect(),
             deployment: own(Kind::Deployment, rendered.deployment),
             service: rendered.service.map(|body| own(Kind::Service, body)),
             account: rendered.account.map(|body| own(Kind::ServiceAccount, body)),
@@ -86,7 +96,7 @@ impl Wanted {
 }
 
 impl Own {
-    fn new(kind: Kind, mut body: Value) -> Self {
+    fn new(kind: Kind, key: Key, mut body: Value) -> Self {
         without_nulls(&mut body);
         if let Some(members) = body.as_object_mut() {
             members.remove("apiVersion");
@@ -94,18 +104,18 @@ impl Own {
         }
         let digest = digest::of_json(&body);
         body["metadata"]["annotations"][keys::ANNOTATION_CONTENT_DIGEST] = json!(digest);
-        Self { kind, body, digest }
+        Self { kind, key, body, digest }
     }
 
     /// The apply that makes it so; `None` when somebody else's object is in the way or ours is on its way out.
-    pub(in crate::controllers::agent) fn apply(&self, subject: &Subject<'_>, claim: Claim<'_>) -> Option<Op> {
+    pub(in crate::controllers::agent) fn apply(&self, claim: Claim<'_>) -> Option<Op> {
         let mut body = self.body.clone();
         match claim {
             Claim::Absent => body["metadata"]["resourceVersion"] = json!(UNMADE),
             Claim::Ours(uid) => body["metadata"]["uid"] = json!(uid),
             Claim::Leaving | Claim::Foreign => return None,
         }
-        Some(Op::Own { kind: self.kind, key: subject.cx.key.clone(), body })
+        Some(Op::Own { kind: self.kind, key: self.key.clone(), body })
     }
 
     /// How the object of ours stands; `applied` is the digest and the fields of our last apply.

@@ -51,6 +51,21 @@ pub struct Note {
     pub awaiting: Option<Duration>,
     /// Since when nobody has answered for it.
     pub failing: Option<Duration>,
+    /// What it is wired to, as its plan found it.
+    pub wiring: Option<Wiring>,
+}
+
+/// What an object is wired to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wiring {
+    /// Of which objects there are, and what is written on them.
+    pub digest: u64,
+    /// All of them are ready, as far as its status says so.
+    pub ready: bool,
+    /// It is not made before they are.
+    pub gated: bool,
+    /// Since when that is otherwise than its status says: what only flickers is not written.
+    pub unsettled: Option<Duration>,
 }
 
 /// When the first good answer was asked for, after trust was lost.

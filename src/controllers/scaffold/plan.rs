@@ -35,6 +35,12 @@ pub enum Controller {
     BeeaiAgent,
     /// The same of the group that the original operator served.
     BeeaiCompatAgent,
+    /// What runs an Agent of KAOS.
+    KaosAgent,
+    /// What runs a ModelAPI.
+    ModelApi,
+    /// What runs an MCPServer.
+    McpServer,
     /// What agents say of themselves.
     AgentCard,
     /// The trust label on Pods.
@@ -58,6 +64,9 @@ impl Controller {
             Controller::CardSync => "card-sync",
             Controller::BeeaiAgent => "beeai-agent",
             Controller::BeeaiCompatAgent => "beeai-compat-agent",
+            Controller::KaosAgent => "kaos-agent",
+            Controller::ModelApi => "model-api",
+            Controller::McpServer => "mcp-server",
             Controller::AgentCard => "agent-card",
             Controller::TrustLabel => "trust-label",
             Controller::NetworkPolicy => "network-policy",

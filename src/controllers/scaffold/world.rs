@@ -23,6 +23,7 @@ pub use cards::CardRef;
 pub use refs::{PodRef, RuntimeRef, WorkloadRef};
 pub use trust::PolicyRef;
 
+use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 use crate::store::{
     Change, ConfigMapSeen, Key, Kind, NamespaceSeen, Observed, OwnerReference, PodSeen, Reach, ServiceAccountSeen, What,
@@ -38,6 +39,8 @@ const TOMBS: usize = 4096;
 #[derive(Debug)]
 pub struct World {
     operator_namespace: Arc<str>,
+    /// Where the runtimes of tool servers are listed, as the settings have it.
+    registry_namespace: Option<Arc<str>>,
     spaces: BTreeMap<Arc<str>, Space>,
     gone: HashMap<(Kind, Key), u64>,
     /// Grows when the cluster went back: versions are compared within one epoch only.
@@ -60,6 +63,7 @@ impl World {
     pub fn new(operator_namespace: &str) -> Self {
         Self {
             operator_namespace: operator_namespace.into(),
+            registry_namespace: None,
             spaces: BTreeMap::new(),
             gone: HashMap::new(),
             epoch: 0,
@@ -77,6 +81,20 @@ impl World {
     #[must_use]
     pub fn operator_namespace(&self) -> &str {
         &self.operator_namespace
+    }
+
+    /// Where the runtimes of tool servers are listed: where the settings have it, or in our own namespace. The name of the original's own means
+    /// ours where no namespace has it.
+    #[must_use]
+    pub fn registry_namespace(&self) -> &str {
+        let named = self.registry_namespace.as_deref();
+        let there = named.filter(|name| *name != keys::KAOS_NAMESPACE || self.namespace(name).is_some());
+        there.unwrap_or(&self.operator_namespace)
+    }
+
+    /// Takes note of where the settings have them.
+    pub fn set_registry_namespace(&mut self, name: Option<&str>) {
+        self.registry_namespace = name.map(Into::into);
     }
 
     /// Takes note of a change at `now`; false when it says nothing new.

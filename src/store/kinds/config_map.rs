@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::claim::ClaimSeen;
 use super::{Kind, What};
 use crate::domain::bounds::LARGEST_TEXT;
 use crate::domain::digest::of_data;
@@ -35,6 +36,13 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
             ..Selection::all(TEXTS, UsedBy::Every)
         },
         Selection::named(keys::CONFIG_MAP_GATE, TEXTS, UsedBy::Gate),
+        // Which runtimes of tools a platform lists, and the configurations of proxies, which are ours.
+        Selection::named(keys::CONFIG_MAP_MCP_RUNTIMES, TEXTS, UsedBy::Controllers),
+        Selection {
+            overlaps: true,
+            keep: |key, _| !is_named(key),
+            ..Selection::labelled("app=modelapi", TEXTS, UsedBy::Controllers)
+        },
     ],
     ..Descriptor::built_in("", "configmaps", "ConfigMap", Decode::Common(project))
 };
@@ -49,7 +57,9 @@ const fn labelled(labels: &'static str) -> Selection {
 
 /// Those that selections by name deliver.
 fn is_named(key: &Key) -> bool {
-    keys::WATCHED_CONFIG_MAPS.contains(&&*key.name) || key.name.starts_with(keys::PREFIX_TEMPLATE)
+    keys::WATCHED_CONFIG_MAPS.contains(&&*key.name)
+        || key.name.starts_with(keys::PREFIX_TEMPLATE)
+        || &*key.name == keys::CONFIG_MAP_MCP_RUNTIMES
 }
 
 fn holds_step(what: &What) -> bool {
@@ -85,6 +95,8 @@ pub struct ConfigMapSeen {
     pub ours: bool,
     /// Digest of the data that we wrote last; `None` also of one that a person has made immutable, which stays as it is.
     pub written: Option<Arc<str>>,
+    /// Whose it is, of one that an object of our groups controls or that has the name of such a one.
+    pub claim: Option<Box<ClaimSeen>>,
 }
 
 impl ConfigMapSeen {
@@ -136,6 +148,8 @@ impl Observed {
             // A refresh names what it replaces, so that others who write beside us never win against it.
             false => is_made && seen.is_as_written() && seen.size <= LARGEST_WRITTEN,
         };
+        // Where runtimes of tools are listed is a setting, and a controller reads the list.
+        let stays = stays || (*key.name == *keys::CONFIG_MAP_MCP_RUNTIMES && seen.size <= LARGEST_TEXT);
         if stays || seen.data.is_empty() {
             return None;
         }
@@ -150,6 +164,7 @@ fn config_map(raw: Raw) -> ConfigMapSeen {
         is_step: raw.metadata.label(keys::LABEL_STEP) == Some(keys::LABEL_STEP_VALUE),
         ours: raw.metadata.label(keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE),
         written: raw.metadata.annotation(keys::ANNOTATION_CONTENT_DIGEST).filter(|_| !frozen).map(Into::into),
+        claim: raw.metadata.label("app").map(|_| Box::new(ClaimSeen::of(&raw.metadata))),
         created: raw.metadata.creation_timestamp.as_deref().map(Into::into),
         ..ConfigMapSeen::of(raw.data.unwrap_or_default())
     }

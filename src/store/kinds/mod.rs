@@ -11,6 +11,7 @@ pub mod csi_driver;
 pub mod custom;
 pub mod endpoint_slice;
 pub mod event;
+pub mod http_route;
 pub mod kaos;
 pub mod namespace;
 pub mod network_policy;
@@ -27,6 +28,7 @@ use claim::ClaimSeen;
 use config_map::ConfigMapSeen;
 use custom::CustomSeen;
 use endpoint_slice::EndpointSliceSeen;
+use http_route::HttpRouteSeen;
 use namespace::NamespaceSeen;
 use network_policy::NetworkPolicySeen;
 use pod::{BuildPodSeen, PodSeen};
@@ -87,6 +89,7 @@ kinds! {
     KaosAgent => kaos::AGENT;
     ModelApi => kaos::MODEL_API;
     McpServer => kaos::MCP_SERVER;
+    HttpRoute => http_route::DESCRIPTOR;
     PipelineRun => tekton::PIPELINE_RUN;
     TaskRun => tekton::TASK_RUN;
     PersistentVolumeClaim => claim::DESCRIPTOR;
@@ -125,6 +128,8 @@ pub enum What {
     McpServer(Box<CustomSeen>),
     /// An AgentBuild.
     AgentBuild(Box<CustomSeen>),
+    /// An HTTPRoute of what KAOS makes.
+    HttpRoute(Box<HttpRouteSeen>),
     /// An AgentCard.
     AgentCard(Box<AgentCardSeen>),
     /// Any NetworkPolicy.
@@ -172,6 +177,16 @@ impl What {
         })
     }
 
+    /// Whose an object is that is made beside a workload, of kinds that are known by name alone.
+    #[must_use]
+    pub fn claim(&self) -> Option<&ClaimSeen> {
+        match self {
+            What::HttpRoute(seen) => Some(&seen.claim),
+            What::ConfigMap(seen) => seen.claim.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The owner that controls an object of those kinds for which that is looked up: what a build or an Agent made.
     #[must_use]
     pub fn controller(&self) -> Option<&OwnerReference> {
@@ -183,6 +198,8 @@ impl What {
             What::ServiceAccount(seen) => seen.claim.as_ref()?.controller.as_deref(),
             What::Workload(seen) if seen.kind == WorkloadKind::Deployment => seen.controller.as_deref(),
             What::BuildPod(seen) => seen.controller.as_deref(),
+            What::HttpRoute(seen) => seen.claim.controller.as_deref(),
+            What::ConfigMap(seen) => seen.claim.as_ref()?.controller.as_deref(),
             _ => None,
         }
     }

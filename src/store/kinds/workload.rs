@@ -142,6 +142,10 @@ pub struct AgentDeploymentSeen {
     pub is_available: Option<bool>,
     /// The message of condition `ReplicaFailure=True`.
     pub failure: Option<Box<str>>,
+    /// `status.conditions`, of a Deployment of KAOS: its status repeats them.
+    pub conditions: Option<Arc<Value>>,
+    /// The place in `metadata.managedFields` of what the Go operator wrote, of a Deployment that we have not applied.
+    pub written_before: Option<usize>,
 }
 
 /// How far a rollout is, in the words of the API; a DaemonSet's counts of nodes are its replicas. All 0 and false of
@@ -364,6 +368,9 @@ fn agent_deployment(
     let selector = spec.selector.as_ref().and_then(|selector| selector.get("matchLabels")?.as_object());
     let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
     let failure = condition("ReplicaFailure").filter(|one| one.status == "True");
+    let is_kaos = owner(metadata).is_some_and(|owner| owner.group() == keys::GROUP_KAOS);
+    let mut entries = metadata.managed_fields.iter().flatten();
+    let written_before = entries.position(|entry| entry.is(keys::MANAGER_UPSTREAM, "Update"));
     Some(Box::new(AgentDeploymentSeen {
         applied: metadata.annotation(keys::ANNOTATION_CONTENT_DIGEST).map(Into::into),
         fields: metadata.applied_by_agent(),
@@ -373,7 +380,22 @@ fn agent_deployment(
         unavailable: status.unavailable_replicas.unwrap_or_default(),
         is_available: condition("Available").map(|one| one.status == "True"),
         failure: failure.map(|one| one.message.as_deref().unwrap_or_default().into()),
+        conditions: is_kaos.then(|| Arc::new(conditions(status))),
+        written_before: written_before.filter(|_| is_kaos),
     }))
+}
+
+/// Conditions as a status of ours repeats them.
+fn conditions(status: &Status) -> Value {
+    let one = |one: &Condition| {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let mut kept = json!({"type": one.type_, "status": one.status, "reason": text(&one.reason), "message": text(&one.message)});
+        if let Some(time) = &one.last_transition_time {
+            kept["lastTransitionTime"] = json!(time);
+        }
+        kept
+    };
+    status.conditions.iter().flatten().map(one).collect()
 }
 
 fn rollout(kind: WorkloadKind, metadata: &Metadata, spec: &Spec, status: &Status) -> Rollout {

@@ -39,6 +39,7 @@ pub fn workload(object: &Value, built: Option<&str>) -> WorkloadRequest {
             namespace: at("/metadata/namespace").to_owned(),
             uid: at("/metadata/uid").to_owned(),
         },
+        name: name.to_owned(),
         api_version: "agent.kagenti.dev/v1alpha1",
         kind: "Agent",
         image: image.or(built).map(str::to_owned),
@@ -51,6 +52,7 @@ pub fn workload(object: &Value, built: Option<&str>) -> WorkloadRequest {
         replicas: (!external).then_some(replicas),
         service_ports: ports,
         container_port: target.unwrap_or(DEFAULT_CONTAINER_PORT),
+        service_type: None,
         profile: LockdownProfile::Restricted,
         own_account: !names_account(pod),
     }

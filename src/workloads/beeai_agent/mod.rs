@@ -97,7 +97,8 @@ fn security(object: &Value, settings: &Settings, findings: &mut Findings) {
                 Fault::invalid(PROFILE, "is neither restricted nor baseline", "write one of them, or remove it");
             findings.fault(fault.seeing(seen));
         }
-        Some(LockdownProfile::Restricted) => {}
+        // Nobody can ask for one that is open.
+        Some(LockdownProfile::Restricted | LockdownProfile::Open) => {}
         Some(LockdownProfile::Baseline) if !settings.beeai_baseline => {
             let sentence = "asks for profile baseline, which this platform does not allow";
             let remedy = "remove it, or ask whoever runs Drawbridge to set beeai.allowBaseline";

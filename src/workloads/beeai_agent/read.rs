@@ -26,6 +26,7 @@ pub fn workload(object: &Value, group: &'static str) -> WorkloadRequest {
             namespace: at("/metadata/namespace").to_owned(),
             uid: at("/metadata/uid").to_owned(),
         },
+        name: name.to_owned(),
         api_version: api_version(group),
         kind: "Agent",
         image: image.map(str::to_owned),
@@ -38,6 +39,7 @@ pub fn workload(object: &Value, group: &'static str) -> WorkloadRequest {
         replicas: (!external).then_some(1),
         service_ports: vec![json!({"name": "http", "port": PORT, "targetPort": "http", "protocol": "TCP"})],
         container_port: literal(object, keys::ENV_PORT).and_then(port).unwrap_or(PORT),
+        service_type: None,
         profile: profile(object).unwrap_or(LockdownProfile::Restricted),
         own_account: false,
     }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::request::WorkloadRequest;
+use super::request::{LockdownProfile, WorkloadRequest};
 use crate::domain::keys;
 
 /// The container that gets the image; without one of this name it is the first.
@@ -43,7 +43,10 @@ pub fn render(request: &WorkloadRequest, image: &str, openshift: bool) -> Worklo
     }
     let deployment = object(request, ("apps/v1", "Deployment"), &request.labels, [("spec", spec)]);
     let service = (!request.service_ports.is_empty()).then(|| {
-        let spec = json!({"selector": request.selector, "ports": request.service_ports});
+        let mut spec = json!({"selector": request.selector, "ports": request.service_ports});
+        if let Some(kind) = request.service_type {
+            spec["type"] = json!(kind);
+        }
         object(request, ("v1", "Service"), &BTreeMap::new(), [("spec", spec)])
     });
     let account = request.own_account.then(|| {
@@ -74,7 +77,7 @@ fn object(
     labels.extend(request.marks.clone());
     labels.insert(keys::LABEL_APP_MANAGED_BY.to_owned(), keys::MANAGED_BY_DRAWBRIDGE.to_owned());
     let mut metadata = json!({
-        "name": request.owner.name,
+        "name": request.name,
         "namespace": request.owner.namespace,
         "labels": labels,
         "ownerReferences": [{
@@ -111,22 +114,29 @@ fn template(request: &WorkloadRequest, image: &str, openshift: bool) -> Value {
     if request.own_account && !names_account(&pod) {
         pod.insert("serviceAccountName".to_owned(), json!(request.owner.name));
     }
-    set_if_open(&mut pod, "automountServiceAccountToken", json!(false));
-    lockdown::close(&mut pod, request.profile, openshift);
-    let agent = agent_index(&pod);
-    if let Some(container) = container_mut(&mut pod, agent) {
+    if request.profile != LockdownProfile::Open {
+        closed(&mut pod, request, image, openshift);
+    }
+    // Members of the template besides these two do not exist; whatever the API server kept is passed on.
+    let mut template = written.as_object().cloned().unwrap_or_default();
+    template.insert("metadata".to_owned(), metadata);
+    template.insert("spec".to_owned(), Value::Object(pod));
+    Value::Object(template)
+}
+
+/// Locks down what was left open, and gives the agent's container its image, its port and places to write to.
+fn closed(pod: &mut Map<String, Value>, request: &WorkloadRequest, image: &str, openshift: bool) {
+    set_if_open(pod, "automountServiceAccountToken", json!(false));
+    lockdown::close(pod, request.profile, openshift);
+    let agent = agent_index(pod);
+    if let Some(container) = container_mut(pod, agent) {
         container.insert("image".to_owned(), json!(image));
         if container.get("ports").and_then(Value::as_array).is_none_or(Vec::is_empty) {
             let port = json!([{"name": PORT_NAME, "containerPort": request.container_port, "protocol": "TCP"}]);
             container.insert("ports".to_owned(), port);
         }
     }
-    volumes::add(&mut pod, agent);
-    // Members of the template besides these two do not exist; whatever the API server kept is passed on.
-    let mut template = written.as_object().cloned().unwrap_or_default();
-    template.insert("metadata".to_owned(), metadata);
-    template.insert("spec".to_owned(), Value::Object(pod));
-    Value::Object(template)
+    volumes::add(pod, agent);
 }
 
 /// Whether the Pod has a ServiceAccount of its own; the old name of the field counts.

@@ -10,6 +10,7 @@
 //! | `drawbridge-own-webhooks` | webhook configurations: `caBundle` alone |
 //! | `drawbridge-own-agents` | what is made for an Agent: as that Agent says |
 //! | `drawbridge-own-agents-new`, `drawbridge-own-beeai-agents-new`, `drawbridge-own-beeai-compat-agents-new`, `drawbridge-own-builds-new` | nothing is made for an Agent or a build in a namespace that holds none |
+//! | `drawbridge-own-kaos-agents-new`, `drawbridge-own-kaos-modelapis-new`, `drawbridge-own-kaos-mcpservers-new` | the same of the kinds of KAOS |
 //!
 //! In: the installation. Out: policies, each followed by its binding. Promises: people are never asked; functions of CEL newer than 1.32
 //! are not used. What cannot be bound: reads, evictions by the Pod, and these policies themselves, on which our accounts have no right.
@@ -37,6 +38,7 @@ use super::super::{FailureMode, Install, metadata, object};
 use super::listed;
 use crate::domain::keys;
 use crate::store::Kind;
+use crate::workloads::kaos::names::Role as KaosRole;
 
 /// Whom a refusal speaks of.
 const SUBJECT: &str = "the account of Drawbridge's controllers";
@@ -76,7 +78,7 @@ pub(super) fn policies(install: &Install) -> Vec<Value> {
     fences(install).into_iter().flat_map(|fence| rendered(install, fence)).collect()
 }
 
-fn fences(install: &Install) -> [Fence; 10] {
+fn fences(install: &Install) -> [Fence; 13] {
     [
         reach::fence(install),
         objects::fence(install),
@@ -88,6 +90,9 @@ fn fences(install: &Install) -> [Fence; 10] {
         agents::new_beeai_agents(keys::POLICY_OWN_BEEAI_AGENTS_NEW, Kind::BeeaiAgent),
         agents::new_beeai_agents(keys::POLICY_OWN_BEEAI_COMPAT_AGENTS_NEW, Kind::BeeaiCompatAgent),
         agents::new_builds(),
+        agents::new_of_kaos(keys::POLICY_OWN_KAOS_AGENTS_NEW, (Kind::KaosAgent, KaosRole::Agent)),
+        agents::new_of_kaos(keys::POLICY_OWN_KAOS_MODEL_APIS_NEW, (Kind::ModelApi, KaosRole::ModelApi)),
+        agents::new_of_kaos(keys::POLICY_OWN_KAOS_MCP_SERVERS_NEW, (Kind::McpServer, KaosRole::McpServer)),
     ]
 }
 
@@ -181,7 +186,10 @@ fn rule(group: &str, resources: &[&str], operations: &[&str]) -> NamedRuleWithOp
 
 /// The owner references of `of` by which an object of ours controls it, as a list.
 fn controllers(of: &str, kind: &str) -> String {
-    let groups = Kind::ALL.iter().filter(|one| one.descriptor().crd.is_some() && one.as_str() == kind);
+    // What is made for the kinds of KAOS has other names than theirs: [`made_for_kaos`].
+    let of_others = |one: &&Kind| one.group() != keys::GROUP_KAOS;
+    let groups =
+        Kind::ALL.iter().filter(|one| one.descriptor().crd.is_some() && one.as_str() == kind).filter(of_others);
     let groups: Vec<_> = groups.map(|one| format!("o.apiVersion.startsWith('{}/')", one.group())).collect();
     format!(
         "{of}.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false) && o.kind == '{kind}' && \
@@ -189,6 +197,33 @@ fn controllers(of: &str, kind: &str) -> String {
         groups.join(" || ")
     )
 }
+
+/// That an object of KAOS controls `of`.
+fn of_kaos(of: &str) -> String {
+    format!(
+        "{of}.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && o.apiVersion.startsWith('{}/'))",
+        keys::GROUP_KAOS
+    )
+}
+
+/// The same, and that `of` has the name that what is made for that one has: by kind, what stands before the owner's name.
+fn made_for_kaos(of: &str, names: &[(KaosRole, &str)]) -> String {
+    let one = |(role, prefix): &(KaosRole, &str)| {
+        format!("(o.kind == '{}' && {of}.metadata.name == '{prefix}' + o.name)", role.kind())
+    };
+    format!(
+        "{of}.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && o.apiVersion.startsWith('{}/') && ({}))",
+        keys::GROUP_KAOS,
+        names.iter().map(one).collect::<Vec<_>>().join(" || ")
+    )
+}
+
+/// What stands before the names of Deployments and Services of KAOS.
+const KAOS_WORKLOADS: [(KaosRole, &str); 3] = [
+    (KaosRole::Agent, KaosRole::Agent.prefix()),
+    (KaosRole::ModelApi, KaosRole::ModelApi.prefix()),
+    (KaosRole::McpServer, KaosRole::McpServer.prefix()),
+];
 
 /// That a member of the metadata, or of the object, is as before.
 fn same(member: &str) -> String {

@@ -47,6 +47,9 @@ const fn face(kind: Kind, controller: Controller) -> Face {
     Face {
         kind,
         controller,
+        prefix: "",
+        others: &[],
+        look: None,
         finalizer: keys::FINALIZER_BEEAI,
         judge: |subject| validate(&subject.object, None, subject.settings()),
         image,
@@ -54,6 +57,8 @@ const fn face(kind: Kind, controller: Controller) -> Face {
         secrets: secrets::of_beeai_agent,
         keeps: pending,
         status: status::update,
+        leaves: |_, _, _| false,
+        collected: false,
         service_remedy: "delete or rename it, or give the Agent another name",
     }
 }

@@ -20,6 +20,7 @@ impl Loop {
     pub(super) fn configure(&mut self, facts: Option<Arc<Published>>) {
         let Some(now) = facts else { return };
         let before = self.facts.replace(now.clone());
+        self.world.set_registry_namespace(now.platform.kaos().registry_namespace.as_deref());
         if self.term.is_none() {
             return;
         }

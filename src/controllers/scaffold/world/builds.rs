@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::World;
-use crate::store::{ClaimSeen, CustomSeen, Kind, Observed, PipelineRunSeen, ServiceSeen, TaskRunSeen, What};
+use crate::store::{
+    ClaimSeen, CustomSeen, HttpRouteSeen, Kind, Observed, PipelineRunSeen, ServiceSeen, TaskRunSeen, What,
+};
 
 /// An object of that kind, with what identifies it.
 #[derive(Debug)]
@@ -97,6 +99,22 @@ impl World {
         let space = self.spaces.get(namespace);
         let names = space.into_iter().flat_map(move |space| space.agents_of_build(build));
         names.filter_map(move |name| of(space?.object(Kind::Agent, name)?, custom))
+    }
+
+    /// The Agents of KAOS that name that ModelAPI, MCPServer or Agent, whether or not it exists.
+    pub fn wired_to<'a>(&'a self, kind: Kind, namespace: &str, name: &str) -> impl Iterator<Item = CustomRef<'a>> {
+        let space = self.spaces.get(namespace);
+        let names = space.into_iter().flat_map(move |space| space.wired_to(kind, name));
+        names.filter_map(move |name| of(space?.object(Kind::KaosAgent, name)?, custom))
+    }
+
+    /// One HTTPRoute.
+    #[must_use]
+    pub fn route(&self, namespace: &str, name: &str) -> Option<Ref<'_, HttpRouteSeen>> {
+        of(self.object(Kind::HttpRoute, namespace, name)?, |what| match what {
+            What::HttpRoute(seen) => Some(&**seen),
+            _ => None,
+        })
     }
 
     /// One AgentBuild.

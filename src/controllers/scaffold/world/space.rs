@@ -9,9 +9,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::refs::{PodRef, RuntimeRef, WorkloadRef, identity};
 use crate::domain::workload::WorkloadKind;
-use crate::store::{AgentRuntimeSeen, CardTarget, Kind, Observed, What};
+use crate::store::{AgentRuntimeSeen, CardTarget, CustomSeen, Kind, Observed, What};
 
 /// An object and when it was first seen.
 #[derive(Debug)]
@@ -52,6 +54,8 @@ pub(super) struct Space {
     owned: HashMap<Box<str>, BTreeSet<Slot>>,
     /// Agents by the AgentBuild that gives their image.
     by_build: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// Agents of KAOS by the objects that they name.
+    by_name: BTreeMap<Slot, BTreeSet<Arc<str>>>,
     /// AgentCards by what they point at.
     cards: BTreeMap<CardTarget, BTreeSet<Arc<str>>>,
     /// References that were given out, for tests of what an event costs.
@@ -122,6 +126,11 @@ impl Space {
                     self.by_build.entry(build.into()).or_default().insert(slot.1.clone());
                 }
             }
+            What::KaosAgent(seen) => {
+                for (kind, name) in wired(seen) {
+                    self.by_name.entry((kind, name.into())).or_default().insert(slot.1.clone());
+                }
+            }
             What::AgentCard(seen) => {
                 if let Some(target) = &seen.spec.target {
                     self.cards.entry(target.clone()).or_default().insert(slot.1.clone());
@@ -158,6 +167,11 @@ impl Space {
             What::Agent(seen) => {
                 if let Some(build) = seen.build_ref() {
                     take(&mut self.by_build, build, &slot.1);
+                }
+            }
+            What::KaosAgent(seen) => {
+                for (kind, name) in wired(seen) {
+                    take(&mut self.by_name, &(kind, name.into()), &slot.1);
                 }
             }
             What::AgentCard(seen) => {
@@ -236,6 +250,11 @@ impl Space {
         self.by_build.get(build).into_iter().flatten()
     }
 
+    /// The Agents of KAOS that name that object.
+    pub(super) fn wired_to(&self, kind: Kind, name: &str) -> impl Iterator<Item = &Arc<str>> {
+        self.by_name.get(&(kind, name.into())).into_iter().flatten()
+    }
+
     /// The AgentCards that point at that workload.
     pub(super) fn cards_of(&self, target: &CardTarget) -> impl Iterator<Item = &Arc<str>> {
         self.cards.get(target).into_iter().flatten()
@@ -301,6 +320,16 @@ impl Space {
     #[cfg(not(test))]
     #[expect(clippy::unused_self, reason = "counts in tests")]
     fn visit(&self) {}
+}
+
+/// The objects that an Agent of KAOS names: its ModelAPI, its MCPServers, its peers. Every spelling names them so.
+fn wired(seen: &CustomSeen) -> impl Iterator<Item = (Kind, &str)> {
+    let list = |pointer: &str| {
+        seen.spec.pointer(pointer).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    };
+    let api = seen.spec.get("modelAPI").and_then(Value::as_str).map(|name| (Kind::ModelApi, name));
+    let servers = list("/mcpServers").map(|name| (Kind::McpServer, name));
+    api.into_iter().chain(servers).chain(list("/agentNetwork/access").map(|name| (Kind::KaosAgent, name)))
 }
 
 /// Kinds that stand between a root and its Pods.

@@ -3,10 +3,11 @@
 //! Without a kubeconfig a throw-away control plane is started and the product installed on it; it stays up until it is
 //! interrupted. With one (`make demo KUBECONFIG=…`) the product must be installed there already, the agent is applied to
 //! a namespace of its own, which is removed at the end. `make demo WITH=tekton` goes on with a build ([`builds`]), `make demo WITH=spire`
-//! with the card of an agent ([`cards`]).
+//! with the card of an agent ([`cards`]), `make demo WITH=kaos` with a team of KAOS agents ([`kaos`]).
 
 mod builds;
 mod cards;
+mod kaos;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -33,7 +34,8 @@ struct Arguments {
     /// End when everything has been shown, instead of staying up.
     #[arg(long)]
     once: bool,
-    /// What else is brought along: tekton, on which a build is shown; spire, by which an agent's card is verified.
+    /// What else is brought along: tekton, on which a build is shown; spire, by which an agent's card is verified; kaos: a team of its
+    /// agents is shown.
     #[arg(long, value_name = "PEER", value_enum, conflicts_with = "kubeconfig")]
     with: Option<Peer>,
 }
@@ -45,6 +47,8 @@ enum Peer {
     Tekton,
     /// SPIRE, and an agent by the published A2A SDK.
     Spire,
+    /// Nothing that has to be installed: a team of KAOS agents.
+    Kaos,
 }
 
 /// The quick start's agent and the AgentRuntime that points at it.
@@ -102,6 +106,10 @@ async fn on_our_own(once: bool, with: Option<Peer>) -> Result<()> {
             None
         }
     };
+    match with {
+        Some(Peer::Kaos) => kaos::show(&cp).await?,
+        _ => step("not shown: agents, model APIs and tool servers of KAOS: make demo WITH=kaos")?,
+    }
     say(&format!("\nTo look around:\n  export KUBECONFIG={}\n", cp.admin().kubeconfig().display()))?;
     if !once {
         say("It stays up until you interrupt it (Ctrl-C).\n")?;

@@ -15,6 +15,7 @@ use super::super::super::selectors::LABEL_NAMESPACE_NAME;
 use super::{Fence, controllers, holds, rule, variable};
 use crate::domain::keys;
 use crate::store::Kind;
+use crate::workloads::kaos::names::Role;
 
 /// As the Agent says: name, account, and image where it names one.
 pub(super) fn fence() -> Fence {
@@ -76,8 +77,13 @@ pub(super) fn new_agents(install: &Install) -> Fence {
         operator: "NotIn".to_owned(),
         values: Some([keys::GROUP_BEEAI, keys::GROUP_BEEAI_COMPAT].map(str::to_owned).into()),
     };
+    let without_kaos = LabelSelectorRequirement {
+        key: keys::LABEL_KAOS_KIND.to_owned(),
+        operator: "DoesNotExist".to_owned(),
+        values: None,
+    };
     Fence {
-        objects: Some(LabelSelector { match_expressions: Some(vec![without]), ..made_by_us() }),
+        objects: Some(LabelSelector { match_expressions: Some(vec![without, without_kaos]), ..made_by_us() }),
         namespaces: Some(LabelSelector { match_expressions: Some(vec![elsewhere]), ..LabelSelector::default() }),
         params: Some((Kind::Agent, "Deny")),
         ..Fence::new(keys::POLICY_OWN_AGENTS_NEW, matched(&["CREATE"]), vec![there_is_one()])
@@ -90,6 +96,18 @@ pub(super) fn new_beeai_agents(name: &'static str, kind: Kind) -> Fence {
     let mut objects = made_by_us();
     let group = (keys::LABEL_BEEAI_GROUP.to_owned(), kind.group().to_owned());
     objects.match_labels.get_or_insert_default().extend([group]);
+    Fence {
+        objects: Some(objects),
+        params: Some((kind, "Deny")),
+        ..Fence::new(name, matched(&["CREATE"]), vec![there_is_one()])
+    }
+}
+
+/// The same for a kind of KAOS: what is made for one carries a label that says which.
+pub(super) fn new_of_kaos(name: &'static str, (kind, role): (Kind, Role)) -> Fence {
+    let mut objects = made_by_us();
+    let of = (keys::LABEL_KAOS_KIND.to_owned(), role.word().to_owned());
+    objects.match_labels.get_or_insert_default().extend([of]);
     Fence {
         objects: Some(objects),
         params: Some((kind, "Deny")),

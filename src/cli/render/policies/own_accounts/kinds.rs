@@ -10,7 +10,14 @@ const BUILDS: &str = "request.resource.resource == 'agentbuilds'";
 
 pub(super) fn fence() -> Fence {
     let finalizers = |of: &str| {
-        let ours = listed([keys::FINALIZER, keys::FINALIZER_AGENT, keys::FINALIZER_BEEAI]);
+        let ours = listed([
+            keys::FINALIZER,
+            keys::FINALIZER_AGENT,
+            keys::FINALIZER_BEEAI,
+            keys::FINALIZER_KAOS_AGENT,
+            keys::FINALIZER_MODEL_API,
+            keys::FINALIZER_MCP_SERVER,
+        ]);
         format!("variables.{of}.metadata.?finalizers.orValue([]).filter(f, !(f in [{ours}]))")
     };
     let validations = vec![
@@ -35,6 +42,7 @@ pub(super) fn fence() -> Fence {
                 rule(keys::GROUP_AGENT, &["agents", "agentbuilds", "agentruntimes"], &["UPDATE"]),
                 rule(keys::GROUP_BEEAI, &["agents"], &["UPDATE"]),
                 rule(keys::GROUP_BEEAI_COMPAT, &["agents"], &["UPDATE"]),
+                rule(keys::GROUP_KAOS, &["agents", "modelapis", "mcpservers"], &["UPDATE"]),
             ],
             validations,
         )

@@ -3,8 +3,9 @@
 //! A row that says nothing of an operation leaves it to `drawbridge-own-reach`, which refuses it where no right is asked for it.
 
 use super::super::super::Install;
-use super::{Fence, both, controllers, holds, listed, our_prefix, rule, same, same_but};
+use super::{Fence, KAOS_WORKLOADS, both, controllers, holds, listed, made_for_kaos, our_prefix, rule, same, same_but};
 use crate::domain::keys;
+use crate::workloads::kaos::names::Role;
 
 /// What holds of one kind.
 struct Row {
@@ -47,6 +48,7 @@ fn rows(own: &str) -> Vec<Row> {
         events(),
         agent_cards(),
         network_policies(),
+        routes(),
     ]
 }
 
@@ -95,19 +97,49 @@ fn config_maps(own: &str) -> Row {
         group: "",
         resource: "configmaps",
         made: format!(
-            "({gate}) || (!({here}) && variables.new.metadata.?name.orValue('') in [{names}] && {} && {} && \
+            "({gate}) || ({} && {} && {}) || (!({here}) && variables.new.metadata.?name.orValue('') in [{names}] && {} && {} && \
              !has(variables.new.metadata.ownerReferences) && !has(variables.new.metadata.finalizers))",
+            of_its_proxy("new"),
+            marked("new"),
+            plain("new"),
             marked("new"),
             plain("new"),
         ),
         changed: format!(
-            "{} && {} && (({gate}) || (!({here}) && variables.old.metadata.name in [{names}] && {}))",
+            "({} && {} && {}) || {} && {} && (({gate}) || (!({here}) && variables.old.metadata.name in [{names}] && {}))",
+            of_its_proxy("old"),
+            of_its_proxy("new"),
+            untouched(&["finalizers"]),
             untouched(&["labels", "ownerReferences", "finalizers"]),
             same_but("annotations", &format!("k == '{}'", keys::ANNOTATION_CONTENT_DIGEST)),
             marked("old"),
         ),
-        deleted: never(),
-        what: "writes no ConfigMap but those that injected Pods refer to, and those only while they are its own",
+        deleted: of_its_proxy("old"),
+        what: "writes no ConfigMap but those that injected Pods refer to, and those only while they are its own, and the configuration \
+               of a proxy",
+    }
+}
+
+/// It is the configuration of a proxy of KAOS.
+fn of_its_proxy(of: &str) -> String {
+    made_for_kaos(&format!("variables.{of}"), &[(Role::ModelApi, "litellm-config-")])
+}
+
+/// It is the Service of an Agent, or of an object of KAOS.
+fn of_its_object(of: &str) -> String {
+    format!("({} || {})", of_its_agent(of), made_for_kaos(&format!("variables.{of}"), &KAOS_WORKLOADS))
+}
+
+fn routes() -> Row {
+    let names = [(Role::Agent, "agent-"), (Role::ModelApi, "modelapi-"), (Role::McpServer, "mcp-")];
+    let of_its = |of: &str| made_for_kaos(&format!("variables.{of}"), &names);
+    Row {
+        group: "gateway.networking.k8s.io",
+        resource: "httproutes",
+        made: format!("{} && {} && {}", of_its("new"), marked("new"), plain("new")),
+        changed: format!("{} && {} && {}", of_its("old"), of_its("new"), untouched(&["finalizers"])),
+        deleted: of_its("old"),
+        what: "writes no HTTPRoute but that of an object of KAOS, under its name",
     }
 }
 
@@ -118,18 +150,18 @@ fn services() -> Row {
         made: format!(
             "{} && {} && variables.new.spec.?type.orValue('ClusterIP') == 'ClusterIP' && \
              !has(variables.new.spec.externalIPs) && !has(variables.new.spec.externalName)",
-            of_its_agent("new"),
+            of_its_object("new"),
             marked("new"),
         ),
         changed: format!(
             "{} && {} && {} && {}",
-            of_its_agent("old"),
-            of_its_agent("new"),
+            of_its_object("old"),
+            of_its_object("new"),
             ["?type", "?externalIPs", "?externalName"].map(|member| same(&format!("spec.{member}"))).join(" && "),
             untouched(&["finalizers"]),
         ),
-        deleted: of_its_agent("old"),
-        what: "writes no Service but an Agent's, under its name, reachable within the cluster",
+        deleted: of_its_object("old"),
+        what: "writes no Service but an Agent's or that of an object of KAOS, under its name, reachable within the cluster",
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn fence(install: &Install) -> Fence {
             format!(
                 "!(request.?namespace.orValue('') in [{}]) || variables.what == '{SAID}' || request.resource.group in [{}]",
                 listed(keys::SYSTEM_NAMESPACES),
-                listed([keys::GROUP_AGENT, keys::GROUP_BEEAI, keys::GROUP_BEEAI_COMPAT]),
+                listed([keys::GROUP_AGENT, keys::GROUP_BEEAI, keys::GROUP_BEEAI_COMPAT, keys::GROUP_KAOS]),
             ),
             "writes nothing in a namespace of the system",
         ),

@@ -6,7 +6,10 @@
 
 use k8s_openapi::api::admissionregistration::v1::Variable;
 
-use super::{Fence, both, controllers, holds, listed, our_prefix, rule, same, same_but, variable};
+use super::{
+    Fence, KAOS_WORKLOADS, both, controllers, holds, listed, made_for_kaos, of_kaos, our_prefix, rule, same, same_but,
+    variable,
+};
 use crate::domain::keys;
 
 /// What only people write, though it has our prefix: it opts out, or steers what is injected.
@@ -100,15 +103,17 @@ fn variables() -> Vec<Variable> {
         variable(
             "for_agent",
             format!(
-                "request.resource.resource == 'deployments' && {}.exists(o, o.name == variables.new.metadata.name)",
-                controllers("variables.new", "Agent")
+                "request.resource.resource == 'deployments' && ({}.exists(o, o.name == variables.new.metadata.name) || {})",
+                controllers("variables.new", "Agent"),
+                made_for_kaos("variables.new", &KAOS_WORKLOADS)
             ),
         ),
         variable(
             "of_agent",
             format!(
-                "request.resource.resource == 'deployments' && {}.size() > 0",
-                controllers("variables.old", "Agent")
+                "request.resource.resource == 'deployments' && ({}.size() > 0 || {})",
+                controllers("variables.old", "Agent"),
+                of_kaos("variables.old")
             ),
         ),
         variable(

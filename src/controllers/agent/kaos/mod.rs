@@ -1,0 +1,204 @@
+//! Agents, ModelAPIs and MCPServers of KAOS (`spec/kaos.md`, `kaos-rulings.md`), on the frame of [`super`].
+//!
+//! In: an object, everything of its names, and the objects that it names. Out: one Deployment and one Service, the configuration of a proxy,
+//! a route where there is a Gateway, and its status. Promises: those of the frame; addresses are computed, never awaited, so a dependency that
+//! becomes ready causes no second rollout; what is not there holds back creation only; agents that name each other wait for nobody; a
+//! dependency that flickers is not written; what the Go operator made runs on as it is until something else is wanted of it.
+
+mod look;
+mod status;
+mod wiring;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+pub(in crate::controllers::agent) use look::Look;
+
+use super::claim::{Claim, Claims};
+use super::face::Face;
+use super::image::Image;
+use super::plan::{all, concerned, planned};
+use super::subject::Subject;
+use super::wanted::Wanted;
+use crate::api::findings::Findings;
+use crate::controllers::conditions;
+use crate::controllers::scaffold::plan::{Controller, Row};
+use crate::controllers::scaffold::world::World;
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::store::{Key, Kind};
+use crate::workloads::kaos::names::Role;
+
+/// The row of the Agents.
+pub const AGENT_ROW: Row = Row {
+    controller: Controller::KaosAgent,
+    touched: |world, kind, key| {
+        let mut items = touched(world, (kind, key), &AGENT);
+        if matches!(kind, Kind::KaosAgent | Kind::ModelApi | Kind::McpServer) {
+            items.extend(wiring::stirred(world, kind, key));
+        }
+        items
+    },
+    of_namespace: |world, namespace| all(world, namespace, &AGENT),
+    plan: |cx| planned(cx, &AGENT),
+};
+
+/// The row of the ModelAPIs.
+pub const MODEL_API_ROW: Row = Row {
+    controller: Controller::ModelApi,
+    touched: |world, kind, key| touched(world, (kind, key), &MODEL_API),
+    of_namespace: |world, namespace| all(world, namespace, &MODEL_API),
+    plan: |cx| planned(cx, &MODEL_API),
+};
+
+/// The row of the MCPServers.
+pub const MCP_SERVER_ROW: Row = Row {
+    controller: Controller::McpServer,
+    touched: |world, kind, key| {
+        if kind == Kind::ConfigMap && is_registry(world, key) {
+            // Every server's runtime may be another.
+            return world.namespaces().flat_map(|namespace| all(world, namespace, &MCP_SERVER)).collect();
+        }
+        touched(world, (kind, key), &MCP_SERVER)
+    },
+    of_namespace: |world, namespace| all(world, namespace, &MCP_SERVER),
+    plan: |cx| planned(cx, &MCP_SERVER),
+};
+
+static AGENT: Face = Face {
+    others: &[(Kind::HttpRoute, "agent-")],
+    ..face((Kind::KaosAgent, Controller::KaosAgent), Role::Agent, keys::FINALIZER_KAOS_AGENT, look::agent)
+};
+static MODEL_API: Face = Face {
+    others: &[(Kind::ConfigMap, "litellm-config-"), (Kind::HttpRoute, "modelapi-")],
+    ..face((Kind::ModelApi, Controller::ModelApi), Role::ModelApi, keys::FINALIZER_MODEL_API, look::model_api)
+};
+static MCP_SERVER: Face = Face {
+    others: &[(Kind::HttpRoute, "mcp-")],
+    ..face((Kind::McpServer, Controller::McpServer), Role::McpServer, keys::FINALIZER_MCP_SERVER, look::mcp_server)
+};
+
+const fn face(
+    (kind, controller): (Kind, Controller),
+    role: Role,
+    finalizer: &'static str,
+    look: fn(&Subject<'_>) -> Look,
+) -> Face {
+    Face {
+        kind,
+        controller,
+        prefix: role.prefix(),
+        others: &[],
+        look: Some(look),
+        finalizer,
+        judge: |subject| subject.look.as_ref().map_or_else(Findings::default, |look| look.findings.clone()),
+        image,
+        request: |subject, _| {
+            let composed = subject.look.as_ref().and_then(|look| look.composed.as_ref());
+            composed.expect("an image is told only of what was composed").request.clone()
+        },
+        secrets,
+        keeps: |_, _| false,
+        status: status::update,
+        leaves: |subject, claims, wanted| is_before_us(subject, claims) && pending(subject, wanted),
+        collected: true,
+        service_remedy: "delete or rename it, or give this object another name",
+    }
+}
+
+/// The objects of that face that a change may concern, but for what they name.
+fn touched(world: &World, (kind, key): (Kind, &Key), face: &Face) -> Vec<Key> {
+    let prefix = match kind {
+        Kind::Deployment | Kind::Service => Some(face.prefix),
+        kind => face.others.iter().find(|(other, _)| *other == kind).map(|(_, prefix)| *prefix),
+    };
+    match prefix {
+        Some(prefix) => {
+            let name = key.name.strip_prefix(prefix);
+            let found = name.and_then(|name| world.custom(face.kind, &key.namespace, name));
+            found.map(|found| Key::new(&key.namespace, found.name)).into_iter().collect()
+        }
+        None if kind == Kind::AgentRuntime => {
+            let runtime = world.agent_runtime(&key.namespace, &key.name);
+            let target = runtime.and_then(|runtime| runtime.seen.target.clone());
+            let name = target.as_ref().and_then(|target| target.name.strip_prefix(face.prefix));
+            let found = name.and_then(|name| world.custom(face.kind, &key.namespace, name));
+            found.map(|found| Key::new(&key.namespace, found.name)).into_iter().collect()
+        }
+        None if kind == face.kind || kind == Kind::Namespace => concerned(world, (kind, key), face),
+        None => Vec::new(),
+    }
+}
+
+/// Whether a ConfigMap is the registry of tool runtimes.
+fn is_registry(world: &World, key: &Key) -> bool {
+    *key.name == *keys::CONFIG_MAP_MCP_RUNTIMES && *key.namespace == *world.registry_namespace()
+}
+
+fn image(subject: &Subject<'_>, claims: &Claims<'_>) -> Image {
+    let none = |reason, message: &str| Image { runs: None, reason, message: message.to_owned(), build: None };
+    let Some(look) = &subject.look else { return none(Reason::InvalidSpec, "nothing is known of it") };
+    if let Some(why) = &look.failed {
+        return none(why.0, &why.1);
+    }
+    // What holds back holds back creation only (ruling 9).
+    if let (Some((reason, message)), Claim::Absent) = (&look.waits, claims.deployment) {
+        return none(*reason, message);
+    }
+    match &look.composed {
+        Some(composed) => Image {
+            runs: Some(composed.request.image.clone().unwrap_or_default()),
+            reason: Reason::ImageAvailable,
+            message: String::new(),
+            build: None,
+        },
+        None => none(Reason::InvalidSpec, "it cannot be read"),
+    }
+}
+
+/// Whether the Deployment was made by an earlier operator for this very object, and never written by us.
+fn is_before_us(subject: &Subject<'_>, claims: &Claims<'_>) -> bool {
+    let own = subject.own_deployment().filter(|_| matches!(claims.deployment, Claim::Ours(_)));
+    own.is_some_and(|own| own.applied.is_none() && own.fields.is_none())
+}
+
+/// Whether what is wanted of such a Deployment is what was wanted when it was first seen (ruling 21): it runs on until that changes.
+fn pending(subject: &Subject<'_>, wanted: &Wanted) -> bool {
+    let list = subject.seen.status.get("conditions").unwrap_or(&Value::Null);
+    let told = conditions::stored(list, status::TAKEOVER).and_then(|told| told.get("message")?.as_str());
+    told.is_none_or(|told| told.contains(&status::mark(wanted)))
+}
+
+/// The Secrets that an object refers to.
+fn secrets(object: &Value) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    if let Some(spec) = object.get("spec") {
+        collect(spec, &mut names);
+    }
+    names
+}
+
+fn collect(value: &Value, names: &mut BTreeSet<String>) {
+    let named = |name: Option<&Value>| name.and_then(Value::as_str).map(str::to_owned);
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                match key.as_str() {
+                    "secretKeyRef" | "fromSecretKeyRef" | "secretRef" => names.extend(named(member.get("name"))),
+                    "secretName" => names.extend(named(Some(member))),
+                    "imagePullSecrets" => {
+                        let all = member.as_array().into_iter().flatten();
+                        names.extend(all.filter_map(|one| named(one.get("name"))));
+                    }
+                    _ => collect(member, names),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, names)),
+        _ => {}
+    }
+}

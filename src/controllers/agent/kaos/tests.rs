@@ -1,0 +1,363 @@
+//! Agents, ModelAPIs and MCPServers against a namespace in memory: cases of `spec/kaos.md` 10 and places of section 6 that plans decide.
+
+use serde_json::{Value, json};
+
+use super::{AGENT_ROW, MCP_SERVER_ROW, MODEL_API_ROW};
+use crate::controllers::agent::tests::bench::{Bench, TEAM, owns};
+use crate::controllers::scaffold::fixtures::{OWN, s};
+use crate::controllers::scaffold::plan::{Op, Row};
+use crate::store::{Key, Kind, Reach};
+
+const ROWS: [Row; 3] = [MODEL_API_ROW, MCP_SERVER_ROW, AGENT_ROW];
+const IMAGES: &str = "  kaosAgent: agent:1\n  kaosLitellm: litellm:1\n  kaosOllama: ollama:1\n  kaosPython: python:1\n";
+const ROUTES: &str = "  kaosAgent: agent:1\n  kaosLitellm: litellm:1\nkaos:\n  gateway:\n    enabled: true\n    name: edge\n    namespace: infra\n";
+const RUNTIMES: &str = "runtimes:\n  python-string: {image: 'tools:1', paramsEnvVar: MCP_TOOLS_STRING}\n";
+
+fn bench(platform: &str) -> Bench {
+    let mut bench = Bench::with(platform);
+    runtimes(&mut bench, RUNTIMES);
+    bench
+}
+
+fn runtimes(bench: &mut Bench, text: &str) {
+    let metadata = json!({"name": "kaos-mcp-runtimes", "namespace": OWN, "uid": "runtimes", "resourceVersion": "7"});
+    bench.cluster.see(Kind::ConfigMap, json!({"metadata": metadata, "data": {"runtimes.yaml": text}}));
+}
+
+fn made(bench: &mut Bench, kind: Kind, name: &str, spec: Value) {
+    bench.edit(kind, name, json!({"metadata": {"labels": {"team": "a"}}, "spec": spec}));
+}
+
+fn hosted(bench: &mut Bench) {
+    made(bench, Kind::ModelApi, "m", json!({"mode": "Hosted", "hostedConfig": {"model": "x"}}));
+}
+
+fn agent(bench: &mut Bench, name: &str, more: Value) {
+    let mut spec = json!({"modelAPI": "m", "model": "x"});
+    json_patch::merge(&mut spec, &more);
+    made(bench, Kind::KaosAgent, name, spec);
+}
+
+fn converge(bench: &mut Bench) -> Vec<Op> {
+    bench.converge_with(&ROWS)
+}
+
+fn status(bench: &Bench, kind: Kind, name: &str) -> Value {
+    bench.object(kind, name)["status"].clone()
+}
+
+fn says(bench: &Bench, kind: Kind, name: &str) -> (String, bool, String) {
+    let status = status(bench, kind, name);
+    let text = |key: &str| status[key].as_str().unwrap_or_default().to_owned();
+    (text("phase"), status["ready"].as_bool().unwrap_or_default(), text("message"))
+}
+
+fn is(phase: &str, ready: bool, message: &str) -> (String, bool, String) {
+    (phase.to_owned(), ready, message.to_owned())
+}
+
+fn condition(bench: &Bench, kind: Kind, name: &str, type_: &str) -> String {
+    let all = status(bench, kind, name)["conditions"].as_array().cloned().unwrap_or_default();
+    let found = all.into_iter().find(|one| one["type"] == type_);
+    found.map_or_else(String::new, |one| {
+        format!("{}/{}", one["status"].as_str().unwrap_or_default(), one["reason"].as_str().unwrap_or_default())
+    })
+}
+
+fn variable(bench: &Bench, deployment: &str, name: &str) -> Option<String> {
+    let env = bench.container(deployment, 0)["env"].as_array().cloned().unwrap_or_default();
+    let found = env.into_iter().find(|entry| entry["name"] == name);
+    found.and_then(|entry| entry["value"].as_str().map(str::to_owned))
+}
+
+/// A ModelAPI and an Agent, both rolled out.
+fn running() -> Bench {
+    let mut bench = bench(IMAGES);
+    hosted(&mut bench);
+    agent(&mut bench, "a", json!({}));
+    converge(&mut bench);
+    bench.rolled_out("modelapi-m");
+    converge(&mut bench);
+    bench.rolled_out("agent-a");
+    converge(&mut bench);
+    bench
+}
+
+#[test]
+fn cases_20_25_26_38_39_and_regressions_1_to_5_18_19_40_an_agent_waits_for_its_model_and_then_comes_up() {
+    let mut bench = bench(IMAGES);
+    agent(&mut bench, "a", json!({}));
+    converge(&mut bench);
+    let finalizers = &bench.object(Kind::KaosAgent, "a")["metadata"]["finalizers"];
+    assert_eq!(finalizers, &json!(["kaos.tools/agent-finalizer"]));
+    assert_eq!(says(&bench, Kind::KaosAgent, "a"), is("Waiting", false, "ModelAPI m not found"));
+    hosted(&mut bench);
+    converge(&mut bench);
+    assert_eq!(says(&bench, Kind::ModelApi, "m"), is("Pending", false, "Deployment ready replicas: 0/1"));
+    assert_eq!(says(&bench, Kind::KaosAgent, "a"), is("Waiting", false, "ModelAPI is not ready"));
+    assert!(bench.find(Kind::Deployment, "agent-a").is_none());
+    bench.rolled_out("modelapi-m");
+    let ops = converge(&mut bench);
+    assert_eq!(owns(&ops), [Kind::Service, Kind::Deployment]);
+    assert_eq!(says(&bench, Kind::ModelApi, "m"), is("Ready", true, "Deployment ready replicas: 1/1"));
+    assert_eq!(says(&bench, Kind::KaosAgent, "a"), is("Pending", false, "Deployment ready replicas: 0/1"));
+    assert_eq!(
+        variable(&bench, "agent-a", "MODEL_API_URL").as_deref(),
+        Some("http://modelapi-m.team.svc.cluster.local:11434")
+    );
+    bench.rolled_out("agent-a");
+    assert_eq!(owns(&converge(&mut bench)), [], "nothing rolls a second time");
+    assert_eq!(says(&bench, Kind::KaosAgent, "a"), is("Ready", true, "Deployment ready replicas: 1/1"));
+    let status = status(&bench, Kind::KaosAgent, "a");
+    assert_eq!(status["endpoint"], "http://agent-a.team.svc.cluster.local:8000");
+    assert_eq!((&status["linkedResources"]["modelapi"], &status["observedGeneration"]), (&json!("m"), &json!(1)));
+    assert_eq!(status["deployment"]["readyReplicas"], 1);
+    assert_eq!(status["deployment"]["conditions"][0]["type"], "Available", "case 43");
+    assert_eq!(condition(&bench, Kind::KaosAgent, "a", "Ready"), "True/DeploymentReady");
+    assert_eq!(condition(&bench, Kind::KaosAgent, "a", "DependenciesReady"), "True/DependenciesReady");
+    assert_eq!(converge(&mut bench), [], "case 22");
+}
+
+#[test]
+fn cases_27_to_31_and_regression_3_tool_servers_hold_back_creation_in_the_order_of_the_list() {
+    let mut bench = bench(IMAGES);
+    hosted(&mut bench);
+    converge(&mut bench);
+    bench.rolled_out("modelapi-m");
+    agent(&mut bench, "a", json!({"mcpServers": ["b", "t"]}));
+    converge(&mut bench);
+    assert_eq!(says(&bench, Kind::KaosAgent, "a"), is("Waiting", false, "MCPServer b not found"));
+    for name in ["b", "t"] {
+        made(&mut bench, Kind::McpServer, name, json!({"runtime": "python-string", "params": "def f(): pass"}));
+    }
+    converge(&mut bench);
+    assert_eq!(says(&bench, Kind::KaosAgent, "a"), is("Waiting", false, "MCPServer b is not ready"));
+    bench.edit(Kind::KaosAgent, "a", json!({"spec": {"waitForDependencies": false}}));
+    converge(&mut bench);
+    assert_eq!(variable(&bench, "agent-a", "MCP_SERVERS").as_deref(), Some("b,t"), "case 30");
+    for name in ["mcpserver-b", "mcpserver-t", "agent-a"] {
+        bench.rolled_out(name);
+    }
+    assert_eq!(owns(&converge(&mut bench)), []);
+    assert_eq!(status(&bench, Kind::McpServer, "t")["endpoint"], "http://mcpserver-t.team.svc.cluster.local:8000");
+}
+
+#[test]
+fn cases_33_to_37_and_45_peers_never_hold_back_and_are_found_when_they_come() {
+    let mut bench = bench(IMAGES);
+    hosted(&mut bench);
+    converge(&mut bench);
+    bench.rolled_out("modelapi-m");
+    converge(&mut bench);
+    agent(&mut bench, "a", json!({"agentNetwork": {"access": ["b", "p"]}}));
+    agent(&mut bench, "b", json!({"agentNetwork": {"access": ["a", "b"]}}));
+    converge(&mut bench);
+    assert_eq!(
+        variable(&bench, "agent-a", "PEER_AGENTS").as_deref(),
+        Some("b"),
+        "case 36, and 33 of the one that is not there"
+    );
+    assert_eq!(variable(&bench, "agent-b", "PEER_AGENTS").as_deref(), Some("a,b"));
+    agent(&mut bench, "p", json!({}));
+    let key = Key::new(TEAM, "p");
+    let touched = (AGENT_ROW.touched)(&bench.cluster.world, Kind::KaosAgent, &key);
+    assert!(touched.contains(&Key::new(TEAM, "a")) && !touched.contains(&Key::new(TEAM, "b")), "{touched:?}");
+    converge(&mut bench);
+    assert_eq!(variable(&bench, "agent-a", "PEER_AGENTS").as_deref(), Some("b,p"), "case 37");
+    bench.edit(Kind::KaosAgent, "p", json!({"spec": {"agentNetwork": {"expose": false}}}));
+    converge(&mut bench);
+    assert_eq!(variable(&bench, "agent-a", "PEER_AGENTS").as_deref(), Some("b"), "who is not exposed cannot be called");
+}
+
+#[test]
+fn cases_46_and_49_a_model_that_is_not_offered_is_refused_until_it_is() {
+    let mut bench = bench(IMAGES);
+    made(&mut bench, Kind::ModelApi, "m", json!({"mode": "Proxy", "proxyConfig": {"models": ["x"]}}));
+    converge(&mut bench);
+    bench.rolled_out("modelapi-m");
+    agent(&mut bench, "a", json!({"model": "y"}));
+    converge(&mut bench);
+    let text = "model \"y\" not supported by ModelAPI \"m\" (supported: [x])";
+    assert_eq!(says(&bench, Kind::KaosAgent, "a"), is("Failed", false, text));
+    assert!(bench.find(Kind::Deployment, "agent-a").is_none());
+    bench.edit(Kind::ModelApi, "m", json!({"spec": {"proxyConfig": {"models": ["x", "y"]}}}));
+    converge(&mut bench);
+    assert!(bench.find(Kind::Deployment, "agent-a").is_some());
+}
+
+/// A dependency that flickers is not written; one that stays away is, and what runs goes on.
+#[test]
+fn case_41_and_ruling_9_what_is_said_of_a_dependency_has_held_for_a_while() {
+    let mut bench = running();
+    let flap = |bench: &mut Bench, ready: bool| bench.edit(Kind::ModelApi, "m", json!({"status": {"ready": ready}}));
+    let key = Key::new(TEAM, "m");
+    for round in 0..100 {
+        flap(&mut bench, round % 2 == 1);
+        for touched in (AGENT_ROW.touched)(&bench.cluster.world, Kind::ModelApi, &key) {
+            assert_eq!((&*touched.name, round), ("a", 0), "an Agent that runs is looked at once");
+        }
+        assert_eq!(bench.converge_with(&[AGENT_ROW]), [], "{round}");
+    }
+    flap(&mut bench, false);
+    assert_eq!(bench.converge_with(&[AGENT_ROW]), []);
+    bench.now += s(5);
+    assert_eq!(owns(&bench.converge_with(&[AGENT_ROW])), []);
+    assert_eq!(condition(&bench, Kind::KaosAgent, "a", "DependenciesReady"), "False/DependencyNotReady");
+    assert_eq!(says(&bench, Kind::KaosAgent, "a"), is("Ready", true, "Deployment ready replicas: 1/1"));
+    bench.edit(Kind::KaosAgent, "a", json!({"spec": {"config": {"description": "d"}}}));
+    assert_eq!(
+        owns(&bench.converge_with(&[AGENT_ROW])),
+        [Kind::Deployment],
+        "what is edited reaches the Deployment all the same"
+    );
+    bench.remove(Kind::ModelApi, "m");
+    bench.now += s(5);
+    assert_eq!(owns(&bench.converge_with(&[AGENT_ROW])), []);
+    assert_eq!(
+        variable(&bench, "agent-a", "MODEL_API_URL").as_deref(),
+        Some("http://modelapi-m.team.svc.cluster.local:11434")
+    );
+}
+
+#[test]
+fn cases_67_to_69_73_75_88_and_102_what_is_ours_stays_as_it_is_and_what_is_not_is_left_alone() {
+    let mut bench = running();
+    bench.edit(Kind::Deployment, "agent-a", json!({"spec": {"replicas": 3}}));
+    assert_eq!(owns(&converge(&mut bench)), [], "case 73");
+    assert_eq!(says(&bench, Kind::KaosAgent, "a").2, "Deployment ready replicas: 1/3");
+    bench.remove(Kind::Service, "agent-a");
+    assert_eq!(owns(&converge(&mut bench)), [Kind::Service], "case 68");
+    bench.edit(Kind::KaosAgent, "a", json!({"spec": {"agentNetwork": {"expose": false}}}));
+    converge(&mut bench);
+    assert!(bench.find(Kind::Service, "agent-a").is_none(), "case 67");
+    assert_eq!(status(&bench, Kind::KaosAgent, "a").get("endpoint"), None);
+    bench.edit(Kind::Deployment, "agent-z", json!({"spec": {"template": {"spec": {"containers": [{"name": "x"}]}}}}));
+    agent(&mut bench, "z", json!({}));
+    converge(&mut bench);
+    let (phase, ready, message) = says(&bench, Kind::KaosAgent, "z");
+    assert_eq!((&*phase, ready), ("Failed", false), "case 88: {message}");
+    assert!(message.contains("Deployment agent-z") && message.contains("is left alone"), "{message}");
+    assert_eq!(condition(&bench, Kind::KaosAgent, "z", "Ready"), "False/NameConflict");
+}
+
+#[test]
+fn cases_89_105_and_109_a_proxy_its_configuration_and_another_mode() {
+    let mut bench = bench(IMAGES);
+    made(&mut bench, Kind::ModelApi, "m", json!({"mode": "Proxy", "proxyConfig": {"models": ["*"]}}));
+    let ops = converge(&mut bench);
+    assert_eq!(owns(&ops), [Kind::ConfigMap, Kind::Service, Kind::Deployment], "what Pods mount is there before them");
+    let text = bench.object(Kind::ConfigMap, "litellm-config-m")["data"]["config.yaml"].as_str().unwrap().to_owned();
+    assert!(text.contains("model_name: \"*\""), "{text}");
+    assert_eq!(condition(&bench, Kind::ModelApi, "m", "ProxyOpen"), "True/ProxyOpen");
+    bench.edit(
+        Kind::ModelApi,
+        "m",
+        json!({"spec": {"mode": "Hosted", "proxyConfig": null, "hostedConfig": {"model": "x"}}}),
+    );
+    converge(&mut bench);
+    assert!(bench.find(Kind::ConfigMap, "litellm-config-m").is_none());
+    assert_eq!(bench.object(Kind::Service, "modelapi-m")["spec"]["ports"][0]["port"], 11434);
+    assert_eq!(status(&bench, Kind::ModelApi, "m")["endpoint"], "http://modelapi-m.team.svc.cluster.local:11434");
+    assert_eq!(condition(&bench, Kind::ModelApi, "m", "ProxyOpen"), "");
+    made(&mut bench, Kind::ModelApi, "n", json!({"mode": "Hosted"}));
+    converge(&mut bench);
+    assert_eq!(says(&bench, Kind::ModelApi, "n").0, "Failed", "case 109");
+    assert!(bench.find(Kind::Deployment, "modelapi-n").is_none());
+}
+
+#[test]
+fn cases_117_and_121_runtimes_come_from_the_registry_and_follow_it() {
+    let mut bench = bench(IMAGES);
+    made(&mut bench, Kind::McpServer, "t", json!({"runtime": "nope"}));
+    converge(&mut bench);
+    let (phase, _, message) = says(&bench, Kind::McpServer, "t");
+    assert_eq!(
+        (&*phase, &*message),
+        ("Failed", "Failed to construct Deployment: unknown runtime: nope (not found in registry)")
+    );
+    bench.edit(Kind::McpServer, "t", json!({"spec": {"runtime": "python-string"}}));
+    converge(&mut bench);
+    assert_eq!(bench.container("mcpserver-t", 0)["image"], "tools:1");
+    runtimes(&mut bench, &RUNTIMES.replace("tools:1", "tools:2"));
+    let touched = (MCP_SERVER_ROW.touched)(&bench.cluster.world, Kind::ConfigMap, &Key::new(OWN, "kaos-mcp-runtimes"));
+    assert_eq!(touched, [Key::new(TEAM, "t")]);
+    let of_a_tenant =
+        (MCP_SERVER_ROW.touched)(&bench.cluster.world, Kind::ConfigMap, &Key::new(TEAM, "kaos-mcp-runtimes"));
+    assert_eq!(of_a_tenant, []);
+    converge(&mut bench);
+    assert_eq!(bench.container("mcpserver-t", 0)["image"], "tools:2");
+}
+
+#[test]
+fn cases_122_to_124_127_and_128_routes_come_with_gateway_api() {
+    let mut bench = bench(ROUTES);
+    bench.cluster.world.set_reach(Kind::HttpRoute, Reach::Absent);
+    made(&mut bench, Kind::ModelApi, "m", json!({"mode": "Proxy", "proxyConfig": {"models": ["*"]}}));
+    converge(&mut bench);
+    bench.rolled_out("modelapi-m");
+    converge(&mut bench);
+    assert_eq!(condition(&bench, Kind::ModelApi, "m", "RouteAccepted"), "Unknown/GatewayApiAbsent");
+    assert!(says(&bench, Kind::ModelApi, "m").1, "ready is not affected");
+    bench.cluster.world.set_reach(Kind::HttpRoute, Reach::Listed);
+    assert_eq!(owns(&converge(&mut bench)), [Kind::HttpRoute]);
+    let route = bench.object(Kind::HttpRoute, "modelapi-m");
+    assert_eq!(route["spec"]["parentRefs"], json!([{"name": "edge", "namespace": "infra"}]));
+    assert_eq!(route["spec"]["rules"][0]["matches"][0]["path"]["value"], "/team/modelapi/m");
+    assert_eq!(condition(&bench, Kind::ModelApi, "m", "RouteAccepted"), "Unknown/RoutePending");
+    let parent = |status: &str, reason: &str| json!({"status": {"parents": [{"conditions": [{"type": "Accepted", "status": status, "reason": reason, "message": "m"}]}]}});
+    bench.edit(Kind::HttpRoute, "modelapi-m", parent("False", "NotAllowedByListeners"));
+    converge(&mut bench);
+    assert_eq!(condition(&bench, Kind::ModelApi, "m", "RouteAccepted"), "False/RouteRefused");
+    assert!(says(&bench, Kind::ModelApi, "m").1);
+    bench.edit(Kind::HttpRoute, "modelapi-m", parent("True", "Accepted"));
+    converge(&mut bench);
+    assert_eq!(condition(&bench, Kind::ModelApi, "m", "RouteAccepted"), "True/RouteAccepted");
+    bench.remove(Kind::HttpRoute, "modelapi-m");
+    assert_eq!(owns(&converge(&mut bench)), [Kind::HttpRoute], "case 127");
+    assert_eq!(converge(&mut bench), []);
+}
+
+#[test]
+fn cases_134_and_135_what_goes_waits_for_nothing_and_only_our_finalizer_is_taken() {
+    for (kind, name) in [(Kind::KaosAgent, "a"), (Kind::ModelApi, "m")] {
+        let mut bench = running();
+        let finalizers = bench.object(kind, name)["metadata"]["finalizers"].clone();
+        assert_eq!(finalizers.as_array().map(Vec::len), Some(1));
+        bench.edit(kind, name, json!({"metadata": {"deletionTimestamp": "2026-05-01T00:00:00Z"}}));
+        let ops = bench.converge_with(&ROWS);
+        assert!(matches!(&ops[..], [Op::Edit { .. }, ..]), "{ops:#?}");
+        assert!(!ops.iter().any(|op| matches!(op, Op::Delete { .. })), "what it owns is the garbage collector's");
+        assert!(bench.find(kind, name).is_none());
+    }
+}
+
+/// A change of the platform's image concerns all, and rolls a few at a time; what a user changes waits for nobody.
+#[test]
+fn ruling_10_a_change_for_all_rolls_five_at_a_time() {
+    let mut bench = bench(IMAGES);
+    hosted(&mut bench);
+    converge(&mut bench);
+    bench.rolled_out("modelapi-m");
+    for number in 0..8 {
+        agent(&mut bench, &format!("a{number}"), json!({}));
+    }
+    converge(&mut bench);
+    for number in 0..8 {
+        bench.rolled_out(&format!("agent-a{number}"));
+    }
+    converge(&mut bench);
+    bench.cluster.configure(&IMAGES.replace("agent:1", "agent:2"));
+    let rolled = |bench: &Bench| {
+        (0..8).filter(|number| bench.container(&format!("agent-a{number}"), 0)["image"] == "agent:2").count()
+    };
+    converge(&mut bench);
+    assert_eq!(rolled(&bench), 5);
+    bench.edit(Kind::KaosAgent, "a7", json!({"spec": {"config": {"description": "d"}}}));
+    converge(&mut bench);
+    assert_eq!((rolled(&bench), bench.container("agent-a7", 0)["image"].clone()), (6, json!("agent:2")));
+    for number in 0..8 {
+        bench.rolled_out(&format!("agent-a{number}"));
+    }
+    converge(&mut bench);
+    assert_eq!(rolled(&bench), 8);
+}

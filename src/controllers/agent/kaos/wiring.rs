@@ -1,0 +1,95 @@
+//! What an Agent of KAOS names: whether it is there, and whether it is ready; pure.
+//!
+//! In: the world. Out: what is missing, and which Agents a change concerns. Promises: a look-up by name for each, never a list of all; while a
+//! dependency flickers, the Agents that run with it are looked at once in [`HOLD`].
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::controllers::scaffold::plan::{Controller, Item};
+use crate::controllers::scaffold::world::{CustomRef, World};
+use crate::store::{CustomSeen, Key, Kind};
+
+/// How long a dependency has to be as it is before the status of what runs says so.
+pub(super) const HOLD: Duration = Duration::from_secs(5);
+
+/// An object that an Agent names.
+pub(super) struct Named<'a> {
+    pub(super) kind: Kind,
+    pub(super) name: &'a str,
+    /// `None`: there is none.
+    pub(super) found: Option<CustomRef<'a>>,
+}
+
+impl Named<'_> {
+    /// Its status says that it is ready.
+    pub(super) fn is_ready(&self) -> bool {
+        self.found.is_some_and(|found| is_ready(found.seen))
+    }
+}
+
+/// Whether the status of an object says that it is ready.
+pub(super) fn is_ready(seen: &CustomSeen) -> bool {
+    !seen.deleting && seen.status.get("ready").and_then(Value::as_bool) == Some(true)
+}
+
+/// The ModelAPI and the MCPServers that an Agent of that spec names, in this order, each once.
+pub(super) fn dependencies<'a>(world: &'a World, namespace: &str, spec: &'a Value) -> Vec<Named<'a>> {
+    let api = spec.get("modelAPI").and_then(Value::as_str).unwrap_or_default();
+    let servers = spec.get("mcpServers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let mut names = vec![(Kind::ModelApi, api)];
+    for server in servers.map(|name| (Kind::McpServer, name)) {
+        if !names.contains(&server) {
+            names.push(server);
+        }
+    }
+    let named = |(kind, name)| Named { kind, name, found: world.custom(kind, namespace, name) };
+    names.into_iter().map(named).collect()
+}
+
+/// The peers that an Agent of that spec may call and that are there and exposed.
+pub(super) fn peers<'a>(world: &'a World, namespace: &str, spec: &'a Value) -> Vec<CustomRef<'a>> {
+    let names = spec.pointer("/agentNetwork/access").and_then(Value::as_array).into_iter().flatten();
+    let found = names.filter_map(Value::as_str).filter_map(|name| world.custom(Kind::KaosAgent, namespace, name));
+    found.filter(|peer| !peer.seen.deleting && is_exposed(&peer.seen.spec)).collect()
+}
+
+fn is_exposed(spec: &Value) -> bool {
+    spec.pointer("/agentNetwork/expose").and_then(Value::as_bool) != Some(false)
+}
+
+/// Of what is there, and of what is written on what counts.
+pub(super) fn digest(world: &World, namespace: &str, spec: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for one in dependencies(world, namespace, spec) {
+        let generation = one.found.filter(|_| one.kind == Kind::ModelApi).map(|found| found.seen.generation);
+        (one.found.map(|found| found.uid), generation).hash(&mut hasher);
+    }
+    for peer in peers(world, namespace, spec) {
+        peer.uid.hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// The Agents that name that object and that a change of it concerns.
+pub(super) fn stirred(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+    let agents = world.wired_to(kind, &key.namespace, &key.name);
+    let stirred = agents.filter(|agent| stirs(world, &key.namespace, agent));
+    stirred.map(|agent| Key::new(&key.namespace, agent.name)).collect()
+}
+
+fn stirs(world: &World, namespace: &str, agent: &CustomRef<'_>) -> bool {
+    let item = Item { controller: Controller::KaosAgent, key: Key::new(namespace, agent.name) };
+    let Some(known) = world.memory.of(&item).and_then(|note| note.wiring) else { return true };
+    let spec = &agent.seen.spec;
+    if known.gated || known.digest != digest(world, namespace, spec) {
+        return true;
+    }
+    // It is looked at again as it is.
+    if known.unsettled.is_some() {
+        return false;
+    }
+    known.ready != dependencies(world, namespace, spec).iter().all(Named::is_ready)
+}

@@ -1,0 +1,50 @@
+//! How many workloads roll at once when a change concerns all of them: an image, a log level, where traces go (design, Rollouts;
+//! `kaos-rulings.md` ruling 10).
+//!
+//! In: an object, what runs it, and who rolls now. Out: whether its Deployment may be written. Promises: what its user has changed is never held
+//! back, nor what is made for the first time; everything else rolls five at a time, or a tenth, whichever is more; two that failed end it.
+
+use super::subject::Subject;
+use crate::controllers::scaffold::plan::Item;
+
+/// Workloads that may roll at once, whatever the size of the fleet.
+const LEAST: usize = 5;
+/// One in so many may roll at once.
+const SHARE: usize = 10;
+/// So many failed rollouts end it.
+const FAILURES: usize = 2;
+
+/// Where an object stands among those that roll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It is its user's own change, or nothing runs yet: it waits for nobody.
+    Own,
+    /// It may roll now, and takes a place.
+    Now,
+    /// It waits until one of those that roll is done.
+    Later,
+}
+
+/// Whether another template may be written.
+pub(super) fn turn(subject: &Subject<'_>) -> Turn {
+    let is_ours = subject.own_deployment().is_some_and(|own| own.applied.is_some());
+    let told = subject.seen.status.get("observedGeneration").and_then(serde_json::Value::as_i64);
+    if subject.look.is_none() || !is_ours || told != Some(subject.seen.generation) {
+        return Turn::Own;
+    }
+    let (world, item) = (subject.cx.world, Item { controller: subject.face.controller, key: subject.cx.key.clone() });
+    let all: usize = world.namespaces().map(|namespace| world.customs(subject.face.kind, namespace).count()).sum();
+    let rolling = world.memory.rolling_besides(&item);
+    if world.memory.failed() < FAILURES && rolling < LEAST.max(all / SHARE) { Turn::Now } else { Turn::Later }
+}
+
+/// Whether a rollout that took a place goes on; and whether it has failed.
+pub(super) fn goes_on(subject: &Subject<'_>) -> (bool, bool) {
+    let took = subject.note().is_some_and(|note| note.rolling);
+    let rollout = subject.deployment.map(|deployment| deployment.seen.rollout).filter(|_| took);
+    match rollout {
+        Some(rollout) if rollout.deadline_exceeded && rollout.is_observed() => (true, true),
+        Some(rollout) => (!rollout.is_complete(), false),
+        None => (false, false),
+    }
+}

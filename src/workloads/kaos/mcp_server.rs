@@ -1,0 +1,104 @@
+//! What runs an MCPServer (`spec/kaos.md` 3.4, `kaos-rulings.md` alias table).
+//!
+//! In: what the MCPServer says, and the registry of runtimes. Out: a request of the workload engine. Promise: what a user wrote is an argument
+//! or a variable, never part of a script.
+
+use serde_json::{Map, Value, json};
+
+use super::compose::{ComposeFault, Composed, Container, composed, probe};
+use super::identity::Identity;
+use super::names::{PORT, Role};
+use super::registry::{self, PYTHON_STRING, Registry, RuntimeFault};
+use super::settings::Settings;
+use super::variables::{Variables, telemetry};
+use crate::api::kaos_tools::shape::{McpServer, Runtime};
+
+/// The variable whose text the server of text executes.
+const TOOLS: &str = "MCP_TOOLS_STRING";
+/// Installs the first argument; runs the second as a program or, where that fails, the third as a module.
+const INSTALL: &str = r#"pip install --no-cache-dir -- "$1" && { "$2" || exec python -m "$3"; }"#;
+
+/// The request of an MCPServer; `old_text`: its tools are text in a spelling of before there were runtimes.
+///
+/// # Errors
+/// When its runtime cannot be had, there is no image, or `podSpec` cannot be merged.
+pub fn compose(
+    identity: &Identity,
+    (server, old_text): (&McpServer, bool),
+    registry: &Result<Registry, RuntimeFault>,
+    settings: &Settings,
+) -> Result<Composed, ComposeFault> {
+    let mut container = Map::new();
+    let mut all = Variables::of_user(&server.container);
+    let mut executes = false;
+    match &server.runtime {
+        Runtime::Custom if server.container.image.is_none() => return Err(ComposeFault::CustomImage),
+        Runtime::Custom => {}
+        Runtime::Registered(name) => {
+            executes = name == PYTHON_STRING;
+            let variable = match settings.image_mcp_server.as_ref().filter(|_| old_text) {
+                Some(image) => {
+                    container.insert("image".to_owned(), json!(image));
+                    container.insert("command".to_owned(), json!(["python", "-m", "mcptools.server"]));
+                    Some(TOOLS.to_owned())
+                }
+                None => {
+                    let runtime = registry.as_ref().map_err(Clone::clone)?.runtime(name)?;
+                    start(&mut container, runtime);
+                    runtime.params_variable.clone()
+                }
+            };
+            if let (Some(variable), Some(params)) = (variable, &server.params) {
+                all.set(variable, params, "spec.params");
+            }
+        }
+        Runtime::Package(package) => {
+            let image = settings.image_python.as_ref().or(server.container.image.as_ref());
+            container.insert("image".to_owned(), json!(image.ok_or(ComposeFault::NoImage("images.kaosPython"))?));
+            container.insert("command".to_owned(), install(package));
+        }
+    }
+    all.users();
+    let own = server.telemetry.as_ref();
+    if let Some(endpoint) = settings.telemetry.effective(own) {
+        let from = if own.is_some() { "spec.telemetry" } else { "kaos.telemetry of the platform file" };
+        telemetry(&mut all, (identity.namespace(), identity.name()), endpoint, from);
+    }
+    all.set("LOG_LEVEL", settings.log_level.as_str(), "kaos.logLevel of the platform file");
+    for (name, delay, period, failures) in [("livenessProbe", 20, 10, 3), ("readinessProbe", 15, 5, 2)] {
+        let numbers = [
+            ("initialDelaySeconds", delay),
+            ("periodSeconds", period),
+            ("timeoutSeconds", 3),
+            ("failureThreshold", failures),
+        ];
+        container.insert(name.to_owned(), probe(("tcpSocket", json!({"port": PORT})), &numbers));
+    }
+    let pod = server.service_account.as_ref().map(|name| ("serviceAccountName".to_owned(), json!(name)));
+    let container = Container {
+        role: Role::McpServer,
+        port: PORT,
+        own: container,
+        variables: all,
+        pod: pod.into_iter().collect(),
+        config: None,
+        port_variable: if executes { "MCP_PORT" } else { "none" },
+    };
+    composed(identity, (&server.container, server.pod_spec.as_ref()), container, settings)
+}
+
+fn start(container: &mut Map<String, Value>, runtime: &registry::Runtime) {
+    container.insert("image".to_owned(), json!(runtime.image));
+    for (name, words) in [("command", &runtime.command), ("args", &runtime.args)] {
+        if !words.is_empty() {
+            container.insert(name.to_owned(), json!(words));
+        }
+    }
+}
+
+/// The command that installs a package and runs it; a version or an extra is no part of the program's name.
+fn install(package: &str) -> Value {
+    let name: String =
+        package.chars().take_while(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(*letter)).collect();
+    json!(["/bin/sh", "-c", INSTALL, "install-and-run", package, name, name.replace(['-', '.'], "_")])
+}

@@ -1,0 +1,21 @@
+//! From an Agent, a ModelAPI or an MCPServer of `kaos.tools` to what runs it (`spec/kaos.md` 3 to 5, `kaos-rulings.md`).
+//!
+//! In: what an object asks for in one shape (`api::kaos_tools::shape`), the platform's settings ([`settings`]), the registry of tool runtimes ([`registry`]).
+//! Out: requests of the workload engine ([`compose`]), the configuration of a proxy ([`litellm`]), the spec of a route. Promises: names, labels,
+//! ports and environment, order included, are those that the runtime, its command line and its users know; equal inputs give equal bytes.
+
+pub mod agent;
+pub mod compose;
+pub mod identity;
+pub mod litellm;
+pub mod mcp_server;
+pub mod merge;
+pub mod model_api;
+pub mod names;
+pub mod registry;
+pub mod rules;
+pub mod settings;
+pub mod variables;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+//! What runs a ModelAPI: a LiteLLM proxy, or Ollama with a model (`spec/kaos.md` 3.3, rulings 13 and 14).
+//!
+//! In: what the ModelAPI says. Out: a request of the workload engine, and the proxy's configuration. Promises: a current LiteLLM starts with it;
+//! a model is an argument of a program and never part of a script; the model is there before the server is asked for it, because the kubelet
+//! waits for a server to answer, then for the pull to end.
+
+use serde_json::{Map, Value, json};
+
+use super::compose::{ComposeFault, Composed, Container, composed, probe};
+use super::identity::Identity;
+use super::litellm::{self, Model, OPEN};
+use super::names::{CONFIG_FILE, PORT, PORT_OLLAMA, Role, config_map};
+use super::settings::Settings;
+use super::variables::Variables;
+use crate::api::kaos_tools::shape::{ApiKey, Configuration, KeyRef, Mode, ModelApi, Proxy};
+use crate::api::yaml::{self, Content, Node};
+
+const VOLUME_CONFIG: &str = "litellm-config";
+/// The variable that LiteLLM takes a master key from.
+const MASTER_KEY: &str = "LITELLM_MASTER_KEY";
+const VOLUME_DATA: &str = "ollama-data";
+const DATA: &str = "/root/.ollama";
+/// Where the server listens that a model is pulled through, beside the one that serves it.
+const PULL_HOST: &str = "127.0.0.1:11435";
+
+/// The request of a ModelAPI.
+///
+/// # Errors
+/// When there is no image, no model or configuration, or `podSpec` cannot be merged.
+pub fn compose(identity: &Identity, api: &ModelApi, settings: &Settings) -> Result<Composed, ComposeFault> {
+    match (api.mode, &api.proxy, &api.hosted) {
+        (Mode::Proxy, Some(proxy), _) => composed_proxy(identity, api, proxy, settings),
+        (Mode::Proxy, None, _) => Err(ComposeFault::NoModel("spec.proxyConfig is required with mode Proxy")),
+        (Mode::Hosted, _, Some(hosted)) if !hosted.model.is_empty() => {
+            composed_hosted(identity, api, &hosted.model, settings)
+        }
+        (Mode::Hosted, ..) => {
+            Err(ComposeFault::NoModel("spec.hostedConfig.model is required with mode Hosted: name the model to pull"))
+        }
+    }
+}
+
+/// The configuration of a proxy; `None` where it is in a Secret.
+#[must_use]
+pub fn configuration(proxy: &Proxy, telemetry: bool) -> Option<String> {
+    match &proxy.configuration {
+        Some(Configuration::Text(text)) => Some(text.clone()),
+        Some(Configuration::Secret(_)) => None,
+        None => {
+            let by = (proxy.api_base.is_some(), proxy.api_key.is_some());
+            let models = proxy.models.iter().map(|name| Model::listed(name, proxy.provider.as_deref(), by));
+            Some(litellm::Configuration { models: models.collect(), telemetry }.text())
+        }
+    }
+}
+
+/// Whether every Pod that reaches the proxy may spend the provider's key: it has no master key. `None` where nobody can tell, because the
+/// configuration is in a Secret.
+#[must_use]
+pub fn is_open(api: &ModelApi) -> Option<bool> {
+    let proxy = api.proxy.as_ref().filter(|_| api.mode == Mode::Proxy);
+    let Some(proxy) = proxy else { return Some(false) };
+    if api.container.env.iter().any(|variable| variable.name == MASTER_KEY) {
+        return Some(false);
+    }
+    match &proxy.configuration {
+        Some(Configuration::Secret(_)) => None,
+        Some(Configuration::Text(text)) => Some(!setting(text, "master_key")),
+        None => Some(true),
+    }
+}
+
+/// Whether a configuration sets that member of `general_settings`.
+fn setting(text: &str, name: &str) -> bool {
+    let Ok(document) = yaml::parse(text) else { return false };
+    let member = |node: &Node, key: &str| match &node.content {
+        Content::Map(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.clone()),
+        _ => None,
+    };
+    let found = member(&document, "general_settings").and_then(|settings| member(&settings, name));
+    found.is_some_and(|value| !matches!(value.content, Content::Null))
+}
+
+fn composed_proxy(
+    identity: &Identity,
+    api: &ModelApi,
+    proxy: &Proxy,
+    settings: &Settings,
+) -> Result<Composed, ComposeFault> {
+    if api.container.image.is_none() && settings.image_litellm.is_none() {
+        return Err(ComposeFault::NoImage("images.kaosLitellm"));
+    }
+    let own = api.telemetry.as_ref();
+    let telemetry = settings.telemetry.effective(own);
+    let config = configuration(proxy, telemetry.is_some());
+    let mut all = Variables::of_user(&api.container);
+    if let Some(base) = &proxy.api_base {
+        all.set("PROXY_API_BASE", base, "spec.proxyConfig.apiBase");
+    }
+    match &proxy.api_key {
+        Some(ApiKey::Literal(key)) => all.set("PROXY_API_KEY", key, "spec.proxyConfig.apiKey.value"),
+        Some(ApiKey::Secret(at)) => key_from(&mut all, "secretKeyRef", at),
+        Some(ApiKey::ConfigMap(at)) => key_from(&mut all, "configMapKeyRef", at),
+        None => {}
+    }
+    all.users();
+    all.set("LITELLM_LOG", settings.log_level.litellm(), "kaos.logLevel of the platform file");
+    if is_open(api) != Some(false) {
+        all.set(OPEN, "true", "built in: the configuration has no master key");
+    }
+    if let Some(endpoint) = telemetry {
+        let from = if own.is_some() { "spec.telemetry" } else { "kaos.telemetry of the platform file" };
+        all.set("OTEL_EXPORTER", "otlp_grpc", from);
+        if let Some(endpoint) = endpoint {
+            all.set("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint, from);
+        }
+        all.set("OTEL_SERVICE_NAME", identity.name(), from);
+        all.set("OTEL_PYTHON_EXCLUDED_URLS", "/health", from);
+    }
+    let source = match &proxy.configuration {
+        Some(Configuration::Secret(KeyRef { name, key, .. })) => {
+            json!({"name": VOLUME_CONFIG, "secret": {"secretName": name, "items": [{"key": key, "path": CONFIG_FILE}]}})
+        }
+        _ => json!({"name": VOLUME_CONFIG, "configMap": {"name": config_map(identity.name())}}),
+    };
+    let mut container = Map::new();
+    container.insert("image".to_owned(), json!(settings.image_litellm));
+    container.insert(
+        "args".to_owned(),
+        json!(["--config", format!("/etc/litellm/{CONFIG_FILE}"), "--port", PORT.to_string()]),
+    );
+    container.insert("volumeMounts".to_owned(), json!([{"name": VOLUME_CONFIG, "mountPath": "/etc/litellm"}]));
+    container.extend(probes("/health/liveliness", PORT));
+    let container = Container {
+        role: Role::ModelApi,
+        port: PORT,
+        own: container,
+        variables: all,
+        pod: Map::from_iter([("volumes".to_owned(), json!([source]))]),
+        config,
+        port_variable: "none",
+    };
+    composed(identity, (&api.container, api.pod_spec.as_ref()), container, settings)
+}
+
+/// The provider's key, by reference.
+fn key_from(all: &mut Variables, source: &str, at: &KeyRef) {
+    let mut from = json!({"name": at.name, "key": at.key});
+    if let Some(optional) = at.optional {
+        from["optional"] = json!(optional);
+    }
+    let entry = json!({"name": "PROXY_API_KEY", "valueFrom": {source: from}});
+    all.entry("PROXY_API_KEY", entry, "spec.proxyConfig.apiKey.valueFrom");
+}
+
+fn composed_hosted(
+    identity: &Identity,
+    api: &ModelApi,
+    model: &str,
+    settings: &Settings,
+) -> Result<Composed, ComposeFault> {
+    let image = api.container.image.as_ref().or(settings.image_ollama.as_ref());
+    let image = image.ok_or(ComposeFault::NoImage("images.kaosOllama"))?;
+    let mut all = Variables::of_user(&api.container);
+    all.users();
+    if let Some(level) = settings.log_level.ollama() {
+        all.set("OLLAMA_DEBUG", level, "kaos.logLevel of the platform file");
+    }
+    let mounts = json!([{"name": VOLUME_DATA, "mountPath": DATA}]);
+    // Pulling needs a server. One runs beside the Pod's own as an init container that stays, at another port of the loopback; the kubelet
+    // starts the pull once it answers.
+    let mut pull = all.clone();
+    pull.own("OLLAMA_HOST", PULL_HOST, "built in: where the model is pulled through");
+    let env: Vec<Value> = pull.all().0.into_iter().map(|variable| variable.entry).collect();
+    let init = |name: &str, args: Value| {
+        json!({
+            "name": name, "image": image, "imagePullPolicy": "IfNotPresent", "command": ["ollama"], "args": args,
+            "env": env, "volumeMounts": mounts,
+        })
+    };
+    let mut server = init("pull-server", json!(["serve"]));
+    server["restartPolicy"] = json!("Always");
+    server["startupProbe"] = probe(
+        ("exec", json!({"command": ["ollama", "list"]})),
+        &[("periodSeconds", 1), ("timeoutSeconds", 5), ("failureThreshold", 300)],
+    );
+    let pod = Map::from_iter([
+        ("initContainers".to_owned(), json!([server, init("pull-model", json!(["pull", model]))])),
+        ("volumes".to_owned(), json!([{"name": VOLUME_DATA, "emptyDir": {}}])),
+    ]);
+    let mut container = Map::new();
+    container.insert("image".to_owned(), json!(image));
+    container.insert("volumeMounts".to_owned(), mounts.clone());
+    container.extend(probes("/", PORT_OLLAMA));
+    let container = Container {
+        role: Role::ModelApi,
+        port: PORT_OLLAMA,
+        own: container,
+        variables: all,
+        pod,
+        config: None,
+        port_variable: "none",
+    };
+    composed(identity, (&api.container, api.pod_spec.as_ref()), container, settings)
+}
+
+fn probes(path: &str, port: u16) -> [(String, Value); 2] {
+    let get = || ("httpGet", json!({"path": path, "port": port}));
+    let numbers = |delay, period| {
+        [("initialDelaySeconds", delay), ("periodSeconds", period), ("timeoutSeconds", 5), ("failureThreshold", 3)]
+    };
+    [
+        ("livenessProbe".to_owned(), probe(get(), &numbers(30, 10))),
+        ("readinessProbe".to_owned(), probe(get(), &numbers(15, 5))),
+    ]
+}

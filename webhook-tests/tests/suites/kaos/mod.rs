@@ -1,0 +1,246 @@
+//! KAOS on a real control plane: the samples of every spelling as they stand, under the installation's own rights and policies. Numbers are
+//! those of `spec/kaos.md` 10.
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+use webhook_tests::{TestNamespace, wait_for, wait_gone};
+
+use crate::agents::stage::{CONTROLLERS, kubectl, shared};
+
+const HOSTED: [(&str, &str); 3] = [
+    ("m", include_str!("../../../../manifests/samples/kaos-m-hosted.yaml")),
+    ("s4", include_str!("../../../../manifests/samples/kaos-s4-hosted.yaml")),
+    ("s3", include_str!("../../../../manifests/samples/kaos-s3-hosted.yaml")),
+];
+const SIMPLE: [(&str, &str); 3] = [
+    ("m", include_str!("../../../../manifests/samples/kaos-m-simple.yaml")),
+    ("s4", include_str!("../../../../manifests/samples/kaos-s4-simple.yaml")),
+    ("s3", include_str!("../../../../manifests/samples/kaos-s3-simple.yaml")),
+];
+const TEAM: [(&str, &str); 3] = [
+    ("m", include_str!("../../../../manifests/samples/kaos-m-team.yaml")),
+    ("s4", include_str!("../../../../manifests/samples/kaos-s4-team.yaml")),
+    ("s3", include_str!("../../../../manifests/samples/kaos-s3-team.yaml")),
+];
+
+fn objects(ns: &TestNamespace, kind: &str) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("kaos.tools", "v1alpha1", kind));
+    let resource = ApiResource { plural: format!("{}s", kind.to_lowercase()), ..resource };
+    Api::namespaced_with(ns.client(), ns.name(), &resource)
+}
+
+fn ready(object: &DynamicObject) -> bool {
+    object.data["status"]["phase"] == "Ready" && object.data["status"]["ready"] == true
+}
+
+/// Applies a sample as it stands and waits until every object of it is ready.
+async fn applied(ns: &TestNamespace, sample: &str) -> Result<()> {
+    let cp = shared().await?;
+    let applied = cp.kubectl(cp.admin(), &["apply", "-n", ns.name(), "-f", "-"], sample).await?;
+    ensure!(applied.success, "{}", applied.stderr);
+    for document in sample.split("\n---") {
+        let line = |key: &str| document.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+        let (Some(kind), Some(name)) = (line("kind:"), line("  name:")) else { continue };
+        if kind != "Secret" {
+            wait_for(&objects(ns, kind), name, ready).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn environment(ns: &TestNamespace, deployment: &str) -> Result<Vec<(String, String)>> {
+    let pod = ns.api::<Deployment>().get(deployment).await?.spec.unwrap().template.spec.unwrap();
+    let env = pod.containers[0].env.clone().unwrap_or_default();
+    Ok(env.into_iter().map(|one| (one.name, one.value.unwrap_or_default())).collect())
+}
+
+fn value<'e>(env: &'e [(String, String)], name: &str) -> Option<&'e str> {
+    env.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
+}
+
+/// How many ReplicaSets there are in all: one each, so nothing was rolled twice.
+async fn sets(ns: &TestNamespace) -> Result<(usize, usize)> {
+    let sets = ns.api::<ReplicaSet>().list(&ListParams::default()).await?.items.len();
+    Ok((sets, ns.api::<Deployment>().list(&ListParams::default()).await?.items.len()))
+}
+
+/// Shown by 1: a hosted model and an Agent, in each spelling.
+#[tokio::test]
+async fn case_90_a_hosted_model_and_its_agent_come_up_in_every_spelling() -> Result<()> {
+    let cp = shared().await?;
+    for (spelling, sample) in HOSTED {
+        let ns = cp.namespace(&format!("kaos-hosted-{spelling}")).await?;
+        applied(&ns, sample).await?;
+        let env = environment(&ns, "agent-local-agent").await?;
+        let url = format!("http://modelapi-local-model.{}.svc.cluster.local:11434", ns.name());
+        assert_eq!((value(&env, "MODEL_API_URL"), value(&env, "MODEL_NAME")), (Some(&*url), Some("smollm2:135m")));
+        let model = environment(&ns, "modelapi-local-model").await?;
+        assert_eq!(value(&model, "OLLAMA_KEEP_ALIVE"), Some("10m"), "{spelling}");
+        let pod = ns.api::<Deployment>().get("modelapi-local-model").await?.spec.unwrap().template.spec.unwrap();
+        let pull = pod.init_containers.unwrap().into_iter().find(|one| one.name == "pull-model").unwrap();
+        assert_eq!(pull.args, Some(vec!["pull".to_owned(), "smollm2:135m".to_owned()]));
+        assert_eq!((pod.security_context, pod.automount_service_account_token), (None, None), "ruling 7");
+        let ports = ns.api::<Service>().get("modelapi-local-model").await?.spec.unwrap().ports.unwrap();
+        assert_eq!(ports[0].port, 11434);
+        let (sets, deployments) = sets(&ns).await?;
+        assert_eq!(sets, deployments, "{spelling}: each was rolled once");
+    }
+    Ok(())
+}
+
+/// Shown by 1: a proxy, text tools and an Agent, in each spelling; then everything goes.
+#[tokio::test]
+async fn case_89_a_proxy_tools_and_an_agent_come_up_in_every_spelling_and_go_without_a_rest() -> Result<()> {
+    let cp = shared().await?;
+    for (spelling, sample) in SIMPLE {
+        let ns = cp.namespace(&format!("kaos-simple-{spelling}")).await?;
+        applied(&ns, sample).await?;
+        let env = environment(&ns, "agent-simple").await?;
+        let tools = format!("http://mcpserver-echo-tools.{}.svc.cluster.local:8000", ns.name());
+        assert_eq!(value(&env, "MCP_SERVER_echo-tools_URL"), Some(&*tools), "{spelling}");
+        assert_eq!(value(&env, "AGENTIC_LOOP_MAX_STEPS"), Some("4"));
+        let text = environment(&ns, "mcpserver-echo-tools").await?;
+        ensure!(value(&text, "MCP_TOOLS_STRING").is_some_and(|text| text.contains("def echo")), "{text:?}");
+        let config = ns.api::<ConfigMap>().get("litellm-config-gateway-models").await?.data.unwrap();
+        ensure!(config["config.yaml"].contains("model_list"), "{config:?}");
+        if spelling == "s3" {
+            let pod = ns.api::<Deployment>().get("agent-simple").await?.spec.unwrap().template.spec.unwrap();
+            assert_eq!(pod.containers[0].resources.as_ref().unwrap().limits.as_ref().unwrap()["cpu"].0, "500m");
+            assert_eq!(value(&env, "AGENTIC_LOOP_ENABLE_DELEGATION"), Some("false"));
+        }
+        kubectl(cp, &ns, &["delete", "agents.kaos.tools,modelapis,mcpservers", "--all", "--timeout=60s"]).await?;
+        for name in ["agent-simple", "modelapi-gateway-models", "mcpserver-echo-tools"] {
+            wait_gone(&ns.api::<Deployment>(), name).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Shown by 1 and 5: a team that names itself comes up with every peer in the first round; a peer that goes and comes changes its template
+/// once; a dependency that flaps changes nothing.
+#[tokio::test]
+async fn case_36_a_team_comes_up_in_every_spelling_and_at_rest_nothing_is_written() -> Result<()> {
+    let cp = shared().await?;
+    for (spelling, sample) in TEAM {
+        let ns = cp.namespace(&format!("kaos-team-{spelling}")).await?;
+        applied(&ns, sample).await?;
+        let env = environment(&ns, "agent-coordinator").await?;
+        assert_eq!(value(&env, "PEER_AGENTS"), Some("fact-checker,researcher"), "{spelling}");
+        let card = format!("http://agent-fact-checker.{}.svc.cluster.local:8000", ns.name());
+        assert_eq!(value(&env, "PEER_AGENT_FACT_CHECKER_CARD_URL"), Some(&*card));
+    }
+    let ns = cp.namespace("kaos-flap").await?;
+    applied(&ns, TEAM[0].1).await?;
+    let before = ns.api::<Deployment>().list(&ListParams::default()).await?;
+    let log = cp.audit();
+    let mark = log.mark()?;
+    let apis = objects(&ns, "ModelAPI");
+    for round in 0..50 {
+        let patch = json!({"status": {"message": format!("round {round}")}});
+        apis.patch_status("team-models", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    }
+    wait_for(&apis, "team-models", |api| api.data["status"]["message"] == "Deployment ready replicas: 1/1").await?;
+    let written = log.settled(mark).await?.by(CONTROLLERS).writes().in_namespace(ns.name());
+    let others = written.filter(|request| request.resource != "modelapis");
+    ensure!(others.is_empty(), "{others}");
+    let after = ns.api::<Deployment>().list(&ListParams::default()).await?;
+    let generations = |all: &kube::core::ObjectList<Deployment>| -> Vec<_> {
+        all.items.iter().map(|one| one.metadata.generation).collect()
+    };
+    assert_eq!(generations(&before), generations(&after));
+    Ok(())
+}
+
+/// Ruling 22, and Shown by 6: one rollout, with sidecars, and its probes are let through.
+#[tokio::test]
+async fn ruling_22_a_labelled_agent_is_enrolled_in_one_rollout() -> Result<()> {
+    let cp = shared().await?;
+    let ns = cp.namespace("kaos-enrolled").await?;
+    let api = json!({
+        "apiVersion": "kaos.tools/v1alpha1", "kind": "ModelAPI", "metadata": {"name": "m"},
+        "spec": {"mode": "Proxy", "proxyConfig": {"models": ["*"]}},
+    });
+    let agent = json!({
+        "apiVersion": "kaos.tools/v1alpha1", "kind": "Agent",
+        "metadata": {"name": "weather", "labels": {"kagenti.io/type": "agent", "protocol.kagenti.io/a2a": ""}},
+        "spec": {"modelAPI": "m", "model": "openai/x"},
+    });
+    ns.accepts(&api).await?;
+    ns.accepts(&agent).await?;
+    wait_for(&objects(&ns, "Agent"), "weather", ready).await?;
+    let selected = ListParams::default().labels("app=agent,agent=weather");
+    let sets = ns.api::<ReplicaSet>().list(&selected).await?.items.len();
+    assert_eq!(sets, 1, "one rollout");
+    let pod = ns.api::<k8s_openapi::api::core::v1::Pod>().list(&selected).await?.items.remove(0);
+    let spec = pod.spec.unwrap();
+    let names: Vec<_> = spec.init_containers.into_iter().flatten().chain(spec.containers).map(|one| one.name).collect();
+    ensure!(names.iter().any(|name| name == "envoy-proxy") && names.iter().any(|name| name == "agent"), "{names:?}");
+    let config = pod.metadata.annotations.unwrap_or_default();
+    let runtime: &Value = &json!(config.get("kagenti.io/authbridge-config"));
+    ensure!(runtime.to_string().contains("/health") && runtime.to_string().contains("/ready"), "{runtime}");
+    Ok(())
+}
+
+/// Ruling 21, and Shown by 5: a Deployment as the Go operator writes it (its manager, its hash, a variable twice, one that we do not write)
+/// runs on as it is; the next change takes it over and leaves no variable behind.
+#[tokio::test]
+async fn ruling_21_what_the_go_operator_made_is_taken_over_with_its_next_change() -> Result<()> {
+    let cp = shared().await?;
+    let ns = cp.namespace("kaos-takeover").await?;
+    let agent = json!({
+        "apiVersion": "kaos.tools/v1alpha1", "kind": "Agent", "metadata": {"name": "old"},
+        "spec": {"modelAPI": "m", "model": "x"},
+    });
+    ns.accepts(&agent).await?;
+    let agents = objects(&ns, "Agent");
+    let waits = |agent: &DynamicObject| agent.data["status"]["phase"] == "Waiting";
+    let stored = wait_for(&agents, "old", waits).await?;
+    let labels = json!({"app": "agent", "agent": "old"});
+    let env = [("AGENT_NAME", "old"), ("OLD", "1"), ("LOG_LEVEL", "DEBUG"), ("LOG_LEVEL", "INFO")];
+    let env: Vec<Value> = env.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+    let deployment: Deployment = serde_json::from_value(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "agent-old", "labels": labels, "ownerReferences": [{
+            "apiVersion": "kaos.tools/v1alpha1", "kind": "Agent", "name": "old", "uid": stored.metadata.uid,
+            "controller": true, "blockOwnerDeletion": true,
+        }]},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels, "annotations": {"kaos.tools/pod-spec-hash": "0123456789abcdef"}},
+            "spec": {"containers": [{"name": "agent", "image": "example.com/kaos-agent:1", "env": env}]},
+        }},
+    }))?;
+    let deployments = ns.api::<Deployment>();
+    let by_go = kube::api::PostParams { field_manager: Some("manager".to_owned()), ..kube::api::PostParams::default() };
+    deployments.create(&by_go, &deployment).await?;
+    let api = json!({
+        "apiVersion": "kaos.tools/v1alpha1", "kind": "ModelAPI", "metadata": {"name": "m"},
+        "spec": {"mode": "Proxy", "proxyConfig": {"models": ["*"]}},
+    });
+    ns.accepts(&api).await?;
+    wait_for(&objects(&ns, "ModelAPI"), "m", ready).await?;
+    let says = |agent: &DynamicObject, type_: &str| {
+        let all = agent.data.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+        all.into_iter().any(|one| one["type"] == type_ && one["status"] == "True")
+    };
+    wait_for(&agents, "old", |agent| {
+        ready(agent) && says(agent, "TakeoverPending") && says(agent, "DependenciesReady")
+    })
+    .await?;
+    let kept = deployments.get("agent-old").await?;
+    assert_eq!(kept.metadata.generation, Some(1), "nothing of it was written");
+
+    let patch = json!({"spec": {"config": {"description": "changed"}}});
+    agents.patch("old", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    wait_for(&agents, "old", |agent| ready(agent) && !says(agent, "TakeoverPending")).await?;
+    let env = environment(&ns, "agent-old").await?;
+    assert_eq!((value(&env, "AGENT_DESCRIPTION"), value(&env, "OLD")), (Some("changed"), None), "{env:?}");
+    assert_eq!(env.iter().filter(|(name, _)| name == "LOG_LEVEL").count(), 1, "{env:?}");
+    let taken = deployments.get("agent-old").await?;
+    let managers = taken.metadata.managed_fields.unwrap_or_default();
+    ensure!(!managers.iter().any(|entry| entry.manager.as_deref() == Some("manager")), "{managers:?}");
+    Ok(())
+}
