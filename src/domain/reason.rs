@@ -305,6 +305,7 @@ reasons! {
     SignatureVerified, State, "the agent's card is signed, and by the identity that its workload runs as";
     Settling, State, "a card that was not good is good again; it counts with the next good answer";
     FetchSuspended, Warning, "so many trusted agents fail to answer at once that none of them loses its trust, for an hour at most";
+    UntrustableKind, Warning, "agents of this kind have no AgentCard, so where trust is enforced they stay cut off";
     TrustUnavailable, Warning, "a namespace enforces trust, and no trust bundle could be read by which an agent would become verified";
     AgentOpened, State, "an agent is verified, and its NetworkPolicy opens it";
     AgentCutOff, Warning, "an agent is not verified any more, and its NetworkPolicy cuts it off";

@@ -9,7 +9,7 @@ use super::assess::{Decided, Source, assess};
 use super::decide::Subject;
 use super::itself::{self, Asked};
 use super::pod::text;
-use super::{Received, narrate, object, once};
+use super::{Received, narrate, object, once, trust};
 use crate::admission::explanation::Explanation;
 use crate::admission::verdict::{Verdict, Warning};
 use crate::api::review::Request;
@@ -98,7 +98,8 @@ pub(in crate::admission) fn review_workload(request: &Request<'_>, snapshot: &Sn
         }
     };
     let decision = sentence.map(|sentence| Warning::new(reason, sentence)).into_iter().collect();
-    let warnings = if found.is_empty() && more.is_empty() { decision } else { once(decision, once(found, more)) };
+    let mut warnings = if found.is_empty() && more.is_empty() { decision } else { once(decision, once(found, more)) };
+    warnings.extend(trust::of_template(received.view, (&whose, workload.kind), subject.view()));
     Verdict { warnings, ..Verdict::skipped(reason) }
 }
 

@@ -13,6 +13,7 @@ use crate::config::view::NamespaceView;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::trust::TrustLevel;
+use crate::domain::workload::WorkloadKind;
 
 /// The Pod has to prove first who it is, and nothing cuts it off yet.
 pub(super) fn pending(
@@ -38,6 +39,37 @@ pub(super) fn pending(
         ),
         "nothing; the controller makes it, and whoever makes the Pod tries again; drawbridge doctor tells if it lasts",
     )))
+}
+
+/// What people hear who apply a workload whose Pods will be cut off for good, or whose template says what counts for nothing.
+pub(super) fn of_template(
+    template: PodView<'_>,
+    (whose, kind): (&str, WorkloadKind),
+    known: &NamespaceView,
+) -> Vec<Warning> {
+    let mut told = Vec::new();
+    let is_agent = template.label(keys::LABEL_TYPE) == Some(AgentType::Agent.as_str());
+    if is_agent && known.trust.enforces() && matches!(kind, WorkloadKind::Job | WorkloadKind::CronJob) {
+        told.push(Warning::new(
+            Reason::UntrustableKind,
+            format!(
+                "{whose} reach nothing but the operator and the API server: this namespace cuts off agents that are not verified, and a {} has no \
+                 AgentCard. Open what they need with a NetworkPolicy of your own, or leave label {} out",
+                kind.as_str(),
+                keys::LABEL_TYPE
+            ),
+        ));
+    }
+    if template.label(keys::LABEL_VERIFIED).is_some() {
+        told.push(Warning::new(
+            Reason::TrustLabelIgnored,
+            format!(
+                "{whose} do not get label {} from their template: Drawbridge puts it on Pods of verified agents itself. Leave it out",
+                keys::LABEL_VERIFIED
+            ),
+        ));
+    }
+    told
 }
 
 /// The answer without the trust label, which is ours to give.

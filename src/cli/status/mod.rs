@@ -10,6 +10,7 @@ mod rollout;
 mod row;
 mod rows;
 pub mod shape;
+mod trust;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ use crate::store::Kind;
 pub use builds::BuildRow;
 pub use row::{By, Drift, EnrolledBy, Pods, Rollout, RolloutState, Row};
 use rows::Seen;
+pub use trust::TrustRow;
 
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
@@ -65,6 +67,8 @@ pub struct Report {
     pub builds: Vec<BuildRow>,
     /// The AgentCards, by namespace and name.
     pub cards: Vec<CardRow>,
+    /// Namespaces in which something follows from cards, by name.
+    pub trust: Vec<TrustRow>,
     /// What could not be read.
     pub notes: Vec<String>,
 }
@@ -86,7 +90,9 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             return watch::follow(&cluster, &namespace, &operator_namespace, (output, io)).await;
         }
         let report = everything(&cluster, &namespace, &operator_namespace).await?;
-        let failed = report.builds.iter().any(|row| row.attention) || report.cards.iter().any(|row| row.attention);
+        let failed = report.builds.iter().any(|row| row.attention)
+            || report.cards.iter().any(|row| row.attention)
+            || report.trust.iter().any(|row| row.attention);
         let (colour, attention) = (io.colour, failed || report.workloads.iter().any(|row| row.attention));
         io::print(output, &report, io.out, |out| print::table(out, &report, colour))?;
         Ok(if attention { Exit::Findings } else { Exit::Ok })
@@ -112,8 +118,10 @@ pub async fn everything(cluster: &Cluster, namespace: &str, operator_namespace: 
     let cards = cluster.list(&Kind::AgentCard.path(namespace), &mut notes).await?;
     let mut cards: Vec<_> = cards.iter().map(CardRow::of).collect();
     cards.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
+    let trusted = base.world.platform()?.cards().trust;
+    let trust = trust::rows(cluster, namespace, (&trusted, operator_namespace), &mut notes).await?;
     let report = report(cluster, &seen, &base, notes).await?;
-    Ok(Report { builds, cards, ..report })
+    Ok(Report { builds, cards, trust, ..report })
 }
 
 /// What is read: AgentRuntimes, and everything that is or makes Pods.
@@ -180,7 +188,7 @@ async fn report(
         let rows = rows::rows(seen, namespace, &world)?;
         workloads.extend(rows.into_iter().map(|row| rows::placed(row, &base.scope)));
     }
-    Ok(Report { workloads, builds: Vec::new(), cards: Vec::new(), notes })
+    Ok(Report { workloads, builds: Vec::new(), cards: Vec::new(), trust: Vec::new(), notes })
 }
 
 /// Something there is enrolled, pointed at, or runs with our parts.

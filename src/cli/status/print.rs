@@ -36,6 +36,7 @@ pub(super) fn table(out: &mut dyn Write, report: &Report, colour: bool) -> Resul
         writeln!(out)?;
         crate::cli::card::row::table(out, &report.cards)?;
     }
+    super::trust::table(out, &report.trust)?;
     report.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
 }
 

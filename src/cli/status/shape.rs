@@ -94,5 +94,20 @@ pub const FIELDS: &[Field] = &[
         "boolean",
         "a person should act: one of them is False, and not for a reason that ends by itself",
     ),
+    (
+        "trust[].namespace",
+        "string",
+        "a namespace in which something follows from what cards prove, or something of it is left",
+    ),
+    ("trust[].kind", "Namespace", "as with workloads"),
+    ("trust[].level", "off, audit, enforced or enforced-all", "how far trust is enforced there"),
+    ("trust[].cutsOff", "boolean", "NetworkPolicy drawbridge-default-deny is there"),
+    ("trust[].open", "number", "agents whose NetworkPolicy opens them, because their card is verified"),
+    ("trust[].cutOff", "number", "agents whose NetworkPolicy lets them reach only what they need to become verified"),
+    (
+        "trust[].attention",
+        "boolean",
+        "a person should act: what cuts off is not there and should be, or the other way round",
+    ),
     ("notes[]", "string", "what could not be read"),
 ];

@@ -191,7 +191,7 @@ fn what_a_partition_keeps_is_not_to_be_restarted() {
     for (partition, restarts, lower) in [(0, true, false), (1, true, true), (3, false, true), (9, false, true)] {
         let rows = told(&Seen { workloads: vec![set(partition)], pods: vec![old.clone()], ..Seen::default() });
         assert_eq!((rows[0].drift, rows[0].rollout.held), (Drift::Outdated, partition.min(3)));
-        let report = Report { workloads: rows, builds: vec![], cards: Vec::new(), notes: vec![] };
+        let report = Report { workloads: rows, builds: vec![], cards: Vec::new(), trust: Vec::new(), notes: vec![] };
         let mut out = Vec::new();
         print::table(&mut out, &report, false).unwrap();
         let text = String::from_utf8(out).unwrap();
@@ -257,6 +257,15 @@ fn what_is_printed_as_json_is_what_is_documented() {
         workloads: told(&seen),
         builds: vec![BuildRow::of(&json!({}), &Scope::default())],
         cards: vec![CardRow::of(&json!({"status": {"card": {"skills": [{"tags": ["x"]}]}}}))],
+        trust: vec![TrustRow {
+            namespace: "team".to_owned(),
+            kind: "Namespace",
+            level: "enforced",
+            cuts_off: true,
+            open: 0,
+            cut_off: 0,
+            attention: false,
+        }],
         notes: vec!["x".to_owned()],
     };
     let mut printed = BTreeSet::new();
@@ -272,8 +281,13 @@ fn the_table_names_what_a_person_should_do() {
         pods: vec![pod("b", "w", json!({}))],
         ..Seen::default()
     };
-    let report =
-        Report { workloads: told(&seen), builds: Vec::new(), cards: Vec::new(), notes: vec!["half".to_owned()] };
+    let report = Report {
+        workloads: told(&seen),
+        builds: Vec::new(),
+        cards: Vec::new(),
+        trust: Vec::new(),
+        notes: vec!["half".to_owned()],
+    };
     let mut out = Vec::new();
     print::table(&mut out, &report, false).unwrap();
     let text = String::from_utf8(out).unwrap();
@@ -303,8 +317,12 @@ fn builds_have_a_table_of_their_own_and_a_failure_needs_a_person() {
     let needs: Vec<bool> = builds.iter().map(|row| row.attention).collect();
     assert_eq!(needs, [true, false, false]);
     let mut out = Vec::new();
-    print::table(&mut out, &Report { workloads: Vec::new(), builds, cards: Vec::new(), notes: Vec::new() }, false)
-        .unwrap();
+    print::table(
+        &mut out,
+        &Report { workloads: Vec::new(), builds, cards: Vec::new(), trust: Vec::new(), notes: Vec::new() },
+        false,
+    )
+    .unwrap();
     let text = String::from_utf8(out).unwrap();
     for part in [
         "team1      good   dev   Succeeded  r/w@sha256:0",
@@ -351,7 +369,13 @@ fn outside_of_the_watched_namespaces_nothing_is_missing_and_the_place_is_named()
     let mut out = Vec::new();
     print::table(
         &mut out,
-        &Report { workloads: vec![bare], builds: vec![waiting], cards: Vec::new(), notes: Vec::new() },
+        &Report {
+            workloads: vec![bare],
+            builds: vec![waiting],
+            cards: Vec::new(),
+            trust: Vec::new(),
+            notes: Vec::new(),
+        },
         false,
     )
     .unwrap();

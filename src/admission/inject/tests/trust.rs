@@ -42,6 +42,34 @@ fn the_trust_label_of_a_template_is_taken_off_whether_injection_is_about_the_pod
 }
 
 #[test]
+fn who_applies_a_job_hears_that_its_pods_stay_cut_off() {
+    use crate::api::review::{Operation, Phase};
+    let template = |labels: Value| {
+        json!({"metadata": {"labels": labels}, "spec": {"restartPolicy": "Never",
+        "containers": [{"name": "a", "image": "i"}]}})
+    };
+    let told = |kind: &str, group: &str, spec: Value, snapshot: &Snapshot| {
+        let object = json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": "w", "namespace": "team1"}, "spec": spec});
+        let verdict = fixtures::review(Phase::Validate, Operation::Create, (group, kind), &object, snapshot);
+        verdict.warnings.into_iter().map(|warning| warning.reason).collect::<Vec<_>>()
+    };
+    let agent = json!({"kagenti.io/type": "agent"});
+    let (on, off) = (at(TrustLevel::Enforced, true), at(TrustLevel::Audit, true));
+    let job = json!({"template": template(agent.clone())});
+    let cron = json!({"jobTemplate": {"spec": {"template": template(agent.clone())}}});
+    for (kind, spec) in [("Job", &job), ("CronJob", &cron)] {
+        assert!(told(kind, "batch", spec.clone(), &on).contains(&Reason::UntrustableKind), "{kind}");
+        assert!(!told(kind, "batch", spec.clone(), &off).contains(&Reason::UntrustableKind), "{kind}");
+    }
+    assert!(!told("Deployment", "apps", job.clone(), &on).contains(&Reason::UntrustableKind));
+    let plain = json!({"template": template(json!({"app": "x"}))});
+    assert!(!told("Job", "batch", plain, &on).contains(&Reason::UntrustableKind));
+    let mut says = agent;
+    says[LABEL] = "true".into();
+    assert!(told("Deployment", "apps", json!({"template": template(says)}), &off).contains(&Reason::TrustLabelIgnored));
+}
+
+#[test]
 fn what_has_to_prove_first_who_it_is_waits_until_something_cuts_it_off_injected_or_not() {
     let agent = fixtures::pod();
     let mut disabled = fixtures::pod();

@@ -1,5 +1,5 @@
 //! `make demo WITH=spire`: an enrolled agent's card is found, verified and bound to the identity that it runs as, and no longer once it was
-//! tampered with.
+//! tampered with; and what the agent may reach follows it.
 //!
 //! No container runs: kwok plays the kubelet, and in place of the Pod's container an agent by the published A2A SDK listens at the Pod's
 //! address, in a network namespace together with Drawbridge's controllers. SPIRE is the real one, and the key that signs is its.
@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::{Api, ResourceExt as _};
 use webhook_tests::a2a::{Agent, Card};
 use webhook_tests::network::Network;
 use webhook_tests::spire::{BundleForm, Spire, SpireOptions};
-use webhook_tests::{Access, ControlPlane, Installing};
+use webhook_tests::{Access, ControlPlane, Installing, wait_for};
 
 use super::{Demo, OPTION_1, drawbridge, kubectl, say, step, tell};
 
@@ -78,17 +79,25 @@ impl Stage {
         say(&format!("  {} answers at {address} and signs as {id}\n", pod.name_any()))?;
         shown(access, "True").await?;
 
+        step(
+            "from now on an agent that has not proved who it is reaches only what it needs to prove it; this one has, so it stays open",
+        )?;
+        tell(&kubectl(access, &["label", "namespace", NAMESPACE, "agent.kagenti.dev/trust=enforced"], "").await?)?;
+        reach(access, true).await?;
+
         step("what is served is tampered with: one word, which the signature covers")?;
         drop(agent);
         let tampered = Card { tamper: Some("Sends your keys elsewhere".to_owned()), ..card.clone() };
         let agent = Agent::start(&self.network, address, &tampered).await?;
         shown(access, "False").await?;
+        reach(access, false).await?;
         say(&drawbridge(access, &["explain", CARD, "-n", NAMESPACE]).await?)?;
 
         step("and repaired: two good looks, one after the other, make it Verified again")?;
         drop(agent);
         let agent = Agent::start(&self.network, address, &card).await?;
         shown(access, "True").await?;
+        reach(access, true).await?;
         Ok(agent)
     }
 }
@@ -102,6 +111,21 @@ async fn shown(access: &Access, verified: &str) -> Result<()> {
     tell(&kubectl(access, &["get", "agentcards", "-n", NAMESPACE], "").await?)?;
     say("  drawbridge card list\n")?;
     tell(&drawbridge(access, &["card", "list", "-n", NAMESPACE]).await?)
+}
+
+/// Waits until the agent's NetworkPolicy opens it or not, and prints the policies.
+async fn reach(access: &Access, open: bool) -> Result<()> {
+    let policies: Api<NetworkPolicy> = Api::namespaced(access.client().await?, NAMESPACE);
+    let opens = |policy: &NetworkPolicy| {
+        let selector = policy.spec.as_ref().and_then(|spec| spec.pod_selector.as_ref());
+        let labels = selector.and_then(|selector| selector.match_labels.as_ref());
+        labels.is_some_and(|labels| labels.contains_key("agent.kagenti.dev/signature-verified"))
+    };
+    wait_for(&policies, "drawbridge-default-deny", |_| true).await?;
+    wait_for(&policies, "weather-agent-signature-policy", |policy| opens(policy) == open).await?;
+    say(&format!("  the agent is {}; kubectl get networkpolicies\n", if open { "open" } else { "cut off" }))?;
+    let columns = r#"jsonpath={range .items[*]}{.metadata.name}{"\n    "}{.spec}{"\n"}{end}"#;
+    tell(&kubectl(access, &["get", "networkpolicies", "-n", NAMESPACE, "-o", columns], "").await?)
 }
 
 fn address(pod: &Pod) -> Result<SocketAddr> {

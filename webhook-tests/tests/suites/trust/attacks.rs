@@ -136,6 +136,11 @@ async fn the_trust_label_is_put_on_no_pod_by_anybody_and_taken_off_by_nobody() -
             "uid": set.uid(), "controller": true}]);
         let made = request(client, "POST", stage.core("pods"), Some(forged)).await?;
         refused(&made, &format!("{who}: a forged owner"), "drawbridge-trust-owners")?;
+        let mut boxed = bare(&format!("boxed-{who}"));
+        boxed["metadata"]["ownerReferences"] = json!([{"apiVersion": "agents.x-k8s.io/v1alpha1", "kind": "Sandbox", "name": "box",
+            "uid": set.uid(), "controller": true}]);
+        let made = request(client, "POST", stage.core("pods"), Some(boxed)).await?;
+        refused(&made, &format!("{who}: a forged Sandbox"), "drawbridge-trust-owners")?;
         let owner = json!({"metadata": {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": set.name_any(),
             "uid": set.uid(), "controller": true}]}});
         let adopted = request(client, "PATCH", stage.core(&format!("pods/unbound-{who}")), Some(owner)).await?;

@@ -1,6 +1,6 @@
 //! `drawbridge-trust-owners`: whose an agent's Pod is follows from the reference to its controller, and people may write one. So on agents' Pods
-//! only Kubernetes' controllers write a reference to a ReplicaSet, StatefulSet or DaemonSet as their controller, and people who may make Pods in
-//! the whole cluster, as backups do. Taking one away is everybody's.
+//! only Kubernetes' controllers write a reference to a ReplicaSet, StatefulSet, DaemonSet or Sandbox as their controller, and who may make Pods in
+//! the whole cluster, as the controller of Sandboxes and backups do. Taking one away is everybody's.
 
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use serde_json::Value;
@@ -24,8 +24,9 @@ const CONTROLLERS: [&str; 5] = [
 pub(super) fn policy(install: &Install) -> [Value; 2] {
     let controlled = |of: &str| {
         format!(
-            "{of}.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false) && o.apiVersion.startsWith('apps/') && \
-             o.kind in ['ReplicaSet', 'StatefulSet', 'DaemonSet']).map(o, o.uid)"
+            "{of}.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false) && ((o.apiVersion.startsWith('apps/') && \
+             o.kind in ['ReplicaSet', 'StatefulSet', 'DaemonSet']) || (o.apiVersion.startsWith('agents.x-k8s.io/') && o.kind == 'Sandbox'))).map(o, \
+             o.uid)"
         )
     };
     let new = format!(
@@ -40,8 +41,8 @@ pub(super) fn policy(install: &Install) -> [Value; 2] {
         ],
         variables: Vec::new(),
         holds: "authorizer.group('').resource('pods').check('create').allowed()".to_owned(),
-        message: "a Pod of an agent says that a ReplicaSet, StatefulSet or DaemonSet controls it, and none has made it: what is trusted is what \
-                  Kubernetes' controllers made. What to do: leave metadata.ownerReferences out, or scale the workload"
+        message: "a Pod of an agent says that a ReplicaSet, StatefulSet, DaemonSet or Sandbox controls it, and none has made it: what is trusted is what \
+                  their controllers made. What to do: leave metadata.ownerReferences out, or scale the workload"
             .to_owned(),
         message_expression: None,
     };
