@@ -85,7 +85,10 @@ fn the_rules_that_decide_are_named_for_people_and_programs() {
     let answer: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&answer["basis"], &answer["reachable"]), (&"from objects, not from traffic".into(), &false.into()));
     let pair = &answer["pairs"][0];
-    assert_eq!((&pair["ports"][0], &pair["paths"][0]["ingress"]["rules"][0]["policy"]), (&"8080/TCP".into(), &"team1/http".into()));
+    assert_eq!(
+        (&pair["ports"][0], &pair["paths"][0]["ingress"]["rules"][0]["policy"]),
+        (&"8080/TCP".into(), &"team1/http".into())
+    );
 }
 
 #[test]
