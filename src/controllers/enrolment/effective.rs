@@ -21,7 +21,7 @@ pub(super) fn of(subject: &Subject<'_>) -> (Value, Vec<String>, Option<Reason>) 
     let unread = |reason: &Reason| matches!(reason, Reason::NamespaceConfigUnreadable | Reason::ConfigOverBound);
     let unread = view.resolved.notices.iter().map(|notice| notice.reason).find(unread);
     if let Some(winner) = &subject.workload.winner {
-        let says = AgentRuntimeInput::of_spec(&winner.seen.spec);
+        let says = AgentRuntimeInput::of_seen(winner.seen);
         let tolerated = says.faults.iter().filter(|fault| fault.reason == Reason::InvalidSpec);
         notices.extend(tolerated.map(|fault| format!("{}: {:?}: {}", fault.field, fault.seen, fault.message)));
     }

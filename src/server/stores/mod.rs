@@ -122,6 +122,7 @@ pub fn spawn(options: Options) -> Stores {
     let builds = [
         Kind::Agent,
         Kind::AgentBuild,
+        Kind::AgentRuntime,
         Kind::BeeaiAgent,
         Kind::BeeaiCompatAgent,
         Kind::BeeaiBuild,

@@ -180,6 +180,7 @@ impl What {
             What::ModelApi(seen) => What::ModelApi(Box::new(seen.slim(over))),
             What::McpServer(seen) => What::McpServer(Box::new(seen.slim(over))),
             What::BeeaiBuild(seen) => What::BeeaiBuild(Box::new(seen.slim(over))),
+            What::AgentRuntime(seen) => What::AgentRuntime(seen.slim(over)),
             _ => return None,
         })
     }
