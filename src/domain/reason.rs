@@ -324,7 +324,7 @@ reasons! {
     SignatureVerified, State, "the agent's card is signed, and by the identity that its workload runs as";
     Settling, State, "a card that was not good is good again; it counts with the next good answer";
     FetchSuspended, Warning, "so many trusted agents fail to answer at once that none of them loses its trust, for an hour at most";
-    UntrustableKind, Warning, "agents of this kind have no AgentCard, so where trust is enforced they stay cut off";
+    UntrustableKind, Warning, "no card of a workload of that kind is read, so it is never trusted, and stays cut off where trust is enforced";
     TrustUnavailable, Warning, "a namespace enforces trust, and no trust bundle could be read by which an agent would become verified";
     AgentOpened, State, "an agent is verified, and its NetworkPolicy opens it";
     AgentCutOff, Warning, "an agent is not verified any more, and its NetworkPolicy cuts it off";
@@ -341,6 +341,5 @@ reasons! {
     TakeoverPending, State, "what an earlier operator made runs on as it is until something else is wanted of it";
     CardDrift, Warning, "the ConfigMap with an agent's signed card is not what counts, or the agent serves another card than it";
     PodsNotLabelled, Warning, "the Pods of the workload do not carry kagenti.io/type=agent, so none of them is asked for its card";
-    UntrustableKind, Warning, "no card of a workload of that kind is read, so it is never trusted";
     SharedServiceAccount, Warning, "other workloads run under the agent's ServiceAccount, so each of them can sign for the others";
 }

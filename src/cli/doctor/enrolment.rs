@@ -15,7 +15,8 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
         installation: Vec::new(),
         workloads: Vec::new(),
         builds: Vec::new(),
-        cards: Vec::new(), trust: Vec::new(),
+        cards: Vec::new(),
+        trust: Vec::new(),
         notes: Vec::new(),
     };
     for namespace in visit.places() {

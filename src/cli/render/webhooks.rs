@@ -6,6 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use serde_json::Value;
 
+use super::kinds::Kinds;
 use super::selectors::{self, Reach};
 use super::{FailureMode, Install, metadata, object};
 use crate::api::{agent_kagenti_dev, beeai_dev, kaos_tools};
@@ -45,7 +46,10 @@ pub fn repair(mode: FailureMode, some_namespaces: bool) -> String {
 fn mutating(install: &Install) -> MutatingWebhookConfiguration {
     MutatingWebhookConfiguration {
         metadata: metadata(keys::WEBHOOK_CONFIGURATION, None),
-        webhooks: Some(vec![injection(install), trust_label(install), completion(install)]),
+        webhooks: Some(match install.kinds {
+            Kinds::All => vec![injection(install), trust_label(install), completion(install)],
+            Kinds::Kaos => Vec::new(),
+        }),
     }
 }
 
@@ -108,9 +112,8 @@ fn completion(install: &Install) -> MutatingWebhook {
 }
 
 fn validating(install: &Install) -> ValidatingWebhookConfiguration {
-    ValidatingWebhookConfiguration {
-        metadata: metadata(keys::WEBHOOK_CONFIGURATION, None),
-        webhooks: Some(vec![
+    let all = || {
+        vec![
             advice(install),
             agent_runtimes(install),
             strict(install, (keys::WEBHOOK_AGENT_BUILD, keys::PATH_AGENT_BUILD), "agentbuilds"),
@@ -119,8 +122,13 @@ fn validating(install: &Install) -> ValidatingWebhookConfiguration {
             beeai(install, (keys::WEBHOOK_BEEAI_BUILD, keys::PATH_BEEAI_BUILD), "agentbuilds"),
             kaos(install),
             strict(install, (keys::WEBHOOK_AGENT_CARD, keys::PATH_AGENT_CARD), "agentcards"),
-        ]),
-    }
+        ]
+    };
+    let webhooks = match install.kinds {
+        Kinds::All => all(),
+        Kinds::Kaos => vec![kaos(install)],
+    };
+    ValidatingWebhookConfiguration { metadata: metadata(keys::WEBHOOK_CONFIGURATION, None), webhooks: Some(webhooks) }
 }
 
 /// Tells people what will happen to the Pods of what they apply.

@@ -191,7 +191,14 @@ fn what_a_partition_keeps_is_not_to_be_restarted() {
     for (partition, restarts, lower) in [(0, true, false), (1, true, true), (3, false, true), (9, false, true)] {
         let rows = told(&Seen { workloads: vec![set(partition)], pods: vec![old.clone()], ..Seen::default() });
         assert_eq!((rows[0].drift, rows[0].rollout.held), (Drift::Outdated, partition.min(3)));
-        let report = Report { installation: vec![], workloads: rows, builds: vec![], cards: Vec::new(), trust: Vec::new(), notes: vec![] };
+        let report = Report {
+            installation: vec![],
+            workloads: rows,
+            builds: vec![],
+            cards: Vec::new(),
+            trust: Vec::new(),
+            notes: vec![],
+        };
         let mut out = Vec::new();
         print::table(&mut out, &report, false).unwrap();
         let text = String::from_utf8(out).unwrap();
@@ -286,7 +293,8 @@ fn the_table_names_what_a_person_should_do() {
         installation: vec![],
         workloads: told(&seen),
         builds: Vec::new(),
-        cards: Vec::new(), trust: Vec::new(),
+        cards: Vec::new(),
+        trust: Vec::new(),
         notes: vec!["half".to_owned()],
     };
     let mut out = Vec::new();
@@ -320,7 +328,14 @@ fn builds_have_a_table_of_their_own_and_a_failure_needs_a_person() {
     let mut out = Vec::new();
     print::table(
         &mut out,
-        &Report { installation: vec![], workloads: Vec::new(), builds, cards: Vec::new(), trust: Vec::new(), notes: Vec::new() },
+        &Report {
+            installation: vec![],
+            workloads: Vec::new(),
+            builds,
+            cards: Vec::new(),
+            trust: Vec::new(),
+            notes: Vec::new(),
+        },
         false,
     )
     .unwrap();
@@ -374,7 +389,8 @@ fn outside_of_the_watched_namespaces_nothing_is_missing_and_the_place_is_named()
             installation: vec![],
             workloads: vec![bare],
             builds: vec![waiting],
-            cards: Vec::new(), trust: Vec::new(),
+            cards: Vec::new(),
+            trust: Vec::new(),
             notes: Vec::new(),
         },
         false,
