@@ -4,6 +4,7 @@
 
 mod builds;
 mod cards;
+mod kaos;
 
 use super::keys::{KEYS, key};
 use super::{OnUpgrade, Platform, Repair};
@@ -107,6 +108,11 @@ fn every_process_key_changes_what_the_process_does() {
     let known: Vec<_> =
         KEYS.iter().filter(|key| !key.is_overridable() && !key.is_retired()).map(|key| key.path).collect();
     let covered = [
+        "images.kaosAgent",
+        "images.kaosLitellm",
+        "images.kaosOllama",
+        "images.kaosMcpServer",
+        "images.kaosPython",
         "requireNamespaceLabel",
         "namespaceOverrides",
         "keycloak.url",
@@ -123,6 +129,18 @@ fn every_process_key_changes_what_the_process_does() {
         "beeai.tokenRegistries",
         "beeai.registrySecrets",
         "builds.insecureRegistries",
+        "kaos.registryNamespace",
+        "kaos.gateway.enabled",
+        "kaos.gateway.name",
+        "kaos.gateway.namespace",
+        "kaos.gateway.timeouts.agent",
+        "kaos.gateway.timeouts.modelAPI",
+        "kaos.gateway.timeouts.mcp",
+        "kaos.telemetry.enabled",
+        "kaos.telemetry.endpoint",
+        "kaos.logLevel",
+        "kaos.clusterDomain",
+        "kaos.servicePort80",
         "builds.pipelineNamespaces",
         "builds.insecureGit",
         "builds.requireGitHosts",

@@ -219,19 +219,18 @@ fn in_order(items: &[Value], order: &[Value], key: Option<&str>) -> Result<(), M
     if items.is_empty() || order.is_empty() {
         return Ok(());
     }
-    let mut places = order.iter();
-    for item in items.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
-        let value = identity(item, key)?;
-        let mut found = false;
-        for place in places.by_ref() {
-            if identity(place, key)? == value {
-                found = true;
-                break;
-            }
+    let items: Vec<_> = items.iter().filter(|item| key.is_none() || !deletes(item)).collect();
+    let (mut at, mut place) = (0, 0);
+    while at < items.len() && place < order.len() {
+        if items[at].get(DIRECTIVE).is_some() {
+            at += 1;
+            continue;
         }
-        if !found {
-            return Err(MergeFault::new(format!("is in another order than its {ORDER} says")));
-        }
+        at += usize::from(identity(items[at], key)? == identity(&order[place], key)?);
+        place += 1;
+    }
+    if at < items.len() {
+        return Err(MergeFault::new(format!("is in another order than its {ORDER} says")));
     }
     Ok(())
 }
@@ -317,6 +316,11 @@ fn special(mut base: Vec<Value>, patch: Vec<Value>, key: &str) -> Result<(Vec<Va
     Ok(if replaces { (plain, Vec::new()) } else { (base, plain) })
 }
 
+/// Whether an item takes others out.
+fn deletes(item: &Value) -> bool {
+    item.get(DIRECTIVE).is_some_and(|directive| directive == "delete")
+}
+
 /// What an item is found by: itself, or its key.
 fn identity<'v>(item: &'v Value, key: Option<&str>) -> Result<&'v Value, MergeFault> {
     let Some(key) = key else { return Ok(item) };
@@ -350,7 +354,7 @@ fn arranged(
         }
     }
     // Stable: items of one key keep their order. What would delete and found nothing to delete comes last.
-    let deletes = |item: &Value| key.is_some() && item.get(DIRECTIVE).is_some_and(|directive| directive == "delete");
+    let deletes = |item: &Value| key.is_some() && deletes(item);
     patched.sort_by_key(|(at, _, item)| (deletes(item), *at));
     others.sort_by_key(|(at, item)| (deletes(item), *at));
     let mut all = Vec::with_capacity(patched.len() + others.len());
