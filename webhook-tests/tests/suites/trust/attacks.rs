@@ -218,10 +218,12 @@ async fn what_a_template_says_of_trust_reaches_no_pod_and_refuses_nobody() -> Re
     let sets: Api<ReplicaSet> = Api::namespaced(client.clone(), ns.name());
     sets.patch(&set, &PatchParams::default(), &Patch::Merge(&patch)).await?;
     wait_for(&ns.api::<Pod>(), &good, |pod| !is_verified(pod)).await?;
-    // Made again under its name, it is another one.
+    // Made again under its name, once the first is gone, it is another one.
+    wait_gone(&ns.api::<Deployment>(), "good").await?;
     let mut again = agent("good");
     again["spec"]["replicas"] = 2.into();
-    request(client, "POST", format!("/apis/apps/v1/namespaces/{}/deployments", ns.name()), Some(again)).await?;
+    let path = format!("/apis/apps/v1/namespaces/{}/deployments", ns.name());
+    ensure!(request(client, "POST", path, Some(again)).await?.0 == 200, "made again");
     wait_for(&ns.api::<Deployment>(), "good", |deployment| {
         deployment.status.as_ref().and_then(|status| status.ready_replicas) == Some(2)
     })
