@@ -11,6 +11,7 @@ pub use drawbridge_controllers::controllers;
 pub use drawbridge_crypto as crypto;
 pub use drawbridge_domain::domain;
 pub use drawbridge_pipelines::pipelines;
+pub use drawbridge_policy::policy;
 pub use drawbridge_server::server;
 pub use drawbridge_store::store;
 pub use drawbridge_workloads::workloads;

@@ -1,7 +1,7 @@
 //! The command line: clap types and wiring, one file per subcommand.
 //!
 //! In: arguments, standard input, files, and for some commands a cluster. Out: text or JSON or YAML on standard output, reports on
-//! standard error, and one of four exit codes ([`Exit`]). Every command is a function of its arguments and an
+//! standard error, and one of five exit codes ([`Exit`]). Every command is a function of its arguments and an
 //! [`io::Io`], so that tests call what people call.
 
 pub mod alerts;
@@ -17,6 +17,7 @@ pub mod inject;
 pub mod io;
 pub mod migrate;
 pub mod offline;
+mod policy;
 pub mod reference;
 pub mod render;
 pub(in crate::cli) mod scope;
@@ -46,6 +47,8 @@ pub enum Exit {
     Usage = 2,
     /// The cluster did not answer.
     Unreachable = 3,
+    /// The command worked, and something that its answer rests on could not be seen.
+    Partial = 4,
 }
 
 /// The cluster could not be asked; ends the command with [`Exit::Unreachable`].

@@ -8,6 +8,7 @@
 mod architecture;
 mod cli_explain;
 mod cli_inject;
+mod cli_reach;
 mod cli_validate_builds;
 mod cli_validate_cards;
 mod faults;

@@ -7,6 +7,7 @@
 mod card;
 mod live;
 mod print;
+mod reach;
 mod what_if;
 
 use anyhow::{Context, bail};
@@ -35,7 +36,11 @@ use what_if::Change;
 
 /// Arguments of `explain`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
+    /// Another question.
+    #[command(subcommand)]
+    pub about: Option<About>,
     /// An object of the cluster, such as pod/weather-agent-7d4f8b9c5-x2x9k, deployment/weather-agent, agentruntime/weather-agent or
     /// agentcard/weather-agent-deployment-card.
     #[arg(value_name = "TYPE/NAME", required_unless_present = "filename", conflicts_with = "filename")]
@@ -58,6 +63,13 @@ pub struct Args {
     /// Facts about the cluster, for manifests.
     #[command(flatten)]
     pub facts: Facts,
+}
+
+/// Questions that are not about one workload's injection.
+#[derive(Debug, clap::Subcommand)]
+pub enum About {
+    /// Say whether one Pod, workload or address reaches another one, and which NetworkPolicies decide; exit code 1 when it does not.
+    Reach(reach::Args),
 }
 
 /// The answer about one workload.
@@ -112,7 +124,10 @@ struct Question {
 /// # Errors
 /// When input, cluster or a `--what-if` cannot be used.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
-    let Args { object, filename, namespace, what_if, output, cluster, facts } = args;
+    let Args { about, object, filename, namespace, what_if, output, cluster, facts } = args;
+    if let Some(About::Reach(args)) = about {
+        return reach::run(args, io);
+    }
     if let Some((word, name)) = object.as_deref().and_then(|object| object.split_once('/'))
         && Kind::AgentCard.descriptor().words.contains(&word)
     {

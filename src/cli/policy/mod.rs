@@ -1,0 +1,36 @@
+//! NetworkPolicies for people: who there is, and who is meant by what was written.
+
+pub(in crate::cli) mod population;
+pub(in crate::cli) mod target;
+
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+/// One end of what is judged, the same in every output.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::cli) struct End {
+    /// Its namespace; addresses have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::cli) namespace: Option<String>,
+    /// The kind of the workload, `Pod`, `Service`, `Address`, `Addresses` or `Outside`.
+    pub(in crate::cli) kind: String,
+    /// Its name, or the addresses.
+    pub(in crate::cli) name: String,
+    /// Pods that are there.
+    pub(in crate::cli) pods: usize,
+    /// There is none, and the template of the workload is judged.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(in crate::cli) template: bool,
+}
+
+impl std::fmt::Display for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.namespace {
+            None => f.write_str(&self.name),
+            Some(namespace) => write!(f, "{namespace}/{}/{}", self.kind.to_lowercase(), self.name),
+        }
+    }
+}
