@@ -9,6 +9,8 @@ pub mod log;
 pub mod watch;
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -16,7 +18,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
 
-use super::Unreachable;
+use super::{Exit, Unreachable};
 
 /// Longest wait for a connection and for an answer.
 const DEADLINE: Duration = Duration::from_secs(15);
@@ -42,6 +44,8 @@ pub struct Cluster {
     server: String,
     /// Namespace of the context.
     pub namespace: String,
+    /// Something that was asked for may not be seen.
+    partial: Arc<AtomicBool>,
 }
 
 /// What a request gave.
@@ -130,7 +134,7 @@ impl ClusterArgs {
             let what = format!("no client for {server} can be made: {}", chain(&error));
             Unreachable::new(what, "correct the certificates and credentials of the kubeconfig's context")
         })?;
-        Ok(Cluster { client, server, namespace })
+        Ok(Cluster { client, server, namespace, partial: Arc::default() })
     }
 }
 
@@ -169,9 +173,56 @@ impl Cluster {
                     page = path.to_owned();
                 }
                 Answer::Refused(code, message) => {
-                    notes.push(format!("{path} could not be read ({code}: {message}); treated as empty"));
+                    self.unseen(path, code, &message, notes);
                     return Ok(items);
                 }
+            }
+        }
+    }
+
+    /// Reads one path like [`Cluster::get`]; a refusal is noted.
+    ///
+    /// # Errors
+    /// [`Unreachable`] when nobody answers.
+    pub async fn read(&self, path: &str, notes: &mut Vec<String>) -> anyhow::Result<Answer> {
+        let answer = self.get(path).await?;
+        if let Answer::Refused(code, message) = &answer {
+            self.unseen(path, *code, message, notes);
+        }
+        Ok(answer)
+    }
+
+    /// Notes what may not be seen.
+    fn unseen(&self, path: &str, code: u16, message: &str, notes: &mut Vec<String>) {
+        self.partial.store(true, Ordering::Relaxed);
+        notes.push(format!("{path} could not be read, so what is there is missing here ({code}: {message})"));
+    }
+
+    /// Takes note that something may not be seen.
+    pub fn has_not_seen_all(&self) {
+        self.partial.store(true, Ordering::Relaxed);
+    }
+
+    /// How a command ends that would end with `exit` if it had seen everything it asked for.
+    #[must_use]
+    pub fn seen_all_or_partial(&self, exit: Exit) -> Exit {
+        if self.partial.load(Ordering::Relaxed) { Exit::Partial } else { exit }
+    }
+
+    /// Checks that a namespace exists which a person named.
+    ///
+    /// # Errors
+    /// When it does not exist, or nobody answers.
+    pub async fn expect_namespace(&self, name: &str, notes: &mut Vec<String>) -> anyhow::Result<()> {
+        match self.get(&format!("/api/v1/namespaces/{name}")).await? {
+            Answer::Object(_) => Ok(()),
+            Answer::Absent => {
+                anyhow::bail!("namespace {name} does not exist; kubectl get namespaces shows those that do")
+            }
+            Answer::Refused(code, message) => {
+                self.partial.store(true, Ordering::Relaxed);
+                notes.push(format!("namespace {name} does not exist, or you may not see it ({code}: {message})"));
+                Ok(())
             }
         }
     }

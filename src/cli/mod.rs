@@ -1,7 +1,7 @@
 //! The command line: clap types and wiring, one file per subcommand.
 //!
 //! In: arguments, standard input, files, and for some commands a cluster. Out: text or JSON or YAML on standard output, reports on
-//! standard error, and one of four exit codes ([`Exit`]). Every command is a function of its arguments and an
+//! standard error, and one of five exit codes ([`Exit`]). Every command is a function of its arguments and an
 //! [`io::Io`], so that tests call what people call.
 
 pub mod alerts;
@@ -46,6 +46,8 @@ pub enum Exit {
     Usage = 2,
     /// The cluster did not answer.
     Unreachable = 3,
+    /// What was printed is not everything: something may not be seen with the rights of whoever asks.
+    Partial = 4,
 }
 
 /// The cluster could not be asked; ends the command with [`Exit::Unreachable`].

@@ -143,10 +143,8 @@ pub async fn of_a_namespace(
 }
 
 async fn read(cluster: &Cluster, world: &mut World, path: &str, notes: &mut Vec<String>) -> anyhow::Result<()> {
-    match cluster.get(path).await? {
-        Answer::Object(object) => world.observe(&object, ""),
-        Answer::Absent => {}
-        Answer::Refused(code, message) => notes.push(format!("{path} could not be read ({code}: {message})")),
+    if let Answer::Object(object) = cluster.read(path, notes).await? {
+        world.observe(&object, "");
     }
     Ok(())
 }

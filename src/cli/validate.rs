@@ -148,8 +148,21 @@ fn print(output: Format, findings: &[Finding], read: usize, io: &mut Io<'_>) -> 
             let severity = if finding.severity == Severity::Error { &error } else { &warning };
             writeln!(out, "{}:{}: {severity}: {}: {}", finding.file, finding.line, finding.code, finding.text)?;
         }
-        writeln!(out, "{read} documents, {} findings", findings.len())
+        let read = count(read, "document");
+        match findings.len() {
+            0 => writeln!(out, "{read} read; nothing is wrong with what the webhook would judge"),
+            found => writeln!(
+                out,
+                "{read} read, {} above: each names file, line, what is wrong, and what to do",
+                count(found, "finding")
+            ),
+        }
     })
+}
+
+/// A number of things, in words.
+fn count(number: usize, word: &str) -> String {
+    if number == 1 { format!("1 {word}") } else { format!("{number} {word}s") }
 }
 
 fn readable<'a>(sources: &'a [Source], findings: &mut Findings) -> Vec<Document<'a>> {

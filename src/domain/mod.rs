@@ -8,6 +8,7 @@ pub mod period;
 pub mod printable;
 pub mod quantity;
 pub mod reason;
+pub mod refused_pods;
 pub mod suggest;
 pub mod trust;
 pub mod workload;

@@ -173,6 +173,8 @@ reasons! {
     RolloutPaused, State, "the workload is paused; its Pods are replaced once it is resumed";
     RolloutOnDelete, State, "the workload replaces its Pods only when they are deleted";
     PodsCurrent, State, "every Pod runs with the present configuration";
+    Protected, State, "every Pod of the workload that runs has the sidecars of its configuration";
+    NoReplicasWanted, State, "the workload wants no Pods at present";
     SandboxRestarted, State, "the Sandbox was restarted, so that its Pod is made with the present configuration";
     ConfigWarning, Warning, "part of the configuration could not be read or means nothing; the rest is in force";
     LabelConflict, Warning, "the workload's label kagenti.io/type is somebody else's and has another value";
@@ -183,6 +185,14 @@ reasons! {
     ProgressDeadlineExceeded, Warning, "the workload's new Pods did not become available in time";
     UnprotectedPods, Warning, "Pods of an enrolled workload run without the sidecars";
     OutdatedPods, Warning, "Pods of an enrolled workload run with another configuration than the present one";
+    PodsGated, Warning, "Pods wait behind the scheduling gate, because no webhook answered when they were made";
+    PodsMissing, Warning, "Pods that the workload wants are not there";
+    PodsNotRunning, Warning, "Pods of the workload are there and none of them runs";
+    QuotaExceeded, Warning, "a ResourceQuota of the namespace has no room for the workload's Pods";
+    LimitRangeRefused, Warning, "a LimitRange of the namespace does not allow what the workload's Pods ask for";
+    Unschedulable, Warning, "no node takes a Pod of the workload";
+    ForeignGate, Warning, "a Pod of the workload waits behind a scheduling gate that is not Drawbridge's";
+    ImagePullFailed, Warning, "an image of a Pod of the workload cannot be pulled";
     TargetKindAbsent, Warning, "the API server does not serve the kind that an AgentRuntime points at";
     TargetUnreadable, Warning, "the kind that an AgentRuntime points at cannot be read at present";
     TargetNotFound, Warning, "the workload that an AgentRuntime points at does not exist";
@@ -194,6 +204,7 @@ reasons! {
     AuthorityRefused, Warning, "the certificate authority's Secret is somebody else's and cannot be used";
     BundleOverwritten, Warning, "somebody else took our certificate authority out of a webhook configuration";
     BundleUnpublished, Warning, "our certificate authority could not be written into a webhook configuration";
+    WebhookMissing, Warning, "a webhook configuration that the manifests install is gone, so that the API server does not ask Drawbridge";
     PolicyMissing, Warning, "an admission policy that the manifests install, or its binding, is gone";
     ParameterUnused, Warning, "no step of the pipeline declares this parameter";
     DerivedOverridden, Warning, "a parameter replaces a value that another field of the object gives";
@@ -228,7 +239,7 @@ reasons! {
     DeploymentUpdated, State, "the Deployment of an Agent was changed";
     ServiceCreated, State, "the Service of an Agent was made";
     NameConflict, Warning, "an object of the name that is needed exists and is somebody else's";
-    ReplicaFailure, Warning, "Pods of an Agent are refused by the API server";
+    ReplicaFailure, Warning, "Pods of the workload are refused by the API server";
     DeploymentFailed, Warning, "the Deployment of an Agent does not get further";
     FieldsContested, Warning, "somebody else writes the fields that Drawbridge applies, each time they are applied";
     BuildStarted, State, "the run of an AgentBuild is there";

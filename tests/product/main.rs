@@ -1,5 +1,5 @@
 //! What holds for the library as a whole, in one binary: the house ([`architecture`]), what is generated ([`manifests`],
-//! [`readme`]), which fault and which mend has a test ([`faults`], [`mends`]), commands on files (`cli_…`), and the server over real sockets ([`server_faults`]).
+//! [`readme`], [`sentences`]), which fault and which mend has a test ([`faults`], [`mends`]), commands on files (`cli_…`), and the server over real sockets ([`server_faults`]).
 //!
 //! Binaries of their own have what needs a process to itself: `memory` (resident memory) and `server_signals` (signals).
 
@@ -14,4 +14,5 @@ mod faults;
 mod manifests;
 mod mends;
 mod readme;
+mod sentences;
 mod server_faults;

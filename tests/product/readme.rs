@@ -133,7 +133,9 @@ fn every_file_and_target_that_readme_and_docs_name_exists() {
     let mut files = 0;
     for (name, text) in pages() {
         let words = text.split(|c: char| c.is_whitespace() || "`()|;,".contains(c));
-        for word in words.filter(|word| word.starts_with("manifests/") || word.starts_with("certs/")) {
+        let named = |word: &&str| word.starts_with("manifests/") || word.starts_with("certs/");
+        // What a sentence fills in is no file.
+        for word in words.filter(named).filter(|word| !word.contains('{')) {
             assert!(root().join(word.trim_end_matches('.')).exists(), "{name}: {word}");
             files += 1;
         }
@@ -147,6 +149,53 @@ fn every_file_and_target_that_readme_and_docs_name_exists() {
         }
     }
     assert!(files >= 10, "only {files} files found");
+}
+
+/// The checklist leads to the code as it is.
+#[test]
+fn what_the_checklist_for_a_kind_names_is_there() {
+    let text = page("docs/adding-a-kind.md");
+    let rows = text.lines().filter(|line| line.starts_with("| ") && line.contains('`'));
+    let mut seen = 0;
+    for line in rows {
+        let marked: Vec<&str> = line.split('`').skip(1).step_by(2).collect();
+        let [file, says] = marked[..] else { panic!("{line}") };
+        assert!(page(file).contains(says), "docs/adding-a-kind.md: {file} does not say {says}");
+        seen += 1;
+    }
+    assert!(seen > 12, "only {seen} rows");
+}
+
+/// The entries of docs/troubleshooting.md: code, and the text below it.
+fn entries(page: &str) -> Vec<(&str, &str)> {
+    let entries = page.split("\n## `").skip(1);
+    entries.filter_map(|entry| entry.split_once("`\n")).collect()
+}
+
+#[test]
+fn answers_21_every_reason_has_an_entry_that_says_cause_place_and_remedy() {
+    let text = page("docs/troubleshooting.md");
+    let entries = entries(&text);
+    for reason in Reason::ALL {
+        let code = reason.code();
+        let found = entries.iter().filter(|(of, _)| *of == code).count();
+        assert_eq!(
+            found, 1,
+            "docs/troubleshooting.md has {found} entries for {code}. Add there, in the order of the alphabet:\n\n## `{code}`\n\n- **Cause.** What \
+             brings it about.\n- **See it.** The command that shows it.\n- **Remedy.** What a person does, with the command.\n"
+        );
+    }
+    for (code, says) in &entries {
+        assert!(
+            Reason::ALL.iter().any(|reason| reason.code() == *code),
+            "docs/troubleshooting.md: {code} is no reason"
+        );
+        for part in ["- **Cause.** ", "- **See it.** ", "- **Remedy.** "] {
+            let line = says.lines().find_map(|line| line.strip_prefix(part)).unwrap_or_default();
+            assert!(line.len() >= 5, "docs/troubleshooting.md: {code} lacks {part:?}");
+        }
+    }
+    assert!(entries.is_sorted_by_key(|(code, _)| *code), "docs/troubleshooting.md is not in the order of the alphabet");
 }
 
 /// Whatever stands at the head of a finding can be looked up.

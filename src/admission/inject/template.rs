@@ -97,10 +97,18 @@ pub(in crate::admission) fn review_workload(request: &Request<'_>, snapshot: &Sn
             (Reason::Injected, Some(sentence), cx.effective.warnings, plan.warnings)
         }
     };
-    let decision = sentence.map(|sentence| Warning::new(reason, sentence)).into_iter().collect();
+    let mut verdict = Verdict::skipped(reason);
+    // A warning is for what somebody may want to change; what goes well stands in the audit log.
+    let decision = match sentence {
+        Some(sentence) if reason == Reason::Injected => {
+            verdict.audit.push(("decision", sentence));
+            Vec::new()
+        }
+        sentence => sentence.map(|sentence| Warning::new(reason, sentence)).into_iter().collect(),
+    };
     let mut warnings = if found.is_empty() && more.is_empty() { decision } else { once(decision, once(found, more)) };
     warnings.extend(trust::of_template(received.view, (&whose, workload.kind), subject.view()));
-    Verdict { warnings, ..Verdict::skipped(reason) }
+    Verdict { warnings, ..verdict }
 }
 
 /// Silence for what was never meant for us; a word where somebody may have expected injection.

@@ -27,6 +27,8 @@ use serde_json::{Map, Value, json};
     kind = "Agent",
     plural = "agents",
     singular = "agent",
+    category = "kagenti",
+    category = "all",
     namespaced,
     status = "AgentStatus",
     derive = "PartialEq",

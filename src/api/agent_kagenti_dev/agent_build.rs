@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
     plural = "agentbuilds",
     singular = "agentbuild",
     shortname = "agb",
+    category = "kagenti",
     namespaced,
     status = "AgentBuildStatus",
     derive = "PartialEq",

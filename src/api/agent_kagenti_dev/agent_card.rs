@@ -28,6 +28,7 @@ pub use shape::{CARD_BYTES, CARD_ITEMS, fits, is_within};
     plural = "agentcards",
     singular = "agentcard",
     shortname = "cards",
+    category = "kagenti",
     namespaced,
     status = "AgentCardStatus",
     derive = "PartialEq",

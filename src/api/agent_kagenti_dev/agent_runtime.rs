@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
     singular = "agentruntime",
     shortname = "art",
     shortname = "agentrt",
+    category = "kagenti",
     namespaced,
     status = "AgentRuntimeStatus",
     derive = "PartialEq",
@@ -40,21 +41,26 @@ use serde::{Deserialize, Serialize};
         name = "Phase",
         type_ = "string",
         json_path = ".status.phase",
-        description = "Pending, Active or Error"
+        description = "Pending, Active or Error",
+        priority = "1"
     ),
     printcolumn(
         name = "Ready",
         type_ = "string",
         json_path = ".status.conditions[?(@.type=='Ready')].status",
-        description = "Whether the workload's Pods run as configured",
-        priority = "1"
+        description = "Whether the enrolment is in place"
+    ),
+    printcolumn(
+        name = "Protected",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Protected')].status",
+        description = "Whether every Pod that runs has the sidecars of its configuration"
     ),
     printcolumn(
         name = "Reason",
         type_ = "string",
-        json_path = ".status.conditions[?(@.type=='Ready')].reason",
-        description = "Why",
-        priority = "1"
+        json_path = ".status.conditions[?(@.type=='Protected')].reason",
+        description = "Why it is protected or not"
     ),
     printcolumn(
         name = "Pods",
@@ -217,7 +223,10 @@ pub struct AgentRuntimeStatus {
     /// Pods of the workload that run with the current configuration and are not being deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configured_pods: Option<i32>,
-    /// TargetResolved, ConfigResolved, Ready and, while something is under way or stuck, Reconciling or Stalled.
+    /// Pods of the workload that run, whatever they carry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running_pods: Option<i32>,
+    /// TargetResolved, ConfigResolved, Ready, Protected and, while something is under way or stuck, Reconciling or Stalled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
@@ -317,7 +326,7 @@ pub struct AppliedTarget {
 /// `metav1.Condition` as a list with one entry per type, with the limits of the Kubernetes API.
 fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "description": "TargetResolved, ConfigResolved, Ready and, while something is under way or stuck, Reconciling or Stalled.",
+        "description": "TargetResolved, ConfigResolved, Ready, Protected and, while something is under way or stuck, Reconciling or Stalled.",
         "type": "array",
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["type"],

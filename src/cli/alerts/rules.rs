@@ -82,6 +82,15 @@ pub const ALERTS: &[Alert] = &[
                  restart those, or set repair: evict in the platform file.",
     },
     Alert {
+        name: "DrawbridgeAgentRuntimesUnprotected",
+        expression: || led("drawbridge_agent_runtimes{state=\"unprotected\"} > 0"),
+        lasting: "10m",
+        severity: Severity::Warning,
+        summary: "{{ $value }} AgentRuntimes say that their workloads are not protected",
+        remedy: "Their Pods run without sidecars, or are not there. kubectl get agentruntimes -A shows which (columns Protected and Reason); \
+                 drawbridge status -A names the cause and what to do.",
+    },
+    Alert {
         name: "DrawbridgeRolloutsHalted",
         expression: || led("drawbridge_rollouts{state=\"failed\"} >= 2"),
         lasting: "1m",
@@ -142,6 +151,15 @@ pub const ALERTS: &[Alert] = &[
         summary: "The webhook configurations do not trust the certificate that is served",
         remedy: "Every review fails. The controllers publish caBundle: look at their log and at drawbridge doctor; somebody else may be \
                  overwriting it.",
+    },
+    Alert {
+        name: "DrawbridgeWebhookMissing",
+        expression: || "max by (part) (drawbridge_webhook_configurations_missing) > 0".to_owned(),
+        lasting: "0s",
+        severity: Severity::Critical,
+        summary: "The webhook configuration of Drawbridge ({{ $labels.part }}) is gone: the API server does not ask Drawbridge",
+        remedy: "New Pods of enrolled workloads run without sidecars (in gate mode they wait), and nothing is judged at apply. Apply \
+                 manifests/webhooks/fail.yaml again (gate.yaml in gate mode), and find in the API server's audit log who deleted it.",
     },
     Alert {
         name: "DrawbridgePolicyMissing",

@@ -95,10 +95,13 @@ pub(super) fn list(args: ListArgs, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             (false, None) => cluster.namespace.clone(),
         };
         let mut notes = Vec::new();
+        if !namespace.is_empty() {
+            cluster.expect_namespace(&namespace, &mut notes).await?;
+        }
         let objects = cluster.list(&Kind::AgentCard.path(&namespace), &mut notes).await?;
         let listed = Listed { cards: chosen(&objects, &skill, verified), notes };
         io::print(output, &listed, io.out, |out| printed(out, &listed, objects.len()))?;
-        Ok(Exit::Ok)
+        Ok(cluster.seen_all_or_partial(Exit::Ok))
     })
 }
 

@@ -11,8 +11,14 @@ use crate::domain::reason::Reason;
 const NAMED: usize = 10;
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
-    let mut report =
-        Report { workloads: Vec::new(), builds: Vec::new(), cards: Vec::new(), trust: Vec::new(), notes: Vec::new() };
+    let mut report = Report {
+        installation: Vec::new(),
+        workloads: Vec::new(),
+        builds: Vec::new(),
+        cards: Vec::new(),
+        trust: Vec::new(),
+        notes: Vec::new(),
+    };
     for namespace in visit.places() {
         let more = status::everything(&visit.cluster, &namespace, &visit.operator).await?;
         report.workloads.extend(more.workloads);

@@ -7,6 +7,7 @@ mod builds;
 mod cards;
 mod crds;
 mod enrolment;
+mod guards;
 mod install;
 mod keycloak;
 mod leftovers;
@@ -146,6 +147,7 @@ impl Visit {
             Answer::Object(object) => Ok(Seen::Is(object)),
             Answer::Absent => Ok(Seen::Absent),
             Answer::Refused(code, message) => {
+                self.cluster.has_not_seen_all();
                 self.unknown(name, format!("{code}: {message}"), "run doctor as somebody who may read it");
                 Ok(Seen::Hidden)
             }
@@ -159,7 +161,7 @@ impl Visit {
 /// When the cluster does not answer.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let Args { namespace, operator_namespace, output, cluster } = args;
-    let checks = cluster::block_on(async {
+    let (checks, cluster) = cluster::block_on(async {
         let cluster = cluster.connect().await?;
         let mode = installed_mode(&cluster).await?;
         let scope = watched_namespaces::read(&cluster, &operator_namespace).await?;
@@ -169,13 +171,15 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         let namespace = namespace.or_else(served).unwrap_or_else(|| cluster.namespace.clone());
         let (operator, group, checks) = (operator_namespace, "", Vec::new());
         let mut visit = Visit { cluster, operator, namespace, watched, mode, group, checks };
+        visit.group = "guards";
+        guards::check(&mut visit).await?;
+        policies::check(&mut visit).await?;
         visit.group = "cluster";
         surroundings::versions(&mut visit).await?;
         visit.group = "installation";
         install::check(&mut visit).await?;
         scope::check(&mut visit, &scope).await?;
         crds::check(&mut visit).await?;
-        policies::check(&mut visit).await?;
         predecessor::check(&mut visit).await?;
         visit.group = "webhook";
         webhook::check(&mut visit).await?;
@@ -191,10 +195,11 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         cards::check(&mut visit).await?;
         visit.group = "trust";
         trust::check(&mut visit).await?;
-        Ok(visit.checks)
+        Ok((visit.checks, visit.cluster))
     })?;
     print(output, &checks, io)?;
-    Ok(if checks.iter().any(|check| check.status == Status::Finding) { Exit::Findings } else { Exit::Ok })
+    let findings = checks.iter().any(|check| check.status == Status::Finding);
+    Ok(cluster.seen_all_or_partial(if findings { Exit::Findings } else { Exit::Ok }))
 }
 
 /// The failure mode that is installed: the webhook's own word, and where there is none the gate policy's presence.
@@ -235,13 +240,14 @@ fn print(output: Format, checks: &[Check], io: &mut Io<'_>) -> anyhow::Result<()
             }
         }
         let count = |status| checks.iter().filter(|check| check.status == status).count();
-        writeln!(
-            out,
-            "{} checks, {} findings, {} unknown",
-            checks.len(),
-            count(Status::Finding),
-            count(Status::Unknown)
-        )
+        let (findings, unknown) = (count(Status::Finding), count(Status::Unknown));
+        let found = if findings == 1 { "1 finding".to_owned() } else { format!("{findings} findings") };
+        let rest = if unknown == 0 {
+            String::new()
+        } else {
+            format!("; {unknown} could not be asked with your rights, or got no answer")
+        };
+        writeln!(out, "{} checks, {found}, each with what to do{rest}", checks.len())
     })
 }
 

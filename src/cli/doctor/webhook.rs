@@ -31,10 +31,8 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
         let configuration = match visit.read(&name, &path).await? {
             Seen::Is(configuration) => configuration,
             Seen::Hidden => continue,
-            Seen::Absent => {
-                visit.finding(&name, "does not exist", APPLY);
-                continue;
-            }
+            // Said before everything else.
+            Seen::Absent => continue,
         };
         let hooks = configuration["webhooks"].as_array().cloned().unwrap_or_default();
         for wanted in rendered["webhooks"].as_array().into_iter().flatten() {

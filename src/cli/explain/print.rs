@@ -56,78 +56,148 @@ impl Painter {
     }
 
     fn filters(out: &mut dyn Write, tree: &Explanation) -> Result<()> {
-        writeln!(out, "├─ gates, in the order in which they are asked")?;
-        for filter in &tree.filters {
-            let says = if filter.passed { "passed" } else { "decided" };
-            writeln!(out, "│  ├─ {}: {} ({says})", filter.name, filter.seen)?;
-        }
-        Ok(())
+        let says = |passed| if passed { "passed" } else { "decided" };
+        let lines =
+            tree.filters.iter().map(|filter| format!("{}: {} ({})", filter.name, filter.seen, says(filter.passed)));
+        branch(out, "gates, in the order in which they are asked", &lines.collect::<Vec<_>>())
     }
 
     fn sidecars(out: &mut dyn Write, tree: &Explanation) -> Result<()> {
-        if tree.sidecars.is_empty() {
-            return Ok(());
-        }
-        writeln!(out, "├─ sidecars")?;
-        for sidecar in &tree.sidecars {
-            let says = if sidecar.injected { "yes" } else { "no" };
-            writeln!(out, "│  ├─ {}: {says} ({})", sidecar.name, sidecar.layer)?;
-        }
-        Ok(())
+        let says = |injected| if injected { "yes" } else { "no" };
+        let lines = tree.sidecars.iter();
+        let lines = lines.map(|sidecar| format!("{}: {} ({})", sidecar.name, says(sidecar.injected), sidecar.layer));
+        branch(out, "sidecars", &lines.collect::<Vec<_>>())
     }
 
     fn fields(&self, out: &mut dyn Write, tree: &Explanation) -> Result<()> {
-        if tree.fields.is_empty() {
-            return Ok(());
-        }
-        writeln!(out, "├─ configuration, and who set it")?;
-        for field in &tree.fields {
-            writeln!(out, "│  ├─ {} = {}  {}", field.name, field.value, self.paint(2, &format!("[{}]", field.layer)))?;
-            for shadowed in &field.shadowed {
-                writeln!(out, "│  │  └─ shadows {} [{}]", shadowed.value, shadowed.layer)?;
-            }
-        }
-        Ok(())
+        let lines = tree.fields.iter().map(|field| {
+            let shadowed: String = field
+                .shadowed
+                .iter()
+                .map(|shadowed| format!("; shadows {} [{}]", shadowed.value, shadowed.layer))
+                .collect();
+            let layer = self.paint(2, &format!("[{}]", field.layer));
+            format!("{} = {}  {layer}{shadowed}", field.name, field.value)
+        });
+        branch(out, "configuration, and who set it", &lines.collect::<Vec<_>>())
     }
 
     fn parts(out: &mut dyn Write, tree: &Explanation) -> Result<()> {
-        if tree.parts.is_empty() && tree.edits.is_empty() {
-            return Ok(());
-        }
-        writeln!(out, "├─ added to the Pod")?;
-        for part in &tree.parts {
+        let parts = tree.parts.iter().map(|part| {
             let detail = if part.detail.is_empty() { String::new() } else { format!(" ({})", first(&part.detail)) };
-            writeln!(out, "│  ├─ {} {}{detail}", part.kind, part.name)?;
-        }
-        for edit in &tree.edits {
-            writeln!(out, "│  ├─ {edit}")?;
-        }
-        Ok(())
+            format!("{} {}{detail}", part.kind, part.name)
+        });
+        branch(out, "added to the Pod", &parts.chain(tree.edits.iter().cloned()).collect::<Vec<_>>())
     }
 
     fn list(out: &mut dyn Write, title: &str, lines: &[String]) -> Result<()> {
-        if lines.is_empty() {
-            return Ok(());
-        }
-        writeln!(out, "├─ {title}")?;
-        lines.iter().try_for_each(|line| writeln!(out, "│  ├─ {line}"))
+        branch(out, title, lines)
     }
 
+    /// What decides, before and after: the reason first, one line each; of the Pod only how much of it changes.
     fn what_if(&self, out: &mut dyn Write, told: &Told) -> Result<()> {
         let Some(difference) = &told.what_if else { return Ok(()) };
-        writeln!(out, "what if: {}", difference.outcome)?;
-        if difference.changes.is_empty() {
-            return writeln!(out, "   nothing would change");
+        let before = format!("{} ({})", told.explanation.outcome, told.explanation.reason);
+        if before == difference.outcome && difference.changes.is_empty() {
+            return writeln!(out, "what if: nothing would change, it stays {before}");
         }
+        let decision = if before == difference.outcome {
+            format!("it stays {before}")
+        } else {
+            format!("{before} → {}", difference.outcome)
+        };
+        writeln!(out, "what if: {decision}")?;
+        let mut lines = Vec::new();
+        let (mut more, mut less, mut other) = (0, 0, 0);
         for change in &difference.changes {
-            let (before, after) = (change.before.as_deref().map(first), change.after.as_deref().map(first));
-            match (before, after) {
-                (Some(before), Some(after)) => writeln!(out, "   ~ {}: {before} → {after}", change.path)?,
-                (None, Some(after)) => writeln!(out, "   {} {}: {after}", self.paint(32, "+"), change.path)?,
-                (Some(before), None) => writeln!(out, "   {} {}: {before}", self.paint(31, "-"), change.path)?,
-                (None, None) => {}
+            match (decided(&change.path), &change.before, &change.after) {
+                (Some(what), before, after) => {
+                    let word = |text: &Option<String>| match text.as_deref() {
+                        None => "nothing".to_owned(),
+                        Some("true") if what.starts_with("sidecar ") => "yes".to_owned(),
+                        Some("false") if what.starts_with("sidecar ") => "no".to_owned(),
+                        Some(text) => first(text),
+                    };
+                    lines.push(format!("{what}: {} → {}", word(before), word(after)));
+                }
+                (None, None, _) => more += usize::from(change.path.starts_with("parts.")),
+                (None, _, None) => less += usize::from(change.path.starts_with("parts.")),
+                (None, _, _) => other += usize::from(change.path.starts_with("parts.")),
             }
         }
-        Ok(())
+        if more + less + other > 0 {
+            let counts = format!("{more} lines more, {less} less, {other} others");
+            lines.push(format!("what is added to the Pod: {counts} (-o yaml has all of them)"));
+        }
+        let last = lines.len().saturating_sub(1);
+        lines.iter().enumerate().try_for_each(|(place, line)| writeln!(out, "   {} {line}", twig(place == last)))
+    }
+}
+
+/// What a path of the difference is called where it is a decision; `None` for everything else.
+fn decided(path: &str) -> Option<String> {
+    if path == "workload" {
+        return Some("workload".to_owned());
+    }
+    if let Some(name) = path.strip_prefix("sidecars.").and_then(|rest| rest.strip_suffix(".injected")) {
+        return Some(format!("sidecar {name}"));
+    }
+    let name = path.strip_prefix("fields.")?.strip_suffix(".value")?;
+    (!name.contains(".shadowed.")).then(|| name.to_owned())
+}
+
+fn twig(is_last: bool) -> &'static str {
+    if is_last { "└─" } else { "├─" }
+}
+
+/// A title and what stands below it; nothing when that is nothing.
+fn branch(out: &mut dyn Write, title: &str, lines: &[String]) -> Result<()> {
+    let Some(last) = lines.len().checked_sub(1) else { return Ok(()) };
+    writeln!(out, "├─ {title}")?;
+    lines.iter().enumerate().try_for_each(|(place, line)| writeln!(out, "│  {} {line}", twig(place == last)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::explain::PatchSummary;
+    use crate::cli::explain::what_if::{Changed, Difference};
+
+    #[test]
+    fn answers_12_a_change_is_told_by_what_decides_and_trees_end() {
+        let change = |path: &str, before: Option<&str>, after: Option<&str>| Changed {
+            path: path.to_owned(),
+            before: before.map(str::to_owned),
+            after: after.map(str::to_owned),
+        };
+        let difference = Difference {
+            outcome: "skipped (OptedOut)".to_owned(),
+            changes: vec![
+                change("fields.mode.value", Some("envoy-sidecar"), Some("proxy-sidecar")),
+                change("sidecars.envoy-proxy.injected", Some("true"), Some("false")),
+                change("parts.container.envoy-proxy.env.A", Some("1"), None),
+                change("parts.container.envoy-proxy.env.B", None, Some("1")),
+                change("reason", Some("Injected"), Some("OptedOut")),
+            ],
+        };
+        let explanation = Explanation {
+            subject: "Pod a".to_owned(),
+            outcome: "injected".to_owned(),
+            reason: "Injected".to_owned(),
+            edits: vec!["one".to_owned(), "two".to_owned()],
+            ..Explanation::default()
+        };
+        let patch = PatchSummary::default();
+        let told = Told { explanation, patch, notes: Vec::new(), what_if: Some(difference) };
+        let mut out = Vec::new();
+        Painter { colour: false }.tree(&mut out, &told).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("├─ added to the Pod\n│  ├─ one\n│  └─ two\n"), "{text}");
+        let told = text.split("what if: ").nth(1).unwrap();
+        assert_eq!(
+            told,
+            "injected (Injected) → skipped (OptedOut)\n   ├─ mode: envoy-sidecar → proxy-sidecar\n   ├─ sidecar envoy-proxy: yes → no\n   \
+             └─ what is added to the Pod: 1 lines more, 1 less, 0 others (-o yaml has all of them)\n"
+        );
     }
 }

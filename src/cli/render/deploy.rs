@@ -255,6 +255,19 @@ fn budget(install: &Install, role: Role) -> PodDisruptionBudget {
     }
 }
 
+/// What has the Prometheus operator scrape every replica of both roles.
+pub(super) fn pod_monitor(install: &Install) -> Value {
+    serde_json::json!({
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PodMonitor",
+        "metadata": metadata("drawbridge", Some(&install.namespace)),
+        "spec": {
+            "selector": {"matchLabels": {"app.kubernetes.io/name": "drawbridge"}},
+            "podMetricsEndpoints": [{"port": PORT_NAME_HEALTH, "path": "/metrics"}],
+        },
+    })
+}
+
 /// Reviews from anywhere (the API server has no label to select it by), probes and metrics from namespaces that are
 /// labelled for it. Nothing is said about egress: the port of the API server's endpoints differs between clusters.
 fn network_policy(install: &Install, role: Role) -> NetworkPolicy {

@@ -82,11 +82,18 @@ pub struct Args {
     /// Feature gates file for ConfigMap kagenti-feature-gates, in place of the shipped one.
     #[arg(long, value_name = "FILE", value_parser = given::path)]
     pub feature_gates_path: Option<String>,
+    /// Add a PodMonitor, which has the Prometheus operator scrape every replica. Label the namespace of Prometheus metrics=enabled: the
+    /// NetworkPolicies of the operator let nobody else in.
+    #[arg(long)]
+    pub pod_monitor: bool,
+    /// Leave the roles for people out of the cluster's own roles view, edit and admin: bind them yourself.
+    #[arg(long)]
+    pub no_aggregation: bool,
     /// Print what serves Agents of group beeai.beeai.dev, to be applied beside an installation, in place of the installation.
     #[arg(long)]
     pub beeai_compat: bool,
     /// Write the tree of manifests into this folder instead of printing one stream; both failure modes are written.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["beeai_compat", "failure_mode", "output", "watch_namespaces", "build_images", "openshift", "allow_unknown_git_hosts", "platform_file", "feature_gates_path"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["beeai_compat", "failure_mode", "output", "watch_namespaces", "build_images", "openshift", "allow_unknown_git_hosts", "platform_file", "feature_gates_path", "pod_monitor", "no_aggregation"])]
     pub out_dir: Option<PathBuf>,
     /// Output format; `table` lists the objects.
     #[arg(short, long, value_enum, default_value = "yaml")]
@@ -152,7 +159,10 @@ pub fn parts(install: &Install) -> Vec<Manifest> {
         Manifest { path: "deploy/namespace.yaml".into(), objects: vec![deploy::namespace(install)] },
         Manifest { path: "rbac/webhook.yaml".into(), objects: rbac::objects(install, rbac::Role::Webhook) },
         Manifest { path: rights.into(), objects: rbac::objects(install, rbac::Role::Controllers) },
-        Manifest { path: "rbac/people.yaml".into(), objects: rbac::people(KindOrigin::Ours) },
+        Manifest {
+            path: "rbac/people.yaml".into(),
+            objects: rbac::people(KindOrigin::Ours).into_iter().chain([rbac::diagnosis()]).collect(),
+        },
         Manifest { path: "deploy/config.yaml".into(), objects: platform::objects(install) },
         Manifest { path: "deploy/builds.yaml".into(), objects: builds::objects(install) },
         Manifest { path: "deploy/webhook.yaml".into(), objects: deploy::webhook(install) },
@@ -223,7 +233,18 @@ pub fn stream(objects: &[Value]) -> String {
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let values = values(&args)?;
     let (platform_file, feature_gates) = settings_of(&args)?;
-    let Args { failure_mode, namespace, image, out_dir, output, watch_namespaces, beeai_compat, .. } = args;
+    let Args {
+        failure_mode,
+        namespace,
+        image,
+        out_dir,
+        output,
+        watch_namespaces,
+        beeai_compat,
+        pod_monitor,
+        no_aggregation,
+        ..
+    } = args;
     if let Some(folder) = out_dir {
         for (path, text) in tree(&namespace, &image) {
             write_file(&folder.join(&*path), &text)?;
@@ -232,11 +253,19 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     }
     let namespaces = watch_namespaces.0;
     let install = Install { failure_mode, namespace, image, namespaces, platform_file, feature_gates, values };
-    let (head, objects) = if beeai_compat {
+    let (head, mut objects) = if beeai_compat {
         (compat_header(), compat::objects(&install))
     } else {
         (header(failure_mode), parts(&install).into_iter().flat_map(|part| part.objects).collect())
     };
+    if pod_monitor {
+        objects.push(deploy::pod_monitor(&install));
+    }
+    if no_aggregation {
+        for labels in objects.iter_mut().filter_map(|object| object.pointer_mut("/metadata/labels")?.as_object_mut()) {
+            labels.retain(|key, _| !key.starts_with(rbac::AGGREGATE));
+        }
+    }
     match output {
         Format::Yaml => write!(io.out, "{head}{}", stream(&objects))?,
         Format::Json => {

@@ -115,8 +115,11 @@ fn guards(mode: FailureMode) -> Vec<Right> {
     };
     let looks =
         move |role: Role, kind: &Guard| !kind.is_mutating() || (mode == FailureMode::Gate && role == Role::Controllers);
-    let of =
-        |role: Role| Guard::ALL.into_iter().filter(move |kind| looks(role, kind)).map(move |kind| right(role, kind));
+    // The webhook configurations are read by name, with what certificates need.
+    let of = |role: Role| {
+        let looked_at = Guard::ALL.into_iter().filter(move |kind| !kind.is_webhook() && looks(role, kind));
+        looked_at.map(move |kind| right(role, kind))
+    };
     Role::ALL.into_iter().flat_map(of).collect()
 }
 
@@ -245,6 +248,49 @@ fn at_home(right: &Right) -> bool {
     right.group.is_empty() && (right.resource == "configmaps" || right.resource == "events")
 }
 
+/// What stands before the name of the role that takes another one's rules in.
+pub const AGGREGATE: &str = "rbac.authorization.k8s.io/aggregate-to-";
+
+/// What `status`, `explain`, `card` and `doctor` read, for people who look and change nothing. No Secrets; `doctor` besides asks what our
+/// accounts may do, and creates a Pod with a dry run only for those who may create Pods.
+#[must_use]
+pub fn diagnosis() -> Value {
+    const READ: &[&str] = &["get", "list", "watch"];
+    let rule = |group: &str, resources: &[&str], verbs: &[&str]| PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(resources.iter().map(|one| (*one).to_owned()).collect()),
+        verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
+        ..PolicyRule::default()
+    };
+    let mut rules = vec![
+        rule("", &["namespaces", "pods", "configmaps", "serviceaccounts", "services", "events"], READ),
+        rule("apps", &["deployments", "statefulsets", "daemonsets", "replicasets"], READ),
+        rule("batch", &["jobs", "cronjobs"], READ),
+        rule("agents.x-k8s.io", &["sandboxes"], READ),
+        rule("storage.k8s.io", &["csidrivers"], READ),
+        rule("coordination.k8s.io", &["leases"], READ),
+        rule("discovery.k8s.io", &["endpointslices"], READ),
+        rule("policy", &["poddisruptionbudgets"], READ),
+        rule("apiextensions.k8s.io", &["customresourcedefinitions"], READ),
+        rule("tekton.dev", &["pipelineruns", "taskruns"], READ),
+        rule(
+            "admissionregistration.k8s.io",
+            &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+            READ,
+        ),
+        rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),
+    ];
+    let policies: Vec<&str> = Guard::ALL.into_iter().filter(|kind| !kind.is_webhook()).map(Guard::plural).collect();
+    rules.push(rule("admissionregistration.k8s.io", &policies, READ));
+    let ours = Kind::ALL.iter().map(|kind| kind.descriptor()).filter(|kind| kind.origin == KindOrigin::Ours);
+    rules.extend(ours.map(|kind| rule(kind.group, &[kind.plural], READ)));
+    object(&ClusterRole {
+        metadata: metadata("drawbridge-diagnosis", None),
+        rules: Some(rules),
+        ..ClusterRole::default()
+    })
+}
+
 /// Roles for people on the kinds of ours of that origin, to be bound by whoever runs the cluster (`spec/agent-and-agentbuild.md` 15.1).
 #[must_use]
 pub fn people(origin: KindOrigin) -> Vec<Value> {
@@ -259,8 +305,17 @@ pub fn people(origin: KindOrigin) -> Vec<Value> {
     };
     let role = |label: &str, kind: &Descriptor, who: &str, verbs: &[&str]| {
         let status = rule(kind, &format!("{}/status", kind.plural), &["get"]);
+        let mut metadata = metadata(&format!("{}-{who}-role", label.to_lowercase()), None);
+        // `admin` has what `edit` has, and `edit` what `view` has: so two labels reach all three.
+        let into = match who {
+            "viewer" => Some("view"),
+            "editor" => Some("edit"),
+            _ => None,
+        };
+        let labels = metadata.labels.get_or_insert_default();
+        labels.extend(into.map(|into| (format!("{AGGREGATE}{into}"), "true".to_owned())));
         object(&ClusterRole {
-            metadata: metadata(&format!("{}-{who}-role", label.to_lowercase()), None),
+            metadata,
             rules: Some(vec![rule(kind, kind.plural, verbs), status]),
             ..ClusterRole::default()
         })

@@ -10,6 +10,7 @@ use super::selectors::{self, Reach};
 use super::{FailureMode, Install, metadata, object};
 use crate::api::{agent_kagenti_dev, beeai_dev, kaos_tools};
 use crate::domain::keys;
+use crate::server::guards::Kind as Guard;
 
 /// Seconds the API server waits for an answer.
 const TIMEOUT_SECONDS: i32 = 10;
@@ -18,6 +19,27 @@ const TIMEOUT_SECONDS: i32 = 10;
 #[must_use]
 pub fn objects(install: &Install) -> Vec<Value> {
     vec![object(&mutating(install)), object(&validating(install))]
+}
+
+/// Kind and name of both, for whoever looks whether they are there.
+#[must_use]
+pub fn installed() -> [(Guard, String); 2] {
+    Guard::WEBHOOKS.map(|kind| (kind, keys::WEBHOOK_CONFIGURATION.to_owned()))
+}
+
+/// The command that puts them back.
+#[must_use]
+pub fn repair(mode: FailureMode, some_namespaces: bool) -> String {
+    let file = match mode {
+        FailureMode::Fail => "manifests/webhooks/fail.yaml",
+        FailureMode::Gate => "manifests/webhooks/gate.yaml",
+    };
+    match some_namespaces {
+        false => format!("`kubectl apply -f {file}` (of the installed version)"),
+        true => {
+            "`kubectl apply` of what `drawbridge render --watch-namespaces …` printed for this installation".to_owned()
+        }
+    }
 }
 
 fn mutating(install: &Install) -> MutatingWebhookConfiguration {

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::flags::{Args, MetricsAddress, Role};
 use crate::adapters::card::{Cards, Judging};
 use crate::adapters::http::PodAddresses;
-use crate::cli::render::{FailureMode, policies};
+use crate::cli::render::{FailureMode, policies, webhooks};
 use crate::cluster::client as clients;
 use crate::cluster::lease::{self, Writer};
 use crate::cluster::watch::Watching;
@@ -169,9 +169,11 @@ impl Wiring {
         // What only mode gate has is its controllers' to look after: the others have one manifest in both modes.
         let controls = self.has(Role::Controllers);
         let installed = policies::installed(self.args.failure_mode).into_iter();
-        let installed = installed.filter(|(kind, _)| controls || !kind.is_mutating()).collect();
+        let installed = installed.filter(|(kind, _)| controls || !kind.is_mutating());
+        let installed = installed.chain(webhooks::installed()).collect();
+        let repair = webhooks::repair(self.args.failure_mode, !self.args.watch_namespaces.0.is_empty());
         let cluster = (self.client.clone(), self.watching.clone());
-        let guards = Guards::new(cluster, (listener, metrics), &self.args.namespace, installed);
+        let guards = Guards::new(cluster, (listener, metrics), &self.args.namespace, (installed, repair));
         running.endless.spawn("policies", never_fails(guards.run()));
     }
 

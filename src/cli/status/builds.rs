@@ -55,7 +55,7 @@ impl BuildRow {
 }
 
 /// The row in the columns of the workloads: its phase under ROLLOUT, its image, or else what its status says, under REASON.
-pub(super) fn beside_workloads(row: &BuildRow) -> [String; 9] {
+pub(super) fn beside_workloads(row: &BuildRow) -> [String; 10] {
     let dash = || "-".to_owned();
     let words = Some(&row.message).filter(|message| !message.is_empty());
     let says = row.image.as_ref().filter(|_| row.phase == "Succeeded").or(words);
@@ -64,6 +64,7 @@ pub(super) fn beside_workloads(row: &BuildRow) -> [String; 9] {
         format!("{}/{}", row.kind, row.name),
         dash(),
         row.mode.clone(),
+        dash(),
         dash(),
         dash(),
         dash(),

@@ -5,6 +5,9 @@
 //! also while no operator runs: what becomes of a Pod that is made now is decided here, by the webhook's own function.
 
 mod builds;
+mod installation;
+mod misplaced;
+mod missing;
 mod print;
 mod rollout;
 mod row;
@@ -61,6 +64,8 @@ pub struct Args {
 /// What is printed; [`shape::FIELDS`] documents it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
+    /// What is missing of the installation itself.
+    pub installation: Vec<String>,
     /// The workloads, by namespace, kind and name.
     pub workloads: Vec<Row>,
     /// The AgentBuilds, by namespace and name.
@@ -86,16 +91,22 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             (false, Some(name)) => name,
             (false, None) => cluster.namespace.clone(),
         };
+        let mut notes = Vec::new();
+        if !namespace.is_empty() {
+            cluster.expect_namespace(&namespace, &mut notes).await?;
+        }
         if watch {
             return watch::follow(&cluster, &namespace, &operator_namespace, (output, io)).await;
         }
-        let report = everything(&cluster, &namespace, &operator_namespace).await?;
-        let failed = report.builds.iter().any(|row| row.attention)
+        let mut report = everything(&cluster, &namespace, &operator_namespace).await?;
+        report.notes.splice(0..0, notes);
+        let failed = !report.installation.is_empty()
+            || report.builds.iter().any(|row| row.attention)
             || report.cards.iter().any(|row| row.attention)
             || report.trust.iter().any(|row| row.attention);
         let (colour, attention) = (io.colour, failed || report.workloads.iter().any(|row| row.attention));
         io::print(output, &report, io.out, |out| print::table(out, &report, colour))?;
-        Ok(if attention { Exit::Findings } else { Exit::Ok })
+        Ok(cluster.seen_all_or_partial(if attention { Exit::Findings } else { Exit::Ok }))
     })
 }
 
@@ -120,8 +131,9 @@ pub async fn everything(cluster: &Cluster, namespace: &str, operator_namespace: 
     cards.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
     let trusted = base.world.platform()?.cards().trust;
     let trust = trust::rows(cluster, namespace, (&trusted, operator_namespace), &mut notes).await?;
+    let installation = installation::missing(cluster, !base.scope.watched().is_empty(), &mut notes).await?;
     let report = report(cluster, &seen, &base, notes).await?;
-    Ok(Report { builds, cards, trust, ..report })
+    Ok(Report { installation, builds, cards, trust, ..report })
 }
 
 /// What is read: AgentRuntimes, and everything that is or makes Pods.
@@ -185,10 +197,13 @@ async fn report(
                 _ => {}
             }
         }
-        let rows = rows::rows(seen, namespace, &world)?;
+        let path = format!("/api/v1/namespaces/{namespace}/events?fieldSelector=reason%3DFailedCreate");
+        let events =
+            if rows::asks_events(seen, namespace) { cluster.list(&path, &mut notes).await? } else { Vec::new() };
+        let rows = rows::rows(seen, namespace, &world, &events)?;
         workloads.extend(rows.into_iter().map(|row| rows::placed(row, &base.scope)));
     }
-    Ok(Report { workloads, builds: Vec::new(), cards: Vec::new(), trust: Vec::new(), notes })
+    Ok(Report { installation: Vec::new(), workloads, builds: Vec::new(), cards: Vec::new(), trust: Vec::new(), notes })
 }
 
 /// Something there is enrolled, pointed at, or runs with our parts.
@@ -198,7 +213,15 @@ fn concerns(seen: &Seen) -> bool {
         let kind = TYPES.iter().find(|known| known.kind.as_str() == kind).map_or(WorkloadKind::Unknown, |it| it.kind);
         let template = kind.template_path().iter().try_fold(object, |value, key| value.get(*key));
         let itself = WorkloadKind::TARGETS.contains(&kind).then_some(object);
-        itself.into_iter().chain(template).any(|place| survey::label(place, keys::LABEL_TYPE).is_some())
+        let misspelt = |place: &Value| {
+            let labels = place.pointer("/metadata/labels").and_then(Value::as_object);
+            labels.is_some_and(|labels| labels.keys().any(|key| misplaced::is_misspelt(key)))
+        };
+        let own = survey::label(object, keys::LABEL_TYPE).is_some() || misspelt(object);
+        own || itself
+            .into_iter()
+            .chain(template)
+            .any(|place| survey::label(place, keys::LABEL_TYPE).is_some() || misspelt(place))
     };
     !seen.agent_runtimes.is_empty()
         || seen.workloads.iter().chain(&seen.pods).any(labelled)

@@ -7,16 +7,22 @@ use super::{BuildRow, Report, RolloutState};
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
 
-const HEAD: [&str; 9] =
-    ["NAMESPACE", "WORKLOAD", "TYPE", "MODE", "ENROLLED BY", "INJECTED", "DRIFT", "ROLLOUT", "REASON"];
+const HEAD: [&str; 10] =
+    ["NAMESPACE", "WORKLOAD", "TYPE", "MODE", "ENROLLED BY", "PROTECTED", "INJECTED", "DRIFT", "ROLLOUT", "REASON"];
 
 /// The whole table, and below it the reason in words of every row that needs a person.
 pub(super) fn table(out: &mut dyn Write, report: &Report, colour: bool) -> Result<()> {
+    for one in &report.installation {
+        writeln!(out, "{one}")?;
+    }
+    if !report.installation.is_empty() {
+        writeln!(out)?;
+    }
     if report.workloads.is_empty() {
         let seen = if report.notes.is_empty() { "" } else { " that could be read" };
         writeln!(out, "no workload{seen} is enrolled")?;
     } else {
-        let lines: Vec<[String; 9]> = report.workloads.iter().map(cells).collect();
+        let lines: Vec<[String; 10]> = report.workloads.iter().map(cells).collect();
         let mut widths = HEAD.map(str::len);
         for line in &lines {
             for (width, cell) in widths.iter_mut().zip(line) {
@@ -41,10 +47,10 @@ pub(super) fn table(out: &mut dyn Write, report: &Report, colour: bool) -> Resul
 }
 
 /// Widths for rows that are printed as they come.
-pub(super) const FLOWING: [usize; 9] = [16, 34, 5, 14, 30, 8, 16, 16, 10];
+pub(super) const FLOWING: [usize; 10] = [16, 34, 5, 14, 30, 9, 8, 16, 16, 10];
 
 /// The head of the table.
-pub(super) fn head(out: &mut dyn Write, widths: &[usize; 9]) -> Result<()> {
+pub(super) fn head(out: &mut dyn Write, widths: &[usize; 10]) -> Result<()> {
     put(out, &HEAD.map(str::to_owned), widths, (false, false))
 }
 
@@ -58,14 +64,19 @@ pub(super) fn flowing_build(out: &mut dyn Write, row: &BuildRow, gone: bool, col
     flow(out, super::builds::beside_workloads(row), gone, (row.attention, colour))
 }
 
-fn flow(out: &mut dyn Write, mut line: [String; 9], gone: bool, tone: (bool, bool)) -> Result<()> {
+fn flow(out: &mut dyn Write, mut line: [String; 10], gone: bool, tone: (bool, bool)) -> Result<()> {
     if gone {
-        line[8] = "(gone)".to_owned();
+        line[9] = "(gone)".to_owned();
     }
     put(out, &line, &FLOWING, tone)
 }
 
-fn put(out: &mut dyn Write, line: &[String; 9], widths: &[usize; 9], (attention, colour): (bool, bool)) -> Result<()> {
+fn put(
+    out: &mut dyn Write,
+    line: &[String; 10],
+    widths: &[usize; 10],
+    (attention, colour): (bool, bool),
+) -> Result<()> {
     let text: Vec<String> =
         line.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}", width = *width)).collect();
     let text = text.join("  ");
@@ -73,7 +84,7 @@ fn put(out: &mut dyn Write, line: &[String; 9], widths: &[usize; 9], (attention,
     if attention && colour { writeln!(out, "\u{1b}[33m{text}\u{1b}[0m") } else { writeln!(out, "{text}") }
 }
 
-fn cells(row: &Row) -> [String; 9] {
+fn cells(row: &Row) -> [String; 10] {
     let enrolled = match (&row.enrolled_by.by, &row.enrolled_by.agent_runtime) {
         (By::AgentRuntime, Some(name)) => format!("AgentRuntime {name}"),
         (By::WorkloadLabel, _) => "workload label".to_owned(),
@@ -91,11 +102,21 @@ fn cells(row: &Row) -> [String; 9] {
         dash(&row.agent_type),
         dash(&row.mode),
         enrolled,
+        protected(row).to_owned(),
         format!("{}/{}", row.pods.injected, row.pods.total),
         drift(row),
         rollout,
         row.reason.clone(),
     ]
+}
+
+/// Whether it is protected, in one word.
+fn protected(row: &Row) -> &'static str {
+    match row.protected {
+        Some(true) => "yes",
+        Some(false) => "NO",
+        None => "unknown",
+    }
 }
 
 fn drift(row: &Row) -> String {
@@ -133,8 +154,14 @@ fn words(row: &Row) -> String {
     let resource = row.kind.to_lowercase();
     match (row.ready, row.drift) {
         _ if row.reason == Reason::NamespaceNotWatched.code() => row.message.clone(),
+        _ if [Reason::LabelIgnored, Reason::UnknownValue].iter().any(|one| one.code() == row.reason) => {
+            format!("{}: {}", row.reason, row.message)
+        }
+        _ if row.cause.is_some() => format!("{}: {}", row.reason, row.message),
         (Some(false), _) => format!("{}: {}", row.reason, row.message),
-        _ if row.reason == Reason::ConfigOverBound.code() => row.message.clone(),
+        _ if [Reason::ConfigOverBound, Reason::NamespaceConfigUnreadable].iter().any(|one| one.code() == row.reason) => {
+            format!("{}: {}", row.reason, row.message)
+        }
         _ if row.decision == "denied" => row.message.clone(),
         (_, Drift::Gated) => {
             "Pods wait behind the scheduling gate: they were created while no webhook answered; `drawbridge doctor` tells why".to_owned()

@@ -16,12 +16,14 @@ pub struct Row {
     pub mode_set_by: Option<String>,
     pub enrolled_by: EnrolledBy,
     pub pods: Pods,
+    pub protected: Option<bool>,
     pub drift: Drift,
     pub rollout: Rollout,
     pub decision: String,
     pub ready: Option<bool>,
     pub reason: String,
     pub message: String,
+    pub cause: Option<String>,
     pub attention: bool,
     pub watched: bool,
 }
@@ -55,6 +57,7 @@ pub enum By {
 #[expect(missing_docs, reason = "as above")]
 pub struct Pods {
     pub total: usize,
+    pub running: usize,
     pub injected: usize,
     pub unprotected: usize,
     pub outdated: usize,

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::rollout;
 use super::row::{By, Drift, EnrolledBy, Pods, Rollout, RolloutState, Row};
+use super::{misplaced, missing, rollout};
 use crate::admission::explanation::Explanation;
 use crate::admission::verdict::Verdict;
 use crate::cli::offline::governed;
@@ -40,7 +40,7 @@ pub(super) struct Seen {
 ///
 /// # Errors
 /// When the platform file or the gates file has a fault.
-pub(super) fn rows(seen: &Seen, namespace: &str, world: &World) -> anyhow::Result<Vec<Row>> {
+pub(super) fn rows(seen: &Seen, namespace: &str, world: &World, events: &[Value]) -> anyhow::Result<Vec<Row>> {
     let snapshot = world.snapshot()?;
     let of_target = by_target(&seen.agent_runtimes);
     let pods = by_workload(seen);
@@ -57,18 +57,48 @@ pub(super) fn rows(seen: &Seen, namespace: &str, world: &World) -> anyhow::Resul
         let of_its_own = pods.get(&subject.workload).map(Vec::as_slice).unwrap_or_default();
         // A label that somebody took off ends no Pod: what runs with our parts is told as long as it runs.
         let runs_injected = || of_its_own.iter().any(|pod| is_injected(pod));
+        if missing::is_finished(object) && of_its_own.is_empty() {
+            continue;
+        }
+        let told = match missing::is_finished(object) {
+            true => None,
+            false => misplaced::of(object, &subject).filter(|_| pointing.is_empty() && asks.is_none()),
+        };
+        if let (Some(told), false) = (told, runs_injected()) {
+            let name = (subject.kind(), subject.workload.name.as_str());
+            let said = (Some(false), told.reason.code(), told.message);
+            rows.push(Row {
+                ready: None,
+                protected: Some(false),
+                enrolled_by: enrolled_by(&[]),
+                ..nothing_there(namespace, name, &[], said)
+            });
+            continue;
+        }
         if pointing.is_empty() && !labelled && asks.is_none() && !runs_injected() {
             continue;
         }
         found.insert(subject.workload.clone());
-        rows.push(row(object, &subject, (pointing, of_its_own), &snapshot)?);
+        rows.push(row(object, &subject, (pointing, of_its_own, events), &snapshot)?);
     }
     for (target, pointing) in of_target.iter().filter(|(target, _)| !found.contains(*target)) {
-        rows.push(missing(namespace, target, pointing));
+        rows.push(without_target(namespace, target, pointing));
     }
     rows.extend(seen.agent_runtimes.iter().filter_map(|object| without_workload(namespace, object)));
     rows.sort_by_key(Row::key);
     Ok(rows)
+}
+
+/// Whether Events can tell more about an enrolled workload of the namespace than its own status does.
+pub(super) fn asks_events(seen: &Seen, namespace: &str) -> bool {
+    let pods = by_workload(seen);
+    seen.workloads.iter().filter(|object| !survey::belongs_to_another(object)).any(|object| {
+        Subject::of(object, namespace).is_some_and(|subject| {
+            let of_its_own = pods.get(&subject.workload).map(Vec::as_slice).unwrap_or_default();
+            let template = subject.template(object).and_then(|template| label(template, keys::LABEL_TYPE));
+            template.is_some() && missing::asks_events(object, &subject, of_its_own)
+        })
+    })
 }
 
 /// The AgentRuntimes that point at each workload and are not being deleted, the one that governs it first.
@@ -104,11 +134,11 @@ fn by_workload(seen: &Seen) -> HashMap<Workload, Vec<&Value>> {
     found
 }
 
-/// The row of one workload; `pointing` are its AgentRuntimes, `pods` its Pods.
+/// The row of one workload; `pointing` are its AgentRuntimes, `pods` its Pods, `events` those about refused Pods.
 fn row(
     object: &Value,
     subject: &Subject,
-    (pointing, pods): (&[&Value], &[&Value]),
+    (pointing, pods, events): (&[&Value], &[&Value], &[Value]),
     snapshot: &Snapshot,
 ) -> anyhow::Result<Row> {
     let governed = governed::with_type(object, subject, snapshot);
@@ -137,10 +167,18 @@ fn row(
             Drift::Gated => true,
             Drift::Unprotected | Drift::Outdated => !waiting && !runs_to_its_end(subject.workload.kind),
         };
-    let over = over_bound(&subject.namespace, snapshot).filter(|_| !attention && explanation.outcome != "skipped");
-    if let Some(text) = &over {
-        (reason, message) = (Reason::ConfigOverBound.code().to_owned(), text.clone());
+    let over = unread(&subject.namespace, snapshot).filter(|_| !attention && explanation.outcome != "skipped");
+    if let Some((why, text)) = &over {
+        (reason, message) = (why.code().to_owned(), text.clone());
     }
+    // What the API server says to its Pods is nearer to the cause than what follows from it.
+    let speaks = is_ready != Some(false)
+        || ready.is_some_and(|ready| text(ready, "/reason") == Reason::ProgressDeadlineExceeded.code());
+    let cause = missing::cause(object, subject, pods, events).filter(|_| speaks && explanation.denial.is_none());
+    if let Some(cause) = &cause {
+        (reason, message) = (cause.reason.code().to_owned(), cause.message.clone());
+    }
+    let attention = attention || cause.is_some();
     let template = subject.template(&governed);
     Ok(Row {
         namespace: subject.namespace.clone(),
@@ -154,15 +192,30 @@ fn row(
             _ => enrolled_by(pointing),
         },
         pods: counted,
+        protected: protected(counted, (rollout, cause.is_some()), &explanation),
         drift,
         rollout,
         decision: explanation.outcome.clone(),
         ready: is_ready,
         reason,
         message,
+        cause: cause.map(|cause| cause.message),
         attention: attention || over.is_some(),
         watched: true,
     })
+}
+
+/// Whether every Pod that runs has the sidecars that it would get now; `None` while they are being replaced, or where that cannot be told.
+fn protected(pods: Pods, (rollout, caused): (Rollout, bool), told: &Explanation) -> Option<bool> {
+    let replaces = rollout.state == RolloutState::Progressing && !caused;
+    match () {
+        () if told.reason == Reason::ModeWaypoint.code() => None,
+        () if told.outcome == "skipped" || pods.unprotected + pods.gated > 0 => Some(false),
+        () if replaces => None,
+        () if pods.outdated > 0 || told.denial.is_some() || caused => Some(false),
+        // Whoever wants no Pods has none that is unprotected.
+        () => Some(pods.running > 0 || rollout.desired == 0),
+    }
 }
 
 /// What is said of a workload whose own label has not enrolled it, or not yet.
@@ -182,10 +235,11 @@ fn of_its_label(asks: Asks, object: &Value, subject: &Subject, told: &Explanatio
     Some((reason.code().to_owned(), message))
 }
 
-/// A ConfigMap of the namespace that is not read because it is over a bound, and what becomes of that.
-fn over_bound(namespace: &str, snapshot: &Snapshot) -> Option<String> {
+/// A ConfigMap of the namespace that is not read, and what becomes of that.
+fn unread(namespace: &str, snapshot: &Snapshot) -> Option<(Reason, String)> {
     let notices = &snapshot.namespace(namespace)?.resolved.notices;
-    notices.iter().find(|notice| notice.reason == Reason::ConfigOverBound).map(|notice| notice.text.clone())
+    let unread = |reason| matches!(reason, Reason::ConfigOverBound | Reason::NamespaceConfigUnreadable);
+    notices.iter().find(|notice| unread(notice.reason)).map(|notice| (notice.reason, notice.text.clone()))
 }
 
 /// Pods of these are never replaced: the next run is made from the new template.
@@ -223,6 +277,7 @@ fn count(pods: &[&Value], verdict: &Verdict) -> Pods {
     let mut counted = Pods { total: pods.len(), ..Pods::default() };
     for pod in pods {
         let injected = is_injected(pod);
+        counted.running += usize::from(text(pod, "/status/phase") == "Running");
         counted.injected += usize::from(injected);
         counted.gated += usize::from(is_gated(pod));
         // Whoever is refused now would have been refused then, or is there from before: sidecars are wanted all the same.
@@ -235,7 +290,7 @@ fn count(pods: &[&Value], verdict: &Verdict) -> Pods {
 }
 
 /// An AgentRuntime without its workload.
-fn missing(namespace: &str, target: &Workload, pointing: &[&Value]) -> Row {
+fn without_target(namespace: &str, target: &Workload, pointing: &[&Value]) -> Row {
     // A kind that is not served, or may not be read, is another matter than an object that is not there.
     let said = pointing.first().and_then(|object| condition(object, "Ready"));
     let said = said.filter(|ready| text(ready, "/status") == "False" && text(ready, "/reason").starts_with("Target"));
@@ -300,12 +355,14 @@ fn nothing_there(
         mode_set_by: None,
         enrolled_by: enrolled_by(pointing),
         pods: Pods::default(),
+        protected: ready,
         drift: Drift::None,
         rollout: Rollout::NONE,
         decision: "unknown".to_owned(),
         ready,
         reason: reason.to_owned(),
         message,
+        cause: None,
         attention: ready == Some(false),
         watched: true,
     }
@@ -324,6 +381,7 @@ pub(super) fn placed(row: Row, scope: &Scope) -> Row {
         mode: None,
         mode_set_by: None,
         pods,
+        protected: Some(pods.total > 0 && pods.injected == pods.total),
         drift: Drift::of(pods),
         decision: Reason::NamespaceNotWatched.class().as_str().to_owned(),
         reason: Reason::NamespaceNotWatched.code().to_owned(),

@@ -6,6 +6,12 @@ pub type Field = (&'static str, &'static str, &'static str);
 
 /// Every member, in the order in which it is printed.
 pub const FIELDS: &[Field] = &[
+    (
+        "installation[]",
+        "string",
+        "what is missing of the installation itself (webhook configurations, policies), and the command that puts it back; one of them makes \
+         the exit code 1",
+    ),
     ("workloads[].namespace", "string", "namespace of the workload"),
     (
         "workloads[].kind",
@@ -29,10 +35,16 @@ pub const FIELDS: &[Field] = &[
         "names of AgentRuntimes that point at it, too, and do not count because they are younger",
     ),
     ("workloads[].pods.total", "number", "its Pods that are neither finished nor being deleted"),
+    ("workloads[].pods.running", "number", "those that run"),
     ("workloads[].pods.injected", "number", "those with sidecars"),
     ("workloads[].pods.unprotected", "number", "those without, that would get them if they were made now"),
     ("workloads[].pods.outdated", "number", "those with sidecars of another configuration than they would get now"),
     ("workloads[].pods.gated", "number", "those that wait behind the scheduling gate"),
+    (
+        "workloads[].protected",
+        "true, false or null",
+        "every Pod that runs has the sidecars that it would get now, and Pods that are wanted are there; null while Pods are being replaced",
+    ),
     (
         "workloads[].drift",
         "none, unprotected, gated or outdated",
@@ -52,8 +64,17 @@ pub const FIELDS: &[Field] = &[
         "true, false or null",
         "condition Ready of the AgentRuntime; null without one, or when it is Unknown",
     ),
-    ("workloads[].reason", "string", "reason code: of condition Ready when that is False, else of the decision"),
+    (
+        "workloads[].reason",
+        "string",
+        "reason code: of what keeps its Pods from being there, of condition Ready when that is False, else of the decision",
+    ),
     ("workloads[].message", "string", "the reason in words"),
+    (
+        "workloads[].cause",
+        "string or null",
+        "why Pods are not there or do not run, and what to do, as far as the cluster says it",
+    ),
     ("workloads[].attention", "boolean", "a person should act; one of them makes the exit code 1"),
     (
         "workloads[].watched",
@@ -109,5 +130,5 @@ pub const FIELDS: &[Field] = &[
         "boolean",
         "a person should act: what cuts off is not there and should be, or the other way round",
     ),
-    ("notes[]", "string", "what could not be read"),
+    ("notes[]", "string", "what could not be read: then the exit code is 4"),
 ];

@@ -51,7 +51,7 @@ fn agent_runtime(name: &str, target: &str, created: &str) -> Value {
 fn told(seen: &Seen) -> Vec<Row> {
     let mut world = world();
     seen.agent_runtimes.iter().for_each(|object| world.observe(object, "team1"));
-    rows(seen, "team1", &world).unwrap()
+    rows(seen, "team1", &world, &[]).unwrap()
 }
 
 /// The stamp of Pods that are made now.
@@ -80,7 +80,7 @@ fn pods_are_counted_beside_what_they_would_be_now() {
         let row = rows.into_iter().next().unwrap();
         (row.pods, row.drift, row.attention)
     };
-    let some = |total, injected| Pods { total, injected, ..Pods::default() };
+    let some = |total, injected| Pods { total, running: total, injected, ..Pods::default() };
     assert_eq!(counts(vec![pod("a", "w", current.clone()), finished, leaving]), (some(1, 1), Drift::None, false));
     assert_eq!(counts(vec![pod("a", "plain", json!({}))]), (some(0, 0), Drift::None, false));
     assert_eq!(counts(vec![pod("a", "w", earlier)]), (Pods { outdated: 1, ..some(1, 1) }, Drift::Outdated, true));
@@ -191,7 +191,14 @@ fn what_a_partition_keeps_is_not_to_be_restarted() {
     for (partition, restarts, lower) in [(0, true, false), (1, true, true), (3, false, true), (9, false, true)] {
         let rows = told(&Seen { workloads: vec![set(partition)], pods: vec![old.clone()], ..Seen::default() });
         assert_eq!((rows[0].drift, rows[0].rollout.held), (Drift::Outdated, partition.min(3)));
-        let report = Report { workloads: rows, builds: vec![], cards: Vec::new(), trust: Vec::new(), notes: vec![] };
+        let report = Report {
+            installation: Vec::new(),
+            workloads: rows,
+            builds: vec![],
+            cards: Vec::new(),
+            trust: Vec::new(),
+            notes: vec![],
+        };
         let mut out = Vec::new();
         print::table(&mut out, &report, false).unwrap();
         let text = String::from_utf8(out).unwrap();
@@ -207,13 +214,13 @@ fn what_a_partition_keeps_is_not_to_be_restarted() {
 fn mend_02_a_config_map_over_a_bound_is_named() {
     let mut world = world();
     let seen = Seen { workloads: vec![deployment("w", json!({"kagenti.io/type": "agent"}))], ..Seen::default() };
-    assert!(!rows(&seen, "team1", &world).unwrap()[0].attention);
+    assert!(!rows(&seen, "team1", &world, &[]).unwrap()[0].attention);
     let text = "#".repeat(70_000);
     let large = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "big", "namespace": "team1", "labels": {"kagenti.io/defaults": "true"}},
         "data": {"config.yaml": text}});
     world.observe(&large, "team1");
-    let row = rows(&seen, "team1", &world).unwrap().remove(0);
+    let row = rows(&seen, "team1", &world, &[]).unwrap().remove(0);
     assert_eq!((row.attention, &*row.reason), (true, "ConfigUnknown"), "nobody knows what it said before");
     assert!(row.message.contains("ConfigMap team1/big is larger than 64 KiB"), "{}", row.message);
 }
@@ -254,6 +261,7 @@ fn what_is_printed_as_json_is_what_is_documented() {
         ..Seen::default()
     };
     let report = Report {
+        installation: vec!["x".to_owned()],
         workloads: told(&seen),
         builds: vec![BuildRow::of(&json!({}), &Scope::default())],
         cards: vec![CardRow::of(&json!({"status": {"card": {"skills": [{"tags": ["x"]}]}}}))],
@@ -282,6 +290,7 @@ fn the_table_names_what_a_person_should_do() {
         ..Seen::default()
     };
     let report = Report {
+        installation: Vec::new(),
         workloads: told(&seen),
         builds: Vec::new(),
         cards: Vec::new(),
@@ -319,7 +328,14 @@ fn builds_have_a_table_of_their_own_and_a_failure_needs_a_person() {
     let mut out = Vec::new();
     print::table(
         &mut out,
-        &Report { workloads: Vec::new(), builds, cards: Vec::new(), trust: Vec::new(), notes: Vec::new() },
+        &Report {
+            installation: Vec::new(),
+            workloads: Vec::new(),
+            builds,
+            cards: Vec::new(),
+            trust: Vec::new(),
+            notes: Vec::new(),
+        },
         false,
     )
     .unwrap();
@@ -370,6 +386,7 @@ fn outside_of_the_watched_namespaces_nothing_is_missing_and_the_place_is_named()
     print::table(
         &mut out,
         &Report {
+            installation: Vec::new(),
             workloads: vec![bare],
             builds: vec![waiting],
             cards: Vec::new(),
@@ -425,7 +442,7 @@ fn told_of(workloads: Vec<Value>, platform: &str) -> Vec<Row> {
     world.platform.text.push_str(platform);
     let seen = Seen { workloads, ..Seen::default() };
     assert!(concerns(&seen));
-    rows(&seen, "team1", &world).unwrap()
+    rows(&seen, "team1", &world, &[]).unwrap()
 }
 
 #[test]
@@ -478,4 +495,90 @@ fn mend_17_labels_on_workloads_are_told_with_what_became_of_them() {
         [row("done", injected, false)],
         "the others are for discovery"
     );
+}
+
+#[test]
+fn answers_01_protected_is_what_the_pods_carry() {
+    let current = json!({"kagenti.io/authbridge-status": "{}", "kagenti.io/config-hash": hash()});
+    let labelled = |labels: Value| deployment("w", labels);
+    let of = |workload: Value, pods: Vec<Value>| {
+        told(&Seen { workloads: vec![workload], pods, ..Seen::default() }).pop().unwrap().protected
+    };
+    let agent = json!({"kagenti.io/type": "agent"});
+    let mut pending = pod("p", "w", current.clone());
+    pending["status"]["phase"] = json!("Pending");
+    let mut rolling = labelled(agent.clone());
+    rolling["status"]["updatedReplicas"] = json!(0);
+    let mut nobody = labelled(agent.clone());
+    nobody["spec"]["replicas"] = json!(0);
+    nobody["status"] = json!({"observedGeneration": 1});
+    for (what, workload, pods, expected) in [
+        ("it runs with its sidecars", labelled(agent.clone()), vec![pod("a", "w", current.clone())], Some(true)),
+        (
+            "one of two does",
+            labelled(agent.clone()),
+            vec![pod("a", "w", current.clone()), pod("b", "w", json!({}))],
+            Some(false),
+        ),
+        ("its Pod does not run", labelled(agent.clone()), vec![pending], Some(false)),
+        ("it is being replaced", rolling, vec![pod("a", "w", current.clone())], None),
+        (
+            "tools get nothing",
+            labelled(json!({"kagenti.io/type": "tool"})),
+            vec![pod("a", "w", json!({}))],
+            Some(false),
+        ),
+        ("it wants no Pods", nobody, vec![], Some(true)),
+    ] {
+        assert_eq!(of(workload, pods), expected, "{what}");
+    }
+}
+
+#[test]
+fn answers_03_finished_jobs_are_no_rows() {
+    let job = |name: &str, status: Value| {
+        json!({
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "team1", "uid": name},
+            "spec": {"template": {"metadata": {"labels": {"kagenti.io/type": "agent"}}, "spec": {"containers": [{"name": "a"}]}}},
+            "status": status,
+        })
+    };
+    let done = json!({"conditions": [{"type": "Complete", "status": "True"}]});
+    let workloads = vec![job("done", done), job("runs", json!({"active": 1}))];
+    let mut ended = pod("alone", "w", json!({}));
+    ended["metadata"].as_object_mut().unwrap().remove("ownerReferences");
+    ended["status"]["phase"] = json!("Succeeded");
+    let rows = told(&Seen { workloads, pods: vec![ended], ..Seen::default() });
+    assert_eq!(rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["runs"]);
+}
+
+#[test]
+fn answers_05_what_is_missing_of_the_installation_comes_first() {
+    let report = Report {
+        installation: vec!["MutatingWebhookConfiguration drawbridge is gone".to_owned()],
+        workloads: vec![],
+        builds: vec![],
+        cards: vec![],
+        trust: vec![],
+        notes: vec![],
+    };
+    let mut out = Vec::new();
+    print::table(&mut out, &report, false).unwrap();
+    assert!(String::from_utf8(out).unwrap().starts_with("MutatingWebhookConfiguration drawbridge is gone\n"));
+}
+
+#[test]
+fn answers_06_a_config_map_that_cannot_be_read_is_told_for_everything_that_it_would_reach() {
+    let mut world = world();
+    let broken = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "mine", "namespace": "team1", "labels": {"kagenti.io/defaults": "true"}},
+        "data": {"config.yaml": "mode: [waypoint"}});
+    world.observe(&broken, "team1");
+    let labelled = deployment("w", json!({"kagenti.io/type": "agent"}));
+    let tool = deployment("t", json!({"kagenti.io/type": "tool"}));
+    let rows = rows(&Seen { workloads: vec![labelled, tool], ..Seen::default() }, "team1", &world, &[]).unwrap();
+    let [tool, agent] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!((agent.attention, &*agent.reason), (true, "NamespaceConfigUnreadable"));
+    assert!(agent.message.contains("ConfigMap team1/mine, key config.yaml, line 1"), "{}", agent.message);
+    assert_eq!(tool.reason, "ToolsDisabled", "it reaches nothing there");
 }

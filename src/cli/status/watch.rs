@@ -269,7 +269,7 @@ mod tests {
         let words: Vec<&str> = lines[0].split_whitespace().collect();
         assert_eq!(
             words,
-            ["team", "AgentBuild/weather", "-", "dev", "-", "-", "-", "Building", "Tasks", "Completed:", "1"]
+            ["team", "AgentBuild/weather", "-", "dev", "-", "-", "-", "-", "Building", "Tasks", "Completed:", "1"]
         );
         assert!(lines[1].ends_with("(gone)"), "{text}");
         assert_eq!(told("listed", &now[key]).unwrap()["kind"], "AgentBuild");

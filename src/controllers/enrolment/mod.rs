@@ -17,6 +17,7 @@ mod judge;
 mod labelled;
 pub mod plan;
 mod pods;
+mod protected;
 mod sandbox;
 mod status;
 mod verdict;

@@ -11,11 +11,13 @@ use serde_json::{Value, json};
 
 use super::effective;
 use super::judge::{Step, Subject};
+use super::protected;
 use super::status::{self, Findings, Governs};
 use super::work::Work;
 use crate::config::agent_runtime::AgentRuntimeInput;
 use crate::controllers::conditions;
-use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row};
+use crate::controllers::scaffold::note::Note;
+use crate::controllers::scaffold::plan::{Context, Controller, Item, Op, Plan, Row};
 use crate::controllers::scaffold::world::{RuntimeRef, WorkloadRef, World};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -26,6 +28,9 @@ use crate::store::{CardTarget, Key, Kind, Reach};
 const BATCH: usize = 32;
 /// How often something short is looked at again.
 pub(super) const SOON: Duration = Duration::from_millis(100);
+
+/// How often counts alone are written.
+const COUNTS: Duration = Duration::from_secs(5);
 
 /// The controller's row. Its items are targets.
 pub const ROW: Row = Row { controller: Controller::Enrolment, touched, of_namespace, plan };
@@ -146,7 +151,15 @@ fn target(cx: Context<'_>, kind: Kind, name: &str) -> Plan {
             (0, None) => Some(unresolved(&cx, kind, name)),
             _ => winner.map(|winner| Findings::Duplicate { winner: winner.name, target: (kind, name) }),
         };
-        let news = findings.iter().flat_map(|findings| status::update(namespace, runtime, findings));
+        let mut news: Vec<Op> =
+            findings.iter().flat_map(|findings| status::update(namespace, runtime, findings)).collect();
+        if place == 0 {
+            plan.note.protected = findings.as_ref().and_then(protected::known);
+            if let Some(rest) = counts_later(&news, &mut plan.note, &cx) {
+                news.clear();
+                plan.again = Some(plan.again.map_or(rest, |again| again.min(rest)));
+            }
+        }
         let before = plan.ops.len();
         plan.ops.extend(news);
         told += usize::from(plan.ops.len() > before);
@@ -163,6 +176,22 @@ fn target(cx: Context<'_>, kind: Kind, name: &str) -> Plan {
         plan.ops.extend(held_up(namespace, (kind, name), &ending, &work));
     }
     plan
+}
+
+/// How long to wait before a status is written that would change nothing but counts of Pods: while many Pods come and go, people are
+/// told where it has come to, and not each step.
+fn counts_later(news: &[Op], note: &mut Note, cx: &Context<'_>) -> Option<Duration> {
+    let item = Item { controller: Controller::Enrolment, key: cx.key.clone() };
+    let last = cx.world.memory.of(&item).and_then(|note| note.counted);
+    let left = last.and_then(|at| COUNTS.checked_sub(cx.now.saturating_sub(at))).filter(|left| !left.is_zero());
+    note.counted = last.filter(|_| left.is_some());
+    if !matches!(news, [Op::Status { patch, .. }] if status::is_counts(patch)) {
+        return None;
+    }
+    if left.is_none() {
+        note.counted = Some(cx.now);
+    }
+    left
 }
 
 /// What AgentRuntimes whose deletion waits for their enrolment to be taken away are told about that.
@@ -214,7 +243,9 @@ fn governs<'a>(cx: &Context<'a>, workload: Option<WorkloadRef<'a>>, work: &'a Wo
     let (workload, judgement) = (workload?, work.judgement.as_ref()?);
     let subject = Subject { cx: *cx, workload };
     let tally = judgement.wanted.as_deref().map(|wanted| subject.tally(wanted));
-    let (effective, mut notices) = effective::of(&subject);
+    let is_nothing = judgement.wanted.as_deref() == Some(keys::HASH_OF_NOTHING);
+    let nothing = is_nothing.then(|| subject.needs().map_or(Reason::NothingToInject, |needs| needs.reason));
+    let (effective, mut notices, unread) = effective::of(&subject);
     notices.extend(work.lacking.clone());
     let (trouble, in_vain) = (work.trouble.clone(), work.in_vain);
     let (namespace, is_slow) = (subject.namespace(), work.note.slow);
@@ -222,9 +253,11 @@ fn governs<'a>(cx: &Context<'a>, workload: Option<WorkloadRef<'a>>, work: &'a Wo
         namespace,
         workload,
         judgement,
+        nothing,
         tally,
         trouble,
         notices,
+        unread,
         effective,
         card: card(cx, &workload),
         in_vain,

@@ -24,7 +24,9 @@ pub(super) struct Tally<'a> {
     /// Being deleted: their places are about to be filled.
     pub(super) ending: usize,
     /// Behind the gate.
-    gated: usize,
+    pub(super) gated: usize,
+    /// That run: neither waiting for a node, nor for an image, nor at their end.
+    pub(super) live: usize,
     /// From before the workload was enrolled: without the label nobody sends them to us, and their workload keeps them.
     pub(super) unlabelled: usize,
 }
@@ -36,6 +38,8 @@ impl<'a> Tally<'a> {
         for pod in pods {
             let seen = pod.seen;
             let ended = matches!(seen.phase, PodPhase::Succeeded | PodPhase::Failed);
+            let is_live = !seen.terminating && seen.phase == PodPhase::Running;
+            tally.live += usize::from(is_live);
             match () {
                 () if seen.terminating => tally.ending += 1,
                 // Behind the gate nothing runs yet, and the gate's controller replaces it.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::fields::Fields;
 use super::judge::{Judgement, Step};
 use super::pods::Tally;
+use super::protected::PROTECTED;
 use super::verdict;
 use crate::controllers::conditions::{self, Condition};
 use crate::controllers::scaffold::plan::{Op, Report};
@@ -18,10 +19,20 @@ use crate::domain::reason::Reason;
 use crate::store::{Key, Kind, WorkloadSeen};
 
 /// The condition types that are ours.
-const OURS: [&str; 7] =
-    ["TargetResolved", "ConfigResolved", "Ready", "RolloutProgressing", "PodsCurrent", "Reconciling", "Stalled"];
+const OURS: [&str; 8] = [
+    "TargetResolved",
+    "ConfigResolved",
+    "Ready",
+    PROTECTED,
+    "RolloutProgressing",
+    "PodsCurrent",
+    "Reconciling",
+    "Stalled",
+];
 /// Those that stay while nothing can be said about them, as long as there is a workload of its own to say it about.
 const KEPT: [&str; 1] = ["PodsCurrent"];
+/// The members that count Pods.
+const COUNTS: [&str; 2] = ["configuredPods", "runningPods"];
 /// Those whose changes people are told.
 const TOLD: [&str; 3] = ["Ready", "PodsCurrent", "ConfigResolved"];
 
@@ -62,12 +73,16 @@ pub(super) struct Governs<'a> {
     pub(super) workload: WorkloadRef<'a>,
     /// What is to be done about it.
     pub(super) judgement: &'a Judgement,
+    /// Why nothing is injected into its Pods, when that is so.
+    pub(super) nothing: Option<Reason>,
     /// Its Pods, once it is known what they should carry.
     pub(super) tally: Option<Tally<'a>>,
     /// A write failed so often that it is worth saying.
     pub(super) trouble: Option<String>,
     /// What could not be read of the configuration.
     pub(super) notices: Vec<String>,
+    /// Why a layer of the configuration is not read, when that is so: its last good content is in force.
+    pub(super) unread: Option<Reason>,
     /// `status.effective`.
     pub(super) effective: Value,
     /// `status.card`.
@@ -94,7 +109,7 @@ pub(super) fn update(namespace: &str, runtime: &RuntimeRef<'_>, findings: &Findi
     // What holds from the beginning is no news, but readiness and what could not be read.
     let news = news.filter(|one| match one.type_ {
         "Ready" => true,
-        "ConfigResolved" => one.reason == Reason::ConfigWarning,
+        "ConfigResolved" => !one.holds || one.reason == Reason::ConfigWarning,
         type_ => !one.holds || conditions::stored(list, type_).is_some(),
     });
     let told = news.map(|one| {
@@ -124,6 +139,12 @@ pub(super) fn says_over(runtime: &RuntimeRef<'_>, workload: &WorkloadSeen, reaso
         && status["configHash"].as_str() == Fields::standing(workload).hash()
 }
 
+/// Whether a patch changes nothing but how many Pods there are.
+pub(super) fn is_counts(patch: &Value) -> bool {
+    let status = patch["status"].as_object();
+    status.is_some_and(|status| status.keys().all(|key| COUNTS.contains(&key.as_str())))
+}
+
 /// Since when the stored judgement of a type holds.
 fn since(list: &Value, type_: &str) -> String {
     let stored = conditions::stored(list, type_).and_then(|one| one.get("lastTransitionTime"));
@@ -140,6 +161,10 @@ fn fields(runtime: &RuntimeRef<'_>, findings: &Findings<'_>, wanted: &[Condition
         let configured = found.tally.as_ref().map_or(0, |tally| tally.configured);
         if configured > 0 {
             status.insert("configuredPods".to_owned(), configured.into());
+        }
+        let running = found.tally.as_ref().map_or(0, |tally| tally.live);
+        if running > 0 {
+            status.insert("runningPods".to_owned(), running.into());
         }
         if found.judgement.standing.is_enrolment() {
             status.extend(found.judgement.standing.hash().map(|hash| ("configHash".to_owned(), hash.into())));
@@ -180,7 +205,7 @@ fn conditions_of(findings: &Findings<'_>) -> Vec<Condition> {
     match findings {
         Findings::Unresolved { reason, message } => {
             let stuck = *reason != Reason::TargetNotFound;
-            let all = ["TargetResolved", "Ready"].into_iter().chain(stuck.then_some("Stalled"));
+            let all = ["TargetResolved", "Ready", PROTECTED].into_iter().chain(stuck.then_some("Stalled"));
             all.map(|type_| Condition::new(type_, type_ == "Stalled", *reason, message.clone())).collect()
         }
         Findings::Duplicate { winner, target: (kind, name) } => {
@@ -193,6 +218,7 @@ fn conditions_of(findings: &Findings<'_>) -> Vec<Condition> {
             vec![
                 found(*kind, name),
                 Condition::new("Ready", false, reason, message.clone()),
+                Condition::new(PROTECTED, false, reason, message.clone()),
                 Condition::new("Stalled", true, reason, message),
             ]
         }
@@ -204,6 +230,7 @@ fn conditions_of(findings: &Findings<'_>) -> Vec<Condition> {
             vec![
                 found(*kind, name),
                 Condition::new("Ready", false, *reason, message.clone()),
+                Condition::new(PROTECTED, false, *reason, message.clone()),
                 Condition::new("Stalled", true, *reason, message),
             ]
         }

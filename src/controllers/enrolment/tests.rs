@@ -11,6 +11,7 @@ mod ending;
 mod enrolling;
 mod labelled;
 mod pods;
+mod protected;
 mod rolling;
 mod targets;
 mod waiting;

@@ -6,7 +6,7 @@
 use super::judge::{Step, Wait};
 use super::pods::Tally;
 use super::status::{Governs, found};
-use super::{short, wave};
+use super::{protected, short, wave};
 use crate::controllers::conditions::Condition;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -15,7 +15,9 @@ use crate::domain::workload::WorkloadKind;
 /// What is said about an AgentRuntime that governs its workload.
 pub(super) fn governs(found_here: &Governs<'_>) -> Vec<Condition> {
     let Governs { workload, judgement, notices, .. } = found_here;
-    let config = if notices.is_empty() {
+    let config = if let Some(reason) = found_here.unread {
+        Condition::new("ConfigResolved", false, reason, notices.join("; "))
+    } else if notices.is_empty() {
         Condition::new("ConfigResolved", true, Reason::ConfigResolved, "every layer of the configuration could be read")
     } else {
         Condition::new("ConfigResolved", true, Reason::ConfigWarning, notices.join("; "))
@@ -23,6 +25,7 @@ pub(super) fn governs(found_here: &Governs<'_>) -> Vec<Condition> {
     let verdict = verdict(found_here);
     let mut all = vec![found(workload.kind, workload.name), config];
     all.push(Condition::new("Ready", verdict.ready, verdict.reason, verdict.message.clone()));
+    all.push(protected::condition(found_here));
     let (progresses, reason, message) = progress(found_here);
     all.push(Condition::new("RolloutProgressing", progresses, reason, message.clone()));
     if matches!(judgement.step, Step::Settled) {
@@ -169,7 +172,7 @@ fn keeping(namespace: &str, slow: &[String], elsewhere: usize) -> String {
 }
 
 /// Whether Pods are being replaced.
-fn progress(found: &Governs<'_>) -> (bool, Reason, String) {
+pub(super) fn progress(found: &Governs<'_>) -> (bool, Reason, String) {
     let (workload, kind) = (&found.workload, found.workload.kind.as_str());
     let (name, seen) = (workload.name, workload.seen);
     match &found.judgement.step {
@@ -209,7 +212,7 @@ fn progress(found: &Governs<'_>) -> (bool, Reason, String) {
 }
 
 /// Whether nothing is being replaced. A Sandbox is done when a Pod with the configuration runs.
-fn done(found: &Governs<'_>) -> bool {
+pub(super) fn done(found: &Governs<'_>) -> bool {
     match found.workload.seen.kind {
         WorkloadKind::Sandbox => found.in_vain || found.tally.as_ref().is_some_and(|tally| tally.configured > 0),
         _ => found.workload.seen.rollout.is_complete(),

@@ -47,6 +47,8 @@ pub struct Memory {
     evicting: BTreeSet<Item>,
     /// Pods that run unprotected, and with an old configuration, in all notes.
     drift: (usize, usize),
+    /// AgentRuntimes that say they are protected, and that they are not, in all notes.
+    protected: (usize, usize),
     blocked: HashMap<Item, Duration>,
     /// Items that are held back, by controller and namespace.
     held: HashMap<(Controller, Arc<str>), usize>,
@@ -67,6 +69,10 @@ impl Memory {
         let before = self.notes.get(item).map_or((0, 0), |old| (old.unprotected, old.outdated));
         self.drift.0 = self.drift.0 + note.unprotected - before.0;
         self.drift.1 = self.drift.1 + note.outdated - before.1;
+        let says = |note: Option<&Note>, what: bool| usize::from(note.is_some_and(|note| note.protected == Some(what)));
+        let old = self.notes.get(item);
+        self.protected.0 = self.protected.0 + says(Some(&note), true) - says(old, true);
+        self.protected.1 = self.protected.1 + says(Some(&note), false) - says(old, false);
         let was_held = self.notes.get(item).is_some_and(|old| old.held.is_some());
         if was_held != note.held.is_some() {
             let place = (item.controller, item.key.namespace.clone());
@@ -191,6 +197,12 @@ impl Memory {
     #[must_use]
     pub fn drift(&self) -> (usize, usize) {
         self.drift
+    }
+
+    /// AgentRuntimes that say they are protected, and that they are not.
+    #[must_use]
+    pub fn protected(&self) -> (usize, usize) {
+        self.protected
     }
 
     /// A write failed: which, for what reason it was refused (if it was), and the server's words.

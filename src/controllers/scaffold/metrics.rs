@@ -33,6 +33,7 @@ pub struct ControllerMetrics {
     gatings: Arc<AtomicU64>,
     rollouts: Family<State, Gauge>,
     drift: Family<State, Gauge>,
+    protected: Family<State, Gauge>,
     questions: Family<Answered, Counter>,
     asking: Family<Asking, Gauge>,
 }
@@ -78,6 +79,11 @@ impl ControllerMetrics {
             self.drift.clone(),
         );
         registry.register(
+            "drawbridge_agent_runtimes",
+            "AgentRuntimes whose condition Protected is True (protected) or False (unprotected)",
+            self.protected.clone(),
+        );
+        registry.register(
             "drawbridge_controller_questions",
             "Questions of the controllers to others than the API server, by how they ended: ok, slow (asked again with more time), timed-out, \
              unreachable, refused, unusable",
@@ -119,6 +125,7 @@ impl ControllerMetrics {
         self.writes.get_or_create(&labels).inc();
         self.rollouts.get_or_create(&State { state: "rolling" }).set(0);
         self.drift.get_or_create(&State { state: "outdated" }).set(0);
+        self.protected.get_or_create(&State { state: "protected" }).set(0);
         self.questions.get_or_create(&Answered { controller: "agent-card", result: "ok" }).inc();
         self.asking.get_or_create(&Asking { controller: "agent-card", state: "running" }).set(0);
     }
@@ -135,6 +142,9 @@ impl ControllerMetrics {
         let (unprotected, outdated) = memory.drift();
         set(&self.drift, "unprotected", unprotected);
         set(&self.drift, "outdated", outdated);
+        let (protected, unprotected) = memory.protected();
+        set(&self.protected, "protected", protected);
+        set(&self.protected, "unprotected", unprotected);
     }
 
     pub(super) fn queue(&self, ready: usize) {

@@ -13,6 +13,7 @@ pub mod queue;
 pub mod run;
 pub mod runner;
 mod server_side;
+mod waves;
 pub mod world;
 
 #[cfg(test)]

@@ -31,6 +31,10 @@ pub struct Note {
     pub unprotected: usize,
     /// Pods that run with another configuration than their workload's, whose rollout is over.
     pub outdated: usize,
+    /// Whether its AgentRuntime says that it is protected; `None` when none governs it, or while that is not known.
+    pub protected: Option<bool>,
+    /// When its AgentRuntime's status was last written for the number of its Pods alone.
+    pub counted: Option<Duration>,
     /// One of its Pods is being evicted by us.
     pub evicting: bool,
     /// The last eviction, while its Pods are not as they should be.

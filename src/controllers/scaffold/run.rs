@@ -27,6 +27,7 @@ use super::metrics::ControllerMetrics;
 use super::plan::{Context, Item, Op, Plan};
 use super::queue::{Ending, Priority, Queue};
 use super::runner::{Runner, Start};
+use super::waves::Wave;
 use super::world::World;
 use crate::config::snapshot::Published;
 use crate::store::{Change, Feed, Key, Kind, Reach};
@@ -73,6 +74,7 @@ struct Loop {
     epoch: u64,
     workers: JoinSet<(Item, Outcome)>,
     under_way: Vec<(Id, Item)>,
+    wave: Wave,
     told: HashSet<(String, &'static str, String)>,
     base: Instant,
     jitter: fn() -> f64,
@@ -104,6 +106,7 @@ pub async fn run(mut rows: Vec<Box<dyn Runner>>, deps: Deps, jitter: fn() -> f64
         epochs,
         workers: JoinSet::new(),
         under_way: Vec::new(),
+        wave: Wave::default(),
         told: HashSet::new(),
         base,
         jitter,
@@ -300,6 +303,11 @@ impl Loop {
         self.survey();
         self.metrics.queue(self.queue.ready());
         self.metrics.fleet(&self.world.memory);
+        match self.wave.step(&self.world.memory) {
+            Some((true, words)) => tracing::warn!("{words}"),
+            Some((false, words)) => tracing::info!("{words}"),
+            None => {}
+        }
         plans == PLANS
     }
 

@@ -1,8 +1,10 @@
-//! Whether the policies that the manifests install are still there: the API server asks nobody when a policy goes, so that
-//! somebody has to look.
+//! Whether the policies and webhook configurations that the manifests install are still there: the API server asks nobody when one
+//! goes, so that somebody has to look.
 //!
-//! In: the policies and bindings of our label, by watches. Out: a gauge, log lines, and a notice about each that is lost. Promises: a loss
-//! is counted at once and told after two seconds by every process, and its return, too; what is replaced within them alarms nobody; what a policy says is compared by `drawbridge doctor`, not here.
+//! In: the policies and bindings of our label, and the webhook configurations of our name, by watches. Out: a gauge, log lines, and a
+//! notice about each that is lost. Promises: a loss is counted at once, and told by every process (of a webhook configuration within a
+//! second, of a policy after two), and its return, too; what is replaced within that time alarms nobody. What a policy says is compared
+//! by `drawbridge doctor`, not here.
 
 pub mod plan;
 pub mod watch;

@@ -1,4 +1,4 @@
-//! What is known of the policies, and what there is to say. Pure.
+//! What is known of the policies and webhook configurations, and what there is to say. Pure.
 //!
 //! A policy without its binding refuses nothing, and a binding without its policy neither: each is a guard by itself. One that is back
 //! within [`MOMENT`] was replaced (`kubectl replace --force`, Helm): it counts as missing meanwhile, and nobody is alarmed.
@@ -7,8 +7,12 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::domain::reason::Reason;
+
 /// Who is back by then was replaced.
 pub const MOMENT: Duration = Duration::from_secs(2);
+/// The same of a webhook configuration, without which nothing is asked of anybody.
+pub const MOMENT_OF_WEBHOOKS: Duration = Duration::from_millis(900);
 
 /// What is watched over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,11 +25,24 @@ pub enum Kind {
     MutatingPolicy,
     /// What puts that in force.
     MutatingBinding,
+    /// What has the API server ask us about Pods and AgentBuilds.
+    MutatingWebhook,
+    /// What has it ask us about everything that is judged.
+    ValidatingWebhook,
 }
 
 impl Kind {
     /// Every one.
-    pub const ALL: [Kind; 4] = [Kind::Policy, Kind::Binding, Kind::MutatingPolicy, Kind::MutatingBinding];
+    pub const ALL: [Kind; 6] = [
+        Kind::Policy,
+        Kind::Binding,
+        Kind::MutatingPolicy,
+        Kind::MutatingBinding,
+        Kind::MutatingWebhook,
+        Kind::ValidatingWebhook,
+    ];
+    /// Those by which the API server asks us.
+    pub const WEBHOOKS: [Kind; 2] = [Kind::MutatingWebhook, Kind::ValidatingWebhook];
 
     /// As manifests spell it.
     #[must_use]
@@ -35,6 +52,8 @@ impl Kind {
             Kind::Binding => "ValidatingAdmissionPolicyBinding",
             Kind::MutatingPolicy => "MutatingAdmissionPolicy",
             Kind::MutatingBinding => "MutatingAdmissionPolicyBinding",
+            Kind::MutatingWebhook => "MutatingWebhookConfiguration",
+            Kind::ValidatingWebhook => "ValidatingWebhookConfiguration",
         }
     }
 
@@ -46,6 +65,8 @@ impl Kind {
             Kind::Binding => "validatingadmissionpolicybindings",
             Kind::MutatingPolicy => "mutatingadmissionpolicies",
             Kind::MutatingBinding => "mutatingadmissionpolicybindings",
+            Kind::MutatingWebhook => "mutatingwebhookconfigurations",
+            Kind::ValidatingWebhook => "validatingwebhookconfigurations",
         }
     }
 
@@ -55,12 +76,37 @@ impl Kind {
         matches!(self, Kind::MutatingPolicy | Kind::MutatingBinding)
     }
 
+    /// Whether the API server asks us by it; the others it judges by itself.
+    #[must_use]
+    pub const fn is_webhook(self) -> bool {
+        matches!(self, Kind::MutatingWebhook | Kind::ValidatingWebhook)
+    }
+
+    /// How long it may be gone before anybody is told.
+    const fn moment(self) -> Duration {
+        if self.is_webhook() { MOMENT_OF_WEBHOOKS } else { MOMENT }
+    }
+
+    /// Why it is told.
+    pub(super) const fn reason(self) -> Reason {
+        if self.is_webhook() { Reason::WebhookMissing } else { Reason::PolicyMissing }
+    }
+
     /// What follows from its loss.
-    pub(super) const fn effect(self) -> &'static str {
-        if self.is_mutating() {
-            "enrolled Pods get no scheduling gate, and run unprotected while no replica answers"
-        } else {
-            "what it refuses is accepted"
+    #[must_use]
+    pub const fn effect(self) -> &'static str {
+        match self {
+            Kind::MutatingWebhook => {
+                "the API server does not ask Drawbridge about Pods: those of enrolled workloads are created without sidecars (in gate \
+                 mode they wait behind the scheduling gate)"
+            }
+            Kind::ValidatingWebhook => {
+                "the API server does not ask Drawbridge about AgentRuntimes, Agents and AgentBuilds: wrong ones are stored"
+            }
+            Kind::MutatingPolicy | Kind::MutatingBinding => {
+                "enrolled Pods get no scheduling gate, and run unprotected while no replica answers"
+            }
+            Kind::Policy | Kind::Binding => "what it refuses is accepted",
         }
     }
 }
@@ -70,7 +116,7 @@ impl Kind {
 pub enum Said {
     /// These were not there when they were looked for first.
     Absent(Kind, Vec<String>),
-    /// This one was there and has been gone for [`MOMENT`].
+    /// This one was there and has been gone for its moment.
     Lost(Kind, String),
     /// This one is there again before anybody was told, after that time.
     Replaced(Kind, String, Duration),
@@ -138,9 +184,12 @@ impl Plan {
         None
     }
 
-    /// Those that have been gone for [`MOMENT`] now, each once.
+    /// Those that have been gone for their moment now, each once.
     pub fn overdue(&mut self, now: Duration) -> Vec<Said> {
-        let untold = self.missing.iter_mut().filter(|(_, missing)| !missing.is_told && missing.since + MOMENT <= now);
+        let untold = self
+            .missing
+            .iter_mut()
+            .filter(|((kind, _), missing)| !missing.is_told && missing.since + kind.moment() <= now);
         untold
             .map(|((kind, name), missing)| {
                 missing.is_told = true;
@@ -152,7 +201,8 @@ impl Plan {
     /// When to ask for [`Plan::overdue`] next.
     #[must_use]
     pub fn next(&self) -> Option<Duration> {
-        self.missing.values().filter(|missing| !missing.is_told).map(|missing| missing.since + MOMENT).min()
+        let untold = self.missing.iter().filter(|(_, missing)| !missing.is_told);
+        untold.map(|((kind, _), missing)| missing.since + kind.moment()).min()
     }
 
     /// How many are known to be missing.

@@ -19,7 +19,6 @@ use crate::api::event::Regarding;
 use crate::cluster::watch::follow::{Following, Selection, Step};
 use crate::cluster::watch::{Trouble, Watching};
 use crate::domain::keys;
-use crate::domain::reason::Reason;
 use crate::server::certs::{Listener, Notice};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
@@ -28,6 +27,8 @@ enum Part {
     Binding,
     MutatingPolicy,
     MutatingBinding,
+    MutatingWebhook,
+    ValidatingWebhook,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -39,6 +40,7 @@ struct Label {
 #[derive(Debug, Clone, Default)]
 pub struct GuardMetrics {
     missing: Family<Label, Gauge>,
+    webhooks: Family<Label, Gauge>,
 }
 
 impl GuardMetrics {
@@ -49,6 +51,11 @@ impl GuardMetrics {
             "Admission policies of the manifests, and bindings of policies, that are not there",
             self.missing.clone(),
         );
+        registry.register(
+            "drawbridge_webhook_configurations_missing",
+            "1 while a webhook configuration of the manifests is not there, so that the API server does not ask Drawbridge",
+            self.webhooks.clone(),
+        );
     }
 
     fn set(&self, kind: Kind, missing: usize) {
@@ -57,8 +64,11 @@ impl GuardMetrics {
             Kind::Binding => Part::Binding,
             Kind::MutatingPolicy => Part::MutatingPolicy,
             Kind::MutatingBinding => Part::MutatingBinding,
+            Kind::MutatingWebhook => Part::MutatingWebhook,
+            Kind::ValidatingWebhook => Part::ValidatingWebhook,
         };
-        self.missing.get_or_create(&Label { part }).set(i64::try_from(missing).unwrap_or(i64::MAX));
+        let family = if kind.is_webhook() { &self.webhooks } else { &self.missing };
+        family.get_or_create(&Label { part }).set(i64::try_from(missing).unwrap_or(i64::MAX));
     }
 
     /// One series in every family: what the reference of all families is compared with, since a family without any is not exposed.
@@ -75,6 +85,8 @@ pub struct Guards {
     metrics: GuardMetrics,
     /// The Deployment that Events are told about.
     operator: Regarding,
+    /// The command that puts webhook configurations back.
+    repair: String,
     plan: Mutex<Plan>,
     /// Something is missing since now.
     missed: Notify,
@@ -88,13 +100,14 @@ impl Debug for Guards {
 }
 
 impl Guards {
-    /// Over these objects; Events are about the Deployment of the controllers in `namespace`.
+    /// Over these objects; Events are about the Deployment of the controllers in `namespace`; `repair` is the command that puts webhook
+    /// configurations back.
     #[must_use]
     pub fn new(
         (client, watching): (Client, Watching),
         (listener, metrics): (Listener, GuardMetrics),
         namespace: &str,
-        installed: Vec<(Kind, String)>,
+        (installed, repair): (Vec<(Kind, String)>, String),
     ) -> Self {
         let operator = Regarding {
             api_version: "apps/v1".to_owned(),
@@ -105,7 +118,7 @@ impl Guards {
         };
         let plan = Mutex::new(Plan::new(installed));
         let (missed, begun) = (Notify::new(), Instant::now());
-        Self { client, watching, listener, metrics, operator, plan, missed, begun }
+        Self { client, watching, listener, metrics, operator, repair, plan, missed, begun }
     }
 
     /// Never ends, unless there is nothing to look at.
@@ -142,8 +155,14 @@ impl Guards {
             kind: kind.as_str().to_owned(),
             plural: kind.plural().to_owned(),
         };
-        let ours = format!("{}={}", keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
-        let selection = Selection { labels: Some(ours.clone()), careful: true, ..Selection::default() };
+        // Webhook configurations are ours to read by their name alone.
+        let (ours, selection) = if kind.is_webhook() {
+            let ours = format!("metadata.name={}", keys::WEBHOOK_CONFIGURATION);
+            (ours.clone(), Selection { fields: Some(ours), careful: true, ..Selection::default() })
+        } else {
+            let ours = format!("{}={}", keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
+            (ours.clone(), Selection { labels: Some(ours), careful: true, ..Selection::default() })
+        };
         let api = Api::<DynamicObject>::all_with(self.client.clone(), &resource);
         let mut following = Following::new(api, kind.as_str(), selection, self.watching.clone());
         let mut trouble = Trouble::new(kind.as_str(), &ours);
@@ -184,26 +203,34 @@ impl Guards {
     }
 
     fn tell(&self, said: Said) {
+        let of = match &said {
+            Said::Back(kind, ..) | Said::Replaced(kind, ..) | Said::Absent(kind, _) | Said::Lost(kind, _) => *kind,
+        };
+        let remedy = if of.is_webhook() {
+            format!("put it back with {}, and find in the audit log who deleted it", self.repair)
+        } else {
+            REMEDY.to_owned()
+        };
         let message = match said {
             Said::Back(kind, name, after) => {
                 let after = format!("{:.1}", after.as_secs_f64());
-                tracing::info!(kind = kind.as_str(), name, after, "the policy's object is there again");
+                tracing::info!(kind = kind.as_str(), name, after, "is there again");
                 return;
             }
             Said::Replaced(kind, name, after) => {
                 let after = format!("{:.1}", after.as_secs_f64());
-                tracing::info!(kind = kind.as_str(), name, after, "the policy's object was gone for a moment");
+                tracing::info!(kind = kind.as_str(), name, after, "was gone for a moment");
                 return;
             }
             Said::Absent(kind, names) => {
                 let (kind, effect) = (kind.as_str(), kind.effect());
-                format!("{kind} {}: not installed, so that {effect}; {REMEDY}", names.join(", "))
+                format!("{kind} {}: not installed, so that {effect}; {remedy}", names.join(", "))
             }
             Said::Lost(kind, name) => {
-                format!("{} {name} is gone, so that {} from now on; {REMEDY}", kind.as_str(), kind.effect())
+                format!("{} {name} is gone, so that {} from now on; {remedy}", kind.as_str(), kind.effect())
             }
         };
-        let (reason, about) = (Reason::PolicyMissing, self.operator.clone());
+        let (reason, about) = (of.reason(), self.operator.clone());
         tracing::warn!(reason = reason.code(), "{message}");
         (self.listener)(&Notice { teller: keys::MANAGER_POLICIES, reason, about, message });
     }

@@ -202,6 +202,7 @@ pub struct Status {
     #[serde(rename = "podIPs")]
     pub pod_ips: Option<Vec<PodIp>>,
     pub configured_pods: Option<Value>,
+    pub running_pods: Option<Value>,
     pub config_hash: Option<String>,
     pub effective: Option<Value>,
     pub applied_target: Option<Value>,

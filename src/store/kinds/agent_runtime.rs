@@ -136,6 +136,7 @@ fn status(status: Status) -> Value {
         ("phase", status.phase.map(Value::from)),
         ("observedGeneration", status.observed_generation.map(Value::from)),
         ("configuredPods", status.configured_pods),
+        ("runningPods", status.running_pods),
         ("conditions", conditions),
         ("configHash", status.config_hash.map(Value::from)),
         ("effective", status.effective),

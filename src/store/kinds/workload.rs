@@ -12,6 +12,8 @@ use super::{Kind, What};
 use crate::api::agent_kagenti_dev::agent_card::is_within;
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::domain::refused_pods;
 use crate::domain::workload::WorkloadKind;
 use crate::store::decode::fields::{Owned, Place};
 use crate::store::decode::identity::owner;
@@ -108,6 +110,8 @@ pub struct WorkloadSeen {
     pub agent: Option<Box<AgentDeploymentSeen>>,
     /// Pods are wanted and (as far as the kind tells) could not be created.
     pub unmet: bool,
+    /// Why the API server refuses its Pods, as its condition `ReplicaFailure` says (Deployments).
+    pub failure: Option<Reason>,
     /// Fact that the object was last told to try again for.
     pub retried: Option<Arc<str>>,
     /// `spec.suspend` (Jobs).
@@ -295,6 +299,7 @@ fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
         ready: root && ready(kind, &spec, &status),
         agent: agent_deployment(kind, metadata, &spec, &status),
         unmet: unmet(kind, &spec, &status),
+        failure: if root { failure(&status) } else { None },
         retried: metadata.annotation(keys::ANNOTATION_RETRY).map(Into::into),
         suspended: spec.suspend == Some(true),
         suspended_by_us: metadata.annotation(keys::ANNOTATION_SUSPENDED).is_some(),
@@ -458,6 +463,13 @@ fn unmet(kind: WorkloadKind, spec: &Spec, status: &Status) -> bool {
         }
         _ => false,
     }
+}
+
+/// Why Pods are refused: what a Deployment takes over from its ReplicaSets.
+fn failure(status: &Status) -> Option<Reason> {
+    let refused = |one: &&Condition| one.type_ == "ReplicaFailure" && one.status == "True";
+    let told = status.conditions.iter().flatten().find(refused)?;
+    Some(refused_pods::reason(told.message.as_deref().unwrap_or_default()))
 }
 
 /// The part of a Pod template that decides about injection.

@@ -54,7 +54,7 @@ const OVERRIDDEN: [(u16, Left, &str); 22] = [
     (
         38,
         Ruled,
-        "the last good configuration serves: the hash and Ready stay, ConfigResolved says ConfigWarning (design, namespace config unreadable)",
+        "the last good configuration serves: the hash and Ready stay, ConfigResolved is False with reason NamespaceConfigUnreadable",
     ),
     (
         39,

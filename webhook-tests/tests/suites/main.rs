@@ -13,6 +13,7 @@ mod agent_runtime_cases;
 mod agent_runtime_schema;
 mod agents;
 mod alerts;
+mod answers;
 mod balancer;
 mod beeai;
 mod build_admission;

@@ -105,7 +105,10 @@ async fn enrolled_workloads_are_told_as_they_are() -> Result<()> {
             (&json!("agent"), &json!("envoy-sidecar"), &json!("none")),
             "{row:#}"
         );
-        assert_eq!(row["pods"], json!({"total": 1, "injected": 1, "unprotected": 0, "outdated": 0, "gated": 0}));
+        assert_eq!(
+            row["pods"],
+            json!({"total": 1, "running": 1, "injected": 1, "unprotected": 0, "outdated": 0, "gated": 0})
+        );
         assert_eq!((&row["rollout"]["state"], &row["attention"]), (&json!("complete"), &json!(false)), "{row:#}");
     }
     assert_eq!((&rows[2]["ready"], &rows[2]["enrolledBy"]["agentRuntime"]), (&json!(true), &json!("runtime")));

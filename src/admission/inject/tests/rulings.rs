@@ -358,14 +358,16 @@ fn workloads_hear_the_decision_and_are_never_refused() {
     let heard = |object: &Value, kind: (&str, &str)| {
         let verdict = fixtures::review(Phase::Validate, Operation::Create, kind, object, &snapshot);
         assert_eq!(verdict.outcome, Outcome::Allow);
-        verdict.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+        let audited =
+            verdict.audit.iter().filter(|(key, _)| *key == "decision").map(|(_, text)| format!("audit: {text}"));
+        verdict.warnings.iter().map(ToString::to_string).chain(audited).collect::<Vec<_>>()
     };
     let agent = json!({"kagenti.io/type": "agent"});
     let said = heard(&deployment(agent.clone()), ("apps", "Deployment"));
     assert_eq!(said.len(), 1);
     assert_eq!(
         said[0],
-        "Injected: Pods of Deployment team1/weather-agent get proxy-init, envoy-proxy, spiffe-helper (mode envoy-sidecar, \
+        "audit: Pods of Deployment team1/weather-agent get proxy-init, envoy-proxy, spiffe-helper (mode envoy-sidecar, \
          built-in; ServiceAccount weather-agent)"
     );
     let mut refused = deployment(agent.clone());

@@ -55,7 +55,7 @@ fn a_change_that_reaches_no_pod_writes_nothing() {
 
 /// A process that starts does not know what a ConfigMap said before somebody broke it: a read error never changes a hash.
 #[test]
-fn a_config_map_that_cannot_be_read_after_a_restart_rolls_nothing() {
+fn answers_06_a_config_map_that_cannot_be_read_after_a_restart_rolls_nothing_and_is_no_resolved_configuration() {
     let mut bench = fleet(2, CHANGED);
     let data = [(keys::KEY_CONFIG.to_owned(), "{a: [".to_owned())].into();
     let broken = ConfigMapInput { is_defaults: false, kept: false, data, ..ConfigMapInput::default() };
@@ -65,7 +65,7 @@ fn a_config_map_that_cannot_be_read_after_a_restart_rolls_nothing() {
     bench.settle();
     assert_eq!(applied(&bench.converge()), Vec::<String>::new());
     assert_eq!(bench.condition("d000", "Ready"), "False/RolloutPending");
-    assert_eq!(bench.condition("d000", "ConfigResolved"), "True/ConfigWarning");
+    assert_eq!(bench.condition("d000", "ConfigResolved"), "False/NamespaceConfigUnreadable");
     bench.cluster.configure("");
     assert_eq!(applied(&bench.converge()).len(), 2, "repaired: what is said now is what counts");
 }

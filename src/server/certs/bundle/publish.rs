@@ -232,7 +232,9 @@ impl Publisher {
         self.observed.send_if_modified(|known| set(known, observed));
         let publication = self.judge(wanted);
         let contested = self.states.iter().filter(|state| state.memory.contested()).count();
-        self.context.metrics.bundle_state(publication == Publication::Published, contested);
+        // A configuration that is not there trusts nobody.
+        let complete = self.states.iter().all(|state| state.configuration.is_some());
+        self.context.metrics.bundle_state(complete && publication == Publication::Published, contested);
         self.publication.send_if_modified(|known| {
             if *known != publication {
                 tracing::info!(state = %publication, "trust in our certificate");

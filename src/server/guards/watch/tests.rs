@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
+use crate::domain::reason::Reason;
 use crate::server::testing::lines::Lines;
 use crate::server::testing::server::Server;
 
@@ -35,7 +36,12 @@ impl Watched {
         let metrics = GuardMetrics::default();
         let installed = ["a", "b"].map(|name| (kind, name.to_owned())).into();
         let cluster = (server.client(), Watching::default());
-        let guards = Guards::new(cluster, (listener, metrics.clone()), "kagenti-system", installed);
+        let guards = Guards::new(
+            cluster,
+            (listener, metrics.clone()),
+            "kagenti-system",
+            (installed, "kubectl apply -f x.yaml".to_owned()),
+        );
         Self { server, metrics, told, task: tokio::spawn(guards.run()) }
     }
 
@@ -66,6 +72,24 @@ async fn mend_14_what_is_missing_already_at_the_start_is_told_as_an_event_of_the
     assert!(told[0].message.contains("unprotected"), "what it means in gate mode: {}", told[0].message);
     let asked = watched.server.asked();
     assert!(asked.iter().all(|(_, asked)| asked.contains("/mutatingadmissionpolicybindings?")), "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_05_a_webhook_configuration_that_goes_is_told_at_once_with_the_command_that_puts_it_back() {
+    let watched = Watched::over(Kind::MutatingWebhook, &["a", "b"]);
+    passes(1).await;
+    assert!(watched.heard().is_empty());
+    let asked = watched.server.asked();
+    assert!(asked.iter().all(|(_, asked)| asked.contains("fieldSelector=metadata.name%3Ddrawbridge")), "{asked:?}");
+    watched.server.delete("a");
+    passes(1).await;
+    let missing = |part| watched.metrics.webhooks.get_or_create(&Label { part }).get();
+    assert_eq!((missing(Part::MutatingWebhook), watched.missing(Part::Policy)), (1, 0));
+    let told = watched.told.lock().clone();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].reason, Reason::WebhookMissing);
+    assert!(told[0].message.contains("put it back with kubectl apply -f x.yaml"), "{}", told[0].message);
+    assert!(told[0].message.contains("without sidecars"), "{}", told[0].message);
 }
 
 #[tokio::test(start_paused = true)]

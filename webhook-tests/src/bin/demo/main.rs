@@ -4,9 +4,11 @@
 //! interrupted. With one (`make demo KUBECONFIG=…`) the product must be installed there already, the agent is applied to
 //! a namespace of its own, which is removed at the end. `make demo WITH=tekton` goes on with a build ([`builds`]), `make demo WITH=spire`
 //! with the card of an agent ([`cards`]), `make demo WITH=kaos` with a team of KAOS agents ([`kaos`]).
+//! On a control plane of its own a second act breaks four things ([`faults`]).
 
 mod builds;
 mod cards;
+mod faults;
 mod kaos;
 
 use std::io::Write as _;
@@ -110,6 +112,9 @@ async fn on_our_own(once: bool, with: Option<Peer>) -> Result<()> {
         Some(Peer::Kaos) => kaos::show(&cp).await?,
         _ => step("not shown: agents, model APIs and tool servers of KAOS: make demo WITH=kaos")?,
     }
+    faults::show(&cp).await?;
+    step("drawbridge status -A, at the end")?;
+    say(&drawbridge(cp.admin(), &["status", "-A"]).await?)?;
     say(&format!("\nTo look around:\n  export KUBECONFIG={}\n", cp.admin().kubeconfig().display()))?;
     if !once {
         say("It stays up until you interrupt it (Ctrl-C).\n")?;
@@ -194,12 +199,12 @@ impl Demo<'_> {
         seen.into_iter().next().context("there is one")
     }
 
-    /// The agent's Pod, once the AgentRuntime is Ready.
+    /// The agent's Pod, once the AgentRuntime says that it is protected.
     async fn governed(&self) -> Result<Pod> {
         let pod = self.pod(true).await?;
         let ready = [
             "wait",
-            "--for=condition=Ready",
+            "--for=condition=Protected",
             "agentruntime/weather-agent-runtime",
             "--timeout=30s",
             "-n",

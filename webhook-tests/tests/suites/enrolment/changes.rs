@@ -114,7 +114,7 @@ async fn case_038_config_maps_that_cannot_be_read_are_named_and_roll_nothing() -
     {
         maps.create(&PostParams::default(), &defaults(&format!("bad-{number}"), text)).await?;
     }
-    says(&ns, "weather", "ConfigResolved", "True/ConfigWarning").await?;
+    says(&ns, "weather", "ConfigResolved", "False/NamespaceConfigUnreadable").await?;
     assert_eq!(condition(&ns.api::<AgentRuntime>().get("weather").await?, "Ready"), "True/Configured");
     assert_eq!((hash(&ns.api::<Deployment>().get("web").await?), replica_sets(&ns, "web").await?), (before, 2));
     Ok(())

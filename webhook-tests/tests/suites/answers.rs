@@ -1,0 +1,225 @@
+//! What the product says is true: condition `Protected`, the causes that `status` names, rights that are missing, and webhook
+//! configurations that are gone, beside what a real API server does.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use drawbridge::api::agent_kagenti_dev::AgentRuntime;
+use drawbridge::domain::keys;
+use k8s_openapi::api::core::v1::Event;
+use kube::Api;
+use kube::runtime::watcher;
+use serde_json::{Value, json};
+use tokio::process::Command;
+use tokio::time::{Instant, sleep};
+use webhook_tests::objects::PATIENCE;
+use webhook_tests::{
+    ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace, installation, programs, wait_until,
+};
+
+async fn control_plane() -> Result<&'static ControlPlane> {
+    installation::shared().await
+}
+
+fn deployment(name: &str, labels: &Value) -> Value {
+    let mut of_template = labels.clone();
+    of_template["app"] = json!(name);
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": of_template},
+                "spec": {"containers": [{"name": "agent", "image": "example.com/agent:1", "ports": [{"containerPort": 8000}]}]},
+            },
+        },
+    })
+}
+
+fn agent_runtime(name: &str, target: &str, type_: &str) -> Value {
+    json!({
+        "apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "AgentRuntime", "metadata": {"name": name},
+        "spec": {"type": type_, "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": target}},
+    })
+}
+
+/// What `drawbridge` prints and how it ends, as the administrator or as somebody else.
+async fn drawbridge(cp: &ControlPlane, args: &[&str]) -> Result<(String, Option<i32>)> {
+    let mut command = Command::new(programs::workspace("drawbridge")?);
+    command.args(args).arg("--kubeconfig").arg(cp.admin().kubeconfig()).kill_on_drop(true);
+    let output = command.output().await?;
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    Ok((said, output.status.code()))
+}
+
+/// Waits until a condition of an AgentRuntime says that.
+async fn says(ns: &TestNamespace, name: &str, type_: &str, wanted: &str) -> Result<()> {
+    let holds = |runtime: &AgentRuntime| {
+        let conditions = runtime.status.iter().flat_map(|status| &status.conditions);
+        let mut of_type = conditions.filter(|one| one.type_ == type_);
+        of_type.any(|one| format!("{}/{}", one.status, one.reason) == wanted)
+    };
+    let named = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    wait_until(&ns.api::<AgentRuntime>(), named, |all| all.values().any(holds))
+        .await
+        .with_context(|| wanted.to_owned())?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn answers_01_protected_follows_the_pods_and_ready_the_enrolment() -> Result<()> {
+    let cp = control_plane().await?;
+    let ns = cp.namespace("protected").await?;
+    ns.accepts(&deployment("web", &json!({}))).await?;
+    ns.accepts(&deployment("helper", &json!({}))).await?;
+    ns.accepts(&agent_runtime("weather", "web", "agent")).await?;
+    ns.accepts(&agent_runtime("tool", "helper", "tool")).await?;
+    let wait = ["wait", "--for=condition=Protected", "agentruntime/weather", "--timeout=60s", "-n", ns.name()];
+    let waited = cp.kubectl(cp.admin(), &wait, "").await?;
+    ensure!(waited.success, "{}", waited.stderr);
+    says(&ns, "weather", "Protected", "True/Protected").await?;
+    says(&ns, "tool", "Ready", "True/Configured").await?;
+    says(&ns, "tool", "Protected", "False/ToolsDisabled").await?;
+    let columns = cp.kubectl(cp.admin(), &["get", "agentruntime", "-n", ns.name()], "").await?.stdout;
+    let head = columns.lines().next().unwrap_or_default();
+    ensure!(head.contains("PROTECTED") && head.contains("REASON") && columns.contains("ToolsDisabled"), "{columns}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn answers_02_a_quota_without_room_is_the_cause_that_status_names() -> Result<()> {
+    let cp = control_plane().await?;
+    let ns = cp.namespace("no-room").await?;
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}, "spec": {"hard": {"pods": "0"}}});
+    ns.accepts(&quota).await?;
+    sleep(Duration::from_millis(200)).await;
+    ns.accepts(&deployment("web", &json!({keys::LABEL_TYPE: "agent"}))).await?;
+    ns.accepts(&deployment("pointed", &json!({}))).await?;
+    ns.accepts(&agent_runtime("weather", "pointed", "agent")).await?;
+    says(&ns, "weather", "Protected", "False/QuotaExceeded").await?;
+    let begun = Instant::now();
+    loop {
+        let (said, code) = drawbridge(cp, &["status", "-n", ns.name()]).await?;
+        if said.contains("exceeded quota: small") && said.contains("QuotaExceeded") {
+            ensure!(code == Some(1) && said.contains("raise the quota"), "{code:?} {said}");
+            return Ok(());
+        }
+        ensure!(begun.elapsed() < PATIENCE, "{said}");
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn answers_04_what_may_not_be_seen_is_said_and_ends_with_4() -> Result<()> {
+    let cp = control_plane().await?;
+    let ns = cp.namespace("few-rights").await?;
+    let (said, code) = drawbridge(cp, &["status", "-n", "no-such-namespace"]).await?;
+    ensure!(code == Some(2) && said.contains("namespace no-such-namespace does not exist"), "{code:?} {said}");
+    // Somebody with the cluster's own role `view` in one namespace sees our kinds there, and is told what else is missing.
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}});
+    ns.accepts(&account).await?;
+    let reader = cp.service_account(ns.name(), "reader").await?;
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "reader"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": ns.name()}]});
+    ns.accepts(&binding).await?;
+    let who = format!("--as=system:serviceaccount:{}:reader", ns.name());
+    let begun = Instant::now();
+    for (verb, may) in [("list", "yes"), ("create", "no")] {
+        loop {
+            let asked = ["auth", "can-i", verb, "agentruntimes.agent.kagenti.dev", "-n", ns.name(), &who];
+            let answer = cp.kubectl(cp.admin(), &asked, "").await?.stdout;
+            if answer.trim() == may {
+                break;
+            }
+            ensure!(begun.elapsed() < PATIENCE, "{verb}: {answer}");
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+    let mut command = Command::new(programs::workspace("drawbridge")?);
+    command.args(["status", "-n", ns.name(), "--kubeconfig"]).arg(reader.kubeconfig()).kill_on_drop(true);
+    let output = command.output().await?;
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.code() == Some(4) && said.contains("note: "), "{:?} {said}", output.status.code());
+    Ok(())
+}
+
+#[tokio::test]
+async fn answers_06_a_config_map_that_cannot_be_read_is_told_to_everyone_it_would_reach() -> Result<()> {
+    let cp = control_plane().await?;
+    let ns = cp.namespace("bad-yaml").await?;
+    ns.accepts(&deployment("pointed", &json!({}))).await?;
+    ns.accepts(&agent_runtime("weather", "pointed", "agent")).await?;
+    says(&ns, "weather", "ConfigResolved", "True/ConfigResolved").await?;
+    let broken = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "mine", "labels": {keys::LABEL_DEFAULTS: "true"}}, "data": {"config.yaml": "mode: [waypoint"}});
+    ns.accepts(&broken).await?;
+    says(&ns, "weather", "ConfigResolved", "False/NamespaceConfigUnreadable").await?;
+    says(&ns, "weather", "Ready", "True/Configured").await?;
+    // A workload that knows only its label is warned when it is applied.
+    let labelled = deployment("late", &json!({keys::LABEL_TYPE: "agent"})).to_string();
+    let applied = cp.kubectl(cp.admin(), &["apply", "-n", ns.name(), "-f", "-"], &labelled).await?;
+    ensure!(applied.stderr.contains("NamespaceConfigUnreadable"), "{}{}", applied.stdout, applied.stderr);
+    let (said, code) = drawbridge(cp, &["status", "-n", ns.name()]).await?;
+    ensure!(
+        code == Some(1) && said.contains("ConfigMap") && said.contains("/mine, key config.yaml"),
+        "{code:?} {said}"
+    );
+    Ok(())
+}
+
+async fn missing(process: &Drawbridge, part: &str, wanted: f64) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        let metrics = process.metrics().await?;
+        let found = metrics.select("drawbridge_webhook_configurations_missing", &[("part", part)]).next();
+        let found = found.map(|sample| sample.value);
+        if found == Some(wanted) {
+            return Ok(());
+        }
+        ensure!(begun.elapsed() < PATIENCE, "{part}: {found:?}, not {wanted}:\n{}", process.log());
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn answers_05_a_webhook_configuration_that_is_deleted_is_counted_logged_and_told_with_the_way_back() -> Result<()>
+{
+    let cp = ControlPlane::start(Options::default()).await?;
+    let installation = Installation::start(&cp, &Installing::default()).await?;
+    let processes = || installation.webhooks.iter().chain(&installation.controllers);
+    for process in processes() {
+        missing(process, "MutatingWebhook", 0.0).await?;
+        missing(process, "ValidatingWebhook", 0.0).await?;
+    }
+    let (said, _) = drawbridge(&cp, &["status", "-A"]).await?;
+    ensure!(!said.contains("is gone"), "{said}");
+    let get = ["get", "mutatingwebhookconfiguration", "drawbridge", "-o", "json"];
+    let kept = cp.kubectl(cp.admin(), &get, "").await?.stdout;
+    let gone = cp.kubectl(cp.admin(), &["delete", "mutatingwebhookconfiguration", "drawbridge"], "").await?;
+    ensure!(gone.success, "{gone:?}");
+    for process in processes() {
+        missing(process, "MutatingWebhook", 1.0).await?;
+        let log = process.log();
+        ensure!(log.contains("MutatingWebhookConfiguration drawbridge is gone"), "{log}");
+        ensure!(log.contains("kubectl apply -f manifests/webhooks/fail.yaml"), "{log}");
+    }
+    let events = Api::<Event>::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
+    let told = |event: &Event| event.reason.as_deref() == Some("WebhookMissing");
+    wait_until(&events, watcher::Config::default(), |all| all.values().any(told)).await.context("an Event")?;
+    let (said, code) = drawbridge(&cp, &["status", "-A"]).await?;
+    ensure!(said.starts_with("MutatingWebhookConfiguration drawbridge is gone") && code == Some(1), "{code:?} {said}");
+    let (said, code) = drawbridge(&cp, &["doctor"]).await?;
+    let first = said.lines().find(|line| line.contains("finding")).unwrap_or_default();
+    ensure!(first.contains("MutatingWebhookConfiguration drawbridge") && code == Some(1), "{code:?} {said}");
+    let mut kept: Value = serde_json::from_str(&kept)?;
+    for member in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"] {
+        kept["metadata"].as_object_mut().context("metadata")?.remove(member);
+    }
+    let back = cp.kubectl(cp.admin(), &["create", "-f", "-"], &kept.to_string()).await?;
+    ensure!(back.success, "{back:?}");
+    for process in processes() {
+        missing(process, "MutatingWebhook", 0.0).await?;
+    }
+    Ok(())
+}
