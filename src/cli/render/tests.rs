@@ -360,6 +360,27 @@ fn answers_04_people_get_our_kinds_by_the_roles_they_have_and_may_look_without_s
     }
 }
 
+#[test]
+fn answers_04_people_get_our_kinds_by_the_roles_they_have_and_may_look_without_secrets() {
+    let people = rbac::people(KindOrigin::Ours);
+    for role in &people {
+        let name = role["metadata"]["name"].as_str().unwrap();
+        let labels = role["metadata"]["labels"].to_string();
+        let (view, edit) = (labels.contains("aggregate-to-view"), labels.contains("aggregate-to-edit"));
+        assert_eq!((view, edit), (name.contains("-viewer-"), name.contains("-editor-")), "{name}");
+    }
+    let looks = rbac::diagnosis();
+    for rule in looks["rules"].as_array().unwrap() {
+        let text = rule.to_string();
+        assert!(!text.contains("secrets") && !text.contains('*'), "{text}");
+        let asks = text.contains("subjectaccessreviews");
+        assert!(
+            asks || !["create", "update", "patch", "delete"].iter().any(|verb| text.contains(&format!("\"{verb}\""))),
+            "{text}"
+        );
+    }
+}
+
 /// Ruling 1 of `spec/beeai-rulings.md`: what serves the original operator's group stands in a manifest of its own, rights included.
 #[test]
 fn nothing_of_an_installation_gives_a_right_on_the_compatible_group_and_its_manifest_gives_all() {

@@ -559,6 +559,7 @@ fn answers_05_what_is_missing_of_the_installation_comes_first() {
         workloads: vec![],
         builds: vec![],
         cards: vec![],
+        trust: vec![],
         notes: vec![],
     };
     let mut out = Vec::new();
