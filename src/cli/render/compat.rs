@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::kinds::Kinds;
 use super::rbac::Role;
 use super::{Install, crds, policies, rbac};
 use crate::store::KindOrigin;
@@ -17,7 +18,7 @@ const NAME: &str = "drawbridge-controllers-beeai-compat";
 pub fn objects(install: &Install) -> Vec<Value> {
     let mut objects = crds::compat();
     objects.extend(rbac::bound(install, Role::Controllers, NAME, &rbac::compat_rights(install.failure_mode)));
-    objects.extend(rbac::people(KindOrigin::Compat));
+    objects.extend(rbac::people(KindOrigin::Compat, Kinds::All));
     objects.extend(policies::compat(install));
     objects
 }

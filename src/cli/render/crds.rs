@@ -2,13 +2,15 @@
 
 use serde_json::Value;
 
+use super::kinds::Kinds;
 use super::{Manifest, metadata, object};
 use crate::store::{Kind, KindOrigin};
 
 /// The definitions of an installation, in the order in which they are installed.
 #[must_use]
-pub fn parts() -> Vec<Manifest> {
+pub fn parts(kinds: Kinds) -> Vec<Manifest> {
     Kind::definitions(KindOrigin::Ours)
+        .filter(|definition| kinds.serves(&definition.spec.group))
         .map(|mut definition| {
             definition.metadata.labels = metadata("", None).labels;
             let name = definition.metadata.name.as_deref().unwrap_or_default();

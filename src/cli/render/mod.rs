@@ -8,6 +8,7 @@ pub mod builds;
 pub mod compat;
 pub mod crds;
 pub mod deploy;
+pub mod kinds;
 pub mod platform;
 pub mod policies;
 pub mod rbac;
@@ -36,6 +37,7 @@ use crate::config::schema::Platform;
 use crate::domain::keys;
 use crate::pipelines::catalogue::Values;
 use crate::store::KindOrigin;
+use kinds::Kinds;
 
 /// Oldest Kubernetes that the manifests and our bindings are for.
 pub const KUBERNETES_MINIMUM: &str = "1.33";
@@ -85,8 +87,14 @@ pub struct Args {
     /// Print what serves Agents of group beeai.beeai.dev, to be applied beside an installation, in place of the installation.
     #[arg(long)]
     pub beeai_compat: bool,
+    /// Which kinds are served; `kaos` leaves out what a cluster without the others has no use for.
+    #[arg(long, value_enum, default_value_t)]
+    pub kinds: Kinds,
+    /// Print the Gateway that routes of KAOS lead to as well, of this class; the operator makes none.
+    #[arg(long, value_name = "CLASS")]
+    pub gateway_class: Option<String>,
     /// Write the tree of manifests into this folder instead of printing one stream; both failure modes are written.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["beeai_compat", "failure_mode", "output", "watch_namespaces", "build_images", "openshift", "allow_unknown_git_hosts", "platform_file", "feature_gates_path"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["beeai_compat", "kinds", "gateway_class", "failure_mode", "output", "watch_namespaces", "build_images", "openshift", "allow_unknown_git_hosts", "platform_file", "feature_gates_path"])]
     pub out_dir: Option<PathBuf>,
     /// Output format; `table` lists the objects.
     #[arg(short, long, value_enum, default_value = "yaml")]
@@ -108,6 +116,8 @@ pub struct Install {
     pub platform_file: Option<String>,
     /// The feature gates; `None` for the shipped ones.
     pub feature_gates: Option<String>,
+    /// Which kinds are served.
+    pub kinds: Kinds,
     /// What is decided about the steps of builds; and whether the cluster assigns users itself, to our own Pods as well.
     pub values: Values,
 }
@@ -123,6 +133,7 @@ impl Install {
             namespaces: Vec::new(),
             platform_file: None,
             feature_gates: None,
+            kinds: Kinds::All,
             values: Values::default(),
         }
     }
@@ -147,18 +158,21 @@ pub fn parts(install: &Install) -> Vec<Manifest> {
     let mut registered = webhooks::objects(install);
     registered.extend(platform::gate_parameters(install));
     registered.extend(policies::objects(install));
-    let mut parts = crds::parts();
+    let mut parts = crds::parts(install.kinds);
     parts.extend([
         Manifest { path: "deploy/namespace.yaml".into(), objects: vec![deploy::namespace(install)] },
         Manifest { path: "rbac/webhook.yaml".into(), objects: rbac::objects(install, rbac::Role::Webhook) },
         Manifest { path: rights.into(), objects: rbac::objects(install, rbac::Role::Controllers) },
-        Manifest { path: "rbac/people.yaml".into(), objects: rbac::people(KindOrigin::Ours) },
+        Manifest { path: "rbac/people.yaml".into(), objects: rbac::people(KindOrigin::Ours, install.kinds) },
         Manifest { path: "deploy/config.yaml".into(), objects: platform::objects(install) },
-        Manifest { path: "deploy/builds.yaml".into(), objects: builds::objects(install) },
         Manifest { path: "deploy/webhook.yaml".into(), objects: deploy::webhook(install) },
         Manifest { path: controllers.into(), objects: deploy::controllers(install) },
         Manifest { path: webhooks.into(), objects: registered },
     ]);
+    if install.kinds == Kinds::All {
+        let at = parts.len() - 3;
+        parts.insert(at, Manifest { path: "deploy/builds.yaml".into(), objects: builds::objects(install) });
+    }
     parts
 }
 
@@ -223,7 +237,18 @@ pub fn stream(objects: &[Value]) -> String {
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let values = values(&args)?;
     let (platform_file, feature_gates) = settings_of(&args)?;
-    let Args { failure_mode, namespace, image, out_dir, output, watch_namespaces, beeai_compat, .. } = args;
+    let Args {
+        failure_mode,
+        namespace,
+        image,
+        out_dir,
+        output,
+        watch_namespaces,
+        beeai_compat,
+        kinds,
+        gateway_class,
+        ..
+    } = args;
     if let Some(folder) = out_dir {
         for (path, text) in tree(&namespace, &image) {
             write_file(&folder.join(&*path), &text)?;
@@ -231,12 +256,13 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     }
     let namespaces = watch_namespaces.0;
-    let install = Install { failure_mode, namespace, image, namespaces, platform_file, feature_gates, values };
-    let (head, objects) = if beeai_compat {
+    let install = Install { failure_mode, namespace, image, namespaces, platform_file, feature_gates, kinds, values };
+    let (head, mut objects) = if beeai_compat {
         (compat_header(), compat::objects(&install))
     } else {
         (header(failure_mode), parts(&install).into_iter().flat_map(|part| part.objects).collect())
     };
+    objects.extend(gateway_class.map(|class| kinds::gateway(&install, &class)));
     match output {
         Format::Yaml => write!(io.out, "{head}{}", stream(&objects))?,
         Format::Json => {

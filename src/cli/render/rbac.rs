@@ -9,6 +9,7 @@ use k8s_openapi::api::rbac::v1::{
 };
 use serde_json::Value;
 
+use super::kinds::Kinds;
 use super::{FailureMode, Install, metadata, object};
 use crate::controllers::rbac::ASKS;
 use crate::domain::keys;
@@ -166,7 +167,9 @@ pub fn objects(install: &Install, role: Role) -> Vec<Value> {
         ..ServiceAccount::default()
     };
     let mut objects = vec![object(&account)];
-    objects.extend(bound(install, role, role.name(), &rights(install.failure_mode)));
+    let mut needed = rights(install.failure_mode);
+    needed.retain(|right| install.kinds.needs(right));
+    objects.extend(bound(install, role, role.name(), &needed));
     objects
 }
 
@@ -247,7 +250,7 @@ fn at_home(right: &Right) -> bool {
 
 /// Roles for people on the kinds of ours of that origin, to be bound by whoever runs the cluster (`spec/agent-and-agentbuild.md` 15.1).
 #[must_use]
-pub fn people(origin: KindOrigin) -> Vec<Value> {
+pub fn people(origin: KindOrigin, kinds: Kinds) -> Vec<Value> {
     const VIEW: &[&str] = &["get", "list", "watch"];
     const EDIT: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
     const ADMIN: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
@@ -265,7 +268,8 @@ pub fn people(origin: KindOrigin) -> Vec<Value> {
             ..ClusterRole::default()
         })
     };
-    let mut ours: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| kind.descriptor().origin == origin).collect();
+    let is_served = |kind: &Kind| kind.descriptor().origin == origin && kinds.serves(kind.group());
+    let mut ours: Vec<Kind> = Kind::ALL.iter().copied().filter(is_served).collect();
     ours.sort_by_key(|kind| kind.label());
     ours.into_iter()
         .flat_map(|kind| {

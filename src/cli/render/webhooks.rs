@@ -6,6 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use serde_json::Value;
 
+use super::kinds::Kinds;
 use super::selectors::{self, Reach};
 use super::{FailureMode, Install, metadata, object};
 use crate::api::{agent_kagenti_dev, beeai_dev, kaos_tools};
@@ -23,7 +24,10 @@ pub fn objects(install: &Install) -> Vec<Value> {
 fn mutating(install: &Install) -> MutatingWebhookConfiguration {
     MutatingWebhookConfiguration {
         metadata: metadata(keys::WEBHOOK_CONFIGURATION, None),
-        webhooks: Some(vec![injection(install), trust_label(install), completion(install)]),
+        webhooks: Some(match install.kinds {
+            Kinds::All => vec![injection(install), trust_label(install), completion(install)],
+            Kinds::Kaos => Vec::new(),
+        }),
     }
 }
 
@@ -86,9 +90,8 @@ fn completion(install: &Install) -> MutatingWebhook {
 }
 
 fn validating(install: &Install) -> ValidatingWebhookConfiguration {
-    ValidatingWebhookConfiguration {
-        metadata: metadata(keys::WEBHOOK_CONFIGURATION, None),
-        webhooks: Some(vec![
+    let all = || {
+        vec![
             advice(install),
             agent_runtimes(install),
             strict(install, (keys::WEBHOOK_AGENT_BUILD, keys::PATH_AGENT_BUILD), "agentbuilds"),
@@ -96,8 +99,13 @@ fn validating(install: &Install) -> ValidatingWebhookConfiguration {
             beeai_agents(install),
             kaos(install),
             strict(install, (keys::WEBHOOK_AGENT_CARD, keys::PATH_AGENT_CARD), "agentcards"),
-        ]),
-    }
+        ]
+    };
+    let webhooks = match install.kinds {
+        Kinds::All => all(),
+        Kinds::Kaos => vec![kaos(install)],
+    };
+    ValidatingWebhookConfiguration { metadata: metadata(keys::WEBHOOK_CONFIGURATION, None), webhooks: Some(webhooks) }
 }
 
 /// Tells people what will happen to the Pods of what they apply.

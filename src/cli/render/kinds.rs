@@ -1,0 +1,102 @@
+//! `render --kinds kaos`: an installation for a cluster that wants the kinds of KAOS and nothing else; and the Gateway for its routes.
+//!
+//! Out: which definitions, rights, webhooks and roles for people are left out. The process watches a kind that is not served, or that it
+//! has no right on, as one that has no objects. The API server's policies stay: those for absent kinds match nothing.
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use super::Install;
+use super::rbac::Right;
+use crate::domain::keys;
+use crate::store::{Kind, KindOrigin};
+
+/// Which kinds an installation serves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Kinds {
+    /// Every kind.
+    #[default]
+    All,
+    /// Agent, ModelAPI and MCPServer of kaos.tools.
+    Kaos,
+}
+
+impl Kinds {
+    /// Whether objects of that group, where it is one of ours or of what we build with, are served.
+    #[must_use]
+    pub fn serves(self, group: &str) -> bool {
+        let others = || Kind::ALL.iter().filter(|kind| kind.group() == group).map(|kind| kind.descriptor().origin);
+        match self {
+            Kinds::All => true,
+            Kinds::Kaos => {
+                group == keys::GROUP_KAOS || group == GATEWAY || others().all(|origin| origin == KindOrigin::BuiltIn)
+            }
+        }
+    }
+
+    /// Whether a right is needed.
+    #[must_use]
+    pub fn needs(self, right: &Right) -> bool {
+        self.serves(right.group)
+    }
+}
+
+const GATEWAY: &str = "gateway.networking.k8s.io";
+/// The name that `kaos.gateway.name` has without being set.
+const GATEWAY_NAME: &str = "kaos-gateway";
+
+/// The Gateway that routes of KAOS lead to, which whoever runs the cluster makes: the operator has no right on Gateways.
+#[must_use]
+pub fn gateway(install: &Install, class: &str) -> Value {
+    json!({
+        "apiVersion": format!("{GATEWAY}/v1"),
+        "kind": "Gateway",
+        "metadata": {"name": GATEWAY_NAME, "namespace": install.namespace},
+        "spec": {
+            "gatewayClassName": class,
+            "listeners": [{
+                "name": "http", "port": 80, "protocol": "HTTP", "allowedRoutes": {"namespaces": {"from": "All"}},
+            }],
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{FailureMode, parts};
+    use super::*;
+
+    #[test]
+    fn a_cluster_that_wants_kaos_alone_gets_its_kinds_webhook_and_rights_and_no_others() {
+        for mode in [FailureMode::Fail, FailureMode::Gate] {
+            let install = Install { kinds: Kinds::Kaos, ..Install::new(mode, "kagenti-system", "a/b:1") };
+            let objects: Vec<Value> = parts(&install).into_iter().flat_map(|part| part.objects).collect();
+            let of = |kind: &str| objects.iter().filter(|object| object["kind"] == kind).collect::<Vec<_>>();
+            let groups: Vec<_> =
+                of("CustomResourceDefinition").iter().map(|one| one["spec"]["group"].clone()).collect();
+            assert_eq!(groups, [json!("kaos.tools"), json!("kaos.tools"), json!("kaos.tools")]);
+            let webhooks = &of("ValidatingWebhookConfiguration")[0]["webhooks"];
+            assert_eq!(webhooks.as_array().map(Vec::len), Some(1), "{webhooks}");
+            assert_eq!(webhooks[0]["name"], keys::WEBHOOK_KAOS);
+            assert!(of("MutatingWebhookConfiguration")[0]["webhooks"].as_array().is_none_or(Vec::is_empty));
+            for role in of("ClusterRole") {
+                let text = role.to_string();
+                assert!(
+                    !text.contains("agent.kagenti.dev") && !text.contains("tekton.dev") && !text.contains("beeai.dev"),
+                    "{text}"
+                );
+            }
+            let people = of("ClusterRole").iter().filter(|role| role.to_string().contains("kaos.tools")).count();
+            assert!(people >= 9, "three roles for each kind: {people}");
+            assert!(
+                objects.iter().all(|object| object["metadata"]["labels"]["kagenti.operator.dev/tekton"].is_null()),
+                "no steps"
+            );
+        }
+        let gateway = gateway(&Install::new(FailureMode::Fail, "kaos", "a/b:1"), "envoy-gateway");
+        assert_eq!(
+            (&gateway["metadata"]["namespace"], &gateway["spec"]["gatewayClassName"]),
+            (&json!("kaos"), &json!("envoy-gateway"))
+        );
+    }
+}
