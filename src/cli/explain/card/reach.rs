@@ -22,8 +22,10 @@ pub(super) fn reach(facts: &Facts) -> Check {
     }
     let uid = of_card(facts, "/metadata/uid");
     let owners = |policy: &Value| policy.pointer("/metadata/ownerReferences").and_then(Value::as_array).cloned();
-    let of_it =
-        |policy: &&Value| owners(policy).into_iter().flatten().any(|owner| !uid.is_empty() && owner["uid"] == uid);
+    let is_owned = |policy: &Value| owners(policy).into_iter().flatten().any(|owner| owner["uid"] == uid);
+    // What cuts off has no owner, whatever it says of one.
+    let is_deny = |policy: &Value| text(policy, "/metadata/name") == keys::DEFAULT_DENY;
+    let of_it = |policy: &&Value| !uid.is_empty() && !is_deny(policy) && is_owned(policy);
     let Some(policy) = ours().find(of_it) else {
         let text = format!("NetworkPolicy {} cuts the agent off, and none opens it", keys::DEFAULT_DENY);
         let remedy = format!("kubectl {} get events --field-selector reason=NameConflict", place(facts));
