@@ -13,10 +13,12 @@ use serde_json::Value;
 use super::otlp;
 use super::resolved::TraceProtocol;
 pub use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
+use crate::domain::bounds::Over;
 use crate::domain::keys;
 use crate::domain::mode::Mode;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
+use crate::store::AgentRuntimeSeen;
 
 /// A mode as it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +102,8 @@ pub struct AgentRuntimeInput {
     pub mode: Option<ModeInput>,
     /// What could not be used, in the order of the schema.
     pub faults: Vec<Fault>,
+    /// It is over a bound: nothing is known of it but its target.
+    pub over: Option<Over>,
 }
 
 /// The longest value of a variable or domain that is taken from an AgentRuntime.
@@ -118,6 +122,14 @@ impl AgentRuntimeInput {
         let trace = TraceInput { endpoint: reading.endpoint(), protocol: reading.protocol(), rate: reading.rate() };
         let mode = reading.mode();
         Self { target, agent_type, trust_domain, trace, mode, faults: reading.faults, ..Self::default() }
+    }
+
+    /// Reads what is kept of one; `uid`, `created` and `deleting` are the caller's to fill in.
+    #[must_use]
+    pub fn of_seen(seen: &AgentRuntimeSeen) -> Self {
+        let Some(over) = seen.over else { return Self::of_spec(&seen.spec) };
+        let target = seen.target.as_ref().map(|target| Target { kind: target.kind, name: Arc::clone(&target.name) });
+        Self { target, over: Some(over), ..Self::default() }
     }
 
     /// Reads a whole object.
@@ -141,6 +153,7 @@ impl AgentRuntimeInput {
             && self.trust_domain == other.trust_domain
             && self.trace == other.trace
             && self.mode == other.mode
+            && self.over == other.over
     }
 
     /// Sorts the one that governs a workload first: the oldest, then the smallest uid.

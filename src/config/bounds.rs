@@ -25,7 +25,9 @@ pub const KEPT_IN_ALL: usize = 96 * KIB * KIB;
 pub const OBJECTS: usize = 1024;
 /// Bytes that an Agent or AgentBuild is counted besides what is written on it: status, indices, names.
 pub const OBJECT: usize = 4 * KIB;
-/// Bytes that are kept of all Agents; and as many of all AgentBuilds.
+/// Bytes that an AgentRuntime is counted besides its spec.
+pub const RUNTIME: usize = 2 * KIB;
+/// Bytes that are kept of all Agents; and as many of all AgentBuilds, all AgentRuntimes, and all Agents of BeeAI of either group.
 pub const OBJECTS_KEPT: usize = 48 * KIB * KIB;
 /// Bytes of texts that wait to be read, in all namespaces; the others are asked for when their turn comes.
 pub const WAITING: usize = 8 * KIB * KIB;
@@ -170,8 +172,8 @@ mod tests {
             format!("| texts that wait to be read, of all namespaces | {} MiB |", WAITING / KIB / KIB),
             format!("| `spec` of an Agent or AgentBuild | {} KiB |", TEXT / KIB),
             format!("labels, annotations and `spec` | {} KiB |", TEXT / KIB),
-            format!("that are read in a namespace | {OBJECTS} each |"),
-            format!("and of all AgentBuilds | {} MiB each;", OBJECTS_KEPT / KIB / KIB),
+            format!("that are read in a namespace | {OBJECTS} of each kind |"),
+            format!("what is kept of all objects of one of these kinds | {} MiB;", OBJECTS_KEPT / KIB / KIB),
             format!(
                 "{}\nsteps and templates may take {} MiB",
                 Limits::OWN.builds,

@@ -21,6 +21,18 @@ impl Over {
     /// Every one.
     pub const ALL: [Over; 3] = [Over::Size, Over::Count, Over::Total];
 
+    /// The rest of a sentence about one object.
+    #[must_use]
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Over::Size => "is larger than what is read of one object",
+            Over::Count => "is one too many: no more of its kind are read in a namespace",
+            Over::Total => {
+                "has no room beside the others of its kind, of which one namespace is never given more than is left"
+            }
+        }
+    }
+
     /// The word of the metric's label.
     #[must_use]
     pub fn as_str(self) -> &'static str {

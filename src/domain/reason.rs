@@ -110,7 +110,7 @@ reasons! {
     ServiceAccountConflict, Denied, "a ServiceAccount of the workload's name exists and is not ours";
     NamespacePending, Denied, "the namespace is not known yet, nor whether it is one that is served; the controller will try again";
     ConfigPending, Denied, "the namespace's ConfigMaps have not been read yet; the controller will try again";
-    ConfigUnknown, Denied, "a ConfigMap of the namespace is over a bound of count or size, and what it said before is not known";
+    ConfigUnknown, Denied, "a ConfigMap of the namespace, or the AgentRuntime of the workload, is over a bound of count or size, and what it said before is not known";
     NetworkPolicyPending, Denied, "the NetworkPolicy that cuts off unproven agents is not there yet; the controller will try again";
     OwnerPending, Denied, "the Job that owns the Pod is not known yet; the controller will try again";
     FieldRequired, Denied, "a field that is needed is absent or empty";

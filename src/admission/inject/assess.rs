@@ -89,6 +89,11 @@ pub(super) fn assess<'a>(subject: Subject<'a>, source: Source<'_>) -> Decided<'a
         }
         Err(_) => None,
     };
+    if let Some((governor, over)) = governor.and_then(|governor| Some((governor, governor.says.over?))) {
+        let place = format!("AgentRuntime {}/{}", subject.namespace, governor.name);
+        let denial = config_unknown(&subject, &Unknown { place, bound: over.sentence().to_owned() });
+        return Decided::Deny(Box::new(Refused { denial, effective: None, workload: None }));
+    }
     let effective = Effective::of(&subject, governor);
     let build = match modes::shape(effective.mode.value, &subject.snapshot.gates) {
         Shape::Untouched(reason) => {

@@ -67,8 +67,8 @@ fn first(subject: &Subject<'_>, template: &Value) -> Result<Carried, Unsettled> 
     let winner = winner(subject);
     let facts = subject.cx.facts;
     let Some(view) = facts.snapshot.namespace(namespace) else { return Err(Unsettled) };
-    let says = winner
-        .map(|winner| AgentRuntimeInput { uid: winner.uid.into(), ..AgentRuntimeInput::of_spec(&winner.seen.spec) });
+    let says =
+        winner.map(|winner| AgentRuntimeInput { uid: winner.uid.into(), ..AgentRuntimeInput::of_seen(winner.seen) });
     let settled = match (view.governors.winner(WorkloadKind::Deployment, name), &says) {
         (None, None) => true,
         (Some(known), Some(says)) => known.says.same_settings(says) && known.says.uid == says.uid,

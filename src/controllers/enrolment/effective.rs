@@ -18,7 +18,7 @@ pub(super) fn of(subject: &Subject<'_>) -> (Value, Vec<String>) {
     let Some(view) = snapshot.namespace(subject.namespace()) else { return (json!({}), Vec::new()) };
     let mut notices: Vec<String> = view.resolved.notices.iter().map(|notice| notice.text.clone()).collect();
     if let Some(winner) = &subject.workload.winner {
-        let says = AgentRuntimeInput::of_spec(&winner.seen.spec);
+        let says = AgentRuntimeInput::of_seen(winner.seen);
         let tolerated = says.faults.iter().filter(|fault| fault.reason == Reason::InvalidSpec);
         notices.extend(tolerated.map(|fault| format!("{}: {:?}: {}", fault.field, fault.seen, fault.message)));
     }

@@ -33,7 +33,7 @@ use crate::controllers::scaffold::world::{RuntimeRef, WorkloadRef};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
-use crate::store::{Kind, Place};
+use crate::store::{Kind, Over, Place};
 
 /// How long namespace ConfigMaps are waited for before an enrolment goes on without them and says so (case 40).
 pub(super) const CONFIG_MAPS: Duration = Duration::from_secs(2);
@@ -261,6 +261,10 @@ pub(super) fn wait(what: Wait) -> Found {
 }
 
 fn governed(subject: &Subject<'_>, winner: &RuntimeRef<'_>, standing: &Fields) -> Found {
+    if let Some(over) = winner.seen.over {
+        let (reason, message) = over_bound(&subject.workload, winner, over);
+        return Step::Refused { reason, message }.into();
+    }
     let says = AgentRuntimeInput { uid: winner.uid.into(), ..AgentRuntimeInput::of_spec(&winner.seen.spec) };
     let blocking =
         says.faults.iter().find(|fault| says.agent_type.is_none() || fault.reason == Reason::ModeNotAvailable);
@@ -297,6 +301,18 @@ fn governed(subject: &Subject<'_>, winner: &RuntimeRef<'_>, standing: &Fields) -
         },
     };
     Found { wanted: Some(hash), step }
+}
+
+/// What an AgentRuntime is told of which nothing is read: what was written for it before stays as it is.
+fn over_bound(workload: &WorkloadRef<'_>, runtime: &RuntimeRef<'_>, over: Over) -> (Reason, String) {
+    let message = format!(
+        "AgentRuntime {} {}; nothing is changed on {} {}, and its new Pods are refused. Delete AgentRuntimes that are not needed",
+        runtime.name,
+        over.sentence(),
+        workload.kind.as_str(),
+        workload.name,
+    );
+    (Reason::ConfigUnknown, message)
 }
 
 /// Nothing is written that would lead to Pods that the webhook refuses.

@@ -20,7 +20,7 @@ use crate::controllers::scaffold::world::{RuntimeRef, WorkloadRef, World};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
-use crate::store::{CardTarget, Key, Kind, Reach};
+use crate::store::{CardTarget, Key, Kind, Over, Reach};
 
 /// Statuses and finalizers that one plan writes; a target with more AgentRuntimes is looked at again at once.
 const BATCH: usize = 32;
@@ -97,6 +97,11 @@ fn targetless(cx: &Context<'_>, runtime: &RuntimeRef<'_>) -> Plan {
     if runtime.seen.deleting {
         return Plan::of(finalizer(namespace, runtime, false).into_iter().collect());
     }
+    if let Some(over) = runtime.seen.over {
+        let message = format!("it {}. Delete AgentRuntimes that are not needed", over.sentence());
+        let findings = Findings::Unresolved { reason: Reason::ConfigUnknown, message };
+        return Plan::of(status::update(namespace, runtime, &findings));
+    }
     let faults = AgentRuntimeInput::of_spec(&runtime.seen.spec).faults;
     let fault =
         faults.iter().find(|fault| fault.reason == Reason::UnsupportedTarget || fault.field.contains("targetRef"));
@@ -121,7 +126,9 @@ fn target(cx: Context<'_>, kind: Kind, name: &str) -> Plan {
     };
     let mut plan = Plan { again: work.again, note: work.note.clone(), ops: Vec::new() };
     let winner = live.first().filter(|_| here);
-    let first = winner.and_then(|winner| finalizer(namespace, winner, true));
+    // For one of which nothing is read nothing is written that would have to be taken back.
+    let first = winner.filter(|winner| winner.seen.over.is_none());
+    let first = first.and_then(|winner| finalizer(namespace, winner, true));
     // A write of the status would come from the version before the finalizer.
     let is_new = first.is_some();
     plan.ops.extend(first);
@@ -253,9 +260,12 @@ fn card(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Option<Value> {
     Some(summary)
 }
 
-/// Our finalizer on an AgentRuntime, put on or taken off; `None` when that is so.
+/// Our finalizer on an AgentRuntime, put on or taken off; `None` when that is so, and while the list is not known.
 fn finalizer(namespace: &str, runtime: &RuntimeRef<'_>, wanted: bool) -> Option<Op> {
     let seen = runtime.seen;
+    if seen.over == Some(Over::Size) {
+        return None;
+    }
     if seen.finalizers.iter().any(|name| &**name == keys::FINALIZER) == wanted {
         return None;
     }

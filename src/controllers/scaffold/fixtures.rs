@@ -126,7 +126,7 @@ impl Cluster {
                 uid: runtime.uid.into(),
                 created: Arc::from(&*runtime.seen.created),
                 deleting: runtime.seen.deleting,
-                ..AgentRuntimeInput::of_spec(&runtime.seen.spec)
+                ..AgentRuntimeInput::of_seen(runtime.seen)
             };
             (runtime.name.clone(), Arc::new(input))
         };

@@ -181,6 +181,6 @@ fn agent_runtime(uid: &Arc<str>, seen: &AgentRuntimeSeen) -> AgentRuntimeInput {
         uid: uid.clone(),
         created: Arc::from(&*seen.created),
         deleting: seen.deleting,
-        ..AgentRuntimeInput::of_spec(&seen.spec)
+        ..AgentRuntimeInput::of_seen(seen)
     }
 }

@@ -1,6 +1,6 @@
-//! How many Agents and AgentBuilds are kept, of one namespace and of all; pure.
+//! How many objects of the kinds that people make are kept, of one namespace and of all; pure.
 //!
-//! In: changes of one kind. Out: the same changes, in which what there is no room for is slim ([`CustomSeen::slim`]). Promises: one
+//! In: changes of one kind. Out: the same changes, in which what there is no room for is slim ([`What::slim`]). Promises: one
 //! namespace holds no more than [`OBJECTS`], and never more bytes than are left for all others, so that whoever comes new finds room
 //! however many fill theirs; what is being deleted is never left out; who was read stays read while it does not grow; once something
 //! goes, [`Room::admit`] says that those without room are to be read anew.
@@ -8,9 +8,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::config::bounds::{OBJECT, OBJECTS, OBJECTS_KEPT};
+use crate::config::bounds::{OBJECT, OBJECTS, OBJECTS_KEPT, RUNTIME};
 use crate::config::reading::{block, weight};
-use crate::store::{Change, CustomSeen, Observed, Over};
+use crate::store::{AgentRuntimeSeen, Change, CustomSeen, Observed, Over, What};
 
 /// What one object holds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,8 +45,8 @@ impl Room {
         space.count -= usize::from(known.is_some_and(|known| known.over.is_none()));
         let before = known.unwrap_or_default();
         (space.bytes, self.held) = (space.bytes - before.bytes, self.held - before.bytes);
-        let after = change.now.as_deref().and_then(custom).map(|seen| {
-            let bytes = bytes(seen);
+        let after = change.now.as_deref().and_then(measured).map(|seen| {
+            let bytes = seen.bytes;
             let room = OBJECTS_KEPT.saturating_sub(self.held);
             let over = seen.over.or(match () {
                 () if seen.deleting => None,
@@ -88,8 +88,22 @@ impl Room {
     }
 }
 
-fn custom(observed: &Observed) -> Option<&CustomSeen> {
-    observed.what.custom()
+/// One object, as far as it counts here.
+struct Measured {
+    bytes: usize,
+    over: Option<Over>,
+    deleting: bool,
+}
+
+/// `None` for kinds that are not bounded.
+fn measured(observed: &Observed) -> Option<Measured> {
+    Some(match &observed.what {
+        What::AgentRuntime(seen) => Measured { bytes: of_runtime(seen), over: seen.over, deleting: seen.deleting },
+        what => {
+            let seen = what.custom()?;
+            Measured { bytes: of_custom(seen), over: seen.over, deleting: seen.deleting }
+        }
+    })
 }
 
 fn slim(observed: &Arc<Observed>, over: Over) -> Arc<Observed> {
@@ -97,7 +111,12 @@ fn slim(observed: &Arc<Observed>, over: Over) -> Arc<Observed> {
     Arc::new(Observed { uid: observed.uid.clone(), version: observed.version, what })
 }
 
-fn bytes(seen: &CustomSeen) -> usize {
+fn of_runtime(seen: &AgentRuntimeSeen) -> usize {
+    let finalizers = seen.finalizers.iter().map(|name| size_of::<Box<str>>() + block(name.len())).sum::<usize>();
+    RUNTIME + weight(&seen.spec) + finalizers
+}
+
+fn of_custom(seen: &CustomSeen) -> usize {
     let texts = |map: &BTreeMap<String, String>| {
         map.iter().map(|(key, value)| 128 + block(key.len()) + block(value.len())).sum::<usize>()
     };
@@ -109,6 +128,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::store::Key;
     use crate::store::Kind;
     use crate::store::change_of;
 
@@ -120,7 +140,7 @@ mod tests {
     fn over(room: &mut Room, change: &Change) -> Option<Over> {
         let (change, _) = room.admit(change.clone());
         let now = change.now.unwrap();
-        let seen = custom(&now).unwrap();
+        let seen = now.what.custom().unwrap();
         assert_eq!(seen.over.is_some(), *seen.spec == json!({}), "what is over a bound is slim");
         seen.over
     }
@@ -149,12 +169,40 @@ mod tests {
         assert_eq!((room.held(), room.spaces.len()), (0, 0), "nothing is left behind");
     }
 
+    /// Of a workload it stays known that it is governed: dropping the AgentRuntime would un-enrol it.
+    #[test]
+    fn mend_02_an_agent_runtime_without_room_keeps_its_target_and_its_marks() {
+        let runtime = |name: &str| {
+            let spec = json!({"type": "agent", "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+                "trace": {"endpoint": "http://x:4317"}});
+            let metadata = json!({"namespace": "team", "name": name, "uid": name, "resourceVersion": "1",
+                "finalizers": ["a"]});
+            change_of(Kind::AgentRuntime, &json!({"metadata": metadata, "spec": spec}).to_string()).unwrap()
+        };
+        let mut room = Room::default();
+        for at in 0..OBJECTS {
+            let (change, _) = room.admit(runtime(&format!("r{at}")));
+            let what = &change.now.as_ref().unwrap().what;
+            assert!(matches!(what, What::AgentRuntime(seen) if seen.over.is_none()), "{at}");
+        }
+        assert!(room.held() > 1024 * OBJECTS, "they are counted: {}", room.held());
+        let (change, _) = room.admit(runtime("more"));
+        let What::AgentRuntime(seen) = &change.now.as_ref().unwrap().what else { panic!("another kind") };
+        assert_eq!((seen.over, room.count(Over::Count)), (Some(Over::Count), 1));
+        assert_eq!((&*seen.target.as_ref().unwrap().name, seen.finalizers.len()), ("more", 1));
+        assert_eq!(*seen.spec, json!({}));
+        let (_, again) = room.admit(Change { key: Key::new("team", "r7"), ..gone(&change) });
+        assert!(again, "those without room are to be read anew");
+        let (change, _) = room.admit(runtime("more"));
+        assert!(matches!(&change.now.as_ref().unwrap().what, What::AgentRuntime(seen) if seen.over.is_none()));
+    }
+
     #[test]
     fn mend_02_whoever_comes_new_finds_room_however_many_fill_theirs() {
         let mut room = Room::default();
         // 64 KiB of text, and some megabytes of a tree.
         let wide = json!({"a": (0..6_000).map(|_| json!({"b": 1})).collect::<Vec<_>>()});
-        let one = bytes(custom(agent("n", "a", &wide).now.as_deref().unwrap()).unwrap());
+        let one = measured(agent("n", "a", &wide).now.as_deref().unwrap()).unwrap().bytes;
         assert!(one > 2 << 20, "{one}");
         let mut most = Vec::new();
         for namespace in 0..20 {

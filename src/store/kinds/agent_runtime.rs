@@ -1,12 +1,14 @@
 //! What is kept of an AgentRuntime (`spec/agentruntime.md` 2): its fields, each no longer than [`LONGEST`]. A longer one is refused
-//! by all who read it, and so is what is left of it.
+//! by all who read it, and so is what is left of it. Of one that is over a bound its marks, status and target are kept, and [`Over`]:
+//! whoever reads it knows that the workload is governed, and not by what.
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{Kind, What};
 use crate::api::agent_kagenti_dev as api;
+use crate::domain::bounds::Over;
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 use crate::store::decode::wire::{CardSummary, Raw, Spec, Status};
@@ -32,6 +34,12 @@ fn project(_: Kind, raw: Raw) -> Option<What> {
 /// Bytes that are kept of one text of a spec: twice of what any reader takes for a value.
 const LONGEST: usize = 4096;
 
+/// Bytes that are kept of a status: several times of what we write. With more, none is.
+const LARGEST_STATUS: usize = 16 * 1024;
+
+/// Names of finalizers that are kept of one object, in bytes: with more, none is.
+const LARGEST_FINALIZERS: usize = 8 * 1024;
+
 /// An AgentRuntime.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentRuntimeSeen {
@@ -49,8 +57,10 @@ pub struct AgentRuntimeSeen {
     pub target: Option<Target>,
     /// `spec`, as stored.
     pub spec: Arc<Value>,
-    /// `status`, as stored; an empty object when there is none.
+    /// `status`, as stored; an empty object when there is none, or more than anybody of ours writes.
     pub status: Arc<Value>,
+    /// It is over a bound: of `spec` nothing is kept here but the target.
+    pub over: Option<Over>,
 }
 
 /// The workload an AgentRuntime points at, in its own namespace.
@@ -63,6 +73,12 @@ pub struct Target {
 }
 
 impl AgentRuntimeSeen {
+    /// The same, of which nothing is read because it is `over` a bound: its marks, status and target.
+    #[must_use]
+    pub(super) fn slim(&self, over: Over) -> Self {
+        Self { spec: Arc::new(json!({})), over: Some(over), ..self.clone() }
+    }
+
     /// `spec.type`.
     #[must_use]
     pub fn agent_type(&self) -> Option<&str> {
@@ -84,7 +100,10 @@ impl Target {
 fn agent_runtime(raw: Raw) -> AgentRuntimeSeen {
     let metadata = raw.metadata;
     let spec = spec(*raw.spec.unwrap_or_default());
-    AgentRuntimeSeen {
+    let names: usize = metadata.finalizers.iter().flatten().map(String::len).sum();
+    let status = status(*raw.status.unwrap_or_default());
+    let status = if api::agent_card::is_within(&status, LARGEST_STATUS) { status } else { json!({}) };
+    let mut seen = AgentRuntimeSeen {
         generation: metadata.generation.unwrap_or_default(),
         deleting: metadata.deletion_timestamp.is_some(),
         finalizer: metadata.finalizers.iter().flatten().any(|name| name == keys::FINALIZER),
@@ -92,8 +111,15 @@ fn agent_runtime(raw: Raw) -> AgentRuntimeSeen {
         created: metadata.creation_timestamp.unwrap_or_default().into(),
         target: Target::of_spec(&spec),
         spec: Arc::new(spec),
-        status: Arc::new(status(*raw.status.unwrap_or_default())),
+        status: Arc::new(status),
+        over: None,
+    };
+    if names > LARGEST_FINALIZERS {
+        // Nobody writes a list that is not known.
+        seen.finalizers = Box::default();
+        return seen.slim(Over::Size);
     }
+    seen
 }
 
 fn object(members: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> Value {

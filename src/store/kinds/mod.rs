@@ -173,6 +173,7 @@ impl What {
             What::KaosAgent(seen) => What::KaosAgent(Box::new(seen.slim(over))),
             What::ModelApi(seen) => What::ModelApi(Box::new(seen.slim(over))),
             What::McpServer(seen) => What::McpServer(Box::new(seen.slim(over))),
+            What::AgentRuntime(seen) => What::AgentRuntime(seen.slim(over)),
             _ => return None,
         })
     }

@@ -9,6 +9,7 @@ use crate::config::inputs::AgentRuntimeInput;
 use crate::config::layers::Layer;
 use crate::config::resolved::Resolved;
 use crate::config::view::Ownership;
+use crate::domain::bounds::Over;
 use crate::domain::keys;
 use crate::domain::mode::Mode;
 
@@ -34,6 +35,21 @@ fn spec(more: Value) -> Value {
 
 fn governed(more: Value) -> Snapshot {
     governed_over(|_| {}, &[("weather", spec(more))])
+}
+
+/// What it says is not known, and without it a sidecar might let through what it forbids.
+#[test]
+fn mend_02_pods_of_an_agent_runtime_over_a_bound_are_refused_and_no_others() {
+    let over = |target: &str| {
+        let read = AgentRuntimeInput::of_spec(&spec(json!({"targetRef": {"name": target}})));
+        let over = AgentRuntimeInput { target: read.target, over: Some(Over::Count), ..AgentRuntimeInput::default() };
+        let inputs = BTreeMap::from([(Arc::from("late"), Arc::new(over))]);
+        fixtures::snapshot_with(|_| {}, |view| view.governors = Governors::of(&inputs))
+    };
+    let denial = refusal(&fixtures::pod(), &over("weather-agent"));
+    assert_eq!((denial.code, denial.reason), (422, Reason::ConfigUnknown));
+    assert!(denial.sentence.starts_with("AgentRuntime team1/late is one too many"), "{}", denial.sentence);
+    injected(&fixtures::pod(), &over("another"));
 }
 
 /// The variables of a container, in order.

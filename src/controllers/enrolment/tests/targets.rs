@@ -70,6 +70,27 @@ fn a_thousand_agent_runtimes_on_one_target_are_told_in_batches() {
     assert!((1..1_000).all(|number| ready(number) == "False/DuplicateTarget"));
 }
 
+/// It is known to govern its workload, and not by what: nobody un-enrols it, and nothing else is written for it.
+#[test]
+fn mend_02_of_an_agent_runtime_over_a_bound_the_workload_stays_as_it_is() {
+    let mut bench = enrolled();
+    let before = bench.object(Kind::Deployment, "web").clone();
+    // More names than are kept of a list: of the whole object nothing is read.
+    let finalizers: Vec<String> = (0..300).map(|number| format!("{}/x{number}", "n".repeat(60))).collect();
+    bench.change(Kind::AgentRuntime, "art", json!({"metadata": {"finalizers": finalizers}, "spec": {"type": "tool"}}));
+    let ops = bench.converge();
+    assert!(ops.iter().all(|op| matches!(op, Op::Report(_) | Op::Status { .. })), "{ops:?}");
+    assert_eq!(*bench.object(Kind::Deployment, "web"), before);
+    assert_eq!(bench.condition("art", "Ready"), "False/ConfigUnknown");
+    assert!(bench.message("art", "Ready").contains("nothing is changed on Deployment web"));
+    assert_eq!(bench.converge(), [], "told once");
+    // Read again, it says what holds.
+    bench.change(Kind::AgentRuntime, "art", json!({"metadata": {"finalizers": [keys::FINALIZER]}}));
+    bench.converge();
+    assert_eq!(bench.condition("art", "Ready"), "True/Configured");
+    assert_eq!(bench.object(Kind::Deployment, "web")["metadata"]["labels"][keys::LABEL_TYPE], "tool");
+}
+
 #[test]
 fn case_022_a_missing_target_is_enrolled_as_soon_as_it_comes() {
     let mut bench = Bench::new();
