@@ -1,18 +1,24 @@
 //! Counters of the controllers: who wrote what, and how it went.
+//!
+//! Beside our own there are those that controller-runtime has, under its names, so that its dashboards and alerts read us too. What
+//! it calls reconciling is a plan with its writes here; its queue is the part of ours that is one controller's.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::apply::{ApplyError, Learned};
 use super::lane::AskFault;
 use super::memory::Memory;
 use super::plan::{Controller, Op};
+use super::queue::Ending;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Write {
@@ -22,9 +28,77 @@ struct Write {
     result: &'static str,
 }
 
+/// Seconds: controller-runtime's buckets of work.
+const WORK: [f64; 10] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Reconciled {
+    controller: &'static str,
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Reconciler {
+    controller: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Named {
+    name: &'static str,
+}
+
+/// Counters in controller-runtime's terms. Clones share them.
+#[derive(Debug, Clone)]
+struct Field {
+    reconciled: Family<Reconciled, Counter>,
+    errors: Family<Reconciler, Counter>,
+    depth: Family<Named, Gauge>,
+    retries: Family<Named, Counter>,
+    work: Family<Named, Histogram, fn() -> Histogram>,
+}
+
+impl Default for Field {
+    fn default() -> Self {
+        Self {
+            reconciled: Family::default(),
+            errors: Family::default(),
+            depth: Family::default(),
+            retries: Family::default(),
+            work: Family::new_with_constructor(|| Histogram::new(WORK)),
+        }
+    }
+}
+
+impl Field {
+    fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "controller_runtime_reconcile",
+            "Plans that ended, by controller and result: success, requeue (at once), requeue_after (later), error",
+            self.reconciled.clone(),
+        );
+        registry.register(
+            "controller_runtime_reconcile_errors",
+            "Plans that failed, by controller",
+            self.errors.clone(),
+        );
+        registry.register("workqueue_depth", "Items waiting for a worker, by controller", self.depth.clone());
+        registry.register(
+            "workqueue_retries",
+            "Items that wait to be tried again, by controller",
+            self.retries.clone(),
+        );
+        registry.register(
+            "workqueue_work_duration_seconds",
+            "Time from the beginning of a plan to the end of its writes, by controller",
+            self.work.clone(),
+        );
+    }
+}
+
 /// The counters. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct ControllerMetrics {
+    field: Field,
     writes: Family<Write, Counter>,
     ready: Gauge,
     gated: Gauge,
@@ -57,6 +131,7 @@ struct State {
 impl ControllerMetrics {
     /// Puts the counters into a registry.
     pub fn register(&self, registry: &mut Registry) {
+        self.field.register(registry);
         registry.register("drawbridge_controller_writes", "Writes of the controllers", self.writes.clone());
         registry.register("drawbridge_controller_ready_items", "Items waiting for a worker", self.ready.clone());
         registry.register("drawbridge_gated_pods", "Pods that wait behind the scheduling gate", self.gated.clone());
@@ -90,6 +165,23 @@ impl ControllerMetrics {
         );
     }
 
+    /// A plan ended, its writes included.
+    pub(super) fn reconciled(&self, controller: Controller, ending: Ending, took: Duration) {
+        let controller = controller.as_str();
+        let result = match ending {
+            Ending::Done(None) | Ending::Made => "success",
+            Ending::Done(Some(Duration::ZERO)) => "requeue",
+            Ending::Done(Some(_)) => "requeue_after",
+            Ending::Conflict | Ending::Failed(_) => "error",
+        };
+        self.field.reconciled.get_or_create(&Reconciled { controller, result }).inc();
+        self.field.work.get_or_create(&Named { name: controller }).observe(took.as_secs_f64());
+        if result == "error" {
+            self.field.errors.get_or_create(&Reconciler { controller }).inc();
+            self.field.retries.get_or_create(&Named { name: controller }).inc();
+        }
+    }
+
     pub(super) fn answered(&self, controller: Controller, fault: Option<AskFault>) {
         let result = fault.map_or("ok", AskFault::as_str);
         self.questions.get_or_create(&Answered { controller: controller.as_str(), result }).inc();
@@ -121,6 +213,8 @@ impl ControllerMetrics {
         self.drift.get_or_create(&State { state: "outdated" }).set(0);
         self.questions.get_or_create(&Answered { controller: "agent-card", result: "ok" }).inc();
         self.asking.get_or_create(&Asking { controller: "agent-card", state: "running" }).set(0);
+        self.field.depth.get_or_create(&Named { name: "gate" }).set(0);
+        self.reconciled(Controller::ServiceAccount, Ending::Conflict, Duration::ZERO);
     }
 
     /// How enrolled workloads and their Pods stand.
@@ -137,8 +231,13 @@ impl ControllerMetrics {
         set(&self.drift, "outdated", outdated);
     }
 
-    pub(super) fn queue(&self, ready: usize) {
-        self.ready.set(i64::try_from(ready).unwrap_or(i64::MAX));
+    /// How many items wait for a worker, in all and by controller.
+    pub(super) fn queue(&self, ready: usize, depths: impl Iterator<Item = (Controller, usize)>) {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.ready.set(number(ready));
+        for (controller, depth) in depths {
+            self.field.depth.get_or_create(&Named { name: controller.as_str() }).set(number(depth));
+        }
     }
 
     /// The Pods behind the gate, by the RFC 3339 times at which they were created; counted anew only when `gatings` is another number.
@@ -159,6 +258,41 @@ impl ControllerMetrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plans_are_counted_in_controller_runtimes_terms() {
+        let metrics = ControllerMetrics::default();
+        let mut registry = Registry::default();
+        metrics.register(&mut registry);
+        let later = Duration::from_secs(5);
+        for ending in [
+            Ending::Done(None),
+            Ending::Made,
+            Ending::Done(Some(Duration::ZERO)),
+            Ending::Done(Some(later)),
+            Ending::Conflict,
+            Ending::Failed(later),
+        ] {
+            metrics.reconciled(Controller::Enrolment, ending, Duration::from_millis(20));
+        }
+        metrics.queue(3, [(Controller::Enrolment, 2), (Controller::ServiceAccount, 0)].into_iter());
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        let name = Controller::Enrolment.as_str();
+        for line in [
+            format!("controller_runtime_reconcile_total{{controller=\"{name}\",result=\"success\"}} 2"),
+            format!("controller_runtime_reconcile_total{{controller=\"{name}\",result=\"requeue\"}} 1"),
+            format!("controller_runtime_reconcile_total{{controller=\"{name}\",result=\"requeue_after\"}} 1"),
+            format!("controller_runtime_reconcile_total{{controller=\"{name}\",result=\"error\"}} 2"),
+            format!("controller_runtime_reconcile_errors_total{{controller=\"{name}\"}} 2"),
+            format!("workqueue_retries_total{{name=\"{name}\"}} 2"),
+            format!("workqueue_depth{{name=\"{name}\"}} 2"),
+            format!("workqueue_work_duration_seconds_count{{name=\"{name}\"}} 6"),
+            "drawbridge_controller_ready_items 3".to_owned(),
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+    }
 
     #[test]
     fn the_oldest_gated_pod_is_told_and_none_is_zero() {

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::plan::Item;
+use super::plan::{Controller, Item};
 
 /// How urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,6 +48,8 @@ pub struct Queue {
     /// The lanes with something to do: by how urgent it is, then by when they last had their turn.
     turns: BTreeSet<Turn>,
     places: HashMap<Item, (Priority, u64)>,
+    /// How many of them are whose.
+    depths: BTreeMap<Controller, usize>,
     waiting: BTreeMap<(Duration, u64), Item>,
     delays: HashMap<Item, (Duration, u64)>,
     failures: HashMap<Item, u32>,
@@ -141,7 +143,10 @@ impl Queue {
             lane.served = served;
             item
         })?;
-        self.places.remove(&item);
+        if self.places.remove(&item).is_some() {
+            let depth = self.depths.entry(item.controller).or_default();
+            *depth = depth.saturating_sub(1);
+        }
         self.running.insert(item.clone());
         Some(item)
     }
@@ -162,7 +167,9 @@ impl Queue {
 
     fn place(&mut self, item: Item, priority: Priority) {
         let place = (priority, self.next());
-        self.places.insert(item.clone(), place);
+        if self.places.insert(item.clone(), place).is_none() {
+            *self.depths.entry(item.controller).or_default() += 1;
+        }
         let name = item.key.namespace.clone();
         self.lane(&name, |lane| drop(lane.ready.insert(place, item)));
     }
@@ -248,9 +255,17 @@ impl Queue {
         self.places.len()
     }
 
+    /// The same by controller; one that has none now and had some before is among them.
+    pub fn depths(&self) -> impl Iterator<Item = (Controller, usize)> {
+        self.depths.iter().map(|(controller, depth)| (*controller, *depth))
+    }
+
     /// Forgets everything but what is under way, whose end is still to come.
     pub fn clear(&mut self) {
-        *self = Self { sequence: self.sequence, ..Self::default() };
+        // Whose nothing waits any more is still told.
+        let mut depths = std::mem::take(&mut self.depths);
+        depths.values_mut().for_each(|depth| *depth = 0);
+        *self = Self { sequence: self.sequence, depths, ..Self::default() };
     }
 
     fn next(&mut self) -> u64 {

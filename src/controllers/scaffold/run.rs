@@ -72,7 +72,8 @@ struct Loop {
     epochs: watch::Receiver<u64>,
     epoch: u64,
     workers: JoinSet<(Item, Outcome)>,
-    under_way: Vec<(Id, Item)>,
+    /// What is carried out, and since when.
+    under_way: Vec<(Id, Item, Duration)>,
     told: HashSet<(String, &'static str, String)>,
     base: Instant,
     jitter: fn() -> f64,
@@ -286,7 +287,9 @@ impl Loop {
                 self.queue.add(woken, Priority::Fresh);
             }
             if plan.ops.is_empty() {
-                self.queue.done(&item, Ending::Done(plan.again), now, (self.jitter)());
+                let ending = Ending::Done(plan.again);
+                self.metrics.reconciled(item.controller, ending, self.base.elapsed().saturating_sub(now));
+                self.queue.done(&item, ending, now, (self.jitter)());
                 continue;
             }
             self.queue.begun(&item, now);
@@ -295,10 +298,10 @@ impl Loop {
                 let outcome = ended::carry_out(&writer, &metrics, &worked, &plan).await;
                 (worked, outcome)
             });
-            self.under_way.push((handle.id(), item));
+            self.under_way.push((handle.id(), item, now));
         }
         self.survey();
-        self.metrics.queue(self.queue.ready());
+        self.metrics.queue(self.queue.ready(), self.queue.depths());
         self.metrics.fleet(&self.world.memory);
         plans == PLANS
     }

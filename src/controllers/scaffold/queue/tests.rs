@@ -21,8 +21,13 @@ fn fresh_changes_pass_the_backlog_of_a_start() {
     queue.add(item("new"), Priority::Fresh);
     queue.add(item("c"), Priority::Fresh);
     queue.add(item("c"), Priority::Backlog);
+    assert_eq!(queue.depths().collect::<Vec<_>>(), [(Controller::Waiting, 4)]);
     let order: Vec<_> = std::iter::from_fn(|| queue.pop(9, s(0))).map(|item| item.key.name.to_string()).collect();
     assert_eq!(order, ["new", "c", "a", "b"]);
+    assert_eq!(queue.depths().collect::<Vec<_>>(), [(Controller::Waiting, 0)]);
+    queue.add(item("x"), Priority::Fresh);
+    queue.clear();
+    assert_eq!((queue.depths().collect::<Vec<_>>(), queue.ready()), (vec![(Controller::Waiting, 0)], 0));
 }
 
 fn of(namespace: &str, name: &str) -> Item {

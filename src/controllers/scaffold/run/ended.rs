@@ -22,8 +22,8 @@ impl Loop {
             Ok((id, _)) => *id,
             Err(error) => error.id(),
         };
-        let at = self.under_way.iter().position(|(known, _)| *known == id);
-        let Some((_, item)) = at.map(|at| self.under_way.swap_remove(at)) else { return };
+        let at = self.under_way.iter().position(|(known, _, _)| *known == id);
+        let Some((_, item, begun)) = at.map(|at| self.under_way.swap_remove(at)) else { return };
         let (item, (learned, result)) = match ended {
             Ok((_, ended)) => ended,
             Err(error) if error.is_cancelled() => return,
@@ -32,7 +32,9 @@ impl Loop {
                     controller = item.controller.as_str(),
                     "a defect in Drawbridge: carrying out a plan panicked"
                 );
-                self.queue.done(&item, Ending::Failed(Duration::ZERO), now, (self.jitter)());
+                let ending = Ending::Failed(Duration::ZERO);
+                self.metrics.reconciled(item.controller, ending, now.saturating_sub(begun));
+                self.queue.done(&item, ending, now, (self.jitter)());
                 return;
             }
         };
@@ -75,6 +77,7 @@ impl Loop {
                 if conflict { Ending::Conflict } else { Ending::Failed(retry_after(&error)) }
             }
         };
+        self.metrics.reconciled(item.controller, ending, now.saturating_sub(begun));
         self.queue.done(&item, ending, now, (self.jitter)());
     }
 }
