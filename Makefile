@@ -8,6 +8,8 @@ ALL := --workspace --features webhook-tests/peers --locked
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Suites wait more than they work: two tests for each core.
 SUITE_THREADS ?= $(shell echo $$((2 * $$(nproc))))
+# A case on the API server does nothing but wait: for its namespace, and for the webhook to learn of its objects.
+CORPUS_THREADS ?= 8
 
 .DEFAULT_GOAL := help
 .PHONY: help check test test-peers test-long lint pure build suites corpus deny unit controlplane
@@ -55,7 +57,7 @@ suites: controlplane envoy otel promtool build ## the suites on a real API serve
 	RUST_TEST_THREADS=$(SUITE_THREADS) $(CARGO) test $(ALL) --test suites -- $(if $(SUITE),$(SUITE)::)
 
 corpus: controlplane build ## the corpus on a real API server
-	$(CARGO) test $(ALL) --test corpus -- apiserver::
+	$(CARGO) test $(ALL) --test corpus -- apiserver:: --test-threads $(CORPUS_THREADS)
 
 test: ## everything that must hold, but the heavy peers
 	@.ci/timed prerequisites 1 $(MAKE) --no-print-directory controlplane envoy otel promtool
