@@ -68,6 +68,16 @@ const fn kaos(kind: &'static str) -> Handler {
     }
 }
 
+/// The row of the AgentBuilds of a group of BeeAI.
+const fn beeai_build(group: &'static str) -> Handler {
+    Handler {
+        kind: "AgentBuild",
+        run: validate::review_beeai_build,
+        explain: validate::explain_beeai_build,
+        ..beeai_agent(group)
+    }
+}
+
 /// Everything we act on; what is not here is allowed with [`Reason::NotRegistered`].
 const HANDLERS: &[Handler] = &[
     Handler {
@@ -123,6 +133,8 @@ const HANDLERS: &[Handler] = &[
     kaos("Agent"),
     kaos("ModelAPI"),
     kaos("MCPServer"),
+    beeai_build(keys::GROUP_BEEAI),
+    beeai_build(keys::GROUP_BEEAI_COMPAT),
     workload("apps", "Deployment"),
     workload("apps", "StatefulSet"),
     workload("apps", "DaemonSet"),

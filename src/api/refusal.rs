@@ -72,6 +72,8 @@ pub fn is_of_the_moment(status: &Status) -> bool {
         keys::POLICY_OWN_KAOS_AGENTS_NEW,
         keys::POLICY_OWN_KAOS_MODEL_APIS_NEW,
         keys::POLICY_OWN_KAOS_MCP_SERVERS_NEW,
+        keys::POLICY_OWN_BEEAI_BUILDS_NEW,
+        keys::POLICY_OWN_BEEAI_COMPAT_BUILDS_NEW,
     ];
     let denied = denied_by(&status.message);
     denied

@@ -30,7 +30,11 @@ pub const OF_POD: &[&str] = &[
 pub const OF_CONTAINER: &[&str] = &["env/*/valueFrom/secretKeyRef/name", "envFrom/*/secretRef/name"];
 /// Members of a BeeAI Agent's spec that name a Secret.
 pub const OF_BEEAI_AGENT: &[&str] = &["env/*/valueFrom/secretKeyRef/name"];
-/// Variables in the environment of a BeeAI Agent whose literal value names a Secret.
+/// Members of a BeeAI AgentBuild's spec that name a Secret: what it is built with, and what the Agent that it keeps is given.
+pub const OF_BEEAI_BUILD: &[&str] = &["env/*/valueFrom/secretKeyRef/name", "agent/env/*/valueFrom/secretKeyRef/name"];
+/// Lists of variables in a BeeAI AgentBuild's spec, some of which name a Secret by their value.
+pub const ENVIRONMENTS: &[&str] = &["env", "agent/env"];
+/// Variables in the environment of a BeeAI Agent or AgentBuild whose literal value names a Secret.
 pub const VARIABLES: &[&str] = &[keys::ENV_IMAGE_REPO_SECRET];
 /// Where an Agent has annotations that its Pods get.
 pub const ANNOTATIONS: [&str; 2] = ["spec/annotations", "spec/podTemplateSpec/metadata/annotations"];
@@ -95,11 +99,26 @@ pub fn of_beeai_agent(agent: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let spec = agent.get("spec").unwrap_or(&Value::Null);
     OF_BEEAI_AGENT.iter().for_each(|path| look(spec, path, &mut names));
-    let env = spec.get("env").and_then(Value::as_array).into_iter().flatten();
+    named_by_variables(spec.get("env"), &mut names);
+    names
+}
+
+/// The Secrets that an AgentBuild of BeeAI refers to, those of the Agent that it keeps included.
+#[must_use]
+pub fn of_beeai_build(build: &Value) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let spec = build.get("spec").unwrap_or(&Value::Null);
+    OF_BEEAI_BUILD.iter().for_each(|path| look(spec, path, &mut names));
+    ENVIRONMENTS.iter().for_each(|path| named_by_variables(spec.pointer(&format!("/{path}")), &mut names));
+    names
+}
+
+/// The Secrets that variables name by their literal value.
+fn named_by_variables(env: Option<&Value>, names: &mut BTreeSet<String>) {
+    let env = env.and_then(Value::as_array).into_iter().flatten();
     let naming =
         env.filter(|one| one.get("name").and_then(Value::as_str).is_some_and(|name| VARIABLES.contains(&name)));
-    naming.filter_map(|one| one.get("value")).for_each(|name| take(name, &mut names));
-    names
+    naming.filter_map(|one| one.get("value")).for_each(|name| take(name, names));
 }
 
 /// The Secrets that an AgentBuild refers to, those of its template's steps included.
@@ -233,6 +252,23 @@ mod tests {
         assert_eq!(names(&of_build(&json!({"spec": {"pipeline": {"steps": steps}}}))), ["git", "key"]);
         assert_eq!(names(&of_steps(&steps)), ["git", "key"]);
         assert!(of_build(&json!({"spec": {"pipeline": {"steps": 3}}})).is_empty());
+    }
+
+    /// Ruling 7: every field of a BeeAI AgentBuild that names a Secret.
+    #[test]
+    fn every_place_of_a_beeai_build_that_names_a_secret_is_found() {
+        for path in OF_BEEAI_BUILD {
+            let build = json!({"spec": standing(&path.split('/').collect::<Vec<_>>(), "s")});
+            assert_eq!(names(&of_beeai_build(&build)), ["s"], "{path}");
+        }
+        for path in ENVIRONMENTS {
+            let env = json!([{"name": "IMAGE_REPO_SECRET", "value": "s"}, {"name": "PLAIN", "value": "no"}]);
+            let spec = path.rsplit('/').fold(env, |inner, name| json!({name: inner}));
+            assert_eq!(names(&of_beeai_build(&json!({"spec": spec}))), ["s"], "{path}");
+        }
+        for nothing in [json!({}), json!({"spec": {"env": null}}), json!({"spec": {"env": 1, "agent": []}})] {
+            assert!(of_beeai_build(&nothing).is_empty());
+        }
     }
 
     #[test]

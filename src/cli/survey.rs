@@ -207,6 +207,16 @@ pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
 }
 
+/// The phase of an AgentBuild of whichever group, in the words of `agent.kagenti.dev`; empty where it has none.
+#[must_use]
+pub fn phase(build: &Value) -> &str {
+    match text(build, "/status/buildStatus") {
+        "" => text(build, "/status/phase"),
+        "Completed" => "Succeeded",
+        other => other,
+    }
+}
+
 /// A label of an object.
 #[must_use]
 pub fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {

@@ -27,12 +27,14 @@ pub use scaffold::run::Deps;
 pub use scaffold::runner::{Asking, Runner};
 
 /// Every controller; what comes first is planned first.
-const ALWAYS: [Row; 14] = [
+const ALWAYS: [Row; 16] = [
     network_policy::plan::ROW,
     trust_label::plan::ROW,
     service_account::plan::ROW,
     namespace_config::plan::ROW,
     agent_build::plan::ROW,
+    agent_build::beeai::ROW,
+    agent_build::beeai::COMPAT_ROW,
     agent::plan::ROW,
     agent::beeai::ROW,
     agent::beeai::COMPAT_ROW,

@@ -81,6 +81,16 @@ pub const ASKS: &[Ask] = &[
     ask(UsedBy::Controllers, Kind::BeeaiCompatAgent, &["list", "watch", "patch"]),
     Ask { resource: "agents/status", ..ask(UsedBy::Controllers, Kind::BeeaiCompatAgent, &["patch"]) },
     Ask { resource: "agents/finalizers", ..ask(UsedBy::Controllers, Kind::BeeaiCompatAgent, &["update"]) },
+    // Builds of BeeAI, the Agents that they keep, and the logins that are made from their tokens.
+    ask(UsedBy::Controllers, Kind::BeeaiBuild, &["list", "watch", "patch"]),
+    Ask { resource: "agentbuilds/status", ..ask(UsedBy::Controllers, Kind::BeeaiBuild, &["patch"]) },
+    Ask { resource: "agentbuilds/finalizers", ..ask(UsedBy::Controllers, Kind::BeeaiBuild, &["update"]) },
+    ask(UsedBy::Controllers, Kind::BeeaiCompatBuild, &["list", "watch", "patch"]),
+    Ask { resource: "agentbuilds/status", ..ask(UsedBy::Controllers, Kind::BeeaiCompatBuild, &["patch"]) },
+    Ask { resource: "agentbuilds/finalizers", ..ask(UsedBy::Controllers, Kind::BeeaiCompatBuild, &["update"]) },
+    ask(UsedBy::Controllers, Kind::BeeaiAgent, &["create"]),
+    ask(UsedBy::Controllers, Kind::BeeaiCompatAgent, &["create"]),
+    ask(UsedBy::Controllers, Kind::Secret, &["create", "patch"]),
     ask(UsedBy::Controllers, Kind::Deployment, &["create", "delete"]),
     // Agents, ModelAPIs and MCPServers of KAOS, and their routes.
     ask(UsedBy::Controllers, Kind::KaosAgent, &["list", "watch", "patch"]),

@@ -483,6 +483,45 @@ pub const LABEL_BEEAI_CONTROLLER: &str = "controller";
 pub const BEEAI_CONTROLLER: &str = "agent-operator";
 /// Label of the Deployment and the Service of a BeeAI Agent: the group of that Agent.
 pub const LABEL_BEEAI_GROUP: &str = "beeai.dev/group";
+/// Annotation of an Agent: `true` while nothing is made or changed for it.
+pub const ANNOTATION_PAUSED: &str = "agent.kagenti.dev/paused";
+/// Annotation of an Agent that was given a running Deployment: the generation of the Agent up to which the Deployment stays as it is.
+pub const ANNOTATION_HANDED_OVER: &str = "agent.kagenti.dev/handed-over";
+/// Label of runs and claims of a BeeAI AgentBuild: that AgentBuild.
+pub const LABEL_BEEAI_BUILD: &str = "beeai.dev/agentbuild";
+/// Annotation of a BeeAI AgentBuild: a new value builds the same inputs again.
+pub const ANNOTATION_BEEAI_REBUILD: &str = "beeai.dev/rebuild";
+/// Annotation of a BeeAI AgentBuild: a value other than the one handled last cancels the build that runs or waits.
+pub const ANNOTATION_BEEAI_CANCEL: &str = "beeai.dev/cancel";
+/// Annotation of a run of a BeeAI AgentBuild: identity of its inputs.
+pub const ANNOTATION_BEEAI_BUILD_HASH: &str = "beeai.dev/build-hash";
+/// Annotation of a run of a BeeAI AgentBuild: the attempt.
+pub const ANNOTATION_BEEAI_ATTEMPT: &str = "beeai.dev/attempt";
+/// Annotation of an Agent that a BeeAI AgentBuild keeps: the uid of that AgentBuild. Who may write Agents may write it, too: it proves
+/// nothing against its own namespace.
+pub const ANNOTATION_CREATED_BY_UID: &str = "beeai.dev/created-by-uid";
+/// Annotation of a login that was made from a token: uid and resourceVersion of the Secret with the token.
+pub const ANNOTATION_SOURCE_VERSION: &str = "beeai.dev/source-version";
+/// What stands after the name of a BeeAI AgentBuild in the name of the Secret with its login.
+pub const SUFFIX_LOGIN: &str = "-docker";
+/// Label of an Agent that a BeeAI AgentBuild keeps: the AgentBuild.
+pub const LABEL_CREATED_BY: &str = "app.kubernetes.io/created-by";
+/// Value of [`LABEL_APP_MANAGED_BY`] on such an Agent.
+pub const BEEAI_BUILD_CONTROLLER: &str = "agent-build-controller";
+/// Webhook entry that judges AgentBuilds of BeeAI.
+pub const WEBHOOK_BEEAI_BUILD: &str = "vbeeaiagentbuild.kb.io";
+/// Path of the webhook that judges AgentBuilds of BeeAI.
+pub const PATH_BEEAI_BUILD: &str = "/validate-beeai-dev-v1-agentbuild";
+/// Field manager of the controller of BeeAI AgentBuilds.
+pub const MANAGER_BEEAI_BUILD: &str = "drawbridge/beeai-build";
+/// The same for the group of the original operator.
+pub const MANAGER_BEEAI_COMPAT_BUILD: &str = "drawbridge/beeai-compat-build";
+/// Policy by which our own account makes no BeeAI Agent but one that a build keeps.
+pub const POLICY_OWN_BEEAI_KEPT: &str = "drawbridge-own-beeai-agents";
+/// Policy by which nothing is built for a BeeAI AgentBuild in a namespace that holds none.
+pub const POLICY_OWN_BEEAI_BUILDS_NEW: &str = "drawbridge-own-beeai-builds-new";
+/// The same for the group of the original operator.
+pub const POLICY_OWN_BEEAI_COMPAT_BUILDS_NEW: &str = "drawbridge-own-beeai-compat-builds-new";
 /// Annotation of a BeeAI Agent: how much of the lock-down applies, `restricted` or `baseline`.
 pub const ANNOTATION_SECURITY_PROFILE: &str = "beeai.dev/security-profile";
 /// Annotation of a BeeAI Agent: with [`LOCKDOWN_NOW`] a Deployment that was taken over is locked down at once.

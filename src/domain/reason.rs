@@ -250,6 +250,14 @@ reasons! {
     ValidationFailed, Warning, "an AgentBuild cannot start as it is";
     PrerequisitesMissing, Warning, "something that a build needs is missing or unusable; it starts once that is there";
     SecretNotUsable, Warning, "a Secret that is used by its own consent does not give it; nothing is written until it does";
+    LoginRefused, Warning, "the Secret with a build's login of a registry was refused by the API server";
+    AgentCreated, State, "the Agent that an AgentBuild keeps was made";
+    AgentUpdated, State, "the Agent that an AgentBuild keeps was changed";
+    AgentReady, State, "the Agent that an AgentBuild keeps runs its image";
+    AgentNotReady, State, "the Agent that an AgentBuild keeps does not run its image yet";
+    AgentExists, Warning, "an Agent of the name that an AgentBuild keeps exists and is somebody else's";
+    CreateFailed, Warning, "the Agent that an AgentBuild keeps cannot be written at present; it is tried again";
+    SecretNotAllowed, Warning, "a Secret that the Agent of an AgentBuild would mount does not let itself be used";
     CompositionFailed, Warning, "the run of an AgentBuild cannot be composed";
     TemplateDrift, Warning, "the template of a gated mode, or a tenant's own, is not the one that the build was completed from";
     RunRefused, Warning, "the composed run, or its workspace, was refused by the API server or by Tekton";

@@ -85,6 +85,7 @@ pub(crate) fn request(steps: Vec<StepUse>) -> BuildRequest {
         git_auth: None,
         image: Some(ImageParts { registry: "reg:5000".to_owned(), image: "weather".to_owned(), tag: "v1".to_owned() }),
         registry_auth: None,
+        login: None,
         derived: Vec::new(),
         template: None,
         steps,

@@ -16,6 +16,7 @@
 //! reference. No credential is ever read: Secrets are only named.
 
 pub mod agent_build;
+pub mod beeai_build;
 pub mod catalogue;
 pub mod check;
 pub mod compose;

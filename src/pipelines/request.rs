@@ -23,10 +23,18 @@ pub struct FrontEnd {
     pub label_build: &'static str,
     /// Label of run and claim that names the mode; `None` when the front end has no modes.
     pub label_mode: Option<&'static str>,
+    /// A further label of run and claim that names the object.
+    pub label_name: Option<&'static str>,
+    /// Label and value of run and claim that tell the groups apart that share a kind.
+    pub label_group: Option<(&'static str, &'static str)>,
     /// Annotation of the run: the build hash.
     pub annotation_hash: &'static str,
     /// Annotation of the run: the attempt.
     pub annotation_attempt: &'static str,
+    /// Annotation of the object by which a person asks for a build of the same inputs.
+    pub annotation_rebuild: &'static str,
+    /// Annotation of the object by which a person cancels a build.
+    pub annotation_cancel: &'static str,
     /// What stands before a step's name in the annotation with the hash of its ConfigMap.
     pub prefix_step_hash: &'static str,
     /// What stands after the object's name in the name of the claim.
@@ -76,8 +84,12 @@ pub const KAGENTI: FrontEnd = FrontEnd {
     kind: "AgentBuild",
     label_build: keys::LABEL_AGENT_BUILD,
     label_mode: Some(keys::LABEL_BUILD_MODE),
+    label_name: None,
+    label_group: None,
     annotation_hash: keys::ANNOTATION_BUILD_HASH,
     annotation_attempt: keys::ANNOTATION_ATTEMPT,
+    annotation_rebuild: keys::ANNOTATION_REBUILD,
+    annotation_cancel: keys::ANNOTATION_CANCEL,
     prefix_step_hash: keys::PREFIX_STEP_HASH,
     claim_suffix: "-workspace",
     paths: Paths {
@@ -97,6 +109,46 @@ pub const KAGENTI: FrontEnd = FrontEnd {
         labels: "spec.labels",
         annotations: "spec.annotations",
     },
+};
+
+/// AgentBuild of `beeai.dev/v1`. What it makes carries the label of every build, too: by that it is followed.
+pub const BEEAI: FrontEnd = FrontEnd {
+    api_version: "beeai.dev/v1",
+    kind: "AgentBuild",
+    label_build: keys::LABEL_AGENT_BUILD,
+    label_mode: None,
+    label_name: Some(keys::LABEL_BEEAI_BUILD),
+    label_group: Some((keys::LABEL_BEEAI_GROUP, keys::GROUP_BEEAI)),
+    annotation_hash: keys::ANNOTATION_BEEAI_BUILD_HASH,
+    annotation_attempt: keys::ANNOTATION_BEEAI_ATTEMPT,
+    annotation_rebuild: keys::ANNOTATION_BEEAI_REBUILD,
+    annotation_cancel: keys::ANNOTATION_BEEAI_CANCEL,
+    prefix_step_hash: keys::PREFIX_STEP_HASH,
+    claim_suffix: "-beeai-workspace",
+    paths: Paths {
+        repository: "spec.repoUrl",
+        revision: "spec.revision",
+        subfolder: "spec.sourceSubfolder",
+        user: "spec.repoUser",
+        git_auth: "spec.env",
+        output: "spec.image",
+        registry: "spec.imageRegistry",
+        image: "spec.image",
+        tag: "spec.imageTag",
+        registry_auth: "spec.env",
+        parameters: "the template's parameters",
+        steps: "the steps of pipeline-template-beeai",
+        build_arguments: "spec.env",
+        labels: "metadata.labels",
+        annotations: "metadata.annotations",
+    },
+};
+
+/// AgentBuild of `beeai.beeai.dev/v1`, the group of the original operator.
+pub const BEEAI_COMPAT: FrontEnd = FrontEnd {
+    api_version: "beeai.beeai.dev/v1",
+    label_group: Some((keys::LABEL_BEEAI_GROUP, keys::GROUP_BEEAI_COMPAT)),
+    ..BEEAI
 };
 
 /// A named value, always text.
@@ -125,6 +177,27 @@ pub struct SecretUse {
     pub items: Vec<(String, String)>,
     /// Whether its name also becomes a derived parameter, for steps that mount it themselves.
     pub as_parameter: bool,
+    /// Where it is missing, or the keys in it are, the build goes without it.
+    pub optional: bool,
+}
+
+/// A login of a registry that is made from a token. Only names are known here, never the token.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Login {
+    /// Name of the Secret that will hold it, in the build's namespace.
+    pub secret: String,
+    /// The Secret that holds the token.
+    pub token: String,
+    /// The token's key there.
+    pub key: String,
+    /// Without the token there is no login.
+    pub optional: bool,
+    /// User name that goes with the token.
+    pub user: String,
+    /// What the login is looked up by: the host, but for Docker Hub.
+    pub account: String,
+    /// Host and port of the registry, in lower case.
+    pub host: String,
 }
 
 /// Where the image goes.
@@ -221,6 +294,8 @@ pub struct BuildRequest {
     pub image: Option<ImageParts>,
     /// Credentials for the registry.
     pub registry_auth: Option<SecretUse>,
+    /// How those are made, where they are made from a token.
+    pub login: Option<Login>,
     /// Further derived parameters of the front end.
     pub derived: Vec<Parameter>,
     /// The template whose global, required and locked parameters apply; `None` for a user's own steps.

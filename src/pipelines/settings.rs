@@ -6,6 +6,11 @@ use serde_json::Value;
 
 use crate::domain::keys;
 
+/// The registry of a cluster that the original project sets up, which speaks no TLS.
+pub const INSECURE_REGISTRY: &str = "registry.cr-system.svc.cluster.local:5000";
+/// The registry that belongs to the host of most repositories.
+pub const TOKEN_REGISTRY: &str = "ghcr.io";
+
 /// Settings of the platform, as admission and composition read them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -19,6 +24,12 @@ pub struct Settings {
     pub require_git_hosts: bool,
     /// Whether steps outside the operator's namespace may be privileged and mount node paths.
     pub privileged_steps: bool,
+    /// Registries, as host or host:port, that builds of BeeAI push to without TLS.
+    pub insecure_registries: BTreeSet<String>,
+    /// Registries to which a Git token of a build of BeeAI may be sent as login.
+    pub token_registries: BTreeSet<String>,
+    /// Whether logins of registries are made from tokens at all.
+    pub registry_secrets: bool,
     /// Whether the cluster assigns users and groups itself.
     pub openshift: bool,
     /// ConfigMap of the build's namespace with further certificate authorities under `ca.crt`.
@@ -47,6 +58,9 @@ impl Settings {
             insecure_git: false,
             require_git_hosts: false,
             privileged_steps: false,
+            insecure_registries: BTreeSet::from([INSECURE_REGISTRY.to_owned()]),
+            token_registries: BTreeSet::from([TOKEN_REGISTRY.to_owned()]),
+            registry_secrets: true,
             openshift: false,
             trust_bundle: None,
             environment: BTreeMap::new(),

@@ -11,12 +11,20 @@ pub enum Lockdown {
 }
 
 /// Settings of the platform, as admission and the controllers of agents read them. The default is what stands without a platform file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// How the lock-down of agents is kept.
     pub lockdown: Lockdown,
     /// Whether an Agent of BeeAI may ask for profile `baseline`.
     pub beeai_baseline: bool,
+    /// Whether kinds of BeeAI are acted on at all.
+    pub beeai: bool,
     /// Whether the cluster assigns users and groups itself.
     pub openshift: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { lockdown: Lockdown::Default, beeai_baseline: false, beeai: true, openshift: false }
+    }
 }

@@ -5,6 +5,7 @@ mod agent_build;
 mod agent_card;
 mod agent_runtime;
 mod beeai_agent;
+mod beeai_build;
 mod kaos;
 mod known;
 
@@ -16,4 +17,5 @@ pub(super) use agent_build::{explain as explain_agent_build, review as review_ag
 pub(super) use agent_card::{explain as explain_agent_card, review as review_agent_card};
 pub(super) use agent_runtime::{explain as explain_agent_runtime, review as review_agent_runtime};
 pub(super) use beeai_agent::{explain as explain_beeai_agent, review as review_beeai_agent};
+pub(super) use beeai_build::{explain as explain_beeai_build, review as review_beeai_build};
 pub(super) use kaos::{explain as explain_kaos, review as review_kaos};

@@ -90,16 +90,24 @@ pub fn compat_crd() -> CustomResourceDefinition {
 }
 
 fn env(_: &mut SchemaGenerator) -> Schema {
-    let env = json!({
-        "type": "array",
-        "items": plain_schema::<EnvVar>(),
-        "description": "Its environment, in order. A literal PORT is the port it listens on, 8000 without one; a literal IMAGE_REPO_SECRET \
-                        names the Secret that its image is pulled with.",
-    });
+    env_of(
+        "Its environment, in order. A literal PORT is the port it listens on, 8000 without one; a literal IMAGE_REPO_SECRET names the Secret \
+         that its image is pulled with.",
+    )
+}
+
+/// Variables with the whole schema that Kubernetes has for them.
+pub(super) fn env_of(description: &str) -> Schema {
+    let env = json!({"type": "array", "items": plain_schema::<EnvVar>(), "description": description});
     Schema::try_from(env).expect("an object is a schema")
 }
 
 fn resources(_: &mut SchemaGenerator) -> Schema {
+    resources_of()
+}
+
+/// Requests and limits with the whole schema that Kubernetes has for them.
+pub(super) fn resources_of() -> Schema {
     let mut resources = plain_schema::<ResourceRequirements>();
     resources["description"] = json!("Its requests and limits.");
     Schema::try_from(resources).expect("an object is a schema")

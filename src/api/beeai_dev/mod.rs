@@ -5,6 +5,7 @@
 //! it to us.
 
 pub mod agent;
+pub mod agent_build;
 
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,6 @@ use super::{Found, Of, is_judged, status};
 use crate::cli::Exit;
 use crate::cli::cluster::Answer;
 use crate::cli::io::{self, Io};
-use crate::domain::keys;
 
 /// Field manager of the command line.
 const MANAGER: &str = "drawbridge/cli";
@@ -58,7 +57,7 @@ pub(super) async fn start(args: Args, only_failed: bool, io: &mut Io<'_>) -> any
         bail!("AgentBuild {} is {phase}, not Failed; drawbridge build run starts it anew all the same", found.name);
     }
     let before = found.status("buildHash").to_owned();
-    let (mut asked, stored) = ask(&found, keys::ANNOTATION_REBUILD).await?;
+    let (mut asked, stored) = ask(&found, found.front().annotation_rebuild).await?;
     let mut exit = Exit::Ok;
     if args.wait {
         let patience = Duration::from_secs(args.timeout);
@@ -87,7 +86,7 @@ pub(super) async fn cancel(of: Of, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     if phase == "Succeeded" || (phase == "Failed" && is_judged(&found.object)) {
         bail!("AgentBuild {} is {phase}; there is nothing to cancel", found.name);
     }
-    let (mut asked, _) = ask(&found, keys::ANNOTATION_CANCEL).await?;
+    let (mut asked, _) = ask(&found, found.front().annotation_cancel).await?;
     phase.clone_into(&mut asked.phase);
     print(&of, &asked, "is being cancelled", io)?;
     Ok(Exit::Ok)

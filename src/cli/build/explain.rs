@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Found, Of};
-use crate::api::findings::Fault;
+use crate::api::findings::{Fault, Findings as ApiFindings};
 use crate::cli::Exit;
 use crate::cli::given;
 use crate::cli::io::{self, Io};
@@ -19,9 +19,11 @@ use crate::cli::survey::{self, label};
 use crate::cli::yaml::emit;
 use crate::domain::keys;
 use crate::pipelines::agent_build::{Change, Origin, drift, read, validate};
+use crate::pipelines::beeai_build;
 use crate::pipelines::compose::{Composition, Surroundings, compose};
 use crate::pipelines::names;
 use crate::pipelines::params::{Origin as Given, Traced};
+use crate::pipelines::request::BuildRequest;
 use crate::pipelines::settings::Settings;
 use crate::pipelines::templates::{ConfigMapText, TemplatesView};
 use crate::store::Kind;
@@ -89,7 +91,10 @@ pub(super) async fn explain(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit>
     let found = args.of.find(false).await?;
     let mut notes = Vec::new();
     let known = known(&found, &args.operator_namespace, &mut notes).await?;
-    let mut report = report(&found.object, &found.namespace, &known);
+    let mut report = match found.kind {
+        Kind::BeeaiBuild | Kind::BeeaiCompatBuild => beeai(&found, &known),
+        _ => report(&found.object, &found.namespace, &known),
+    };
     report.warnings.extend(notes);
     io::print(args.of.output, &report, io.out, |out| table(out, &report))?;
     Ok(if report.faults.is_empty() { Exit::Ok } else { Exit::Findings })
@@ -136,25 +141,45 @@ fn config_map(object: &Value) -> ConfigMapText {
     }
 }
 
+/// The same for an AgentBuild of BeeAI, whose steps are those of the operator's template.
+fn beeai(found: &Found, known: &Known) -> Report {
+    let Known { view, settings, .. } = known;
+    let (object, whose) = (&found.object, (found.front(), &*found.namespace));
+    let mut findings = beeai_build::validate((object, None), whose, view, settings);
+    beeai_build::without_template(view).into_iter().for_each(|fault| findings.fault(fault));
+    let from = beeai_build::template(view).map_or_else(|| "no template".to_owned(), |entry| entry.title());
+    composed(object, (beeai_build::read(object, whose, view, settings), findings), from, known)
+}
+
 /// What is composed of an AgentBuild, or what is wrong: everything for which the controller would not start it.
 pub(super) fn report(object: &Value, namespace: &str, known: &Known) -> Report {
-    let (mut request, mut findings) = read(object, namespace, &known.view, 1);
+    let (request, mut findings) = read(object, namespace, &known.view, 1);
+    let change = Change { namespace, object, old: None };
+    let judged = validate(&change, &known.view, &known.settings).faults;
+    judged.into_iter().chain(drift(object, &known.view)).for_each(|fault| findings.fault(fault));
+    composed(object, (request, findings), Origin::of(object).value(), known)
+}
+
+fn composed(
+    object: &Value,
+    (mut request, mut findings): (BuildRequest, ApiFindings),
+    steps_from: String,
+    known: &Known,
+) -> Report {
+    let namespace = request.owner.namespace.clone();
     if survey::text(object, "/status/buildHash") == names::build_hash(&request) {
         let attempts = object.pointer("/status/attempts").and_then(Value::as_u64).unwrap_or(1);
         request.attempt = u32::try_from(attempts).unwrap_or(1).max(1);
     }
-    let change = Change { namespace, object, old: None };
-    let judged = validate(&change, &known.view, &known.settings).faults;
-    judged.into_iter().chain(drift(object, &known.view)).for_each(|fault| findings.fault(fault));
-    let written = survey::text(object, "/spec/pipeline/namespace");
-    let around =
-        Surroundings { steps: known.view.steps(written), settings: &known.settings, accounts: Some(&known.accounts) };
+    let written = Some(survey::text(object, "/spec/pipeline/namespace")).filter(|written| !written.is_empty());
+    let steps = known.view.steps(written.unwrap_or(&request.steps_namespace));
+    let around = Surroundings { steps, settings: &known.settings, accounts: Some(&known.accounts) };
     let composed = compose(&request, around);
     let mut report = Report {
-        namespace: namespace.to_owned(),
+        namespace,
         name: survey::text(object, "/metadata/name").to_owned(),
         mode: request.mode.clone(),
-        steps_from: Origin::of(object).value(),
+        steps_from,
         build_hash: String::new(),
         current: false,
         parameters: Vec::new(),

@@ -17,7 +17,9 @@ use super::cluster::watch::Collection;
 use super::cluster::{self, Answer, Cluster, ClusterArgs};
 use super::given;
 use super::io::Io;
-use super::{Exit, Format};
+use super::{Exit, Format, survey};
+use crate::pipelines::beeai_build::front;
+use crate::pipelines::request::{FrontEnd, KAGENTI};
 use crate::store::Kind;
 
 /// Arguments of `build`.
@@ -52,6 +54,9 @@ pub struct Of {
     /// Namespace; default is that of the context.
     #[arg(short, long, value_parser = given::namespace)]
     pub namespace: Option<String>,
+    /// Group of the AgentBuild, where several groups have one of the name.
+    #[arg(long, value_name = "GROUP", value_parser = KINDS.map(Kind::group))]
+    pub group: Option<String>,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
@@ -76,9 +81,13 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     })
 }
 
+/// The kinds of AgentBuild.
+const KINDS: [Kind; 3] = [Kind::AgentBuild, Kind::BeeaiBuild, Kind::BeeaiCompatBuild];
+
 /// An AgentBuild of a cluster.
 struct Found {
     cluster: Cluster,
+    kind: Kind,
     namespace: String,
     name: String,
     object: Value,
@@ -88,19 +97,44 @@ impl Of {
     async fn find(&self, follow: bool) -> anyhow::Result<Found> {
         let cluster = if follow { self.cluster.connect_to_follow().await? } else { self.cluster.connect().await? };
         let namespace = self.namespace.clone().unwrap_or_else(|| cluster.namespace.clone());
-        let found = Found { cluster, namespace, name: self.name.clone(), object: Value::Null };
-        let object = found.read().await?;
-        Ok(Found { object, ..found })
+        let wanted = |kind: &Kind| self.group.as_deref().is_none_or(|group| group == kind.group());
+        let mut there = Vec::new();
+        let mut refused = None;
+        for kind in KINDS.into_iter().filter(wanted) {
+            match cluster.get(&format!("{}/{}", kind.path(&namespace), self.name)).await? {
+                Answer::Object(object) => there.push((kind, object)),
+                Answer::Absent => {}
+                Answer::Refused(code, message) => {
+                    refused.get_or_insert(format!(
+                        "{} of {} cannot be read ({code}: {message})",
+                        kind.plural(),
+                        kind.group()
+                    ));
+                }
+            }
+        }
+        if there.len() > 1 {
+            let groups: Vec<_> = there.iter().map(|(kind, _)| kind.group()).collect();
+            bail!("AgentBuild {} is there in {}; say which with --group", self.name, groups.join(" and in "));
+        }
+        match (there.pop(), refused) {
+            (Some((kind, object)), _) => Ok(Found { cluster, kind, namespace, name: self.name.clone(), object }),
+            (None, Some(refused)) => bail!("{refused}"),
+            (None, None) => bail!(
+                "there is no AgentBuild {} in namespace {namespace}; kubectl get agentbuilds -A shows those that exist",
+                self.name
+            ),
+        }
     }
 }
 
 impl Found {
     fn path(&self) -> String {
-        format!("{}/{}", Kind::AgentBuild.path(&self.namespace), self.name)
+        format!("{}/{}", self.kind.path(&self.namespace), self.name)
     }
 
     fn collection(&self) -> Collection {
-        let kind = Kind::AgentBuild;
+        let kind = self.kind;
         Collection {
             group: kind.group(),
             version: kind.version(),
@@ -114,11 +148,7 @@ impl Found {
     async fn read(&self) -> anyhow::Result<Value> {
         match self.cluster.get(&self.path()).await? {
             Answer::Object(object) => Ok(object),
-            Answer::Absent => bail!(
-                "there is no AgentBuild {} in namespace {}; kubectl get agentbuilds -A shows those that exist",
-                self.name,
-                self.namespace
-            ),
+            Answer::Absent => bail!("AgentBuild {} in namespace {} is gone", self.name, self.namespace),
             Answer::Refused(code, message) => bail!("{} cannot be read ({code}: {message})", self.path()),
         }
     }
@@ -126,10 +156,21 @@ impl Found {
     fn status(&self, key: &str) -> &str {
         status(&self.object, key)
     }
+
+    /// The words of its group.
+    fn front(&self) -> &'static FrontEnd {
+        match self.kind {
+            Kind::BeeaiBuild | Kind::BeeaiCompatBuild => front(self.kind.group()),
+            _ => &KAGENTI,
+        }
+    }
 }
 
-/// A text of an AgentBuild's status.
+/// A text of an AgentBuild's status; its phase is said in the words of `agent.kagenti.dev`, whatever its group.
 fn status<'v>(object: &'v Value, key: &str) -> &'v str {
+    if key == "phase" {
+        return survey::phase(object);
+    }
     object.get("status").and_then(|status| status.get(key)).and_then(Value::as_str).unwrap_or("")
 }
 

@@ -1,4 +1,4 @@
-//! Writing to a cluster: what `uninstall --yes` carries out, and the wishes of `build`.
+//! Writing to a cluster: what `uninstall --yes` and `migrate --hand-over --yes` carry out, and the wishes of `build`.
 //!
 //! Promises: a deletion names the uid of the object that was looked at, so that one made meanwhile under the same name stays; every
 //! other write carries the uid in its body, for the same reason.
@@ -15,14 +15,26 @@ impl Cluster {
     /// # Errors
     /// [`crate::cli::Unreachable`] when nobody answers.
     pub async fn delete(&self, path: &str, uid: &str) -> anyhow::Result<Answer> {
+        self.delete_as(path, uid, "Background").await
+    }
+
+    async fn delete_as(&self, path: &str, uid: &str, policy: &str) -> anyhow::Result<Answer> {
         let options = json!({
-            "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": {"uid": uid},
+            "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy, "preconditions": {"uid": uid},
         });
         let request = http::Request::delete(path)
             .header(CONTENT_TYPE, "application/json")
             .body(serde_json::to_vec(&options)?)
             .context("request")?;
         self.send(request).await
+    }
+
+    /// Deletes that very object and nothing that it owns.
+    ///
+    /// # Errors
+    /// [`crate::cli::Unreachable`] when nobody answers.
+    pub async fn orphan(&self, path: &str, uid: &str) -> anyhow::Result<Answer> {
+        self.delete_as(path, uid, "Orphan").await
     }
 
     /// Server-side apply of the whole field set of `manager`: what it owned and `object` does not name goes.

@@ -7,7 +7,10 @@ use crate::store::Kind;
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let name = "Tekton Pipelines";
     let mut notes = Vec::new();
-    let builds = visit.list(Kind::AgentBuild, "", &mut notes).await?;
+    let mut builds = Vec::new();
+    for kind in [Kind::AgentBuild, Kind::BeeaiBuild, Kind::BeeaiCompatBuild] {
+        builds.extend(visit.list(kind, "", &mut notes).await?);
+    }
     let kind = Kind::PipelineRun;
     let group = format!("/apis/{}", kind.group());
     let found = match visit.read(name, &group).await? {

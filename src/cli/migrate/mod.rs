@@ -1,5 +1,6 @@
 //! `drawbridge migrate`: what was written for an earlier operator, in the spelling of today.
 
+mod beeai;
 mod kaos;
 mod values;
 
@@ -19,6 +20,8 @@ pub struct Args {
 /// What can be.
 #[derive(Debug, Subcommand)]
 pub enum What {
+    /// Write Agents and AgentBuilds of BeeAI as those of agent.kagenti.dev, and give running Agents another owner.
+    Beeai(beeai::Args),
     /// Write Agents, ModelAPIs and MCPServers of KAOS, of every earlier spelling and group, as they are spelled today.
     Kaos(kaos::Args),
     /// Write the Helm values of KAOS's chart, or its ConfigMap kaos-operator-config, as keys of the platform file.
@@ -31,6 +34,7 @@ pub enum What {
 /// When the input cannot be read.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     match args.what {
+        What::Beeai(args) => beeai::run(args, io),
         What::Kaos(args) => kaos::run(args, io),
         What::Values(args) => values::run(args, io),
     }

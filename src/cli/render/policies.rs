@@ -9,8 +9,8 @@
 //! | `drawbridge-weakened-proxy` | warns of ephemeral containers that pass for the proxy, and of resizes that starve it; refuses nothing | always |
 //! | `drawbridge-custom-steps` | refuses steps of a person's own from whoever may not create PipelineRuns | always |
 //! | `drawbridge-agent-pods` | refuses Agents whose Pod asks for powers from whoever may create neither Pods nor Deployments | always |
-//! | `drawbridge-agent-secrets`, `drawbridge-build-secrets`, `drawbridge-beeai-agent-secrets` | refuse Agents and AgentBuilds that refer to a Secret from whoever may not have it | always |
-//! | `drawbridge-beeai-compat-agent-secrets` | the same for Agents of `beeai.beeai.dev` | with the manifest of that group |
+//! | `drawbridge-agent-secrets`, `drawbridge-build-secrets`, `drawbridge-beeai-agent-secrets`, `drawbridge-beeai-build-secrets` | refuse Agents and AgentBuilds that refer to a Secret from whoever may not have it | always |
+//! | `drawbridge-beeai-compat-agent-secrets`, `drawbridge-beeai-compat-build-secrets` | the same for the kinds of `beeai.beeai.dev` | with the manifest of that group |
 //! | `drawbridge-trust-…` | hold what follows from what cards prove ([`trust`]) | always |
 //! | `drawbridge-kaos-…-powers` | refuse code and powers in the kinds of KAOS from whoever may create neither Pods nor Deployments | always |
 //! | `drawbridge-kaos-…-secrets` | refuse objects of KAOS that refer to a Secret from whoever may not have it | always |
@@ -44,7 +44,6 @@ use crate::api::foreign::mutating_policy::{
 };
 use crate::domain::keys;
 use crate::server::guards::Kind as Guard;
-use crate::store::Kind as StoreKind;
 
 /// Name of the policy that refuses to take the gate off.
 pub const POLICY_GATE_REMOVAL: &str = "drawbridge-gate-removal";
@@ -76,7 +75,7 @@ pub fn objects(install: &Install) -> Vec<Value> {
     objects.extend(refusal(install, POLICY_CUSTOM_STEPS, written("agentbuilds"), custom_steps(install)));
     objects.extend(refusal(install, POLICY_AGENT_PODS, written("agents"), agent_pods::rule()));
     objects.extend(secrets::objects(install));
-    objects.extend(secrets::beeai_agents(install, StoreKind::BeeaiAgent));
+    objects.extend(secrets::beeai(install));
     objects.extend(trust::policies(install));
     objects.extend(kaos::objects(install));
     objects.extend(secrets::kaos(install));
@@ -87,7 +86,7 @@ pub fn objects(install: &Install) -> Vec<Value> {
 /// The policies for the kinds of the compatible group, each followed by its binding.
 #[must_use]
 pub fn compat(install: &Install) -> Vec<Value> {
-    secrets::beeai_agents(install, StoreKind::BeeaiCompatAgent).into()
+    secrets::beeai_compat(install).into()
 }
 
 /// Kind and name of everything that [`objects`] are in a failure mode, for whoever looks whether it is there.

@@ -93,7 +93,8 @@ fn validating(install: &Install) -> ValidatingWebhookConfiguration {
             agent_runtimes(install),
             strict(install, (keys::WEBHOOK_AGENT_BUILD, keys::PATH_AGENT_BUILD), "agentbuilds"),
             strict(install, (keys::WEBHOOK_AGENT, keys::PATH_AGENT), "agents"),
-            beeai_agents(install),
+            beeai(install, (keys::WEBHOOK_BEEAI_AGENT, keys::PATH_BEEAI_AGENT), "agents"),
+            beeai(install, (keys::WEBHOOK_BEEAI_BUILD, keys::PATH_BEEAI_BUILD), "agentbuilds"),
             kaos(install),
             strict(install, (keys::WEBHOOK_AGENT_CARD, keys::PATH_AGENT_CARD), "agentcards"),
         ]),
@@ -125,12 +126,12 @@ fn strict(install: &Install, names: (&str, &str), resource: &str) -> ValidatingW
     strictly(install, names, vec![own_kind(resource)])
 }
 
-/// Judges the Agents of both groups of BeeAI. The authority of the webhook is published in this configuration alone, so the rule for the
+/// Judges a kind of both groups of BeeAI. The authority of the webhook is published in this configuration alone, so the rule for the
 /// group of the original operator stands here, too; while that is not served it matches nothing.
-fn beeai_agents(install: &Install) -> ValidatingWebhook {
-    let of = |group| rule(group, beeai_dev::VERSION, &["agents"], &["CREATE", "UPDATE"]);
+fn beeai(install: &Install, names: (&str, &str), resource: &str) -> ValidatingWebhook {
+    let of = |group| rule(group, beeai_dev::VERSION, &[resource], &["CREATE", "UPDATE"]);
     let rules = [keys::GROUP_BEEAI, keys::GROUP_BEEAI_COMPAT].map(of);
-    strictly(install, (keys::WEBHOOK_BEEAI_AGENT, keys::PATH_BEEAI_AGENT), rules.into())
+    strictly(install, names, rules.into())
 }
 
 /// Judges the kinds of KAOS.

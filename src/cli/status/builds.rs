@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::scope::Scope;
-use crate::cli::survey::text;
+use crate::cli::survey::{self, text};
 use crate::store::Kind;
 
 /// One AgentBuild.
@@ -35,12 +35,13 @@ impl BuildRow {
         let at = |pointer: &str| text(object, pointer).to_owned();
         let some = |pointer: &str| Some(at(pointer)).filter(|text| !text.is_empty());
         let namespace = at("/metadata/namespace");
-        let (watched, told) = (scope.watches(&namespace), some("/status/phase"));
+        let told = Some(survey::phase(object).to_owned()).filter(|phase| !phase.is_empty());
+        let watched = scope.watches(&namespace);
         let waits_in_vain = !watched && told.is_none();
         let phase = told.unwrap_or_else(|| "Pending".to_owned());
         let message = if waits_in_vain { super::rows::not_watched(scope) } else { at("/status/message") };
         Self {
-            kind: Kind::AgentBuild.as_str(),
+            kind: kind_of(object).label(),
             name: at("/metadata/name"),
             mode: at("/spec/mode"),
             image: some("/status/builtImage"),
@@ -52,6 +53,12 @@ impl BuildRow {
             phase,
         }
     }
+}
+
+/// Which kind of AgentBuild an object is; one that does not say is of the first.
+fn kind_of(object: &Value) -> Kind {
+    let group = text(object, "/apiVersion").split_once('/').map_or("", |(group, _)| group);
+    Kind::of(group, Kind::AgentBuild.as_str()).unwrap_or(Kind::AgentBuild)
 }
 
 /// The row in the columns of the workloads: its phase under ROLLOUT, its image, or else what its status says, under REASON.
@@ -99,7 +106,7 @@ pub(super) fn table(out: &mut dyn Write, rows: &[BuildRow]) -> Result<()> {
             "Failed" => format!("; drawbridge build logs {name} -n {namespace} shows what its Pods wrote"),
             _ => String::new(),
         };
-        writeln!(out, "AgentBuild/{name} in {namespace}: {message}{logs}")?;
+        writeln!(out, "{}/{name} in {namespace}: {message}{logs}", row.kind)?;
     }
     Ok(())
 }

@@ -112,7 +112,15 @@ pub async fn everything(cluster: &Cluster, namespace: &str, operator_namespace: 
         }
     }
     let base = base(cluster, operator_namespace, &mut notes).await?;
-    let builds = cluster.list(&Kind::AgentBuild.path(namespace), &mut notes).await?;
+    let mut builds = Vec::new();
+    for kind in BUILDS {
+        let items = cluster.list(&kind.path(namespace), &mut notes).await?;
+        // Items of a list may lack their kind.
+        builds.extend(items.into_iter().map(|mut item| {
+            item["apiVersion"] = kind.api_version().into();
+            item
+        }));
+    }
     let mut builds: Vec<_> = builds.iter().map(|object| BuildRow::of(object, &base.scope)).collect();
     builds.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
     let cards = cluster.list(&Kind::AgentCard.path(namespace), &mut notes).await?;
@@ -123,6 +131,9 @@ pub async fn everything(cluster: &Cluster, namespace: &str, operator_namespace: 
     let report = report(cluster, &seen, &base, notes).await?;
     Ok(Report { builds, cards, trust, ..report })
 }
+
+/// The kinds of AgentBuild.
+const BUILDS: [Kind; 3] = [Kind::AgentBuild, Kind::BeeaiBuild, Kind::BeeaiCompatBuild];
 
 /// What is read: AgentRuntimes, and everything that is or makes Pods.
 fn collections(namespace: &str) -> Vec<Collection> {

@@ -61,7 +61,11 @@ pub const FIELDS: &[Field] = &[
         "the operator watches its namespace; otherwise nothing is injected there and nobody acts on its AgentRuntime",
     ),
     ("builds[].namespace", "string", "namespace of the AgentBuild"),
-    ("builds[].kind", "AgentBuild", "what a line of `--watch` is about, as with workloads"),
+    (
+        "builds[].kind",
+        "AgentBuild, AgentBuild.beeai.dev, AgentBuild.beeai.beeai.dev",
+        "what a line of `--watch` is about, as with workloads",
+    ),
     ("builds[].name", "string", "name of the AgentBuild"),
     ("builds[].mode", "string", "its mode"),
     ("builds[].phase", "Pending, Building, Succeeded or Failed", "how far it is"),

@@ -103,7 +103,9 @@ pub(super) async fn follow(
 ) -> anyhow::Result<Exit> {
     let mut followed = Vec::new();
     let mut known = Known::default();
-    for collection in collections(namespace).into_iter().chain([survey::collection(Kind::AgentBuild, namespace)]) {
+    for collection in
+        collections(namespace).into_iter().chain(super::BUILDS.map(|kind| survey::collection(kind, namespace)))
+    {
         match cluster.get(&one_of(&collection)).await? {
             Answer::Object(_) => {
                 known.missing.insert(followed.len());

@@ -49,6 +49,18 @@ pub(super) fn namespaces(value: &Value) -> Read<BTreeSet<String>> {
     }
 }
 
+/// Registries by host, each in lower case.
+pub(super) fn registries(value: &Value) -> Read<BTreeSet<String>> {
+    let names = read::words(value)?;
+    match names.iter().position(|name| !syntax::is_host_and_port(name)) {
+        Some(index) => {
+            let message = format!("{:?} is not the host of a registry, with or without a port", names[index]);
+            Err(Problem::new(vec![Step::Entry(index)], message))
+        }
+        None => Ok(names.into_iter().map(|name| name.to_ascii_lowercase()).collect()),
+    }
+}
+
 /// How many runs are kept.
 pub(super) fn history(value: &Value) -> Read<usize> {
     count(value, 0)

@@ -345,6 +345,30 @@ pub const KEYS: &[Key] = &[
         "true: Agents and MCPServers are reached on port 80 as well, after port 8000"
     ),
     process!(
+        "beeai.enabled",
+        builds.workloads.beeai,
+        read::boolean,
+        "false: nothing is made or changed for Agents and AgentBuilds of BeeAI, and what was made stays; true when unset"
+    ),
+    process!(
+        "beeai.tokenRegistries",
+        builds.pipelines.token_registries,
+        builds::registries,
+        "registries, as host or host:port, to which the Git token of an AgentBuild of BeeAI may be sent as its login; ghcr.io when unset"
+    ),
+    process!(
+        "beeai.registrySecrets",
+        builds.pipelines.registry_secrets,
+        read::boolean,
+        "false: no Secret with the login of a registry is made from a token of an AgentBuild of BeeAI; true when unset"
+    ),
+    process!(
+        "builds.insecureRegistries",
+        builds.pipelines.insecure_registries,
+        builds::registries,
+        "registries, as host or host:port, to which builds of BeeAI push without TLS; registry.cr-system.svc.cluster.local:5000 when unset"
+    ),
+    process!(
         "builds.pipelineNamespaces",
         builds.pipelines.pipeline_namespaces,
         builds::namespaces,

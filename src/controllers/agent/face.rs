@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::claim::Claims;
+use super::claim::{Claim, Claims};
 use super::image::{self, Image};
 use super::kaos::Look;
 use super::status::{self, Verdict};
@@ -12,6 +12,7 @@ use super::subject::Subject;
 use super::wanted::Wanted;
 use crate::api::findings::Findings;
 use crate::api::secrets;
+use crate::config::builds;
 use crate::controllers::scaffold::plan::{Controller, Op};
 use crate::domain::keys;
 use crate::store::Kind;
@@ -30,6 +31,8 @@ pub(in crate::controllers::agent) struct Face {
     pub(in crate::controllers::agent) others: &'static [(Kind, &'static str)],
     /// What its kind has to know before anything is decided.
     pub(in crate::controllers::agent) look: Option<fn(&Subject<'_>) -> Look>,
+    /// Whether the platform has it acted on.
+    pub(in crate::controllers::agent) is_served: fn(&builds::Settings) -> bool,
     /// What keeps it until what it made is gone.
     pub(in crate::controllers::agent) finalizer: &'static str,
     /// What is wrong with it, should no webhook have judged it, and what relaxes its lock-down.
@@ -59,6 +62,7 @@ pub(in crate::controllers::agent) static KAGENTI: Face = Face {
     prefix: "",
     others: &[],
     look: None,
+    is_served: |_| true,
     finalizer: keys::FINALIZER_AGENT,
     judge: |subject| {
         let server = subject.cx.facts.snapshot.view.server_version;
@@ -67,7 +71,7 @@ pub(in crate::controllers::agent) static KAGENTI: Face = Face {
     image: image::resolve,
     request: |subject, image| workload(&subject.object, Some(image)),
     secrets: secrets::of_agent,
-    keeps: |_, _| false,
+    keeps: |subject, claims| matches!(claims.deployment, Claim::Ours(_)) && subject.is_handed_over(),
     status: status::update,
     leaves: |_, _, _| false,
     collected: false,

@@ -87,6 +87,12 @@ pub(in crate::controllers::agent) fn planned(cx: Context<'_>, face: &'static Fac
     if subject.seen.deleting {
         return Plan::of(ending(&subject, &claims));
     }
+    if !(face.is_served)(&cx.facts.snapshot.builds.settings) {
+        return Plan::nothing();
+    }
+    if subject.is_paused() {
+        return Plan::nothing();
+    }
     let namespace = &cx.key.namespace;
     if cx.world.namespace(namespace).is_none() || cx.facts.snapshot.namespace(namespace).is_none() {
         // Nothing can be made in a namespace that goes; one that the snapshot does not know yet brings us back.

@@ -83,6 +83,23 @@ impl<'a> Subject<'a> {
         self.deployment.and_then(|deployment| deployment.seen.agent.as_deref())
     }
 
+    /// Somebody who works on what it has made holds it still.
+    pub(in crate::controllers::agent) fn is_paused(&self) -> bool {
+        self.seen.annotations.get(keys::ANNOTATION_PAUSED).is_some_and(|value| value == "true")
+    }
+
+    /// Whether its Deployment was handed over to it while it ran, and it has not been changed since: what runs stays as it is.
+    pub(in crate::controllers::agent) fn is_handed_over(&self) -> bool {
+        let until = self.seen.annotations.get(keys::ANNOTATION_HANDED_OVER).and_then(|text| text.parse().ok());
+        let never_applied = self.own_deployment().is_some_and(|own| own.fields.is_none());
+        never_applied && until.is_some_and(|until: i64| self.seen.generation <= until)
+    }
+
+    /// Whether its Deployment was handed over to it, however long ago.
+    pub(in crate::controllers::agent) fn was_handed_over(&self) -> bool {
+        self.seen.annotations.contains_key(keys::ANNOTATION_HANDED_OVER)
+    }
+
     /// What the platform decides about Agents.
     pub(in crate::controllers::agent) fn settings(&self) -> &'a Settings {
         &self.cx.facts.snapshot.builds.settings.workloads

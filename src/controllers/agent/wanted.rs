@@ -64,7 +64,8 @@ impl Wanted {
         let ours = subject.deployment.filter(|_| matches!(claims.deployment, Claim::Ours(_)));
         // A selector cannot be changed: one that an earlier operator chose stays, and the Pods keep its labels.
         if let Some(selector) = ours.and_then(|_| subject.own_deployment()).map(|own| &own.selector)
-            && request.selector.iter().all(|(key, value)| selector.get(key) == Some(value))
+            && (request.selector.iter().all(|(key, value)| selector.get(key) == Some(value))
+                || subject.was_handed_over())
         {
             request.selector = selector.clone();
         }

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::face::Face;
 use super::status;
 use super::subject::Subject;
 use crate::controllers::scaffold::plan::{Op, Plan};
 use crate::controllers::scaffold::world::{Ref, RunRef, World};
 use crate::domain::reason::Reason;
-use crate::pipelines::{names, request};
+use crate::pipelines::names;
 use crate::store::{BuildPodSeen, ClaimSeen, Key, Kind, PodPhase, What};
 
 /// How often unfinished Pods are looked at without being asked to.
@@ -36,7 +37,7 @@ pub(super) fn plan(subject: &Subject<'_>) -> Plan {
     let mut ops = history(subject);
     let mut again = None;
     let mut told = None;
-    if subject.recorded("phase") == "Succeeded" && subject.recorded("message") != DONE {
+    if subject.phase() == subject.face.words.succeeded && subject.recorded("message") != DONE {
         match leftovers(subject) {
             Leftovers::Unfinished => again = Some(LATER),
             Leftovers::Delete(more) => ops.extend(more),
@@ -95,10 +96,10 @@ fn leftovers(subject: &Subject<'_>) -> Leftovers {
     }
     let build = (&**subject.build.name, subject.build.uid);
     let pods = pods.into_iter().map(|(name, uid, _)| delete(Kind::Pod, namespace, name, uid));
-    let deletions: Vec<Op> = pods.chain(claim_of(world, namespace, build)).collect();
+    let deletions: Vec<Op> = pods.chain(claim_of(world, namespace, subject.face, build)).collect();
     match () {
         () if !deletions.is_empty() => Leftovers::Delete(deletions),
-        () if !leaving.is_empty() || own_claim(world, namespace, build).is_some() => Leftovers::Leaving,
+        () if !leaving.is_empty() || own_claim(world, namespace, subject.face, build).is_some() => Leftovers::Leaving,
         () => Leftovers::Gone,
     }
 }
@@ -107,16 +108,17 @@ fn leftovers(subject: &Subject<'_>) -> Leftovers {
 fn own_claim<'w>(
     world: &'w World,
     namespace: &str,
+    face: &Face,
     (build, uid): (&str, &str),
 ) -> Option<(String, Ref<'w, ClaimSeen>)> {
-    let name = names::claim_name(build, request::KAGENTI.claim_suffix);
+    let name = names::claim_name(build, face.front.claim_suffix);
     let claim = world.claim(namespace, &name).filter(|claim| claim.seen.is_controlled_by(uid))?;
     Some((name, claim))
 }
 
 /// The deletion of the claim of the build of that name and uid, unless it is on its way out.
-pub(super) fn claim_of(world: &World, namespace: &str, build: (&str, &str)) -> Option<Op> {
-    let (name, claim) = own_claim(world, namespace, build).filter(|(_, claim)| !claim.seen.deleting)?;
+pub(super) fn claim_of(world: &World, namespace: &str, face: &Face, build: (&str, &str)) -> Option<Op> {
+    let (name, claim) = own_claim(world, namespace, face, build).filter(|(_, claim)| !claim.seen.deleting)?;
     Some(delete(Kind::PersistentVolumeClaim, namespace, &name, claim.uid))
 }
 

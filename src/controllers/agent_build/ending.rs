@@ -4,18 +4,19 @@
 //! fails once is left to the garbage collector, because everything is owned by the build.
 
 use super::clean_up;
+use super::face::Face;
 use super::follow::cancel;
 use super::plan::finalizer;
-use crate::controllers::scaffold::plan::{Context, Controller, Item, Plan};
+use crate::controllers::scaffold::plan::{Context, Item, Plan};
 use crate::controllers::scaffold::world::CustomRef;
 use crate::store::Kind;
 
-pub(super) fn plan(cx: &Context<'_>, build: &CustomRef<'_>) -> Plan {
-    if !build.seen.has_finalizer() {
+pub(super) fn plan(cx: &Context<'_>, face: &Face, build: &CustomRef<'_>) -> Plan {
+    if !build.seen.carries(face.finalizer) {
         return Plan::nothing();
     }
-    let last = finalizer(cx, build, false);
-    let item = Item { controller: Controller::AgentBuild, key: cx.key.clone() };
+    let last = finalizer(cx, face, build, false);
+    let item = Item { controller: face.controller, key: cx.key.clone() };
     if cx.world.memory.trouble(&item).is_some() {
         return Plan::of(vec![last]);
     }
@@ -31,7 +32,7 @@ pub(super) fn plan(cx: &Context<'_>, build: &CustomRef<'_>) -> Plan {
             ops.push(clean_up::delete(Kind::PipelineRun, namespace, run.name, run.uid));
         }
     }
-    ops.extend(clean_up::claim_of(cx.world, namespace, (build.name, build.uid)));
+    ops.extend(clean_up::claim_of(cx.world, namespace, face, (build.name, build.uid)));
     ops.push(last);
     Plan::of(ops)
 }

@@ -63,7 +63,7 @@ fn hint(reason: Reason) -> Option<&'static str> {
             "check that nodes may pull the step's image, and its name in the step's ConfigMap"
         }
         Reason::TaskPodFailed => {
-            "check quota, Pod Security and the nodes of the namespace; then set annotation agent.kagenti.dev/rebuild"
+            "check quota, Pod Security and the nodes of the namespace; then set annotation <rebuild>"
         }
         Reason::RunInvalid => "correct the ConfigMap of the step that is named",
         Reason::StepFailed => "read what the step printed",
@@ -81,7 +81,7 @@ pub(super) fn of(subject: &Subject<'_>, run: &RunRef<'_>) -> State {
     }
     let Some(child) = failing else {
         let reason = of_run.unwrap_or(Reason::BuildFailed);
-        return failed(subject, reason, hinted(format!("{tekton}: {}", words(said)), reason, None));
+        return failed(subject, reason, hinted(subject, format!("{tekton}: {}", words(said)), reason, None));
     };
     let reason = match (of_run, of_task(child.seen)) {
         (Some(Reason::BuildTimedOut), _) => Reason::BuildTimedOut,
@@ -92,7 +92,7 @@ pub(super) fn of(subject: &Subject<'_>, run: &RunRef<'_>) -> State {
         message = format!("{tekton}: {}; {message}", words(said));
     }
     let logs = logs(subject.namespace(), &child);
-    failed(subject, reason, hinted(message, reason, logs))
+    failed(subject, reason, hinted(subject, message, reason, logs))
 }
 
 /// It failed by itself; what is cancelled in the wake of another failure did not.
@@ -124,9 +124,10 @@ fn about(seen: &TaskRunSeen) -> String {
     format!("task {}{step} ({tekton}): {}", seen.task, words(said))
 }
 
-fn hinted(message: String, reason: Reason, logs: Option<String>) -> String {
+fn hinted(subject: &Subject<'_>, message: String, reason: Reason, logs: Option<String>) -> String {
     let message = message.trim_end_matches([':', ' ']).to_owned();
-    match (hint(reason), logs) {
+    let hint = hint(reason).map(|hint| hint.replace("<rebuild>", subject.face.front.annotation_rebuild));
+    match (hint, logs) {
         (Some(hint), Some(logs)) => format!("{message}. What to do: {hint}: {logs}"),
         (Some(hint), None) => format!("{message}. What to do: {hint}"),
         (None, Some(logs)) => format!("{message}. More: {logs}"),

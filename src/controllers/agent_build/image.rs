@@ -55,7 +55,7 @@ pub(super) fn built(output: Option<&ImageParts>, told: &Told<'_>) -> Result<Buil
     if let Some(output) = output {
         let wanted = format!("{}/{}", output.registry, output.image);
         if repository != wanted {
-            let message = format!("the pipeline made {reference}, which is not in {wanted} as spec.buildOutput says");
+            let message = format!("the pipeline made {reference}, which is not in {wanted} as the build says");
             return Err((Reason::UnexpectedImage, message));
         }
     }

@@ -14,8 +14,10 @@
 //! only when its object does; equal facts give an equal status, so steady state and a restart write nothing. Of Secrets
 //! only the names of keys are known here; no text that a step printed reaches a status or an Event.
 
+pub mod beeai;
 mod clean_up;
 mod ending;
+mod face;
 mod failure;
 mod follow;
 mod image;

@@ -2,78 +2,89 @@
 
 use serde_json::{Value, json};
 
+use super::face::{Face, KAGENTI};
 use super::status::{self, Phase, State};
 use super::subject::Subject;
-use super::{clean_up, ending, follow, start};
+use super::{ending, follow, start};
 use crate::api::findings::Fault;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row};
 use crate::controllers::scaffold::world::{CustomRef, World};
-use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::store::{Key, Kind, OwnerReference, What};
 
 /// The controller's row. Its items are AgentBuilds.
-pub const ROW: Row = Row { controller: Controller::AgentBuild, touched, of_namespace, plan };
+pub const ROW: Row = Row {
+    controller: Controller::AgentBuild,
+    touched: |world, kind, key| concerned(world, (kind, key), &KAGENTI),
+    of_namespace: |world, namespace| all(world, namespace, &KAGENTI),
+    plan: |cx| planned(cx, &KAGENTI),
+};
 
-fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+/// The builds of that face that a change of an object may concern.
+pub(super) fn concerned(world: &World, (kind, key): (Kind, &Key), face: &Face) -> Vec<Key> {
     let Key { namespace, name } = key;
     match kind {
-        Kind::AgentBuild => vec![key.clone()],
+        kind if kind == face.kind => vec![key.clone()],
         Kind::PipelineRun | Kind::TaskRun | Kind::PersistentVolumeClaim | Kind::Pod => {
             let controller = world.controller_of(kind, namespace, name);
-            controller.and_then(|owner| build_of(world, namespace, owner)).into_iter().collect()
+            controller.and_then(|owner| build_of(world, namespace, owner, face)).into_iter().collect()
         }
         Kind::ServiceAccount => {
             let concerned = world.service_account(namespace, name).is_some_and(|(seen, _, _)| seen.for_builds);
-            if concerned { unjudged(world, namespace) } else { Vec::new() }
+            if concerned { unjudged(world, namespace, face) } else { Vec::new() }
         }
-        Kind::Namespace => of_namespace(world, name),
+        Kind::Namespace => all(world, name, face),
         _ => Vec::new(),
     }
 }
 
-/// The AgentBuild behind an owner: a build, a run of one, or a TaskRun of such a run.
-fn build_of(world: &World, namespace: &str, owner: &OwnerReference) -> Option<Key> {
+/// The AgentBuild of that face behind an owner: a build, a run of one, or a TaskRun of such a run.
+fn build_of(world: &World, namespace: &str, owner: &OwnerReference, face: &Face) -> Option<Key> {
     let kind = match owner.kind.as_str() {
         "AgentBuild" => {
-            let build = world.agent_build(namespace, &owner.name).filter(|build| build.uid == owner.uid)?;
+            let build = world.custom(face.kind, namespace, &owner.name).filter(|build| build.uid == owner.uid)?;
             return Some(Key::new(namespace, build.name));
         }
         "PipelineRun" => Kind::PipelineRun,
         "TaskRun" => Kind::TaskRun,
         _ => return None,
     };
-    build_of(world, namespace, world.controller_of(kind, namespace, &owner.name)?)
+    build_of(world, namespace, world.controller_of(kind, namespace, &owner.name)?, face)
 }
 
-fn unjudged(world: &World, namespace: &str) -> Vec<Key> {
-    let open = world.agent_builds(namespace).filter(|build| !status::is_judged(&build.seen.status));
+fn unjudged(world: &World, namespace: &str, face: &Face) -> Vec<Key> {
+    let open = world.customs(face.kind, namespace).filter(|build| !status::is_judged(&build.seen.status));
     open.map(|build| Key::new(namespace, build.name)).collect()
 }
 
-fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
-    world.agent_builds(namespace).map(|build| Key::new(namespace, build.name)).collect()
+/// The builds of that face in a namespace.
+pub(super) fn all(world: &World, namespace: &str, face: &Face) -> Vec<Key> {
+    world.customs(face.kind, namespace).map(|build| Key::new(namespace, build.name)).collect()
 }
 
-fn plan(cx: Context<'_>) -> Plan {
+/// What to do about one build of that face.
+pub(super) fn planned(cx: Context<'_>, face: &'static Face) -> Plan {
     let Key { namespace, name } = cx.key;
-    let Some(build) = cx.world.agent_build(namespace, name) else { return Plan::nothing() };
+    let Some(build) = cx.world.custom(face.kind, namespace, name) else { return Plan::nothing() };
     if build.seen.deleting {
-        return ending::plan(&cx, &build);
+        return ending::plan(&cx, face, &build);
+    }
+    if !(face.is_served)(&cx.facts.snapshot.builds.settings) {
+        return Plan::nothing();
     }
     // In a namespace that goes, nothing can be made.
     if cx.world.namespace(namespace).is_none() {
         return Plan::nothing();
     }
-    let subject = Subject::new(cx, build);
+    let subject = Subject::new(cx, face, build);
     if let Some(over) = build.seen.over {
         return start::wait(&subject, &[Fault::over(over)], false);
     }
-    if !build.seen.has_finalizer() {
+    if !build.seen.carries(face.finalizer) {
         return first_sight(&subject);
     }
     if subject.is_claimed() {
-        if status::is_judged(&build.seen.status) { clean_up::plan(&subject) } else { follow::plan(&subject) }
+        if status::is_judged(&build.seen.status) { (face.settled)(&subject) } else { follow::plan(&subject) }
     } else {
         match subject.other_active_run() {
             Some(run) => follow::supersede(&subject, &run),
@@ -84,8 +95,8 @@ fn plan(cx: Context<'_>) -> Plan {
 
 /// The finalizer, before anything is made; and a first word for people.
 fn first_sight(subject: &Subject<'_>) -> Plan {
-    let mut ops = vec![finalizer(&subject.cx, &subject.build, true)];
-    if subject.build.seen.status.get("phase").is_none() {
+    let mut ops = vec![finalizer(&subject.cx, subject.face, &subject.build, true)];
+    if subject.build.seen.status.get(subject.face.words.phase).is_none() {
         let mut state = State::new(Phase::Pending, Reason::BuildPending, "Build pending");
         state.members.insert("handledCancel".to_owned(), subject.cancel().map_or(Value::Null, Value::from));
         ops.extend(status::update(subject, &state).into_iter().map(without_version));
@@ -104,15 +115,15 @@ fn without_version(mut op: Op) -> Op {
 }
 
 /// Our finalizer on an AgentBuild, put on or taken off.
-pub(super) fn finalizer(cx: &Context<'_>, build: &CustomRef<'_>, wanted: bool) -> Op {
-    let others = build.seen.finalizers.iter().map(|name| &**name).filter(|name| *name != keys::FINALIZER_AGENT);
-    let all: Vec<&str> = others.chain(wanted.then_some(keys::FINALIZER_AGENT)).collect();
+pub(super) fn finalizer(cx: &Context<'_>, face: &Face, build: &CustomRef<'_>, wanted: bool) -> Op {
+    let others = build.seen.finalizers.iter().map(|name| &**name).filter(|name| *name != face.finalizer);
+    let all: Vec<&str> = others.chain(wanted.then_some(face.finalizer)).collect();
     let patch = json!({"metadata": {
         "uid": build.uid,
         "resourceVersion": build.version.to_string(),
         "finalizers": if all.is_empty() { Value::Null } else { json!(all) },
     }});
-    Op::Merge { kind: Kind::AgentBuild, key: Key::new(&cx.key.namespace, build.name), patch }
+    Op::Merge { kind: face.kind, key: Key::new(&cx.key.namespace, build.name), patch }
 }
 
 impl World {

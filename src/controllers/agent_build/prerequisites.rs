@@ -48,6 +48,11 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Op> {
     keys.into_iter().map(|key| Op::Look { key }).collect()
 }
 
+/// Whether nobody has asked the API server whether the build may have that Secret: its own consent is needed.
+pub(super) fn is_by_consent(subject: &Subject<'_>, name: &str) -> bool {
+    wanted(subject).into_iter().any(|wanted| wanted.name == name && wanted.demand.is_some())
+}
+
 /// The Secrets that are to be asked for their consent before the run is made.
 pub(super) fn demands(subject: &Subject<'_>) -> Vec<Demand> {
     let demands: BTreeSet<_> = wanted(subject).into_iter().filter_map(|wanted| wanted.demand).collect();
@@ -63,6 +68,7 @@ pub(super) fn secrets(subject: &Subject<'_>, request: &mut BuildRequest) -> Vec<
             continue;
         };
         match fact {
+            fact if wanted.optional && wanted.lacks(fact) => wanted.leave_out(request),
             SecretFact::Absent => faults.push(missing(&wanted, subject.namespace())),
             fact if wanted.demand.as_ref().is_some_and(|demand| refusal(fact, demand).is_some()) => {
                 faults.extend(wanted.demand.as_ref().and_then(|demand| refusal(fact, demand)).map(|told| {
@@ -84,6 +90,7 @@ pub(super) fn secrets(subject: &Subject<'_>, request: &mut BuildRequest) -> Vec<
                     fault(&wanted, sentence.to_owned(), remedy)
                 }));
                 match wanted.what {
+                    Use::Git | Use::Token if wanted.lacks(fact) => faults.push(keyless(&wanted)),
                     Use::Git => {
                         let rules = GitRules {
                             must_list: subject.builds().settings.pipelines.require_git_hosts,
@@ -96,7 +103,7 @@ pub(super) fn secrets(subject: &Subject<'_>, request: &mut BuildRequest) -> Vec<
                         let sentence = format!("secret {} has no key cosign.key", wanted.name);
                         faults.push(fault(&wanted, sentence, "put the key there that signs images"));
                     }
-                    Use::Signing | Use::Parameter => {}
+                    Use::Signing | Use::Parameter | Use::Token => {}
                 }
             }
         }
@@ -108,9 +115,21 @@ fn fault(wanted: &Wanted, sentence: String, remedy: &str) -> Fault {
     Fault::new(Reason::PrerequisitesMissing, wanted.path, sentence, remedy)
 }
 
+/// The key that the build names is not in the Secret.
+fn keyless(wanted: &Wanted) -> Fault {
+    let key = wanted.keys.first().map_or("", String::as_str);
+    fault(
+        wanted,
+        format!("secret {} has no key {key}", wanted.name),
+        "put the token there under that key, or name the key it has",
+    )
+}
+
 fn missing(wanted: &Wanted, namespace: &str) -> Fault {
     let field = match wanted.what {
+        Use::Git if !wanted.keys.is_empty() => "git token",
         Use::Git => "sourceCredentials",
+        Use::Token => "registry token",
         Use::Registry => "imageRepoCredentials",
         Use::Signing => "signing-secret",
         Use::Parameter => "parameter",
@@ -130,8 +149,7 @@ struct GitRules {
 
 /// Whether every step that gets the credentials does without `known_hosts`: then the Secret needs none (14.2).
 fn takes_unknown_hosts(subject: &Subject<'_>) -> bool {
-    let written = subject.object.pointer("/spec/pipeline/namespace").and_then(serde_json::Value::as_str);
-    let known = subject.builds().view.steps(written.unwrap_or_default());
+    let known = subject.builds().view.steps(subject.steps_namespace());
     let used = subject.request.steps.iter().filter(|step| step.enabled).filter_map(|step| known.get(&step.config_map));
     let steps = used.filter_map(|entry| entry.step.as_ref().ok());
     let mut given = steps.filter(|step| step.has_workspace(keys::WORKSPACE_GIT_AUTH)).peekable();
@@ -146,7 +164,9 @@ fn git(
     (hosts, GitRules { must_list, unknown_hosts }): (Option<&str>, GitRules),
 ) -> Vec<Fault> {
     let mut faults = Vec::new();
-    if has("ssh-privatekey") {
+    if !wanted.keys.is_empty() {
+        // The build names the key that holds the token.
+    } else if has("ssh-privatekey") {
         if !has("known_hosts") && !unknown_hosts {
             let sentence = format!("secret {} has ssh-privatekey and no known_hosts", wanted.name);
             faults.push(fault(wanted, sentence, "add the host's keys (ssh-keyscan) under known_hosts"));

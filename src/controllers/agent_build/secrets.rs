@@ -5,6 +5,7 @@
 
 use super::subject::Subject;
 use crate::api::secrets;
+use crate::controllers::scaffold::answers::SecretFact;
 use crate::controllers::scaffold::consent::{Demand, Goes};
 use crate::domain::keys;
 use crate::pipelines::check::source::host;
@@ -21,6 +22,8 @@ pub(super) enum Use {
     Signing,
     /// A step takes its name as a parameter.
     Parameter,
+    /// A login of a registry is made from it.
+    Token,
 }
 
 /// A Secret that a build names.
@@ -31,6 +34,30 @@ pub(super) struct Wanted {
     pub(super) goes: Goes,
     /// Its own consent is needed.
     pub(super) demand: Option<Demand>,
+    /// The keys that the build names; empty where any of several layouts will do.
+    pub(super) keys: Vec<String>,
+    /// The build goes without it where it is missing.
+    pub(super) optional: bool,
+}
+
+impl Wanted {
+    /// Whether what the build names is not there.
+    pub(super) fn lacks(&self, fact: &SecretFact) -> bool {
+        match fact {
+            SecretFact::Absent => true,
+            SecretFact::Forbidden => false,
+            SecretFact::Is(seen) => self.keys.iter().any(|key| !seen.keys.contains(key)),
+        }
+    }
+
+    /// The build without it.
+    pub(super) fn leave_out(&self, request: &mut BuildRequest) {
+        match self.what {
+            Use::Git => request.git_auth = None,
+            Use::Token => (request.login, request.registry_auth) = (None, None),
+            Use::Registry | Use::Signing | Use::Parameter => {}
+        }
+    }
 }
 
 /// The Secrets of a build, those of its steps' parameters as far as their consent is needed.
@@ -38,14 +65,17 @@ pub(super) fn wanted(subject: &Subject<'_>) -> Vec<Wanted> {
     let request = &subject.request;
     let paths = &request.front.paths;
     let consented = secrets::by_consent(&subject.object);
-    let asked = secrets::of_build(&subject.object);
+    let asked = (subject.face.secrets)(&subject.object);
     let is_asked = |name: &str| asked.contains(name) && !consented.contains(name);
     let git = request.git_auth.as_ref().map(|secret| (Use::Git, secret.secret.clone(), paths.git_auth));
-    let registry =
-        request.registry_auth.as_ref().map(|secret| (Use::Registry, secret.secret.clone(), paths.registry_auth));
+    // What is made from a token is no prerequisite; the token is.
+    let made = request.login.as_ref();
+    let registry = request.registry_auth.as_ref().filter(|_| made.is_none());
+    let registry = registry.map(|secret| (Use::Registry, secret.secret.clone(), paths.registry_auth));
+    let token = made.map(|login| (Use::Token, login.token.clone(), paths.registry_auth));
     let signs = request.steps.iter().any(|step| step.enabled && step.name == keys::TASK_SIGN);
     let signing = signing_secret(request).filter(|_| signs).map(|name| (Use::Signing, name, paths.parameters));
-    let mut all: Vec<_> = [git, registry, signing].into_iter().flatten().collect();
+    let mut all: Vec<_> = [git, registry, token, signing].into_iter().flatten().collect();
     for name in of_parameters(subject).into_iter().filter(|name| !is_asked(name)) {
         if !all.iter().any(|(_, known, _)| *known == name) {
             all.push((Use::Parameter, name, paths.parameters));
@@ -55,16 +85,25 @@ pub(super) fn wanted(subject: &Subject<'_>) -> Vec<Wanted> {
         let goes = goes(what, request);
         let by = keys::USABLE_BY[0];
         let demand = (!is_asked(&name)).then(|| Demand { secret: name.clone(), by, goes: goes.clone() });
-        Wanted { what, name, path, goes, demand }
+        let (keys, optional) = named(what, request);
+        Wanted { what, name, path, goes, demand, keys, optional }
     };
     all.into_iter().filter(|(_, name, _)| !name.is_empty()).map(row).collect()
+}
+
+/// The keys that the build names in a Secret, and whether it goes without.
+fn named(what: Use, request: &BuildRequest) -> (Vec<String>, bool) {
+    match (what, &request.git_auth, &request.login) {
+        (Use::Git, Some(git), _) => (git.items.iter().map(|(key, _)| key.clone()).collect(), git.optional),
+        (Use::Token, _, Some(login)) => (vec![login.key.clone()], login.optional),
+        _ => (Vec::new(), false),
+    }
 }
 
 /// The names that the steps' parameters have in the end, from whichever layer.
 fn of_parameters(subject: &Subject<'_>) -> Vec<String> {
     let request = &subject.request;
-    let written = subject.object.pointer("/spec/pipeline/namespace").and_then(serde_json::Value::as_str);
-    let known = subject.builds().view.steps(written.unwrap_or_default());
+    let known = subject.builds().view.steps(subject.steps_namespace());
     let layers = Layers::new(request, "");
     let mut names = Vec::new();
     for (index, entry) in request.steps.iter().enumerate().filter(|(_, entry)| entry.enabled) {
@@ -80,6 +119,7 @@ fn goes(what: Use, request: &BuildRequest) -> Goes {
     match what {
         Use::Git => Goes::Repository(host(&request.source.repository).to_owned()),
         Use::Registry => Goes::Registries(registries(request)),
+        Use::Token => Goes::Registries(request.login.iter().map(|login| login.host.clone()).collect()),
         Use::Signing | Use::Parameter => Goes::Anywhere,
     }
 }

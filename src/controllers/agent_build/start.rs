@@ -18,7 +18,6 @@ use crate::api::findings::{Fault, Findings, printed};
 use crate::controllers::scaffold::memory::Trouble;
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{NOW, Op, Plan};
-use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::pipelines::compose::{Composition, Surroundings, compose};
 use crate::pipelines::names;
@@ -49,8 +48,7 @@ pub(super) fn plan(subject: &Subject<'_>) -> Plan {
         return Plan { ops, again: Some(Duration::ZERO), note: Note::default() };
     }
     let held = subject.held();
-    let written = subject.object.pointer("/spec/pipeline/namespace").and_then(Value::as_str).unwrap_or_default();
-    if subject.builds().view.is_waiting(written) {
+    if subject.builds().view.is_waiting(subject.steps_namespace()) {
         // A step that is missing may only be late.
         return Plan { ops: Vec::new(), again: Some(SOON), note: Note { held: subject.held(), ..Note::default() } };
     }
@@ -63,8 +61,8 @@ pub(super) fn plan(subject: &Subject<'_>) -> Plan {
     let mut found = Findings::default();
     let secrets = prerequisites::secrets(subject, &mut request);
     let asks_again = !secrets.is_empty();
-    let judged = prerequisites::judged(subject);
-    secrets.into_iter().chain(prerequisites::template(subject)).chain(judged).for_each(|fault| found.fault(fault));
+    let judged = (subject.face.judge)(subject);
+    secrets.into_iter().chain(judged).for_each(|fault| found.fault(fault));
     let composition = composed(subject, &request);
     let (composition, faults) = match composition {
         Ok(composition) => (Some(composition), Vec::new()),
@@ -84,9 +82,11 @@ fn waiting_for_tekton(subject: &Subject<'_>, kind: Kind, absent: bool) -> State 
 
 /// Cancelled before there was a run: what was wanted counts as judged.
 fn cancelled(subject: &Subject<'_>) -> State {
-    let message = "the build was cancelled before its run began; a change of the spec, or of annotation \
-                   agent.kagenti.dev/rebuild, starts it again";
-    State::new(Phase::Failed, Reason::Cancelled, message)
+    let message = format!(
+        "the build was cancelled before its run began; a change of the spec, or of annotation {}, starts it again",
+        subject.face.front.annotation_rebuild
+    );
+    State::new(Phase::Failed, Reason::Cancelled, message.clone())
         .with("buildHash", subject.hash.clone())
         .with("attempts", attempt(subject))
         .with("pipelineRunName", Value::Null)
@@ -113,16 +113,16 @@ fn taken(subject: &Subject<'_>) -> Option<u32> {
     let trouble = subject.trouble().filter(|trouble| trouble.refused == Some(Reason::NameConflict))?;
     let (Op::Ensure { kind, body, .. } | Op::Try { kind, body, .. }) = &trouble.op else { return None };
     let annotation = |key: &str| body.get("metadata")?.get("annotations")?.get(key)?.as_str();
-    let same = *kind == Kind::PipelineRun && annotation(keys::ANNOTATION_BUILD_HASH) == Some(&*subject.hash);
-    annotation(keys::ANNOTATION_ATTEMPT).filter(|_| same)?.parse().ok()
+    let front = subject.face.front;
+    let same = *kind == Kind::PipelineRun && annotation(front.annotation_hash) == Some(&*subject.hash);
+    annotation(front.annotation_attempt).filter(|_| same)?.parse().ok()
 }
 
 fn composed(subject: &Subject<'_>, request: &BuildRequest) -> Result<Composition, Vec<Fault>> {
     let builds = subject.builds();
-    let written = subject.object.pointer("/spec/pipeline/namespace").and_then(Value::as_str).unwrap_or_default();
     let accounts: BTreeSet<String> = subject.cx.world.build_accounts(subject.namespace()).map(str::to_owned).collect();
     let around = Surroundings {
-        steps: builds.view.steps(written),
+        steps: builds.view.steps(subject.steps_namespace()),
         settings: &builds.settings.pipelines,
         accounts: Some(&accounts),
     };
@@ -188,10 +188,13 @@ fn claim(subject: &Subject<'_>, request: &BuildRequest, composition: Composition
     let run = Op::Ensure { kind, namespace, body, owner };
     let demands = prerequisites::demands(subject);
     let consent = Op::Consent { namespace: subject.namespace().to_owned(), demands };
-    if let Some(plan) = hindered(subject, &[&attempt, &consent, &room, &run]) {
+    let login = request.login.as_ref().map(|login| super::beeai::login(subject, login));
+    let tried: Vec<&Op> = login.iter().chain([&attempt, &consent, &room, &run]).collect();
+    if let Some(plan) = hindered(subject, &tried) {
         return plan;
     }
     let mut ops = Vec::new();
+    ops.extend(login);
     // At this moment, not when its keys were looked at.
     ops.extend(matches!(&consent, Op::Consent { demands, .. } if !demands.is_empty()).then_some(consent));
     ops.extend((!known).then_some(attempt));
@@ -226,8 +229,9 @@ fn claimed(subject: &Subject<'_>, request: &BuildRequest, name: &str) -> State {
         .with("handledCancel", subject.cancel().map_or(Value::Null, Value::from));
     state.exists = Some(Reason::PipelineRunPending);
     // An attempt that is claimed already began when it was.
-    if subject.recorded("pipelineRunName") != name || subject.recorded("lastBuildTime").is_empty() {
-        state = state.with("lastBuildTime", NOW);
+    let began = subject.face.words.began;
+    if subject.recorded("pipelineRunName") != name || subject.recorded(began).is_empty() {
+        state = state.with(began, NOW);
     }
     state
 }
@@ -264,10 +268,17 @@ fn hindered(subject: &Subject<'_>, ops: &[&Op]) -> Option<Plan> {
 fn refusal(reason: Reason, words: &str) -> String {
     match reason {
         Reason::NameConflict => format!(
-            "{words}. What to do: delete or rename it; the build needs that name for its workspace and never takes over \
-             what it has not made"
+            "{words}. What to do: delete or rename it; the build needs that name and never takes over what it has not made"
         ),
         Reason::SecretNotUsable => words.to_owned(),
+        Reason::PrerequisitesMissing => {
+            format!("{words}. What to do: put the token there; the build follows by itself")
+        }
+        Reason::LoginRefused => {
+            format!(
+                "the Secret with the login of the registry was refused: {words}. What to do: make room for it, or name a Secret by IMAGE_REPO_SECRET"
+            )
+        }
         Reason::NotPermitted => {
             format!(
                 "{words}. What to do: apply the install manifests again; drawbridge doctor tells which right is missing"

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::face::Words;
 use super::subject::Subject;
 use crate::controllers::conditions::{self, Condition};
 use crate::controllers::scaffold::plan::{Op, Report};
@@ -33,11 +34,11 @@ pub(super) enum Phase {
 }
 
 impl Phase {
-    fn as_str(self) -> &'static str {
+    fn as_str(self, words: &Words) -> &'static str {
         match self {
             Phase::Pending => "Pending",
             Phase::Building => "Building",
-            Phase::Succeeded => "Succeeded",
+            Phase::Succeeded => words.succeeded,
             Phase::Failed | Phase::Waiting => "Failed",
         }
     }
@@ -108,7 +109,7 @@ pub(super) fn update(subject: &Subject<'_>, state: &State) -> Vec<Op> {
     let wanted = conditions_of(subject, state);
     let mut now = before.as_object().cloned().unwrap_or_default();
     now.insert("observedGeneration".to_owned(), build.seen.generation.into());
-    now.insert("phase".to_owned(), state.phase.as_str().into());
+    now.insert(subject.face.words.phase.to_owned(), state.phase.as_str(&subject.face.words).into());
     now.insert("message".to_owned(), state.message.clone().into());
     put(&mut now, &state.members);
     now.insert("conditions".to_owned(), conditions::merged(list, &wanted, &OURS, &KEPT, build.seen.generation));
@@ -134,6 +135,20 @@ pub(super) fn note(subject: &Subject<'_>, members: &Map<String, Value>) -> Vec<O
     stored(subject, &Value::Object(now))
 }
 
+/// The operations that store members and conditions of a judged build, and leave everything else of its status.
+pub(super) fn amend(
+    subject: &Subject<'_>,
+    members: &Map<String, Value>,
+    (wanted, ours): (&[Condition], &[&str]),
+) -> Vec<Op> {
+    let build = &subject.build;
+    let mut now = build.seen.status.as_object().cloned().unwrap_or_default();
+    put(&mut now, members);
+    let list = build.seen.status.get("conditions").unwrap_or(&Value::Null);
+    now.insert("conditions".to_owned(), conditions::merged(list, wanted, ours, &[], build.seen.generation));
+    stored(subject, &Value::Object(now))
+}
+
 fn put(status: &mut Map<String, Value>, members: &Map<String, Value>) {
     for (key, value) in members {
         if value.is_null() {
@@ -149,13 +164,13 @@ fn stored(subject: &Subject<'_>, now: &Value) -> Vec<Op> {
     let Some(patch) = conditions::difference(&build.seen.status, now) else { return Vec::new() };
     let metadata = json!({"uid": build.uid, "resourceVersion": build.version.to_string()});
     let patch = json!({"metadata": metadata, "status": patch});
-    vec![Op::Status { kind: Kind::AgentBuild, key: Key::new(subject.namespace(), build.name), patch }]
+    vec![Op::Status { kind: subject.face.kind, key: Key::new(subject.namespace(), build.name), patch }]
 }
 
 /// An Event about the build.
 pub(super) fn report(subject: &Subject<'_>, reason: Reason, message: String) -> Op {
     Op::Report(Report {
-        kind: Kind::AgentBuild,
+        kind: subject.face.kind,
         about: Key::new(subject.namespace(), subject.build.name),
         uid: subject.build.uid.to_owned(),
         reason,
@@ -167,7 +182,9 @@ pub(super) fn report(subject: &Subject<'_>, reason: Reason, message: String) -> 
 fn conditions_of(subject: &Subject<'_>, state: &State) -> Vec<Condition> {
     let State { phase, reason, message, .. } = state;
     let mut all = vec![
-        Condition::new(READY, *phase == Phase::Succeeded, *reason, state.ready.as_ref().unwrap_or(message).clone()),
+        (subject.face.ready)(subject, state).filter(|_| *phase == Phase::Succeeded).unwrap_or_else(|| {
+            Condition::new(READY, *phase == Phase::Succeeded, *reason, state.ready.as_ref().unwrap_or(message).clone())
+        }),
         succeeded(*phase, *reason, message),
     ];
     if let Some(exists) = state.exists {

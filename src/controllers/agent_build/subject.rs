@@ -2,13 +2,12 @@
 
 use serde_json::Value;
 
+use super::face::Face;
 use crate::config::builds::Builds;
 use crate::controllers::scaffold::memory::Trouble;
 use crate::controllers::scaffold::note::Note;
-use crate::controllers::scaffold::plan::{Context, Controller, Item};
+use crate::controllers::scaffold::plan::{Context, Item};
 use crate::controllers::scaffold::world::{CustomRef, RunRef};
-use crate::domain::keys;
-use crate::pipelines::agent_build::read;
 use crate::pipelines::names;
 use crate::pipelines::request::BuildRequest;
 use crate::store::Kind;
@@ -16,6 +15,8 @@ use crate::store::Kind;
 /// One AgentBuild.
 pub(super) struct Subject<'a> {
     pub(super) cx: Context<'a>,
+    /// Which kind of AgentBuild it is.
+    pub(super) face: &'static Face,
     pub(super) build: CustomRef<'a>,
     /// As the engine reads it.
     pub(super) object: Value,
@@ -26,12 +27,12 @@ pub(super) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    pub(super) fn new(cx: Context<'a>, build: CustomRef<'a>) -> Self {
+    pub(super) fn new(cx: Context<'a>, face: &'static Face, build: CustomRef<'a>) -> Self {
         let namespace = &cx.key.namespace;
         let object = build.seen.object(namespace, build.name, build.uid);
-        let (request, _) = read(&object, namespace, &cx.facts.snapshot.builds.view, 1);
+        let request = (face.read)(&object, namespace, &cx.facts.snapshot.builds);
         let hash = names::build_hash(&request);
-        Self { cx, build, object, request, hash }
+        Self { cx, face, build, object, request, hash }
     }
 
     pub(super) fn namespace(&self) -> &'a str {
@@ -40,6 +41,17 @@ impl<'a> Subject<'a> {
 
     pub(super) fn builds(&self) -> &'a Builds {
         &self.cx.facts.snapshot.builds
+    }
+
+    /// Where the ConfigMaps of its steps are, as it is written.
+    pub(super) fn steps_namespace(&self) -> &str {
+        let written = self.object.pointer("/spec/pipeline/namespace").and_then(Value::as_str);
+        written.unwrap_or(&self.request.steps_namespace)
+    }
+
+    /// The phase of the stored status.
+    pub(super) fn phase(&self) -> &'a str {
+        self.recorded(self.face.words.phase)
     }
 
     /// A text of the stored status.
@@ -78,7 +90,7 @@ impl<'a> Subject<'a> {
 
     /// The wish to cancel, acted on or not.
     pub(super) fn cancel(&self) -> Option<&'a str> {
-        self.build.seen.annotations.get(keys::ANNOTATION_CANCEL).map(String::as_str)
+        self.build.seen.annotations.get(self.face.front.annotation_cancel).map(String::as_str)
     }
 
     /// A wish to cancel that has not been acted on.
@@ -89,11 +101,11 @@ impl<'a> Subject<'a> {
 
     /// `spec.cleanupAfterBuild`, with its default.
     pub(super) fn cleans_up(&self) -> bool {
-        self.build.seen.spec.get("cleanupAfterBuild").and_then(Value::as_bool).unwrap_or(true)
+        self.build.seen.spec.get("cleanupAfterBuild").and_then(Value::as_bool).unwrap_or(self.face.cleans_up)
     }
 
     fn item(&self) -> Item {
-        Item { controller: Controller::AgentBuild, key: self.cx.key.clone() }
+        Item { controller: self.face.controller, key: self.cx.key.clone() }
     }
 
     /// Since when the build has been held back, as the last plan noted.
@@ -103,7 +115,7 @@ impl<'a> Subject<'a> {
 
     /// How many builds of the namespace are held back.
     pub(super) fn held_in_namespace(&self) -> usize {
-        self.cx.world.memory.held_in(Controller::AgentBuild, &self.cx.key.namespace)
+        self.cx.world.memory.held_in(self.face.controller, &self.cx.key.namespace)
     }
 
     /// What failed last.

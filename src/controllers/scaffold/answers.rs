@@ -34,6 +34,8 @@ pub struct SecretSeen {
     pub registries: Option<String>,
     /// Annotation `agent.kagenti.dev/usable-by`.
     pub usable_by: Option<String>,
+    /// The uids of its owners.
+    pub owners: BTreeSet<String>,
 }
 
 /// Secrets that are remembered.

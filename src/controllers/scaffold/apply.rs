@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::answers::SecretFact;
 use super::plan::{Controller, NOW, Op, Report};
-use super::{ask, server_side};
+use super::{ask, login, server_side};
 use crate::api::event::Regarding;
 use crate::api::refusal;
 use crate::domain::keys;
@@ -107,6 +107,7 @@ pub async fn apply(client: &Client, controller: Controller, op: &Op) -> Result<L
         Op::Ensure { .. } | Op::Try { .. } | Op::Look { .. } | Op::Consent { .. } => {
             ask::carry_out(client, &manager, op).await
         }
+        Op::Login(wanted) => login::make(client, &manager, wanted, op).await,
         Op::Merge { kind, key, patch } => {
             let parameters = PatchParams { field_manager: Some(manager), ..PatchParams::default() };
             let request = Builder::new(kind.path(&key.namespace)).patch(&key.name, &parameters, &Patch::Merge(patch));
@@ -360,6 +361,7 @@ pub(super) fn describe(op: &Op) -> String {
         Op::Create { body, .. } | Op::Probe { body, .. } | Op::Ensure { body, .. } | Op::Try { body, .. } => {
             body.pointer("/metadata/name").or_else(|| body.pointer("/metadata/generateName")).and_then(Value::as_str)
         }
+        Op::Login(login) => Some(&*login.key.name),
         Op::Look { key }
         | Op::Merge { key, .. }
         | Op::Delete { key, .. }

@@ -20,7 +20,7 @@ use crate::api::refusal;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::store::decode::wire::Metadata;
-use crate::store::{Key, Kind};
+use crate::store::{Key, Kind, OwnerReference};
 
 /// Carries out one of the operations of this file.
 pub(super) async fn carry_out(client: &Client, manager: &str, op: &Op) -> Result<Learned, ApplyError> {
@@ -57,7 +57,7 @@ async fn make(
     match status.code {
         409 if status.reason == "AlreadyExists" => {
             let name = body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-            existing(client, (kind, &Key::new(namespace, name), owner), op).await
+            existing(client, (kind, &Key::new(namespace, name), (owner, &body)), op).await
         }
         401 | 403 if status.message.contains("cannot create resource") => Err(refused(Reason::NotPermitted)),
         // A namespace that is being deleted needs nothing, and soon says so itself.
@@ -75,7 +75,11 @@ struct Owned {
 }
 
 /// What has the name already: ours, somebody else's, or on its way out.
-async fn existing(client: &Client, (kind, key, owner): (Kind, &Key, &str), op: &Op) -> Result<Learned, ApplyError> {
+async fn existing(
+    client: &Client,
+    (kind, key, (owner, body)): (Kind, &Key, (&str, &Value)),
+    op: &Op,
+) -> Result<Learned, ApplyError> {
     let request = Builder::new(kind.path(&key.namespace)).get(&key.name, &GetParams::default());
     let text = client.request_text(built(op, request)?).await.map_err(|error| failed(op, error))?;
     let found: Owned = serde_json::from_str(&text).map_err(|source| failed(op, kube::Error::SerdeError(source)))?;
@@ -85,13 +89,22 @@ async fn existing(client: &Client, (kind, key, owner): (Kind, &Key, &str), op: &
             learned(kind, &text, op)
         }
         // What was made for an object of this name that is gone goes by itself; so does what is being deleted.
-        Some(controller) if controller.group() == keys::GROUP_AGENT => Err(ApplyError::Conflict { what: describe(op) }),
+        Some(controller) if is_of_that_name(controller, body) => Err(ApplyError::Conflict { what: describe(op) }),
         _ => {
             let message = format!("{} {} exists and is not controlled by this build", kind.as_str(), key.name);
             let brief = message.clone();
             Err(ApplyError::Refused { what: describe(op), reason: Reason::NameConflict, brief, message })
         }
     }
+}
+
+/// Whether an owner is, by kind and name, the one that controls `body`: of another uid it is gone.
+fn is_of_that_name(owner: &OwnerReference, body: &Value) -> bool {
+    let owners = body.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
+    let is = |one: &Value, member: &str, value: &str| one.get(member).and_then(Value::as_str) == Some(value);
+    owners.filter(|one| one["controller"] == true).any(|one| {
+        is(one, "apiVersion", &owner.api_version) && is(one, "kind", &owner.kind) && is(one, "name", &owner.name)
+    })
 }
 
 /// A Secret without its values.
@@ -137,6 +150,7 @@ fn fact(text: &str) -> Option<SecretFact> {
         hosts: annotation(keys::ANNOTATION_GIT_HOSTS),
         registries: annotation(keys::ANNOTATION_REGISTRY_HOSTS),
         usable_by: annotation(keys::ANNOTATION_USABLE_BY),
+        owners: secret.metadata.owner_references.iter().flatten().map(|owner| owner.uid.clone()).collect(),
         type_: secret.type_,
         keys: secret.data.into_iter().flatten().map(|(key, _)| key).collect(),
     }))

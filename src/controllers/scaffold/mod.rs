@@ -5,6 +5,7 @@ pub mod apply;
 mod ask;
 pub mod consent;
 pub mod lane;
+pub mod login;
 pub mod memory;
 pub mod metrics;
 pub mod note;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::consent::Demand;
 use super::lane::{Ask, Facts, Question};
+use super::login::Login;
 use super::note::Note;
 use super::world::World;
 use crate::config::snapshot::Published;
@@ -41,6 +42,10 @@ pub enum Controller {
     ModelApi,
     /// What runs an MCPServer.
     McpServer,
+    /// Runs of AgentBuilds of BeeAI, and the Agents that they keep.
+    BeeaiBuild,
+    /// The same of the group that the original operator served.
+    BeeaiCompatBuild,
     /// What agents say of themselves.
     AgentCard,
     /// The trust label on Pods.
@@ -67,6 +72,8 @@ impl Controller {
             Controller::KaosAgent => "kaos-agent",
             Controller::ModelApi => "model-api",
             Controller::McpServer => "mcp-server",
+            Controller::BeeaiBuild => "beeai-build",
+            Controller::BeeaiCompatBuild => "beeai-compat-build",
             Controller::AgentCard => "agent-card",
             Controller::TrustLabel => "trust-label",
             Controller::NetworkPolicy => "network-policy",
@@ -144,6 +151,8 @@ pub enum Op {
         /// Which, and for what.
         demands: Vec<Demand>,
     },
+    /// Makes a login of a registry from a token, or brings it up to date: one Secret is read and one is written. Nothing of the token is here.
+    Login(Box<Login>),
     /// Merges into an object. `metadata.uid` in the patch makes sure that it is the one that was planned for,
     /// `metadata.resourceVersion` that nobody has changed it since.
     Merge {
@@ -241,6 +250,7 @@ impl Op {
             Op::Ensure { kind, namespace, .. } | Op::Try { kind, namespace, .. } => ("create", *kind, namespace),
             Op::Look { key } => ("get", Kind::Secret, &key.namespace),
             Op::Consent { namespace, .. } => ("get", Kind::Secret, namespace),
+            Op::Login(login) => ("patch", Kind::Secret, &login.key.namespace),
             Op::Delete { kind, key, .. } => ("delete", *kind, &key.namespace),
             Op::Probe { namespace, .. } => ("create", Kind::Pod, namespace),
             Op::Merge { kind, key, .. }
@@ -257,7 +267,10 @@ impl Op {
     /// Carried out, it shows that what was refused before is accepted now.
     #[must_use]
     pub fn settles(&self) -> bool {
-        matches!(self, Op::Apply { .. } | Op::Own { .. } | Op::Ensure { .. } | Op::Try { .. })
+        matches!(
+            self,
+            Op::Apply { .. } | Op::Own { .. } | Op::Ensure { .. } | Op::Try { .. } | Op::Login(_) | Op::Create { .. }
+        )
     }
 
     /// The subresource that is written, where it is one.

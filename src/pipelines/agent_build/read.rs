@@ -82,6 +82,7 @@ pub fn read(object: &Value, namespace: &str, view: &TemplatesView, attempt: u32)
             items: vec![(".dockerconfigjson".to_owned(), "config.json".to_owned())],
             ..secret
         }),
+        login: None,
         derived: Vec::new(),
         template,
         steps: reader.steps(pipeline),
@@ -182,7 +183,7 @@ impl Reader {
             return None;
         }
         let secret = self.text(reference, "name", &format!("{at}.{key}"));
-        Some(SecretUse { secret, items: Vec::new(), as_parameter: true })
+        Some(SecretUse { secret, items: Vec::new(), as_parameter: true, optional: false })
     }
 
     fn image(&mut self, output: &Value) -> ImageParts {

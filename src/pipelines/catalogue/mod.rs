@@ -46,8 +46,9 @@ const STEPS: [(&str, &str); 16] = [
     ("vulnerability-scan-step", include_str!("steps/vulnerability-scan-step.yaml")),
 ];
 
-/// By mode; `custom` has none: its steps are the user's.
-const TEMPLATES: [(&str, &str); 6] = [
+/// By mode; `custom` has none: its steps are the user's; `beeai` is for the builds of that group, and no mode of others.
+const TEMPLATES: [(&str, &str); 7] = [
+    ("beeai", include_str!("templates/beeai.json")),
     ("buildpack-dev", include_str!("templates/buildpack-dev.json")),
     ("dev", include_str!("templates/dev.json")),
     ("dev-external", include_str!("templates/dev-external.json")),

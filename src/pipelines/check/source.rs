@@ -232,6 +232,12 @@ fn subfolder(folder: &str) -> Option<Wrong> {
     folder.contains(is_forbidden).then_some(FORBIDDEN)
 }
 
+/// Whether a text is the path of something below a folder, without anything that shells or tools give a meaning.
+#[must_use]
+pub fn is_clean_path(path: &str) -> bool {
+    !path.is_empty() && subfolder(path).is_none() && !crate::pipelines::reference::mentions(path)
+}
+
 /// Whether a revision can only mean one commit: a full commit id, or what looks like a version.
 #[must_use]
 pub fn is_immutable(revision: &str) -> bool {

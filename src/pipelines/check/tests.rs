@@ -152,7 +152,7 @@ fn case_b22_revisions_are_names() {
 #[test]
 fn case_b23_secrets_have_names() {
     for name in ["", "A", "a/b", "../x", &"a".repeat(254)] {
-        let secret = SecretUse { secret: name.to_owned(), items: Vec::new(), as_parameter: true };
+        let secret = SecretUse { secret: name.to_owned(), items: Vec::new(), as_parameter: true, optional: false };
         let findings = found(|request| {
             request.git_auth = Some(secret.clone());
             request.registry_auth = Some(secret);

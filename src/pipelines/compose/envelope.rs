@@ -69,7 +69,11 @@ fn metadata(examined: &Examined<'_>, name: &str, annotations: BTreeMap<String, S
     labels.insert(keys::LABEL_PART_OF.to_owned(), keys::PART_OF_OPERATOR.to_owned());
     labels.insert(keys::LABEL_APP_MANAGED_BY.to_owned(), keys::MANAGED_BY_DRAWBRIDGE.to_owned());
     labels.insert(keys::LABEL_COMPONENT.to_owned(), value.clone());
+    labels.extend(request.front.label_name.map(|label| (label.to_owned(), value.clone())));
     labels.insert(request.front.label_build.to_owned(), value);
+    if let Some((label, group)) = request.front.label_group {
+        labels.insert(label.to_owned(), group.to_owned());
+    }
     if let Some(label) = request.front.label_mode {
         labels.insert(label.to_owned(), request.mode.clone());
     }

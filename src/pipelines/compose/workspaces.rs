@@ -122,7 +122,7 @@ pub(super) fn of_run(request: &BuildRequest, claim: &str, settings: &Settings, u
 
 fn signing_key(secret: String) -> SecretUse {
     let items = vec![("cosign.key".to_owned(), "cosign.key".to_owned())];
-    SecretUse { secret, items, as_parameter: false }
+    SecretUse { secret, items, as_parameter: false, optional: false }
 }
 
 fn source(secret: &SecretUse) -> Value {

@@ -9,7 +9,9 @@ fn derived_parameters_in_their_order() {
     let mut request = request(Vec::new());
     request.gated = true;
     request.source.user = "octo".to_owned();
-    let secret = |name: &str| Some(SecretUse { secret: name.to_owned(), items: Vec::new(), as_parameter: true });
+    let secret = |name: &str| {
+        Some(SecretUse { secret: name.to_owned(), items: Vec::new(), as_parameter: true, optional: false })
+    };
     request.registry_auth = secret("ghcr-secret");
     request.git_auth = secret("github-token-secret");
     request.derived = vec![Parameter::new("registry-insecure", "false")];

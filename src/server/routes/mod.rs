@@ -72,6 +72,7 @@ const ROUTES: &[Route] = &[
     Route { path: keys::PATH_AGENT, phase: review::Phase::Validate },
     Route { path: keys::PATH_BEEAI_AGENT, phase: review::Phase::Validate },
     Route { path: keys::PATH_KAOS, phase: review::Phase::Validate },
+    Route { path: keys::PATH_BEEAI_BUILD, phase: review::Phase::Validate },
     Route { path: keys::PATH_AGENT_CARD, phase: review::Phase::Validate },
 ];
 

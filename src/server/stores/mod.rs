@@ -119,7 +119,14 @@ pub fn spawn(options: Options) -> Stores {
     let missing = Arc::new(std::sync::atomic::AtomicUsize::new(watches.len()));
     let reaches = Arc::new(Reaches::new(watches.iter().map(|(_, source, _)| source.kind), options.metrics.clone()));
     let claims = Arc::new(Claims::default());
-    let builds = [Kind::Agent, Kind::AgentBuild, Kind::BeeaiAgent, Kind::BeeaiCompatAgent];
+    let builds = [
+        Kind::Agent,
+        Kind::AgentBuild,
+        Kind::BeeaiAgent,
+        Kind::BeeaiCompatAgent,
+        Kind::BeeaiBuild,
+        Kind::BeeaiCompatBuild,
+    ];
     let kaos = [Kind::KaosAgent, Kind::ModelApi, Kind::McpServer];
     let rooms: std::collections::HashMap<_, _> =
         builds.into_iter().chain(kaos).map(|kind| (kind, Arc::<Mutex<Room>>::default())).collect();

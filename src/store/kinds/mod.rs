@@ -5,6 +5,7 @@ pub mod agent_build;
 pub mod agent_card;
 pub mod agent_runtime;
 pub mod beeai_agent;
+pub mod beeai_build;
 pub mod claim;
 pub mod config_map;
 pub mod csi_driver;
@@ -90,6 +91,8 @@ kinds! {
     ModelApi => kaos::MODEL_API;
     McpServer => kaos::MCP_SERVER;
     HttpRoute => http_route::DESCRIPTOR;
+    BeeaiBuild => beeai_build::DESCRIPTOR;
+    BeeaiCompatBuild => beeai_build::COMPAT;
     PipelineRun => tekton::PIPELINE_RUN;
     TaskRun => tekton::TASK_RUN;
     PersistentVolumeClaim => claim::DESCRIPTOR;
@@ -130,6 +133,8 @@ pub enum What {
     AgentBuild(Box<CustomSeen>),
     /// An HTTPRoute of what KAOS makes.
     HttpRoute(Box<HttpRouteSeen>),
+    /// An AgentBuild of BeeAI, of either group.
+    BeeaiBuild(Box<CustomSeen>),
     /// An AgentCard.
     AgentCard(Box<AgentCardSeen>),
     /// Any NetworkPolicy.
@@ -156,6 +161,7 @@ impl What {
             What::Agent(seen)
             | What::BeeaiAgent(seen)
             | What::AgentBuild(seen)
+            | What::BeeaiBuild(seen)
             | What::KaosAgent(seen)
             | What::ModelApi(seen)
             | What::McpServer(seen) => Some(seen),
@@ -173,6 +179,7 @@ impl What {
             What::KaosAgent(seen) => What::KaosAgent(Box::new(seen.slim(over))),
             What::ModelApi(seen) => What::ModelApi(Box::new(seen.slim(over))),
             What::McpServer(seen) => What::McpServer(Box::new(seen.slim(over))),
+            What::BeeaiBuild(seen) => What::BeeaiBuild(Box::new(seen.slim(over))),
             _ => return None,
         })
     }

@@ -108,9 +108,9 @@ pub struct PipelineRunSeen {
     pub created: Box<str>,
     /// Being deleted.
     pub deleting: bool,
-    /// Annotation `agent.kagenti.dev/build-hash`.
+    /// Annotation `agent.kagenti.dev/build-hash`, or `beeai.dev/build-hash`.
     pub build_hash: Option<Box<str>>,
-    /// Annotation `agent.kagenti.dev/attempt`.
+    /// Annotation `agent.kagenti.dev/attempt`, or `beeai.dev/attempt`.
     pub attempt: Option<u32>,
     /// `spec.status`: `Cancelled` and the like.
     pub spec_status: Option<Box<str>>,
@@ -353,11 +353,12 @@ fn pipeline_run(object: TektonObject) -> PipelineRunSeen {
     });
     let skipped = status.skipped_tasks.into_iter();
     let children = status.child_references.into_iter();
+    let either = |ours: &str, other: &str| metadata.annotation(ours).or_else(|| metadata.annotation(other));
     PipelineRunSeen {
         controller: owner(&metadata),
         deleting: metadata.deletion_timestamp.is_some(),
-        build_hash: metadata.annotation(keys::ANNOTATION_BUILD_HASH).map(Into::into),
-        attempt: metadata.annotation(keys::ANNOTATION_ATTEMPT).and_then(|text| text.parse().ok()),
+        build_hash: either(keys::ANNOTATION_BUILD_HASH, keys::ANNOTATION_BEEAI_BUILD_HASH).map(Into::into),
+        attempt: either(keys::ANNOTATION_ATTEMPT, keys::ANNOTATION_BEEAI_ATTEMPT).and_then(|text| text.parse().ok()),
         created: metadata.creation_timestamp.unwrap_or_default().into(),
         spec_status: boxed(spec.status),
         image_parameter: image,

@@ -7,9 +7,10 @@
 //! | `drawbridge-own-objects` | ConfigMaps, ServiceAccounts, Services, Secrets, claims, runs, Pods, Leases, AgentCards: only under names and marks of ours |
 //! | `drawbridge-own-workloads` | workloads: our metadata, the template's, `suspend` of Jobs; all of it only where an Agent controls it |
 //! | `drawbridge-own-kinds` | our own kinds: finalizers, never a spec |
+//! | `drawbridge-own-beeai-agents` | Agents of BeeAI that are made: only those that a build keeps, by their marks |
 //! | `drawbridge-own-webhooks` | webhook configurations: `caBundle` alone |
 //! | `drawbridge-own-agents` | what is made for an Agent: as that Agent says |
-//! | `drawbridge-own-agents-new`, `drawbridge-own-beeai-agents-new`, `drawbridge-own-beeai-compat-agents-new`, `drawbridge-own-builds-new` | nothing is made for an Agent or a build in a namespace that holds none |
+//! | `drawbridge-own-agents-new`, `drawbridge-own-beeai-agents-new`, `drawbridge-own-beeai-compat-agents-new`, `drawbridge-own-builds-new`, `drawbridge-own-beeai-builds-new`, `drawbridge-own-beeai-compat-builds-new` | nothing is made for an Agent or a build in a namespace that holds none |
 //! | `drawbridge-own-kaos-agents-new`, `drawbridge-own-kaos-modelapis-new`, `drawbridge-own-kaos-mcpservers-new` | the same of the kinds of KAOS |
 //!
 //! In: the installation. Out: policies, each followed by its binding. Promises: people are never asked; functions of CEL newer than 1.32
@@ -78,7 +79,7 @@ pub(super) fn policies(install: &Install) -> Vec<Value> {
     fences(install).into_iter().flat_map(|fence| rendered(install, fence)).collect()
 }
 
-fn fences(install: &Install) -> [Fence; 13] {
+fn fences(install: &Install) -> [Fence; 16] {
     [
         reach::fence(install),
         objects::fence(install),
@@ -93,6 +94,9 @@ fn fences(install: &Install) -> [Fence; 13] {
         agents::new_of_kaos(keys::POLICY_OWN_KAOS_AGENTS_NEW, (Kind::KaosAgent, KaosRole::Agent)),
         agents::new_of_kaos(keys::POLICY_OWN_KAOS_MODEL_APIS_NEW, (Kind::ModelApi, KaosRole::ModelApi)),
         agents::new_of_kaos(keys::POLICY_OWN_KAOS_MCP_SERVERS_NEW, (Kind::McpServer, KaosRole::McpServer)),
+        agents::new_beeai_builds(keys::POLICY_OWN_BEEAI_BUILDS_NEW, Kind::BeeaiBuild),
+        agents::new_beeai_builds(keys::POLICY_OWN_BEEAI_COMPAT_BUILDS_NEW, Kind::BeeaiCompatBuild),
+        kinds::kept(),
     ]
 }
 

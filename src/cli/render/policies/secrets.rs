@@ -22,7 +22,8 @@ use super::agent_pods::{RIGHTS, RUNS, is_new, may_create};
 use super::{judging, variable, written, written_in};
 use crate::api::secrets::ANNOTATIONS;
 use crate::api::secrets::{
-    OF_ANNOTATIONS, OF_BEEAI_AGENT, OF_BUILD, OF_CONTAINER, OF_KAOS, OF_POD, PARAMETER_SUFFIX, PARAMETERS, VARIABLES,
+    ENVIRONMENTS, OF_ANNOTATIONS, OF_BEEAI_AGENT, OF_BEEAI_BUILD, OF_BUILD, OF_CONTAINER, OF_KAOS, OF_POD,
+    PARAMETER_SUFFIX, PARAMETERS, VARIABLES,
 };
 use crate::domain::keys;
 use crate::store::Kind as StoreKind;
@@ -35,11 +36,29 @@ const POLICY_BUILD_SECRETS: &str = "drawbridge-build-secrets";
 const POLICY_BEEAI_AGENT_SECRETS: &str = "drawbridge-beeai-agent-secrets";
 /// Name of the policy that asks for the Secrets of an Agent of `beeai.beeai.dev`.
 const POLICY_BEEAI_COMPAT_AGENT_SECRETS: &str = "drawbridge-beeai-compat-agent-secrets";
+/// Name of the policy that asks for the Secrets of an AgentBuild of `beeai.dev`.
+const POLICY_BEEAI_BUILD_SECRETS: &str = "drawbridge-beeai-build-secrets";
+/// Name of the policy that asks for the Secrets of an AgentBuild of `beeai.beeai.dev`.
+const POLICY_BEEAI_COMPAT_BUILD_SECRETS: &str = "drawbridge-beeai-compat-build-secrets";
 /// Most distinct Secrets that are asked for by name.
 const MOST: usize = 24;
 
 /// Members of an AgentBuild's spec that decide what runs.
 const BUILDS: [&str; 5] = ["source", "buildOutput", "pipeline", "mode", "buildArgs"];
+/// The same of an AgentBuild of BeeAI.
+const BEEAI_BUILDS: [&str; 11] = [
+    "repoUrl",
+    "revision",
+    "sourceSubfolder",
+    "repoUser",
+    "imageRegistry",
+    "image",
+    "imageTag",
+    "env",
+    "agent",
+    "deployAfterBuild",
+    "dockerfile",
+];
 /// Whoever may create runs makes Pods with them.
 const RUN: (&str, &str) = ("tekton.dev", "pipelineruns");
 
@@ -62,23 +81,57 @@ pub(super) fn objects(install: &Install) -> Vec<Value> {
     agents.into_iter().chain(builds).collect()
 }
 
-/// Whether a Secret may be used by a BeeAI Agent of that group.
-pub(super) fn beeai_agents(install: &Install, kind: StoreKind) -> [Value; 2] {
-    let name = match kind {
-        StoreKind::BeeaiCompatAgent => POLICY_BEEAI_COMPAT_AGENT_SECRETS,
-        _ => POLICY_BEEAI_AGENT_SECRETS,
+/// Whether a Secret may be used by what BeeAI's kinds of `beeai.dev` ask for.
+pub(super) fn beeai(install: &Install) -> [Value; 4] {
+    of_beeai(
+        install,
+        (StoreKind::BeeaiAgent, POLICY_BEEAI_AGENT_SECRETS),
+        (StoreKind::BeeaiBuild, POLICY_BEEAI_BUILD_SECRETS),
+    )
+}
+
+/// The same of the kinds of `beeai.beeai.dev`.
+pub(super) fn beeai_compat(install: &Install) -> [Value; 4] {
+    of_beeai(
+        install,
+        (StoreKind::BeeaiCompatAgent, POLICY_BEEAI_COMPAT_AGENT_SECRETS),
+        (StoreKind::BeeaiCompatBuild, POLICY_BEEAI_COMPAT_BUILD_SECRETS),
+    )
+}
+
+fn of_beeai(install: &Install, agents: (StoreKind, &str), builds: (StoreKind, &str)) -> [Value; 4] {
+    let of = |(kind, name): (StoreKind, &str), what| {
+        judging(install, name, written_in((kind.group(), kind.version()), kind.plural()), rule(what))
     };
-    judging(install, name, written_in((kind.group(), kind.version()), kind.plural()), rule(beeai_agent()))
+    let [agents, agents_bound] = of(agents, beeai_agent());
+    let [builds, builds_bound] = of(builds, beeai_build());
+    [agents, agents_bound, builds, builds_bound]
+}
+
+/// The names that variables give by their literal value, of the list at that path.
+fn of_variables(path: &str) -> impl Iterator<Item = String> {
+    let list = member("object.spec", path);
+    VARIABLES.iter().map(move |name| {
+        format!("{list}.orValue([]).filter(e, e.?name.orValue('') == '{name}').map(e, e.?value.orValue('')).join(',')")
+    })
+}
+
+fn beeai_build() -> Kind {
+    let mut texts: Vec<_> = OF_BEEAI_BUILD.iter().map(|path| joined("object.spec", path)).collect();
+    texts.extend(ENVIRONMENTS.iter().flat_map(|path| of_variables(path)));
+    Kind {
+        name: "AgentBuild",
+        consumer: keys::USABLE_BY[0],
+        runs: &BEEAI_BUILDS,
+        rights: RIGHTS.into_iter().chain([RUN]).collect(),
+        texts,
+        variables: Vec::new(),
+    }
 }
 
 fn beeai_agent() -> Kind {
     let mut texts: Vec<_> = OF_BEEAI_AGENT.iter().map(|path| joined("object.spec", path)).collect();
-    let named = |name: &&str| {
-        format!(
-            "object.spec.?env.orValue([]).filter(e, e.?name.orValue('') == '{name}').map(e, e.?value.orValue('')).join(',')"
-        )
-    };
-    texts.extend(VARIABLES.iter().map(named));
+    texts.extend(of_variables("env"));
     Kind {
         name: "Agent",
         consumer: Some(keys::USABLE_BY[1]),

@@ -15,6 +15,15 @@ fn what_is_decided_about_builds_and_agents() {
     assert!(settings("builds: {requireGitHosts: true}").require_git_hosts);
     assert!(settings("builds: {privilegedSteps: true}").privileged_steps);
     assert!(agents("beeai: {allowBaseline: true}").beeai_baseline);
+    assert!(agents("{}").beeai && !agents("beeai: {enabled: false}").beeai);
+    assert!(!settings("beeai: {registrySecrets: false}").registry_secrets);
+    let registries = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(
+        settings("beeai: {tokenRegistries: [GHCR.io, 'reg.io:5000']}").token_registries,
+        registries(&["ghcr.io", "reg.io:5000"])
+    );
+    assert_eq!(settings("beeai: {tokenRegistries: []}").token_registries, registries(&[]));
+    assert_eq!(settings("builds: {insecureRegistries: ['reg:5000']}").insecure_registries, registries(&["reg:5000"]));
     for (text, history, lost_runs) in
         [("{}", 3, 3), ("builds: {history: 0}", 0, 3), ("builds: {history: 100, lostRuns: 1}", 100, 1)]
     {

@@ -50,6 +50,7 @@ const fn face(kind: Kind, controller: Controller) -> Face {
         prefix: "",
         others: &[],
         look: None,
+        is_served: |settings| settings.workloads.beeai,
         finalizer: keys::FINALIZER_BEEAI,
         judge: |subject| validate(&subject.object, None, subject.settings()),
         image,

@@ -89,6 +89,7 @@ const fn face(
     look: fn(&Subject<'_>) -> Look,
 ) -> Face {
     Face {
+        is_served: |_| true,
         kind,
         controller,
         prefix: role.prefix(),

@@ -8,26 +8,27 @@ use serde_json::{Value, json};
 
 use crate::config::builds::Builds;
 use crate::controllers::agent_build::plan::ROW;
-use crate::controllers::scaffold::answers::SecretFact;
+use crate::controllers::scaffold::answers::{SecretFact, SecretSeen};
 use crate::controllers::scaffold::consent::refusal;
 use crate::controllers::scaffold::fixtures::{Cluster, s};
 use crate::controllers::scaffold::fixtures::{step_map, template_map};
+use crate::controllers::scaffold::login::Login;
 use crate::controllers::scaffold::memory::Memory;
-use crate::controllers::scaffold::plan::{Controller, Item, NOW, Op, Plan};
+use crate::controllers::scaffold::plan::{Item, NOW, Op, Plan, Row};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::pipelines::settings::Settings;
 use crate::pipelines::templates::ConfigMapText;
 use crate::store::{Key, Kind, Reach};
 
-pub(super) const TEAM: &str = "team";
-pub(super) const NAME: &str = "weather-build";
+pub(in crate::controllers::agent_build) const TEAM: &str = "team";
+pub(in crate::controllers::agent_build) const NAME: &str = "weather-build";
 
 /// A TaskSpec that tells an image, and one that does not.
 pub(super) const TELLS: &str = "results: [{name: IMAGE_URL}, {name: IMAGE_DIGEST}]\nsteps: [{name: build, image: i}]\n";
 pub(super) const SILENT: &str = "steps: [{name: run, image: i}]\n";
 
-pub(super) fn digest(letter: &str) -> String {
+pub(in crate::controllers::agent_build) fn digest(letter: &str) -> String {
     format!("sha256:{}", letter.repeat(64))
 }
 
@@ -50,26 +51,41 @@ pub(super) fn build() -> Value {
 /// A refusal: for which reason, if trying again does not help, and the server's words.
 pub(super) type Answer = (Option<Reason>, &'static str);
 
-pub(super) struct Bench {
-    pub(super) cluster: Cluster,
-    pub(super) objects: BTreeMap<(Kind, String), Value>,
-    pub(super) now: Duration,
+pub(in crate::controllers::agent_build) struct Bench {
+    kind: Kind,
+    row: Row,
+    /// The member of the status that holds the phase.
+    phase: &'static str,
+    /// Logins that were made, by their Secrets.
+    pub(in crate::controllers::agent_build) logins: BTreeMap<String, Login>,
+    pub(in crate::controllers::agent_build) cluster: Cluster,
+    pub(in crate::controllers::agent_build) objects: BTreeMap<(Kind, String), Value>,
+    pub(in crate::controllers::agent_build) now: Duration,
     version: u64,
     /// Writes and questions, in order.
-    pub(super) done: Vec<Op>,
+    pub(in crate::controllers::agent_build) done: Vec<Op>,
     /// Events, each once as their names would make them.
-    pub(super) events: Vec<(Reason, String)>,
-    pub(super) secrets: BTreeMap<String, SecretFact>,
+    pub(in crate::controllers::agent_build) events: Vec<(Reason, String)>,
+    pub(in crate::controllers::agent_build) secrets: BTreeMap<String, SecretFact>,
     /// What the server answers to an operation instead of carrying it out.
-    pub(super) refuses: fn(&Op) -> Option<Answer>,
-    pub(super) maps: Vec<ConfigMapText>,
+    pub(in crate::controllers::agent_build) refuses: fn(&Op) -> Option<Answer>,
+    pub(in crate::controllers::agent_build) maps: Vec<ConfigMapText>,
     /// What is deleted stays for as long as somebody else's finalizer holds it.
-    pub(super) lingers: bool,
+    pub(in crate::controllers::agent_build) lingers: bool,
 }
 
 impl Bench {
-    pub(super) fn new(build: Value) -> Self {
+    pub(in crate::controllers::agent_build) fn new(build: Value) -> Self {
+        Self::of((Kind::AgentBuild, ROW, "phase"), build)
+    }
+
+    /// A build of that kind.
+    pub(in crate::controllers::agent_build) fn of((kind, row, phase): (Kind, Row, &'static str), build: Value) -> Self {
         let mut bench = Self {
+            kind,
+            row,
+            phase,
+            logins: BTreeMap::new(),
             cluster: Cluster::new(),
             objects: BTreeMap::new(),
             now: s(1000),
@@ -85,12 +101,12 @@ impl Bench {
         for kind in [Kind::PipelineRun, Kind::TaskRun] {
             bench.cluster.world.set_reach(kind, Reach::Listed);
         }
-        bench.put(Kind::AgentBuild, build);
+        bench.put(kind, build);
         bench
     }
 
     /// The platform file says so from now on.
-    pub(super) fn decide(&mut self, decide: impl FnOnce(&mut Settings)) {
+    pub(in crate::controllers::agent_build) fn decide(&mut self, decide: impl FnOnce(&mut Settings)) {
         let snapshot = (*self.cluster.facts.snapshot).clone();
         let mut builds: Builds = (*snapshot.builds).clone();
         decide(&mut builds.settings.pipelines);
@@ -99,7 +115,7 @@ impl Bench {
     }
 
     /// The ConfigMaps come into force.
-    pub(super) fn configure(&mut self) {
+    pub(in crate::controllers::agent_build) fn configure(&mut self) {
         let snapshot = (*self.cluster.facts.snapshot).clone();
         let mut builds: Builds = (*snapshot.builds).clone();
         builds.view = crate::pipelines::templates::TemplatesView::new("kagenti-system", false).with(self.maps.clone());
@@ -107,13 +123,13 @@ impl Bench {
         self.cluster.facts.settled = Arc::clone(&self.cluster.facts.snapshot);
     }
 
-    pub(super) fn template(&mut self, mode: &str, template: &Value) {
+    pub(in crate::controllers::agent_build) fn template(&mut self, mode: &str, template: &Value) {
         self.maps.push(template_map("kagenti-system", mode, &template.to_string()));
         self.configure();
     }
 
     /// An object as it is from now on.
-    pub(super) fn put(&mut self, kind: Kind, mut object: Value) {
+    pub(in crate::controllers::agent_build) fn put(&mut self, kind: Kind, mut object: Value) {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
@@ -121,64 +137,79 @@ impl Bench {
         self.objects.insert((kind, name), object);
     }
 
-    pub(super) fn lose(&mut self, kind: Kind, name: &str) {
+    pub(in crate::controllers::agent_build) fn lose(&mut self, kind: Kind, name: &str) {
         if let Some(object) = self.objects.remove(&(kind, name.to_owned())) {
             self.cluster.lose(kind, object);
         }
     }
 
     /// Changes an object.
-    pub(super) fn edit(&mut self, kind: Kind, name: &str, edit: impl FnOnce(&mut Value)) {
+    pub(in crate::controllers::agent_build) fn edit(&mut self, kind: Kind, name: &str, edit: impl FnOnce(&mut Value)) {
         let mut object = self.objects[&(kind, name.to_owned())].clone();
         edit(&mut object);
         self.put(kind, object);
     }
 
     /// The user changes the build: a new generation.
-    pub(super) fn user(&mut self, edit: impl FnOnce(&mut Value)) {
-        self.edit(Kind::AgentBuild, NAME, |build| {
+    pub(in crate::controllers::agent_build) fn user(&mut self, edit: impl FnOnce(&mut Value)) {
+        self.edit(self.kind, NAME, |build| {
             edit(build);
             build["metadata"]["generation"] = json!(build["metadata"]["generation"].as_i64().unwrap() + 1);
         });
     }
 
-    pub(super) fn build(&self) -> &Value {
-        &self.objects[&(Kind::AgentBuild, NAME.to_owned())]
+    pub(in crate::controllers::agent_build) fn build(&self) -> &Value {
+        &self.objects[&(self.kind, NAME.to_owned())]
     }
 
-    pub(super) fn status(&self) -> Value {
+    pub(in crate::controllers::agent_build) fn status(&self) -> Value {
         self.build().get("status").cloned().unwrap_or_default()
     }
 
-    pub(super) fn phase(&self) -> String {
-        self.status()["phase"].as_str().unwrap_or_default().to_owned()
+    pub(in crate::controllers::agent_build) fn phase(&self) -> String {
+        self.status()[self.phase].as_str().unwrap_or_default().to_owned()
     }
 
-    pub(super) fn condition(&self, type_: &str) -> (String, String) {
+    pub(in crate::controllers::agent_build) fn condition(&self, type_: &str) -> (String, String) {
         let status = self.status();
         let all = status["conditions"].as_array().cloned().unwrap_or_default();
         let one = all.into_iter().find(|one| one["type"] == type_).unwrap_or_default();
         (one["status"].as_str().unwrap_or_default().to_owned(), one["reason"].as_str().unwrap_or_default().to_owned())
     }
 
-    pub(super) fn message(&self) -> String {
+    pub(in crate::controllers::agent_build) fn message(&self) -> String {
         self.status()["message"].as_str().unwrap_or_default().to_owned()
     }
 
-    pub(super) fn names(&self, kind: Kind) -> Vec<String> {
+    pub(in crate::controllers::agent_build) fn names(&self, kind: Kind) -> Vec<String> {
         self.objects.keys().filter(|(known, _)| *known == kind).map(|(_, name)| name.clone()).collect()
     }
 
-    pub(super) fn told(&self, reason: Reason) -> usize {
+    pub(in crate::controllers::agent_build) fn told(&self, reason: Reason) -> usize {
         self.events.iter().filter(|(known, _)| *known == reason).count()
     }
 
-    pub(super) fn plan(&self) -> Plan {
-        self.cluster.plan_at(ROW, &Key::new(TEAM, NAME), self.now)
+    pub(in crate::controllers::agent_build) fn plan(&self) -> Plan {
+        self.cluster.plan_at(self.row, &Key::new(TEAM, NAME), self.now)
     }
 
-    fn item() -> Item {
-        Item { controller: Controller::AgentBuild, key: Key::new(TEAM, NAME) }
+    fn item(&self) -> Item {
+        Item { controller: self.row.controller, key: Key::new(TEAM, NAME) }
+    }
+
+    /// Makes a login of a token.
+    fn log_in(&mut self, login: &Login) -> Result<(), (Option<Reason>, String)> {
+        let fact = match self.secrets.get(&login.source) {
+            Some(SecretFact::Is(seen)) if seen.keys.contains(&login.token) => {
+                let owners = login.owners.iter().map(|owner| owner.uid.clone()).collect();
+                self.logins.insert(login.key.name.to_string(), login.clone());
+                SecretFact::Is(SecretSeen { owners, ..SecretSeen::default() })
+            }
+            _ if login.optional => SecretFact::Absent,
+            _ => return Err((Some(Reason::PrerequisitesMissing), format!("Secret {} has no key", login.source))),
+        };
+        self.cluster.world.memory.answers.secret(login.key.clone(), fact, self.now);
+        Ok(())
     }
 
     /// Carries out one operation; `Err` as the executor says it.
@@ -197,6 +228,13 @@ impl Bench {
             Op::Look { key } => {
                 let fact = self.secrets.get(&*key.name).cloned().unwrap_or(SecretFact::Absent);
                 self.cluster.world.memory.answers.secret(key.clone(), fact, self.now);
+            }
+            Op::Login(login) => self.log_in(login)?,
+            Op::Create { kind, body, .. } => {
+                let mut body = body.clone();
+                body["metadata"]["uid"] = json!(format!("{}-{}", kind.label(), name_of(&body)));
+                body["metadata"]["generation"] = json!(1);
+                self.put(*kind, body);
             }
             Op::Try { kind, body, owner, .. } | Op::Ensure { kind, body, owner, .. } => {
                 let name = name_of(body);
@@ -239,7 +277,7 @@ impl Bench {
                 let gone = self.build()["metadata"]["finalizers"].is_null()
                     && !self.build()["metadata"]["deletionTimestamp"].is_null();
                 if gone {
-                    self.lose(Kind::AgentBuild, NAME);
+                    self.lose(self.kind, NAME);
                 }
             }
             Op::Edit { kind, key, operations } => {
@@ -268,29 +306,30 @@ impl Bench {
     }
 
     /// One plan, carried out up to `most` operations; the plan, and how many of them were.
-    pub(super) fn step(&mut self, most: usize) -> (Plan, usize) {
+    pub(in crate::controllers::agent_build) fn step(&mut self, most: usize) -> (Plan, usize) {
         let mut plan = self.plan();
-        self.cluster.world.memory.note(&Self::item(), std::mem::take(&mut plan.note));
+        let item = self.item();
+        self.cluster.world.memory.note(&item, std::mem::take(&mut plan.note));
         for (number, op) in plan.ops.iter().enumerate() {
             if number == most {
                 return (plan, number);
             }
             self.done.push(op.clone());
             if let Err((reason, words)) = self.carry_out(op) {
-                self.cluster.world.memory.failure(&Self::item(), self.now, (op.clone(), reason, words));
+                self.cluster.world.memory.failure(&item, self.now, (op.clone(), reason, words));
                 return (plan, number + 1);
             }
         }
         let settles = plan.ops.iter().any(Op::settles);
         if !plan.ops.is_empty() {
-            self.cluster.world.memory.success(&Self::item(), settles);
+            self.cluster.world.memory.success(&item, settles);
         }
         let count = plan.ops.len();
         (plan, count)
     }
 
     /// Plans until there is nothing to do at this moment; returns when to look again.
-    pub(super) fn settle(&mut self) -> Option<Duration> {
+    pub(in crate::controllers::agent_build) fn settle(&mut self) -> Option<Duration> {
         for _ in 0..40 {
             let (plan, _) = self.step(usize::MAX);
             if plan.ops.is_empty() && plan.again != Some(Duration::ZERO) {
@@ -301,7 +340,7 @@ impl Bench {
     }
 
     /// Time passes, with a look whenever one is due; returns the writes in it.
-    pub(super) fn pass(&mut self, seconds: u64) -> usize {
+    pub(in crate::controllers::agent_build) fn pass(&mut self, seconds: u64) -> usize {
         let before = self.writes();
         let end = self.now + s(seconds);
         while self.now < end {
@@ -313,18 +352,21 @@ impl Bench {
     }
 
     /// Everything but questions.
-    pub(super) fn writes(&self) -> usize {
-        self.done.iter().filter(|op| !matches!(op, Op::Look { .. } | Op::Try { .. } | Op::Consent { .. })).count()
+    pub(in crate::controllers::agent_build) fn writes(&self) -> usize {
+        self.done
+            .iter()
+            .filter(|op| !matches!(op, Op::Look { .. } | Op::Try { .. } | Op::Consent { .. } | Op::Login(_)))
+            .count()
     }
 
     /// The process ends and another one starts: what was only remembered is gone.
-    pub(super) fn restart(&mut self) {
+    pub(in crate::controllers::agent_build) fn restart(&mut self) {
         self.cluster.world.memory = Memory::default();
         self.now += s(7);
     }
 
     /// The one run.
-    pub(super) fn run(&self) -> String {
+    pub(in crate::controllers::agent_build) fn run(&self) -> String {
         let name = self.status()["pipelineRunName"].as_str().unwrap_or_default().to_owned();
         assert!(
             self.objects.contains_key(&(Kind::PipelineRun, name.clone())),
@@ -335,7 +377,13 @@ impl Bench {
     }
 
     /// A TaskRun of the present run ends so, telling these results.
-    pub(super) fn task(&mut self, task: &str, succeeded: bool, results: Value, more: Value) {
+    pub(in crate::controllers::agent_build) fn task(
+        &mut self,
+        task: &str,
+        succeeded: bool,
+        results: Value,
+        more: Value,
+    ) {
         let run = self.run();
         let uid = self.objects[&(Kind::PipelineRun, run.clone())]["metadata"]["uid"].clone();
         let name = format!("{run}-{task}");
@@ -359,7 +407,7 @@ impl Bench {
     }
 
     /// The present run is under way, or ends.
-    pub(super) fn run_is(&mut self, status: &str, reason: &str, message: &str) {
+    pub(in crate::controllers::agent_build) fn run_is(&mut self, status: &str, reason: &str, message: &str) {
         let run = self.run();
         self.edit(Kind::PipelineRun, &run, |run| {
             run["status"]["startTime"] = json!("2026-05-01T00:00:01Z");
@@ -372,7 +420,7 @@ impl Bench {
     }
 
     /// Both tasks succeed and tell this image, then the run.
-    pub(super) fn succeed(&mut self, letter: &str) {
+    pub(in crate::controllers::agent_build) fn succeed(&mut self, letter: &str) {
         self.task("clone", true, json!([{"name": "commit", "value": "0123abc4"}]), json!({}));
         let results = json!([{"name": "IMAGE_URL", "value": "reg.io:5000/weather:v1\n"}, {"name": "IMAGE_DIGEST", "value": digest(letter)}]);
         self.task("push", true, results, json!({}));

@@ -17,6 +17,7 @@ fn secret(key: &str, annotations: &[(&str, &str)]) -> SecretFact {
         hosts: says("git-hosts"),
         registries: says("registry-hosts"),
         usable_by: says("usable-by"),
+        ..SecretSeen::default()
     })
 }
 

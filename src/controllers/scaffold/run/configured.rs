@@ -11,6 +11,7 @@ use crate::config::snapshot::Published;
 use crate::config::view::NamespaceView;
 use crate::controllers::scaffold::plan::{Controller, Item};
 use crate::controllers::scaffold::queue::Priority;
+use crate::controllers::scaffold::runner::Runner;
 use crate::store::{Key, Kind};
 
 type Views = std::collections::HashMap<Arc<str>, Arc<NamespaceView>>;
@@ -49,12 +50,16 @@ impl Loop {
 
     /// Templates, steps or settings are others: a build that waits for them may start.
     fn enqueue_builds(&mut self) {
-        let rows = self.rows.iter().filter(|row| row.controller() == Controller::AgentBuild);
+        let builds = [Controller::AgentBuild, Controller::BeeaiBuild, Controller::BeeaiCompatBuild];
+        let rows = self.rows.iter().filter(|row| builds.contains(&row.controller()));
         let names: Vec<_> = self.world.namespaces().cloned().collect();
-        let keys: Vec<_> =
-            rows.flat_map(|row| names.iter().flat_map(|name| row.of_namespace(&self.world, name))).collect();
-        for key in keys {
-            self.queue.add(Item { controller: Controller::AgentBuild, key }, Priority::Backlog);
+        let of_row = |row: &dyn Runner| {
+            let keys = names.iter().flat_map(|name| row.of_namespace(&self.world, name));
+            keys.map(|key| Item { controller: row.controller(), key }).collect::<Vec<_>>()
+        };
+        let items: Vec<_> = rows.flat_map(|row| of_row(&**row)).collect();
+        for item in items {
+            self.queue.add(item, Priority::Backlog);
         }
     }
 

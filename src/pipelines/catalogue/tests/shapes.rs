@@ -246,8 +246,12 @@ fn another_front_end_needs_no_change() {
         kind: "AgentBuild",
         label_build: "beeai.dev/agentbuild",
         label_mode: None,
+        label_name: None,
+        label_group: None,
         annotation_hash: "beeai.dev/build-hash",
         annotation_attempt: "beeai.dev/attempt",
+        annotation_rebuild: "beeai.dev/rebuild",
+        annotation_cancel: "beeai.dev/cancel",
         prefix_step_hash: "step-hash.beeai.dev/",
         claim_suffix: "-beeai-workspace",
         paths: KAGENTI.paths,
@@ -259,6 +263,7 @@ fn another_front_end_needs_no_change() {
         secret: "github-token-secret".to_owned(),
         items: vec![("token".to_owned(), "token".to_owned())],
         as_parameter: false,
+        optional: false,
     });
     request.derived = vec![Parameter::new("registry-insecure", "false")];
     let (view, settings) = (shipped(), Settings::new(OPERATOR));

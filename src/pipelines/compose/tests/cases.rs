@@ -340,7 +340,8 @@ fn case_c25_gated_runs_pull_the_image_and_show_no_secret() {
     let steps = one_step("params: [{name: image}]");
     let mut request = request(vec![entry("a", "one")]);
     request.gated = true;
-    request.registry_auth = Some(SecretUse { secret: "ghcr-secret".to_owned(), items: Vec::new(), as_parameter: true });
+    request.registry_auth =
+        Some(SecretUse { secret: "ghcr-secret".to_owned(), items: Vec::new(), as_parameter: true, optional: false });
     let run = composed(&request, &steps).unwrap().run;
     assert_eq!(run["spec"]["taskRunTemplate"]["podTemplate"]["imagePullSecrets"], json!([{"name": "ghcr-secret"}]));
     assert!(task(&run, "a").get("workspaces").is_none());

@@ -14,6 +14,7 @@ async fn the_demo_shows_a_build_from_refusal_to_agent() {
         "No container runs here: kwok plays the kubelet",
         "builtImage is the digest that the task wrote: registry.cr-system.svc.cluster.local:5000/weather-service@sha256:",
         "envoy-proxy",
+        "the Agent runs\n  ghcr.io/acme/research-agent@sha256:",
         "Failed/NoImage",
     ] {
         assert!(said.contains(line), "no {line} in:\n{said}");

@@ -9,4 +9,4 @@ mod life;
 mod logs;
 mod mends;
 mod proxy;
-mod stage;
+pub(crate) mod stage;

@@ -117,20 +117,37 @@ pub(super) fn new_of_kaos(name: &'static str, (kind, role): (Kind, Role)) -> Fen
 
 /// Nothing is made for a build where there is none.
 pub(super) fn new_builds() -> Fence {
-    let labelled = LabelSelectorRequirement {
-        key: keys::LABEL_AGENT_BUILD.to_owned(),
-        operator: "Exists".to_owned(),
-        values: None,
+    let without = LabelSelectorRequirement {
+        key: keys::LABEL_BEEAI_GROUP.to_owned(),
+        operator: "NotIn".to_owned(),
+        values: Some([keys::GROUP_BEEAI, keys::GROUP_BEEAI_COMPAT].map(str::to_owned).into()),
     };
     Fence {
-        objects: Some(LabelSelector { match_expressions: Some(vec![labelled]), ..LabelSelector::default() }),
+        objects: Some(LabelSelector {
+            match_expressions: Some(vec![of_a_build(), without]),
+            ..LabelSelector::default()
+        }),
         params: Some((Kind::AgentBuild, "Deny")),
-        ..Fence::new(
-            keys::POLICY_OWN_BUILDS_NEW,
-            vec![rule("tekton.dev", &["pipelineruns"], &["CREATE"])],
-            vec![there_is_one()],
-        )
+        ..Fence::new(keys::POLICY_OWN_BUILDS_NEW, runs(), vec![there_is_one()])
     }
+}
+
+/// The same for the builds of a group of BeeAI, whose runs carry their group.
+pub(super) fn new_beeai_builds(name: &'static str, kind: Kind) -> Fence {
+    let group = BTreeMap::from([(keys::LABEL_BEEAI_GROUP.to_owned(), kind.group().to_owned())]);
+    Fence {
+        objects: Some(LabelSelector { match_labels: Some(group), match_expressions: Some(vec![of_a_build()]) }),
+        params: Some((kind, "Deny")),
+        ..Fence::new(name, runs(), vec![there_is_one()])
+    }
+}
+
+fn runs() -> Vec<NamedRuleWithOperations> {
+    vec![rule("tekton.dev", &["pipelineruns"], &["CREATE"])]
+}
+
+fn of_a_build() -> LabelSelectorRequirement {
+    LabelSelectorRequirement { key: keys::LABEL_AGENT_BUILD.to_owned(), operator: "Exists".to_owned(), values: None }
 }
 
 /// Of each parameter nothing is asked but that it is there.

@@ -6,7 +6,33 @@
 use super::{Fence, both, holds, listed, rule, same, same_but, variable};
 use crate::domain::keys;
 
-const BUILDS: &str = "request.resource.resource == 'agentbuilds'";
+/// The one kind that the webhook completes.
+const COMPLETED: &str = "(request.resource.resource == 'agentbuilds' && request.resource.group == 'agent.kagenti.dev')";
+
+/// An Agent of BeeAI that a build keeps, by its marks.
+fn is_kept(of: &str) -> String {
+    format!(
+        "(request.resource.resource == 'agents' && request.resource.group in [{}] && \
+         variables.{of}.metadata.?labels[?'{}'].orValue('') == '{}' && variables.{of}.metadata.?annotations[?'{}'].orValue('') != '')",
+        listed([keys::GROUP_BEEAI, keys::GROUP_BEEAI_COMPAT]),
+        keys::LABEL_APP_MANAGED_BY,
+        keys::BEEAI_BUILD_CONTROLLER,
+        keys::ANNOTATION_CREATED_BY_UID,
+    )
+}
+
+/// Agents of BeeAI are made for builds alone, and stand by themselves: an Agent survives its build.
+pub(super) fn kept() -> Fence {
+    let made = holds(
+        format!(
+            "{} && !has(variables.new.metadata.ownerReferences) && !has(variables.new.metadata.finalizers)",
+            is_kept("new")
+        ),
+        "makes no Agent of BeeAI but one that a build keeps",
+    );
+    let rules = [keys::GROUP_BEEAI, keys::GROUP_BEEAI_COMPAT].map(|group| rule(group, &["agents"], &["CREATE"]));
+    Fence { variables: both().into(), ..Fence::new(keys::POLICY_OWN_BEEAI_KEPT, rules.into(), vec![made]) }
+}
 
 pub(super) fn fence() -> Fence {
     let finalizers = |of: &str| {
@@ -20,12 +46,20 @@ pub(super) fn fence() -> Fence {
         ]);
         format!("variables.{of}.metadata.?finalizers.orValue([]).filter(f, !(f in [{ours}]))")
     };
+    let is_kept = is_kept("old");
     let validations = vec![
-        holds(format!("{BUILDS} || {}", same("?spec")), "never writes a spec"),
-        holds(format!("!({BUILDS}) || ({})", completed()), "never writes a spec"),
-        holds(same("metadata.?labels"), "writes no labels of this kind"),
+        holds(format!("{COMPLETED} || {is_kept} || {}", same("?spec")), "never writes a spec"),
+        holds(format!("!({COMPLETED}) || ({})", completed()), "never writes a spec"),
+        holds(format!("{is_kept} || {}", same("metadata.?labels")), "writes no labels of this kind"),
         holds(
-            same_but("annotations", &format!("{BUILDS} && k.startsWith('{}/')", keys::GROUP_AGENT)),
+            same_but(
+                "annotations",
+                &format!(
+                    "({COMPLETED} && k.startsWith('{}/')) || ({is_kept} && k == '{}')",
+                    keys::GROUP_AGENT,
+                    keys::ANNOTATION_SECRETS_BY_CONSENT
+                ),
+            ),
             "writes no annotations of this kind",
         ),
         holds(same("metadata.?ownerReferences"), "writes no owners of this kind"),
@@ -40,8 +74,8 @@ pub(super) fn fence() -> Fence {
             "drawbridge-own-kinds",
             vec![
                 rule(keys::GROUP_AGENT, &["agents", "agentbuilds", "agentruntimes"], &["UPDATE"]),
-                rule(keys::GROUP_BEEAI, &["agents"], &["UPDATE"]),
-                rule(keys::GROUP_BEEAI_COMPAT, &["agents"], &["UPDATE"]),
+                rule(keys::GROUP_BEEAI, &["agents", "agentbuilds"], &["UPDATE"]),
+                rule(keys::GROUP_BEEAI_COMPAT, &["agents", "agentbuilds"], &["UPDATE"]),
                 rule(keys::GROUP_KAOS, &["agents", "modelapis", "mcpservers"], &["UPDATE"]),
             ],
             validations,

@@ -174,11 +174,37 @@ fn secrets(own: &str) -> Row {
     Row {
         group: "",
         resource: "secrets",
-        changed: format!("{authority} && {}", same("?type")),
-        made: authority,
+        changed: format!(
+            "{} && (({authority}) || ({} && {} && {}))",
+            same("?type"),
+            is_login("old"),
+            is_login("new"),
+            owners_kept()
+        ),
+        made: format!("({authority}) || ({} && {})", is_login("new"), marked("new")),
         deleted: never(),
-        what: "writes no Secret but that of the webhook's certificate authority",
+        what: "writes no Secret but that of the webhook's certificate authority, and the login that it makes for a build of BeeAI under that \
+               build's name",
     }
+}
+
+/// The login of a registry that is made for a build of BeeAI: of its name, of one type, and with nothing else in it.
+fn is_login(of: &str) -> String {
+    let groups =
+        [keys::GROUP_BEEAI, keys::GROUP_BEEAI_COMPAT].map(|group| format!("o.apiVersion.startsWith('{group}/')"));
+    format!(
+        "(variables.{of}.?type.orValue('') == 'kubernetes.io/dockerconfigjson' && \
+         {}.exists(o, ({}) && variables.{of}.metadata.?name.orValue('') == o.name + '{}'))",
+        controllers(&format!("variables.{of}"), "AgentBuild"),
+        groups.join(" || "),
+        keys::SUFFIX_LOGIN,
+    )
+}
+
+/// Owners stay, and the Agents that use it come.
+fn owners_kept() -> String {
+    let owners = |of: &str| format!("variables.{of}.metadata.?ownerReferences.orValue([])");
+    format!("{}.all(o, o in {})", owners("old"), owners("new"))
 }
 
 fn claims() -> Row {

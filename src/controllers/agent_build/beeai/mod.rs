@@ -1,0 +1,80 @@
+//! AgentBuilds of BeeAI, of both groups (`spec/beeai.md` 7, 8, 10), on the frame of [`super`].
+//!
+//! ```text
+//! claimed, runs, judged: as any build
+//! judged ─► login of the registry (read again now and then) ─► the Agent that is kept ─► clean-up
+//! ```
+//!
+//! In: an AgentBuild, what Tekton made of it, the Agent of the name that it keeps. Out: operations. Promises: those of the frame; the Agent
+//! runs the image by its digest and survives the build; one that this build has not made is never changed; of Secrets only names are known
+//! here, and the login is written by the one operation that reads a token.
+
+mod deploy;
+mod login;
+
+#[cfg(test)]
+mod tests;
+
+use super::face::{Face, Words};
+use super::plan::{all, concerned, planned};
+use crate::api::secrets;
+use crate::controllers::scaffold::plan::{Controller, Row};
+use crate::domain::keys;
+use crate::pipelines::beeai_build::{front, read, validate, without_template};
+use crate::pipelines::request::{BEEAI, BEEAI_COMPAT, FrontEnd};
+use crate::store::Kind;
+
+pub(super) use login::wanted as login;
+
+/// The row of the AgentBuilds of `beeai.dev`.
+pub const ROW: Row = Row {
+    controller: Controller::BeeaiBuild,
+    touched: |world, kind, key| {
+        deploy::concerned(world, (kind, key), &BEEAI_FACE).unwrap_or_else(|| concerned(world, (kind, key), &BEEAI_FACE))
+    },
+    of_namespace: |world, namespace| all(world, namespace, &BEEAI_FACE),
+    plan: |cx| planned(cx, &BEEAI_FACE),
+};
+
+/// The row of the AgentBuilds of `beeai.beeai.dev`.
+pub const COMPAT_ROW: Row = Row {
+    controller: Controller::BeeaiCompatBuild,
+    touched: |world, kind, key| {
+        deploy::concerned(world, (kind, key), &COMPAT_FACE)
+            .unwrap_or_else(|| concerned(world, (kind, key), &COMPAT_FACE))
+    },
+    of_namespace: |world, namespace| all(world, namespace, &COMPAT_FACE),
+    plan: |cx| planned(cx, &COMPAT_FACE),
+};
+
+static BEEAI_FACE: Face = face(Kind::BeeaiBuild, Controller::BeeaiBuild, &BEEAI);
+static COMPAT_FACE: Face = face(Kind::BeeaiCompatBuild, Controller::BeeaiCompatBuild, &BEEAI_COMPAT);
+
+const fn face(kind: Kind, controller: Controller, of: &'static FrontEnd) -> Face {
+    Face {
+        kind,
+        controller,
+        is_served: |settings| settings.workloads.beeai,
+        finalizer: keys::FINALIZER_BEEAI,
+        front: of,
+        words: Words { phase: "buildStatus", succeeded: "Completed", began: "startTime" },
+        cleans_up: false,
+        read: match kind {
+            Kind::BeeaiCompatBuild => |object, namespace, builds| {
+                read(object, (front(keys::GROUP_BEEAI_COMPAT), namespace), &builds.view, &builds.settings.pipelines)
+            },
+            _ => |object, namespace, builds| {
+                read(object, (front(keys::GROUP_BEEAI), namespace), &builds.view, &builds.settings.pipelines)
+            },
+        },
+        judge: |subject| {
+            let builds = subject.builds();
+            let whose = (subject.face.front, subject.namespace());
+            let found = validate((&subject.object, None), whose, &builds.view, &builds.settings.pipelines);
+            found.faults.into_iter().chain(without_template(&builds.view)).collect()
+        },
+        secrets: secrets::of_beeai_build,
+        ready: deploy::ready,
+        settled: deploy::settled,
+    }
+}

@@ -1,0 +1,339 @@
+//! Cases of `spec/beeai.md` 13 that the front end decides: what is refused, what is composed, which login a push has, which Agent is kept.
+
+use serde_json::{Value, json};
+
+use super::deploy::agent;
+use super::login::{RegistryLogin, login};
+use super::{front, read, validate};
+use crate::api::findings::Findings;
+use crate::domain::keys;
+use crate::pipelines::catalogue::{Values, config_maps};
+use crate::pipelines::compose::{Composition, Surroundings, compose};
+use crate::pipelines::fixtures::{OPERATOR, TEAM, task, task_params};
+use crate::pipelines::names;
+use crate::pipelines::settings::Settings;
+use crate::pipelines::templates::TemplatesView;
+
+fn view() -> TemplatesView {
+    TemplatesView::new(OPERATOR, false).with(config_maps(OPERATOR, &Values::default()))
+}
+
+/// The fuller sample of 7.5, with `more` merged into its spec.
+fn sample(more: Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "beeai.dev/v1", "kind": "AgentBuild",
+        "metadata": {"name": "research-agent", "namespace": TEAM, "uid": "u-1", "labels": {"team": "a"}},
+        "spec": {
+            "repoUrl": "https://github.com/kagenti/agent-examples.git", "revision": "main",
+            "sourceSubfolder": "beeai/ollama-deep-researcher", "repoUser": "octo",
+            "imageRegistry": "ghcr.io/acme", "image": "research-agent", "imageTag": "v0.0.2",
+            "env": [secret("SOURCE_REPO_SECRET", "github-token-secret", "token"), {"name": "PIP_INDEX", "value": "internal"}],
+            "deployAfterBuild": true, "cleanupAfterBuild": true,
+            "agent": {
+                "name": "research-agent",
+                "env": [{"name": "PORT", "value": "8000"}, {"name": "LLM_MODEL", "value": "llama3.2"}],
+                "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"cpu": "500m", "memory": "1Gi"}},
+            },
+        },
+    });
+    json_patch::merge(&mut object, &json!({"spec": more}));
+    object
+}
+
+fn secret(variable: &str, name: &str, key: &str) -> Value {
+    json!({"name": variable, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}})
+}
+
+fn judged(object: &Value) -> Findings {
+    validate((object, None), (front(keys::GROUP_BEEAI), TEAM), &view(), &Settings::new(OPERATOR))
+}
+
+fn faults(object: &Value) -> Vec<String> {
+    judged(object).faults.into_iter().map(|fault| fault.path).collect()
+}
+
+fn composed(object: &Value, settings: &Settings) -> Composition {
+    let view = view();
+    let request = read(object, (front(keys::GROUP_BEEAI), TEAM), &view, settings);
+    compose(&request, Surroundings { steps: view.steps(OPERATOR), settings, accounts: None }).unwrap()
+}
+
+fn names_of(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect()
+}
+
+/// 7.4, Z14, Z25, Z27, Z42.
+#[test]
+fn case_z25_the_run_has_four_tasks_and_each_credential_one_of_them() {
+    let Composition { run, claim, .. } = composed(&sample(json!({})), &Settings::new(OPERATOR));
+    assert_eq!(run["metadata"]["labels"]["beeai.dev/agentbuild"], "research-agent");
+    assert_eq!(run["metadata"]["labels"]["beeai.dev/group"], "beeai.dev");
+    let annotations = &run["metadata"]["annotations"];
+    assert_eq!(
+        (annotations["beeai.dev/attempt"].as_str(), annotations["beeai.dev/build-hash"].as_str().map(str::len)),
+        (Some("1"), Some(64))
+    );
+    let owner = &run["metadata"]["ownerReferences"][0];
+    assert_eq!((owner["apiVersion"].as_str(), owner["kind"].as_str()), (Some("beeai.dev/v1"), Some("AgentBuild")));
+    let spec = &run["spec"];
+    assert_eq!(spec["timeouts"]["pipeline"], "30m");
+    assert_eq!(names_of(&spec["pipelineSpec"]["tasks"]), ["pull", "check-subfolder", "build", "push"]);
+    let binds = |task: &Value, workspace: &str| {
+        task["workspaces"].as_array().into_iter().flatten().any(|one| one["name"] == workspace)
+    };
+    for name in ["pull", "check-subfolder", "build", "push"] {
+        let task = task(&run, name);
+        assert_eq!(binds(task, "git-auth"), name == "pull", "{name}");
+        assert_eq!(binds(task, "registry-auth"), name == "push", "{name}");
+    }
+    let workspaces = spec["workspaces"].as_array().unwrap();
+    let of = |name: &str| workspaces.iter().find(|one| one["name"] == name).unwrap();
+    assert_eq!(of("shared-workspace")["persistentVolumeClaim"]["claimName"], "research-agent-beeai-workspace");
+    let git = json!({"secretName": "github-token-secret", "items": [{"key": "token", "path": "token"}]});
+    assert_eq!(of("git-auth")["secret"], git);
+    let registry =
+        json!({"secretName": "research-agent-docker", "items": [{"key": ".dockerconfigjson", "path": "config.json"}]});
+    assert_eq!(of("registry-auth")["secret"], registry);
+    assert_eq!(task_params(&run, "build")["BUILD_ARGS"], json!(["--build-arg=PIP_INDEX=internal"]));
+    assert_eq!(task_params(&run, "pull")["repo-user"], "octo");
+    assert_eq!(task_params(&run, "push")["image"], "ghcr.io/acme/research-agent:v0.0.2");
+    assert_eq!(claim["spec"]["resources"]["requests"]["storage"], "5Gi");
+    assert!(claim["spec"].get("storageClassName").is_none(), "Z42: the cluster's own default");
+}
+
+/// Z30: only the platform decides which registry is spoken to without TLS.
+#[test]
+fn case_z30_only_a_registry_that_the_platform_lists_is_spoken_to_without_tls() {
+    let insecure = |registry: &str, settings: &Settings| {
+        let object = sample(json!({"imageRegistry": registry}));
+        task_params(&composed(&object, settings).run, "push")["REGISTRY_INSECURE"].clone()
+    };
+    let mut settings = Settings::new(OPERATOR);
+    for (registry, is) in [
+        ("registry.cr-system.svc.cluster.local:5000", "true"),
+        ("registry.cr-system.svc.cluster.local:5000/team", "true"),
+        ("registry.cr-system.svc.cluster.local:5001", "false"),
+        ("ghcr.io/acme", "false"),
+    ] {
+        assert_eq!(insecure(registry, &settings), is, "{registry}");
+    }
+    settings.insecure_registries = ["reg.example:5000".to_owned()].into();
+    assert_eq!(insecure("reg.example:5000", &settings), "true");
+    assert_eq!(insecure("registry.cr-system.svc.cluster.local:5000", &settings), "false");
+}
+
+/// Z13, Z15, Z17: which token git gets.
+#[test]
+fn case_z15_the_source_token_wins_and_none_is_needed() {
+    let git = |env: Value| {
+        let object = sample(json!({"env": env, "repoUser": null}));
+        let request = read(&object, (front(keys::GROUP_BEEAI), TEAM), &view(), &Settings::new(OPERATOR));
+        (request.git_auth.map(|use_| (use_.secret, use_.items[0].0.clone())), request.source.user)
+    };
+    let one = |name: &str, key: &str| Some((name.to_owned(), key.to_owned()));
+    let github = secret("GITHUB_TOKEN", "b", "t");
+    assert_eq!(git(json!([github])), (one("b", "t"), "x-access-token".into()));
+    assert_eq!(git(json!([github, secret("SOURCE_REPO_SECRET", "a", "k")])).0, one("a", "k"));
+    for none in [json!(null), json!([])] {
+        assert_eq!(git(none.clone()), (None, String::new()));
+        assert_eq!(faults(&sample(json!({"env": none}))), Vec::<String>::new(), "Z17");
+    }
+    let run = composed(&sample(json!({"env": null})), &Settings::new(OPERATOR)).run;
+    assert_eq!(names_of(&run["spec"]["workspaces"]), ["shared-workspace"]);
+}
+
+/// Z16: a literal token is refused, wherever it stands, and never repeated.
+#[test]
+fn case_z16_a_literal_token_is_refused_and_not_repeated() {
+    for name in ["SOURCE_REPO_SECRET", "GITHUB_TOKEN", "IMAGE_REPO_TOKEN"] {
+        for entry in [
+            json!({"name": name, "value": "ghp_canary"}),
+            json!({"name": name}),
+            json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": "ghp_canary"}}}),
+            json!({"name": name, "valueFrom": {"secretKeyRef": {"name": "s"}}}),
+            json!({"name": name, "value": "ghp_canary", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}),
+        ] {
+            let found = judged(&sample(json!({"env": [{"name": "A", "value": "b"}, entry]})));
+            assert!(found.faults.iter().any(|fault| fault.path == "spec.env[1]"), "{entry}: {found:?}");
+            assert!(!format!("{found:?}").contains("canary"), "{found:?}");
+        }
+    }
+    let named = sample(json!({"env": [{"name": "IMAGE_REPO_SECRET", "value": "ghp_CANARY token"}]}));
+    assert_eq!(faults(&named), ["spec.env[0].value"]);
+    assert!(!format!("{:?}", judged(&named)).contains("CANARY"));
+}
+
+/// Section 6, row by row.
+#[test]
+fn every_rule_names_its_field() {
+    for (more, path) in [
+        (json!({"repoUrl": "https://u:ghp_x@github.com/a/b"}), "spec.repoUrl"),
+        (json!({"repoUrl": ""}), "spec.repoUrl"),
+        (json!({"revision": "a..b"}), "spec.revision"),
+        (json!({"revision": "--upload-pack=x"}), "spec.revision"),
+        (json!({"sourceSubfolder": "../x"}), "spec.sourceSubfolder"),
+        (json!({"repoUser": "a b"}), "spec.repoUser"),
+        (json!({"image": "Research"}), "spec.image"),
+        (json!({"imageTag": "a b"}), "spec.imageTag"),
+        (json!({"imageRegistry": "acme"}), "spec.imageRegistry"),
+        (json!({"env": [{"value": "x"}]}), "spec.env[0].name"),
+        (json!({"env": [{"name": "A-B", "value": "x"}]}), "spec.env[0].name"),
+        (json!({"env": [{"name": "A", "value": "x\ny"}]}), "spec.env[0].value"),
+        (json!({"env": [{"name": "A", "value": "$(params.x)"}]}), "spec.env[0].value"),
+        (json!({"agent": {"name": "9x"}}), "spec.agent.name"),
+        (json!({"agent": {"env": [{"name": "PORT", "value": "0"}]}}), "spec.agent.env[0].value"),
+        (json!({"dockerfile": "../Dockerfile"}), "spec.dockerfile"),
+    ] {
+        let found = faults(&sample(more.clone()));
+        assert!(found.iter().any(|one| one == path), "{more}: {found:?}");
+    }
+    let mut long = sample(json!({"agent": null, "deployAfterBuild": false}));
+    long["metadata"]["name"] = json!("a".repeat(48));
+    assert_eq!(faults(&long), Vec::<String>::new());
+    long["metadata"]["name"] = json!("a".repeat(49));
+    assert_eq!(faults(&long), ["metadata.name"]);
+    assert_eq!(faults(&sample(json!({}))), Vec::<String>::new());
+    assert_eq!(faults(&sample(json!({"repoUrl": "github.com/a/b.git"}))), Vec::<String>::new(), "Z14");
+}
+
+/// Section 6, warnings; Z28.
+#[test]
+fn case_z28_what_refers_to_something_else_is_no_build_argument() {
+    let object =
+        sample(json!({"env": [secret("X", "s", "k"), {"name": "Y", "value": "1"}], "deployAfterBuild": false}));
+    let found = judged(&object);
+    assert!(found.faults.is_empty(), "{found:?}");
+    let said: Vec<_> = found.notes.iter().map(|note| note.path.as_str()).collect();
+    assert!(said.contains(&"spec.env[0]") && said.contains(&"spec.agent"), "{said:?}");
+    let run = composed(&object, &Settings::new(OPERATOR)).run;
+    assert_eq!(task_params(&run, "build")["BUILD_ARGS"], json!(["--build-arg=Y=1"]));
+}
+
+#[test]
+fn neither_an_update_beside_the_spec_nor_what_goes_is_refused() {
+    let wrong = sample(json!({"revision": ""}));
+    let mut changed = wrong.clone();
+    changed["metadata"]["labels"] = json!({"x": "y"});
+    let judge = |object: &Value, old: Option<&Value>| {
+        validate((object, old), (front(keys::GROUP_BEEAI), TEAM), &view(), &Settings::new(OPERATOR)).faults.len()
+    };
+    assert!(judge(&wrong, None) > 0 && judge(&wrong, Some(&sample(json!({})))) > 0);
+    assert_eq!(judge(&changed, Some(&wrong)), 0);
+    changed["metadata"]["deletionTimestamp"] = json!("2026-05-01T00:00:00Z");
+    assert_eq!(judge(&changed, None), 0);
+}
+
+/// Without the platform's template a build is taken, and told what it waits for.
+#[test]
+fn a_missing_template_is_the_platforms_affair() {
+    let view = TemplatesView::new(OPERATOR, false);
+    let settings = Settings::new(OPERATOR);
+    let found = validate((&sample(json!({})), None), (front(keys::GROUP_BEEAI), TEAM), &view, &settings);
+    assert!(found.faults.is_empty(), "{found:?}");
+    assert!(found.notes.iter().any(|note| note.path.contains("pipeline-template-beeai")), "{found:?}");
+}
+
+/// 8.2, first match; Z21, Z22.
+#[test]
+fn case_z21_a_git_token_is_a_login_only_where_the_platform_trusts_the_host() {
+    let git = secret("SOURCE_REPO_SECRET", "git", "token");
+    let of = |registry: &str, env: Value, settings: &Settings| {
+        login(&sample(json!({"imageRegistry": registry, "env": env})), settings)
+    };
+    let settings = Settings::new(OPERATOR);
+    let made = |login: RegistryLogin| match login {
+        RegistryLogin::Made(login) => Some((login.token, login.account, login.user)),
+        _ => None,
+    };
+    let git_at = |account: &str| Some(("git".to_owned(), account.to_owned(), "octo".to_owned()));
+    assert_eq!(made(of("ghcr.io/acme", json!([git]), &settings)), git_at("ghcr.io"));
+    assert_eq!(made(of("GHCR.io/acme", json!([git]), &settings)), git_at("ghcr.io"));
+    assert_eq!(of("evil.example/x", json!([git]), &settings), RegistryLogin::None, "Z21");
+    assert_eq!(of("ghcr.io.evil.example/x", json!([git]), &settings), RegistryLogin::None);
+    assert_eq!(of("ghcr.io:444/x", json!([git]), &settings), RegistryLogin::None, "another port is another registry");
+    let token = secret("IMAGE_REPO_TOKEN", "reg", "t");
+    let of_hub = Some(("reg".to_owned(), "https://index.docker.io/v1/".to_owned(), "octo".to_owned()));
+    assert_eq!(made(of("docker.io/acme", json!([git, token]), &settings)), of_hub);
+    let named = json!({"name": "IMAGE_REPO_SECRET", "value": "mine"});
+    assert_eq!(of("ghcr.io/acme", json!([git, token, named]), &settings), RegistryLogin::Named("mine".into()));
+    let off = Settings { registry_secrets: false, ..Settings::new(OPERATOR) };
+    assert_eq!(of("ghcr.io/acme", json!([git, token]), &off), RegistryLogin::None);
+    let anonymous = composed(&sample(json!({"imageRegistry": "evil.example/x"})), &settings).run;
+    assert_eq!(names_of(&anonymous["spec"]["workspaces"]), ["shared-workspace", "git-auth"], "an anonymous push");
+    let nameless = sample(json!({"repoUser": null}));
+    assert_eq!(made(login(&nameless, &settings)).unwrap().2, "research-agent", "the build's own name");
+}
+
+/// 10.1, Z36: what is deployed does not change what is built.
+#[test]
+fn case_z36_only_what_is_built_makes_another_build() {
+    let hash = |object: &Value| {
+        names::build_hash(&read(object, (front(keys::GROUP_BEEAI), TEAM), &view(), &Settings::new(OPERATOR)))
+    };
+    let first = hash(&sample(json!({})));
+    for same in [
+        json!({"agent": {"env": [{"name": "LLM_MODEL", "value": "other"}]}}),
+        json!({"deployAfterBuild": false}),
+        json!({"cleanupAfterBuild": false}),
+    ] {
+        assert_eq!(hash(&sample(same.clone())), first, "{same}");
+    }
+    for other in
+        [json!({"revision": "v2"}), json!({"env": null}), json!({"imageTag": "v3"}), json!({"dockerfile": "x"})]
+    {
+        assert_ne!(hash(&sample(other.clone())), first, "{other}");
+    }
+    let mut again = sample(json!({}));
+    again["metadata"]["annotations"] = json!({"beeai.dev/rebuild": "1"});
+    assert_ne!(hash(&again), first);
+    let mut another = sample(json!({}));
+    another["metadata"]["uid"] = json!("u-2");
+    assert_ne!(hash(&another), first, "an object that was made anew is another one");
+}
+
+/// Z32, Z48 and 10.4.
+#[test]
+fn case_z32_the_agent_that_is_kept_says_who_made_it() {
+    let settings = Settings::new(OPERATOR);
+    let object = sample(json!({}));
+    let image = "ghcr.io/acme/research-agent@sha256:00";
+    let kept = agent(&object, image, &login(&object, &settings)).unwrap();
+    assert_eq!(kept.name, "research-agent");
+    assert_eq!(kept.labels["app.kubernetes.io/part-of"], "agent-operator");
+    assert_eq!(kept.labels["app.kubernetes.io/managed-by"], "agent-build-controller");
+    assert_eq!(
+        (kept.labels["app.kubernetes.io/created-by"].as_str(), kept.labels["team"].as_str()),
+        (Some("research-agent"), Some("a"))
+    );
+    assert_eq!(kept.annotations, *json!({"beeai.dev/created-by-uid": "u-1"}).as_object().unwrap());
+    let env = kept.spec["env"].as_array().unwrap();
+    assert_eq!(env.last().unwrap(), &json!({"name": "IMAGE_REPO_SECRET", "value": "research-agent-docker"}));
+    assert_eq!((kept.spec["image"].as_str(), &kept.spec["resources"]["limits"]["cpu"]), (Some(image), &json!("500m")));
+
+    let own = sample(json!({"agent": {"name": "other", "env": [{"name": "IMAGE_REPO_SECRET", "value": "mine"}]}}));
+    let kept = agent(&own, image, &login(&own, &settings)).unwrap();
+    assert_eq!((kept.name.as_str(), kept.spec["env"].as_array().unwrap().len()), ("other", 1), "the user's own");
+    let bare = sample(json!({"agent": null, "env": null}));
+    let kept = agent(&bare, image, &login(&bare, &settings)).unwrap();
+    assert_eq!((kept.name.as_str(), kept.spec), ("research-agent", json!({"image": image})));
+    let mut consenting = sample(json!({"agent": {"env": [secret("A", "left", "k"), secret("B", "asked", "k")]}}));
+    consenting["metadata"]["annotations"] = json!({keys::ANNOTATION_SECRETS_BY_CONSENT: "left,github-token-secret"});
+    let kept = agent(&consenting, image, &RegistryLogin::None).unwrap();
+    assert_eq!(kept.annotations[keys::ANNOTATION_SECRETS_BY_CONSENT], "left");
+    assert_eq!(agent(&sample(json!({"deployAfterBuild": false})), image, &RegistryLogin::None), None);
+}
+
+/// Z48: nothing of a build of BeeAI has the name of something of another group's build.
+#[test]
+fn case_z48_builds_of_several_groups_and_one_name_have_names_of_their_own() {
+    let settings = Settings::new(OPERATOR);
+    let ours = composed(&sample(json!({})), &settings);
+    let theirs = crate::pipelines::request::KAGENTI.claim_suffix;
+    assert_ne!(ours.claim["metadata"]["name"].as_str().unwrap(), format!("research-agent{theirs}"));
+    let view = view();
+    let request = read(&sample(json!({})), (front(keys::GROUP_BEEAI_COMPAT), TEAM), &view, &settings);
+    let around = Surroundings { steps: view.steps(OPERATOR), settings: &settings, accounts: None };
+    let compat = compose(&request, around).unwrap().run;
+    assert_eq!(compat["metadata"]["ownerReferences"][0]["apiVersion"], "beeai.beeai.dev/v1");
+    assert_eq!(compat["metadata"]["labels"]["beeai.dev/group"], "beeai.beeai.dev");
+}
