@@ -35,6 +35,26 @@ fn the_samples_are_in_order_with_the_templates_that_ship() {
     assert_eq!(validated(AGENT), (Exit::Ok, Vec::new()));
 }
 
+const BEEAI_BUILDS: [&str; 2] = [
+    include_str!("../../manifests/samples/beeai-agentbuild.yaml"),
+    include_str!("../../manifests/samples/beeai-agentbuild-deployed.yaml"),
+];
+
+/// Z16: the value of a token is in no line of what is said.
+#[test]
+fn builds_of_beeai_are_judged_by_their_own_schema_and_rules_in_both_groups() {
+    for text in BEEAI_BUILDS {
+        for group in ["beeai.dev", "beeai.beeai.dev"] {
+            let text = text.replace("beeai.dev/v1", &format!("{group}/v1"));
+            assert_eq!(validated(&text), (Exit::Ok, Vec::new()));
+            let literal = "  env:\n    - name: GITHUB_TOKEN\n      value: ghp_canary\n    - name:";
+            let (exit, found) = validated(&text.replacen("  env:\n    - name:", literal, 1));
+            assert_ne!(exit, Exit::Ok, "{found:#?}");
+            assert!(!format!("{found:?}").contains("ghp_canary"), "{found:#?}");
+        }
+    }
+}
+
 const BEEAI: &str = include_str!("../../manifests/samples/beeai-agent.yaml");
 
 /// Agents of three groups are judged each by its own rules.
