@@ -121,7 +121,7 @@ fn beeai_build() -> Kind {
     texts.extend(ENVIRONMENTS.iter().flat_map(|path| of_variables(path)));
     Kind {
         name: "AgentBuild",
-        consumer: keys::USABLE_BY[0],
+        consumer: Some(keys::USABLE_BY[0]),
         runs: &BEEAI_BUILDS,
         rights: RIGHTS.into_iter().chain([RUN]).collect(),
         texts,
