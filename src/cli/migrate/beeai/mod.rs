@@ -62,7 +62,7 @@ pub struct Args {
 /// One thing that a person should know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Remark {
+pub(super) struct Remark {
     /// Such as `AgentBuild team1/weather`.
     pub object: String,
     /// Where in it.
@@ -73,7 +73,7 @@ pub struct Remark {
 
 /// What becomes of some objects.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Migrated {
+pub(super) struct Migrated {
     /// The manifests, in the order in which they are applied: builds, then Agents.
     pub manifests: Vec<Value>,
     /// What a person should know.
@@ -84,7 +84,7 @@ pub struct Migrated {
 ///
 /// # Errors
 /// When the input cannot be read, or the cluster does not answer.
-pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
+pub(super) fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     if args.hand_over {
         return cluster::block_on(async {
             let cluster = args.cluster.connect().await?;
