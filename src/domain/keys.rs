@@ -444,6 +444,10 @@ pub const FINALIZERS: [&str; 8] = [
     FINALIZER_MODEL_API,
     FINALIZER_MCP_SERVER,
 ];
+/// End of the name of the ConfigMap that holds the signed card of a workload, behind the workload's name.
+pub const SUFFIX_SIGNED_CARD: &str = "-card-signed";
+/// Its key there.
+pub const KEY_SIGNED_CARD: &str = "agent-card.json";
 /// Annotation of an AgentCard: a value other than the one handled last has the card read at once; recorded in `status.handledRefresh`.
 pub const ANNOTATION_CARD_REFRESH: &str = "agentcard.kagenti.dev/refresh";
 /// Annotation that `kubectl apply` keeps the object in; never read, never copied.

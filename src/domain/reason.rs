@@ -320,5 +320,7 @@ reasons! {
     ProxyOpen, Warning, "a proxy has no master key: every Pod that reaches it can spend the provider's key";
     ProxyClosed, State, "a proxy asks for its master key";
     TakeoverPending, State, "what an earlier operator made runs on as it is until something else is wanted of it";
+    CardDrift, Warning, "the ConfigMap with an agent's signed card is not what counts, or the agent serves another card than it";
+    PodsNotLabelled, Warning, "the Pods of the workload do not carry kagenti.io/type=agent, so none of them is asked for its card";
     SharedServiceAccount, Warning, "other workloads run under the agent's ServiceAccount, so each of them can sign for the others";
 }

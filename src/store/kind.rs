@@ -19,6 +19,8 @@ pub mod page {
     pub const LARGE: u32 = 100;
     /// Anybody who may write one ConfigMap can make it as large as the API server takes them: 1 MiB, and more with what surrounds it.
     pub const TEXTS: u32 = 8;
+    /// Of metadata alone, whose annotations may be 256 KiB.
+    pub const MARKS: u32 = 50;
     /// Tekton copies whole pipelines into its objects, and our own kinds hold whole Pod templates.
     pub const RUNS: u32 = 20;
 }
@@ -103,6 +105,8 @@ pub struct Selection {
     pub page: u32,
     /// Objects that another selection delivers are left out here.
     pub keep: fn(&Key, &What) -> bool,
+    /// Nothing but their metadata is sent.
+    pub metadata: bool,
     /// Who needs it.
     pub used_by: UsedBy,
 }
@@ -111,7 +115,16 @@ impl Selection {
     /// Every object of the kind.
     #[must_use]
     pub const fn all(page: u32, used_by: UsedBy) -> Self {
-        Self { name: None, labels: None, own: false, overlaps: false, page, keep: |_, _| true, used_by }
+        Self {
+            name: None,
+            labels: None,
+            own: false,
+            overlaps: false,
+            page,
+            keep: |_, _| true,
+            metadata: false,
+            used_by,
+        }
     }
 
     /// The objects of that name, one in each namespace.

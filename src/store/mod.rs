@@ -32,6 +32,7 @@ pub use kinds::network_policy::NetworkPolicySeen;
 pub use kinds::pod::{BuildPodSeen, PodEndpoint, PodPhase, PodPort, PodSeen};
 pub use kinds::service::{ServicePort, ServiceSeen, TargetPort};
 pub use kinds::service_account::ServiceAccountSeen;
+pub use kinds::signed_card::SignedCardSeen;
 pub use kinds::tekton::{PipelineRunSeen, TaskRunSeen};
 pub use kinds::workload::{AgentDeploymentSeen, Pairs, Rollout, TemplateSeen, WorkloadSeen, selects_type};
 pub use kinds::{Kind, What};

@@ -5,6 +5,7 @@
 //! the first byte and two in all, a patient one ten in all, both paths together; what was served is read off the threads that wait for
 //! sockets, two documents at a time, and what is kept of it is what is published.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +15,10 @@ use tokio::time::Instant;
 
 use super::http::{Addresses, Answer, Get, Http, HttpFault, Patience};
 use crate::controllers::agent_card::judge::{Under, Verdicts};
+use crate::controllers::agent_card::metrics::{CardMetrics, From};
 use crate::controllers::agent_card::published::{NoCard, Published, publish};
 use crate::controllers::agent_card::question::PATHS;
-use crate::controllers::agent_card::{CardQuestion, Fetch, Fetched};
+use crate::controllers::agent_card::{CardQuestion, Fetch, Fetched, Read};
 use crate::controllers::scaffold::lane::{Adapter, AskError, AskFault, Attempt};
 use crate::crypto::{Bundles, Policy, Verdict};
 use crate::domain::digest;
@@ -34,11 +36,29 @@ const MESSAGE: usize = 512;
 /// Cards of which verdicts are kept; with more all of them are judged anew.
 const JUDGED: usize = 10_000;
 
+/// ConfigMaps that are read at once: each may be 1 MiB.
+const CONFIG_MAPS: usize = 4;
+
+/// Reads the signed card in a ConfigMap: its text, or why there is none.
+pub type SignedCards =
+    Arc<dyn Fn(Read) -> Pin<Box<dyn Future<Output = Result<String, AskError>> + Send>> + Send + Sync>;
+
+/// What signatures are judged by.
+#[derive(Clone, Default)]
+pub struct InForce {
+    /// The authorities.
+    pub bundles: Arc<Bundles>,
+    /// What counts as good.
+    pub policy: Policy,
+    /// Nothing follows from what is not.
+    pub audit: bool,
+}
+
 /// By what signatures are judged, at this moment.
 #[derive(Clone)]
 pub struct Judging {
-    /// The authorities in force, and what counts as good.
-    pub under: Arc<dyn Fn() -> (Arc<Bundles>, Policy) + Send + Sync>,
+    /// What is in force.
+    pub under: Arc<dyn Fn() -> InForce + Send + Sync>,
     /// The time, in seconds since 1970.
     pub now: Arc<dyn Fn() -> i64 + Send + Sync>,
 }
@@ -48,15 +68,20 @@ pub struct Judging {
 pub struct Cards<A> {
     http: Http<A>,
     readers: Arc<Semaphore>,
+    config_maps: Arc<Semaphore>,
+    signed: SignedCards,
     judging: Judging,
     verdicts: Arc<Mutex<Verdicts>>,
+    metrics: CardMetrics,
 }
 
 impl<A: Addresses> Cards<A> {
-    /// One that connects where `addresses` lets it.
-    pub fn new(addresses: A, judging: Judging) -> Self {
+    /// One that connects where `addresses` lets it, and reads ConfigMaps by `signed`.
+    pub fn new(addresses: A, judging: Judging, signed: SignedCards, metrics: CardMetrics) -> Self {
         let readers = Arc::new(Semaphore::new(READERS));
-        Self { http: Http::new(addresses), readers, judging, verdicts: Arc::default() }
+        let config_maps = Arc::new(Semaphore::new(CONFIG_MAPS));
+        let http = Http::new(addresses);
+        Self { http, readers, config_maps, signed, judging, verdicts: Arc::default(), metrics }
     }
 
     /// Both paths, within one time.
@@ -84,13 +109,33 @@ impl<A: Addresses> Cards<A> {
     async fn fetch(&self, fetch: Fetch, attempt: Attempt) -> Result<Fetched, AskError> {
         let document = self.document(&fetch, patience(attempt)).await;
         let answer = document.map_err(|(path, fault)| error(&fetch, attempt, path, &fault))?;
-        let authority = fetch.authority.clone();
+        let (authority, from) = (fetch.authority.clone(), format!("what {} serves", fetch.address));
+        let (body, place) = answer.apart();
+        self.read_document(body, place, authority, from).await
+    }
+
+    /// The signed card in a ConfigMap.
+    async fn read(&self, read: Read) -> Result<Fetched, AskError> {
+        let turn = self.config_maps.clone().acquire_owned().await;
+        let (authority, from) = (read.authority.clone(), format!("what ConfigMap {} holds", read.name));
+        let text = (self.signed)(read).await?;
+        self.read_document(text.into_bytes(), turn, authority, from).await
+    }
+
+    /// Reads a document off the threads that wait; `place` is given back once nothing of it is left.
+    async fn read_document(
+        &self,
+        body: Vec<u8>,
+        place: impl Send + 'static,
+        authority: Arc<str>,
+        from: String,
+    ) -> Result<Fetched, AskError> {
         // The semaphore is never closed, and a reader does not panic on any bytes; if it does, that is one question's failure.
         let permit = self.readers.clone().acquire_owned().await;
-        let (judging, verdicts) = (self.judging.clone(), self.verdicts.clone());
+        let (judging, verdicts, metrics) = (self.judging.clone(), self.verdicts.clone(), self.metrics.clone());
         let read = tokio::task::spawn_blocking(move || {
-            let fetched = judging.read(&answer.body, &authority, &verdicts);
-            drop((permit, answer));
+            let fetched = judging.read(&body, &authority, &verdicts, &metrics);
+            drop((permit, body, place));
             fetched
         });
         let fetched = read.await.map_err(|_| AskError {
@@ -103,7 +148,7 @@ impl<A: Addresses> Cards<A> {
             Err(no_card) => Err(AskError {
                 fault: AskFault::Unusable,
                 reason: Reason::CardInvalid,
-                message: printable(&format!("what {} serves is no card: {no_card}", fetch.address), MESSAGE).into(),
+                message: printable(&format!("{from} is no card: {no_card}"), MESSAGE).into(),
             }),
         }
     }
@@ -111,16 +156,24 @@ impl<A: Addresses> Cards<A> {
 
 impl Judging {
     /// What is published of a document, and by whom it is signed. The same document under the same authorities is judged once.
-    fn read(&self, bytes: &[u8], authority: &Arc<str>, verdicts: &Mutex<Verdicts>) -> Result<Fetched, NoCard> {
+    fn read(
+        &self,
+        bytes: &[u8],
+        authority: &Arc<str>,
+        verdicts: &Mutex<Verdicts>,
+        metrics: &CardMetrics,
+    ) -> Result<Fetched, NoCard> {
         let served = Arc::new(publish(bytes, authority)?);
-        let ((bundles, policy), now) = ((self.under)(), (self.now)());
+        let (InForce { bundles, policy, audit }, now) = ((self.under)(), (self.now)());
         if !bundles.configured() {
             return Ok(Fetched { served, covered: Vec::new(), verdict: Arc::new(Verdict::Unknown), bundles });
         }
         let (under, document) = (Under { bundles: &bundles, policy: &policy }, digest::sha256(bytes));
         let known = verdicts.lock().known(authority, document, under, now);
         let verdict = known.unwrap_or_else(|| {
+            let begun = Instant::now();
             let verdict = Arc::new(under.verdict(bytes, now));
+            metrics.judged(&verdict, audit, begun.elapsed());
             let mut verdicts = verdicts.lock();
             if verdicts.len() >= JUDGED {
                 *verdicts = Verdicts::default();
@@ -140,8 +193,14 @@ impl Judging {
 
 impl<A: Addresses> Adapter<CardQuestion> for Cards<A> {
     async fn ask(&self, question: CardQuestion, attempt: Attempt) -> Result<Fetched, AskError> {
-        let CardQuestion::Fetch(fetch) = question;
-        Box::pin(self.fetch(fetch, attempt)).await
+        let begun = Instant::now();
+        let (from, value) = match question {
+            CardQuestion::Fetch(fetch) => (From::Agent, Box::pin(self.fetch(fetch, attempt)).await),
+            CardQuestion::Read(read) => (From::ConfigMap, Box::pin(self.read(read)).await),
+        };
+        let fault = value.as_ref().err().map(|error| error.fault);
+        self.metrics.asked(from, fault, begun.elapsed(), (self.judging.now)());
+        value
     }
 }
 

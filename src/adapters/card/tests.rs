@@ -62,9 +62,18 @@ fn fetch(address: SocketAddr) -> Fetch {
     Fetch { namespace: "n".into(), pod: "pod".into(), address, authority, injected: false }
 }
 
+/// No ConfigMap.
+fn none() -> SignedCards {
+    Arc::new(|read| {
+        let message = format!("ConfigMap {} is not there", read.name).into();
+        let error = AskError { fault: AskFault::Unreachable, reason: Reason::FetchFailed, message };
+        Box::pin(async move { Err(error) })
+    })
+}
+
 async fn ask(fetch: Fetch, attempt: Attempt) -> Result<Fetched, AskError> {
-    let judging = Judging { under: Arc::new(|| (Arc::default(), Policy::default())), now: Arc::new(|| 0) };
-    Cards::new(Here, judging).ask(CardQuestion::Fetch(fetch), attempt).await
+    let judging = Judging { under: Arc::new(InForce::default), now: Arc::new(|| 0) };
+    Cards::new(Here, judging, none(), CardMetrics::default()).ask(CardQuestion::Fetch(fetch), attempt).await
 }
 
 async fn failed(answer: &'static str) -> (AskFault, Reason) {
@@ -170,4 +179,30 @@ async fn a_refusal_of_the_sidecar_is_told_from_one_of_the_agent() {
         let injected = Fetch { injected: true, ..fetch(address) };
         assert_eq!(ask(injected, Attempt::Quick).await.unwrap_err().reason, wanted, "{answer}");
     }
+}
+
+/// Cases 50 and 51: what is read in a ConfigMap is a card like any other, or none.
+#[tokio::test]
+async fn case_050_051_the_card_in_a_config_map_is_read_as_one_that_is_served() {
+    let read = || Read {
+        namespace: "n".into(),
+        name: "w-card-signed".into(),
+        uid: "u".into(),
+        version: "1".into(),
+        authority: "w.n.svc.cluster.local:8000".into(),
+    };
+    let judging = || Judging { under: Arc::new(InForce::default), now: Arc::new(|| 7) };
+    let holds = |text: &'static str| -> SignedCards { Arc::new(move |_| Box::pin(async move { Ok(text.to_owned()) })) };
+    let metrics = CardMetrics::default();
+    let cards = Cards::new(Here, judging(), holds("{\"name\": \"A\", \"url\": \"http://0.0.0.0\"}"), metrics.clone());
+    let fetched = cards.ask(CardQuestion::Read(read()), Attempt::Quick).await.unwrap();
+    assert_eq!(fetched.served.card, json!({"name": "A", "url": "http://w.n.svc.cluster.local:8000"}));
+    for text in ["", "{", "[]", "{\"version\": 1}", "{\"name\": \"A\", \"name\": \"B\"}"] {
+        let cards = Cards::new(Here, judging(), holds(text), metrics.clone());
+        let error = cards.ask(CardQuestion::Read(read()), Attempt::Quick).await.unwrap_err();
+        assert_eq!((error.fault, error.reason), (AskFault::Unusable, Reason::CardInvalid), "{text}");
+        assert!(error.message.contains("ConfigMap w-card-signed"), "{error}");
+    }
+    let error = Cards::new(Here, judging(), none(), metrics).ask(CardQuestion::Read(read()), Attempt::Quick).await;
+    assert_eq!(error.unwrap_err().fault, AskFault::Unreachable);
 }

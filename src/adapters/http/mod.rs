@@ -68,6 +68,14 @@ pub struct Answer {
     pub(super) _place: Option<OwnedSemaphorePermit>,
 }
 
+impl Answer {
+    /// The body, and the place that it takes for as long as it is there.
+    #[must_use]
+    pub fn apart(self) -> (Vec<u8>, Option<OwnedSemaphorePermit>) {
+        (self.body, self._place)
+    }
+}
+
 /// What was answered, whatever place it takes.
 impl PartialEq for Answer {
     fn eq(&self, other: &Self) -> bool {

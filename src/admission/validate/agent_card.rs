@@ -15,7 +15,9 @@ use crate::config::agent_card::trust_domain_fault;
 use crate::config::cards::PERIODS;
 use crate::config::snapshot::Snapshot;
 use crate::domain::period;
+use crate::domain::printable::printable;
 use crate::domain::reason::Reason;
+use crate::domain::workload::WorkloadKind;
 use crate::store::CardTarget;
 
 const TARGET: &str = "spec.targetRef";
@@ -40,10 +42,25 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
         }
     }
     let target = CardTarget::of_spec(&new);
+    target.iter().filter_map(untrustable).for_each(|note| findings.note(note));
     let is_moved = old.as_ref().is_none_or(|old| CardTarget::of_spec(old) != target);
     let taken = target.filter(|_| is_moved).and_then(|target| duplicate(request, &objects, &target, snapshot));
     taken.into_iter().for_each(|fault| findings.fault(fault));
     judged(&objects.title(request), findings)
+}
+
+/// A workload of a kind that has no Pods which stay, or whose Pods are not known: no card of it is read.
+fn untrustable(target: &CardTarget) -> Option<Note> {
+    const READ: [WorkloadKind; 4] =
+        [WorkloadKind::Deployment, WorkloadKind::StatefulSet, WorkloadKind::DaemonSet, WorkloadKind::Sandbox];
+    if target.workload_kind().is_some_and(|kind| READ.contains(&kind)) {
+        return None;
+    }
+    let (kind, version) = (printable(&target.kind, 63), printable(&target.api_version, 128));
+    let sentence = format!(
+        "{kind} of {version} is of a kind whose cards are not trusted: an agent runs as a Deployment, StatefulSet, DaemonSet or Sandbox"
+    );
+    Some(Note::new(Reason::UntrustableKind, TARGET, sentence))
 }
 
 /// What is wrong with a spec by itself.

@@ -161,6 +161,10 @@ pub struct AgentCardStatus {
     /// What is shown of the card was covered by a good signature; absent when nobody vouches for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card_covered: Option<bool>,
+    /// Where it was read: Agent (a Pod serves it) or ConfigMap (the one with the workload's signed card).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub card_source: Option<String>,
     /// Protocol that the agent speaks, from the labels of its workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]

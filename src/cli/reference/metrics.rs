@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::controllers::ControllerMetrics;
+use crate::controllers::agent_card::metrics::CardMetrics;
 use crate::server::certs::CertificateMetrics;
 use crate::server::config_watch::ConfigMetrics;
 use crate::server::guards::GuardMetrics;
@@ -25,6 +26,7 @@ pub fn metrics() -> BTreeMap<String, String> {
         GuardMetrics::default().register(registry);
         BundleMetrics::default().register(registry);
         ControllerMetrics::default().register(registry);
+        CardMetrics::default().register(registry);
         found = scan(&format!("{registry:?}"));
     });
     found
@@ -83,6 +85,7 @@ mod tests {
         let metrics = Metrics::new();
         let (watches, controllers) = (WatchMetrics::default(), ControllerMetrics::default());
         let (guards, bundles) = (GuardMetrics::default(), BundleMetrics::default());
+        let cards = CardMetrics::default();
         metrics.register(|registry| {
             CertificateMetrics::register(registry).fill();
             ConfigMetrics::default().register(registry);
@@ -90,11 +93,13 @@ mod tests {
             bundles.register(registry);
             watches.register(registry);
             controllers.register(registry);
+            cards.register(registry);
         });
         guards.fill();
         bundles.fill();
         watches.fill();
         controllers.fill();
+        cards.fill();
         let (port, cause) = ("webhook", "timeout");
         let decision = Decision { reason: ReasonValue(Reason::Injected) };
         metrics.webhook_requests.get_or_create(&WebhookCode { webhook: "/", code: 200 }).inc();

@@ -10,6 +10,7 @@
 
 pub mod flags;
 pub mod refused;
+mod signed_cards;
 pub mod times;
 mod wiring;
 

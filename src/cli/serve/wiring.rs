@@ -12,12 +12,14 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::flags::{Args, MetricsAddress, Role};
-use crate::adapters::card::{Cards, Judging};
+use super::signed_cards::signed_cards;
+use crate::adapters::card::{Cards, InForce, Judging, SignedCards};
 use crate::adapters::http::PodAddresses;
 use crate::cli::render::{FailureMode, policies};
 use crate::cluster::client as clients;
 use crate::cluster::lease::{self, Writer};
 use crate::cluster::watch::Watching;
+use crate::controllers::agent_card::metrics::CardMetrics;
 use crate::controllers::{self, Asking, ControllerMetrics, Deps, Runner, agent_card};
 use crate::crypto::Bundles;
 use crate::domain::keys;
@@ -293,7 +295,9 @@ impl Wiring {
             let published = stores.published.clone();
             let epochs = self.watching.history.turns();
             let bundles = self.start_trust_bundles(running);
-            let asking = asking(bundles, self.settings.clone());
+            let cards = CardMetrics::default();
+            self.metrics.register(|registry| cards.register(registry));
+            let asking = asking(bundles, self.settings.clone(), signed_cards(self.client.clone()), cards);
             let deps = Deps { writer, feed, published, terms, operator_namespace, epochs, metrics };
             running.endless.spawn("controllers", never_fails(controllers::run(deps, gate, asking)));
         }
@@ -417,13 +421,22 @@ fn identity() -> String {
 }
 
 /// The controllers that ask others than the API server, each with whom it asks.
-fn asking(bundles: watch::Receiver<Arc<Bundles>>, settings: watch::Receiver<Arc<Settings>>) -> Vec<Box<dyn Runner>> {
-    let under = move || (bundles.borrow().clone(), settings.borrow().platform.cards().policy());
+fn asking(
+    bundles: watch::Receiver<Arc<Bundles>>,
+    settings: watch::Receiver<Arc<Settings>>,
+    signed: SignedCards,
+    metrics: CardMetrics,
+) -> Vec<Box<dyn Runner>> {
+    let under = move || {
+        let cards = settings.borrow().platform.cards();
+        InForce { bundles: bundles.borrow().clone(), policy: cards.policy(), audit: cards.audit }
+    };
     let now = || {
         let since = clock::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
     };
-    let cards = Cards::new(PodAddresses, Judging { under: Arc::new(under), now: Arc::new(now) });
+    let judging = Judging { under: Arc::new(under), now: Arc::new(now) };
+    let cards = Cards::new(PodAddresses, judging, signed, metrics);
     vec![Box::new(Asking::new(agent_card::plan::ROW, cards))]
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::TryStreamExt as _;
 use futures::stream::BoxStream;
 use kube::api::{ListParams, WatchParams};
-use kube::core::WatchEvent;
+use kube::core::{ObjectList, Request, WatchEvent};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
@@ -32,6 +32,8 @@ pub struct Selection {
     pub page: Option<u32>,
     /// After each failure everything is read again, instead of going on where it stopped: for what is small.
     pub careful: bool,
+    /// Nothing but the metadata of the objects is to be sent.
+    pub metadata: bool,
 }
 
 /// What one step brought.
@@ -155,7 +157,9 @@ where
         parameters.label_selector.clone_from(&self.selection.labels);
         parameters.continue_token = token;
         let silence = self.watching.pace.silence();
-        let page = timeout(silence, self.api.list(&parameters)).await.map_err(|_| WatchError::Silent(silence))??;
+        let page = timeout(silence, list(self.api.clone(), self.selection.metadata, &parameters))
+            .await
+            .map_err(|_| WatchError::Silent(silence))??;
         let version = page.metadata.resource_version.filter(|version| !version.is_empty());
         let version = version.ok_or(WatchError::NoVersion)?;
         let next = Position { number: number(Some(&version)), version, epoch };
@@ -187,9 +191,9 @@ where
             send_initial_events: false,
         };
         let (begun, silence) = (Instant::now(), self.watching.pace.silence());
-        let events = timeout(silence, self.api.watch(&parameters, &version));
+        let events = timeout(silence, watch(self.api.clone(), self.selection.metadata, (&parameters, &version)));
         let events = events.await.map_err(|_| WatchError::Silent(silence))??;
-        self.state = State::Watching { events: Box::pin(events), begun, heard: false, proved: false };
+        self.state = State::Watching { events, begun, heard: false, proved: false };
         Ok(Step::Begun)
     }
 
@@ -250,6 +254,35 @@ where
             WatchEvent::Deleted(object) => Some(Step::Deleted(object)),
         })
     }
+}
+
+/// A page of a collection, or of its metadata alone.
+async fn list<R>(api: Api<R>, metadata: bool, parameters: &ListParams) -> kube::Result<ObjectList<R>>
+where
+    R: Resource + Clone + DeserializeOwned + Debug,
+{
+    if !metadata {
+        return api.list(parameters).await;
+    }
+    let request = Request::new(api.resource_url()).list_metadata(parameters);
+    api.into_client().request(request.map_err(kube::Error::BuildRequest)?).await
+}
+
+/// A watch of a collection from that version on, or of its metadata alone.
+async fn watch<R>(
+    api: Api<R>,
+    metadata: bool,
+    (parameters, version): (&WatchParams, &str),
+) -> kube::Result<BoxStream<'static, kube::Result<WatchEvent<R>>>>
+where
+    R: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    if !metadata {
+        return Ok(Box::pin(api.watch(parameters, version).await?));
+    }
+    let request = Request::new(api.resource_url()).watch_metadata(parameters, version);
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    Ok(Box::pin(api.into_client().request_events::<R>(request).await?))
 }
 
 /// Waits for a later epoch than that.

@@ -201,6 +201,8 @@ pub struct Judgement {
     pub trusted_account: Option<String>,
     /// Whether the SVID that signed is still valid.
     pub freshness: Option<Freshness>,
+    /// The first second of the certificate that signed.
+    pub leaf_from: Option<i64>,
     /// When the same bytes are to be judged again at the latest, in seconds since 1970.
     pub again: Option<i64>,
     /// What may be published.
@@ -231,6 +233,7 @@ pub fn judge(verdict: &Verdict, bundles: &Bundles, asked: &Asked<'_>) -> Judgeme
         expected: asked.runs_as.map(RunsAs::spiffe_id),
         trusted_account: None,
         freshness: None,
+        leaf_from: None,
         again: None,
         publish: Publish::AsServed,
         refused: false,
@@ -273,6 +276,7 @@ impl Judgement {
                 self.spiffe_id = Some(good.identity.to_string());
                 self.profile = Some(good.profile);
                 self.freshness = Some(good.freshness);
+                self.leaf_from = Some(good.leaf_from);
                 self.again = Some(ends(good).saturating_add(1));
                 self.publish = Publish::Covered(good.covered.clone());
             }

@@ -5,15 +5,17 @@
 //! parses nothing that a tenant wrote; the last good card stays when there is no other; equal answers write nothing.
 
 pub mod judge;
+pub mod metrics;
 pub mod plan;
 pub mod published;
 pub mod question;
+mod signed;
 mod status;
 mod subject;
 mod trust;
 mod turn;
 
-pub use question::{CardQuestion, Fetch, Fetched};
+pub use question::{CardQuestion, Fetch, Fetched, Read};
 
 #[cfg(test)]
 mod tests;

@@ -6,15 +6,18 @@
 
 use std::time::Duration;
 
-use super::question::CardQuestion;
-use super::status::{Found, update};
+use serde_json::Value;
+
+use super::question::{CardQuestion, Fetched};
+use super::status::{Found, Reach, update};
 use super::subject::{Hindrance, Subject, subject, wins};
-use super::trust::{Judged, judged, silence, superseded, unaskable};
+use super::trust::{Conclusion, Judged, is_settling, judged, silence, superseded, unaskable};
 use super::turn::Turn;
-use crate::controllers::scaffold::lane::{Ask, Facts};
+use crate::controllers::scaffold::lane::{Ask, Fact, Facts};
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Asked, AskingRow, Context, Controller, Item, Plan};
 use crate::controllers::scaffold::world::{CardRef, World};
+use crate::domain::keys;
 use crate::domain::period;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
@@ -55,6 +58,10 @@ fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
             Some(target) => keys_of(world, namespace, target),
             None => vec![key.clone()],
         },
+        Kind::SignedCard => {
+            let workload = name.strip_suffix(keys::SUFFIX_SIGNED_CARD).unwrap_or_default();
+            KINDS.into_iter().flat_map(|kind| of_workload(world, namespace, kind, workload)).collect()
+        }
         Kind::Service => KINDS.into_iter().flat_map(|kind| of_workload(world, namespace, kind, name)).collect(),
         Kind::Pod => {
             let controller = world.pod(namespace, name).and_then(|pod| pod.seen.controller.as_deref());
@@ -90,7 +97,7 @@ fn plan(cx: Context<'_>, facts: &Facts<CardQuestion>) -> Asked<CardQuestion> {
         let message = format!("AgentCard {winner} is of the same workload, and that one counts; delete one of them");
         let lost = superseded(&card, &message);
         let found = Found::Hindered { hindrance: Hindrance::new(Reason::DuplicateCard, message), lost };
-        return (Plan::of(update(&cx, &card, &found)), Vec::new());
+        return (Plan::of(update(&cx, &card, &found, None)), Vec::new());
     }
     match subject(&cx, &card) {
         None => nothing,
@@ -101,10 +108,10 @@ fn plan(cx: Context<'_>, facts: &Facts<CardQuestion>) -> Asked<CardQuestion> {
 
 /// Nobody can be asked: what was believed is believed for as long as of an agent that does not answer.
 fn hindered<'a>(cx: &Context<'_>, card: &CardRef<'a>, hindrance: Box<Hindrance<'a>>) -> Plan {
-    let failing = before(cx).failing;
-    let mut note = Note { failing, ..Note::default() };
+    let Note { failing, first, leaf, .. } = before(cx);
+    let mut note = Note { failing, first, leaf, ..Note::default() };
     let (lost, again) = unaskable(cx, card, &hindrance.message, period_of(cx, card), &mut note);
-    Plan { ops: update(cx, card, &Found::Hindered { hindrance, lost }), again, note }
+    Plan { ops: update(cx, card, &Found::Hindered { hindrance, lost }, None), again, note }
 }
 
 /// The period of a card, within its bounds.
@@ -133,35 +140,95 @@ fn of_subject(
 ) -> Asked<CardQuestion> {
     let period = period_of(cx, card);
     let turn = Turn::at(cx.now, card.uid, period);
-    let pods = u64::try_from(subject.asked.len()).unwrap_or(u64::MAX).max(1);
-    let whose = usize::try_from(turn.number % pods).unwrap_or_default();
-    let Some(question) = subject.asked.get(whose) else { return (Plan::nothing(), Vec::new()) };
-    let last = facts.get(question);
+    let question = whose_turn(subject, facts, turn);
+    let last = question.and_then(|question| facts.get(question));
     let mut note = noted(cx, card, last.map(|fact| fact.asked));
-    let mut since = turn.since;
-    if let Some(failed) = last.filter(|fact| fact.value.is_err() && cx.now >= fact.at + AGAIN) {
+    let wished = note.refresh.as_ref().is_some_and(|(_, wanted)| *wanted <= cx.now);
+    let first = *note.first.get_or_insert_with(|| first_look(cx, card, subject, facts, turn));
+    if cx.now < first && !wished {
+        return (Plan { again: Some((first - cx.now).max(SOON)), note, ..Plan::nothing() }, Vec::new());
+    }
+    let ask = question.map(|question| due(cx, question, turn.since, facts, &note));
+    let signed = subject.signed.as_ref().map(|signed| {
+        // Its content is another when its version is: it is read again for the time and the authorities.
+        let period = if is_settling(card) { period } else { period.max(JUDGED) };
+        due(cx, signed, Turn::at(cx.now, card.uid, period).since, facts, &note)
+    });
+    let answered = [&ask, &signed].into_iter().flatten().any(|ask| {
+        let wanted = note.refresh.as_ref().map(|(_, wanted)| *wanted);
+        facts.fresh(ask).is_some_and(|fact| wanted.is_some_and(|wanted| wanted <= fact.asked && wanted <= cx.now))
+    });
+    let handled = note.refresh.as_ref().filter(|_| answered).map(|(value, _)| value.clone());
+    let ops = if signed.as_ref().is_some_and(|signed| facts.get(&signed.question).is_none()) {
+        // Whether it counts decides about everything else.
+        Vec::new()
+    } else {
+        let Conclusion { judged, drift } = judged(cx, card, subject, facts, &mut note);
+        let found = match judged {
+            Some(found) => {
+                note.failing = None;
+                Some(of_card(subject, found, reach(subject, facts, question), handled))
+            }
+            None => failed(cx, card, subject, Silence { facts, question, period, handled }, &mut note),
+        };
+        found.map(|found| update(cx, card, &found, drift.as_ref())).unwrap_or_default()
+    };
+    // What others of its Pods said last is kept while they can be asked.
+    let others = subject.asked.iter().filter(|other| Some(*other) != question && facts.get(other).is_some());
+    let others = others.map(|other| Ask { question: other.clone(), since: Duration::ZERO });
+    let next = next_look(cx, turn, last, &note);
+    let asks = ask.into_iter().chain(signed).chain(others).collect();
+    (Plan { ops, again: Some(next), note }, asks)
+}
+
+/// Who is asked: one Pod per period, in turn; at once the first of a revision of which nothing is known yet.
+fn whose_turn<'s>(subject: &'s Subject<'_>, facts: &Facts<CardQuestion>, turn: Turn) -> Option<&'s CardQuestion> {
+    let known = |question: &&CardQuestion| facts.get(question).is_some();
+    let is_new = subject.asked.iter().any(|one| known(&one))
+        && !subject.asked.iter().take(subject.newest).any(|one| known(&one));
+    if is_new {
+        return subject.asked.first();
+    }
+    let pods = u64::try_from(subject.asked.len()).unwrap_or(u64::MAX).max(1);
+    subject.asked.get(usize::try_from(turn.number % pods).unwrap_or_default())
+}
+
+/// When an agent is asked for the first time in this term: at once, unless what is known of it is of the term before. All of these at once would be a
+/// herd, so each waits for its own turn.
+fn first_look(
+    cx: &Context<'_>,
+    card: &CardRef<'_>,
+    subject: &Subject<'_>,
+    facts: &Facts<CardQuestion>,
+    turn: Turn,
+) -> Duration {
+    let status = &card.seen.status;
+    let is_known = status.get("observedGeneration").and_then(Value::as_i64) == Some(card.seen.generation)
+        && status.get("targetUID").and_then(Value::as_str) == Some(subject.workload.uid);
+    let is_asked = subject.asked.iter().chain(&subject.signed).any(|question| facts.get(question).is_some());
+    if is_known && !is_asked { turn.next } else { cx.now }
+}
+
+/// The question, and since when an answer is too old: the turn, a minute behind a failure, a person's wish.
+fn due(
+    cx: &Context<'_>,
+    question: &CardQuestion,
+    turn: Duration,
+    facts: &Facts<CardQuestion>,
+    note: &Note,
+) -> Ask<CardQuestion> {
+    let mut since = turn;
+    if let Some(failed) = facts.get(question).filter(|fact| fact.value.is_err() && cx.now >= fact.at + AGAIN) {
         since = since.max(failed.at + AGAIN);
     }
     if let Some((_, wanted)) = note.refresh.as_ref().filter(|(_, wanted)| *wanted <= cx.now) {
         since = since.max(*wanted);
     }
-    let ask = Ask { question: question.clone(), since };
-    let fresh = facts.fresh(&ask);
-    let handled = note.refresh.as_ref().filter(|(_, wanted)| fresh.is_some_and(|fact| fact.asked >= *wanted));
-    let handled = handled.map(|(value, _)| value.clone());
-    let found = match judged(cx, card, subject, facts, &mut note) {
-        Some(found) => {
-            note.failing = None;
-            Some(of_card(subject, found, handled))
-        }
-        None => failed(cx, card, subject, Silence { facts, question, period, handled }, &mut note),
-    };
-    let ops = found.map(|found| update(cx, card, &found)).unwrap_or_default();
-    // What others of its Pods said last is kept while they can be asked.
-    let others = subject.asked.iter().filter(|other| *other != question && facts.get(other).is_some());
-    let others = others.map(|other| Ask { question: other.clone(), since: Duration::ZERO });
-    let mut asks: Vec<_> = others.collect();
-    asks.insert(0, ask);
+    Ask { question: question.clone(), since }
+}
+
+/// Time until the next look.
+fn next_look(cx: &Context<'_>, turn: Turn, last: Option<&Fact<Fetched>>, note: &Note) -> Duration {
     let mut next = turn.next;
     if let Some(failed) = last.filter(|fact| fact.value.is_err() && fact.at + AGAIN > cx.now) {
         next = next.min(failed.at + AGAIN);
@@ -169,8 +236,19 @@ fn of_subject(
     if let Some((_, wanted)) = note.refresh.as_ref().filter(|(_, wanted)| *wanted > cx.now) {
         next = next.min(*wanted);
     }
-    let again = Some(next.saturating_sub(cx.now).max(SOON));
-    (Plan { ops, again, note }, asks)
+    next.saturating_sub(cx.now).max(SOON)
+}
+
+/// Whether the agent answers.
+fn reach(subject: &Subject<'_>, facts: &Facts<CardQuestion>, question: Option<&CardQuestion>) -> Reach {
+    if subject.asked.iter().any(|one| facts.get(one).is_some_and(|fact| fact.value.is_ok())) {
+        return Reach::Answers;
+    }
+    if let Some(hindrance) = &subject.hindrance {
+        return Reach::Unready(hindrance.reason, hindrance.message.clone());
+    }
+    let failed = question.and_then(|question| facts.get(question)?.value.as_ref().err());
+    failed.map_or(Reach::Open, |error| Reach::Fails(error.clone()))
 }
 
 /// What the plan before has left.
@@ -189,21 +267,21 @@ fn noted(cx: &Context<'_>, card: &CardRef<'_>, last: Option<Duration>) -> Note {
         Some((known, at)) if *known == *value => (known, at),
         _ => (value.into(), last.map_or(cx.now, |last| cx.now.max(last + REFRESH))),
     });
-    let Note { settling, awaiting, failing, .. } = before;
-    Note { refresh, settling, awaiting, failing, ..Note::default() }
+    let Note { settling, awaiting, failing, first, leaf, .. } = before;
+    Note { refresh, settling, awaiting, failing, first, leaf, ..Note::default() }
 }
 
-fn of_card<'a>(subject: &Subject<'a>, found: Judged, handled: Option<Box<str>>) -> Found<'a> {
+fn of_card<'a>(subject: &Subject<'a>, found: Judged, reach: Reach, handled: Option<Box<str>>) -> Found<'a> {
     let (workload, protocol) = (subject.workload, subject.protocol.clone());
-    let Judged { judgement, published, covered } = found;
-    Found::Card { workload, protocol, published, covered, judgement: Box::new(judgement), handled }
+    let Judged { judgement, published, covered, source } = found;
+    Found::Card { workload, protocol, published, covered, source, reach, judgement: Box::new(judgement), handled }
 }
 
 /// Nobody has answered.
 struct Silence<'q> {
     facts: &'q Facts<CardQuestion>,
-    /// Whose turn it is.
-    question: &'q CardQuestion,
+    /// Whose turn it is; none where no Pod can be asked.
+    question: Option<&'q CardQuestion>,
     period: Duration,
     handled: Option<Box<str>>,
 }
@@ -221,7 +299,11 @@ fn failed<'a>(
     if subject.asked.iter().any(answers) {
         return None;
     }
-    let fact = facts.get(question)?;
+    if let Some(hindrance) = &subject.hindrance {
+        let (lost, _) = unaskable(cx, card, &hindrance.message, period, note);
+        return Some(Found::Hindered { hindrance: hindrance.clone(), lost });
+    }
+    let fact = facts.get(question?)?;
     let error = fact.value.as_ref().err()?.clone();
     let lost = silence(cx, card, fact.failures, period, note);
     Some(Found::Failed { workload: subject.workload, protocol: subject.protocol.clone(), error, lost, handled })

@@ -15,6 +15,23 @@ pub const PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agen
 pub enum CardQuestion {
     /// The card that a Pod serves.
     Fetch(Fetch),
+    /// The card that somebody has signed into a ConfigMap.
+    Read(Read),
+}
+
+/// The signed card in one version of a ConfigMap.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Read {
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// `metadata.uid`.
+    pub uid: Arc<str>,
+    /// `metadata.resourceVersion`: another one is another question.
+    pub version: Arc<str>,
+    /// Name and port of the workload's Service, as a client inside the cluster writes them.
+    pub authority: Arc<str>,
 }
 
 /// The card that one Pod serves.
@@ -56,12 +73,16 @@ impl Question for CardQuestion {
     type Fact = Fetched;
 
     fn host(&self) -> Host {
-        let Self::Fetch(fetch) = self;
-        Host::At(fetch.address)
+        match self {
+            Self::Fetch(fetch) => Host::At(fetch.address),
+            Self::Read(read) => Host::Here(read.namespace.clone()),
+        }
     }
 
     fn namespace(&self) -> Arc<str> {
-        let Self::Fetch(fetch) = self;
-        fetch.namespace.clone()
+        match self {
+            Self::Fetch(fetch) => fetch.namespace.clone(),
+            Self::Read(read) => read.namespace.clone(),
+        }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::judge::{Judgement, Said};
 use super::published::Published;
 use super::subject::Hindrance;
-use super::trust::{Silence, VERIFIED, binding};
+use super::trust::{Silence, Source, VERIFIED, binding};
 use crate::controllers::conditions::{self, Condition, stored};
 use crate::controllers::scaffold::lane::AskError;
 use crate::controllers::scaffold::plan::{Context, NOW, Op, Report, escaped};
@@ -26,14 +26,18 @@ const READY: &str = "Ready";
 const SIGNATURE: &str = "SignatureVerified";
 const BOUND: &str = "Bound";
 const SUSPENDED: &str = "FetchSuspended";
+const DRIFT: &str = "CardDrift";
+const SHARED: &str = "SharedServiceAccount";
 /// The condition types that are ours.
-const OURS: [&str; 7] = [SYNCED, REACHABLE, READY, SIGNATURE, BOUND, VERIFIED, SUSPENDED];
+const OURS: [&str; 9] = [SYNCED, REACHABLE, READY, SIGNATURE, BOUND, VERIFIED, SUSPENDED, DRIFT, SHARED];
 /// Of these, those that stay when nothing is said about them because there is no answer.
-const KEPT: [&str; 4] = [REACHABLE, SIGNATURE, BOUND, VERIFIED];
+const KEPT: [&str; 5] = [REACHABLE, SIGNATURE, BOUND, VERIFIED, SHARED];
 /// Whether what is shown was covered by a good signature.
 const COVERED: &str = "cardCovered";
+/// Where what is shown was read.
+const SOURCE: &str = "cardSource";
 /// What is shown of a card, besides the card itself.
-const CONTENT: [&str; 6] = ["cardId", COVERED, "lastSyncTime", "skills", "servedUrl", "endpoints"];
+const CONTENT: [&str; 7] = ["cardId", COVERED, SOURCE, "lastSyncTime", "skills", "servedUrl", "endpoints"];
 /// Bytes of a message.
 const MESSAGE: usize = 1024;
 /// Bytes of a refresh that are compared and recorded.
@@ -49,6 +53,10 @@ pub(super) enum Found<'a> {
         published: Option<Arc<Published>>,
         /// A good signature covers what is shown.
         covered: bool,
+        /// Where it was read.
+        source: Source,
+        /// Whether the agent answers.
+        reach: Reach,
         judgement: Box<Judgement>,
         /// The refresh that this answers.
         handled: Option<Box<str>>,
@@ -71,19 +79,32 @@ pub(super) enum Found<'a> {
     },
 }
 
+/// Whether the agent answers, beside a card that may have been read elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// It does.
+    Answers,
+    /// It was asked, and does not.
+    Fails(AskError),
+    /// Nobody can be asked.
+    Unready(Reason, String),
+    /// It was not asked yet.
+    Open,
+}
+
 /// The part of a refresh that is recorded.
 pub(super) fn refresh_of(value: &str) -> String {
     printable(value, REFRESH)
 }
 
 /// The operations that bring the status up to date: none when it is.
-pub(super) fn update(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>) -> Vec<Op> {
+pub(super) fn update(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>, drift: Option<&Said>) -> Vec<Op> {
     let before = &*card.seen.status;
     let list = before.get("conditions").unwrap_or(&Value::Null);
     let asked = matches!(found, Found::Failed { .. });
-    let wanted: Vec<_> =
-        judged(card, found).into_iter().map(|one| if asked { steady(list, one) } else { one }).collect();
-    let kept: &[&str] = if matches!(found, Found::Card { .. }) { &[] } else { &KEPT };
+    let said = judged(card, found).into_iter().chain(drift.map(|said| of_said(DRIFT, said)));
+    let wanted: Vec<_> = said.map(|one| if asked { steady(list, one) } else { one }).collect();
+    let kept: &[&str] = if matches!(found, Found::Card { .. }) { &[REACHABLE] } else { &KEPT };
     let mut status = before.as_object().cloned().unwrap_or_default();
     status.insert("observedGeneration".to_owned(), card.seen.generation.into());
     fields(&mut status, before, card, found);
@@ -151,10 +172,11 @@ fn fields(status: &mut Map<String, Value>, before: &Value, card: &CardRef<'_>, f
         None => drop(status.remove(member)),
     };
     match found {
-        Found::Card { workload, protocol, published, covered, judgement, handled } => {
+        Found::Card { workload, protocol, published, covered, source, judgement, handled, .. } => {
             if let Some(published) = published {
                 set_content(&mut set, published, before);
                 set(COVERED, covered.then(|| json!(true)));
+                set(SOURCE, Some(json!(source.as_str())));
             }
             set_judgement(&mut set, judgement, before);
             set_workload(&mut set, workload, protocol);
@@ -180,6 +202,16 @@ fn fields(status: &mut Map<String, Value>, before: &Value, card: &CardRef<'_>, f
     if matches!(found, Found::Failed { lost: Silence::Ended(_), .. } | Found::Hindered { lost: Silence::Ended(_), .. })
     {
         set("trustedAccount", None);
+    }
+}
+
+impl Source {
+    /// As `status.cardSource` has it.
+    fn as_str(self) -> &'static str {
+        match self {
+            Source::Agent => "Agent",
+            Source::ConfigMap => "ConfigMap",
+        }
     }
 }
 
@@ -225,22 +257,55 @@ fn of_said(type_: &'static str, said: &Said) -> Condition {
     }
 }
 
+/// Whether the agent answers.
+fn of_reach(reach: &Reach) -> Option<Condition> {
+    Some(match reach {
+        Reach::Answers => Condition::new(REACHABLE, true, Reason::Answered, "the agent answers"),
+        Reach::Fails(error) if error.reason == Reason::CardInvalid => return of_reach(&Reach::Answers),
+        Reach::Fails(error) => Condition::new(REACHABLE, false, error.reason, cut(error.message.to_string(), MESSAGE)),
+        Reach::Unready(reason, message) if is_of_pods(*reason) => {
+            Condition::new(REACHABLE, false, *reason, cut(message.clone(), MESSAGE))
+        }
+        Reach::Unready(..) | Reach::Open => return None,
+    })
+}
+
+/// That reason is about the Pods of a workload.
+fn is_of_pods(reason: Reason) -> bool {
+    matches!(reason, Reason::NoReadyPod | Reason::PodsNotLabelled)
+}
+
 /// What is said of a card that was read.
-fn of_card(published: Option<&Published>, judgement: &Judgement) -> Vec<Condition> {
+fn of_card(
+    published: Option<&Published>,
+    judgement: &Judgement,
+    (source, reach): (Source, &Reach),
+    list: &Value,
+) -> Vec<Condition> {
+    let read = match source {
+        Source::Agent => "the card was read",
+        Source::ConfigMap => "the card was read in the ConfigMap with the workload's signed card",
+    };
     let shown = match published {
-        Some(published) if published.truncated => "the card was read; it is too large to be shown whole",
-        Some(_) => "the card was read",
-        None => "the card was read; it is not shown, because its signature is not good",
+        Some(published) if published.truncated => format!("{read}; it is too large to be shown whole"),
+        Some(_) => read.to_owned(),
+        None => format!("{read}; it is not shown, because its signature is not good"),
     };
-    let answers = Condition::new(REACHABLE, true, Reason::Answered, "the agent answers");
+    // A refusal that is worded anew each time is the same one.
+    let reachable = of_reach(reach).map(|one| steady(list, one));
+    let ready = match reach {
+        Reach::Unready(reason, message) => Condition::new(READY, false, *reason, cut(message.clone(), MESSAGE)),
+        _ => Condition::new(READY, true, Reason::ReadyToServe, "the agent can serve, and its card is shown"),
+    };
     let mut judged = match judgement.signature.as_ref().filter(|_| judgement.refused) {
-        Some(said) => vec![of_said(SYNCED, said), answers, of_said(READY, said)],
-        None => vec![
-            Condition::new(SYNCED, true, Reason::SyncSucceeded, shown),
-            answers,
-            Condition::new(READY, true, Reason::ReadyToServe, "the agent can serve, and its card is shown"),
-        ],
+        Some(said) => vec![of_said(SYNCED, said), of_said(READY, said)],
+        None => vec![Condition::new(SYNCED, true, Reason::SyncSucceeded, shown), ready],
     };
+    judged.splice(1..1, reachable);
+    if judgement.signature.is_some() {
+        let holds = |said: &Said| of_said(SHARED, &Said { status: Some(true), ..said.clone() });
+        judged.extend(judgement.warnings.iter().map(holds));
+    }
     judged.extend(judgement.signature.iter().map(|said| of_said(SIGNATURE, said)));
     judged.extend(judgement.bound.iter().map(|said| of_said(BOUND, said)));
     judged.push(of_said(VERIFIED, &judgement.verified));
@@ -257,7 +322,10 @@ fn set_workload(set: &mut dyn FnMut(&str, Option<Value>), workload: &WorkloadRef
 fn judged(card: &CardRef<'_>, found: &Found<'_>) -> Vec<Condition> {
     let no = |type_, reason, message: &str| Condition::new(type_, false, reason, cut(message.to_owned(), MESSAGE));
     match found {
-        Found::Card { published, judgement, .. } => of_card(published.as_deref(), judgement),
+        Found::Card { published, judgement, source, reach, .. } => {
+            let list = card.seen.status.get("conditions").unwrap_or(&Value::Null);
+            of_card(published.as_deref(), judgement, (*source, reach), list)
+        }
         Found::Failed { error, lost, .. } => {
             let reachable = match error.reason {
                 Reason::CardInvalid => Condition::new(REACHABLE, true, Reason::Answered, "the agent answers"),
@@ -276,7 +344,7 @@ fn judged(card: &CardRef<'_>, found: &Found<'_>) -> Vec<Condition> {
         Found::Hindered { hindrance, lost } => {
             let Hindrance { reason, message, .. } = &**hindrance;
             let mut judged = match reason {
-                Reason::NoReadyPod => vec![
+                reason if is_of_pods(*reason) => vec![
                     no(SYNCED, Reason::FetchFailed, message),
                     no(REACHABLE, *reason, message),
                     no(READY, Reason::FetchFailed, message),
@@ -321,7 +389,7 @@ fn told(cx: &Context<'_>, card: &CardRef<'_>, wanted: &[Condition], content: Opt
     let is_told = |one: &&Condition| match one.type_ {
         SYNCED => one.reason.class() == Class::Warning,
         // That a platform judges no signatures is no news of an agent.
-        SIGNATURE | BOUND | SUSPENDED => true,
+        SIGNATURE | BOUND | SUSPENDED | DRIFT | SHARED => true,
         _ => false,
     };
     let mut reasons = Vec::new();

@@ -8,14 +8,14 @@ use core::net::SocketAddr;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::question::{CardQuestion, Fetch};
+use super::question::{CardQuestion, Fetch, Read};
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::controllers::scaffold::plan::Context;
 use crate::controllers::scaffold::world::{CardRef, PodRef, WorkloadRef};
 use crate::domain::keys;
 use crate::domain::printable::printable;
 use crate::domain::reason::Reason;
-use crate::store::{AgentCardSeen, Kind, Pairs, PodEndpoint, ServicePort, ServiceSeen, TargetPort};
+use crate::store::{AgentCardSeen, Kind, Pairs, PodEndpoint, ServicePort, ServiceSeen, TargetPort, TemplateSeen};
 
 /// The protocol that cards are a part of.
 pub(super) const A2A: &str = "a2a";
@@ -32,9 +32,23 @@ pub(super) struct Subject<'a> {
     pub(super) protocol: String,
     /// Those who can be asked: Pods of the newest revision first, then by uid.
     pub(super) asked: Vec<CardQuestion>,
+    /// How many of these are of the newest revision.
+    pub(super) newest: usize,
+    /// The ConfigMap with its signed card, where signatures are judged.
+    pub(super) signed: Option<CardQuestion>,
+    /// Why no Pod can be asked, although there is a signed card.
+    pub(super) hindrance: Option<Box<Hindrance<'a>>>,
+}
+
+/// How a workload is reached.
+struct Reached {
+    protocol: String,
+    target: TargetPort,
+    authority: Arc<str>,
 }
 
 /// What is in the way.
+#[derive(Clone)]
 pub(super) struct Hindrance<'a> {
     pub(super) reason: Reason,
     pub(super) message: String,
@@ -100,11 +114,50 @@ fn of_workload<'a>(
     namespace: &Arc<str>,
 ) -> Option<Result<Subject<'a>, Box<Hindrance<'a>>>> {
     let (kind, name) = (workload.kind.as_str(), workload.name);
-    let fails = |reason: Reason, message: String| Hindrance::new(reason, message).of(workload);
-    if !workload.seen.ready {
+    let waits = (!workload.seen.ready).then(|| {
         let message = format!("{kind} {name} is not ready; its card is asked for once it is");
-        return Some(Err(fails(Reason::WorkloadNotReady, message)));
+        Hindrance::new(Reason::WorkloadNotReady, message).of(workload)
+    });
+    let Reached { protocol, target, authority } = match reached(cx, workload, namespace)? {
+        Ok(reached) => reached,
+        Err(hindrance) => return Some(Err(waits.unwrap_or(hindrance))),
+    };
+    let signed = signed(cx, &workload, &authority);
+    let (asked, newest) = match waits {
+        Some(_) => (Vec::new(), 0),
+        None => questions(cx, &workload, &target, &authority),
+    };
+    let hindrance = waits.or_else(|| asked.is_empty().then(|| nobody(&workload).of(workload).speaking(&protocol)));
+    Some(match hindrance {
+        Some(hindrance) if signed.is_none() => Err(hindrance),
+        hindrance => Ok(Subject { workload, protocol, asked, newest, signed, hindrance }),
+    })
+}
+
+/// No Pod can be asked.
+fn nobody<'a>(workload: &WorkloadRef<'_>) -> Box<Hindrance<'a>> {
+    let (kind, name, label) = (workload.kind.as_str(), workload.name, keys::LABEL_TYPE);
+    let is_labelled = |template: &TemplateSeen| template.agent_type().is_some();
+    if workload.winner.is_none() && !workload.seen.template.as_ref().is_some_and(is_labelled) {
+        let message = format!(
+            "{kind} {name} carries the label {label}=agent and its Pod template does not; put it there too, or enrol the {kind} by an AgentRuntime"
+        );
+        return Hindrance::new(Reason::PodsNotLabelled, message);
     }
+    let message = format!(
+        "no Pod of {kind} {name} is Ready with label {label}=agent, a network of its own and the port that Service {name} leads to"
+    );
+    Hindrance::new(Reason::NoReadyPod, message)
+}
+
+/// What it speaks, and where its Service leads.
+fn reached<'a>(
+    cx: &Context<'a>,
+    workload: WorkloadRef<'a>,
+    namespace: &Arc<str>,
+) -> Option<Result<Reached, Box<Hindrance<'a>>>> {
+    let (kind, name) = (workload.kind.as_str(), workload.name);
+    let fails = |reason: Reason, message: String| Hindrance::new(reason, message).of(workload);
     let Some(protocol) = protocol(&workload.seen.labels) else {
         let message = format!(
             "{kind} {name} has no label {}<name>, such as {}{A2A}",
@@ -127,15 +180,23 @@ fn of_workload<'a>(
         return Some(Err(fails(Reason::ServiceNotFound, message).speaking(protocol)));
     };
     let authority = format!("{name}.{namespace}.svc.{CLUSTER_DOMAIN}:{port}").into();
-    let asked = questions(cx, &workload, &target, &authority);
-    if asked.is_empty() {
-        let message = format!(
-            "no Pod of {kind} {name} is Ready with label {}=agent, a network of its own and the port that Service {name} leads to",
-            keys::LABEL_TYPE
-        );
-        return Some(Err(fails(Reason::NoReadyPod, message).speaking(protocol)));
+    Some(Ok(Reached { protocol: protocol.to_owned(), target, authority }))
+}
+
+/// The question for the signed card; none while signatures are not judged, which is all that it is for.
+fn signed(cx: &Context<'_>, workload: &WorkloadRef<'_>, authority: &Arc<str>) -> Option<CardQuestion> {
+    if !cx.facts.platform.cards().bundle.any() {
+        return None;
     }
-    Some(Ok(Subject { workload, protocol: protocol.to_owned(), asked }))
+    let namespace = &cx.key.namespace;
+    let found = cx.world.signed_card(namespace, &format!("{}{}", workload.name, keys::SUFFIX_SIGNED_CARD))?;
+    Some(CardQuestion::Read(Read {
+        namespace: namespace.clone(),
+        name: found.name.clone(),
+        uid: found.uid.into(),
+        version: (&*found.seen.version).into(),
+        authority: authority.clone(),
+    }))
 }
 
 /// The protocol that is asked: A2A where it is among them, else the first by name.
@@ -166,7 +227,7 @@ fn questions(
     workload: &WorkloadRef<'_>,
     target: &TargetPort,
     authority: &Arc<str>,
-) -> Vec<CardQuestion> {
+) -> (Vec<CardQuestion>, usize) {
     let namespace = &cx.key.namespace;
     let pods: Vec<_> = cx.world.pods_of(namespace, workload).collect();
     // A revision is as old as its oldest Pod.
@@ -190,7 +251,8 @@ fn questions(
         })
         .collect();
     found.sort_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));
-    found.into_iter().map(|(_, _, question)| question).collect()
+    let newest = found.iter().take_while(|(begun, ..)| found.first().is_some_and(|first| first.0 == *begun)).count();
+    (found.into_iter().map(|(_, _, question)| question).collect(), newest)
 }
 
 fn revision<'p>(pod: &PodRef<'p>) -> &'p str {

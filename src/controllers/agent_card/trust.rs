@@ -1,6 +1,6 @@
 //! Whether what Pods of a workload serve counts as its card; pure.
 //!
-//! In: the answers of its Pods, as whom the workload runs, what the platform file says, what the status says already. Out: one judgement and what is
+//! In: the answers of its Pods and of its ConfigMap, as whom the workload runs, what the platform file says, what the status says already. Out: one judgement and what is
 //! published. Promises: one Pod whose card is not its workload's takes the trust of all, and is named; trust that was lost comes back with the second good
 //! answer only; an authority that no bundle has yet costs a trusted agent nothing for five minutes; of an agent that no longer answers nothing is
 //! believed for longer than ten periods, unless so many fail at once that it is rather ours; of one that can no longer be asked at all, neither.
@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::judge::{AUTHORITY_PATIENCE, Asked, Judgement, Publish, Said, judge};
 use super::published::Published;
 use super::question::{CardQuestion, Fetched};
+use super::signed::{Signed, differs, refused, signed};
 use super::subject::Subject;
 use crate::admission::inject::runs_as;
 use crate::controllers::conditions::stored;
@@ -39,16 +40,36 @@ pub(super) struct Judged {
     pub(super) published: Option<Arc<Published>>,
     /// A good signature covers that.
     pub(super) covered: bool,
+    /// Where it was read.
+    pub(super) source: Source,
 }
 
-/// What is to be said of the answers that are there; `None` where nothing is, because there is none, or because nothing may be concluded yet.
+/// Where a card was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A Pod serves it.
+    Agent,
+    /// Somebody signed it into the workload's ConfigMap.
+    ConfigMap,
+}
+
+/// What follows from the answers that are there.
+#[derive(Default)]
+pub(super) struct Conclusion {
+    /// What counts; `None` where nothing does, because there is no answer, or because nothing may be concluded yet.
+    pub(super) judged: Option<Judged>,
+    /// The ConfigMap and what is served do not agree.
+    pub(super) drift: Option<Said>,
+}
+
+/// What is to be said of the answers that are there.
 pub(super) fn judged(
     cx: &Context<'_>,
     card: &CardRef<'_>,
     subject: &Subject<'_>,
     facts: &Facts<CardQuestion>,
     note: &mut Note,
-) -> Option<Judged> {
+) -> Conclusion {
     let cards = cx.facts.platform.cards();
     let domain = &cx.facts.platform.resolved().trust_domain.value;
     let workload = &subject.workload;
@@ -66,27 +87,74 @@ pub(super) fn judged(
         binding: binding.map(|binding| binding.trust_domain.as_deref()),
         shared_with: &others,
     };
-    let answers = subject.asked.iter().filter_map(|question| Some((question, facts.get(question)?)));
-    let mut answers = answers.filter_map(|(question, fact)| Some((question, fact, fact.value.as_ref().ok()?)));
     let of = |fetched: &Fetched| judge(&fetched.verdict, &fetched.bundles, &asked);
-    let (question, fact, fetched) = answers.next()?;
-    let (mut counts, mut whose, mut when) = (of(fetched), question, fact);
-    let published = shown(&counts.publish, fetched);
-    let covered = matches!(counts.publish, Publish::Covered(_));
-    if !is_bad(&counts) {
-        let bad =
-            answers.map(|(question, fact, fetched)| (question, fact, of(fetched))).find(|(_, _, one)| is_bad(one));
-        if let Some((question, fact, one)) = bad {
-            (counts, whose, when) = (one, question, fact);
+    let pods = of_pods(subject, facts, &of);
+    note.leaf = note.leaf.max(pods.as_ref().and_then(|pods| pods.leaf));
+    let mut drift = None;
+    match signed(subject, facts, of, note.leaf) {
+        Signed::Absent => {}
+        Signed::Refused(why) => drift = Some(refused(subject, &why)),
+        // What would count in its place may be bad, and costs an agent nothing that is trusted.
+        Signed::Open if is_trusted(card) && pods.as_ref().is_some_and(|pods| is_bad(&pods.judgement)) => {
+            return Conclusion::default();
+        }
+        Signed::Open => {}
+        Signed::Good(fact, fetched, mut judgement) => {
+            (note.leaf, note.awaiting) = (note.leaf.max(judgement.leaf_from), None);
+            let drift = differs(subject, &fetched.served, pods.as_ref().map(|pods| &*pods.served));
+            let published = shown(&judgement.publish, fetched);
+            settle(card, &mut judgement, fact, note);
+            let source = Source::ConfigMap;
+            return Conclusion {
+                judged: Some(Judged { judgement: *judgement, published, covered: true, source }),
+                drift,
+            };
         }
     }
-    if is_bad(&counts) && subject.asked.len() > 1 {
-        let CardQuestion::Fetch(fetch) = whose;
-        counts.verified.message.insert_str(0, &format!("the Pod at {}: ", fetch.address.ip()));
+    let judged = pods.filter(|pods| waits(cx, card, &pods.judgement, note)).map(|mut pods| {
+        settle(card, &mut pods.judgement, pods.fact, note);
+        let OfPods { judgement, published, covered, .. } = pods;
+        Judged { judgement, published, covered, source: Source::Agent }
+    });
+    Conclusion { judged, drift }
+}
+
+/// What the Pods of a workload serve.
+struct OfPods<'f> {
+    judgement: Judgement,
+    /// The answer that is judged.
+    fact: &'f Fact<Fetched>,
+    /// What is shown.
+    published: Option<Arc<Published>>,
+    covered: bool,
+    /// What the first of them serves, signed or not.
+    served: Arc<Published>,
+    /// The first second of the youngest certificate among those that signed for whom the workload runs as.
+    leaf: Option<i64>,
+}
+
+fn of_pods<'f>(
+    subject: &Subject<'_>,
+    facts: &'f Facts<CardQuestion>,
+    of: &impl Fn(&Fetched) -> Judgement,
+) -> Option<OfPods<'f>> {
+    let answers = subject.asked.iter().filter_map(|question| Some((question, facts.get(question)?)));
+    let answers = answers.filter_map(|(question, fact)| Some((question, fact, fact.value.as_ref().ok()?)));
+    let mut all: Vec<_> = answers.map(|(question, fact, fetched)| (question, fact, fetched, of(fetched))).collect();
+    let (_, _, fetched, first) = all.first()?;
+    let served = fetched.served.clone();
+    let (published, covered) = (shown(&first.publish, fetched), matches!(first.publish, Publish::Covered(_)));
+    let good = all.iter().filter(|(.., one)| one.verified.status == Some(true));
+    let leaf = good.filter_map(|(.., one)| one.leaf_from).max();
+    let counts = all.iter().position(|(.., one)| is_bad(one)).unwrap_or_default();
+    let (question, fact, _, mut judgement) = all.swap_remove(counts);
+    if let CardQuestion::Fetch(fetch) = question
+        && is_bad(&judgement)
+        && subject.asked.len() > 1
+    {
+        judgement.verified.message.insert_str(0, &format!("the Pod at {}: ", fetch.address.ip()));
     }
-    waits(cx, card, &counts, note).then_some(())?;
-    settle(card, &mut counts, when, note);
-    Some(Judged { judgement: counts, published, covered })
+    Some(OfPods { judgement, fact, published, covered, served, leaf })
 }
 
 /// It is judged, and not good.
@@ -105,12 +173,17 @@ fn shown(publish: &Publish, fetched: &Fetched) -> Option<Arc<Published>> {
     }
 }
 
+/// Whether trust that was lost is about to come back.
+pub(super) fn is_settling(card: &CardRef<'_>) -> bool {
+    condition(card, VERIFIED).is_some_and(|(_, reason)| reason == Reason::Settling.code())
+}
+
 fn condition<'a>(card: &'a CardRef<'_>, type_: &str) -> Option<(&'a str, &'a str)> {
     let known = stored(card.seen.status.get("conditions")?, type_)?;
     Some((known.get("status")?.as_str()?, known.get("reason")?.as_str()?))
 }
 
-fn is_trusted(card: &CardRef<'_>) -> bool {
+pub(super) fn is_trusted(card: &CardRef<'_>) -> bool {
     condition(card, VERIFIED).is_some_and(|(status, _)| status == "True")
 }
 

@@ -51,6 +51,10 @@ pub struct Note {
     pub awaiting: Option<Duration>,
     /// Since when nobody has answered for it.
     pub failing: Option<Duration>,
+    /// When it is asked for the first time in this term.
+    pub first: Option<Duration>,
+    /// The first second of the youngest certificate by which its card was accepted, in seconds since 1970.
+    pub leaf: Option<i64>,
     /// What it is wired to, as its plan found it.
     pub wiring: Option<Wiring>,
 }

@@ -23,7 +23,7 @@ static PAGES: Semaphore = Semaphore::const_new(2);
 impl Source {
     /// Waits until a page may be read; to be held until nothing of it is left.
     pub(super) async fn page_turn(&self) -> Option<SemaphorePermit<'static>> {
-        if self.kind == Kind::ConfigMap { PAGES.acquire().await.ok() } else { None }
+        if matches!(self.kind, Kind::ConfigMap | Kind::SignedCard) { PAGES.acquire().await.ok() } else { None }
     }
 
     /// Its definition and the rights on it come together, and later.

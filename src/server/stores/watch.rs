@@ -91,6 +91,7 @@ async fn run_as<S: Sink, R: Decoded>(
         labels: source.selection.labels.map(str::to_owned),
         page: Some(source.selection.page),
         careful: false,
+        metadata: source.selection.metadata,
     };
     let mut watch = Watch {
         source,

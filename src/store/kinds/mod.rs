@@ -19,6 +19,7 @@ pub mod pod;
 pub mod secret;
 pub mod service;
 pub mod service_account;
+pub mod signed_card;
 pub mod tekton;
 pub mod workload;
 
@@ -34,6 +35,7 @@ use network_policy::NetworkPolicySeen;
 use pod::{BuildPodSeen, PodSeen};
 use service::ServiceSeen;
 use service_account::ServiceAccountSeen;
+use signed_card::SignedCardSeen;
 use tekton::{PipelineRunSeen, TaskRunSeen};
 use workload::WorkloadSeen;
 
@@ -97,6 +99,7 @@ kinds! {
     EndpointSlice => endpoint_slice::DESCRIPTOR;
     Event => event::DESCRIPTOR;
     Secret => secret::DESCRIPTOR;
+    SignedCard => signed_card::DESCRIPTOR;
 }
 
 /// What is kept of an object. Large variants are boxed: there are ten Pods to a workload.
@@ -136,6 +139,8 @@ pub enum What {
     NetworkPolicy(Box<NetworkPolicySeen>),
     /// Where the API server is.
     EndpointSlice(EndpointSliceSeen),
+    /// A ConfigMap with a signed card.
+    SignedCard(SignedCardSeen),
     /// A PipelineRun of a build.
     PipelineRun(Box<PipelineRunSeen>),
     /// A TaskRun of such a run.

@@ -156,3 +156,25 @@ fn every_fault_is_told_in_one_answer() {
         assert!(words.contains(part), "{words}");
     }
 }
+
+/// B5: said at apply, and never refused.
+#[test]
+fn a_kind_whose_cards_are_not_read_is_allowed_with_a_warning() {
+    for (version, kind, warned) in [
+        ("apps/v1", "Deployment", false),
+        ("apps/v1", "StatefulSet", false),
+        ("apps/v1", "DaemonSet", false),
+        ("agents.x-k8s.io/v1alpha1", "Sandbox", false),
+        ("batch/v1", "Job", true),
+        ("batch/v1", "CronJob", true),
+        ("v1", "Pod", true),
+        ("apps/v1", "ReplicaSet", true),
+        ("example.org/v1", "Deployment", true),
+    ] {
+        let object = card("mine", json!({"spec": {"targetRef": {"apiVersion": version, "kind": kind}}}));
+        let verdict = reviewed(&object, None, &knowing(&[]));
+        assert!(!matches!(verdict.outcome, Outcome::Deny(_)), "{kind}");
+        let is_told = verdict.warnings.iter().any(|warning| warning.reason == Reason::UntrustableKind);
+        assert_eq!(is_told, warned, "{version} {kind}: {:?}", verdict.warnings);
+    }
+}

@@ -3,6 +3,7 @@
 mod cases;
 mod pods;
 mod publishing;
+mod signed;
 mod trust;
 
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::plan::ROW;
 use super::published::publish;
 use super::question::{CardQuestion, Fetched};
 use crate::controllers::scaffold::fixtures::{Cluster, s, workload};
-use crate::controllers::scaffold::lane::{AskError, AskFault, Fact, Facts};
+use crate::controllers::scaffold::lane::{Ask, AskError, AskFault, Fact, Facts};
 use crate::controllers::scaffold::plan::{Asked, Context, Controller, Item, Op, Plan};
 use crate::crypto::{Bundles, Verdict};
 use crate::domain::reason::Reason;
@@ -104,7 +105,7 @@ fn plan(cluster: &Cluster) -> Asked<CardQuestion> {
 /// An answer to what is asked first.
 fn answer(cluster: &Cluster, now: Duration, value: Result<Value, AskError>) -> Facts<CardQuestion> {
     let (_, asks) = plan_at(cluster, &Facts::default(), now);
-    let CardQuestion::Fetch(fetch) = &asks[0].question;
+    let CardQuestion::Fetch(fetch) = &asks[0].question else { panic!("a Pod is asked") };
     let value = value.map(|document| unsigned(&document, &fetch.authority));
     let failures = u32::from(value.is_err());
     Facts::default().with(asks[0].question.clone(), Fact { value, asked: now, at: now, failures })

@@ -7,6 +7,7 @@ fn asked(cluster: &Cluster, now: Duration) -> String {
     asks.first()
         .map(|ask| match &ask.question {
             CardQuestion::Fetch(fetch) => fetch.address.to_string(),
+            CardQuestion::Read(read) => read.name.to_string(),
         })
         .unwrap_or_default()
 }
@@ -93,7 +94,7 @@ fn pods_are_asked_in_turn_and_the_newest_revision_is_shown() {
     }
     // Whoever answered first, the newest revision's first Pod by uid is shown.
     let (_, first) = plan_at(&cluster, &Facts::default(), s(100));
-    let CardQuestion::Fetch(now) = &first[0].question;
+    let CardQuestion::Fetch(now) = &first[0].question else { panic!("a Pod is asked") };
     let mut facts = Facts::default();
     for (address, name) in [("10.244.0.5:8000", "old"), ("10.244.0.6:8000", "new"), ("10.244.0.7:8000", "other")] {
         let pod = match name {

@@ -13,31 +13,31 @@ use crate::crypto::TrustBundle;
 /// 15 January 2027.
 const NOW: i64 = 1_800_000_000;
 
-fn kat(member: &str) -> String {
+pub(super) fn kat(member: &str) -> String {
     let kat: Value = serde_json::from_str(include_str!("../../../crypto/tests/vectors/kat.json")).unwrap();
     kat[member].as_str().unwrap().to_owned()
 }
 
-fn signed() -> Value {
+pub(super) fn signed() -> Value {
     let mut card: Value = serde_json::from_str(&kat("card")).unwrap();
     card["signatures"] = json!([{"protected": kat("protected"), "signature": kat("signature")}]);
     card["unsigned"] = json!("nobody vouches for this");
     card
 }
 
-fn tampered() -> Value {
+pub(super) fn tampered() -> Value {
     let mut card = signed();
     card["description"] = json!("another one");
     card
 }
 
-fn authority() -> TrustBundle {
+pub(super) fn authority() -> TrustBundle {
     let pem = format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", kat("ca"));
     TrustBundle::read(pem.as_bytes(), None).unwrap()
 }
 
 /// The snapshot knows the namespace that the signer names.
-fn serve(cluster: &mut Cluster) {
+pub(super) fn serve(cluster: &mut Cluster) {
     let view = namespace_view(&cluster.facts.platform, "team1", &NamespaceInputs::default(), None);
     let mut snapshot = (*cluster.facts.snapshot).clone();
     snapshot.view.namespaces.insert("team1".into(), Arc::new(view));
@@ -45,14 +45,14 @@ fn serve(cluster: &mut Cluster) {
 }
 
 /// The workload, its Pod and its card, in the namespace that the signer names.
-struct Trial {
-    cluster: Cluster,
-    object: Value,
-    question: CardQuestion,
+pub(super) struct Trial {
+    pub(super) cluster: Cluster,
+    pub(super) object: Value,
+    pub(super) question: CardQuestion,
 }
 
 impl Trial {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut cluster =
             Cluster::with("spiffe:\n  trustDomain: example.org\ncards:\n  audit: false\n", Gates::default());
         for kind in [Kind::AgentCard, Kind::Deployment, Kind::Service, Kind::Pod, Kind::ReplicaSet] {
@@ -76,29 +76,34 @@ impl Trial {
         trial
     }
 
-    fn plan(&self, facts: &Facts<CardQuestion>, now: Duration) -> Asked<CardQuestion> {
+    pub(super) fn plan(&self, facts: &Facts<CardQuestion>, now: Duration) -> Asked<CardQuestion> {
         let key = Key::new("team1", CARD);
         (ROW.plan)(Context { world: &self.cluster.world, facts: &self.cluster.facts, key: &key, now }, facts)
     }
 
-    fn with(&self, value: Result<Fetched, AskError>, asked: Duration, failures: u32) -> Facts<CardQuestion> {
+    pub(super) fn with(&self, value: Result<Fetched, AskError>, asked: Duration, failures: u32) -> Facts<CardQuestion> {
         Facts::default().with(self.question.clone(), Fact { value, asked, at: asked, failures })
     }
 
-    /// The Pod serves that at that second, judged by these authorities.
-    fn served(&self, document: &Value, bundle: TrustBundle, asked: Duration) -> Facts<CardQuestion> {
+    /// That document, judged by these authorities.
+    pub(super) fn fetched(&self, document: &Value, bundle: TrustBundle) -> Fetched {
         let bundles = Arc::new(Bundles::loaded(Arc::new(bundle), Arc::new(AtomicI64::new(NOW))));
         let (policy, bytes) = (self.cluster.facts.platform.cards().policy(), document.to_string());
         let verdict = Arc::new(Under { bundles: &bundles, policy: &policy }.verdict(bytes.as_bytes(), NOW));
-        let CardQuestion::Fetch(fetch) = &self.question;
+        let CardQuestion::Fetch(fetch) = &self.question else { panic!("a Pod is asked") };
         let show = |bytes: &[u8]| Arc::new(publish(bytes, &fetch.authority).unwrap());
         let good = verdict.verified().into_iter().flat_map(|verified| verified.good());
         let covered = good.map(|good| (good.covered.clone(), show(&good.covered))).collect();
-        self.with(Ok(Fetched { served: show(bytes.as_bytes()), covered, verdict, bundles }), asked, 0)
+        Fetched { served: show(bytes.as_bytes()), covered, verdict, bundles }
+    }
+
+    /// The Pod serves that at that second, judged by these authorities.
+    pub(super) fn served(&self, document: &Value, bundle: TrustBundle, asked: Duration) -> Facts<CardQuestion> {
+        self.with(Ok(self.fetched(document, bundle)), asked, 0)
     }
 
     /// What is told once the plan is carried out.
-    fn after(&mut self, facts: &Facts<CardQuestion>, now: Duration) -> Vec<Reason> {
+    pub(super) fn after(&mut self, facts: &Facts<CardQuestion>, now: Duration) -> Vec<Reason> {
         let (plan, _) = self.plan(facts, now);
         let (told, object) = carried_out(&self.object, &plan);
         let item = Item { controller: Controller::AgentCard, key: Key::new("team1", CARD) };
@@ -108,7 +113,7 @@ impl Trial {
         told
     }
 
-    fn verified(&self) -> (&str, &str) {
+    pub(super) fn verified(&self) -> (&str, &str) {
         judged(&self.object, "Verified")
     }
 }
@@ -123,7 +128,7 @@ fn none() -> super::super::Fetch {
     }
 }
 
-const TRUSTED: (&str, &str) = ("True", "SignatureVerified");
+pub(super) const TRUSTED: (&str, &str) = ("True", "SignatureVerified");
 
 #[test]
 fn a_good_signature_of_the_workloads_identity_is_verified_and_only_what_it_covers_is_shown() {

@@ -2,7 +2,7 @@
 
 use super::World;
 use super::builds::{Ref, of};
-use crate::store::{AgentCardSeen, CardTarget, Kind, What};
+use crate::store::{AgentCardSeen, CardTarget, Kind, SignedCardSeen, What};
 
 /// An AgentCard.
 pub type CardRef<'a> = Ref<'a, AgentCardSeen>;
@@ -14,7 +14,20 @@ fn card(what: &What) -> Option<&AgentCardSeen> {
     }
 }
 
+fn signed(what: &What) -> Option<&SignedCardSeen> {
+    match what {
+        What::SignedCard(seen) => Some(seen),
+        _ => None,
+    }
+}
+
 impl World {
+    /// The ConfigMap with a signed card of that name.
+    #[must_use]
+    pub fn signed_card(&self, namespace: &str, name: &str) -> Option<Ref<'_, SignedCardSeen>> {
+        of(self.object(Kind::SignedCard, namespace, name)?, signed)
+    }
+
     /// One AgentCard.
     #[must_use]
     pub fn agent_card(&self, namespace: &str, name: &str) -> Option<CardRef<'_>> {

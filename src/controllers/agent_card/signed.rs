@@ -1,0 +1,82 @@
+//! Whether the signed card in a workload's ConfigMap counts (`spec/agentcard.md` 5.7, S-25); pure.
+//!
+//! In: what was read of it, by what it is judged, and the youngest certificate by which a card of the workload was accepted. Out: that it counts, or why
+//! not. Promises: it counts only when its signature is good and its signer is whom the workload runs as, so that a ConfigMap which somebody
+//! planted changes nothing; one that is older than what was accepted already is no source; that it cannot be read at the moment says nothing.
+
+use super::judge::{Judgement, Said};
+use super::published::Published;
+use super::question::{CardQuestion, Fetched};
+use super::subject::Subject;
+use crate::controllers::scaffold::lane::{AskFault, Fact, Facts};
+use crate::domain::reason::Reason;
+
+/// What becomes of the ConfigMap.
+pub(super) enum Signed<'f> {
+    /// There is none.
+    Absent,
+    /// It cannot be read at the moment, or whether its signature is good is to be seen.
+    Open,
+    /// It does not count, for that.
+    Refused(String),
+    /// It counts.
+    Good(&'f Fact<Fetched>, &'f Fetched, Box<Judgement>),
+}
+
+/// Whether the signed card of that workload counts.
+pub(super) fn signed<'f>(
+    subject: &Subject<'_>,
+    facts: &'f Facts<CardQuestion>,
+    judged: impl Fn(&Fetched) -> Judgement,
+    accepted: Option<i64>,
+) -> Signed<'f> {
+    let Some(fact) = subject.signed.as_ref().and_then(|question| facts.get(question)) else { return Signed::Absent };
+    let fetched = match &fact.value {
+        Ok(fetched) => fetched,
+        Err(error) => {
+            return match error.fault {
+                AskFault::Slow | AskFault::TimedOut | AskFault::Unreachable => Signed::Open,
+                AskFault::Refused | AskFault::Unusable => Signed::Refused(error.message.to_string()),
+            };
+        }
+    };
+    let judgement = judged(fetched);
+    if judgement.awaits_authority || judgement.verified.status.is_none() {
+        return Signed::Open;
+    }
+    if judgement.verified.status != Some(true) {
+        return Signed::Refused(judgement.verified.message);
+    }
+    if judgement.leaf_from < accepted {
+        let why = "it is signed by an older certificate than the card that was accepted last";
+        return Signed::Refused(why.to_owned());
+    }
+    Signed::Good(fact, fetched, Box::new(judgement))
+}
+
+/// What is said of a ConfigMap that does not count.
+pub(super) fn refused(subject: &Subject<'_>, why: &str) -> Said {
+    drift(format!("ConfigMap {} does not count: {why}; what the agent serves is judged instead", name(subject)))
+}
+
+/// What is said when the agent serves another card than the ConfigMap that counts.
+pub(super) fn differs(subject: &Subject<'_>, read: &Published, served: Option<&Published>) -> Option<Said> {
+    let served = served.filter(|served| served.id != read.id)?;
+    let name = name(subject);
+    Some(drift(format!(
+        "the agent serves another card ({}) than the signed one in ConfigMap {name} ({}), which counts",
+        served.id, read.id
+    )))
+}
+
+fn drift(message: String) -> Said {
+    Said { status: Some(true), reason: Reason::CardDrift, message }
+}
+
+/// The name of the ConfigMap.
+pub(super) fn name<'s>(subject: &'s Subject<'_>) -> &'s str {
+    match &subject.signed {
+        Some(CardQuestion::Read(read)) => &read.name,
+        _ => "",
+    }
+}

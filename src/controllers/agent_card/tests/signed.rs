@@ -1,0 +1,262 @@
+//! The signed card in a ConfigMap beside what the Pods serve, and first looks of a term. The documents are those of [`super::trust`].
+
+use super::trust::{TRUSTED, Trial, authority, serve, signed, tampered};
+use super::*;
+use crate::controllers::scaffold::note::Note;
+use crate::crypto::TrustBundle;
+
+const ENFORCED: &str = "spiffe:\n  trustDomain: example.org\ncards:\n  audit: false\n  trustBundle:\n    configMap:\n      name: spire-bundle\n";
+
+fn config_map(version: &str) -> Value {
+    json!({"metadata": {"name": "w-card-signed", "namespace": "team1", "uid": "signed", "resourceVersion": version}})
+}
+
+/// A platform that judges signatures, and a ConfigMap.
+fn trial() -> Trial {
+    let mut trial = Trial::new();
+    trial.cluster.configure(ENFORCED);
+    serve(&mut trial.cluster);
+    trial.cluster.see(Kind::SignedCard, config_map("50"));
+    trial
+}
+
+fn read(trial: &Trial, now: Duration) -> Option<CardQuestion> {
+    let asks = trial.plan(&Facts::default(), now).1;
+    asks.into_iter().map(|ask| ask.question).find(|question| matches!(question, CardQuestion::Read(_)))
+}
+
+/// The Pod serves one and the ConfigMap holds the other.
+fn both(
+    trial: &Trial,
+    served: Result<Fetched, AskError>,
+    held: Result<Fetched, AskError>,
+    at: Duration,
+) -> Facts<CardQuestion> {
+    let question = read(trial, at).expect("the ConfigMap is asked for");
+    let failures = u32::from(served.is_err());
+    trial.with(served, at, failures).with(question, Fact { value: held, asked: at, at, failures: 0 })
+}
+
+fn good(trial: &Trial) -> Result<Fetched, AskError> {
+    Ok(trial.fetched(&signed(), authority()))
+}
+
+fn bad(trial: &Trial) -> Result<Fetched, AskError> {
+    Ok(trial.fetched(&tampered(), authority()))
+}
+
+fn no_card() -> Result<Fetched, AskError> {
+    let message = "ConfigMap w-card-signed has no key agent-card.json".into();
+    Err(AskError { fault: AskFault::Unusable, reason: Reason::CardInvalid, message })
+}
+
+fn silent() -> Result<Fetched, AskError> {
+    Err(refused(Reason::MeshRefused, "TLS"))
+}
+
+const DRIFT: (&str, &str) = ("True", "CardDrift");
+
+/// Case 50, as S-25 and the rulings have it: it counts when it verifies, and what is served is compared with it. Case 51: else HTTP counts.
+#[test]
+fn case_050_051_a_config_map_counts_only_if_it_verifies_and_differences_are_told() {
+    type Answer = fn(&Trial) -> Result<Fetched, AskError>;
+    let cases: [(&str, Answer, Answer, _, _, _); 7] = [
+        ("both good", good, good, TRUSTED, "ConfigMap", false),
+        ("served tampered with", bad, good, TRUSTED, "ConfigMap", true),
+        ("behind a mesh", |_| silent(), good, TRUSTED, "ConfigMap", false),
+        ("held tampered with", good, bad, TRUSTED, "Agent", true),
+        ("no key", good, |_| no_card(), TRUSTED, "Agent", true),
+        ("both tampered with", bad, bad, ("False", "SignatureInvalid"), "", true),
+        (
+            "nobody's authority",
+            bad,
+            |trial| Ok(trial.fetched(&signed(), TrustBundle::default())),
+            ("False", "SignatureInvalid"),
+            "",
+            false,
+        ),
+    ];
+    for (what, served, held, verified, source, drift) in cases {
+        let mut trial = trial();
+        let facts = both(&trial, served(&trial), held(&trial), s(100));
+        let told = trial.after(&facts, s(100));
+        assert_eq!(trial.verified(), verified, "{what}");
+        assert_eq!(trial.object["status"]["cardSource"].as_str().unwrap_or_default(), source, "{what}");
+        assert_eq!(judged(&trial.object, "CardDrift") == DRIFT, drift, "{what}");
+        assert_eq!(told.contains(&Reason::CardDrift), drift, "{what}: {told:?}");
+        assert_eq!(trial.plan(&facts, s(100)).0.ops, [], "{what}: nothing twice");
+        if what == "behind a mesh" {
+            assert_eq!(judged(&trial.object, "Reachable"), ("False", "MeshRefused"));
+        }
+    }
+}
+
+/// Case 52.
+#[test]
+fn case_052_without_verification_the_config_map_is_not_read() {
+    let mut trial = Trial::new();
+    trial.cluster.see(Kind::SignedCard, config_map("50"));
+    assert_eq!(read(&trial, s(100)), None);
+}
+
+/// "Shown by" 1: a tampered ConfigMap alone changes nothing but reports drift; without it what is served counts.
+#[test]
+fn a_tampered_config_map_alone_takes_no_trust() {
+    let mut trial = trial();
+    let facts = both(&trial, good(&trial), good(&trial), s(100));
+    trial.after(&facts, s(100));
+    trial.cluster.see(Kind::SignedCard, config_map("51"));
+    // Until the new version was read, nothing is concluded.
+    assert_eq!(trial.plan(&facts, s(101)).0.ops, []);
+    let facts = both(&trial, good(&trial), bad(&trial), s(102));
+    assert_eq!(trial.after(&facts, s(102)), [Reason::CardDrift]);
+    assert_eq!((trial.verified(), judged(&trial.object, "CardDrift")), (TRUSTED, DRIFT));
+    trial.cluster.lose(Kind::SignedCard, config_map("52"));
+    let facts = trial.served(&tampered(), authority(), s(103));
+    trial.after(&facts, s(103));
+    assert_eq!(
+        (trial.verified(), judged(&trial.object, "Bound").0, judged(&trial.object, "CardDrift")),
+        (("False", "SignatureInvalid"), "False", ("", ""))
+    );
+}
+
+/// Corrections, row 5.2: readiness governs what is asked of Pods alone.
+#[test]
+fn a_signed_card_counts_before_its_workload_is_ready() {
+    let mut trial = trial();
+    let account = json!({"metadata": {"namespace": "team1"}, "spec": {"template": {"spec": {"serviceAccountName": "weather"}}},
+        "status": {"conditions": [{"type": "Available", "status": "False"}]}});
+    trial.cluster.see(Kind::Deployment, deployment(account));
+    let (_, asks) = trial.plan(&Facts::default(), s(100));
+    assert!(matches!(&asks[..], [Ask { question: CardQuestion::Read(_), .. }]), "no Pod is asked: {asks:?}");
+    let facts = Facts::default()
+        .with(asks[0].question.clone(), Fact { value: good(&trial), asked: s(100), at: s(100), failures: 0 });
+    trial.after(&facts, s(100));
+    assert_eq!((trial.verified(), judged(&trial.object, "Ready")), (TRUSTED, ("False", "WorkloadNotReady")));
+    // One that does not verify leaves what is said of a workload that is not ready.
+    let facts = Facts::default()
+        .with(asks[0].question.clone(), Fact { value: bad(&trial), asked: s(101), at: s(101), failures: 0 });
+    trial.after(&facts, s(101));
+    assert_eq!(judged(&trial.object, "Synced"), ("False", "WorkloadNotReady"));
+    assert_eq!(trial.verified(), TRUSTED, "kept as in silence");
+    let facts = Facts::default()
+        .with(asks[0].question.clone(), Fact { value: bad(&trial), asked: s(401), at: s(401), failures: 0 });
+    trial.after(&facts, s(401));
+    assert_eq!(trial.verified(), ("False", "FetchFailed"));
+}
+
+/// That the API server cannot be read at the moment takes nobody's trust.
+#[test]
+fn a_config_map_that_cannot_be_read_at_the_moment_says_nothing() {
+    let mut trial = trial();
+    let facts = both(&trial, bad(&trial), good(&trial), s(100));
+    trial.after(&facts, s(100));
+    let open = |_: &Trial| {
+        let message = "503".into();
+        Err(AskError { fault: AskFault::Unreachable, reason: Reason::FetchFailed, message })
+    };
+    let facts = both(&trial, bad(&trial), open(&trial), s(200));
+    assert_eq!((trial.after(&facts, s(200)), trial.verified()), (vec![], TRUSTED));
+    // Of one that was never trusted, what is served counts.
+    let mut other = super::signed::trial();
+    let facts = both(&other, bad(&other), open(&other), s(100));
+    other.after(&facts, s(100));
+    assert_eq!(other.verified(), ("False", "SignatureInvalid"));
+}
+
+/// B18: one that is signed by an older certificate than what was accepted is no source.
+#[test]
+fn an_older_signature_is_drift() {
+    let mut trial = trial();
+    let item = Item { controller: Controller::AgentCard, key: Key::new("team1", CARD) };
+    trial.cluster.world.memory.note(&item, Note { leaf: Some(i64::MAX), ..Note::default() });
+    let facts = both(&trial, good(&trial), good(&trial), s(100));
+    trial.after(&facts, s(100));
+    assert_eq!((trial.verified(), judged(&trial.object, "CardDrift")), (TRUSTED, DRIFT));
+    assert_eq!(trial.object["status"]["cardSource"], "Agent");
+}
+
+/// Ruling 10: what the term before knew is looked at again in turn, and what is new at once.
+#[test]
+fn first_looks_of_a_term_are_spread_over_one_period() {
+    let mut trial = trial();
+    let facts = both(&trial, good(&trial), good(&trial), s(100));
+    trial.after(&facts, s(100));
+    let item = Item { controller: Controller::AgentCard, key: Key::new("team1", CARD) };
+    let mut seconds = std::collections::BTreeSet::new();
+    for uid in 0..100 {
+        trial.object["metadata"]["uid"] = json!(format!("card-{uid}"));
+        trial.cluster.see(Kind::AgentCard, trial.object.clone());
+        trial.cluster.world.memory.note(&item, Note::default());
+        let (plan, asks) = trial.plan(&Facts::default(), s(1_000));
+        let wait = plan.again.unwrap();
+        assert!(plan.ops.is_empty() && asks.is_empty() && wait <= s(33), "{wait:?}");
+        trial.cluster.world.memory.note(&item, plan.note);
+        assert_eq!(trial.plan(&Facts::default(), s(1_000) + wait).1.len(), 2, "then it is asked");
+        seconds.insert(wait.as_secs());
+    }
+    assert!(seconds.len() > 20, "{seconds:?}");
+    let mut wished = trial.object.clone();
+    wished["metadata"]["annotations"] = json!({"agentcard.kagenti.dev/refresh": "now"});
+    trial.cluster.see(Kind::AgentCard, wished);
+    trial.cluster.world.memory.note(&item, Note::default());
+    assert_eq!(trial.plan(&Facts::default(), s(2_000)).1.len(), 2, "a person does not wait");
+}
+
+/// A9: of a new revision one Pod is asked at once, whoever's turn it is.
+#[test]
+fn a_new_revision_is_asked_at_once() {
+    let mut cluster = cluster();
+    let CardQuestion::Fetch(old) = plan(&cluster).1.remove(0).question else { panic!("a Pod is asked") };
+    cluster.see(Kind::ReplicaSet, replica_set("w-2"));
+    for (name, address) in [("w-2-a", "10.244.0.6"), ("w-2-b", "10.244.0.7")] {
+        let newer = json!({"metadata": {"creationTimestamp": "2026-02-01T00:00:00Z"}});
+        cluster.see(Kind::Pod, pod(name, "w-2", address, newer));
+    }
+    for second in (0..200).step_by(7) {
+        let value = Ok(unsigned(&json!({"name": "old"}), &old.authority));
+        let fact = Fact { value, asked: s(second), at: s(second), failures: 0 };
+        let facts = Facts::default().with(CardQuestion::Fetch(old.clone()), fact);
+        let CardQuestion::Fetch(asked) = &plan_at(&cluster, &facts, s(second)).1[0].question else { panic!("a Pod") };
+        assert_eq!(asked.address.to_string(), "10.244.0.6:8000", "{second}");
+    }
+}
+
+/// Ruling 8: who shares its account is told, once.
+#[test]
+fn a_shared_account_is_told() {
+    let mut trial = trial();
+    let mut other = deployment(json!({"metadata": {"name": "other", "uid": "other", "namespace": "team1"},
+        "spec": {"template": {"spec": {"serviceAccountName": "weather"}}}}));
+    other["metadata"]["resourceVersion"] = json!("9");
+    trial.cluster.see(Kind::Deployment, other);
+    let facts = both(&trial, good(&trial), good(&trial), s(100));
+    let told = trial.after(&facts, s(100));
+    assert!(told.contains(&Reason::SharedServiceAccount), "{told:?}");
+    assert_eq!(judged(&trial.object, "SharedServiceAccount"), ("True", "SharedServiceAccount"));
+    assert_eq!(trial.plan(&facts, s(101)).0.ops, []);
+}
+
+/// A15: whose Pods are not labelled is told what to do.
+#[test]
+fn pods_without_the_label_have_a_reason_of_their_own() {
+    let mut cluster = empty();
+    let none = json!({"spec": {"template": {"metadata": {"labels": {"kagenti.io/type": null}}}}});
+    cluster.see(Kind::Deployment, deployment(none));
+    cluster.see(Kind::Service, service(json!([{"port": 8000}])));
+    cluster.see(Kind::AgentCard, card(json!({})));
+    let (_, stored) = carried_out(&card(json!({})), &plan(&cluster).0);
+    assert_eq!(
+        (judged(&stored, "Synced"), judged(&stored, "Reachable")),
+        (("False", "FetchFailed"), ("False", "PodsNotLabelled"))
+    );
+}
+
+/// A ConfigMap concerns the cards of the workload whose name it bears.
+#[test]
+fn a_config_map_touches_the_cards_of_its_workload() {
+    let cluster = cluster();
+    let touched = |name: &str| (ROW.touched)(&cluster.world, Kind::SignedCard, &Key::new("team", name));
+    assert_eq!(touched("w-card-signed"), [Key::new("team", CARD)]);
+    assert_eq!(touched("x-card-signed"), []);
+}

@@ -1,0 +1,61 @@
+//! ConfigMaps that may hold a signed card (`spec/agentcard.md` 1.4), of which nothing but their metadata is ever listed or watched.
+//!
+//! In: metadata. Out: that one of that name exists, in which version. Promise: a ConfigMap of any other name is not kept, and of none the content:
+//! whoever needs that reads it, and again when the version is another.
+
+use super::{Kind, What};
+use crate::domain::keys;
+use crate::store::decode::wire::Raw;
+use crate::store::kind::page;
+use crate::store::{Decode, Descriptor, Key, Selection, UsedBy};
+
+/// ConfigMaps whose name says that they hold a signed card. The signer of the Go operator replaces the object, so no label can be relied on.
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    selections: &[Selection {
+        metadata: true,
+        keep: |key, _| is_signed_card(key),
+        ..Selection::all(page::MARKS, UsedBy::Controllers)
+    }],
+    full: Some("SignedCard"),
+    ..Descriptor::built_in("", "configmaps", "ConfigMap", Decode::Common(project))
+};
+
+/// That a signed card is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedCardSeen {
+    /// `metadata.resourceVersion`: what was read in another one says nothing.
+    pub version: Box<str>,
+}
+
+fn is_signed_card(key: &Key) -> bool {
+    key.name.strip_suffix(keys::SUFFIX_SIGNED_CARD).is_some_and(|workload| !workload.is_empty())
+}
+
+fn project(_: Kind, raw: Raw) -> Option<What> {
+    Some(What::SignedCard(SignedCardSeen { version: raw.metadata.resource_version.unwrap_or_default().into() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::decode::change_of;
+
+    #[test]
+    fn only_names_of_signed_cards_are_kept_and_no_content() {
+        for (name, kept) in [
+            ("w-card-signed", true),
+            ("a-card-signed-card-signed", true),
+            ("-card-signed", false),
+            ("w-card-signed-2", false),
+            ("w-card-unsigned", false),
+            ("authbridge-config", false),
+        ] {
+            assert_eq!(is_signed_card(&Key::new("n", name)), kept, "{name}");
+        }
+        let text = r#"{"metadata": {"name": "w-card-signed", "namespace": "n", "uid": "u", "resourceVersion": "7",
+            "annotations": {"a": "b"}}, "data": {"agent-card.json": "{}"}}"#;
+        let change = change_of(Kind::SignedCard, text).unwrap();
+        let seen = SignedCardSeen { version: "7".into() };
+        assert_eq!(change.now.unwrap().what, What::SignedCard(seen));
+    }
+}
