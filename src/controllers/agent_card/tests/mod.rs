@@ -150,7 +150,10 @@ fn judged<'o>(object: &'o Value, type_: &str) -> (&'o str, &'o str) {
 
 /// The card after a plan by these answers, which the cluster then knows.
 fn settle(cluster: &mut Cluster, object: &Value, facts: &Facts<CardQuestion>, now: Duration) -> (Vec<Reason>, Value) {
-    let (told, object) = carried_out(object, &plan_at(cluster, facts, now).0);
+    let (plan, _) = plan_at(cluster, facts, now);
+    let (told, object) = carried_out(object, &plan);
+    let item = Item { controller: Controller::AgentCard, key: Key::new("team", CARD) };
+    cluster.world.memory.note(&item, plan.note);
     cluster.see(Kind::AgentCard, object.clone());
     (told, object)
 }

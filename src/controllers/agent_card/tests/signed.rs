@@ -226,8 +226,7 @@ fn a_new_revision_is_asked_at_once() {
 #[test]
 fn a_shared_account_is_told() {
     let mut trial = trial();
-    let mut other = deployment(json!({"metadata": {"name": "other", "uid": "other", "namespace": "team1"},
-        "spec": {"template": {"spec": {"serviceAccountName": "weather"}}}}));
+    let mut other = deployment(json!({"metadata": {"name": "weather", "uid": "other", "namespace": "team1"}}));
     other["metadata"]["resourceVersion"] = json!("9");
     trial.cluster.see(Kind::Deployment, other);
     let facts = both(&trial, good(&trial), good(&trial), s(100));
