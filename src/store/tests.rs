@@ -26,7 +26,9 @@ fn workload(kind: Kind, object: &Value) -> Option<WorkloadSeen> {
 fn a_kind_is_its_group_and_its_name_and_what_is_selected_of_it_is_decoded() {
     for kind in Kind::ALL {
         let descriptor = kind.descriptor();
-        assert_eq!(Kind::of(kind.group(), kind.as_str()), Some(*kind), "another kind has the same names");
+        // Signed cards are ConfigMaps, of which another watch keeps other things.
+        let named = if *kind == Kind::SignedCard { Kind::ConfigMap } else { *kind };
+        assert_eq!(Kind::of(kind.group(), kind.as_str()), Some(named), "another kind has the same names");
         assert_eq!(Kind::of("example.com", kind.as_str()), None);
         let written = matches!(descriptor.decode, Decode::Written);
         assert_eq!(written, descriptor.selections.is_empty(), "{kind:?} is watched or written");

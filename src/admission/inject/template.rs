@@ -98,9 +98,9 @@ pub(in crate::admission) fn review_workload(request: &Request<'_>, snapshot: &Sn
         }
     };
     let mut verdict = Verdict::skipped(reason);
-    // A warning is for what somebody may want to change; what goes well stands in the audit log.
+    // A warning is for what somebody may want to change; what goes well stands in the audit log. That Pods roll once is told.
     let decision = match sentence {
-        Some(sentence) if reason == Reason::Injected => {
+        Some(sentence) if reason == Reason::Injected && asked.is_none() => {
             verdict.audit.push(("decision", sentence));
             Vec::new()
         }

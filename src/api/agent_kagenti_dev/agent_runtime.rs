@@ -41,14 +41,14 @@ use serde::{Deserialize, Serialize};
         name = "Phase",
         type_ = "string",
         json_path = ".status.phase",
-        description = "Pending, Active or Error",
-        priority = "1"
+        description = "Pending, Active or Error"
     ),
     printcolumn(
         name = "Ready",
         type_ = "string",
         json_path = ".status.conditions[?(@.type=='Ready')].status",
-        description = "Whether the enrolment is in place"
+        description = "Whether the enrolment is in place",
+        priority = "1"
     ),
     printcolumn(
         name = "Protected",

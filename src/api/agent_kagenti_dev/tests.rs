@@ -152,6 +152,11 @@ fn condition() -> Value {
 /// What ours has and the reference has not, inside what both have: place, member, why.
 const ACCEPTED: &[(&str, &str, &str)] = &[
     ("/properties/spec/properties/targetRef", "x-kubernetes-validations", "S4: pairs of apiVersion and kind"),
+    (
+        "/properties/status/properties",
+        "runningPods",
+        "Protected counts the Pods that carry their parts out of those that run",
+    ),
     ("/properties/status/properties/conditions", "x-kubernetes-list-type", "conditions are a map by type"),
     ("/properties/status/properties/conditions", "x-kubernetes-list-map-keys", "conditions are a map by type"),
 ];
@@ -201,6 +206,8 @@ fn names_scope_and_columns_are_the_reference_s() {
             ("Type", ".spec.type", "string"),
             ("Target", ".spec.targetRef.name", "string"),
             ("Phase", ".status.phase", "string"),
+            ("Protected", ".status.conditions[?(@.type=='Protected')].status", "string"),
+            ("Reason", ".status.conditions[?(@.type=='Protected')].reason", "string"),
             ("Age", ".metadata.creationTimestamp", "date"),
         ]
     );

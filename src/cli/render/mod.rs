@@ -172,7 +172,10 @@ pub fn parts(install: &Install) -> Vec<Manifest> {
         Manifest { path: rights.into(), objects: rbac::objects(install, rbac::Role::Controllers) },
         Manifest {
             path: "rbac/people.yaml".into(),
-            objects: rbac::people(KindOrigin::Ours, install.kinds).into_iter().chain([rbac::diagnosis()]).collect(),
+            objects: rbac::people(KindOrigin::Ours, install.kinds)
+                .into_iter()
+                .chain([rbac::diagnosis(install.kinds)])
+                .collect(),
         },
         Manifest { path: "deploy/config.yaml".into(), objects: platform::objects(install) },
         Manifest { path: "deploy/webhook.yaml".into(), objects: deploy::webhook(install) },

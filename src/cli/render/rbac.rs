@@ -257,7 +257,7 @@ pub const AGGREGATE: &str = "rbac.authorization.k8s.io/aggregate-to-";
 /// What `status`, `explain`, `card` and `doctor` read, for people who look and change nothing. No Secrets; `doctor` besides asks what our
 /// accounts may do, and creates a Pod with a dry run only for those who may create Pods.
 #[must_use]
-pub fn diagnosis() -> Value {
+pub fn diagnosis(kinds: Kinds) -> Value {
     const READ: &[&str] = &["get", "list", "watch"];
     let rule = |group: &str, resources: &[&str], verbs: &[&str]| PolicyRule {
         api_groups: Some(vec![group.to_owned()]),
@@ -287,6 +287,7 @@ pub fn diagnosis() -> Value {
     rules.push(rule("admissionregistration.k8s.io", &policies, READ));
     let ours = Kind::ALL.iter().map(|kind| kind.descriptor()).filter(|kind| kind.origin == KindOrigin::Ours);
     rules.extend(ours.map(|kind| rule(kind.group, &[kind.plural], READ)));
+    rules.retain(|rule| rule.api_groups.iter().flatten().all(|group| kinds.serves(group)));
     object(&ClusterRole {
         metadata: metadata("drawbridge-diagnosis", None),
         rules: Some(rules),

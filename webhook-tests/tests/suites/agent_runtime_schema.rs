@@ -120,7 +120,7 @@ async fn case_011_kubectl_shows_the_columns_and_waits_for_ready() -> Result<()> 
     let table = of(&["get", "agentrt"]).await?;
     let mut lines = table.lines();
     let columns: Vec<_> = lines.next().unwrap_or_default().split_whitespace().collect();
-    ensure!(columns == ["NAME", "TYPE", "TARGET", "PHASE", "AGE"], "{table}");
+    ensure!(columns == ["NAME", "TYPE", "TARGET", "PHASE", "PROTECTED", "REASON", "AGE"], "{table}");
     let row: Vec<_> = lines.next().unwrap_or_default().split_whitespace().collect();
     ensure!(row.get(..4) == Some(&["weather", "agent", "weather-agent", "Active"]), "{table}");
     let wide = of(&["get", "art", "-o", "wide"]).await?;

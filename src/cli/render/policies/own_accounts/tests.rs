@@ -33,7 +33,7 @@ fn mend_14_policies_with_parameters_match_only_what_carries_our_labels() {
         .into_iter()
         .filter(|spec| spec.get("paramKind").is_some())
         .collect();
-    assert_eq!(with.len(), 8);
+    assert_eq!(with.len(), 10);
     for spec in with {
         let selector = &spec["matchConstraints"]["objectSelector"];
         assert!(selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some(), "{spec}");
