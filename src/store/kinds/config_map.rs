@@ -27,6 +27,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         named("pipeline-template-dev-external"),
         named("pipeline-template-preprod"),
         named("pipeline-template-prod"),
+        named("pipeline-template-beeai"),
         labelled("kagenti.operator.dev/tekton=step"),
         // Of our own namespace a step needs no label; and when this installation was made stands there.
         Selection {

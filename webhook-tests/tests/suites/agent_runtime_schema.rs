@@ -124,7 +124,7 @@ async fn case_011_kubectl_shows_the_columns_and_waits_for_ready() -> Result<()> 
     let row: Vec<_> = lines.next().unwrap_or_default().split_whitespace().collect();
     ensure!(row.get(..4) == Some(&["weather", "agent", "weather-agent", "Active"]), "{table}");
     let wide = of(&["get", "art", "-o", "wide"]).await?;
-    ensure!(["READY", "True", "Configured", "envoy-sidecar"].iter().all(|word| wide.contains(word)), "{wide}");
+    ensure!(["READY", "True", "PROTECTED", "envoy-sidecar"].iter().all(|word| wide.contains(word)), "{wide}");
     let explained = of(&["explain", "agentruntime.spec.targetRef"]).await?;
     ensure!(explained.contains("CronJob"), "{explained}");
     // Conditions are a map by type: another manager's entry stays beside ours.

@@ -200,13 +200,16 @@ async fn answers_05_a_webhook_configuration_that_is_deleted_is_counted_logged_an
     ensure!(gone.success, "{gone:?}");
     for process in processes() {
         missing(process, "MutatingWebhook", 1.0).await?;
-        let log = process.log();
-        ensure!(log.contains("MutatingWebhookConfiguration drawbridge is gone"), "{log}");
-        ensure!(log.contains("kubectl apply -f manifests/webhooks/fail.yaml"), "{log}");
     }
     let events = Api::<Event>::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
     let told = |event: &Event| event.reason.as_deref() == Some("WebhookMissing");
     wait_until(&events, watcher::Config::default(), |all| all.values().any(told)).await.context("an Event")?;
+    // Told a moment after it is counted, and before the Event, by whoever told it.
+    let told = |log: &str| {
+        log.contains("MutatingWebhookConfiguration drawbridge is gone")
+            && log.contains("kubectl apply -f manifests/webhooks/fail.yaml")
+    };
+    ensure!(processes().any(|process| told(&process.log())), "no process says in its log what is gone");
     let (said, code) = drawbridge(&cp, &["status", "-A"]).await?;
     ensure!(said.starts_with("MutatingWebhookConfiguration drawbridge is gone") && code == Some(1), "{code:?} {said}");
     let (said, code) = drawbridge(&cp, &["doctor"]).await?;

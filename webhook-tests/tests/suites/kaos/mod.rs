@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PodSecurityContext, Service};
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
@@ -83,7 +83,9 @@ async fn case_90_a_hosted_model_and_its_agent_come_up_in_every_spelling() -> Res
         let pod = ns.api::<Deployment>().get("modelapi-local-model").await?.spec.unwrap().template.spec.unwrap();
         let pull = pod.init_containers.unwrap().into_iter().find(|one| one.name == "pull-model").unwrap();
         assert_eq!(pull.args, Some(vec!["pull".to_owned(), "smollm2:135m".to_owned()]));
-        assert_eq!((pod.security_context, pod.automount_service_account_token), (None, None), "ruling 7");
+        // The API server writes an empty one.
+        let stored = (pod.security_context.unwrap_or_default(), pod.automount_service_account_token);
+        assert_eq!(stored, (PodSecurityContext::default(), None), "ruling 7");
         let ports = ns.api::<Service>().get("modelapi-local-model").await?.spec.unwrap().ports.unwrap();
         assert_eq!(ports[0].port, 11434);
         let (sets, deployments) = sets(&ns).await?;
