@@ -93,7 +93,9 @@ mod tests {
             .filter_map(|source| is_template(source.selection.name?).then_some(source.selection.name?))
             .collect();
         let modes = MODES.into_iter().filter(|mode| *mode != CUSTOM);
-        let mut wanted: Vec<_> = modes.map(|mode| format!("{}{mode}", keys::PREFIX_TEMPLATE)).collect();
+        // The template of BeeAI's builds is no mode that anybody chooses.
+        let mut wanted: Vec<_> =
+            modes.chain(["beeai"]).map(|mode| format!("{}{mode}", keys::PREFIX_TEMPLATE)).collect();
         watched.sort_unstable();
         wanted.sort_unstable();
         assert_eq!(watched, wanted);
