@@ -11,6 +11,9 @@ use drawbridge::config::snapshot::Snapshot;
 
 use super::Case;
 
+/// Key of the audit annotation that says what becomes of a workload's Pods.
+const DECISION: &str = "decision";
+
 /// What came out, in words that all roads share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
@@ -20,6 +23,8 @@ pub struct Answer {
     pub reason: String,
     /// Reason code and text of each warning.
     pub warnings: Vec<(String, String)>,
+    /// What the audit log gets of the decision about a workload; empty when nothing.
+    pub decision: String,
     /// HTTP status and full text of a refusal.
     pub denial: Option<(u16, String)>,
     /// Operations on the object as sent; `None` when there are none.
@@ -57,6 +62,12 @@ pub fn ask(case: &Case, review: &str, snapshot: &Snapshot) -> anyhow::Result<Ans
         allowed: verdict.allowed(),
         reason: verdict.reason.code().to_owned(),
         warnings: warnings.collect(),
+        decision: verdict
+            .audit
+            .iter()
+            .find(|(key, _)| *key == DECISION)
+            .map(|(_, text)| text.clone())
+            .unwrap_or_default(),
         denial,
         patch,
     })
@@ -91,6 +102,7 @@ pub fn from_wire(bytes: &[u8], uid: &str) -> anyhow::Result<Answer> {
         allowed,
         reason: message.split(':').next().unwrap_or_default().to_owned(),
         warnings: sentences.map(split_code).collect(),
+        decision: response["auditAnnotations"][DECISION].as_str().unwrap_or_default().to_owned(),
         denial: if allowed { None } else { Some((u16::try_from(code)?, message.to_owned())) },
         patch,
     })

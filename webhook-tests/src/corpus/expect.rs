@@ -30,6 +30,10 @@ pub struct Expectation {
     /// Warnings that must be there, and no others.
     #[serde(default)]
     pub warnings: Vec<ExpectedWarning>,
+    /// Parts of the audit annotation `decision`, which says what a workload's Pods get; none, and there is no such annotation. The
+    /// API server tells nobody who applies something, so it is judged where the answer itself is seen.
+    #[serde(default)]
+    pub decision: Vec<String>,
     /// Warnings that may be there besides.
     #[serde(default)]
     pub may_warn: Vec<String>,
@@ -149,6 +153,10 @@ impl Expectation {
             wrong.push("allowed, expected a refusal".to_owned());
         }
         self.judge_warnings(&answer.warnings, &mut wrong);
+        if self.decision.is_empty() && !answer.decision.is_empty() {
+            wrong.push(format!("decision: not expected: {}", answer.decision));
+        }
+        wrong.extend(missing_words(&self.decision, &answer.decision, "decision"));
         if self.warn_only {
             if !answer.allowed || answer.patch.is_some() {
                 wrong.push("a review that only warns refuses or changes".to_owned());
