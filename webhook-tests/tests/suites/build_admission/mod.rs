@@ -8,6 +8,7 @@ mod agents;
 mod bad_input;
 mod builds;
 mod changes;
+mod kaos;
 mod mends;
 mod people;
 mod policy;
