@@ -17,7 +17,7 @@ pub mod inject;
 pub mod io;
 pub mod migrate;
 pub mod offline;
-mod policy;
+pub mod policy;
 pub mod reference;
 pub mod render;
 pub(in crate::cli) mod scope;
@@ -123,6 +123,8 @@ pub enum Command {
     Card(card::Args),
     /// Draw how KAOS's agents, model APIs and tool servers are wired, and what of it is not ready.
     Graph(graph::Args),
+    /// Say what NetworkPolicies of ours would cut and open, before they are there.
+    Policy(policy::Args),
     /// Check an installation on a cluster.
     Doctor(doctor::Args),
     /// Write what was made for an earlier operator as it is spelled today, offline.
@@ -155,6 +157,7 @@ impl Command {
             Command::Build(args) => build::run(args, io),
             Command::Card(args) => card::run(args, io),
             Command::Graph(args) => graph::run(args, io),
+            Command::Policy(args) => policy::run(args, io),
             Command::Doctor(args) => doctor::run(args, io),
             Command::Migrate(args) => migrate::run(args, io),
             Command::Render(args) => render::run(args, io),

@@ -256,7 +256,7 @@ pub struct Difference {
     pub pairs: usize,
     /// Those of them for which something is cut.
     pub pairs_cut: usize,
-    /// The Pods of one of those, by their places in [`World::pods`]; `None` on the side that is no Pod.
+    /// The Pods of one of those, or of any pair when there is none, by their places in [`World::pods`]; `None` on the side that is no Pod.
     pub sample: (Option<usize>, Option<usize>),
 }
 
@@ -391,6 +391,9 @@ struct Sum {
 impl Sum {
     fn add(&mut self, (was, is): (&PortSet, &PortSet), pairs: usize, sample: (Option<usize>, Option<usize>)) {
         let cut = was.without(is);
+        if self.of.pairs == 0 {
+            self.of.sample = sample;
+        }
         self.of.pairs += pairs;
         if !cut.is_empty() {
             if self.of.pairs_cut == 0 {
@@ -421,7 +424,8 @@ fn blocks(before: &World, after: &World) -> Vec<Addresses> {
 }
 
 /// An address of a block that is in none of its exceptions; `None` when none was found soon.
-fn first_of(addresses: &Addresses) -> Option<std::net::IpAddr> {
+#[must_use]
+pub fn first_of(addresses: &Addresses) -> Option<std::net::IpAddr> {
     let mut at = addresses.block.first();
     for _ in 0..=addresses.except.len() {
         if addresses.contain(at) {

@@ -1,12 +1,42 @@
-//! NetworkPolicies for people: who there is, and who is meant by what was written.
+//! `drawbridge policy`: what NetworkPolicies mean, and what would change; and what `explain reach` shares with it.
 
 pub(in crate::cli) mod population;
+mod preview;
+mod rehearsal;
 pub(in crate::cli) mod target;
 
 #[cfg(test)]
 mod tests;
 
+use clap::Subcommand;
 use serde::Serialize;
+
+use super::Exit;
+use super::io::Io;
+
+/// Arguments of `policy`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Say what would be cut, per agent and peer, before the trust of a namespace is enforced; nothing is written.
+    Preview(preview::Args),
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// When the input or the cluster cannot be used.
+pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
+    match args.command {
+        Command::Preview(args) => preview::run(args, io),
+    }
+}
 
 /// One end of what is judged, the same in every output.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]

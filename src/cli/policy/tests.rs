@@ -1,9 +1,13 @@
-//! Who is meant by what was written.
+//! Who is meant by what was written; and what would be cut, from objects to sentences.
 
 use serde_json::{Value, json};
 
 use super::population::Population;
+use super::preview::{Objects, Preview, compared, printed, rehearsed};
 use super::target::{Found, Wanted, absent, find};
+use crate::cli::offline::world::{Facts, World as Settings};
+use crate::domain::trust::TrustLevel;
+use crate::store::Kind;
 
 fn pod(namespace: &str, name: &str, labels: &Value, owner: Option<(&str, &str)>) -> Value {
     let owners: Vec<_> = owner
@@ -107,5 +111,117 @@ fn what_cannot_be_meant_is_said() {
     ] {
         let said = found(text).unwrap_err();
         assert!(said.contains(wanted), "{text}: {said}");
+    }
+}
+
+/// A cluster in which `good` is verified and `bad` is not, a friend calls both, and both call him.
+fn cluster() -> Objects {
+    let agent = |name: &str| json!({"app": name, "kagenti.io/type": "agent"});
+    let card = |name: &str, verified: &str| {
+        json!({"apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "AgentCard",
+            "metadata": {"namespace": "team", "name": format!("{name}-card"), "uid": format!("card-{name}"), "resourceVersion": "1", "generation": 1},
+            "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name}},
+            "status": {"targetUID": format!("StatefulSet-{name}"), "trustedAccount": "sa",
+                "conditions": [{"type": "Verified", "status": verified, "observedGeneration": 1, "reason": "x", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}})
+    };
+    let namespace = |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": name, "resourceVersion": "1"}});
+    let slice = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": {"namespace": "default", "name": "kubernetes", "resourceVersion": "1", "uid": "slice", "labels": {"kubernetes.io/service-name": "kubernetes"}},
+        "endpoints": [{"addresses": ["192.0.2.1"]}], "ports": [{"port": 6443, "protocol": "TCP"}]});
+    let mut job = pod("team", "batch", &agent("batch"), None);
+    job["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "batch", "controller": true, "uid": "j"}]);
+    vec![
+        (Some(Kind::Namespace), namespace("team")),
+        (Some(Kind::Namespace), namespace("friends")),
+        (Some(Kind::EndpointSlice), slice),
+        (Some(Kind::StatefulSet), set("team", "good", &agent("good"))),
+        (Some(Kind::StatefulSet), set("team", "bad", &agent("bad"))),
+        (Some(Kind::Pod), pod("team", "good-0", &agent("good"), Some(("StatefulSet", "good")))),
+        (Some(Kind::Pod), pod("team", "bad-0", &agent("bad"), Some(("StatefulSet", "bad")))),
+        (Some(Kind::Pod), job),
+        (Some(Kind::Pod), pod("friends", "friend", &json!({}), None)),
+        (Some(Kind::AgentCard), card("good", "True")),
+        (Some(Kind::AgentCard), card("bad", "False")),
+    ]
+}
+
+fn settings(with_bundle: bool) -> Settings {
+    let facts = Facts {
+        platform_file: None,
+        feature_gates_path: None,
+        server_version: (1, 36),
+        spire_driver: false,
+        operator_namespace: "kagenti-system".to_owned(),
+    };
+    let mut settings = Settings::new(&facts).unwrap();
+    let file = "cards: {trustDomains: [example.org], trustBundle: {configMap: {name: spire-bundle}}}";
+    settings.observe(
+        &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kagenti-platform-config", "namespace": "kagenti-system"},
+            "data": {"config.yaml": if with_bundle { file } else { "{}" }}}),
+        "",
+    );
+    settings.observe(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}), "");
+    settings
+}
+
+fn lines(preview: &Preview) -> Vec<String> {
+    let mut out = Vec::new();
+    printed(&mut out, preview, &["cut".to_owned(), "opened".to_owned()]).unwrap();
+    String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn preview(level: TrustLevel) -> Preview {
+    let mut notes = Vec::new();
+    let after = rehearsed(&settings(true), &cluster(), ("team", level), &mut notes).unwrap();
+    assert!(notes.is_empty(), "{notes:?}");
+    compared("team", &cluster(), &after, level != TrustLevel::EnforcedAll)
+}
+
+#[test]
+fn before_trust_is_enforced_the_preview_names_what_would_be_cut() {
+    let preview = preview(TrustLevel::Enforced);
+    let verified: Vec<_> = preview
+        .agents
+        .iter()
+        .map(|agent| (agent.end.name.as_str(), agent.verified_pods, agent.note.is_some()))
+        .collect();
+    assert_eq!(verified, [("good", 1, false), ("bad", 0, false), ("batch", 0, true)]);
+    let cut = |from: &str, to: &str| {
+        let found =
+            preview.changes.iter().find(|change| change.from.name.contains(from) && change.to.name.contains(to));
+        found.map(|change| change.cut.to_string())
+    };
+    assert_eq!(cut("good", "friend"), None, "who is verified may send");
+    assert_eq!(cut("friend", "good").as_deref(), Some("every port"), "but is reached by verified agents alone");
+    assert_eq!(cut("bad", "friend").as_deref(), Some("every port"));
+    assert_eq!(cut("friend", "bad").as_deref(), Some("every port"));
+    assert_eq!(cut("bad", "good").as_deref(), Some("every port"));
+    assert_eq!(cut("bad", "outside").as_deref(), Some("every port"));
+    assert_eq!(cut("bad", "192.0.2.1").unwrap(), "1-6442/TCP, 6444-65535/TCP, */UDP, */SCTP", "but for the API server");
+    let friend = preview.changes.iter().find(|change| change.from.name == "friend" && change.to.name == "bad").unwrap();
+    let ingress = friend.after[0].ingress.as_ref().unwrap();
+    assert!(ingress.isolated_by.contains(&"team/drawbridge-default-deny".to_owned()), "{ingress:?}");
+    let lines = lines(&preview);
+    assert!(
+        lines.iter().any(
+            |line| line.contains("team/statefulset/bad from friends/pod/friend: cut every port (isolated by team/")
+        ),
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn a_cluster_in_which_nobody_can_become_verified_is_told_so() {
+    let mut notes = Vec::new();
+    rehearsed(&settings(false), &cluster(), ("team", TrustLevel::Enforced), &mut notes).unwrap();
+    assert!(notes.len() == 1 && notes[0].contains("no trust bundle is configured"), "{notes:?}");
+}
+
+#[test]
+fn where_nothing_is_enforced_nothing_would_be_cut() {
+    for level in [TrustLevel::Off, TrustLevel::Audit] {
+        let preview = preview(level);
+        assert!(preview.changes.is_empty(), "{:?}", lines(&preview));
     }
 }

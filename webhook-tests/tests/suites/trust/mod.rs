@@ -4,6 +4,7 @@
 mod attacks;
 mod dead;
 mod life;
+mod preview;
 mod rest;
 
 use anyhow::{Context as _, Result, ensure};

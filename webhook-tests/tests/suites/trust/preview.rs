@@ -1,0 +1,73 @@
+//! What is said ahead of the switch, and what holds after it: the same cluster asked before and after, by somebody who only looks.
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::{Value, json};
+use tokio::process::Command;
+use webhook_tests::{ControlPlane, Installation, Installing, Options, programs, wait_for, wait_gone};
+
+use super::*;
+
+/// What a command prints as JSON, and its exit code.
+async fn asked(cp: &ControlPlane, args: &[&str]) -> Result<(Value, Option<i32>)> {
+    let mut command = Command::new(programs::workspace("drawbridge")?);
+    command.args(args).args(["-o", "json", "--kubeconfig"]).arg(cp.admin().kubeconfig()).kill_on_drop(true);
+    let output = command.output().await?;
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    let answer = serde_json::from_slice(&output.stdout).with_context(|| format!("{args:?}: {words}"))?;
+    Ok((answer, output.status.code()))
+}
+
+async fn switched(cp: &ControlPlane, ns: &TestNamespace, level: &str) -> Result<()> {
+    let label = json!({"metadata": {"labels": {SWITCH: level}}});
+    let namespaces: Api<Namespace> = Api::all(cp.client().await?);
+    namespaces.patch(ns.name(), &PatchParams::default(), &Patch::Merge(&label)).await?;
+    Ok(())
+}
+
+/// From and to of everything that a preview says is cut, or opened.
+fn pairs(preview: &Value, what: &str) -> Vec<(String, String)> {
+    let name = |change: &Value, end: &str| change[end]["name"].as_str().unwrap_or_default().to_owned();
+    let changes = preview["changes"].as_array().into_iter().flatten();
+    changes.filter(|change| !change[what].is_null()).map(|change| (name(change, "from"), name(change, "to"))).collect()
+}
+
+#[tokio::test]
+async fn what_the_preview_says_is_cut_is_cut_once_the_namespace_enforces() -> Result<()> {
+    let cp = ControlPlane::start(Options::default()).await?;
+    let _installation = Installation::start(&cp, &Installing::default()).await?;
+    let ns = cp.namespace("ahead").await?;
+    for name in ["one", "two"] {
+        ns.accepts(&agent(name)).await?;
+        running(&ns, name).await?;
+    }
+    let (from, to) = (format!("{}/deployment/one", ns.name()), format!("{}/deployment/two", ns.name()));
+    let reach = ["explain", "reach", &from, &to];
+    let (answer, code) = asked(&cp, &reach).await?;
+    ensure!(code == Some(0), "nothing is enforced: {code:?} {answer:#}");
+
+    let (preview, _) = asked(&cp, &["policy", "preview", "-n", ns.name()]).await?;
+    let both = pairs(&preview, "cut");
+    ensure!(
+        [("one", "two"), ("two", "one")].iter().all(|(from, to)| both.contains(&((*from).into(), (*to).into()))),
+        "{preview:#}"
+    );
+    let mine = policies(&ns).list(&kube::api::ListParams::default()).await?;
+    ensure!(mine.items.is_empty(), "a preview writes nothing: {mine:?}");
+
+    switched(&cp, &ns, "enforced").await?;
+    wait_for(&policies(&ns), DENY, |_| true).await?;
+    let (answer, code) = asked(&cp, &reach).await?;
+    ensure!(code == Some(1) && answer.to_string().contains(DENY), "{code:?} {answer:#}");
+    let (preview, _) = asked(&cp, &["policy", "preview", "-n", ns.name()]).await?;
+    ensure!(pairs(&preview, "cut").is_empty(), "it is cut already: {preview:#}");
+
+    let (preview, _) = asked(&cp, &["policy", "preview", "-n", ns.name(), "--trust", "off"]).await?;
+    ensure!(pairs(&preview, "opened").contains(&("one".into(), "two".into())), "{preview:#}");
+    switched(&cp, &ns, "off").await?;
+    wait_gone(&policies(&ns), DENY).await?;
+    let (answer, code) = asked(&cp, &reach).await?;
+    ensure!(code == Some(0), "{code:?} {answer:#}");
+    Ok(())
+}
