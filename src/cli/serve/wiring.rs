@@ -133,10 +133,10 @@ impl Wiring {
         let resolver = Resolver::new();
         let elected = if self.has(Role::Controllers) { Some(self.start_election(&mut running)?) } else { None };
         let listener = elected.as_ref().map(|elected| self.start_events(&mut running, &elected.writer));
-        self.start_guards(&mut running, listener.clone());
-        let context = self.certificate_context(listener)?;
+        let context = self.certificate_context(listener.clone())?;
         let clients = self.start_clients(&mut running, &context)?;
         let (source, publisher) = self.certificates(&resolver, elected.as_ref(), context)?;
+        self.start_guards(&mut running, listener, publisher.as_ref());
         self.start_certificates(&mut running, source, publisher, &resolver);
         self.start_cluster(&mut running, elected)?;
         self.start_servers(running, resolver, clients)
@@ -164,7 +164,7 @@ impl Wiring {
     }
 
     /// Looks after the policies that the manifests install.
-    fn start_guards(&self, running: &mut Running, listener: Option<Listener>) {
+    fn start_guards(&self, running: &mut Running, listener: Option<Listener>, publisher: Option<&Publisher>) {
         let metrics = GuardMetrics::default();
         self.metrics.register(|registry| metrics.register(registry));
         let listener = listener.unwrap_or_else(|| Arc::new(|_| {}));
@@ -176,6 +176,7 @@ impl Wiring {
         let repair = webhooks::repair(self.args.failure_mode, !self.args.watch_namespaces.0.is_empty());
         let cluster = (self.client.clone(), self.watching.clone());
         let guards = Guards::new(cluster, (listener, metrics), &self.args.namespace, (installed, repair));
+        let guards = guards.hearing(publisher.map(Publisher::installed));
         running.endless.spawn("policies", never_fails(guards.run()));
     }
 

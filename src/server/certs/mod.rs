@@ -47,7 +47,7 @@ mod trust_bundle;
 mod wanted;
 
 pub use authority::{Lifetimes, SelfManaged, SelfManagedConfig};
-pub use bundle::{Publication, Publisher, covered};
+pub use bundle::{Installed, Publication, Publisher, covered};
 pub use clients::{AuthoritiesError, ClientAuthorities, ClientAuthoritiesError, ClientVerifier};
 pub use context::{Clock, Context, Listener, Notice};
 pub use events::Events;

@@ -11,7 +11,7 @@ use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::plan::{Kind, Plan, Said};
@@ -19,7 +19,7 @@ use crate::api::event::Regarding;
 use crate::cluster::watch::follow::{Following, Selection, Step};
 use crate::cluster::watch::{Trouble, Watching};
 use crate::domain::keys;
-use crate::server::certs::{Listener, Notice};
+use crate::server::certs::{Installed, Listener, Notice};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
 enum Part {
@@ -87,6 +87,8 @@ pub struct Guards {
     operator: Regarding,
     /// The command that puts webhook configurations back.
     repair: String,
+    /// Who watches webhook configurations already; without, they are watched here.
+    heard_of: Option<watch::Receiver<Installed>>,
     plan: Mutex<Plan>,
     /// Something is missing since now.
     missed: Notify,
@@ -118,14 +120,20 @@ impl Guards {
         };
         let plan = Mutex::new(Plan::new(installed));
         let (missed, begun) = (Notify::new(), Instant::now());
-        Self { client, watching, listener, metrics, operator, repair, plan, missed, begun }
+        Self { client, watching, listener, metrics, operator, repair, heard_of: None, plan, missed, begun }
+    }
+
+    /// Hears of webhook configurations from who watches them, so that nothing is watched twice.
+    #[must_use]
+    pub fn hearing(self, heard_of: Option<watch::Receiver<Installed>>) -> Self {
+        Self { heard_of, ..self }
     }
 
     /// Never ends, unless there is nothing to look at.
     pub async fn run(self) {
         let kinds = self.plan.lock().kinds();
         if !kinds.is_empty() {
-            join(join_all(kinds.into_iter().map(|kind| self.follow(kind))), self.tell_what_stays_gone()).await;
+            join(join_all(kinds.into_iter().map(|kind| self.look_after(kind))), self.tell_what_stays_gone()).await;
         }
     }
 
@@ -143,6 +151,34 @@ impl Guards {
                     () = missed => {}
                 },
                 None => missed.await,
+            }
+        }
+    }
+
+    async fn look_after(&self, kind: Kind) {
+        match (kind, &self.heard_of) {
+            (Kind::MutatingWebhook, Some(of)) => self.hear(kind, of.clone(), |known| known.mutating).await,
+            (Kind::ValidatingWebhook, Some(of)) => self.hear(kind, of.clone(), |known| known.validating).await,
+            _ => self.follow(kind).await,
+        }
+    }
+
+    /// Takes in whether the configuration of that kind is there.
+    async fn hear(&self, kind: Kind, mut of: watch::Receiver<Installed>, one: fn(&Installed) -> Option<bool>) {
+        let mut last = None;
+        loop {
+            let now = one(&of.borrow_and_update());
+            if let (Some(is_there), true) = (now, now != last) {
+                let name = keys::WEBHOOK_CONFIGURATION;
+                self.take_in(kind, |plan, at| match last {
+                    None => plan.listed(kind, &is_there.then(|| name.to_owned()).into_iter().collect(), at),
+                    Some(_) => plan.changed(kind, name, is_there, at).into_iter().collect(),
+                });
+                last = now;
+            }
+            if of.changed().await.is_err() {
+                // Who watched has ended with the process.
+                return;
             }
         }
     }
@@ -182,18 +218,25 @@ impl Guards {
     }
 
     fn step(&self, kind: Kind, step: Step<DynamicObject>, found: &mut BTreeSet<String>) {
-        let now = self.begun.elapsed();
-        let mut plan = self.plan.lock();
-        let said: Vec<Said> = match step {
-            Step::Page { items, .. } => {
-                found.extend(items.iter().map(ResourceExt::name_any));
-                return;
+        match step {
+            Step::Page { items, .. } => found.extend(items.iter().map(ResourceExt::name_any)),
+            Step::Listed => self.take_in(kind, |plan, now| plan.listed(kind, &std::mem::take(found), now)),
+            Step::Changed(object) => {
+                self.take_in(kind, |plan, now| plan.changed(kind, &object.name_any(), true, now).into_iter().collect());
             }
-            Step::Listed => plan.listed(kind, &std::mem::take(found), now),
-            Step::Changed(object) => plan.changed(kind, &object.name_any(), true, now).into_iter().collect(),
-            Step::Deleted(object) => plan.changed(kind, &object.name_any(), false, now).into_iter().collect(),
-            Step::Begun | Step::Alive | Step::Renewed => return,
-        };
+            Step::Deleted(object) => {
+                self.take_in(kind, |plan, now| {
+                    plan.changed(kind, &object.name_any(), false, now).into_iter().collect()
+                });
+            }
+            Step::Begun | Step::Alive | Step::Renewed => {}
+        }
+    }
+
+    /// Counts what is missing by now, and tells what is to be told.
+    fn take_in(&self, kind: Kind, news: impl FnOnce(&mut Plan, std::time::Duration) -> Vec<Said>) {
+        let mut plan = self.plan.lock();
+        let said = news(&mut plan, self.begun.elapsed());
         self.metrics.set(kind, plan.missing(kind));
         if plan.next().is_some() {
             self.missed.notify_one();

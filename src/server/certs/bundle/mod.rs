@@ -21,4 +21,4 @@ mod tests;
 
 pub use covered::covered;
 pub use publication::Publication;
-pub use publish::Publisher;
+pub use publish::{Installed, Publisher};

@@ -46,6 +46,15 @@ struct State {
     sent: u64,
 }
 
+/// Whether our webhook configurations are there; `None` until that was read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Installed {
+    /// The one that changes objects.
+    pub mutating: Option<bool>,
+    /// The one that judges them.
+    pub validating: Option<bool>,
+}
+
 /// Publishes what a source wants, and observes.
 pub struct Publisher {
     client: Client,
@@ -55,6 +64,7 @@ pub struct Publisher {
     writer: Option<Writer>,
     wanted: watch::Sender<Wanted>,
     observed: watch::Sender<Observed>,
+    installed: watch::Sender<Installed>,
     publication: watch::Sender<Publication>,
     states: [State; 2],
     write: Option<Write>,
@@ -83,6 +93,7 @@ impl Publisher {
             writer: None,
             wanted: watch::Sender::new(Wanted::default()),
             observed: watch::Sender::new(Observed::default()),
+            installed: watch::Sender::new(Installed::default()),
             publication: watch::Sender::new(Publication::Unknown),
             states: <[State; 2]>::default(),
             write: None,
@@ -112,6 +123,12 @@ impl Publisher {
     /// What the configurations hold.
     pub(in crate::server::certs) fn observed(&self) -> watch::Receiver<Observed> {
         self.observed.subscribe()
+    }
+
+    /// Whether the configurations are there, now and at every change: who wants to know that does not watch them once more.
+    #[must_use]
+    pub fn installed(&self) -> watch::Receiver<Installed> {
+        self.installed.subscribe()
     }
 
     /// Whether those who call us trust what we serve, now and at every change. Readiness waits for the first
@@ -162,8 +179,16 @@ impl Publisher {
                 "caBundle has a section that cannot be read; it is left out, and the others are kept"
             );
         }
+        let is_there = Some(configuration.is_some());
         state.read = true;
         state.configuration = configuration;
+        self.installed.send_if_modified(|known| {
+            let known = match kind {
+                Kind::Mutating => &mut known.mutating,
+                Kind::Validating => &mut known.validating,
+            };
+            std::mem::replace(known, is_there) != is_there
+        });
     }
 
     /// Observes, reports and, when it is time, sends one patch. Returns when to look again.

@@ -145,3 +145,32 @@ async fn mend_03_a_cluster_that_went_back_is_followed_to_its_policies() {
     assert_eq!(watched.missing(Part::Binding), 1, "numbers that were given before are given again");
     assert_eq!(lines.text().matches("the cluster went back").count(), 1, "{}", lines.text());
 }
+
+/// The publisher of the caBundle watches both configurations already.
+#[tokio::test(start_paused = true)]
+async fn mend_03_what_somebody_watches_already_is_heard_of_and_not_watched_once_more() {
+    let server = Server::new("MutatingWebhookConfiguration");
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = told.clone();
+    let listener: Listener = Arc::new(move |notice: &Notice| heard.lock().push(notice.message.clone()));
+    let metrics = GuardMetrics::default();
+    let installed = [Kind::MutatingWebhook, Kind::ValidatingWebhook].map(|kind| (kind, "drawbridge".to_owned())).into();
+    let cluster = (server.client(), Watching::default());
+    let (news, of) = tokio::sync::watch::channel(Installed::default());
+    let repair = "kubectl apply -f x.yaml".to_owned();
+    let guards = Guards::new(cluster, (listener, metrics.clone()), "kagenti-system", (installed, repair));
+    let task = tokio::spawn(guards.hearing(Some(of)).run());
+    let missing = |part| metrics.webhooks.get_or_create(&Label { part }).get();
+    news.send_replace(Installed { mutating: Some(true), validating: Some(true) });
+    passes(5).await;
+    assert!(told.lock().is_empty());
+    news.send_replace(Installed { mutating: Some(false), validating: Some(true) });
+    passes(1).await;
+    assert_eq!((missing(Part::MutatingWebhook), missing(Part::ValidatingWebhook)), (1, 0));
+    assert_eq!(told.lock().len(), 1, "{told:?}");
+    news.send_replace(Installed { mutating: Some(true), validating: Some(true) });
+    passes(1).await;
+    assert_eq!(missing(Part::MutatingWebhook), 0);
+    assert!(server.asked().is_empty(), "nothing is asked: {:?}", server.asked());
+    task.abort();
+}
