@@ -6,15 +6,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
-use drawbridge::config::bounds::KEPT;
+use drawbridge::config::agent_runtime::AgentRuntimeInput;
+use drawbridge::config::bounds::{KEPT, OBJECTS_KEPT, RUNTIME};
 use drawbridge::config::reading;
 use drawbridge::controllers::scaffold::world::World;
 use drawbridge::pipelines::templates::{self, ConfigMapText};
 use drawbridge::store::decode::Decoded as _;
 use drawbridge::store::decode::wire::Raw;
-use drawbridge::store::{Key, Kind, Pool};
+use drawbridge::store::{Key, Kind, Pool, What};
 use serde_json::{Value, json};
 
 const MIB: usize = 1 << 20;
@@ -272,4 +274,55 @@ fn mend_02_steps_take_no_more_than_is_counted() {
     eprintln!("4,000 steps take {} KiB of {} KiB that are counted", taken / 1024, counted / 1024);
     assert!(kept.iter().all(|entry| entry.step.is_ok()));
     assert!(taken < counted + 4 * MIB, "{} KiB of {}", taken / 1024, counted / 1024);
+}
+
+/// What a webhook replica keeps of AgentRuntimes that fill the room there is for them, beside what is counted: the memory that is left for the rest
+/// (docs/limits.md) is reckoned with it.
+#[test]
+fn mend_02_agent_runtimes_take_a_webhook_no_more_than_five_eighths_of_what_is_counted() {
+    if !alone("mend_02_agent_runtimes_take_a_webhook_no_more_than_five_eighths_of_what_is_counted") {
+        return;
+    }
+    type Shape = (&'static str, fn() -> Value);
+    let shapes: [Shape; 3] = [
+        ("small ones", || json!({"type": "agent"})),
+        ("long addresses", || json!({"type": "agent", "trace": {"endpoint": format!("http://{}", "x".repeat(2_000))}})),
+        ("fields that are wrong", || {
+            json!({"type": "x".repeat(4_000), "authBridgeMode": "y".repeat(4_000), "trace": {"endpoint": 1,
+                "protocol": "z".repeat(4_000), "sampling": {"rate": 7}}, "identity": {"spiffe": {"trustDomain": "A b"}}})
+        }),
+    ];
+    let mut all = Vec::new();
+    for (what, spec) in shapes {
+        let (mut kept, mut counted) = (BTreeMap::new(), 0);
+        let before = resident();
+        for at in 0.. {
+            let name: Arc<str> = format!("weather-forecast-agent-{at:05}").into();
+            let mut spec = spec();
+            spec["targetRef"] = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": &*name});
+            let object = json!({"metadata": {"name": &*name, "namespace": "team", "uid": uid("a", at), "resourceVersion": "1"}, "spec": spec});
+            let raw: Raw = serde_json::from_str(&object.to_string()).expect("an object");
+            let change = raw.into_change(Kind::AgentRuntime);
+            let Some(What::AgentRuntime(seen)) = change.now.as_deref().map(|now| &now.what) else {
+                unreachable!("{what}")
+            };
+            counted += RUNTIME + reading::weight(&seen.spec);
+            // A quarter shows what all would take.
+            if counted > OBJECTS_KEPT / 4 {
+                break;
+            }
+            let uid = change.now.as_deref().map(|now| Arc::from(&*now.uid)).expect("it is there");
+            kept.insert(name, Arc::new(AgentRuntimeInput { uid, ..AgentRuntimeInput::of_seen(seen) }));
+        }
+        let taken = resident().saturating_sub(before);
+        eprintln!(
+            "{} AgentRuntimes, {what}: {} KiB of {} KiB that are counted",
+            kept.len(),
+            taken / 1024,
+            counted / 1024
+        );
+        assert!(kept.values().all(|one| one.target.is_some() && one.over.is_none()), "{what}");
+        assert!(taken < counted / 8 * 5 + MIB, "{what}: {} KiB of {}", taken / 1024, counted / 1024);
+        all.push(kept);
+    }
 }

@@ -27,7 +27,9 @@ pub const OBJECTS: usize = 1024;
 pub const OBJECT: usize = 4 * KIB;
 /// Bytes that an AgentRuntime is counted besides its spec.
 pub const RUNTIME: usize = 2 * KIB;
-/// Bytes that are kept of all Agents; and as many of all AgentBuilds, all AgentRuntimes, and all Agents of BeeAI of either group.
+/// Bytes that an AgentCard is counted besides its owners, finalizers and status.
+pub const CARD: usize = KIB;
+/// Bytes that are kept of all Agents; and as many of all AgentBuilds, all AgentRuntimes, all AgentCards, and all Agents of BeeAI of either group.
 pub const OBJECTS_KEPT: usize = 48 * KIB * KIB;
 /// Bytes of texts that wait to be read, in all namespaces; the others are asked for when their turn comes.
 pub const WAITING: usize = 8 * KIB * KIB;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::question::{CardQuestion, Fetched};
 use super::status::{Found, Reach, update};
 use super::subject::{Hindrance, Subject, subject, wins};
-use super::trust::{Conclusion, Judged, is_settling, judged, silence, superseded, unaskable};
+use super::trust::{Conclusion, Judged, is_settling, judged, no_longer, silence, unaskable};
 use super::turn::Turn;
 use crate::controllers::scaffold::lane::{Ask, Fact, Facts};
 use crate::controllers::scaffold::note::Note;
@@ -92,10 +92,19 @@ fn plan(cx: Context<'_>, facts: &Facts<CardQuestion>) -> Asked<CardQuestion> {
     if card.seen.deleting || !here {
         return nothing;
     }
+    if let Some(over) = card.seen.over.filter(|_| card.seen.is_one_too_many()) {
+        let message = format!(
+            "this AgentCard {}: its agent is not asked for its card and counts as unverified. Delete AgentCards that are not needed",
+            over.sentence()
+        );
+        let lost = no_longer(&card, Reason::WorkloadError, &message);
+        let found = Found::Hindered { hindrance: Hindrance::new(Reason::WorkloadError, message), lost };
+        return (Plan::of(update(&cx, &card, &found, None)), Vec::new());
+    }
     let same = card.seen.spec.target.iter().flat_map(|target| cx.world.agent_cards_of(&cx.key.namespace, target));
     if let Err(winner) = wins(&card, same) {
         let message = format!("AgentCard {winner} is of the same workload, and that one counts; delete one of them");
-        let lost = superseded(&card, &message);
+        let lost = no_longer(&card, Reason::DuplicateCard, &message);
         let found = Found::Hindered { hindrance: Hindrance::new(Reason::DuplicateCard, message), lost };
         return (Plan::of(update(&cx, &card, &found, None)), Vec::new());
     }

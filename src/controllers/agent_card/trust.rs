@@ -279,11 +279,11 @@ pub(super) fn unaskable(
 }
 
 /// What a card that counts no more leaves: another one is of the same workload.
-pub(super) fn superseded(card: &CardRef<'_>, why: &str) -> Silence {
+pub(super) fn no_longer(card: &CardRef<'_>, reason: Reason, why: &str) -> Silence {
     if !is_trusted(card) {
         return Silence::Kept;
     }
-    Silence::Ended(Said { status: Some(false), reason: Reason::DuplicateCard, message: why.to_owned() })
+    Silence::Ended(Said { status: Some(false), reason, message: why.to_owned() })
 }
 
 fn silent_for(cx: &Context<'_>, note: &mut Note) -> Duration {

@@ -182,7 +182,11 @@ fn create(cx: &Context<'_>, workload: &WorkloadRef<'_>, name: &str) -> Op {
 /// A card that a controller made for this workload: it is owned by the workload, and ours by its label.
 fn adopted(cx: &Context<'_>, workload: &WorkloadRef<'_>, card: &CardRef<'_>) -> Plan {
     let seen = card.seen;
-    if seen.over {
+    if seen.is_one_too_many() {
+        // Whose it is is not known while there is no room for it; it is judged again when there is some.
+        return Plan::nothing();
+    }
+    if seen.over.is_some() {
         return blocked(cx.key, workload, card);
     }
     let is_owned = seen.is_owned_by(workload.uid);
@@ -240,7 +244,7 @@ fn released(namespace: &str, card: &CardRef<'_>) -> Op {
 /// Somebody else's card has the name that the workload's would have.
 fn blocked(key: &Key, workload: &WorkloadRef<'_>, card: &CardRef<'_>) -> Plan {
     let seen = match &card.seen.spec.target {
-        _ if card.seen.over => "has more owners and finalizers than are read".to_owned(),
+        _ if card.seen.over.is_some() => "has more owners and finalizers than are read".to_owned(),
         Some(target) => {
             let owner = card.seen.controller.as_deref().filter(|_| card.seen.is_automatic());
             let owned = owner.map(|owner| format!(" and is owned by {} {}", owner.kind, owner.name));

@@ -123,6 +123,7 @@ pub fn spawn(options: Options) -> Stores {
         Kind::Agent,
         Kind::AgentBuild,
         Kind::AgentRuntime,
+        Kind::AgentCard,
         Kind::BeeaiAgent,
         Kind::BeeaiCompatAgent,
         Kind::BeeaiBuild,

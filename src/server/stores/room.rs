@@ -8,9 +8,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::config::bounds::{OBJECT, OBJECTS, OBJECTS_KEPT, RUNTIME};
+use crate::config::bounds::{CARD, OBJECT, OBJECTS, OBJECTS_KEPT, RUNTIME};
 use crate::config::reading::{block, weight};
-use crate::store::{AgentRuntimeSeen, Change, CustomSeen, Observed, Over, What};
+use crate::store::{AgentCardSeen, AgentRuntimeSeen, Change, CustomSeen, Observed, Over, OwnerReference, What};
 
 /// What one object holds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -99,6 +99,8 @@ struct Measured {
 fn measured(observed: &Observed) -> Option<Measured> {
     Some(match &observed.what {
         What::AgentRuntime(seen) => Measured { bytes: of_runtime(seen), over: seen.over, deleting: seen.deleting },
+        // One with more owners than are kept counts as one without any.
+        What::AgentCard(seen) => Measured { bytes: of_card(seen), over: None, deleting: seen.deleting },
         what => {
             let seen = what.custom()?;
             Measured { bytes: of_custom(seen), over: seen.over, deleting: seen.deleting }
@@ -116,6 +118,15 @@ fn of_runtime(seen: &AgentRuntimeSeen) -> usize {
     RUNTIME + weight(&seen.spec) + finalizers
 }
 
+fn of_card(seen: &AgentCardSeen) -> usize {
+    let finalizers = seen.finalizers.iter().map(|name| size_of::<Box<str>>() + block(name.len())).sum::<usize>();
+    let owners = seen.owners.iter().map(|owner| {
+        let texts = [&owner.api_version, &owner.kind, &owner.name, &owner.uid];
+        size_of::<OwnerReference>() + texts.into_iter().map(|text| block(text.len())).sum::<usize>()
+    });
+    CARD + weight(&seen.status) + finalizers + owners.sum::<usize>()
+}
+
 fn of_custom(seen: &CustomSeen) -> usize {
     let texts = |map: &BTreeMap<String, String>| {
         map.iter().map(|(key, value)| 128 + block(key.len()) + block(value.len())).sum::<usize>()
@@ -130,6 +141,7 @@ mod tests {
     use super::*;
     use crate::store::Key;
     use crate::store::Kind;
+    use crate::store::Trust;
     use crate::store::change_of;
 
     fn agent(namespace: &str, name: &str, spec: &Value) -> Change {
@@ -195,6 +207,39 @@ mod tests {
         assert!(again, "those without room are to be read anew");
         let (change, _) = room.admit(runtime("more"));
         assert!(matches!(&change.now.as_ref().unwrap().what, What::AgentRuntime(seen) if seen.over.is_none()));
+    }
+
+    /// What a card is of stays known, so that nobody makes a second one; what it proved does not count.
+    #[test]
+    fn mend_02_a_card_without_room_proves_nothing_and_keeps_what_it_is_of() {
+        let card = |name: &str| {
+            let metadata = json!({"namespace": "team", "name": name, "uid": name, "resourceVersion": "1", "generation": 1,
+                "finalizers": ["a"]});
+            let spec =
+                json!({"syncPeriod": "1m", "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}});
+            let status = json!({"targetUID": "w", "trustedAccount": "web",
+                "conditions": [{"type": "Verified", "status": "True", "observedGeneration": 1}]});
+            change_of(Kind::AgentCard, &json!({"metadata": metadata, "spec": spec, "status": status}).to_string())
+                .unwrap()
+        };
+        let seen = |change: &Change| match &change.now.as_ref().unwrap().what {
+            What::AgentCard(seen) => (**seen).clone(),
+            _ => panic!("another kind"),
+        };
+        let mut room = Room::default();
+        for at in 0..OBJECTS {
+            let (change, _) = room.admit(card(&format!("c{at}")));
+            assert_eq!((seen(&change).over, seen(&change).trust("w")), (None, Trust::Account("web")), "{at}");
+        }
+        let (change, _) = room.admit(card("more"));
+        let more = seen(&change);
+        assert_eq!((more.over, more.trust("w"), room.count(Over::Count)), (Some(Over::Count), Trust::None, 1));
+        assert_eq!((&*more.spec.target.as_ref().unwrap().name, more.spec.sync_period.as_deref()), ("more", None));
+        assert!(more.finalizers.is_empty() && more.status.get("conditions").is_some());
+        let (_, again) = room.admit(Change { key: Key::new("team", "c7"), ..gone(&change) });
+        assert!(again, "those without room are to be read anew");
+        let (change, _) = room.admit(card("more"));
+        assert_eq!(seen(&change).trust("w"), Trust::Account("web"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::What;
 use crate::api::agent_kagenti_dev::{self as api, agent_card};
+use crate::domain::bounds::Over;
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 use crate::store::decode::Whole;
@@ -49,8 +50,8 @@ pub struct AgentCardSeen {
     pub managed_by: Option<Box<str>>,
     /// Annotation `agentcard.kagenti.dev/refresh`.
     pub refresh: Option<Box<str>>,
-    /// Finalizers and owners are more than is kept: both are empty here, whatever is written.
-    pub over: bool,
+    /// A bound that it is over: its finalizers and owners are empty here, whatever is written, and where there are too many cards it proves nothing.
+    pub over: Option<Over>,
     /// `spec`.
     pub spec: CardSpec,
     /// `status` as stored, without `card`; an empty object when there is none, or more than anybody of ours writes.
@@ -136,7 +137,7 @@ impl AgentCardSeen {
     #[must_use]
     pub fn trust(&self, uid: &str) -> Trust<'_> {
         let text = |key: &str| text(&self.status, key);
-        if text("targetUID") != Some(uid) {
+        if self.is_one_too_many() || text("targetUID") != Some(uid) {
             return Trust::None;
         }
         let conditions = self.status.get("conditions").and_then(Value::as_array);
@@ -152,6 +153,26 @@ impl AgentCardSeen {
             // No bundle could ever be read: what was concluded before stays.
             (Some("Unknown"), _) => Trust::Unknown,
             _ => Trust::None,
+        }
+    }
+
+    /// There is no room for it beside the other cards: nobody is asked for it, and what it proved counts no more.
+    #[must_use]
+    pub fn is_one_too_many(&self) -> bool {
+        matches!(self.over, Some(Over::Count | Over::Total))
+    }
+
+    /// The same as one for which there is no room: what it is of and its status, which nobody but us writes, are left.
+    #[must_use]
+    pub(super) fn slim(&self, over: Over) -> Self {
+        Self {
+            over: Some(over),
+            finalizers: Box::default(),
+            owners: Box::default(),
+            controller: None,
+            refresh: None,
+            spec: CardSpec { target: self.spec.target.clone(), ..CardSpec::default() },
+            ..self.clone()
         }
     }
 
@@ -187,16 +208,16 @@ fn short(text: &str) -> Box<str> {
 
 fn project(object: Whole) -> Option<What> {
     let Whole { metadata, spec, status, .. } = object;
-    let over = marks(&metadata) > LARGEST;
+    let over = (marks(&metadata) > LARGEST).then_some(Over::Size);
     let kept = |list: Vec<String>| list.into_iter().map(Into::into).collect();
     Some(What::AgentCard(Box::new(AgentCardSeen {
         generation: metadata.generation.unwrap_or_default(),
         deleting: metadata.deletion_timestamp.is_some(),
-        controller: owner(&metadata).filter(|_| !over),
+        controller: owner(&metadata).filter(|_| over.is_none()),
         managed_by: metadata.label(keys::LABEL_APP_MANAGED_BY).map(Into::into),
         refresh: metadata.annotation(keys::ANNOTATION_CARD_REFRESH).map(short),
-        finalizers: metadata.finalizers.filter(|_| !over).map(kept).unwrap_or_default(),
-        owners: metadata.owner_references.filter(|_| !over).unwrap_or_default().into(),
+        finalizers: metadata.finalizers.filter(|_| over.is_none()).map(kept).unwrap_or_default(),
+        owners: metadata.owner_references.filter(|_| over.is_none()).unwrap_or_default().into(),
         created: metadata.creation_timestamp.unwrap_or_default().into(),
         over,
         spec: spec_of(&spec.unwrap_or_default()),

@@ -186,6 +186,7 @@ impl What {
             What::McpServer(seen) => What::McpServer(Box::new(seen.slim(over))),
             What::BeeaiBuild(seen) => What::BeeaiBuild(Box::new(seen.slim(over))),
             What::AgentRuntime(seen) => What::AgentRuntime(seen.slim(over)),
+            What::AgentCard(seen) => What::AgentCard(Box::new(seen.slim(over))),
             _ => return None,
         })
     }

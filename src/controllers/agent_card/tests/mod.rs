@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::plan::ROW;
 use super::published::publish;
 use super::question::{CardQuestion, Fetched};
-use crate::controllers::scaffold::fixtures::{Cluster, s, workload};
+use crate::controllers::scaffold::fixtures::{Cluster, change, s, workload};
 use crate::controllers::scaffold::lane::{Ask, AskError, AskFault, Fact, Facts};
 use crate::controllers::scaffold::plan::{Asked, Context, Controller, Item, Op, Plan};
 use crate::crypto::{Bundles, Verdict};

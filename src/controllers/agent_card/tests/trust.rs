@@ -9,6 +9,7 @@ use crate::config::inputs::NamespaceInputs;
 use crate::config::view::namespace_view;
 use crate::controllers::agent_card::judge::Under;
 use crate::crypto::TrustBundle;
+use crate::store::{Observed, Over};
 
 /// 15 January 2027.
 const NOW: i64 = 1_800_000_000;
@@ -307,6 +308,36 @@ fn the_trust_of_a_card_ends_with_its_counting() {
     trial.after(&facts, s(101));
     assert_eq!((trial.verified(), trial.object["status"].get("trustedAccount")), (("False", "DuplicateCard"), None));
     assert_eq!(trial.plan(&facts, s(102)).0.ops, []);
+}
+
+/// One card more than a namespace may have proves nothing, is told so once, and counts again when there is room.
+#[test]
+fn mend_02_a_card_for_which_there_is_no_room_counts_for_nothing() {
+    let mut trial = Trial::new();
+    let facts = trial.served(&signed(), authority(), s(100));
+    trial.after(&facts, s(100));
+    assert_eq!(trial.verified(), TRUSTED);
+    let see = |trial: &mut Trial, room: bool| {
+        let mut change = change(Kind::AgentCard, trial.object.clone());
+        if !room {
+            let seen = change.now.take().unwrap();
+            let what = seen.what.slim(Over::Count).unwrap();
+            change.now = Some(Arc::new(Observed { uid: seen.uid.clone(), version: seen.version, what }));
+        }
+        trial.cluster.world.apply(&change, s(101));
+    };
+    trial.object["metadata"]["resourceVersion"] = json!("60");
+    see(&mut trial, false);
+    trial.after(&facts, s(101));
+    assert_eq!((trial.verified(), trial.object["status"].get("trustedAccount")), (("False", "WorkloadError"), None));
+    let (_, message) = (judged(&trial.object, "Synced"), trial.object["status"]["conditions"].to_string());
+    assert!(message.contains("one too many") && message.contains("Delete AgentCards"), "{message}");
+    trial.object["metadata"]["resourceVersion"] = json!("70");
+    see(&mut trial, false);
+    assert_eq!(trial.plan(&facts, s(102)), (Plan::nothing(), Vec::new()), "nobody is asked, nothing is written again");
+    trial.object["metadata"]["resourceVersion"] = json!("80");
+    see(&mut trial, true);
+    assert!(!trial.plan(&facts, s(103)).1.is_empty(), "it is asked again");
 }
 
 /// A8: more than half of the trusted agents at once, ten of them in two namespaces, for an hour; those that have no Ready Pod do not count.

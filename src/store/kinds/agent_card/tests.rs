@@ -30,7 +30,7 @@ fn everything_but_the_card_is_kept() {
     let seen = card(&object());
     assert_eq!((seen.generation, &*seen.created, seen.deleting), (2, "2026-01-01T00:00:00Z", false));
     assert!(seen.has_finalizer("agentcard.kagenti.dev/finalizer") && !seen.has_finalizer("other"));
-    assert!(seen.is_automatic() && seen.is_owned_by("d") && !seen.over);
+    assert!(seen.is_automatic() && seen.is_owned_by("d") && seen.over.is_none());
     assert_eq!(seen.controller.as_ref().map(|owner| &*owner.name), Some("w"));
     assert_eq!(seen.refresh.as_deref(), Some("7"));
     let target = CardTarget::of_workload(WorkloadKind::Deployment, "w");
@@ -74,7 +74,12 @@ fn an_object_of_a_megabyte_is_kept_in_a_few_kilobytes() {
     large["spec"]["targetRef"]["name"] = json!("w".repeat(100_000));
     large["status"]["signatureVerificationDetails"] = json!("y".repeat(100_000));
     let seen = card(&large);
-    assert!(seen.over && seen.finalizers.is_empty() && seen.owners.is_empty() && seen.controller.is_none());
+    assert!(
+        seen.over == Some(Over::Size)
+            && seen.finalizers.is_empty()
+            && seen.owners.is_empty()
+            && seen.controller.is_none()
+    );
     assert_eq!((&*seen.status, seen.spec.target.clone()), (&json!({}), None));
     let texts = [seen.refresh.as_deref(), seen.spec.sync_period.as_deref()];
     assert!(texts.into_iter().flatten().all(|text| text.len() <= LONGEST));
