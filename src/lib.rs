@@ -13,9 +13,8 @@
 //! The promise everything else serves is one function:
 //! [`admission::evaluate`]`(&Request, &Snapshot) -> Verdict`.
 //!
-//! Comments name the rule they follow: `design`, `anchors`, `faults.md` and `spec/…` are pages of the project's specification, which
-//! is kept outside of this repository. Nothing has to be looked up there to understand the code; a case number is also the name of
-//! a test.
+//! A number such as `A13`, `case 50` or `D-11` is the name of a rule and of the test that holds it; docs/cases.md has the list of series and the
+//! faults in words.
 
 pub use drawbridge_adapters::adapters;
 pub use drawbridge_admission::admission;

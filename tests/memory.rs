@@ -1,4 +1,4 @@
-//! What is kept costs, as resident memory of this process (design §7): 1,000 agents with 10,000 Pods in the controllers' world, and
+//! What is kept costs, as resident memory of this process: 1,000 agents with 10,000 Pods in the controllers' world, and
 //! the ConfigMaps of tenants who fill every bound.
 //!
 //! The whole process may take 64 MiB; the objects may take three eighths of it. The objects are as a cluster has them, long

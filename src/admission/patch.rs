@@ -1,4 +1,4 @@
-//! Intended operations on the raw JSON; never a diff of a typed round trip (design, law 4).
+//! Intended operations on the raw JSON; never a diff of a typed round trip.
 //!
 //! Paths are built from tokens, so that a `/` or `~` in a key is escaped here and nowhere else. A value that many
 //! objects get is shared and not copied into each operation; [`Operation::plain`] copies it for those who apply one.

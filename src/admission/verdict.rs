@@ -6,7 +6,7 @@ use super::patch::{self, Operation, PatchOperation};
 use crate::api::findings::{Fault, printed};
 use crate::domain::reason::Reason;
 
-/// A refusal, written as a help text (design, law 10).
+/// A refusal, written as a help text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
     /// The code that travels everywhere.

@@ -3,7 +3,7 @@
 //! In: the body of a request, capped by the caller. Out: a borrowed [`Request`], and for the way back the bytes of
 //! an AdmissionReview. Promises: the uid is echoed whenever it can be read; nothing here copies the object, and no
 //! depth of nesting costs stack, since what is not needed is skipped without recursion.
-//! kube's own types buffer the whole document and write the patch as a list of integers (anchors 1.4).
+//! kube's own types buffer the whole document and write the patch as a list of integers.
 
 mod encoded;
 mod parse;

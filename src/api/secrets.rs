@@ -254,7 +254,7 @@ mod tests {
         assert!(of_build(&json!({"spec": {"pipeline": {"steps": 3}}})).is_empty());
     }
 
-    /// Ruling 7: every field of a BeeAI AgentBuild that names a Secret.
+    /// Every field of a BeeAI AgentBuild that names a Secret.
     #[test]
     fn every_place_of_a_beeai_build_that_names_a_secret_is_found() {
         for path in OF_BEEAI_BUILD {

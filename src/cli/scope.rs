@@ -1,4 +1,4 @@
-//! Which namespaces are watched (`spec/agent-and-agentbuild.md` 15.2): for `doctor`, `status` and `explain`.
+//! Which namespaces are watched: for `doctor`, `status` and `explain`.
 //!
 //! In: the Deployments and the webhook configurations as they are installed. Out: what each of them says, and the list to judge by: the
 //! controllers' word, else the webhook's, else the selectors'. Where nobody says anything, all namespaces are taken to be watched.

@@ -3,7 +3,7 @@
 //! In: the JSON of `spec` (or of a whole object), as stored: the schema holds for what the API server accepted under the present
 //! CustomResourceDefinition, and for nothing else. Out: an [`AgentRuntimeInput`] with what could be read, and a [`Fault`] for each
 //! field that could not. Promise: never a panic, and no field is read that nothing uses. The validating webhook, the controllers, the
-//! resolver and the command line all read through this one function (anchors, habit 4).
+//! resolver and the command line all read through this one function.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -322,7 +322,7 @@ pub struct Governor {
 }
 
 /// Which AgentRuntime governs which workload of a namespace: of those that point at it and are not being deleted the oldest, then the
-/// one with the smallest uid (design, rollouts).
+/// one with the smallest uid.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Governors {
     by_kind: BTreeMap<WorkloadKind, BTreeMap<Arc<str>, Governor>>,

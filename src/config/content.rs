@@ -2,7 +2,7 @@
 //!
 //! In: a namespace's ConfigMaps, the platform and its templates. Out: for each fixed name the content in force. Promise: a ConfigMap
 //! that a controller makes or brings up to date counts with the content it will have, so that neither a Pod's rendering nor the
-//! configuration hash depends on whether the controller has been there yet (design, configuration hash).
+//! configuration hash depends on whether the controller has been there yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! In: the name of the ConfigMap and the platform file. Out: its data. Promise: only values that are known are
 //! written; a key nobody can know (`ISSUER` without `keycloak.publicUrl`) is absent, so that a person sees it missing
-//! instead of wrong. Shapes: `spec/authbridge-webhook.md` 7.4, 7.7, 7.8, 7.10.
+//! instead of wrong.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! Feature gates (`spec/authbridge-webhook.md` 7.2): which sidecars exist at all.
+//! Feature gates: which sidecars exist at all.
 //!
 //! In: the text of the gates file. Out: [`Gates`] and notices, or a [`SchemaError`]. A file that sets every gate to
-//! false disables everything (design, deviations table; upstream took it for an empty file, B14).
+//! false disables everything (docs/deviations.md; the Go operator takes it for an empty file).
 
 use super::resolved::Notice;
 use super::schema::{Fault, SchemaError};

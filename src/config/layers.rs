@@ -1,4 +1,4 @@
-//! Layers and provenance: who set a field, and which values it shadowed (design, law 3).
+//! Layers and provenance: who set a field, and which values it shadowed.
 
 use std::sync::Arc;
 

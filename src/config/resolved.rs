@@ -10,7 +10,7 @@ use super::layers::Field;
 use super::schema::keys::{KEYS, Shown};
 use crate::domain::mode::Mode;
 
-/// When SPIRE parts are injected (design, deviations table, SPIRE).
+/// When SPIRE parts are injected (docs/deviations.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SpireSwitch {
@@ -42,7 +42,7 @@ pub enum InboundExclusions {
     None,
 }
 
-/// `http` or `grpc`, as users write it (`spec/agentruntime.md`, `trace.protocol`).
+/// `http` or `grpc`, as users write it (`spec.trace.protocol` of an AgentRuntime).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TraceProtocol {
@@ -229,7 +229,7 @@ impl TraceProtocol {
 }
 
 impl Resolved {
-    /// What is compiled in: upstream's classic defaults (`spec/authbridge-webhook.md` 4 and 7.1), without images.
+    /// What is compiled in: upstream's classic defaults, without images.
     #[must_use]
     pub fn built_in() -> Self {
         let image = || Field::built_in(None);

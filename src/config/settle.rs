@@ -1,4 +1,4 @@
-//! Facts about the cluster that count for hashes only once they have been stable (design, configuration hash); pure.
+//! Facts about the cluster that count for hashes only once they have been stable; pure.
 //!
 //! A CSIDriver that is removed and made again by an upgrade of SPIRE, and replicas of an API server that answer with two
 //! versions while they are upgraded one by one, would otherwise roll the whole fleet there and back. Admission always

@@ -1,4 +1,4 @@
-//! What the platform file says about what agents may reach (`spec/agentcard-rulings.md` 1.6 and 1.7). In: keys below `cards`. Out: typed values.
+//! What the platform file says about what agents may reach. In: keys below `cards`. Out: typed values.
 //! Promise: a namespace is never less than the floor, and neither a system namespace nor our own is ever cut off.
 
 use std::collections::BTreeMap;

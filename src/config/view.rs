@@ -1,4 +1,4 @@
-//! What admission knows of the cluster: projections, a few hundred bytes per object (design, law 9).
+//! What admission knows of the cluster: projections, a few hundred bytes per object.
 //!
 //! In: what the watches saw (built by `server::stores`, or from a stream of manifests by the command line).
 //! Out: look-ups without I/O. Promise: cloning a view costs one pointer per namespace.

@@ -1,4 +1,4 @@
-//! Whom the cards of a namespace prove to be who they say; pure (`spec/agentcard-rulings.md` 1.5, 1.6).
+//! Whom the cards of a namespace prove to be who they say; pure.
 //!
 //! In: what is known of cards and workloads, and what the platform says. Out: how far trust is enforced in a namespace, the card that counts
 //! for a workload, and what that proves. Promise: one place, for the label on Pods and for NetworkPolicies alike.

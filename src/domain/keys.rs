@@ -1,6 +1,6 @@
 //! Every label, annotation, object, container, volume and port name, once.
 //!
-//! Contract names come from `spec/authbridge-webhook.md` 3.1, 5, 7.4 and 9. The prefix `kagenti.io` stands only
+//! Contract names are those that users of the Go operators have in their manifests (docs/reference/keys.md). The prefix `kagenti.io` stands only
 //! here, because upstream has since been renamed and both will be spoken.
 
 /// Prefix of the labels and annotations that users write.
@@ -65,7 +65,7 @@ pub const ANNOTATION_SUSPENDED: &str = "kagenti.io/suspended-for-gate";
 pub const ANNOTATION_SANDBOX_POD: &str = "agents.x-k8s.io/pod-name";
 /// Annotation of an enrolled workload: the hash that a change of configuration rolled it to, for the waves.
 pub const ANNOTATION_ROLLED_FOR: &str = "kagenti.io/rolled-for";
-/// Annotation of a Sandbox whose Pod is being made again: `true` (`spec/agentruntime.md` 3.8).
+/// Annotation of a Sandbox whose Pod is being made again: `true`.
 pub const ANNOTATION_RESTART_PENDING: &str = "kagenti.io/restart-pending";
 /// Annotation beside [`ANNOTATION_RESTART_PENDING`]: the replicas before.
 pub const ANNOTATION_RESTART_REPLICAS: &str = "kagenti.io/restart-replicas";
@@ -271,13 +271,13 @@ pub const WEBHOOK_TRUST: &str = "trust.kagenti.io";
 pub const WEBHOOK_EXPLAIN: &str = "explain.kagenti.io";
 /// Webhook entry that judges AgentRuntimes.
 pub const WEBHOOK_AGENT_RUNTIME: &str = "agentruntime.kagenti.io";
-/// Webhook entry that completes AgentBuilds (`spec/agent-and-agentbuild.md` 2).
+/// Webhook entry that completes AgentBuilds.
 pub const WEBHOOK_COMPLETE_BUILD: &str = "magentbuild.kb.io";
 /// Webhook entry that judges AgentBuilds.
 pub const WEBHOOK_AGENT_BUILD: &str = "vagentbuild.kb.io";
 /// Webhook entry that judges Agents.
 pub const WEBHOOK_AGENT: &str = "vagent.kb.io";
-/// Webhook entry that judges AgentCards (`spec/agentcard.md` 10).
+/// Webhook entry that judges AgentCards.
 pub const WEBHOOK_AGENT_CARD: &str = "vagentcard.kb.io";
 /// Path of the webhook that judges AgentCards.
 pub const PATH_AGENT_CARD: &str = "/validate-agent-kagenti-dev-v1alpha1-agentcard";
@@ -287,9 +287,9 @@ pub const PATH_COMPLETE_BUILD: &str = "/mutate-agent-kagenti-dev-v1alpha1-agentb
 pub const PATH_AGENT_BUILD: &str = "/validate-agent-kagenti-dev-v1alpha1-agentbuild";
 /// Path of the webhook that judges Agents.
 pub const PATH_AGENT: &str = "/validate-agent-kagenti-dev-v1alpha1-agent";
-/// Path of the injecting webhook (`spec/operator-runtime.md` Part 5).
+/// Path of the injecting webhook.
 pub const PATH_INJECT: &str = "/mutate-workloads-authbridge";
-/// Path of the webhook that judges AgentRuntimes (`spec/agentruntime.md` 6).
+/// Path of the webhook that judges AgentRuntimes.
 pub const PATH_AGENT_RUNTIME: &str = "/validate-agent-kagenti-dev-v1alpha1-agentruntime";
 /// Path of the warn-only webhook.
 pub const PATH_EXPLAIN: &str = "/explain-workloads-authbridge";
@@ -308,7 +308,7 @@ pub fn is_ours(key: &str) -> bool {
     key.starts_with(PREFIX) || matches!(key, LABEL_APP_MANAGED_BY | ANNOTATION_SANDBOX_POD)
 }
 
-// AgentCards (`spec/agentcard.md` 1).
+// AgentCards.
 
 /// Annotation of an agent's workload: number or name of the port of its Service at which its card is asked for.
 pub const ANNOTATION_CARD_PORT: &str = "kagenti.io/port";
@@ -323,7 +323,7 @@ pub fn is_of_agent(key: &str) -> bool {
     is_ours(key) || key.starts_with(PREFIX_PROTOCOL) || key == LABEL_APP_NAME
 }
 
-// Trust (`spec/agentcard.md` 1, `spec/agentcard-rulings.md`).
+// Trust.
 
 /// Beginning of the labels and annotations of agents and their trust.
 pub const PREFIX_AGENT: &str = "agent.kagenti.dev/";
@@ -348,7 +348,7 @@ pub const POLICY_TYPE: &str = "signature-verification";
 /// Label that every namespace has, with its name.
 pub const LABEL_NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
-// Builds (`spec/agent-and-agentbuild.md` 2).
+// Builds.
 
 /// API group of Agent and AgentBuild.
 pub const GROUP_AGENT: &str = "agent.kagenti.dev";
@@ -471,7 +471,7 @@ pub const USABLE_BY: [&str; 2] = ["builds", "agents"];
 /// adds those that a template of the platform brings.
 pub const ANNOTATION_SECRETS_BY_CONSENT: &str = "agent.kagenti.dev/secrets-by-consent";
 
-// BeeAI (`spec/beeai.md` 2).
+// BeeAI.
 
 /// API group of BeeAI's Agent.
 pub const GROUP_BEEAI: &str = "beeai.dev";
@@ -549,7 +549,7 @@ pub const POLICY_OWN_BEEAI_AGENTS_NEW: &str = "drawbridge-own-beeai-agents-new";
 /// The same for the group of the original operator.
 pub const POLICY_OWN_BEEAI_COMPAT_AGENTS_NEW: &str = "drawbridge-own-beeai-compat-agents-new";
 
-// KAOS (`spec/kaos.md`).
+// KAOS.
 
 /// API group of KAOS's Agent, ModelAPI and MCPServer.
 pub const GROUP_KAOS: &str = "kaos.tools";

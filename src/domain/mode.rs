@@ -1,6 +1,6 @@
 //! The names of the injection modes. What a mode injects is a plan builder in `admission::inject::modes`.
 
-/// An injection mode of the classic profile (`spec/authbridge-webhook.md` 3.6).
+/// An injection mode of the classic profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {

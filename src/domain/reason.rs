@@ -1,4 +1,4 @@
-//! The closed set of reason codes (design, law 6).
+//! The closed set of reason codes.
 //!
 //! One word travels everywhere: metric label, admission warning, audit annotation, Event, condition, log field,
 //! command line output and docs/reference/reasons.md. A new reason is a row of the table below.

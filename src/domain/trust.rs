@@ -1,4 +1,4 @@
-//! How much follows from what cards prove: one axis per namespace (`spec/agentcard-rulings.md` 1.6). In: a word of a label or a key. Out: a level.
+//! How much follows from what cards prove: one axis per namespace. In: a word of a label or a key. Out: a level.
 //! Promise: levels are ordered, and a floor can only raise one.
 
 /// How far trust is enforced in a namespace.

@@ -1,7 +1,6 @@
 //! Which workload a Pod belongs to, and the names of objects derived from it.
 //!
-//! The webhook refers to these objects and the controllers make them: both call the functions here
-//! (design, law 2).
+//! The webhook refers to these objects and the controllers make them: both call the functions here.
 
 /// The kinds that make Pods, and what their API group is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -91,7 +90,7 @@ impl WorkloadKind {
         }
     }
 
-    /// The kind that an AgentRuntime's `targetRef` names, when its Pods can be enrolled (`spec/agentruntime.md` S4).
+    /// The kind that an AgentRuntime's `targetRef` names, when its Pods can be enrolled.
     #[must_use]
     pub fn of_target(api_version: &str, kind: &str) -> Option<Self> {
         Self::TARGETS.into_iter().find(|known| known.api_version() == api_version && known.as_str() == kind)
@@ -181,7 +180,7 @@ impl Workload {
         }
     }
 
-    /// The dedicated ServiceAccount of this workload (`spec/authbridge-webhook.md` 3.5).
+    /// The dedicated ServiceAccount of this workload.
     #[must_use]
     pub fn service_account(&self) -> &str {
         &self.name

@@ -1,4 +1,4 @@
-//! From what a user asked for to what Tekton runs: one core for every front end (`spec/beeai.md` 5).
+//! From what a user asked for to what Tekton runs: one core for every front end.
 //!
 //! In: a [`request::BuildRequest`] (made from an AgentBuild of any API group), the pipeline templates and steps that
 //! ConfigMaps hold ([`templates::TemplatesView`]), and what the platform adds. Out: one Tekton PipelineRun as a JSON

@@ -1,4 +1,4 @@
-//! Names of what is made for a build, and the identity of its inputs (`spec/agent-and-agentbuild.md` 9.2).
+//! Names of what is made for a build, and the identity of its inputs.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What a build is asked for, whatever API group asked (`spec/beeai.md` 5.1).
+//! What a build is asked for, whatever API group asked.
 //!
 //! A front end translates its custom resource into one of these values and owns the words of its status; everything
 //! after that is one implementation. What differs between front ends (names of labels, paths of fields) is data here.

@@ -1,4 +1,4 @@
-//! Pipeline templates: ConfigMap `pipeline-template-<mode>`, key `template.json` (`spec/agent-and-agentbuild.md` 7.1).
+//! Pipeline templates: ConfigMap `pipeline-template-<mode>`, key `template.json`.
 //!
 //! In: the text of the key. Out: a [`Template`], or every fault of it by path. Unknown members are ignored, wrong
 //! types are not. A value that is a number or boolean counts as its JSON text.

@@ -1,5 +1,4 @@
-//! Probes and metrics, on a port of their own, so that nothing of them is reachable through the webhook's Service
-//! (`spec/operator-runtime.md` 3.2 and 3.3).
+//! Probes and metrics, on a port of their own, so that nothing of them is reachable through the webhook's Service.
 //!
 //! ```text
 //! /healthz  /healthz/ping          the process runs

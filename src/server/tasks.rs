@@ -1,4 +1,4 @@
-//! Supervision: every long task has a name, and its ending is an event (anchors 3, habit 20).
+//! Supervision: every long task has a name, and its ending is an event.
 //!
 //! In: futures that should run until shutdown. Out: [`End`]s, one per task, to be awaited in the main select.
 //! Promises: no task dies unseen, neither by error nor by panic; dropping the set aborts what still runs.

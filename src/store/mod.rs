@@ -1,4 +1,4 @@
-//! What the cluster holds: per kind a descriptor, and projections of its objects of a few hundred bytes (design, law 9).
+//! What the cluster holds: per kind a descriptor, and projections of its objects of a few hundred bytes.
 //!
 //! In: the JSON of a watched object ([`decode`]). Out: an [`Observed`] with what admission and controllers read, and
 //! nothing else. Promise: a projection does not depend on fields that are not listed here, so an update elsewhere in

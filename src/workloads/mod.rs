@@ -1,4 +1,4 @@
-//! From what an Agent of any API group asks for to what runs: one core for every front end (`spec/beeai.md` 5.2).
+//! From what an Agent of any API group asks for to what runs: one core for every front end.
 //!
 //! In: an Agent as JSON, which its front end ([`agent`], [`beeai_agent`]) turns into a [`request::WorkloadRequest`]. Out: Deployment,
 //! Service and ServiceAccount as JSON values ([`workload`]); or everything that is wrong with the Agent at once.

@@ -1,4 +1,4 @@
-//! What the workload of an agent is asked for, whatever API group asked (`spec/beeai.md` 5.2).
+//! What the workload of an agent is asked for, whatever API group asked.
 //!
 //! A front end translates its custom resource into this value and owns the words of its status; everything after that is one
 //! implementation.
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::api::owner::Owner;
 
-/// Everything the workload of an agent is asked for (`spec/beeai.md` 5.2).
+/// Everything the workload of an agent is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkloadRequest {
     /// Which object asks, and owns what is made for it.

@@ -1,6 +1,6 @@
 //! What the platform decides about the workloads of all agents.
 
-/// How an Agent's lock-down is kept (`spec/agent-and-agentbuild.md` 4.5).
+/// How an Agent's lock-down is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Lockdown {
     /// What a user relaxes stays, with a warning.

@@ -122,10 +122,10 @@ fn ids_of_name(name: &str) -> Vec<String> {
     name.split('_').take_while(|word| is_id(word)).map(str::to_owned).collect()
 }
 
-/// The ids that follow `faults.md` in the `spec` of a case.
+/// The ids that follow the word `fault` in the `spec` of a case.
 fn ids_of_case(text: &str) -> Vec<String> {
     let spec = text.lines().find(|line| line.starts_with("spec:")).unwrap_or_default();
-    let after = spec.split("faults.md").nth(1).unwrap_or_default().split(';').next().unwrap_or_default();
+    let after = spec.split("fault ").nth(1).unwrap_or_default().split(';').next().unwrap_or_default();
     let words = after.split(|character: char| !character.is_ascii_alphanumeric());
     words.map(str::to_ascii_lowercase).filter(|word| is_id(word)).collect()
 }
@@ -189,7 +189,7 @@ fn ids_are_read_from_the_beginning_of_a_name_and_from_a_case_s_spec() {
     assert_eq!(ids_of_name("d2_d3_a_rolling_restart"), ["d2", "d3"]);
     assert_eq!(ids_of_name("case_d04_a_foreign_run"), [""; 0]);
     assert_eq!(ids_of_name("a_body_of_d1_size"), [""; 0]);
-    assert_eq!(ids_of_case("spec: 'faults.md A13, G5; part 5.1 A4'\nreason: x"), ["a13", "g5"]);
+    assert_eq!(ids_of_case("spec: 'fault A13, G5; part 5.1 A4'\nreason: x"), ["a13", "g5"]);
     assert_eq!(ids_of_case("spec: part 5.1 A4"), [""; 0]);
 }
 

@@ -1,4 +1,4 @@
-//! `manifests/` is what `drawbridge render` makes, file by file (design §5).
+//! `manifests/` is what `drawbridge render` makes, file by file.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Asks agents for their cards (`spec/agentcard.md` 5.7). In: a question of the controller of AgentCards. Out: what is published of the card, or why
+//! Asks agents for their cards. In: a question of the controller of AgentCards. Out: what is published of the card, or why
 //! there is none.
 //!
 //! Promises: both well-known paths, the older one only where nothing is at the newer, and then the first fault counts; a quick try has a second to

@@ -1,4 +1,4 @@
-//! An AgentBuild is completed from the template of its environment (`spec/agent-and-agentbuild.md` 6.3, corrections).
+//! An AgentBuild is completed from the template of its environment.
 //!
 //! In: the object, the stored one at UPDATE, the snapshot. Out: allowed, with the operations that complete it. What
 //! cannot be completed is left out: the schema and the validating review say what is wrong with it.

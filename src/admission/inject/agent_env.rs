@@ -1,4 +1,4 @@
-//! Variables for the user's own containers: the proxy's address (5.9) and tracing (design, precedence).
+//! Variables for the user's own containers: the proxy's address (5.9) and tracing.
 //!
 //! A variable that a container sets itself is never touched, whatever it sets beside it. Of the proxy's, a container that sets one
 //! spelling gets the same in the other, so that it has one proxy whatever library asks; a warning says where its calls go.

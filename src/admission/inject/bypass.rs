@@ -1,4 +1,4 @@
-//! Ways around the proxy that a Pod brings (spec 11, B30): redirection rules bind those only who can neither change them nor pass for the
+//! Ways around the proxy that a Pod brings: redirection rules bind those only who can neither change them nor pass for the
 //! proxy, and nothing is redirected where no proxy is.
 //!
 //! In: the Pod and its plan. Out: a warning for each such way. They are not refused: what needs such a right, a network tool or a

@@ -1,4 +1,4 @@
-//! Operator-managed client credentials (`spec/authbridge-webhook.md` 5.7, design: credentials row).
+//! Operator-managed client credentials (docs/deviations.md: credentials).
 //!
 //! Our containers see the Secret's two keys as a projected volume at `/shared`, so that rotation is seen. A user
 //! container that mounts `shared-data` gets the two files as subPath mounts, which do not rotate, and a warning.

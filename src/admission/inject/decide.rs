@@ -1,4 +1,4 @@
-//! Inject or not, and which sidecars: two tables (`spec/authbridge-webhook.md` 3.2 and 3.3).
+//! Inject or not, and which sidecars: two tables.
 //!
 //! In: a [`Subject`]. Out: the first pre-filter that ends the decision, and per sidecar who decided what. Labels and
 //! gates only; SPIRE's presence, the mode and the credentials annotation are laid over it in `effective`.

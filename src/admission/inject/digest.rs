@@ -132,7 +132,7 @@ struct Inputs<'a> {
 /// Containers for whose sake the proxy's ports and user matter.
 const WITH_PROXY_SETTINGS: [&str; 3] = [keys::CONTAINER_ENVOY, keys::CONTAINER_PROXY_INIT, keys::CONTAINER_AUTHBRIDGE];
 
-/// The configuration hash (design, configuration hash): resolved fields that reach a rendered part, the values of
+/// The configuration hash: resolved fields that reach a rendered part, the values of
 /// every ConfigMap key a part refers to, and the content of mounted ConfigMaps. What only this one Pod brought, such
 /// as its ports or what other webhooks added to it, is not in it: all Pods of a workload and its template have one hash.
 pub(super) fn of_configuration(cx: &Context<'_>, plan: &InjectionPlan<'_>) -> String {

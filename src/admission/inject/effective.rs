@@ -221,7 +221,7 @@ fn native(subject: &Subject<'_>, resolved: &Resolved, warnings: &mut Vec<Warning
     below.over(Layer::PodAnnotation, value, |value| value.as_str().to_owned())
 }
 
-/// A label that asks for a sidecar which a gate switches off (spec 12.4).
+/// A label that asks for a sidecar which a gate switches off.
 fn overruled(subject: &Subject<'_>, label: &str, decision: Decision, gate: &str, warnings: &mut Vec<Warning>) {
     if decision.by == DecidedBy::FeatureGate && subject.pod.label(label) == Some("true") {
         warnings.push(Warning::new(
@@ -236,7 +236,7 @@ fn overruled_helpers(subject: &Subject<'_>, sidecars: &Decisions, warnings: &mut
     overruled(subject, keys::LABEL_CLIENT_REGISTRATION, sidecars.registration, "clientRegistration", warnings);
 }
 
-/// Without proxy-init nothing is redirected, and so nothing excluded (spec 3.1, 12.4).
+/// Without proxy-init nothing is redirected, and so nothing excluded.
 fn envoy_mode(subject: &Subject<'_>, sidecars: &Decisions, warnings: &mut Vec<Warning>) {
     overruled(subject, keys::LABEL_ENVOY_PROXY, sidecars.envoy, "envoyProxy", warnings);
     overruled_helpers(subject, sidecars, warnings);
@@ -256,7 +256,7 @@ fn envoy_mode(subject: &Subject<'_>, sidecars: &Decisions, warnings: &mut Vec<Wa
     }
 }
 
-/// Mode proxy-sidecar brings its own proxy, which neither gate nor label of Envoy switches off (spec 11, B8).
+/// Mode proxy-sidecar brings its own proxy, which neither gate nor label of Envoy switches off.
 fn proxy_mode(subject: &Subject<'_>, sidecars: &mut Decisions, warnings: &mut Vec<Warning>) {
     overruled_helpers(subject, sidecars, warnings);
     if sidecars.envoy.by == DecidedBy::WorkloadLabel {

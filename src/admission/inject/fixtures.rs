@@ -1,4 +1,4 @@
-//! What the tests of this folder start from: the Pod of `spec/authbridge-webhook.md` 5.6 and its namespace.
+//! What the tests of this folder start from: the Pod of the weather agent and its namespace.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -92,7 +92,7 @@ pub(in crate::admission) fn snapshot_with(
     }
 }
 
-/// The Pod of 5.6 without registration label and annotations (the default of section 13).
+/// The Pod of the weather agent without registration label and annotations (what cases start from).
 pub(in crate::admission) fn pod() -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",

@@ -1,4 +1,4 @@
-//! The AgentRuntime that governs a Pod's workload: the strongest layer (design, precedence).
+//! The AgentRuntime that governs a Pod's workload: the strongest layer.
 //!
 //! In: the values of the layers below. Out: the values in force, and warnings for what was overridden, left out or contradicted. Promise: a
 //! field that cannot be used leaves the layer below in force and says so; the Pod's label decides what it is, never the AgentRuntime.

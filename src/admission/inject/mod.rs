@@ -1,4 +1,4 @@
-//! AuthBridge sidecars into a Pod at CREATE (`spec/authbridge-webhook.md`).
+//! AuthBridge sidecars into a Pod at CREATE.
 //!
 //! ```text
 //! raw Pod ─► pod (view) ─► decide (filters, sidecars) ─► effective (layers) ─► modes (plan) ─► render (operations)
@@ -79,7 +79,7 @@ use status::Status;
 pub use identity::{RunsAs, runs_as};
 pub(super) use template::review_workload;
 
-/// What a workload's Pods will ask for, so that controllers make it ahead of them (design, law 2), and what they will
+/// What a workload's Pods will ask for, so that controllers make it ahead of them, and what they will
 /// be injected with, so that a change of it can roll them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Needs {
@@ -151,7 +151,7 @@ pub fn in_force(
 }
 
 /// The template with the label its Pods will carry once they are enrolled: the type of the AgentRuntime that governs the workload,
-/// unless the template says its own (design, un-enrolment: never over a user's).
+/// unless the template says its own (never over a user's).
 #[must_use]
 pub fn governed_template<'t>(
     namespace: &str,

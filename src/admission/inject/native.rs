@@ -1,4 +1,4 @@
-//! Native sidecars: init containers with `restartPolicy: Always` (design, native sidecars).
+//! Native sidecars: init containers with `restartPolicy: Always`.
 //!
 //! In: a plan of regular containers. Out: the same containers behind `proxy-init`, ahead of the user's init
 //! containers. Only the proxy is waited for, and by a socket: `/readyz` waits for credentials that a later container

@@ -1,4 +1,4 @@
-//! Probes of the Pod's own that pass the proxy (design, small rulings: `bypass_paths`).
+//! Probes of the Pod's own that pass the proxy.
 //!
 //! In mode envoy-sidecar the kubelet's probes reach the inbound listener, whose token check lets a few paths through and answers
 //! 401 to the rest: an agent with `/health` would restart for ever. In: the Pod and the pipeline in force. Out: the paths that
@@ -19,7 +19,7 @@ use crate::config::resolved::InboundExclusions;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 
-/// What the token check lets through by itself (`spec/authbridge-webhook.md` 7.9).
+/// What the token check lets through by itself.
 pub(super) const DEFAULT: [&str; 4] = ["/.well-known/*", "/healthz", "/readyz", "/livez"];
 /// What a gRPC probe calls.
 const GRPC_HEALTH: &str = "/grpc.health.v1.Health/Check";

@@ -1,4 +1,4 @@
-//! Comma lists of ports in annotations (`spec/authbridge-webhook.md` 5.3).
+//! Comma lists of ports in annotations.
 //!
 //! Any text goes in; ports in order of first occurrence come out, and the entries that are none.
 

@@ -1,4 +1,4 @@
-//! Port takeover of mode proxy-sidecar (`spec/authbridge-webhook.md` 5.9, design: proxy-sidecar ports).
+//! Port takeover of mode proxy-sidecar.
 //!
 //! The proxy takes the agent's first port and everything that leads to it: its number, name, hostPort and hostIP.
 //! The agent moves to the next free port; the variable that tells it, its probes and hooks follow. Every port that an AuthBridge

@@ -241,7 +241,7 @@ fn annotations(pod: PodView<'_>, plan: &InjectionPlan<'_>, status: &Status<'_>, 
     }
 }
 
-/// Every allowing answer takes our scheduling gate away (design, failure policy).
+/// Every allowing answer takes our scheduling gate away.
 pub(super) fn scheduling_gate(pod: PodView<'_>, out: &mut Vec<Operation>) {
     let gates = pod.list("schedulingGates");
     let ours: Vec<usize> =

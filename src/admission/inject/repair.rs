@@ -1,4 +1,4 @@
-//! A surviving container of ours: others may have been here (design, law 5).
+//! A surviving container of ours: others may have been here.
 //!
 //! In: the container as it is, and as we would render it. Out: operations that put the protected fields back
 //! (command, args, restart policy, our ports, environment and mounts, user, group, capabilities). Image, resources,

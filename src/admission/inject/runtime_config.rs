@@ -1,4 +1,4 @@
-//! The runtime configuration of one Pod, as YAML (`spec/authbridge-webhook.md` 7.5), delivered inside the Pod.
+//! The runtime configuration of one Pod, as YAML, delivered inside the Pod.
 //!
 //! In: the namespace's base and `authbridge-config`. Out: text with sorted keys, at most 64 KiB; an existing
 //! `pipeline` is never touched, `mode` and in proxy mode three listener addresses are ours. What is opened for probes goes to every
@@ -18,7 +18,7 @@ use crate::domain::keys;
 use crate::domain::mode::Mode;
 use crate::domain::reason::Reason;
 
-/// The most that goes into an annotation (design, deviations table).
+/// The most that goes into an annotation.
 const MAX_BYTES: usize = 64 * 1024;
 
 /// Whether the base brings a pipeline of its own, which stays as it is.

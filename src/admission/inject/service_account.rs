@@ -1,4 +1,4 @@
-//! The dedicated ServiceAccount (design, ServiceAccount row).
+//! The dedicated ServiceAccount.
 //!
 //! Asked for only when the plan has SPIRE parts and the Pod names none. The webhook makes nothing: it assigns what
 //! the view knows as ours, asks the caller to try again while it is missing, and refuses somebody else's.

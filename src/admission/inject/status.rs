@@ -1,4 +1,4 @@
-//! The status annotation `kagenti.io/authbridge-status`: what we added, part by part (design, law 5).
+//! The status annotation `kagenti.io/authbridge-status`: what we added, part by part.
 //!
 //! JSON. Users can write it, too; so it is read as a hint about what may be taken out or repaired, never as a proof
 //! that something is there: only names of ours count, and the plan is made all the same.
@@ -127,7 +127,7 @@ impl<'p> Status<'p> {
         }
         status.volumes.retain(|part| keys::OUR_VOLUMES.contains(&part.name.as_str()));
         status.edits.retain(|edit| !keys::OUR_CONTAINERS.contains(&edit.container()));
-        // Only a Pod that named none, or the default, was given another (design, ServiceAccount row).
+        // Only a Pod that named none, or the default, was given another.
         status.service_account = status.service_account.take().filter(Account::is_likely);
         status.brought = brought(pod);
         Some(status)

@@ -1,4 +1,4 @@
-//! The warn-only review of what makes Pods: the same decision, taken about its template (design, section 1).
+//! The warn-only review of what makes Pods: the same decision, taken about its template.
 //!
 //! Never refuses, never changes: the decision becomes warnings, because what a Pod's review says never reaches the
 //! person who applies a Deployment.

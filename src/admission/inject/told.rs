@@ -1,4 +1,4 @@
-//! How an agent learns the port it is moved to (design, small rulings: the port's variable).
+//! How an agent learns the port it is moved to (docs/deviations.md).
 //!
 //! In: the Pod, its container, the port it moves from. Out: the variable that tells the container, or the refusal that nothing
 //! can: proxy and agent would both listen on the old port, and whoever came second would never start. What the image does

@@ -1,4 +1,4 @@
-//! What trust means for a new Pod, before any question of injection (`spec/agentcard-rulings.md` 1.1, 1.3).
+//! What trust means for a new Pod, before any question of injection.
 //!
 //! In: the Pod, and what is known of its namespace. Out: that it waits, because nothing cuts it off yet; and the trust label taken away that
 //! somebody wrote into its template. Promises: what a template says of trust is never believed and never refused; the guarantee that an

@@ -1,4 +1,4 @@
-//! Volumes (`spec/authbridge-webhook.md` 5.5), each only when something of ours needs it (spec 11, B8).
+//! Volumes, each only when something of ours needs it.
 //!
 //! In: a plan with its containers. Out: the volumes in contract order. The runtime configuration comes from the
 //! Pod's own annotation; the shape with the combined container keeps upstream's unmounted reference.

@@ -1,4 +1,4 @@
-//! Which workload a Pod belongs to (`spec/authbridge-webhook.md` 2.3, design: ServiceAccount row).
+//! Which workload a Pod belongs to (docs/deviations.md: ServiceAccount).
 //!
 //! In: a Pod and, for a Job's Pod, the Jobs of the namespace. Out: kind and name, or that the Job is not known yet.
 //! The controller's owner reference decides, by group and kind; without one the Pod's own names do.

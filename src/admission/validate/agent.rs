@@ -1,4 +1,4 @@
-//! The review of an Agent (`spec/agent-and-agentbuild.md` 6.7): every fault in one answer.
+//! The review of an Agent: every fault in one answer.
 //!
 //! Promises: nothing that is being deleted and no update that leaves the spec alone is refused; an AgentBuild that does
 //! not exist yet is a warning, since it may come later.

@@ -1,4 +1,4 @@
-//! The review of an AgentBuild (`spec/agent-and-agentbuild.md` 6.5, corrections): every fault in one answer.
+//! The review of an AgentBuild: every fault in one answer.
 //!
 //! Promises: nothing that is being deleted and no update that leaves the spec alone is refused, so no finalizer is held
 //! up and an upgrade of templates refuses nobody; nothing is looked up.

@@ -1,4 +1,4 @@
-//! The review of an AgentCard (`spec/agentcard.md` 10): every fault in one answer.
+//! The review of an AgentCard: every fault in one answer.
 //!
 //! Promises: nothing that is being deleted and no update that leaves the spec alone is ever refused, so no finalizer is held up; an update
 //! is not refused for what was wrong before it; a card that a controller made never stands in the way of a person's. Two that are made at

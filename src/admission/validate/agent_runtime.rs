@@ -1,4 +1,4 @@
-//! The review of an AgentRuntime (`spec/agentruntime.md` 6, with the better behaviour of S4 and S5).
+//! The review of an AgentRuntime.
 //!
 //! In: the object, the stored one at UPDATE, the snapshot. Out: allowed, with warnings, or refused for the first thing that is wrong, all
 //! others named beside it. Promises: nothing that is being deleted and no update that leaves the spec alone is ever refused, so no finalizer is

@@ -1,4 +1,4 @@
-//! The review of an Agent of BeeAI, of either group (`spec/beeai.md` 6): every fault in one answer, and never the value of a variable.
+//! The review of an Agent of BeeAI, of either group: every fault in one answer, and never the value of a variable.
 //!
 //! Promises: nothing that is being deleted and no update that leaves spec and security profile alone is refused; the controller judges
 //! by the same function, so that the operator is as safe without this webhook.

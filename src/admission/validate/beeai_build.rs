@@ -1,4 +1,4 @@
-//! The review of an AgentBuild of BeeAI, of either group (`spec/beeai.md` 6): every fault in one answer, and never a value that may be a token.
+//! The review of an AgentBuild of BeeAI, of either group: every fault in one answer, and never a value that may be a token.
 //!
 //! Promises: nothing that is being deleted and no update that leaves the spec alone is refused; nothing is filled in; the controller judges by
 //! the same function, so that the operator is as safe without this webhook.

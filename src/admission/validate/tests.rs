@@ -341,7 +341,7 @@ fn mend_02_what_is_larger_than_what_is_kept_of_one_object_is_refused() {
     }
 }
 
-/// Z8 and section 6 of `spec/beeai.md`: both groups are judged by one function, and no other group's function.
+/// Z8: both groups are judged by one function, and no other group's function.
 #[test]
 fn agents_of_beeai_are_judged_in_both_groups_and_never_by_a_value() {
     let ask = |group: &str, object: &Value, old: Option<&Value>| {

@@ -1,4 +1,4 @@
-//! `Agent` v1alpha1 (`spec/agent-and-agentbuild.md` 3, corrections 3.1).
+//! `Agent` v1alpha1.
 //!
 //! The text of each field is what `kubectl explain` prints. Decisions: the Pod template has Kubernetes' whole schema without its
 //! descriptions, so that wrong types are refused, and keeps fields nobody knows, so that a newer API server gets them; of its

@@ -1,4 +1,4 @@
-//! `AgentBuild` v1alpha1 (`spec/agent-and-agentbuild.md` 5).
+//! `AgentBuild` v1alpha1.
 //!
 //! The text of each field is what `kubectl explain` prints. Decisions: optional booleans and numbers are optional here, too, so that
 //! `false` and nothing stay two things; what the schema cannot say is left to the validating webhook, which names all of it at once.

@@ -1,4 +1,4 @@
-//! `AgentCard` v1alpha1 (`spec/agentcard.md` 2).
+//! `AgentCard` v1alpha1.
 //!
 //! The text of each field is what `kubectl explain` prints. Decisions: state is in conditions, a map by type; column Verified is the condition,
 //! not the signature alone; every text and list is bounded, those of `status.card` by [`shape`] so that what [`fits`] is stored whole.

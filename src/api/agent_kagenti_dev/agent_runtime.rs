@@ -1,4 +1,4 @@
-//! `AgentRuntime` v1alpha1 (`spec/agentruntime.md` 2).
+//! `AgentRuntime` v1alpha1.
 //!
 //! The text of each field is what `kubectl explain` prints. Decisions:
 //! nothing is immutable: a change of `type` re-labels, a change of `targetRef` enrols the new workload and cleans up the one in

@@ -1,7 +1,7 @@
 //! Custom resources of group `agent.kagenti.dev`, derived from Rust types.
 //!
 //! Out: a `crd` per kind, which `drawbridge render` prints under `manifests/crds` and puts first into `install.yaml`. Promise: the schemas
-//! are those of the reference (`spec/agentruntime.md` 2) plus what a test lists; no field is `nullable`, so that the API server drops an
+//! are those of the reference plus what a test lists; no field is `nullable`, so that the API server drops an
 //! explicit null instead of handing it to us.
 
 pub mod agent;

@@ -1,4 +1,4 @@
-//! The CustomResourceDefinition against the reference of `spec/agentruntime.md` 2, as a table.
+//! The CustomResourceDefinition against what users of the Go operator write, as a table.
 
 use serde_json::{Value, json};
 

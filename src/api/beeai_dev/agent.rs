@@ -1,4 +1,4 @@
-//! BeeAI's `Agent` v1 (`spec/beeai.md` 3.1).
+//! BeeAI's `Agent` v1.
 //!
 //! The text of each field is what `kubectl explain` prints. `env` and `resources` have Kubernetes' whole schema without its descriptions, so
 //! that wrong types are refused. Controllers and admission read objects as JSON, not through these types.

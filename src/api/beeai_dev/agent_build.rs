@@ -1,4 +1,4 @@
-//! BeeAI's `AgentBuild` v1 (`spec/beeai.md` 3.2).
+//! BeeAI's `AgentBuild` v1.
 //!
 //! The text of each field is what `kubectl explain` prints. What the schema cannot say is left to the validating webhook, which names all of
 //! it at once. Controllers and admission read objects as JSON, not through these types.

@@ -8,7 +8,7 @@ fn of(crd: k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::C
     serde_json::to_value(crd).unwrap()
 }
 
-/// Ruling 2: one category, and short names in one group alone.
+/// One category, and short names in one group alone.
 #[test]
 fn both_groups_have_one_shape_one_category_and_one_set_of_short_names() {
     let (ours, compat) = (of(agent::crd()), of(agent::compat_crd()));
@@ -24,7 +24,7 @@ fn both_groups_have_one_shape_one_category_and_one_set_of_short_names() {
     assert_eq!(ours["spec"]["versions"], compat["spec"]["versions"]);
 }
 
-/// `spec/beeai.md` 3.1.
+/// What users of the original operator write.
 #[test]
 fn the_schema_asks_for_an_image_and_knows_the_columns() {
     let crd = of(agent::crd());

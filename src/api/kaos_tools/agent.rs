@@ -1,4 +1,4 @@
-//! The definition of KAOS's `Agent` v1alpha1, in every spelling (`spec/kaos-rulings.md` 2).
+//! The definition of KAOS's `Agent` v1alpha1, in every spelling.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! An object in the spelling of today, whatever it was written in (`spec/kaos-rulings.md`, ruling 3).
+//! An object in the spelling of today, whatever it was written in.
 //!
 //! In: a raw object of one of the kinds, of group `kaos.tools` or the group it had before. Out: the object that means the same in shape M,
 //! without what only a cluster writes, and a line for everything that was changed or deserves a look. Promises: reading the result gives

@@ -1,4 +1,4 @@
-//! The definition of `ModelAPI` v1alpha1, in every spelling (`spec/kaos-rulings.md` 2).
+//! The definition of `ModelAPI` v1alpha1, in every spelling.
 //!
 //! `configYaml` was a text and is a mapping: the property has no type at all, which is structural and stores both; admission and
 //! controllers take nothing else.

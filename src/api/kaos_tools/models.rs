@@ -1,4 +1,4 @@
-//! Which models a ModelAPI offers, and whether one that is asked for is among them (`spec/kaos.md` 2.3.1, ruling 4).
+//! Which models a ModelAPI offers, and whether one that is asked for is among them.
 
 use super::shape::{Mode, ModelApi};
 

@@ -12,8 +12,7 @@ use crate::domain::keys;
 use crate::store::{Kind, KindOrigin};
 
 const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
-/// The policy by which later Go operators keep everybody but themselves from setting label `kagenti.io/type`
-/// (`spec/agentruntime.md` 5.7).
+/// The policy by which later Go operators keep everybody but themselves from setting label `kagenti.io/type`.
 const LABEL_POLICY: &str = "agent-label-protection";
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {

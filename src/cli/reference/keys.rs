@@ -1,6 +1,6 @@
 //! Every label and annotation a person may set, with the values that mean something.
 //!
-//! Sources: `spec/authbridge-webhook.md` 3.1, `spec/agent-and-agentbuild.md` 2 and design §4. The generated reference, `validate` and
+//! The generated reference, `validate` and
 //! `explain --what-if` read this table.
 
 use crate::domain::keys;

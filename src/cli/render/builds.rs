@@ -1,4 +1,4 @@
-//! The steps and templates of builds, as ConfigMaps of the operator's namespace (`spec/agent-and-agentbuild.md` 12, 13).
+//! The steps and templates of builds, as ConfigMaps of the operator's namespace.
 
 use serde_json::Value;
 

@@ -22,7 +22,7 @@ use super::rbac::Role;
 use super::{FailureMode, Install, metadata, object};
 use crate::domain::keys;
 
-/// Name of the container port that reviews arrive at (`spec/operator-runtime.md` Part 5).
+/// Name of the container port that reviews arrive at.
 pub const PORT_NAME_WEBHOOK: &str = "webhook-server";
 /// Number of that port.
 pub const PORT_WEBHOOK: i32 = 9443;

@@ -196,7 +196,7 @@ fn gate_removal() -> Refusal {
 /// A step that is not the platform's runs whatever its author likes, with the build's ServiceAccount: whoever brings one must have the right
 /// to create such runs himself. Asked of the API server, because only it knows the rights of the person. It applies to steps of a person's own and
 /// to steps of a namespace that is not the operator's, whose ConfigMaps a tenant may write; when an AgentBuild is made and when its pipeline changes,
-/// so that neither the garbage collector nor a change of labels is asked (`spec/corrections.md`, 6.5). Whoever accepts steps whose content has
+/// so that neither the garbage collector nor a change of labels is asked. Whoever accepts steps whose content has
 /// changed since the review, by a refresh, brings them.
 fn custom_steps(install: &Install) -> Refusal {
     let Reach { mut conditions, .. } = selectors::living_objects();

@@ -1,7 +1,7 @@
 //! Rights, least first: what the code says it asks for, split by role.
 //!
 //! In: `controllers::rbac` and the certificate's needs. Out: ServiceAccounts, Roles and bindings. Promise:
-//! no wildcard, no Secret of another namespace, nothing that could raise rights (`faults.md` G9, held by a test).
+//! no wildcard, no Secret of another namespace, nothing that could raise rights (docs/cases.md G9, held by a test).
 
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{
@@ -295,7 +295,7 @@ pub fn diagnosis(kinds: Kinds) -> Value {
     })
 }
 
-/// Roles for people on the kinds of ours of that origin, to be bound by whoever runs the cluster (`spec/agent-and-agentbuild.md` 15.1).
+/// Roles for people on the kinds of ours of that origin, to be bound by whoever runs the cluster.
 #[must_use]
 pub fn people(origin: KindOrigin, kinds: Kinds) -> Vec<Value> {
     const VIEW: &[&str] = &["get", "list", "watch"];

@@ -363,7 +363,7 @@ fn answers_04_people_get_our_kinds_by_the_roles_they_have_and_may_look_without_s
     }
 }
 
-/// Ruling 1 of `spec/beeai-rulings.md`: what serves the original operator's group stands in a manifest of its own, rights included.
+/// What serves the original operator's group stands in a manifest of its own, rights included.
 #[test]
 fn nothing_of_an_installation_gives_a_right_on_the_compatible_group_and_its_manifest_gives_all() {
     let install = install(FailureMode::Fail);

@@ -1,4 +1,4 @@
-//! The webhook configurations (`spec/authbridge-webhook.md` 1, `spec/operator-runtime.md` Part 5).
+//! The webhook configurations.
 
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference, ValidatingWebhook,

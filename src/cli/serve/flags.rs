@@ -1,6 +1,6 @@
 //! The flags of `serve`, by concern; each is parsed into a type at the edge.
 //!
-//! Names are upstream's where the meaning is (`spec/operator-runtime.md` 1.4); what upstream had and this version does
+//! Names are upstream's where the meaning is; what upstream had and this version does
 //! not is refused by name in [`super::refused`].
 
 use std::net::SocketAddr;
@@ -101,7 +101,7 @@ fn own_namespace(text: &str) -> Result<String, String> {
     }
 }
 
-/// Namespaces, separated by commas (`spec/agent-and-agentbuild.md` 15.2); none means all.
+/// Namespaces, separated by commas; none means all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Namespaces(pub Vec<String>);
 

@@ -1,5 +1,5 @@
-//! Flags of the Go operators that this version refuses by name, with what stands in for them or will bring them
-//! (`spec/operator-runtime.md` 1.4 and 1.5). A flag that did nothing would be worse than one that is missing.
+//! Flags of the Go operators that this version refuses by name, with what stands in for them or will bring them.
+//! A flag that did nothing would be worse than one that is missing.
 
 /// Flag without dashes (a trailing `*` stands for the rest), and the sentence.
 pub const REFUSED: &[(&str, &str)] = &[

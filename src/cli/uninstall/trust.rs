@@ -1,4 +1,4 @@
-//! What cuts off agents and what opens them, once nobody looks after it (`spec/agentcard-rulings.md` 1.12): the deny goes first, then the policies of
+//! What cuts off agents and what opens them, once nobody looks after it: the deny goes first, then the policies of
 //! agents, then the label of their Pods; or with `--keep-policies` all of it stays.
 //!
 //! In: NetworkPolicies of ours, and Pods. Out: steps, each of which says how many Pods it opens. Assumes that the guards of the API server are gone

@@ -1,7 +1,7 @@
 //! The Envoy bootstrap of mode `envoy-sidecar`.
 //!
 //! In: the proxy's ports. Out: JSON, which is YAML, for ConfigMap `envoy-config`. Shape: variant H of
-//! `spec/authbridge-webhook.md` 7.7 with the ruling of design.md ("direction of a request in Envoy"): the listener
+//! As docs/deviations.md has it ("direction of a request in Envoy"): the listener
 //! decides. Before ext_proc every value of the direction header is removed and the listener's own is set; after
 //! ext_proc it is removed again, so that it never leaves the Pod. Upstream added the header on one listener and left
 //! what the client had sent (B5): ext_proc believes the first value. The seed's bypass of port 9093 is left out,

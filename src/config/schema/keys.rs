@@ -1,6 +1,6 @@
 //! Every key of the platform file, one row each: where it stands, what it must be, what it changes.
 //!
-//! Sources: `spec/authbridge-webhook.md` 7.1 (both eras), design.md "Precedence" for the keys that are ours.
+//! The keys are those that the Go operator reads, and ours (docs/reference/platform.md).
 
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! The platform file: every key, typed, with the line of what is wrong.
 //!
-//! In: the text of `/etc/kagenti/config.yaml` (`spec/authbridge-webhook.md` 7.1) and its name. Out: a [`Platform`],
+//! In: the text of `/etc/kagenti/config.yaml` and its name. Out: a [`Platform`],
 //! or a [`SchemaError`] that lists every fault with line and field. Promises: an absent key keeps its built-in
 //! value; a key nobody knows is refused with the nearest known one; a key that an upstream version knew and nothing
 //! here consumes is accepted and warned about. A key is one row of [`keys`]; its row says what it changes, so no

@@ -6,7 +6,7 @@ use super::keys::KEYS;
 use super::read;
 use super::walk::{Problem, Step};
 
-/// What a namespace may set unless the platform file says otherwise (design.md, "Precedence").
+/// What a namespace may set unless the platform file says otherwise (docs/reference/platform.md).
 pub(super) const DEFAULT: [&str; 5] = ["mode", "resources", "trace", "tokenExchange", "spiffe.trustDomain"];
 
 /// A list of key paths or of their beginnings, each naming at least one key a namespace can set.

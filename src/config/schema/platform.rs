@@ -42,7 +42,7 @@ impl Keycloak {
     }
 }
 
-/// What happens to enrolled workloads when a change concerns the whole fleet (design, Rollouts).
+/// What happens to enrolled workloads when a change concerns the whole fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnUpgrade {
     /// They roll, in waves.

@@ -272,7 +272,7 @@ fn case_102_ports_out_of_range_are_refused_with_line_and_field() {
 
 #[test]
 fn case_103_values_that_are_never_right() {
-    // Classic profile: iptablesCmd and the allow-list of the late profile have no effect here (issue 3).
+    // Classic profile: iptablesCmd and the allow-list of the late profile have no effect here.
     for (text, field) in [
         ("proxy: {uid: 0}", "proxy.uid"),
         ("proxy: {uid: 2147483648}", "proxy.uid"),

@@ -1,4 +1,4 @@
-//! Whose the objects of an Agent's name are (`spec/agent-and-agentbuild.md` 4.4, 4.6, 4.7, 18.2 S2 and S3).
+//! Whose the objects of an Agent's name are.
 //!
 //! Ours is what the Agent controls, by uid. A ServiceAccount may also be one that the Go operator made for this very
 //! Agent, or the dedicated one that was made for the Agent's Deployment: both are taken over in place.

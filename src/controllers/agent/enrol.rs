@@ -1,5 +1,4 @@
-//! What enrolment would write on a Deployment right after it was made, written while it is made: its Pods are made once
-//! (issue 5; design, Configuration hash).
+//! What enrolment would write on a Deployment right after it was made, written while it is made: its Pods are made once.
 //!
 //! In: the Deployment as it is to be applied. Out: type label and hash for its Pod template. Promises: the same values,
 //! from the same resolver, that enrolment computes, so that it finds nothing to change; from the moment at which

@@ -1,4 +1,4 @@
-//! Which image an Agent runs (`spec/agent-and-agentbuild.md` 4.3).
+//! Which image an Agent runs.
 //!
 //! In: the Agent, and the AgentBuild of its namespace that it names. Out: the image, or why there is none yet. Promise: a
 //! Deployment that runs keeps its image while a build is under way, fails or is deleted; it is the image that this

@@ -1,5 +1,4 @@
-//! What an Agent asks for, kept running: one Deployment, one Service, one ServiceAccount of its name
-//! (`spec/agent-and-agentbuild.md` 4, with the corrections to 3.1 and 4.6).
+//! What an Agent asks for, kept running: one Deployment, one Service, one ServiceAccount of its name.
 //!
 //! ```text
 //! Agent ─► subject (everything of its name) ─► image ─► wanted ─► applied? claim · drift ─► one apply each

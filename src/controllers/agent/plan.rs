@@ -27,7 +27,7 @@ use crate::store::{ClaimSeen, Key, Kind, OwnerReference};
 
 /// How often something short is looked at again.
 const SOON: Duration = Duration::from_millis(100);
-/// How often what waits for others is looked at again, should nobody wake it (`spec/agent-and-agentbuild.md` 4.1).
+/// How often what waits for others is looked at again, should nobody wake it.
 const LATER: Duration = Duration::from_secs(60);
 /// How long a refused write is not tried again, unless something else is wanted.
 const REFUSED: Duration = Duration::from_secs(300);

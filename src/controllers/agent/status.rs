@@ -1,4 +1,4 @@
-//! The status of one Agent (`spec/agent-and-agentbuild.md` 3.2, 4.8).
+//! The status of one Agent.
 //!
 //! In: the Agent as stored, and everything that was found. Out: the status to be stored, and what people are told.
 //! Promises: equal findings give an equal status, so steady state writes nothing; an Event only when a judgement or its
@@ -167,7 +167,7 @@ fn rolled(subject: &Subject<'_>, rollout: Rollout, own: &AgentDeploymentSeen) ->
     }
 }
 
-/// Replicas in words (`spec/agent-and-agentbuild.md` 3.2).
+/// Replicas in words.
 fn counts(rollout: Rollout, own: &AgentDeploymentSeen) -> String {
     format!(
         "Replicas: {}/{} ready, {} updated, {} available",

@@ -1,5 +1,4 @@
-//! How many workloads roll at once when a change concerns all of them: an image, a log level, where traces go (design, Rollouts;
-//! `kaos-rulings.md` ruling 10).
+//! How many workloads roll at once when a change concerns all of them: an image, a log level, where traces go.
 //!
 //! In: an object, what runs it, and who rolls now. Out: whether its Deployment may be written. Promises: what its user has changed is never held
 //! back, nor what is made for the first time; everything else rolls five at a time, or a tenth, whichever is more; two that failed end it.

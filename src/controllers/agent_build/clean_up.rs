@@ -1,4 +1,4 @@
-//! What a judged build leaves behind (`spec/agent-and-agentbuild.md` 11.6, with "where the page is silent").
+//! What a judged build leaves behind.
 //!
 //! After a success finished Pods and the workspace go, older runs after any end; `cleanupAfterBuild: false` keeps all.
 //! Promises: only what a TaskRun of our run controls is ever deleted, in the build's own namespace, by uid; a failure

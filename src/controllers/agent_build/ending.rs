@@ -1,4 +1,4 @@
-//! An AgentBuild that is being deleted (`spec/agent-and-agentbuild.md` 11.7).
+//! An AgentBuild that is being deleted.
 //!
 //! What runs is cancelled, run and workspace are deleted, then the finalizer goes. Promise: the deletion never hangs: what
 //! fails once is left to the garbage collector, because everything is owned by the build.

@@ -1,4 +1,4 @@
-//! An AgentBuild becomes one PipelineRun per attempt, and tells how it goes (`spec/agent-and-agentbuild.md` 11).
+//! An AgentBuild becomes one PipelineRun per attempt, and tells how it goes.
 //!
 //! ```text
 //! AgentBuild ─► subject (what is wanted: hash) ─┬─ not claimed ─► start: prerequisites, compose, try, claim, create

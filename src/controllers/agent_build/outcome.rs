@@ -1,4 +1,4 @@
-//! What a run that has ended comes to (`spec/agent-and-agentbuild.md` 11.4, corrections 10.3 and 11.4).
+//! What a run that has ended comes to.
 //!
 //! A green run is not enough: every task must have succeeded, or have been skipped by a condition of its own; and an image
 //! is believed only from a task that succeeded, when any task of the run tells one at all.

@@ -1,5 +1,4 @@
-//! What must be there before a run is composed: credentials with usable keys (`spec/agent-and-agentbuild.md` 11.3, 14.2
-//! to 14.4), and for gated modes the very template that the build was completed from.
+//! What must be there before a run is composed: credentials with usable keys, and for gated modes the very template that the build was completed from.
 //!
 //! Of a Secret the type, the names of its keys and one annotation are known, never a value. Which keys count is a table.
 
@@ -218,7 +217,7 @@ fn registry(wanted: &Wanted, request: &mut BuildRequest, has: impl Fn(&str) -> b
 }
 
 /// What the validating webhook would say now: the object may be older than the rules, or have come while nobody judged it;
-/// no other namespace's ConfigMaps, no step of a user's in a gated mode (`faults.md` G1, G4).
+/// no other namespace's ConfigMaps, no step of a user's in a gated mode (docs/cases.md G1, G4).
 pub(super) fn judged(subject: &Subject<'_>) -> Vec<Fault> {
     let change = Change { namespace: subject.namespace(), object: &subject.object, old: None };
     let builds = subject.builds();

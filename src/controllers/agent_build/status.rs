@@ -1,4 +1,4 @@
-//! The status of one AgentBuild: phase, words, conditions, and what people are told (`spec/agent-and-agentbuild.md` 11.5).
+//! The status of one AgentBuild: phase, words, conditions, and what people are told.
 //!
 //! In: the status as stored and what was found. Out: the operations that bring it up to date: none when it is. Promises:
 //! an Event only with a condition that changes; conditions of others stay; times move only with the judgement.

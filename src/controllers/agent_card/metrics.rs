@@ -1,4 +1,4 @@
-//! Counters of cards, under the names that dashboards of the field know (`spec/agentcard.md` 19). In: how a question ended, what a document was
+//! Counters of cards, under the names that dashboards of the field know. In: how a question ended, what a document was
 //! found to be. Promise: no label is anything that an agent or a tenant wrote, and none names a card.
 
 use std::time::Duration;

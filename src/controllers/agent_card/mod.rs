@@ -1,4 +1,4 @@
-//! What an agent says of itself, read from one of its Pods and shown in the status of its AgentCard (`spec/agentcard.md` 5).
+//! What an agent says of itself, read from one of its Pods and shown in the status of its AgentCard.
 //!
 //! In: the card, its workload, Service and Pods, and what a Pod answered ([`question`]). Out: who is asked next, the status, and Events about what
 //! changed. Promises: an answer is asked for from the address of a Ready Pod that belongs to the workload by uid, and of no other; a plan

@@ -1,4 +1,4 @@
-//! Whether the signed card in a workload's ConfigMap counts (`spec/agentcard.md` 5.7, S-25); pure.
+//! Whether the signed card in a workload's ConfigMap counts; pure.
 //!
 //! In: what was read of it, by what it is judged, and the youngest certificate by which a card of the workload was accepted. Out: that it counts, or why
 //! not. Promises: it counts only when its signature is good and its signer is whom the workload runs as, so that a ConfigMap which somebody

@@ -1,4 +1,4 @@
-//! The status of one AgentCard (`spec/agentcard.md` 2.2, 2.5, 2.6); pure.
+//! The status of one AgentCard; pure.
 //!
 //! In: the status as stored, and what was found. Out: the operations that bring it up to date, and what people are told. Promises: equal findings
 //! write nothing, even when a refusal is worded anew each time; `card` is replaced whole, so that nothing of an earlier one stays; the last good

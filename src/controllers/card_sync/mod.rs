@@ -1,4 +1,4 @@
-//! One AgentCard for each workload that says it is an agent and which protocol it speaks (`spec/agentcard.md` 4).
+//! One AgentCard for each workload that says it is an agent and which protocol it speaks.
 
 mod names;
 pub mod plan;

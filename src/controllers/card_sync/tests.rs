@@ -1,4 +1,4 @@
-//! The plan as a table, by the numbers of the conformance cases (`spec/agentcard.md` 17).
+//! The plan as a table, by the numbers of the cases of cards (docs/cases.md).
 
 use serde_json::{Value, json};
 

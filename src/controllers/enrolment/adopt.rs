@@ -1,4 +1,4 @@
-//! Taking a workload over from the Go operator; pure (design, Un-enrolment).
+//! Taking a workload over from the Go operator; pure.
 //!
 //! In: a workload on which its field manager owns what enrolment writes. Out: one JSON patch that takes these fields out
 //! of its entry of `managedFields`, and its `managed-by` label away. Promise: the patch tests whose entry it is, so an

@@ -1,7 +1,7 @@
 //! `status.effective`: what is in force for one workload, and who set it; pure.
 //!
 //! In: the template as its Pods will have it, and the snapshot. Out: mode, SPIFFE id, the values that are set anywhere above
-//! the platform, and what could not be read. Promise: the resolver is the webhook's own (design, law 3), so that status,
+//! the platform, and what could not be read. Promise: the resolver is the webhook's own, so that status,
 //! `explain` and Pods never differ.
 
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 //!
 //! In: a workload as seen, or what is wanted on it. Out: the fields, comparable, and the body that applies them.
 //! Promises: the body names the workload's uid, so that it never makes one; applying no fields at all takes exactly ours
-//! away (design, Un-enrolment).
+//! away.
 
 use std::collections::BTreeMap;
 

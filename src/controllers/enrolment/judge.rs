@@ -359,7 +359,7 @@ fn label_of_others(subject: &Subject<'_>, winner: &RuntimeRef<'_>, agent_type: &
     })
 }
 
-/// What has to be there before the first Pod is made (design, law 2).
+/// What has to be there before the first Pod is made.
 pub(super) fn first(subject: &Subject<'_>, account: Option<&str>) -> Option<Wait> {
     let (world, namespace) = (subject.cx.world, subject.namespace());
     if let Some(account) = account
@@ -417,7 +417,7 @@ fn label_only(subject: &Subject<'_>, standing: &Fields, needs: Needs) -> Found {
 /// A new hash on a workload that is enrolled already.
 pub(super) fn rehash(subject: &Subject<'_>, hash: &str, fields: Fields) -> Step {
     let (seen, memory) = (subject.workload.seen, &subject.cx.world.memory);
-    // What a ConfigMap said before it became unreadable may be what the Pods run with (design: a read error never changes a hash).
+    // What a ConfigMap said before it became unreadable may be what the Pods run with (a read error never changes a hash).
     if subject.cx.facts.settled.namespace(subject.namespace()).is_some_and(|view| view.resolved.unread) {
         return Step::Wait(Wait::Unread);
     }

@@ -1,5 +1,4 @@
-//! A Sandbox keeps its Pod when its template changes: how the Pod comes to be made again; pure (`spec/agentruntime.md`
-//! 3.8 and S17).
+//! A Sandbox keeps its Pod when its template changes: how the Pod comes to be made again; pure.
 //!
 //! ```text
 //! Pod is not as wanted ─► replicas 0, annotations restart-pending and restart-replicas

@@ -1,5 +1,4 @@
-//! The status of one AgentRuntime: what was found, in conditions and codes; pure (`spec/agentruntime.md` 2.3 to 2.7, with
-//! S1, S2, S18 and S25).
+//! The status of one AgentRuntime: what was found, in conditions and codes; pure.
 //!
 //! In: the AgentRuntime as stored, and everything that was found about its target. Out: the status to be stored, and
 //! what people are told about it. Promises: equal findings give an equal status, so steady state writes nothing; an

@@ -1,4 +1,4 @@
-//! How many enrolled workloads roll at once when their configuration changes; pure (design, Rollouts).
+//! How many enrolled workloads roll at once when their configuration changes; pure.
 //!
 //! In: what rolls now, as the cluster says it, and what this process has sent off. Out: whether one more may begin.
 //! Promises: what was rolled by us is recognised after a restart and by another leader, by annotation

@@ -1,4 +1,4 @@
-//! Pods that were created while no replica answered, and how they come to run injected (design, failure policy row).
+//! Pods that were created while no replica answered, and how they come to run injected.
 //!
 //! ```text
 //! gated Pods? ─► probe (dry-run create) ─► comes back ungated? ─► Pod with a controller: delete, it is made again

@@ -1,4 +1,4 @@
-//! The ConfigMaps that injected Pods refer to, in every namespace with an enrolled workload (design, ConfigMap row).
+//! The ConfigMaps that injected Pods refer to, in every namespace with an enrolled workload.
 
 pub mod plan;
 

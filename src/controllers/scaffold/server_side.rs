@@ -84,7 +84,7 @@ pub(super) async fn own(
             Err(failed(op, kube::Error::Api(status)))
         }
         400 | 403 | 422 => Err(refused(Reason::InvalidSpec)),
-        // Fields that this API server does not know (corrections, 3.1).
+        // Fields that this API server does not know.
         500 if schema.iter().any(|words| status.message.contains(words)) => Err(refused(Reason::InvalidSpec)),
         _ => Err(failed(op, kube::Error::Api(status))),
     }

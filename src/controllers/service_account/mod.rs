@@ -1,4 +1,4 @@
-//! Dedicated ServiceAccounts, made ahead of the Pods that ask for them (design, ServiceAccount row).
+//! Dedicated ServiceAccounts, made ahead of the Pods that ask for them.
 
 pub mod plan;
 

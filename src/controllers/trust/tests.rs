@@ -205,7 +205,7 @@ fn cases_126_115_where_nothing_is_enforced_nothing_is_written() {
     assert_eq!(scene.settle(), Vec::<String>::new());
 }
 
-/// Case 122 has the label on the template: it is on the Pod alone (`spec/agentcard-rulings.md` A1).
+/// Case 122 has the label on the template: it is on the Pod alone.
 #[test]
 fn case_122_in_audit_the_pods_of_verified_agents_are_labelled_and_nobody_is_cut() {
     let mut scene = Scene::new("");

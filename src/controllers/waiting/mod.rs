@@ -1,4 +1,4 @@
-//! Workloads whose Pods were refused until a fact arrived are told to try again (design, waiting Pods).
+//! Workloads whose Pods were refused until a fact arrived are told to try again.
 
 pub mod plan;
 

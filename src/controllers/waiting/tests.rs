@@ -176,7 +176,7 @@ fn mend_10_the_table_names_the_managers_that_write() {
     }
 }
 
-/// `spec/agentcard-rulings.md` A16: one annotation, whatever is waited for, and once for all of it.
+/// One annotation, whatever is waited for, and once for all of it.
 #[test]
 fn what_waits_for_two_things_is_told_once_when_both_are_there() {
     let mut cluster = Cluster::new();

@@ -1,5 +1,5 @@
 //! What an AgentBuild leaves open is filled in: mode, revision, namespace of the pipeline, steps of the template; and
-//! whose the steps are is recorded (`spec/agent-and-agentbuild.md` 6.3, corrections 6.3 and 6.5).
+//! whose the steps are is recorded.
 //!
 //! Out: operations on the object as received, as few as possible; none for an object that is complete or on its way
 //! out. The annotations of the webhook are always computed anew: what a user writes into them has no effect.

@@ -1,4 +1,4 @@
-//! Whether a build's template is still what was reviewed (`spec/agent-and-agentbuild.md` 11.3, D-29; `faults.md` G4).
+//! Whether a build's template is still what was reviewed (D-29 and fault G4 in docs/cases.md).
 //!
 //! A build of a gated mode has exactly the steps of the operator's template; one whose template is a tenant's has the very
 //! template that the review saw, because its global parameters are read when the build starts.

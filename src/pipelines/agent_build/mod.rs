@@ -1,11 +1,11 @@
-//! The front end for AgentBuild of `agent.kagenti.dev/v1alpha1` (`spec/agent-and-agentbuild.md` 5, 6).
+//! The front end for AgentBuild of `agent.kagenti.dev/v1alpha1`.
 //!
 //! In: the raw object of a review or of a watch, and what ConfigMaps hold. Out: a [`BuildRequest`] ([`read`]), the
 //! operations that complete the object ([`complete`]), and everything that is wrong with it ([`validate`]). All work
 //! on raw JSON, so that members nobody knows stay as they are.
 //!
 //! Completing never refuses: what cannot be completed is left out, the schema lists its faults, and validating lists
-//! the rest, the missing template included (corrections, 6.3).
+//! the rest, the missing template included.
 //!
 //! [`BuildRequest`]: super::request::BuildRequest
 

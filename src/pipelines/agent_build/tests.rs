@@ -1,4 +1,4 @@
-//! The cases of `spec/agent-and-agentbuild.md` 19.2, by number: B1 to B35, B37.
+//! Cases of builds at admission (docs/cases.md), by number: B1 to B35, B37.
 //!
 //! Elsewhere: B20 to B29 as fields of any front end in `check`; B36 needs the API server's defaults and a controller.
 

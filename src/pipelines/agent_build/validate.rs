@@ -1,4 +1,4 @@
-//! Everything that is wrong with an AgentBuild, in one answer (`spec/agent-and-agentbuild.md` 6.5, corrections).
+//! Everything that is wrong with an AgentBuild, in one answer.
 //!
 //! Out: faults for what the object itself must change; notes for what deserves attention, and for ConfigMaps that
 //! are missing or wrong: those may still come, so the object is accepted and its build waits. An update that leaves

@@ -1,4 +1,4 @@
-//! The Agent that a build keeps (`spec/beeai.md` 10.4): a desired state, computed anew whenever it is looked at.
+//! The Agent that a build keeps: a desired state, computed anew whenever it is looked at.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! What the entries of `spec.env` mean (`spec/beeai.md` 8.1): credentials by reference, names of Secrets, build arguments.
+//! What the entries of `spec.env` mean: credentials by reference, names of Secrets, build arguments.
 
 use serde_json::Value;
 

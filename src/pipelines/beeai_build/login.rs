@@ -1,4 +1,4 @@
-//! Which login of the registry a build has (`spec/beeai.md` 8.2): the first rule that matches.
+//! Which login of the registry a build has: the first rule that matches.
 //!
 //! A Git token is sent to a registry only where the platform trusts that host with it: without that, whoever may write builds could send a
 //! Secret that he cannot read to a host that he chooses.

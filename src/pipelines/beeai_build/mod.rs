@@ -1,4 +1,4 @@
-//! The front end for AgentBuild of `beeai.dev/v1` and `beeai.beeai.dev/v1` (`spec/beeai.md` 3.2, 5.1, 6, 8).
+//! The front end for AgentBuild of `beeai.dev/v1` and `beeai.beeai.dev/v1`.
 //!
 //! In: the raw object of a review or of a watch, its group, and what the platform's ConfigMaps hold. Out: a [`BuildRequest`] ([`read`]),
 //! which login its push has ([`login`]), the Agent that it keeps ([`deploy`]), and everything that is wrong with it ([`validate`]).

@@ -1,4 +1,4 @@
-//! An AgentBuild of BeeAI as a request of the engine (`spec/beeai.md` 5.1).
+//! An AgentBuild of BeeAI as a request of the engine.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Cases of `spec/beeai.md` 13 that the front end decides: what is refused, what is composed, which login a push has, which Agent is kept.
+//! Cases of BeeAI (Z; docs/cases.md) that the front end decides: what is refused, what is composed, which login a push has, which Agent is kept.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Everything that is wrong with an AgentBuild of BeeAI, in one answer (`spec/beeai.md` 6).
+//! Everything that is wrong with an AgentBuild of BeeAI, in one answer.
 //!
 //! Out: faults for what the object itself must change; notes for what deserves attention, and for ConfigMaps of the platform that are missing
 //! or wrong: those may still come, so the object is accepted and its build waits. An update that leaves the spec as it is, and an object on

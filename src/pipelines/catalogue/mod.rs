@@ -1,4 +1,4 @@
-//! The steps and templates that Drawbridge ships (`spec/agent-and-agentbuild.md` 12.3, 12.4, 13).
+//! The steps and templates that Drawbridge ships.
 //!
 //! In: a namespace, the images, and what the platform decides about all of them. Out: the ConfigMaps. Promises: no
 //! image is `latest` or a parameter (but the builder, which gated templates lock); a user's value reaches a script

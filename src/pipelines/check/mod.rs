@@ -1,5 +1,4 @@
-//! What is wrong with a request, as far as the object alone and its template tell (`spec/agent-and-agentbuild.md`
-//! 6.5): the same rules for a review and for a build that no webhook saw, and for every front end.
+//! What is wrong with a request, as far as the object alone and its template tell: the same rules for a review and for a build that no webhook saw, and for every front end.
 
 mod metadata;
 pub(crate) use metadata::is_reserved;

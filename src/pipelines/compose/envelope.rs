@@ -1,5 +1,4 @@
-//! What stands around the tasks: metadata, parameters, timeouts, Pod template, workspaces; and the claim
-//! (`spec/agent-and-agentbuild.md` 9.3).
+//! What stands around the tasks: metadata, parameters, timeouts, Pod template, workspaces; and the claim.
 
 use std::collections::BTreeMap;
 

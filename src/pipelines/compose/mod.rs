@@ -1,4 +1,4 @@
-//! One PipelineRun from one request (`spec/agent-and-agentbuild.md` 9): the whole pipeline embedded, tasks in order.
+//! One PipelineRun from one request: the whole pipeline embedded, tasks in order.
 //!
 //! In: a request, the steps of its namespace, the platform's settings, and the ServiceAccounts that builds may use
 //! where those are known. Out: run and claim as JSON, with provenance and warnings; or everything that is wrong. A

@@ -1,4 +1,4 @@
-//! The cases of `spec/agent-and-agentbuild.md` 19.3, by number, and the laws of composition.
+//! Cases of composition (C; docs/cases.md), by number, and the laws of composition.
 //!
 //! Elsewhere: C18 and C19 need Tekton; the half of C20 that is Tekton's own message too. C16 stands in `names`.
 

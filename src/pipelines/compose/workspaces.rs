@@ -1,4 +1,4 @@
-//! Which workspace of a task is filled with what (`spec/agent-and-agentbuild.md` 9.4, 14).
+//! Which workspace of a task is filled with what.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Parameters that steer the run and are never passed to tasks (`spec/agent-and-agentbuild.md` 8.4).
+//! Parameters that steer the run and are never passed to tasks.
 
 use super::layers::{Given, Layers};
 use super::{Layer, Traced};

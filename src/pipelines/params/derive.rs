@@ -1,4 +1,4 @@
-//! Parameters that other fields of the object give (`spec/agent-and-agentbuild.md` 8.2), in the order of 9.6.
+//! Parameters that other fields of the object give, in the order in which a run declares them.
 
 use crate::pipelines::names;
 use crate::pipelines::request::BuildRequest;

@@ -1,4 +1,4 @@
-//! Where a parameter's value comes from (`spec/agent-and-agentbuild.md` 8).
+//! Where a parameter's value comes from.
 //!
 //! In: a request and, per step, its TaskSpec's declarations. Out: for every parameter of every step the value, its
 //! layer, the place it was written at, and what it shadowed. Later layers of [`Layer`] lose against earlier ones.

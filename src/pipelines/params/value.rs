@@ -1,4 +1,4 @@
-//! A text as a value of a declared type (`spec/agent-and-agentbuild.md` 8.5).
+//! A text as a value of a declared type.
 
 use serde_json::Value;
 

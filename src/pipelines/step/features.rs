@@ -1,5 +1,5 @@
 //! Members and references that Tekton's v1 API knows and its admission refuses all the same: what its feature flags
-//! forbid as installed, and rules between members (`spec/agent-and-agentbuild.md` 10.1).
+//! forbid as installed, and rules between members.
 
 use std::collections::{BTreeMap, BTreeSet};
 

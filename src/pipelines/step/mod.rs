@@ -1,4 +1,4 @@
-//! Steps: any ConfigMap with key `task-spec.yaml`, one Tekton v1 TaskSpec (`spec/agent-and-agentbuild.md` 7.2).
+//! Steps: any ConfigMap with key `task-spec.yaml`, one Tekton v1 TaskSpec.
 //!
 //! In: the text of the key, and whether the ConfigMap is the platform's own. Out: a [`Step`]: the TaskSpec as the
 //! JSON it was, and the few members that composition reads; or every fault. Promises: members nobody knows are kept;

@@ -43,7 +43,7 @@ fn a_missing_key_names_key_and_config_map() {
     assert!(step[0].to_string().contains("task-spec.yaml not found in ConfigMap clone"));
 }
 
-/// Upstream's users had to write kagenti-system, wherever the operator lives (corrections, 6.3 rule 3).
+/// Upstream's users had to write kagenti-system, wherever the operator lives.
 #[test]
 fn kagenti_system_means_the_operators_namespace_when_it_is_empty() {
     let mut view = TemplatesView::new("drawbridge", false).with([template_map("drawbridge", "dev", TEMPLATE)]);

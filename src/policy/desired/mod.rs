@@ -1,4 +1,4 @@
-//! The NetworkPolicies that enforcement of trust wants (`spec/agentcard.md` 9, `spec/agentcard-rulings.md`).
+//! The NetworkPolicies that enforcement of trust wants.
 //!
 //! In: [`Facts`] of the cluster and the platform. Out: the `spec` of `drawbridge-default-deny` ([`default_deny`]), and that of an agent's own
 //! policy in its two shapes ([`restrictive`], [`permissive`]). Promises: pure; addresses come out sorted and each once, whatever order they

@@ -44,7 +44,7 @@ fn case_130_without_an_address_of_the_api_server_nothing_is_left_and_both_direct
     }
 }
 
-/// Case 128 counts two peers of the operator's; ours has one namespace, unless there is another (`spec/corrections.md`).
+/// Case 128 counts two peers of the operator's; ours has one namespace, unless there is another.
 #[test]
 fn case_128_the_permissive_shape_selects_by_the_trust_label_besides() {
     let spec = permissive(&selector(), &facts());

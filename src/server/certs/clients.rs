@@ -1,4 +1,4 @@
-//! Who may call the webhook: client certificates from the authorities of a file (`--webhook-client-ca`, `faults.md` B4).
+//! Who may call the webhook: client certificates from the authorities of a file (`--webhook-client-ca`, docs/cases.md B4).
 //!
 //! In: a PEM file with one or more authorities, read again and again, and the names that are accepted. Out: a
 //! [`ClientVerifier`] for rustls. Promises: without the flag nobody is asked; with it a caller without a certificate, with an

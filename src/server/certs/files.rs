@@ -1,4 +1,4 @@
-//! Certificates from mounted files (`--webhook-cert-path`, `-name`, `-key`; `spec/operator-runtime.md` 1.4, 3.1).
+//! Certificates from mounted files (`--webhook-cert-path`, `-name`, `-key`).
 //!
 //! In: two files, read again and again. Out: pairs in the resolver. Promises: a missing or bad pair at start is an
 //! error; afterwards the last good pair is served until a better one is there and valid; the two halves always belong together;

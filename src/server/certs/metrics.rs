@@ -1,6 +1,6 @@
 //! What is counted about certificates.
 //!
-//! Names: `certwatcher_*` are the ones dashboards of the original know (`spec/operator-runtime.md` 3.3); the others
+//! Names: `certwatcher_*` are the ones dashboards of the original know; the others
 //! are ours. Every label is a closed set.
 
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};

@@ -1,5 +1,5 @@
 //! The TLS configuration: built once, certificates through a resolver, so that rotation is a pointer store and
-//! session resumption goes on (anchors 3, habit 16).
+//! session resumption goes on.
 //!
 //! TLS 1.2 and 1.3 with forward secrecy only, no early data, no renegotiation: what rustls offers. ALPN offers h2 and
 //! http/1.1.

@@ -62,7 +62,7 @@ struct Route {
     phase: review::Phase,
 }
 
-/// Every endpoint (`spec/operator-runtime.md` Part 5).
+/// Every endpoint.
 const ROUTES: &[Route] = &[
     Route { path: keys::PATH_INJECT, phase: review::Phase::Mutate },
     Route { path: keys::PATH_EXPLAIN, phase: review::Phase::Validate },

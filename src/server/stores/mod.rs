@@ -57,7 +57,7 @@ use watch::Sink;
 const FEED: usize = 1024;
 /// A kind is read anew no more often than this, however often room is made.
 const READ_ANEW: Duration = Duration::from_secs(30);
-/// What only OpenShift serves (`spec/agent-and-agentbuild.md` 4.5).
+/// What only OpenShift serves.
 const OPENSHIFT: &str = "config.openshift.io/v1";
 
 /// What to watch, and where to put it.

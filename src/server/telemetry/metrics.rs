@@ -1,4 +1,4 @@
-//! The metrics of this process, under the names that dashboards already know (`spec/operator-runtime.md` 3.3).
+//! The metrics of this process, under the names that dashboards already know.
 //!
 //! In: increments from the parts. Out: OpenMetrics text. Promises: label values come from closed sets only
 //! (reasons, routes, ports, causes), so the number of series does not grow with the cluster.

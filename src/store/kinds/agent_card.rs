@@ -1,4 +1,4 @@
-//! What is kept of an AgentCard (`spec/agentcard.md` 2): its marks, `spec`, and `status` without the card itself.
+//! What is kept of an AgentCard: its marks, `spec`, and `status` without the card itself.
 //!
 //! Promise: an object is a few hundred bytes here and never more than [`LARGEST`], however large the card is that an agent serves, and whatever
 //! people write beside it. What is over a bound is left out and [`AgentCardSeen::over`] says so: nobody writes a list that is not known.
@@ -132,7 +132,7 @@ impl AgentCardSeen {
         self.finalizers.iter().any(|known| &**known == name)
     }
 
-    /// What it proves of the workload of that uid (`spec/agentcard-rulings.md` 1.5): only what was written under our rules about the present
+    /// What it proves of the workload of that uid: only what was written under our rules about the present
     /// object and that very workload counts.
     #[must_use]
     pub fn trust(&self, uid: &str) -> Trust<'_> {

@@ -1,4 +1,4 @@
-//! What is kept of an AgentRuntime (`spec/agentruntime.md` 2): its fields, each no longer than [`LONGEST`]. A longer one is refused
+//! What is kept of an AgentRuntime: its fields, each no longer than [`LONGEST`]. A longer one is refused
 //! by all who read it, and so is what is left of it. Of one that is over a bound its marks, status and target are kept, and [`Over`]:
 //! whoever reads it knows that the workload is governed, and not by what.
 

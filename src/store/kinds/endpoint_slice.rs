@@ -1,6 +1,6 @@
 //! EndpointSlices of Service `default/kubernetes`: where the API server is.
 //!
-//! No other is kept: what a tenant's slice says of an address proves nothing (`spec/agentcard-rulings.md` 2.6).
+//! No other is kept: what a tenant's slice says of an address proves nothing.
 
 use std::net::IpAddr;
 

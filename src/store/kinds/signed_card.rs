@@ -1,4 +1,4 @@
-//! ConfigMaps that may hold a signed card (`spec/agentcard.md` 1.4), of which nothing but their metadata is ever listed or watched.
+//! ConfigMaps that may hold a signed card, of which nothing but their metadata is ever listed or watched.
 //!
 //! In: metadata. Out: that one of that name exists, in which version. Promise: a ConfigMap of any other name is not kept, and of none the content:
 //! whoever needs that reads it, and again when the version is another.

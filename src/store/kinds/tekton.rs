@@ -1,4 +1,4 @@
-//! What is kept of Tekton's PipelineRuns and TaskRuns (`spec/agent-and-agentbuild.md` 10, 11.4).
+//! What is kept of Tekton's PipelineRuns and TaskRuns.
 //!
 //! Tekton copies whole pipelines into its objects; kept is what tells how a build goes: condition, children, results
 //! that name an image or a commit, and of the tasks only name, guard and whether they tell an image. Members of unknown

@@ -1,4 +1,4 @@
-//! What relaxes an agent's lock-down (`spec/agent-and-agentbuild.md` 4.5): a warning, or a refusal with `enforce`.
+//! What relaxes an agent's lock-down: a warning, or a refusal with `enforce`.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The front end for Agent of `agent.kagenti.dev/v1alpha1` (`spec/agent-and-agentbuild.md` 3, 4, 6.7).
+//! The front end for Agent of `agent.kagenti.dev/v1alpha1`.
 //!
 //! In: the raw object of a review or a watch, the platform's settings, and the AgentBuilds of its namespace where they
 //! are known. Out: a request of the engine ([`workload`]), and every fault and everything that deserves attention
@@ -219,7 +219,7 @@ fn metadata(object: &Value, findings: &mut Findings) {
             findings.fault(Fault::invalid(&*at, sentence, "correct the key").seeing(key));
         }
         // What it says about a Pod, the webhook takes back: another ServiceAccount, a port of the node. Whoever may write Pods can
-        // have these anyway; whoever writes an Agent cannot (`faults.md` G3, G5).
+        // have these anyway; whoever writes an Agent cannot (docs/cases.md G3, G5).
         if entries(pointer).any(|(key, _)| key == keys::ANNOTATION_STATUS) {
             let at = format!("{at}[{}]", keys::ANNOTATION_STATUS);
             let sentence = "is what the webhook notes on Pods about its own parts, and nobody else may write";

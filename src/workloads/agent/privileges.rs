@@ -1,8 +1,8 @@
 //! What an Agent's Pod may ask for that is more than a plain agent needs: one table for everybody who judges it.
 //!
 //! In: an Agent as JSON. Out: the places that ask for something, and for what. The lock-down
-//! (`spec/agent-and-agentbuild.md` 4.5) reads the rows that relax it; the API server's policy asks for the right to create Pods at
-//! the rows that are a power over others (`faults.md` G3), and is written from these rows too (`cli::render`), so that both
+//! reads the rows that relax it; the API server's policy asks for the right to create Pods at
+//! the rows that are a power over others (docs/cases.md G3), and is written from these rows too (`cli::render`), so that both
 //! mean the same. Types are the schema's to check: a value of another type asks for nothing here.
 
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! An Agent as a request of the engine (`spec/agent-and-agentbuild.md` 4.3, 4.4).
+//! An Agent as a request of the engine.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The cases of `spec/agent-and-agentbuild.md` 19.1 that are the webhook's: A10, A11, A19, A20; and 6.7.
+//! The cases of agents (A; docs/cases.md) that are the webhook's: A10, A11, A19, A20; and 6.7.
 //!
 //! The other cases of 19.1 are the controller's (A1 to A9, A13 to A18, A21 to A38), A12 the schema's defaults.
 
@@ -452,7 +452,7 @@ fn updates_that_leave_the_spec_and_deletions_pass() {
     }
 }
 
-/// G3's own list of `faults.md`: each is a power that takes a right, whatever the lock-down says of it.
+/// G3's own list (docs/cases.md): each is a power that takes a right, whatever the lock-down says of it.
 #[test]
 fn g3_every_power_is_found_where_it_stands() {
     use super::privileges::asked;

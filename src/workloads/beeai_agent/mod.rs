@@ -1,4 +1,4 @@
-//! The front end for Agent of `beeai.dev/v1` and `beeai.beeai.dev/v1` (`spec/beeai.md` 3.1, 6, 9).
+//! The front end for Agent of `beeai.dev/v1` and `beeai.beeai.dev/v1`.
 //!
 //! In: the raw object of a review or a watch, and the platform's settings. Out: a request of the engine ([`workload`]), and every fault and
 //! everything that deserves attention ([`validate`]). An update that leaves the spec and the profile as they are, and an object on its way

@@ -1,4 +1,4 @@
-//! An Agent of BeeAI as a request of the engine (`spec/beeai.md` 5.2, 9).
+//! An Agent of BeeAI as a request of the engine.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What becomes of an Agent of BeeAI: cases of `spec/beeai.md` 13 that need no cluster.
+//! What becomes of an Agent of BeeAI: cases of BeeAI (Z; docs/cases.md) that need no cluster.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What runs an Agent (`spec/kaos.md` 3.2).
+//! What runs an Agent.
 //!
 //! In: what the Agent says, and which of the objects that it names are there. Out: a request of the workload engine. Promise: addresses are
 //! computed from names, so that it is the same whether or not what it names is ready.

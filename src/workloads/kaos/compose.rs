@@ -1,7 +1,7 @@
-//! What all three kinds have in common when their objects are made (`spec/kaos.md` 3.1, 3.5, 4.2).
+//! What all three kinds have in common when their objects are made.
 //!
 //! In: what a kind runs, as a Pod's spec, and what its object says. Out: a request of the workload engine. Promises: nothing is set that
-//! closes anything (ruling 7); labels and annotations of `kagenti.io` on the object reach the Deployment and its Pods, and never the
+//! closes anything; labels and annotations of `kagenti.io` on the object reach the Deployment and its Pods, and never the
 //! selector.
 
 use std::collections::BTreeMap;

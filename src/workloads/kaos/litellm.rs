@@ -1,4 +1,4 @@
-//! The configuration of a LiteLLM proxy as a typed value, and as the text that is mounted (`spec/kaos.md` 3.3.2).
+//! The configuration of a LiteLLM proxy as a typed value, and as the text that is mounted.
 //!
 //! In: the models a ModelAPI offers and how they are reached. Out: YAML. Promises: a value is a value, whatever characters it holds: nothing
 //! that a name contains can add a key; the text reads the same under YAML 1.1 (which LiteLLM's reader speaks) and 1.2.

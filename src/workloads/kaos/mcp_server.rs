@@ -1,4 +1,4 @@
-//! What runs an MCPServer (`spec/kaos.md` 3.4, `kaos-rulings.md` alias table).
+//! What runs an MCPServer.
 //!
 //! In: what the MCPServer says, and the registry of runtimes. Out: a request of the workload engine. Promise: what a user wrote is an argument
 //! or a variable, never part of a script.

@@ -1,9 +1,9 @@
-//! Kubernetes' strategic merge of a Pod's spec, and nothing else (`spec/kaos.md` Appendix A, `kaos-rulings.md` ruling 15).
+//! Kubernetes' strategic merge of a Pod's spec, and nothing else.
 //!
 //! In: a Pod's spec and a patch of one, as raw JSON. Out: the merged spec, or why there is none, with the path. Promises: equal to what
 //! `k8s.io/apimachinery/pkg/util/strategicpatch` makes of the same two for `core/v1` PodSpec (held by a differential), but that a member that no
 //! PodSpec has is merged where that package gives up; bounded by the size of what comes in.
-//! Sources: the strategies and keys of `k8s.io/api/core/v1/types.go`; the directives of the design "preserve order in strategic merge patch".
+//! Sources: the strategies and keys of `k8s.io/api/core/v1/types.go`; the directives of Kubernetes' design "preserve order in strategic merge patch".
 
 use serde_json::{Map, Value};
 

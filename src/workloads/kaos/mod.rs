@@ -1,4 +1,4 @@
-//! From an Agent, a ModelAPI or an MCPServer of `kaos.tools` to what runs it (`spec/kaos.md` 3 to 5, `kaos-rulings.md`).
+//! From an Agent, a ModelAPI or an MCPServer of `kaos.tools` to what runs it.
 //!
 //! In: what an object asks for in one shape (`api::kaos_tools::shape`), the platform's settings ([`settings`]), the registry of tool runtimes ([`registry`]).
 //! Out: requests of the workload engine ([`compose`]), the configuration of a proxy ([`litellm`]), the spec of a route. Promises: names, labels,

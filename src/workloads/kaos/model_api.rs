@@ -1,4 +1,4 @@
-//! What runs a ModelAPI: a LiteLLM proxy, or Ollama with a model (`spec/kaos.md` 3.3, rulings 13 and 14).
+//! What runs a ModelAPI: a LiteLLM proxy, or Ollama with a model.
 //!
 //! In: what the ModelAPI says. Out: a request of the workload engine, and the proxy's configuration. Promises: a current LiteLLM starts with it;
 //! a model is an argument of a program and never part of a script; the model is there before the server is asked for it, because the kubelet

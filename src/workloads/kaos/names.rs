@@ -1,4 +1,4 @@
-//! What the objects of KAOS are called, and where they are reached (`spec/kaos.md` 3.1, 3.2.2, 4.2): contract of the agent runtime, of its
+//! What the objects of KAOS are called, and where they are reached: contract of the agent runtime, of its
 //! command line and of the people who look for them.
 
 use std::collections::BTreeMap;

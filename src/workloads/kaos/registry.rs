@@ -1,4 +1,4 @@
-//! The runtimes of tool servers that a platform lists: ConfigMap `kaos-mcp-runtimes`, key `runtimes.yaml` (`spec/kaos.md` 3.6).
+//! The runtimes of tool servers that a platform lists: ConfigMap `kaos-mcp-runtimes`, key `runtimes.yaml`.
 //!
 //! In: the text, by whoever runs the platform. Out: the runtimes by name, or why it cannot be read. Promises: members that only people read
 //! (`type`, `description`, `transport`, `requiredEnv`) are passed over; one entry that is wrong takes no other with it.

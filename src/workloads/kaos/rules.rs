@@ -1,4 +1,4 @@
-//! What we do about a patch of a Pod's spec beyond Kubernetes' own merge (`spec/kaos.md` Appendix A, rows R; ruling 15).
+//! What we do about a patch of a Pod's spec beyond Kubernetes' own merge.
 //!
 //! In: the spec that the operator makes, the user's patch, and the name of the container that is the operator's. Out: the spec that runs.
 //! Promises: what the API server would refuse only because the operator's choice stands beside the user's gives way to the user's (one

@@ -1,4 +1,4 @@
-//! What the platform decides about the kinds of KAOS (`spec/kaos-rulings.md`, settings).
+//! What the platform decides about the kinds of KAOS.
 
 use crate::api::kaos_tools::shape;
 
@@ -126,7 +126,7 @@ impl Default for Settings {
 }
 
 impl Telemetry {
-    /// What holds for an object that says `own` (`spec/kaos.md` 5.1): `None` when nothing is sent, else the endpoint, where there is one.
+    /// What holds for an object that says `own`: `None` when nothing is sent, else the endpoint, where there is one.
     #[must_use]
     pub fn effective<'t>(&'t self, own: Option<&'t shape::Telemetry>) -> Option<Option<&'t str>> {
         let global = self.endpoint.as_deref().filter(|_| self.enabled);

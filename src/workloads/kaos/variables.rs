@@ -1,4 +1,4 @@
-//! The environment of a container: in order, each name once, each with the field it came from (`spec/kaos.md` 3.2.2, 3.2.3).
+//! The environment of a container: in order, each name once, each with the field it came from.
 //!
 //! In: what the user wrote, and what the operator sets, in the order of the contract. Out: entries of a container's `env`. Promises: the
 //! user's value takes the place of the operator's, but for names that are the operator's alone; what was left out is
@@ -112,7 +112,7 @@ fn literal(name: &str, value: &str) -> Value {
     json!({"name": name, "value": value.replace('$', "$$")})
 }
 
-/// The variables of OpenTelemetry, of agents and tools (`spec/kaos.md` 5.1).
+/// The variables of OpenTelemetry, of agents and tools.
 pub(super) fn telemetry(
     variables: &mut Variables,
     (namespace, name): (&str, &str),

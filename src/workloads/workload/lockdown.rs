@@ -1,4 +1,4 @@
-//! What the lock-down sets where the user set nothing (`spec/agent-and-agentbuild.md` 4.5): field by field, in every
+//! What the lock-down sets where the user set nothing: field by field, in every
 //! container and init container. Nothing is set that the API server would refuse beside what the user did set.
 
 use serde_json::{Map, Value, json};

@@ -1,5 +1,4 @@
-//! From a [`WorkloadRequest`] to what runs: Deployment, Service and ServiceAccount as JSON
-//! (`spec/agent-and-agentbuild.md` 4.4 to 4.7).
+//! From a [`WorkloadRequest`] to what runs: Deployment, Service and ServiceAccount as JSON.
 //!
 //! In: a request of any front end, and whether the cluster assigns users itself. Out: every field that is wanted of
 //! each object, so that applying it whole also takes away what is no longer wanted. Promises: pure; members of the

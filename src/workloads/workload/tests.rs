@@ -1,4 +1,4 @@
-//! The cases of `spec/agent-and-agentbuild.md` 19.1 that are the shape of what runs: A1 to A3, A13, A15 to A18, A21 to
+//! The cases of agents (A; docs/cases.md) that are the shape of what runs: A1 to A3, A13, A15 to A18, A21 to
 //! A25, A30, A36, A38. The rest of 19.1 is the controller's: what changes when, and what is never touched.
 
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ fn pod(members: Value) -> Value {
     rendered(json!({"spec": {"podTemplateSpec": {"spec": members}}})).deployment["spec"]["template"]["spec"].clone()
 }
 
-/// The result of 4.10, with our own `managed-by` (design, names).
+/// The worked example, with our own `managed-by`.
 #[test]
 fn case_a01_the_example() {
     let Workload { deployment, service, account } = rendered(json!({}));
@@ -235,7 +235,7 @@ fn case_a38_fields_that_nobody_knows_reach_the_deployment() {
     assert_eq!((&pod["futureField"], &pod["containers"][0]["futureToo"]), (&json!({"deep": [1]}), &json!(2.5)));
 }
 
-/// A31, and O2 of section 20.
+/// A31, and replicas that somebody else scales.
 #[test]
 fn replicas_are_what_is_written_or_somebody_elses() {
     assert_eq!(rendered(json!({"spec": {"replicas": 0}})).deployment["spec"]["replicas"], 0);
@@ -244,7 +244,7 @@ fn replicas_are_what_is_written_or_somebody_elses() {
     assert!(rendered(members).deployment["spec"].get("replicas").is_none());
 }
 
-/// `spec/beeai.md` 9: another selector, another profile, the namespace's account; the same core.
+/// BeeAI's Agent: another selector, another profile, the namespace's account; the same core.
 #[test]
 fn another_front_end_needs_no_change() {
     use crate::workloads::request::LockdownProfile;

@@ -1,5 +1,4 @@
-//! Where an agent may write: a cache, and `/tmp` when its root filesystem is read-only
-//! (`spec/agent-and-agentbuild.md` 4.4).
+//! Where an agent may write: a cache, and `/tmp` when its root filesystem is read-only.
 
 use serde_json::{Map, Value, json};
 

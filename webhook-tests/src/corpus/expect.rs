@@ -16,9 +16,9 @@ use super::path::follow;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Expectation {
-    /// Page, section and number: what asks for this.
+    /// The case or page that asks for this (docs/cases.md).
     pub spec: String,
-    /// The row of `design.md` (or another ruling) that decides against the page.
+    /// The decision that a case of the Go operator is answered differently by: a row of docs/deviations.md, or words.
     #[serde(default)]
     pub ruled: Option<String>,
     /// One or two sentences for the reader.

@@ -1,4 +1,4 @@
-//! The token check of the AuthBridge proxy, as far as it decides who needs a token (`spec/authbridge-webhook.md` 7.9).
+//! The token check of the AuthBridge proxy, as far as it decides who needs a token.
 //!
 //! In: the runtime configuration as a Pod has it. Out: whether a request for a path is let through without a token. A pattern is
 //! matched like a file's: `*` stands for anything but a slash, the path is cleaned first, and nobody looks at the method. What

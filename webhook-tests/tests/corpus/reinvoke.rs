@@ -1,4 +1,4 @@
-//! Every case that injects, after somebody else had the Pod (design.md, law 5; faults A9): parts taken away, parts
+//! Every case that injects, after somebody else had the Pod (fault A9 in docs/cases.md): parts taken away, parts
 //! rewritten, parts tampered with, a second injector before and behind ours.
 
 use std::sync::Arc;

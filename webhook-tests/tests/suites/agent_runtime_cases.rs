@@ -1,5 +1,5 @@
-//! The numbered cases of `spec/agentruntime.md` 12 against what proves them: every number has a test that bears it, or a
-//! ruling that decides against the page, or both.
+//! Cases of AgentRuntimes (docs/cases.md) against what proves them: every number has a test that bears it, or a
+//! decision that answers it differently, or both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -7,68 +7,48 @@ use std::path::{Path, PathBuf};
 /// Cases of the page.
 const CASES: u16 = 58;
 
-/// How a ruling leaves a case.
+/// How a decision leaves a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Left {
-    /// Tests with its number assert the ruling's outcome.
+    /// Tests with its number assert the outcome that was decided.
     Ruled,
     /// Nothing is left to assert: it describes bytes or features that this profile does not have.
     Out,
 }
 use Left::{Out, Ruled};
 
-/// The overridden cases: number, what is left of it, the ruling and where it stands.
+/// The overridden cases: number, what is left of it, and what was decided.
 const OVERRIDDEN: [(u16, Left, &str); 22] = [
     (
         1,
         Ruled,
-        "the marker is kagenti.io/managed-by: drawbridge; a user's app.kubernetes.io/managed-by is never written (design, Names)",
+        "the marker is kagenti.io/managed-by: drawbridge; a user's app.kubernetes.io/managed-by is never written",
     ),
-    (2, Out, "the hash is not bit-compatible with upstream's (design, Configuration hash)"),
-    (6, Ruled, "a tool that nothing is injected into carries the hash of nothing (design, Configuration hash, tools)"),
-    (7, Ruled, "as 1; the label is the user's as well and stays when the enrolment ends (design, Un-enrolment)"),
-    (
-        16,
-        Ruled,
-        "lite is in the schema and no mode of this profile: ModeNotAvailable in the status (design, Precedence)",
-    ),
-    (
-        20,
-        Ruled,
-        "the validator lists nothing: a namespace that the snapshot does not know is no reason to refuse (design, law 1)",
-    ),
-    (
-        23,
-        Ruled,
-        "DaemonSet and CronJob are targets (issue 4); other kinds are refused by the schema and named by the controller",
-    ),
-    (
-        29,
-        Ruled,
-        "not bit-compatible; the trust domain is in the hash only where it reaches the Pod (design, Precedence)",
-    ),
-    (30, Ruled, "not bit-compatible; trace becomes OTEL_* variables and so one rollout (design, Precedence)"),
-    (31, Ruled, "authBridgeMode selects the plan, so it changes the hash (design, Precedence)"),
-    (36, Ruled, "several namespace defaults are merged in name order: nothing to warn of (design, Precedence)"),
-    (37, Out, "not bit-compatible (design, Configuration hash)"),
+    (2, Out, "the hash is not bit-compatible with upstream's"),
+    (6, Ruled, "a tool that nothing is injected into carries the hash of nothing"),
+    (7, Ruled, "as 1; the label is the user's as well and stays when the enrolment ends"),
+    (16, Ruled, "lite is in the schema and no mode of this profile: ModeNotAvailable in the status"),
+    (20, Ruled, "the validator lists nothing: a namespace that the snapshot does not know is no reason to refuse"),
+    (23, Ruled, "DaemonSet and CronJob are targets; other kinds are refused by the schema and named by the controller"),
+    (29, Ruled, "not bit-compatible; the trust domain is in the hash only where it reaches the Pod"),
+    (30, Ruled, "not bit-compatible; trace becomes OTEL_* variables and so one rollout"),
+    (31, Ruled, "authBridgeMode selects the plan, so it changes the hash"),
+    (36, Ruled, "several namespace defaults are merged in name order: nothing to warn of"),
+    (37, Out, "not bit-compatible"),
     (
         38,
         Ruled,
         "the last good configuration serves: the hash and Ready stay, ConfigResolved is False with reason NamespaceConfigUnreadable",
     ),
-    (
-        39,
-        Ruled,
-        "the copy says managed-by: drawbridge, and is refreshed while nobody has edited it (design, namespace ConfigMaps)",
-    ),
-    (40, Ruled, "said by condition and Event ConfigWarning (design, law 6: one set of reasons)"),
-    (41, Ruled, "only a change that reaches the Pods writes a hash, by waves (design, Configuration hash, Rollouts)"),
-    (43, Ruled, "a Pod that runs unprotected is made again, whatever the hash was (spec 10, S17)"),
-    (45, Ruled, "deletion takes everything away, as case 46 says (design, Un-enrolment)"),
-    (53, Out, "mtlsMode is of a later profile (design, Injection profile)"),
-    (54, Out, "namespaces are never labelled for a mesh (design, law 7; spec 10, S27)"),
-    (55, Out, "tlsBridgeMode is of a later profile (design, Injection profile)"),
-    (57, Out, "skills are of a later profile (design, Injection profile)"),
+    (39, Ruled, "the copy says managed-by: drawbridge, and is refreshed while nobody has edited it"),
+    (40, Ruled, "said by condition and Event ConfigWarning (one set of reasons)"),
+    (41, Ruled, "only a change that reaches the Pods writes a hash, by waves"),
+    (43, Ruled, "a Pod that runs unprotected is made again, whatever the hash was"),
+    (45, Ruled, "deletion takes everything away, as case 46 says"),
+    (53, Out, "mtlsMode is of a later profile"),
+    (54, Out, "namespaces are never labelled for a mesh"),
+    (55, Out, "tlsBridgeMode is of a later profile"),
+    (57, Out, "skills are of a later profile"),
 ];
 
 /// Cases of a part that comes with a later issue.
@@ -137,7 +117,7 @@ fn names_are_read() {
 }
 
 #[test]
-fn every_case_has_a_test_or_a_ruling_and_no_row_is_idle() {
+fn every_case_has_a_test_or_a_decision_and_no_row_is_idle() {
     let tests = tests();
     let rulings: BTreeMap<u16, (Left, &str)> =
         OVERRIDDEN.iter().map(|(case, left, why)| (*case, (*left, *why))).collect();
@@ -151,7 +131,7 @@ fn every_case_has_a_test_or_a_ruling_and_no_row_is_idle() {
             }
             Some((Ruled, why)) => assert!(tested, "case {case} has no test of what is ruled: {why}"),
             Some((Out, why)) => assert!(!tested, "case {case} is said to be out and has a test: {why}"),
-            None => assert!(tested, "case {case} has neither test nor ruling"),
+            None => assert!(tested, "case {case} has neither test nor decision"),
         }
     }
     assert!(tests.keys().all(|case| *case <= CASES), "{:?}", tests.keys());

@@ -1,5 +1,5 @@
 //! The CustomResourceDefinition on a real API server: what it takes, what it refuses and in which words, what kubectl shows.
-//! Cases of `spec/agentruntime.md` 12.
+//! Cases of AgentRuntimes (docs/cases.md).
 
 use anyhow::{Result, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -74,7 +74,7 @@ async fn cases_012_to_016_and_023_what_the_schema_takes_and_refuses() -> Result<
         json!({"spec": {"identity": {"spiffe": {"trustDomain": "custom.example.com"}}}}),
         json!({"spec": {"authBridgeMode": "lite"}}),
         target("apps/v1", "StatefulSet"),
-        // Case 23 is overridden: issue 4 lists DaemonSet and CronJob among the targets.
+        // Case 23 is overridden: DaemonSet and CronJob are targets.
         target("apps/v1", "DaemonSet"),
         target("batch/v1", "CronJob"),
         target("agents.x-k8s.io/v1alpha1", "Sandbox"),

@@ -1,4 +1,4 @@
-//! Custom resources whose definitions come and go while the processes run, on a real API server (`faults.md` D11).
+//! Custom resources whose definitions come and go while the processes run, on a real API server (docs/cases.md D11).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Servers that mean harm (`spec/agentcard.md` 22, E1, E2, E5): each is left after a bounded number of bytes or a bounded time, with the fault that it is.
+//! Servers that mean harm: each is left after a bounded number of bytes or a bounded time, with the fault that it is.
 
 use super::*;
 use crate::adapters::http::{BODY, Bound, LARGE, Phase, SAID, SMALL};

@@ -1,7 +1,7 @@
 //! `authbridge`: Envoy, SPIFFE helper and registration in one container (gate `combinedSidecar`, 5.8).
 //!
 //! Unlike upstream's it also has `CLIENT_AUTH_TYPE`, `SPIFFE_IDP_ALIAS` and `JWT_AUDIENCE`, without which no client
-//! could be registered for federated JWTs (spec 11, B10): one builder serves both shapes.
+//! could be registered for federated JWTs: one builder serves both shapes.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Environment values from ConfigMap `authbridge-config` (`spec/authbridge-webhook.md` 5.1, 5.2).
+//! Environment values from ConfigMap `authbridge-config`.
 //!
 //! References that the kubelet resolves, or literals read at admission (gate `perWorkloadConfigResolution`).
 

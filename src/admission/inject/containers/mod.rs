@@ -1,4 +1,4 @@
-//! One file per container of ours (`spec/authbridge-webhook.md` 5.2–5.4, 5.8, 5.9).
+//! One file per container of ours.
 //!
 //! In: a [`Context`](super::context::Context). Out: a typed container, or the refusal that its image is missing.
 

@@ -1,4 +1,4 @@
-//! Mode envoy-sidecar in one container (gate `combinedSidecar`, `spec/authbridge-webhook.md` 5.8).
+//! Mode envoy-sidecar in one container (gate `combinedSidecar`).
 
 use crate::admission::inject::containers::{combined, proxy_init};
 use crate::admission::inject::context::Context;

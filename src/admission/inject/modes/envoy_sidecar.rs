@@ -1,4 +1,4 @@
-//! Mode envoy-sidecar with separate containers (`spec/authbridge-webhook.md` 5.6).
+//! Mode envoy-sidecar with separate containers.
 
 use crate::admission::inject::containers::{envoy, proxy_init, registration, spiffe_helper};
 use crate::admission::inject::context::Context;

@@ -1,4 +1,4 @@
-//! Mode proxy-sidecar (`spec/authbridge-webhook.md` 5.9).
+//! Mode proxy-sidecar.
 
 use crate::admission::inject::containers::{authbridge_proxy, registration, spiffe_helper};
 use crate::admission::inject::context::Context;

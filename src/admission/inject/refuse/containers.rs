@@ -1,4 +1,4 @@
-//! Containers of the user: more than can be taken care of, or with the name of one of ours (spec 11, B18).
+//! Containers of the user: more than can be taken care of, or with the name of one of ours.
 
 use crate::admission::inject::decide::Subject;
 use crate::admission::inject::pod::text;

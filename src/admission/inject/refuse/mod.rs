@@ -1,4 +1,4 @@
-//! Refusals instead of damage (design, deviations table): two tables, first hit decides.
+//! Refusals instead of damage: two tables, first hit decides.
 //!
 //! In: the Pod as it was before us, and for the second table the finished plan. Out: nothing, or a refusal with the
 //! field at fault. What is refused here would otherwise be half-injected or break the Pod, the node or the promise.

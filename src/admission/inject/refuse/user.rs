@@ -1,4 +1,4 @@
-//! Containers that run as the proxy's user, whose traffic the redirection rules exempt (spec 11, B30).
+//! Containers that run as the proxy's user, whose traffic the redirection rules exempt.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Whether a Pod is injected and with which sidecars: the numbered cases of `spec/authbridge-webhook.md` 13 from 1 to 20, and those of modes.
-//! A case that a row of design.md overrides asserts that row's outcome and names it.
+//! Whether a Pod is injected and with which sidecars: cases of the webhook (docs/cases.md) from 1 to 20, and those of modes.
+//! A case that a row of docs/deviations.md overrides asserts that row's outcome and names it.
 
 use super::*;
 use crate::api::review::{Operation, Phase};
@@ -8,7 +8,7 @@ use crate::domain::keys;
 
 #[test]
 fn case_001_another_kind_is_not_registered() {
-    // corrections.md, reviews: only what is registered is answered.
+    // Only what is registered is answered.
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment"});
     let verdict =
         fixtures::review(Phase::Mutate, Operation::Create, ("apps", "Deployment"), &deployment, &fixtures::snapshot());

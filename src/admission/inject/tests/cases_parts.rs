@@ -1,6 +1,6 @@
-//! What the parts of an injected Pod look like: the numbered cases of `spec/authbridge-webhook.md` 13 from 28 to 53 that are neither goldens nor
+//! What the parts of an injected Pod look like: cases of the webhook (docs/cases.md) from 28 to 53 that are neither goldens nor
 //! about names and decisions, and case 13.
-//! A case that a row of design.md overrides asserts that row's outcome and names it.
+//! A case that a row of docs/deviations.md overrides asserts that row's outcome and names it.
 
 use super::*;
 use crate::config::view::Ownership;
@@ -25,7 +25,7 @@ fn without_spire() -> Value {
 
 #[test]
 fn case_028_a_missing_service_account_is_waited_for() {
-    // design.md, ServiceAccount: a controller makes it; the webhook answers 409 until the view knows it as ours.
+    // docs/deviations.md, ServiceAccount: a controller makes it; the webhook answers 409 until the view knows it as ours.
     for named in ["", "default"] {
         let mut pod = fixtures::pod();
         pod["spec"]["serviceAccountName"] = json!(named);
@@ -37,7 +37,7 @@ fn case_028_a_missing_service_account_is_waited_for() {
 
 #[test]
 fn case_029_a_foreign_service_account_is_not_used() {
-    // design.md, ServiceAccount: one without the label is a conflict with two ways out.
+    // docs/deviations.md, ServiceAccount: one without the label is a conflict with two ways out.
     let foreign = observing(|view| {
         view.service_accounts.insert("weather-agent".into(), Ownership::Foreign);
     });
@@ -60,7 +60,7 @@ fn case_030_a_service_account_of_the_users_own_stays() {
 
 #[test]
 fn case_031_nothing_is_written_so_nothing_can_be_forbidden() {
-    // design.md, side effects: the webhook writes nothing; a ServiceAccount nobody could make stays pending.
+    // docs/deviations.md, side effects: the webhook writes nothing; a ServiceAccount nobody could make stays pending.
     let denial = refusal(&fixtures::pod(), &observing(|view| view.service_accounts.clear()));
     assert_eq!(denial.code, 409);
 }
@@ -233,7 +233,7 @@ fn case_052_combined_has_no_runtime_configuration_of_its_own() {
 
 #[test]
 fn case_053_a_container_named_authbridge_that_we_did_not_add() {
-    // design.md, refusals: what the status annotation does not name as ours is a collision, not a reason to skip.
+    // What the status annotation does not name as ours is a collision, not a reason to skip.
     let mut pod = fixtures::pod();
     pod["spec"]["containers"][0]["name"] = json!("authbridge");
     assert_eq!(refusal(&pod, &combined()).reason, Reason::ContainerNameCollision);

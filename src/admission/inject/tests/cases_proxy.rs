@@ -1,5 +1,5 @@
 //! The numbered cases from 56 on: proxy mode, runtime configuration, managed credentials.
-//! A case that a row of design.md overrides asserts that row's outcome and names it.
+//! A case that a row of docs/deviations.md overrides asserts that row's outcome and names it.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn layout(pod: &Value) -> (u64, u64, u64) {
 
 #[test]
 fn case_056_and_060_the_port_table() {
-    // design.md, proxy-sidecar ports: 8082 and 9090–9094 are reserved, so rows 3 and 4 get 8083.
+    // Ports of our own: 8082 and 9090–9094 are reserved, so rows 3 and 4 get 8083.
     let with_ports = |containers: &[&[u64]]| {
         let mut pod = proxy_mode();
         pod["spec"]["containers"] = containers
@@ -145,7 +145,7 @@ fn case_085_identity_by_client_auth_type() {
 
 #[test]
 fn case_092_and_093_managed_credentials() {
-    // design.md, credentials: our containers mount a projected volume, user containers keep two subPath mounts.
+    // docs/deviations.md, credentials: our containers mount a projected volume, user containers keep two subPath mounts.
     let mut pod = annotated(&[(keys::ANNOTATION_CREDENTIALS, " my.secret ")]);
     pod["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "shared-data", "mountPath": "/creds"}]);
     for mode in ["envoy-sidecar", "proxy-sidecar"] {

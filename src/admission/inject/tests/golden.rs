@@ -1,4 +1,4 @@
-//! Full-Pod equality with the examples of the spec; each file names the rulings that adjust it.
+//! Full-Pod equality with Pods as the Go operator makes them; each file names what differs on purpose.
 
 use super::*;
 use crate::domain::keys;

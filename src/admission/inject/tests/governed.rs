@@ -1,4 +1,4 @@
-//! The AgentRuntime as the strongest layer (design, precedence), and cases 35 and 37 of `spec/authbridge-webhook.md` 13.
+//! The AgentRuntime as the strongest layer, and cases 35 and 37 of the webhook (docs/cases.md).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -327,6 +327,6 @@ fn case_106_a_label_only_workload_has_a_new_hash_when_a_change_reaches_it() {
         assert_eq!(hash("", &[("team1", &[("d", true, unreadable)])]), base, "what cannot be read: {unreadable}");
     }
     let large = format!("# {}", "x".repeat(1 << 20));
-    // A ruling stands above the case: what is over the bounds is not read, and nobody rolls by a guess of what it says.
+    // Not as the case has it: what is over the bounds is not read, and nobody rolls by a guess of what it says.
     assert_eq!(hash("", &[("team1", &[("d", true, &large)])]), None, "a mebibyte of nothing");
 }

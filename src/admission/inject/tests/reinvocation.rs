@@ -1,4 +1,4 @@
-//! Called again after others were here (design, law 5), and taking everything out again.
+//! Called again after others were here, and taking everything out again.
 
 use super::*;
 use crate::domain::keys;

@@ -1,4 +1,4 @@
-//! The rows of design.md that no numbered case speaks of.
+//! The rows of docs/deviations.md and of docs/limits.md that no numbered case speaks of.
 
 use std::sync::Arc;
 

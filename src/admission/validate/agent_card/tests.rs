@@ -1,4 +1,4 @@
-//! The review as a table, by the numbers of the conformance cases (`spec/agentcard.md` 17).
+//! The review as a table, by the numbers of the cases of cards (docs/cases.md).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

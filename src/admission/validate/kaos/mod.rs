@@ -1,4 +1,4 @@
-//! The reviews of the kinds of KAOS: every fault in one answer (`spec/kaos-rulings.md` 3 to 6).
+//! The reviews of the kinds of KAOS: every fault in one answer.
 //!
 //! In: an Agent, ModelAPI or MCPServer of `kaos.tools` in whatever spelling. Promises: nothing that is being deleted and no update that leaves
 //! the spec alone is refused; an update is not refused for what was wrong before it, but warned of; two spellings that say different things

@@ -11,7 +11,7 @@ use crate::domain::reason::Reason;
 /// Old spellings that are named in one warning.
 const NAMED: usize = 6;
 
-/// The model of an Agent that is not checked (ruling 4).
+/// The model of an Agent that is not checked.
 pub(super) fn of_agent(looked: &Looked<Agent>) -> Option<Note> {
     let old = looked.old.iter().find(|old| old.alias.is_of_model())?;
     let api = &looked.value.model_api;

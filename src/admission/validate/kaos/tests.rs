@@ -1,4 +1,4 @@
-//! What the reviews of the kinds of KAOS say: rulings 3 to 6 and cases of `spec/kaos.md` 10 that concern admission.
+//! What the reviews of the kinds of KAOS say: and cases of KAOS (docs/cases.md) that concern admission.
 
 use serde_json::{Value, json};
 

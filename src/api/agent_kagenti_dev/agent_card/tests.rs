@@ -1,4 +1,4 @@
-//! The definition against `spec/agentcard.md` 2, and its bounds.
+//! The definition against what users of the Go operator write, and its bounds.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The alias table: every old spelling, and what it means today (`spec/kaos-rulings.md` 2).
+//! The alias table: every old spelling, and what it means today.
 
 /// An old spelling. A row of the table; the order is that of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,4 +1,4 @@
-//! What the three kinds of `kaos.tools` mean, in one shape whatever the spelling: shape M (`spec/kaos.md` 1, `spec/kaos-rulings.md`).
+//! What the three kinds of `kaos.tools` mean, in one shape whatever the spelling: shape M.
 //!
 //! Values of [`super::read`]: every alias is resolved, every default filled in. `podSpec`, `resources` and entries of an environment stay
 //! the JSON that was written, so that numbers and fields nobody knows survive. Promises: no name stands twice in a list or an environment;

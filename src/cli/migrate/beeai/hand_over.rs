@@ -1,4 +1,4 @@
-//! The running Deployment and Service of a BeeAI Agent get another owner, and no Pod notices (`spec/beeai-rulings.md` 11).
+//! The running Deployment and Service of a BeeAI Agent get another owner, and no Pod notices.
 //!
 //! ```text
 //! new Agent, paused ─► Deployment, Service: owner swapped (tested on uid and version) ─► old Agent deleted, orphaning ─► pause goes

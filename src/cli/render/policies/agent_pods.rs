@@ -1,5 +1,5 @@
 //! The rule of `drawbridge-agent-pods`: what an Agent's Pod asks for beyond a plain agent's needs is taken only from people who
-//! could create such a Pod themselves (`faults.md` G3). Whoever may write Agents gets Deployments made by the operator, which
+//! could create such a Pod themselves (docs/cases.md G3). Whoever may write Agents gets Deployments made by the operator, which
 //! may do more than he may; only the API server knows his rights.
 //!
 //! In: the table of [`privileges`]. Out: the rule, with each row as CEL; a suite tries every row on a real API server. It is asked when

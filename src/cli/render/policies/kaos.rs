@@ -1,5 +1,5 @@
 //! The rules of `drawbridge-kaos-…-powers`: a field of KAOS's kinds that is code, or a power over others, is taken only from people who could
-//! run that themselves (`spec/kaos-rulings.md`, ruling 5). The operator makes Deployments for whoever may write these kinds; only the API
+//! run that themselves. The operator makes Deployments for whoever may write these kinds; only the API
 //! server knows what he may do himself.
 //!
 //! In: what is code in each kind ([`ROWS`]), and the table of what a Pod may ask for ([`PRIVILEGES`]). Out: a policy with its binding per

@@ -1,5 +1,5 @@
 //! What our own accounts may write, held by the API server: a stolen token of the controllers is worth no more than what the
-//! controllers do (design, law 14). Rights name kinds and verbs; these policies name what of an object is ours.
+//! controllers do. Rights name kinds and verbs; these policies name what of an object is ours.
 //!
 //! | policy | what it binds |
 //! | --- | --- |

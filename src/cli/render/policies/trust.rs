@@ -1,4 +1,4 @@
-//! What the API server holds of trust by itself, also while no replica is there (`spec/agentcard-rulings.md` 1.3, 1.4).
+//! What the API server holds of trust by itself, also while no replica is there.
 //!
 //! | policy | what it refuses |
 //! | --- | --- |

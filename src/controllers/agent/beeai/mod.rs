@@ -1,4 +1,4 @@
-//! Agents of BeeAI, of both groups (`spec/beeai.md` 9), on the frame of [`super`].
+//! Agents of BeeAI, of both groups, on the frame of [`super`].
 //!
 //! In: an Agent and everything of its name. Out: one Deployment and one Service, and its status. Promises: those of the frame; a Deployment
 //! that an earlier operator made for the very Agent runs on as it is until the Agent changes or asks for it ([`pending`]), so that a switch of

@@ -1,4 +1,4 @@
-//! The status of one Agent of BeeAI (`spec/beeai.md` 3.1, 5.3, 10.5).
+//! The status of one Agent of BeeAI.
 //!
 //! In: the Agent as stored, and everything that was found. Out: the status to be stored, and what people are told. Promises: those of the
 //! frame's status; the words are those that the original operator wrote, and `Failed` beside them.

@@ -1,4 +1,4 @@
-//! Agents of BeeAI against a namespace in memory: cases of `spec/beeai.md` 13 that plans decide.
+//! Agents of BeeAI against a namespace in memory: cases of BeeAI (Z; docs/cases.md) that plans decide.
 
 use serde_json::{Value, json};
 
@@ -122,7 +122,7 @@ fn case_z09_what_is_somebody_elses_is_left_alone_and_outlives_the_agent() {
     assert_eq!(bench.object(Kind::Deployment, NAME), before);
 }
 
-/// Ruling 10: whoever comes second says whose it is, and the first is not written again.
+/// Whoever comes second says whose it is, and the first is not written again.
 #[test]
 fn case_z10_agents_of_several_groups_and_one_name_do_not_fight() {
     let all = [KAGENTI, ROW, COMPAT_ROW];
@@ -164,7 +164,7 @@ fn left_by_go(bench: &mut Bench, image: &str) {
     bench.rolled_out(NAME);
 }
 
-/// Ruling 4: the day of the switch breaks nothing; the Agent's next change locks it down, in one write.
+/// The day of the switch breaks nothing; the Agent's next change locks it down, in one write.
 #[test]
 fn what_the_go_operator_made_runs_on_as_it_is_until_the_agent_changes() {
     let mut bench = Bench::new();
@@ -216,7 +216,7 @@ fn deleting_an_agent_takes_what_it_made_and_the_finalizer_last() {
     assert_eq!(kinds, [Kind::Deployment, Kind::Service, Kind::BeeaiAgent]);
 }
 
-/// Ruling 15: what enrolment would write is there with the first write.
+/// What enrolment would write is there with the first write.
 #[test]
 fn a_labelled_agent_is_enrolled_by_its_first_write() {
     let mut bench = Bench::new();

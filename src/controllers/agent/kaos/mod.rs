@@ -1,4 +1,4 @@
-//! Agents, ModelAPIs and MCPServers of KAOS (`spec/kaos.md`, `kaos-rulings.md`), on the frame of [`super`].
+//! Agents, ModelAPIs and MCPServers of KAOS, on the frame of [`super`].
 //!
 //! In: an object, everything of its names, and the objects that it names. Out: one Deployment and one Service, the configuration of a proxy,
 //! a route where there is a Gateway, and its status. Promises: those of the frame; addresses are computed, never awaited, so a dependency that
@@ -146,7 +146,7 @@ fn image(subject: &Subject<'_>, claims: &Claims<'_>) -> Image {
     if let Some(why) = &look.failed {
         return none(why.0, &why.1);
     }
-    // What holds back holds back creation only (ruling 9).
+    // What holds back holds back creation only.
     if let (Some((reason, message)), Claim::Absent) = (&look.waits, claims.deployment) {
         return none(*reason, message);
     }
@@ -167,7 +167,7 @@ fn is_before_us(subject: &Subject<'_>, claims: &Claims<'_>) -> bool {
     own.is_some_and(|own| own.applied.is_none() && own.fields.is_none())
 }
 
-/// Whether what is wanted of such a Deployment is what was wanted when it was first seen (ruling 21): it runs on until that changes.
+/// Whether what is wanted of such a Deployment is what was wanted when it was first seen : it runs on until that changes.
 fn pending(subject: &Subject<'_>, wanted: &Wanted) -> bool {
     let list = subject.seen.status.get("conditions").unwrap_or(&Value::Null);
     let told = conditions::stored(list, status::TAKEOVER).and_then(|told| told.get("message")?.as_str());

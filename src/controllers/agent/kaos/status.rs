@@ -1,4 +1,4 @@
-//! The status of one object of KAOS (`spec/kaos.md` 1.2.4, 1.3.3, 1.4.4, 2.6).
+//! The status of one object of KAOS.
 //!
 //! In: the object as stored, and everything that was found. Out: the status to be stored, and what people are told. Promises: those of the
 //! frame's status; the words that old readers expect (`phase`, `ready`, `message`, `endpoint`, `linkedResources`, `deployment`) and

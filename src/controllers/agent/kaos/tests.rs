@@ -1,4 +1,4 @@
-//! Agents, ModelAPIs and MCPServers against a namespace in memory: cases of `spec/kaos.md` 10 and places of section 6 that plans decide.
+//! Agents, ModelAPIs and MCPServers against a namespace in memory: cases of KAOS (docs/cases.md) that plans decide.
 
 use serde_json::{Value, json};
 

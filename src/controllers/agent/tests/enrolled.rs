@@ -1,4 +1,4 @@
-//! Agents whose Pods are injected: made once, whoever enrols them (issue 5), and handed over to enrolment afterwards.
+//! Agents whose Pods are injected: made once, whoever enrols them, and handed over to enrolment afterwards.
 
 use serde_json::{Value, json};
 

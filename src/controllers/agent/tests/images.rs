@@ -1,4 +1,4 @@
-//! Which image an Agent runs, its AgentBuild's or its own: cases of `spec/agent-and-agentbuild.md` 19.1 that plans decide.
+//! Which image an Agent runs, its AgentBuild's or its own: cases of agents (A; docs/cases.md) that plans decide.
 
 use serde_json::{Value, json};
 
@@ -105,7 +105,7 @@ fn case_a07_to_a09_a_running_agent_keeps_its_image_until_the_next_one_is_there()
     assert_eq!(bench.container("weather", 0)["image"], format!("r.example/w@{OTHER}"));
 }
 
-/// Corrections, where the page is silent: the image stays, every other edit arrives.
+/// The image stays, every other edit arrives.
 #[test]
 fn after_its_build_is_deleted_an_agent_keeps_its_image_and_takes_every_other_edit() {
     let mut bench = running_a_build();

@@ -1,4 +1,4 @@
-//! What is written for an Agent, what is left alone and what goes with it: cases of `spec/agent-and-agentbuild.md` 19.1 that plans decide.
+//! What is written for an Agent, what is left alone and what goes with it: cases of agents (A; docs/cases.md) that plans decide.
 //! Those about the shape of what runs stand beside `pipelines::workload`, those of the webhook beside `pipelines::agent`.
 
 use serde_json::json;

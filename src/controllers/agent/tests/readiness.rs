@@ -1,4 +1,4 @@
-//! When an Agent counts as ready, and that a settled one is left alone: cases of `spec/agent-and-agentbuild.md` 19.1 that plans decide.
+//! When an Agent counts as ready, and that a settled one is left alone: cases of agents (A; docs/cases.md) that plans decide.
 
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn case_a34_an_unchanged_agent_is_written_nothing_for_nor_after_a_restart() {
     assert_eq!(bench.told.len(), told);
 }
 
-/// O2 of section 20: somebody else scales, and is not disturbed.
+/// Somebody else scales, and is not disturbed.
 #[test]
 fn replicas_of_an_autoscaler_are_its_own() {
     let mut bench = Bench::new();

@@ -1,4 +1,4 @@
-//! The Agent that a build keeps, as a desired state (`spec/beeai.md` 10.4, 10.5).
+//! The Agent that a build keeps, as a desired state.
 //!
 //! In: a build that is completed, and the Agent of the name that it keeps. Out: the Agent's creation or correction, and conditions `Deployed`
 //! and `Ready`. Promises: an Agent that carries another mark than this build's uid is never changed; nothing is mounted that the check on the

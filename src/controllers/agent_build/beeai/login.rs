@@ -1,4 +1,4 @@
-//! The login of the registry that a build has made from a token (`spec/beeai.md` 8.2, ruling 6).
+//! The login of the registry that a build has made from a token.
 //!
 //! Nobody watches Secrets: before a run the login is made or brought up to date, and afterwards the token is read by name every five minutes,
 //! not for all builds at once.

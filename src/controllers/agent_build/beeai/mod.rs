@@ -1,4 +1,4 @@
-//! AgentBuilds of BeeAI, of both groups (`spec/beeai.md` 7, 8, 10), on the frame of [`super`].
+//! AgentBuilds of BeeAI, of both groups, on the frame of [`super`].
 //!
 //! ```text
 //! claimed, runs, judged: as any build

@@ -1,4 +1,4 @@
-//! AgentBuilds of BeeAI against a namespace in memory: cases of `spec/beeai.md` 13 that plans decide.
+//! AgentBuilds of BeeAI against a namespace in memory: cases of BeeAI (Z; docs/cases.md) that plans decide.
 
 use serde_json::{Value, json};
 
@@ -174,7 +174,7 @@ fn case_z24_a_foreign_secret_of_the_logins_name_is_a_conflict() {
     assert!(bench.names(Kind::PipelineRun).is_empty() && bench.logins.is_empty());
 }
 
-/// Ruling 13: a quota that refuses the login is said in the server's words, and tried again after a pause.
+/// A quota that refuses the login is said in the server's words, and tried again after a pause.
 #[test]
 fn a_quota_that_refuses_the_login_is_no_loop() {
     let mut bench = bench(json!({}));
@@ -311,7 +311,7 @@ fn case_z43_one_run_whatever_ends_the_process() {
     }
 }
 
-/// Ruling 7: what the build left to a Secret's own consent is asked again before the Agent is written.
+/// What the build left to a Secret's own consent is asked again before the Agent is written.
 #[test]
 fn a_secret_that_does_not_consent_reaches_no_agent() {
     let env = json!([{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "model", "key": "k"}}}]);
@@ -344,7 +344,7 @@ fn a_platform_that_does_not_serve_beeai_makes_nothing() {
     assert_eq!(bench.done, []);
 }
 
-/// Ruling 12.
+/// The compat group is served only where it is installed.
 #[test]
 fn without_tekton_a_build_waits_and_starts_when_it_is_there() {
     let mut bench = bench(json!({}));

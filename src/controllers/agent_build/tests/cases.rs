@@ -117,7 +117,7 @@ fn case_d09_d10_d11_the_image_is_by_digest_where_one_is_told() {
     );
     assert_eq!(bench.told(Reason::NoDigest), 1);
 
-    // D-11 with corrections 11.4: what is no digest says nothing, so it does not vouch for the parameter either.
+    // D-11: what is no digest says nothing, so it does not vouch for the parameter either.
     let mut bench = running();
     bench.task("clone", true, json!([]), json!({}));
     bench.task("push", true, json!([{"name": "IMAGE_DIGEST", "value": "sha256:short"}]), json!({}));
@@ -139,7 +139,7 @@ fn case_d09_d10_d11_the_image_is_by_digest_where_one_is_told() {
     );
 }
 
-/// Corrections 11.4: with a task that declares the result, only its word counts; the parameter does not.
+/// With a task that declares the result, only its word counts; the parameter does not.
 #[test]
 fn no_image_without_a_task_that_succeeded_and_told_it() {
     let mut bench = running();

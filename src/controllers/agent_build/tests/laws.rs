@@ -47,7 +47,7 @@ fn assert_is_whole(bench: &Bench, context: &str) {
     }
 }
 
-/// Shown by 6, in memory: for every n, the process ends before and after the n-th operation, and a new one goes on.
+/// For every n, the process ends before and after the n-th operation, and a new one goes on.
 #[test]
 fn wherever_the_process_ends_there_is_one_run_per_attempt_and_the_right_status() {
     let mut bench = Bench::new(build());

@@ -1,4 +1,4 @@
-//! Cases of `spec/agentcard.md` 17 about verification and binding, by number. Overridden: 117 (the AgentCard's own trust domain has to be one that the platform
+//! Cases of cards (docs/cases.md) about verification and binding, by number. Overridden: 117 (the AgentCard's own trust domain has to be one that the platform
 //! names), 122 and 128 (trust and its label are somebody else's; what is said here is `Verified`), 156 (binding always counts).
 
 use std::sync::atomic::AtomicI64;
@@ -248,7 +248,7 @@ fn cases_116_to_121_who_signed_is_held_against_whom_the_workload_runs_as() {
     is(&bound(Trial { runs_as: None, ..Trial::default() }), None, Reason::IdentityUnknown);
 }
 
-/// Ruling 2.2: else a card that a person makes would switch the check off, and any SVID of the trust domain would do.
+/// Else a card that a person makes would switch the check off, and any SVID of the trust domain would do.
 #[test]
 fn case_128_a_card_without_a_binding_is_verified_only_when_the_identity_is_the_workloads() {
     let found = Trial { binding: None, ..Trial::default() }.judgement();

@@ -1,4 +1,4 @@
-//! Plans about AgentCards as tables, by the numbers of the conformance cases (`spec/agentcard.md` 17), and what is published of a document.
+//! Plans about AgentCards as tables, by the numbers of the cases of cards (docs/cases.md), and what is published of a document.
 
 mod cases;
 mod pods;

@@ -56,7 +56,7 @@ fn silent() -> Result<Fetched, AskError> {
 
 const DRIFT: (&str, &str) = ("True", "CardDrift");
 
-/// Case 50, as S-25 and the rulings have it: it counts when it verifies, and what is served is compared with it. Case 51: else HTTP counts.
+/// Case 50: the signed card counts when it verifies, and what is served is compared with it. Case 51: else HTTP counts.
 #[test]
 fn case_050_051_a_config_map_counts_only_if_it_verifies_and_differences_are_told() {
     type Answer = fn(&Trial) -> Result<Fetched, AskError>;
@@ -99,7 +99,7 @@ fn case_052_without_verification_the_config_map_is_not_read() {
     assert_eq!(read(&trial, s(100)), None);
 }
 
-/// "Shown by" 1: a tampered ConfigMap alone changes nothing but reports drift; without it what is served counts.
+/// A tampered ConfigMap alone changes nothing but reports drift; without it what is served counts.
 #[test]
 fn a_tampered_config_map_alone_takes_no_trust() {
     let mut trial = trial();
@@ -120,7 +120,7 @@ fn a_tampered_config_map_alone_takes_no_trust() {
     );
 }
 
-/// Corrections, row 5.2: readiness governs what is asked of Pods alone.
+/// Readiness governs what is asked of Pods alone.
 #[test]
 fn a_signed_card_counts_before_its_workload_is_ready() {
     let mut trial = trial();
@@ -176,7 +176,7 @@ fn an_older_signature_is_drift() {
     assert_eq!(trial.object["status"]["cardSource"], "Agent");
 }
 
-/// Ruling 10: what the term before knew is looked at again in turn, and what is new at once.
+/// What the term before knew is looked at again in turn, and what is new at once.
 #[test]
 fn first_looks_of_a_term_are_spread_over_one_period() {
     let mut trial = trial();
@@ -222,7 +222,7 @@ fn a_new_revision_is_asked_at_once() {
     }
 }
 
-/// Ruling 8: who shares its account is told, once.
+/// Who shares its account is told, once.
 #[test]
 fn a_shared_account_is_told() {
     let mut trial = trial();

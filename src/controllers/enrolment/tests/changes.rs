@@ -1,4 +1,4 @@
-//! Labels, types and settings that change on an enrolled workload: cases of `spec/agentruntime.md` 12 that plans decide.
+//! Labels, types and settings that change on an enrolled workload: cases of AgentRuntimes (docs/cases.md) that plans decide.
 
 use serde_json::json;
 
@@ -79,7 +79,7 @@ fn mend_12_a_conflict_about_a_label_of_the_selector_names_the_way_out_that_exist
 
 #[test]
 fn case_029_and_031_every_field_that_reaches_the_pod_changes_the_hash() {
-    // Overridden by design, Precedence: the mode selects the plan, so it counts; the trust domain does where it reaches the Pod.
+    // Not as the Go operator has it: the mode selects the plan, so it counts; the trust domain does where it reaches the Pod.
     for (spec, field) in [
         (json!({"authBridgeMode": "proxy-sidecar"}), "mode"),
         (json!({"trace": {"endpoint": "otel:4317"}}), "trace.endpoint"),

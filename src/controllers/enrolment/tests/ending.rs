@@ -23,7 +23,7 @@ fn case_045_and_046_the_workload_is_as_it_was() {
     let mut bench = enrolled();
     delete(&mut bench);
     let ops = bench.converge();
-    // Overridden by design, Un-enrolment: E2's behaviour, not E1's.
+    // As later versions of the Go operator have it.
     let (web, before) = (bench.object(Kind::Deployment, "web"), deployment("web"));
     assert_eq!((&web["spec"], &web["metadata"]["labels"]), (&before["spec"], &before["metadata"]["labels"]));
     assert!(is_gone(&bench));

@@ -1,4 +1,4 @@
-//! What an enrolment writes and what its status says: cases of `spec/agentruntime.md` 12 that plans decide.
+//! What an enrolment writes and what its status says: cases of AgentRuntimes (docs/cases.md) that plans decide.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn case_001_label_hash_and_marker_are_one_apply_after_the_finalizer() {
     assert!(matches!(&ops[0], Op::Merge { kind: Kind::AgentRuntime, patch, .. }
         if patch["metadata"]["finalizers"] == json!([keys::FINALIZER])));
     let web = bench.object(Kind::Deployment, "web");
-    // Overridden by design, Names: the marker is a label of ours, because a user's managed-by is never overwritten.
+    // Not as the Go operator has it: the marker is a label of ours, because a user's managed-by is never overwritten.
     assert_eq!(
         web["metadata"]["labels"],
         json!({"app": "web", keys::LABEL_TYPE: "agent", keys::LABEL_MANAGED_BY: "drawbridge"})

@@ -222,7 +222,7 @@ fn case_042_a_sandbox_is_restarted_in_two_phases() {
 
 #[test]
 fn case_043_the_first_enrolment_restarts_a_pod_that_runs_unprotected_and_leaves_a_suspended_sandbox_alone() {
-    // Overridden by design (S17): upstream leaves the running Pod unprotected.
+    // Not as the Go operator has it, which leaves the running Pod unprotected.
     let mut bench = Bench::new();
     bench.cluster.world.set_reach(Kind::Sandbox, Reach::Listed);
     bench.put(Kind::Sandbox, sandbox(1, 1));

@@ -1,4 +1,4 @@
-//! Who has a target and what becomes of one that is missing, foreign, shared or changed: cases of `spec/agentruntime.md` 12 that plans decide.
+//! Who has a target and what becomes of one that is missing, foreign, shared or changed: cases of AgentRuntimes (docs/cases.md) that plans decide.
 
 use serde_json::json;
 
@@ -125,7 +125,7 @@ fn case_058_a_missing_target_is_told_once_until_the_state_changes() {
 #[test]
 fn case_023_a_kind_that_cannot_be_enrolled_is_named_and_does_not_hold_the_deletion_up() {
     let mut bench = Bench::new();
-    // Overridden by the issue: DaemonSets can be enrolled. A wrong pair of apiVersion and kind cannot (S4).
+    // Not as the Go operator has it: DaemonSets can be enrolled. A wrong pair of apiVersion and kind cannot (S4).
     let target = json!({"targetRef": {"apiVersion": "v1", "kind": "Pod", "name": "p"}});
     bench.runtime("art", WEB, json!({"spec": target, "metadata": {"finalizers": [keys::FINALIZER]}}));
     bench.converge();

@@ -1,4 +1,4 @@
-//! What an enrolment waits for before it rolls Pods, and for how long: cases of `spec/agentruntime.md` 12 that plans decide.
+//! What an enrolment waits for before it rolls Pods, and for how long: cases of AgentRuntimes (docs/cases.md) that plans decide.
 
 use std::time::Duration;
 

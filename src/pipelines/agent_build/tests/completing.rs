@@ -60,7 +60,7 @@ fn case_b05_another_mode_brings_its_steps() {
     assert_eq!(origin(&changed), "template/buildpack-dev");
 }
 
-/// Corrections, 6.3 rule 7: another namespace of the pipeline, too.
+/// Another namespace of the pipeline, too.
 #[test]
 fn another_namespace_brings_its_steps() {
     let own = r#"{"name": "own", "steps": [{"name": "only", "configMap": "mine"}]}"#;
@@ -145,7 +145,7 @@ fn case_b32_nothing_stands_in_the_way_of_a_deletion() {
     assert_eq!(reviewed(&object, Some(&minimal()), &empty), Findings::default());
 }
 
-/// Overridden (corrections, 6.5): templates come from the watch, so there is no look-up that could time out; a
+/// Overridden: templates come from the watch, so there is no look-up that could time out; a
 /// template that is not there is a refusal that names it, never an error.
 #[test]
 fn case_b33_there_is_no_look_up_that_can_fail() {
@@ -157,7 +157,7 @@ fn case_b33_there_is_no_look_up_that_can_fail() {
     assert_eq!(findings.faults[0].reason, Reason::TemplateMissing);
 }
 
-/// Overridden (corrections, 6.5 last row): the webhook never asks for the requester's rights; it records whose the
+/// Overridden: the webhook never asks for the requester's rights; it records whose the
 /// steps are, and a policy in the API server decides by that.
 #[test]
 fn case_b34_the_origin_is_what_the_policy_reads() {
@@ -172,7 +172,7 @@ fn case_b34_the_origin_is_what_the_policy_reads() {
     assert_eq!(origin(&completed(&before, Some(&before), &shipped())), "user");
 }
 
-/// Overridden (corrections, 6.3 rule 7): any new value acts once and stays in the object.
+/// Overridden: any new value acts once and stays in the object.
 #[test]
 fn case_b35_a_refresh_acts_once_per_value() {
     let old_view = shipped();
@@ -251,7 +251,7 @@ fn case_b37_the_file_without_steps_converges() {
     let again = completed(&sent, Some(&stored), &shipped());
     assert_eq!(again["spec"], stored["spec"]);
     assert_eq!(again["metadata"]["annotations"], stored["metadata"]["annotations"]);
-    // Also when the template has changed since: an upgrade of the platform rebuilds nothing (corrections, 6.3 rule 7).
+    // Also when the template has changed since: an upgrade of the platform rebuilds nothing.
     let newer = r#"{"name": "dev", "steps": [{"name": "only", "configMap": "github-clone-step"}]}"#;
     let view = shipped().with([template_map(OPERATOR, "dev", newer)]);
     assert_eq!(completed(&sent, Some(&stored), &view)["spec"], stored["spec"]);
@@ -291,7 +291,7 @@ fn a_mode_without_template_keeps_what_is_there_and_is_refused() {
     assert!(refusal(&findings).contains("pipeline-template-prod not found"), "{findings:?}");
 }
 
-/// D-20, overridden (corrections, 6.3 rule 7): `cancel` is the user's annotation and stays.
+/// D-20, overridden: `cancel` is the user's annotation and stays.
 #[test]
 fn case_d20_cancel_is_not_taken_away() {
     let stored = completed(&minimal(), None, &shipped());

@@ -90,7 +90,7 @@ fn case_b13_unknown_modes_are_named_with_the_known() {
     );
 }
 
-/// A refusal, not an error, and not by the mutating webhook (corrections, 6.1 and 6.3).
+/// A refusal, not an error, and not by the mutating webhook.
 #[test]
 fn case_b14_a_missing_template_is_named() {
     let mut view = shipped();
@@ -156,7 +156,7 @@ fn case_b18_no_subfolder_is_the_root() {
     assert_eq!(created(json!({"source": {"sourceSubfolder": null}})).faults, []);
 }
 
-/// Overridden (corrections, B19): the schema lists what it can; an empty tag is what is left for us.
+/// Overridden: the schema lists what it can; an empty tag is what is left for us.
 #[test]
 fn case_b19_everything_is_listed_at_once() {
     let steps =
@@ -181,7 +181,7 @@ fn case_b20_to_b23_reach_this_front_end() {
     assert!(!format!("{findings:?}").contains("s3cr3t"));
 }
 
-/// Overridden (corrections, 5.1): the API server prunes unknown keys before us; no webhook work.
+/// Overridden: the API server prunes unknown keys before us; no webhook work.
 #[test]
 fn case_b30_unknown_keys_are_the_api_servers() {
     let findings = created(json!({"model": "prod"}));
@@ -198,7 +198,7 @@ fn case_b31_an_unused_parameter_is_said() {
     assert!(findings.notes[0].text.ends_with("Fill spec.source.sourceCredentials.name instead"), "{findings:?}");
 }
 
-/// D-6, overridden (corrections, D-6): whether Secrets exist is looked at by the controller, again and again.
+/// D-6, overridden: whether Secrets exist is looked at by the controller, again and again.
 #[test]
 fn case_d06_secrets_are_not_a_reviews_business() {
     let members = json!({

@@ -1,5 +1,5 @@
-//! Building and pushing by two tasks: the one that runs what the source says has no login, the one that has it runs nothing of the source
-//! (`spec/beeai.md` 7). The scripts run under a real shell; `buildah` and `skopeo` are stubs that record arguments and environment.
+//! Building and pushing by two tasks: the one that runs what the source says has no login, the one that has it runs nothing of the source.
+//! The scripts run under a real shell; `buildah` and `skopeo` are stubs that record arguments and environment.
 
 use std::os::unix::fs::symlink;
 

@@ -1,4 +1,4 @@
-//! The shape of every mode's run (`spec/agent-and-agentbuild.md` 9.6, 12.4, 13.2), and the part of C19 that needs no
+//! The shape of every mode's run, and the part of C19 that needs no
 //! Tekton: every template with and without credentials and build arguments composes.
 
 use serde_json::{Value, json};
@@ -228,7 +228,7 @@ fn case_c19_every_template_composes_with_and_without_everything() {
     }
 }
 
-/// The sample of `spec/beeai.md` 7.4 comes out of the same core: its words are data.
+/// BeeAI's sample comes out of the same core: its words are data.
 #[test]
 fn another_front_end_needs_no_change() {
     use crate::api::owner::Owner;

@@ -225,7 +225,7 @@ fn case_c13_a_workspace_that_nothing_fills() {
     assert!(findings.content[0].remedy.contains("spec.buildOutput.imageRepoCredentials.name"));
 }
 
-/// `010` is reported, not converted (corrections, 7.2).
+/// `010` is reported, not converted.
 #[test]
 fn case_c14_scalars_without_quotes() {
     let steps = one_step("params: [{name: a, default: 8000}, {name: b, default: true}, {name: c, default: yes}]");

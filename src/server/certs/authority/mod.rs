@@ -1,4 +1,4 @@
-//! The self-managed certificate authority (design, "Certificates"; `spec/operator-runtime.md` 3.1).
+//! The self-managed certificate authority (docs/tasks/certificates.md).
 //!
 //! In: the Secret [`crate::domain::keys::SECRET_AUTHORITY`], what the webhook configurations hold, the clock. Out: a
 //! leaf in the resolver, the roots to publish, and, when the plan says so, a change of the Secret.

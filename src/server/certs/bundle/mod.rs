@@ -1,4 +1,4 @@
-//! Publishing roots in our webhook configurations (design, "Certificates").
+//! Publishing roots in our webhook configurations.
 //!
 //! In: the roots a source wants trusted; the MutatingWebhookConfiguration and ValidatingWebhookConfiguration of our
 //! name, watched. Out: `caBundle` in each of their entries that calls our Service (or a URL), what they were observed

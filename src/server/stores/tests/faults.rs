@@ -1,4 +1,4 @@
-//! Kinds that are missing, permissions that are missing, servers that lag or go back (`faults.md` D8, D11, D12).
+//! Kinds that are missing, permissions that are missing, servers that lag or go back (docs/cases.md D8, D11, D12).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -21,7 +21,7 @@ fn composed(agent: &Agent, peers: &[&str], settings: &Settings) -> Composed {
     compose(&identity("a"), agent, &wiring(peers), settings).unwrap()
 }
 
-/// `spec/kaos.md` Appendix E: the whole environment, in order.
+/// The worked example: the whole environment, in order.
 #[test]
 fn the_worked_example_has_this_environment_in_this_order() {
     let (mut who, mut clerk) = (identity("clerk"), agent());
@@ -216,7 +216,7 @@ fn cases_50_to_52_54_63_and_regressions_21_to_27_the_deployment_and_its_service(
     assert_eq!(made.account, None);
 }
 
-/// Ruling 7: agents, tools and models of others run in every real cluster only if nothing is closed that they do not know of.
+/// Agents, tools and models of others run in every real cluster only if nothing is closed that they do not know of.
 #[test]
 fn ruling_7_nothing_in_a_template_is_locked_down() {
     let mut every = vec![pod(&built(&agent()))];

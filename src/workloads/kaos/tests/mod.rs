@@ -1,4 +1,4 @@
-//! Cases of `spec/kaos.md` 10 that are about what is made, by number; and the places of section 6 that are about it.
+//! Cases of KAOS (docs/cases.md) that are about what is made, by number.
 
 mod agents;
 mod model_apis;

@@ -76,7 +76,7 @@ fn cases_90_92_and_17_a_hosted_model() {
     );
 }
 
-/// Ruling 14: no fixed sleep, no shell, and the model is nothing but an argument.
+/// No fixed sleep, no shell, and the model is nothing but an argument.
 #[test]
 fn case_111_a_model_is_an_argument_whatever_it_holds() {
     let pod = pod(&built(&hosted("x; reboot")));
@@ -204,7 +204,7 @@ fn case_103_a_change_of_the_models_rolls_the_pods() {
     assert_ne!(hash(&["a"]), hash(&["a", "b"]));
 }
 
-/// Ruling 13: a current LiteLLM ends at start without a master key.
+/// A current LiteLLM ends at start without a master key.
 #[test]
 fn ruling_13_a_proxy_starts_and_is_said_to_be_open_unless_it_has_a_master_key() {
     let text = |text: &str| proxy(written(Configuration::Text(text.to_owned())));

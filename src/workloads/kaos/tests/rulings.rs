@@ -1,4 +1,4 @@
-//! Rulings about labels, ports and services (`kaos-rulings.md`).
+//! Decisions about labels, ports and services.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ fn built(identity: &Identity, agent: &Agent) -> Composed {
     compose(identity, agent, &wiring(), &settings()).unwrap()
 }
 
-/// Ruling 22: there is no metadata in `podSpec`, so what enrols an Agent is written on the Agent.
+/// There is no metadata in `podSpec`, so what enrols an Agent is written on the Agent.
 #[test]
 fn ruling_22_what_enrols_travels_from_the_object_to_its_pods_and_never_to_the_selector() {
     let mut enrolled = identity("a");
@@ -48,7 +48,7 @@ fn ruling_22_what_enrols_travels_from_the_object_to_its_pods_and_never_to_the_se
     assert_eq!(deployment["spec"]["selector"]["matchLabels"], json!({"app": "agent", "agent": "a"}));
 }
 
-/// Ruling 24: which variable tells the process its port is data.
+/// Which variable tells the process its port is data.
 #[test]
 fn ruling_24_the_variable_of_the_port_is_said_of_every_kind() {
     let variable = |composed: &Composed| {
@@ -87,7 +87,7 @@ fn ruling_24_the_variable_of_the_port_is_said_of_every_kind() {
     }
 }
 
-/// Ruling 12: port 80 is a second one, after the one that tools use.
+/// Port 80 is a second one, after the one that tools use.
 #[test]
 fn ruling_12_a_second_port_of_agents_and_tools_alone() {
     let both = Settings { service_port_80: true, ..settings() };
@@ -107,7 +107,6 @@ fn ruling_12_a_second_port_of_agents_and_tools_alone() {
     assert_eq!(ports(&model_api::compose(&identity("m"), &hosted("x"), &both).unwrap()), [json!([11434, 11434])]);
 }
 
-/// Ruling 11.
 #[test]
 fn ruling_11_replicas_are_the_objects_or_nobodys() {
     let mut scaled = agent();

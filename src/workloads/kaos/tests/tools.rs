@@ -98,7 +98,7 @@ fn case_119_the_container_overrides_the_runtime() {
     );
 }
 
-/// `kaos-rulings.md`, alias table: case 19 holds where the platform names that image.
+/// Old spellings (docs/tasks/kaos-spellings.md): case 19 holds where the platform names that image.
 #[test]
 fn case_19_text_of_an_old_spelling() {
     let text = registered("python-string", Some("def f(): pass"));

@@ -36,7 +36,7 @@ const AT_ONCE: usize = 8;
 /// What is asked about, for the message when it is refused, and the run.
 type Asked = (String, Value);
 
-/// Point 3 of the issue: no build that the review accepts and composition composes is refused by Tekton.
+/// No build that the review accepts and composition composes is refused by Tekton.
 #[tokio::test]
 async fn whatever_is_accepted_and_composed_tekton_accepts() {
     let seed = std::env::var("DRAWBRIDGE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(SEED);

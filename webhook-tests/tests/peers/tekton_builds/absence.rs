@@ -1,4 +1,4 @@
-//! Tekton comes, does not answer, and goes, while the operator runs (D-28, and F-rows of the issue).
+//! Tekton comes, does not answer, and goes, while the operator runs (D-28).
 
 use webhook_tests::tekton::Part;
 use webhook_tests::{ControlPlane, Installation, Installing, Options, Tekton, TestNamespace};
@@ -12,7 +12,7 @@ async fn lacking(ns: &TestNamespace, name: &str, why: &str) {
     assert_eq!(status.get("pipelineRunName"), None, "{status:#}");
 }
 
-/// D-28, and what the issue adds: the webhook of Tekton times out, is gone, and Tekton is removed.
+/// D-28: the webhook of Tekton times out, is gone, and Tekton is removed.
 #[tokio::test(flavor = "multi_thread")]
 async fn case_d28_tekton_may_come_fail_and_go() {
     let cp = ControlPlane::start(Options::default()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Point 5 of the issue: what is in the Secrets of builds appears nowhere; and F7 of `spec/agent-and-agentbuild.md` 19.6:
+//! What is in the Secrets of builds appears nowhere; and case F7 (docs/cases.md):
 //! the values of parameters, which objects must carry, are in no log of ours either.
 //!
 //! One canary for each layout of 14.2, 14.3 and 14.4, in builds that end well and builds that fail; then everything that

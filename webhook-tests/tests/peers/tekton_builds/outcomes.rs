@@ -49,7 +49,7 @@ async fn case_d14_a_failure_names_task_step_and_code() {
     assert_eq!((status.get("builtImage"), runs(&ns, "broken").await.len()), (None, 1));
 }
 
-/// Corrections 11.4: a green run in which no task told an image has made none.
+/// A green run in which no task told an image has made none.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_green_run_without_a_result_is_no_image() {
     let ns = team().await;

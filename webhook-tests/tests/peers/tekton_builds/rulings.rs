@@ -1,4 +1,4 @@
-//! Cases of 19.4 and 19.5 whose outcome a ruling decides: which Secret goes to which host (14.2), and what an image is
+//! Cases D and E (docs/cases.md) that are not answered as the Go operator has it: which Secret goes to which host, and what an image is
 //! when nobody tells its digest (11.4 as corrected).
 
 use drawbridge::domain::keys;
@@ -67,7 +67,7 @@ async fn ends_with_a_tag(ns: &TestNamespace, name: &str) {
     assert_eq!(told(ns, name, "NoDigest").await, 1, "{name}");
 }
 
-/// D-10, with the row on 11.4 of the corrections: no TaskSpec of the run declares an image, so the run's parameter counts,
+/// D-10: no TaskSpec of the run declares an image, so the run's parameter counts,
 /// whether the build's output or a parameter of the user's is where it comes from.
 #[tokio::test(flavor = "multi_thread")]
 async fn case_d10_without_results_the_parameter_names_the_image() {
@@ -83,7 +83,7 @@ async fn case_d10_without_results_the_parameter_names_the_image() {
     }
 }
 
-/// D-11: what is no digest is ignored, and the image is known by its tag. By the row on 11.4 of the corrections a task
+/// D-11: what is no digest is ignored, and the image is known by its tag. A task
 /// that declares an image must have told one all the same: a digest that is none, alone, is no image.
 #[tokio::test(flavor = "multi_thread")]
 async fn case_d11_what_is_no_digest_is_ignored() {

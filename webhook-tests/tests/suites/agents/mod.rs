@@ -1,5 +1,5 @@
 //! Agents on a real control plane: what is made, how often, and what is never touched. Numbers are those of
-//! `spec/agent-and-agentbuild.md` 19.1; the test plays AgentBuild's controller.
+//! Cases of agents (docs/cases.md); the test plays AgentBuild's controller.
 
 mod commands;
 mod mends;
@@ -32,7 +32,7 @@ async fn made(ns: &TestNamespace, name: &str) -> Result<(usize, Vec<String>)> {
     Ok((sets, names.unwrap_or_default()))
 }
 
-/// A1, A12, and issue 5: an enrolled Agent is made once, with its sidecars.
+/// A1, A12: an enrolled Agent is made once, with its sidecars.
 #[tokio::test]
 async fn case_a01_a_labelled_agent_is_made_in_one_rollout() -> Result<()> {
     let cp = shared().await?;

@@ -1,5 +1,5 @@
 //! AgentBuilds of BeeAI on a real control plane: from the sample to an Agent by digest, the login that is made of a token, and who gets a
-//! Secret by none of their fields. Tekton is played: the digest is the test's, and no step runs here. Numbers are those of `spec/beeai.md` 13.
+//! Secret by none of their fields. Tekton is played: the digest is the test's, and no step runs here. Numbers are those of cases of BeeAI (docs/cases.md).
 
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
@@ -179,7 +179,7 @@ async fn case_z31_the_samples_become_agents_by_digest_in_both_groups() -> Result
     Ok(())
 }
 
-/// Ruling 7, row by row: who may write AgentBuilds and not read Secrets gets none by any field.
+/// Who may write AgentBuilds and not read Secrets gets none by any field.
 #[tokio::test]
 async fn a_build_refers_to_a_secret_only_for_people_who_could_have_it() -> Result<()> {
     let cp = crate::agents::stage::shared().await?;
@@ -239,7 +239,7 @@ async fn a_build_refers_to_a_secret_only_for_people_who_could_have_it() -> Resul
     Ok(())
 }
 
-/// Ruling 11: the Deployment of a running Agent gets another owner, and its Pod does not notice.
+/// The Deployment of a running Agent gets another owner, and its Pod does not notice.
 #[tokio::test]
 async fn a_running_agent_is_handed_over_without_a_restart() -> Result<()> {
     let cp = crate::agents::stage::shared().await?;

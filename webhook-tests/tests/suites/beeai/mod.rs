@@ -1,5 +1,5 @@
 //! Agents of BeeAI on a real control plane: the sample as it stands, names that collide, Secrets, and the group of the original operator,
-//! which is served while its definition is there. Numbers are those of `spec/beeai.md` 13.
+//! which is served while its definition is there. Numbers are those of cases of BeeAI (docs/cases.md).
 
 use anyhow::{Result, ensure};
 use drawbridge::api::agent_kagenti_dev::agent::Agent as KagentiAgent;
@@ -100,7 +100,7 @@ async fn case_z01_the_sample_becomes_a_deployment_and_a_service() -> Result<()> 
     Ok(())
 }
 
-/// Ruling 15, and Z12.
+/// Z12, and what enrolment would write is there with the first write.
 #[tokio::test]
 async fn a_labelled_agent_is_enrolled_in_one_rollout_and_wrong_types_are_refused() -> Result<()> {
     let cp = shared().await?;
@@ -127,7 +127,7 @@ async fn a_labelled_agent_is_enrolled_in_one_rollout_and_wrong_types_are_refused
     Ok(())
 }
 
-/// Z9, Z10 and ruling 10.
+/// Z9 and Z10: whoever comes second says whose it is.
 #[tokio::test]
 async fn case_z10_the_second_agent_of_a_name_says_whose_it_is() -> Result<()> {
     let cp = shared().await?;
@@ -147,7 +147,7 @@ async fn case_z10_the_second_agent_of_a_name_says_whose_it_is() -> Result<()> {
     Ok(())
 }
 
-/// Ruling 7: who may write Agents and not read Secrets gets none by either field, and the images of those who may are left alone.
+/// Who may write Agents and not read Secrets gets none by either field, and the images of those who may are left alone.
 #[tokio::test]
 async fn an_agent_refers_to_a_secret_only_for_people_who_could_have_it() -> Result<()> {
     let cp = shared().await?;
@@ -189,7 +189,7 @@ async fn an_agent_refers_to_a_secret_only_for_people_who_could_have_it() -> Resu
     Ok(())
 }
 
-/// Rulings 1 and 2, Z46 as far as Agents go, and nothing is written at a restart; on a control plane of its own.
+/// One category and short names in one group alone, Z46 as far as Agents go, and nothing is written at a restart; on a control plane of its own.
 #[tokio::test]
 async fn case_z46_the_group_of_the_original_operator_is_served_while_its_definition_is_there() -> Result<()> {
     let cp = ControlPlane::start(Options::default()).await?;

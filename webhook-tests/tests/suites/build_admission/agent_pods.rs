@@ -1,4 +1,4 @@
-//! G3 of `faults.md`: what an Agent's Pod asks for beyond a plain agent's needs is taken from people who could create such a Pod, and
+//! G3 of docs/cases.md: what an Agent's Pod asks for beyond a plain agent's needs is taken from people who could create such a Pod, and
 //! from nobody else. Every row of the product's table is tried on the API server's policy, which is written from it.
 
 use anyhow::{Context as _, Result, ensure};

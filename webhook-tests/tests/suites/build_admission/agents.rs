@@ -1,4 +1,4 @@
-//! Agents at the door, and what both CustomResourceDefinitions take: A10 to A13, A19, A20, F8; G1 and G3 of `faults.md`.
+//! Agents at the door, and what both CustomResourceDefinitions take: A10 to A13, A19, A20, F8; G1 and G3 of docs/cases.md.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use kube::Api;
@@ -144,7 +144,7 @@ async fn g1_references_to_other_namespaces_are_refused() -> Result<()> {
     Ok(())
 }
 
-/// Corrections 3.1: wrong types are refused by the schema; what a template's metadata has is kept.
+/// Wrong types are refused by the schema; what a template's metadata has is kept.
 #[tokio::test]
 async fn the_schema_of_the_pod_template_catches_types() -> Result<()> {
     let ns = team().await?;

@@ -173,6 +173,6 @@ async fn shapes_that_the_schema_refuses_are_all_named_at_once() -> Result<()> {
         "spec.pipeline.steps[0].configMap",
         "spec.pipeline.steps[1].name",
     ];
-    refused(&ns, "corrections 6.3", &object, &paths).await?;
+    refused(&ns, "a value of another type", &object, &paths).await?;
     Ok(())
 }

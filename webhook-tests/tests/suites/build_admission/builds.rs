@@ -103,7 +103,7 @@ async fn case_b15_a_template_that_is_none_is_named() -> Result<()> {
     Ok(())
 }
 
-/// Overridden by corrections B19: an absent tag is the schema's to refuse, so the tag is empty here.
+/// B19 is overridden: an absent tag is the schema's to refuse, so the tag is empty here.
 #[tokio::test]
 async fn case_b19_one_refusal_lists_everything_with_its_path() -> Result<()> {
     let ns = team().await?;
@@ -163,7 +163,7 @@ async fn cases_b20_to_b29_fields_that_cannot_be() -> Result<()> {
     Ok(())
 }
 
-/// B30 is overridden (corrections 5.1): the API server prunes unknown keys before admission and warns itself.
+/// B30 is overridden: the API server prunes unknown keys before admission and warns itself.
 #[tokio::test]
 async fn cases_b30_and_b31_what_has_no_effect_is_warned_of() -> Result<()> {
     let ns = team().await?;

@@ -106,7 +106,7 @@ async fn cases_b5_and_b6_another_mode_brings_its_steps_and_an_edited_step_is_the
     Ok(())
 }
 
-/// Corrections 6.3 rule 7: another pipeline.namespace is another template.
+/// Another pipeline.namespace is another template.
 #[tokio::test]
 async fn another_pipeline_namespace_brings_the_steps_from_there_and_records_what_they_are() -> Result<()> {
     let ns = team().await?;
@@ -121,7 +121,7 @@ async fn another_pipeline_namespace_brings_the_steps_from_there_and_records_what
     Ok(())
 }
 
-/// B33 is overridden (corrections 6.5): nothing is looked up, so nothing can time out.
+/// B33 is overridden: nothing is looked up, so nothing can time out.
 #[tokio::test]
 async fn case_b33_a_review_asks_the_api_server_nothing() -> Result<()> {
     let ns = team().await?;
@@ -138,7 +138,7 @@ async fn case_b33_a_review_asks_the_api_server_nothing() -> Result<()> {
     Ok(())
 }
 
-/// B35 and D-20 are overridden (corrections 6.3): any string counts once, and the webhook removes neither annotation.
+/// B35 and D-20 are overridden: any string counts once, and the webhook removes neither annotation.
 #[tokio::test]
 async fn cases_b35_and_d20_a_wish_counts_once_and_stays_on_the_object() -> Result<()> {
     let ns = team().await?;

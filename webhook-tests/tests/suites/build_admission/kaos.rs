@@ -1,5 +1,5 @@
 //! KAOS's kinds at the door of a real API server: what the schema takes of both spellings, what is refused at once, and whose word code and
-//! Secrets need (`spec/kaos-rulings.md` 2, 5 and 6).
+//! Secrets need.
 
 use anyhow::{Context as _, Result, ensure};
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};

@@ -1,5 +1,5 @@
 //! Builds and agents at the door of a real API server, by the product as `manifests/` installs it: the cases of
-//! `spec/agent-and-agentbuild.md` 19.2 and what 19.1 and 19.6 say of admission, by number.
+//! Cases of builds, and those of agents and of scope that speak of admission (docs/cases.md), by number.
 //!
 //! One installation serves all tests but those that change its settings; each test has namespaces of its own.
 

@@ -1,4 +1,4 @@
-//! B34 (corrections 6.5): steps of one's own are taken from people who could run them themselves. The API server's policy
+//! B34: steps of one's own are taken from people who could run them themselves. The API server's policy
 //! asks for the requester's rights; tried with people who have and who lack them, the garbage collector, and labels.
 
 use anyhow::Result;

@@ -1,4 +1,4 @@
-//! The process behind the reviews of builds and agents (`spec/agent-and-agentbuild.md` 19.6): F5 and F6.
+//! The process behind the reviews of builds and agents: F5 and F6.
 
 use std::cell::Cell;
 use std::convert::Infallible;

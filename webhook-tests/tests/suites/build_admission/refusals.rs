@@ -1,4 +1,4 @@
-//! What `kubectl apply` says for typical mistakes (`spec/agent-and-agentbuild.md` 6.6, one row each) and for the samples:
+//! What `kubectl apply` says for typical mistakes (docs/reference/refusals.md, one row each) and for the samples:
 //! printed from the control plane into docs/reference/refusals.md, and compared with it. `DRAWBRIDGE_REFRESH=1` writes it.
 
 use anyhow::{Context as _, Result, ensure};

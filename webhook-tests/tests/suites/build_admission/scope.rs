@@ -1,4 +1,4 @@
-//! Which namespaces are served (`spec/agent-and-agentbuild.md` 15.1, 15.2): F1 to F4.
+//! Which namespaces are served: F1 to F4.
 
 use std::time::{Duration, Instant};
 

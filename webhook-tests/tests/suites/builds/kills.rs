@@ -35,7 +35,7 @@ async fn is_whole(ns: &TestNamespace, made: usize) -> Result<()> {
     Ok(())
 }
 
-/// Shown by 6.
+/// Processes that are killed at every step.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_around_any_write_a_build_has_one_run_per_attempt_and_the_right_status() -> Result<()> {
     let cp = ControlPlane::start(Options::default()).await?;

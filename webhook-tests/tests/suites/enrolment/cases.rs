@@ -1,4 +1,4 @@
-//! Numbered cases of `spec/agentruntime.md` 12 that need little of a story, and bad input.
+//! Numbered cases of AgentRuntimes (docs/cases.md) that need little of a story, and bad input.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ async fn case_005_007_what_the_user_wrote_stays_when_it_begins_and_when_it_ends(
     let template = web.spec.clone().unwrap().template.metadata.unwrap();
     assert_eq!(template.annotations.unwrap()["team"], "weather");
     assert_eq!(template.labels.unwrap()["app"], "web");
-    // Overridden by design, Names: the marker is a label of ours; somebody's managed-by is never written.
+    // Not as the Go operator has it: the marker is a label of ours; somebody's managed-by is never written.
     assert_eq!(
         (&*web.labels()[keys::LABEL_APP_MANAGED_BY], &*web.labels()[keys::LABEL_MANAGED_BY]),
         ("Helm", "drawbridge")
@@ -110,7 +110,7 @@ async fn case_039_namespace_config_maps_come_with_the_enrolment_and_are_their_ed
     ns.accepts(&deployment("web", 1)).await?;
     ns.accepts(&art("weather", "Deployment", "web", json!({}))).await?;
     let copy = wait_for(&maps, keys::CONFIG_MAP_AUTHBRIDGE, |_| true).await?;
-    // Overridden by design, whose object is it: `drawbridge` is written.
+    // Not as the Go operator has it: `drawbridge` is written.
     assert_eq!(copy.labels()[keys::LABEL_APP_MANAGED_BY], "drawbridge");
     assert!(copy.owner_references().is_empty());
     rolled(&ns, "weather", 1).await?;

@@ -33,7 +33,7 @@ async fn case_029_030_031_every_field_of_an_agent_runtime_that_reaches_the_pods_
     rolled(&ns, "weather", 1).await?;
     let sets = replica_sets(&ns, "web").await?;
     let mut old = hash(&ns.api::<Deployment>().get("web").await?);
-    // The mode counts by ruling (design, Precedence); so does what becomes OTEL_* variables.
+    // The mode counts by decision; so does what becomes OTEL_* variables.
     for (round, spec) in [
         json!({"authBridgeMode": "proxy-sidecar"}),
         json!({"trace": {"endpoint": "http://otel:4318", "protocol": "http", "sampling": {"rate": 0}}}),
@@ -89,7 +89,7 @@ async fn case_034_035_036_namespace_defaults_roll_their_namespace_and_their_end_
     hash_other_than(&ns, "web", first.as_ref()).await?;
     rolled(&ns, "weather", 1).await?;
     assert_eq!(replica_sets(&ns, "web").await?, 3, "two ConfigMaps, one of them with an effect: one rollout");
-    // Overridden by design, Precedence: several are merged in name order, so there is nothing to warn of.
+    // Not as the Go operator has it: several are merged in name order, so there is nothing to warn of.
     assert_eq!(condition(&ns.api::<AgentRuntime>().get("weather").await?, "ConfigResolved"), "True/ConfigResolved");
     maps.delete("b-defaults", &DeleteParams::default()).await?;
     wait_for(&ns.api::<Deployment>(), "web", |web| hash(web) == first).await?;

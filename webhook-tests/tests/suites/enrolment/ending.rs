@@ -136,7 +136,7 @@ async fn what_the_go_operator_enrolled_is_taken_over_in_place_and_can_be_undone(
 async fn case_023_and_bad_targets_are_named_and_their_deletion_ends() -> Result<()> {
     let cp = control_plane().await?;
     let ns = cp.namespace("bad").await?;
-    // DaemonSet is a target (ruling of the issue); a Pod is refused by the schema, and so is an empty name.
+    // DaemonSet is a target; a Pod is refused by the schema, and so is an empty name.
     let pod = json!({"spec": {"targetRef": {"apiVersion": "v1", "kind": "Pod", "name": "p"}}});
     ns.rejects(&art("pod", "Deployment", "p", pod)).await?;
     ns.rejects(&art("empty", "Deployment", "", json!({}))).await?;

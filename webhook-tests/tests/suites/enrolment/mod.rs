@@ -3,7 +3,7 @@
 //!
 //! One installation serves most tests, each in namespaces of its own; those that change the platform's configuration, lose
 //! processes or definitions, or do without the webhook have installations of their own ([`fleet`], [`repair`], [`sandbox`],
-//! [`crowd`]). `tests/suites/agent_runtime_cases.rs` holds the numbered cases against the tests and the rulings.
+//! [`crowd`]). `tests/suites/agent_runtime_cases.rs` holds the numbered cases against the tests and the decisions.
 
 mod cases;
 mod changes;

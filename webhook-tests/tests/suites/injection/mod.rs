@@ -30,7 +30,7 @@ use webhook_tests::{
     ControlPlane, Installation, Installing, Options, TestNamespace, installation, trial, wait_for, wait_until,
 };
 
-/// What mode envoy-sidecar adds, in the order of the contract (`spec/authbridge-webhook.md` 5.6), as native sidecars.
+/// What mode envoy-sidecar adds, in the order of the contract, as native sidecars.
 const PARTS: [&str; 4] =
     [keys::CONTAINER_PROXY_INIT, keys::CONTAINER_ENVOY, keys::CONTAINER_SPIFFE_HELPER, keys::CONTAINER_REGISTRATION];
 

@@ -1,5 +1,5 @@
 //! KAOS on a real control plane: the samples of every spelling as they stand, under the installation's own rights and policies. Numbers are
-//! those of `spec/kaos.md` 10.
+//! those of cases of KAOS (docs/cases.md).
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -68,7 +68,7 @@ async fn sets(ns: &TestNamespace) -> Result<(usize, usize)> {
     Ok((sets, ns.api::<Deployment>().list(&ListParams::default()).await?.items.len()))
 }
 
-/// Shown by 1: a hosted model and an Agent, in each spelling.
+/// A hosted model and an Agent, in each spelling.
 #[tokio::test]
 async fn case_90_a_hosted_model_and_its_agent_come_up_in_every_spelling() -> Result<()> {
     let cp = shared().await?;
@@ -85,7 +85,7 @@ async fn case_90_a_hosted_model_and_its_agent_come_up_in_every_spelling() -> Res
         assert_eq!(pull.args, Some(vec!["pull".to_owned(), "smollm2:135m".to_owned()]));
         // The API server writes an empty one.
         let stored = (pod.security_context.unwrap_or_default(), pod.automount_service_account_token);
-        assert_eq!(stored, (PodSecurityContext::default(), None), "ruling 7");
+        assert_eq!(stored, (PodSecurityContext::default(), None), "nothing is locked down");
         let ports = ns.api::<Service>().get("modelapi-local-model").await?.spec.unwrap().ports.unwrap();
         assert_eq!(ports[0].port, 11434);
         let (sets, deployments) = sets(&ns).await?;
@@ -94,7 +94,7 @@ async fn case_90_a_hosted_model_and_its_agent_come_up_in_every_spelling() -> Res
     Ok(())
 }
 
-/// Shown by 1: a proxy, text tools and an Agent, in each spelling; then everything goes.
+/// A proxy, text tools and an Agent, in each spelling; then everything goes.
 #[tokio::test]
 async fn case_89_a_proxy_tools_and_an_agent_come_up_in_every_spelling_and_go_without_a_rest() -> Result<()> {
     let cp = shared().await?;
@@ -122,7 +122,7 @@ async fn case_89_a_proxy_tools_and_an_agent_come_up_in_every_spelling_and_go_wit
     Ok(())
 }
 
-/// Shown by 1 and 5: a team that names itself comes up with every peer in the first round; a peer that goes and comes changes its template
+/// A team that names itself comes up with every peer in the first round; a peer that goes and comes changes its template
 /// once; a dependency that flaps changes nothing.
 #[tokio::test]
 async fn case_36_a_team_comes_up_in_every_spelling_and_at_rest_nothing_is_written() -> Result<()> {
@@ -157,7 +157,7 @@ async fn case_36_a_team_comes_up_in_every_spelling_and_at_rest_nothing_is_writte
     Ok(())
 }
 
-/// Ruling 22, and Shown by 6: one rollout, with sidecars, and its probes are let through.
+/// One rollout, with sidecars, and its probes are let through.
 #[tokio::test]
 async fn ruling_22_a_labelled_agent_is_enrolled_in_one_rollout() -> Result<()> {
     let cp = shared().await?;
@@ -187,7 +187,7 @@ async fn ruling_22_a_labelled_agent_is_enrolled_in_one_rollout() -> Result<()> {
     Ok(())
 }
 
-/// Ruling 21, and Shown by 5: a Deployment as the Go operator writes it (its manager, its hash, a variable twice, one that we do not write)
+/// A Deployment as the Go operator writes it (its manager, its hash, a variable twice, one that we do not write)
 /// runs on as it is; the next change takes it over and leaves no variable behind.
 #[tokio::test]
 async fn ruling_21_what_the_go_operator_made_is_taken_over_with_its_next_change() -> Result<()> {

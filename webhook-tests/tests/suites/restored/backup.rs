@@ -1,4 +1,4 @@
-//! etcd is put back from a copy of its folder while every process of the product goes on (`faults.md` D8): who leads,
+//! etcd is put back from a copy of its folder while every process of the product goes on (docs/cases.md D8): who leads,
 //! the authority, the bundles and every cache follow the truth within a bounded time.
 //!
 //! Where the API server is not restarted, its lists and watches come from a cache that stopped, for ever: then only what

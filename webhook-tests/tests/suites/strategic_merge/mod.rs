@@ -1,4 +1,4 @@
-//! The merge of a Pod's spec, held against Kubernetes' own (`spec/kaos-rulings.md` ruling 15): what a peer answered to 2,500 pairs is stored
+//! The merge of a Pod's spec, held against Kubernetes' own: what a peer answered to 2,500 pairs is stored
 //! as digests, so that no Go is needed to compare. `peers/strategicmerge` is the peer: with the path of its program in
 //! `DRAWBRIDGE_STRATEGIC_MERGE` it answers anew, every difference is shown, and with `DRAWBRIDGE_REFRESH=1` the digests are stored.
 

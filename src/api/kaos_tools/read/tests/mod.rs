@@ -1,4 +1,4 @@
-//! What objects mean: cases of `spec/kaos.md` 10 and rows of its section 6 that need no cluster, and rows of the alias table.
+//! What objects mean: cases of KAOS (docs/cases.md) that need no cluster, and rows of the table of old spellings.
 
 mod laws;
 mod quickstart;

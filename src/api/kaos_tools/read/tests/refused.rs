@@ -1,4 +1,4 @@
-//! What is wrong, all at once and with its path: ruling 6, cases 109, 114 and 126, and input that really happens (rulings, C).
+//! What is wrong, all at once and with its path: cases 109, 114 and 126, and input that really happens.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
 //! `drawbridge-trust-types`: where agents are cut off, a running Pod stays one: without its label no NetworkPolicy of ours selects it. A new
-//! Pod may be none; that leaving is told, not refused (`spec/agentcard-rulings.md` 1.11).
+//! Pod may be none; that leaving is told, not refused.
 
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use serde_json::Value;
