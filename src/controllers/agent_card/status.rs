@@ -101,10 +101,16 @@ pub(super) fn refresh_of(value: &str) -> String {
 pub(super) fn update(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>, drift: Option<&Said>) -> Vec<Op> {
     let before = &*card.seen.status;
     let list = before.get("conditions").unwrap_or(&Value::Null);
-    let asked = matches!(found, Found::Failed { .. });
-    let said = judged(card, found).into_iter().chain(drift.map(|said| of_said(DRIFT, said)));
-    let wanted: Vec<_> = said.map(|one| if asked { steady(list, one) } else { one }).collect();
-    let kept: &[&str] = if matches!(found, Found::Card { .. }) { &[REACHABLE] } else { &KEPT };
+    let said: Vec<_> = judged(card, found).into_iter().chain(drift.map(|said| of_said(DRIFT, said))).collect();
+    // What failed before may have been something else under the same reason: whether the agent answers tells them apart.
+    let is_same = |said: &[Condition]| said.iter().all(|one| one.type_ != REACHABLE || !conditions::is_news(list, one));
+    let again = matches!(found, Found::Failed { .. }) && is_same(&said);
+    let wanted: Vec<_> = said.into_iter().map(|one| if again { steady(list, one) } else { one }).collect();
+    let kept: Vec<_> = match found {
+        Found::Card { .. } => vec![REACHABLE],
+        _ if is_found_again(list, found) => KEPT.into_iter().filter(|type_| *type_ != BOUND).collect(),
+        _ => KEPT.to_vec(),
+    };
     let mut status = before.as_object().cloned().unwrap_or_default();
     status.insert("observedGeneration".to_owned(), card.seen.generation.into());
     fields(&mut status, before, card, found);
@@ -112,7 +118,7 @@ pub(super) fn update(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>, dr
     if hidden {
         CONTENT.iter().for_each(|member| drop(status.remove(*member)));
     }
-    status.insert("conditions".to_owned(), conditions::merged(list, &wanted, &OURS, kept, card.seen.generation));
+    status.insert("conditions".to_owned(), conditions::merged(list, &wanted, &OURS, &kept, card.seen.generation));
     let content = match found {
         Found::Card { published: Some(published), .. } if before.get("cardId") != Some(&json!(published.id)) => {
             Some(&**published)
@@ -136,6 +142,13 @@ pub(super) fn update(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>, dr
     let mut ops = told(cx, card, &wanted, content);
     ops.push(Op::Restate { kind: Kind::AgentCard, key: cx.key.clone(), operations: operations.into() });
     ops
+}
+
+/// It was said that there is no workload, and there is one again.
+fn is_found_again(list: &Value, found: &Found<'_>) -> bool {
+    let is_missing = matches!(found, Found::Hindered { hindrance, .. } if hindrance.is_nobody());
+    let known = stored(list, BOUND).and_then(|known| known.get("reason")).and_then(Value::as_str);
+    !is_missing && known == Some(Reason::AgentNotFound.code())
 }
 
 /// Whether what is shown may be: while signatures are asked for, that is what a good one has covered (S-08).
@@ -198,6 +211,9 @@ fn fields(status: &mut Map<String, Value>, before: &Value, card: &CardRef<'_>, f
                 set_workload(&mut set, workload, protocol);
             }
         }
+    }
+    if is_found_again(before.get("conditions").unwrap_or(&Value::Null), found) && !matches!(found, Found::Card { .. }) {
+        set("bindingStatus", None);
     }
     if matches!(found, Found::Failed { lost: Silence::Ended(_), .. } | Found::Hindered { lost: Silence::Ended(_), .. })
     {

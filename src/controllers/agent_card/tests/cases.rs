@@ -168,6 +168,8 @@ fn case_054_a_failure_keeps_the_card_and_is_told_once() {
     let facts = answer(&cluster, s(400), Err(refused(Reason::AgentUnreachable, "gone")));
     let (told, object) = settle(&mut cluster, &object, &facts, s(400));
     assert_eq!((told, judged(&object, "Reachable")), (vec![], ("False", "AgentUnreachable")));
+    let synced = object["status"]["conditions"].as_array().unwrap().iter().find(|one| one["type"] == "Synced").unwrap();
+    assert!(synced["message"].as_str().unwrap().starts_with("gone"), "what fails now is said: {synced}");
     let facts = answer(&cluster, s(500), Ok(json!({"name": "A"})));
     let (told, object) = settle(&mut cluster, &object, &facts, s(500));
     assert_eq!((told, judged(&object, "Synced").0), (vec![], "True"), "the same card is no change");
@@ -228,6 +230,26 @@ fn a_refresh_is_asked_for_once_and_recorded() {
     assert_eq!(object["status"]["handledRefresh"], "now");
     let (plan, asks) = plan_at(&cluster, &facts, s(107));
     assert!(plan.ops.is_empty() && facts.fresh(&asks[0]).is_some() && plan.note.refresh.is_none());
+}
+
+/// What was said of a workload that was away is not said of one that is there again, even where its agent does not answer.
+#[test]
+fn nothing_is_left_of_a_workload_that_was_away_once_it_is_back() {
+    let mut cluster = cluster();
+    let object = card(json!({"spec": {"identityBinding": {}}}));
+    cluster.see(Kind::AgentCard, object.clone());
+    cluster.see(
+        Kind::Deployment,
+        deployment(json!({"metadata": {"resourceVersion": "80", "labels": {"kagenti.io/type": null}}})),
+    );
+    let (_, object) = settle(&mut cluster, &object, &Facts::default(), s(100));
+    assert_eq!(judged(&object, "Bound"), ("False", "AgentNotFound"));
+    cluster.see(Kind::Deployment, deployment(json!({"metadata": {"resourceVersion": "90"}})));
+    let facts = answer(&cluster, s(200), Err(refused(Reason::AnswerRefused, "HTTP status 404")));
+    let (_, object) = settle(&mut cluster, &object, &facts, s(200));
+    assert_eq!((judged(&object, "Bound"), object["status"].get("bindingStatus")), (("", ""), None), "{object}");
+    assert_eq!(judged(&object, "Synced"), ("False", "FetchFailed"));
+    assert_eq!(plan_at(&cluster, &facts, s(200)).0.ops, []);
 }
 
 #[test]
