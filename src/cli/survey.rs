@@ -95,11 +95,10 @@ pub async fn facts(
 ) -> anyhow::Result<()> {
     of_the_cluster(cluster, world, notes).await?;
     of_a_namespace(cluster, world, namespace, notes).await?;
-    for object in cluster.list(&agent_runtimes(namespace).path(), notes).await? {
-        world.observe(&object, namespace);
-    }
-    for job in cluster.list(&format!("/apis/batch/v1/namespaces/{namespace}/jobs"), notes).await? {
-        observe_job(world, &job);
+    for of in [agent_runtimes(namespace), collection(Kind::Job, namespace)] {
+        for object in cluster.list(&of.path(), notes).await? {
+            world.observe(&object, namespace);
+        }
     }
     Ok(())
 }
@@ -139,6 +138,14 @@ pub async fn of_a_namespace(
             world.observe(&object, namespace);
         }
     }
+    if world.enforces_trust(namespace)? {
+        let policy = collection(Kind::NetworkPolicy, namespace).path();
+        match cluster.read(&format!("{policy}/{}", keys::DEFAULT_DENY), notes).await? {
+            Answer::Object(object) => world.observe(&object, namespace),
+            Answer::Absent => world.is_not_cut_off(namespace),
+            Answer::Refused(..) => {}
+        }
+    }
     Ok(())
 }
 
@@ -147,17 +154,6 @@ async fn read(cluster: &Cluster, world: &mut World, path: &str, notes: &mut Vec<
         world.observe(&object, "");
     }
     Ok(())
-}
-
-/// Takes note of a Job and of the CronJob that controls it.
-pub fn observe_job(world: &mut World, job: &Value) {
-    let cron_job = controller(job).filter(|owner| owner["kind"] == "CronJob").and_then(|owner| owner["name"].as_str());
-    world.observe_job(
-        text(job, "/metadata/namespace"),
-        text(job, "/metadata/name"),
-        text(job, "/metadata/uid"),
-        cron_job,
-    );
 }
 
 /// The owner that controls an object.

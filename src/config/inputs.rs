@@ -1,6 +1,6 @@
 //! What the watches (or a stream of manifests) know, before it is resolved.
 //!
-//! Built by `server::stores` from projections and by the command line from files; read by [`super::view`].
+//! Filled by [`super::gather`] for a replica as for the command line (ConfigMaps apart); read by [`super::view`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

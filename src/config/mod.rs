@@ -19,6 +19,7 @@ pub mod defaults;
 pub mod enrolment;
 pub mod envoy;
 pub mod gates;
+pub mod gather;
 pub mod inputs;
 pub mod layers;
 pub mod namespace;

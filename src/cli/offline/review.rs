@@ -20,9 +20,12 @@ use crate::domain::workload::WorkloadKind;
 /// When the platform file or the gates file has a fault.
 pub fn prepare(world: &mut World, subject: &Subject, object: &Value) -> anyhow::Result<Option<String>> {
     world.know_namespace(&subject.namespace);
-    if let Some(job) = subject.job_name() {
-        let cron_job = (subject.workload.kind == WorkloadKind::CronJob).then_some(subject.workload.name.as_str());
-        world.observe_job(&subject.namespace, &job, OFFLINE_UID, cron_job);
+    match subject.workload.kind {
+        WorkloadKind::CronJob if !subject.workload.name.is_empty() => {
+            world.observe_next_job(&subject.namespace, &subject.workload.name);
+        }
+        WorkloadKind::Job => world.observe(object, &subject.namespace),
+        _ => {}
     }
     if !subject.may_have_account() {
         return Ok(None);

@@ -102,6 +102,12 @@ impl Subject {
         }
     }
 
+    /// The uid of what owns the Pods: that of an object of a cluster, where it owns them itself and somebody asks for it.
+    fn uid<'v>(&self, object: &'v Value) -> &'v str {
+        let own = object.pointer("/metadata/uid").and_then(Value::as_str).filter(|uid| !uid.is_empty());
+        own.filter(|_| self.workload.kind == WorkloadKind::Job).unwrap_or(OFFLINE_UID)
+    }
+
     /// The Pod as it reaches admission.
     #[must_use]
     pub fn pod(&self, object: &Value) -> Value {
@@ -123,7 +129,7 @@ impl Subject {
         metadata.insert("generateName".to_owned(), json!(generated));
         metadata.insert(
             "ownerReferences".to_owned(),
-            json!([{"apiVersion": group, "kind": kind, "name": owner, "uid": OFFLINE_UID, "controller": true}]),
+            json!([{"apiVersion": group, "kind": kind, "name": owner, "uid": self.uid(object), "controller": true}]),
         );
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
                "spec": template.get("spec").cloned().unwrap_or_default()})

@@ -20,7 +20,8 @@ use crate::config::builds::Builds;
 use crate::config::content::digest;
 use crate::config::enrolment::WorkloadLabels;
 use crate::config::gates::Gates;
-use crate::config::inputs::{AgentCardInput, AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
+use crate::config::gather;
+use crate::config::inputs::{AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
 use crate::config::schema::Platform;
 use crate::config::snapshot::Snapshot;
 use crate::config::view::{ClusterView, JobOwner, NamespaceView, Ownership, namespace_view};
@@ -28,9 +29,7 @@ use crate::domain::keys;
 use crate::domain::workload::{Workload, WorkloadKind};
 use crate::pipelines::catalogue::{self, Values};
 use crate::pipelines::templates::ConfigMapText;
-
-/// apiVersion of our own kinds.
-const OUR_VERSION: &str = "agent.kagenti.dev/v1alpha1";
+use crate::store::{Kind, change_of};
 
 /// Facts that manifests do not have.
 #[derive(Debug, Clone, clap::Args)]
@@ -151,36 +150,37 @@ impl World {
         self.is_cluster = true;
     }
 
-    /// Takes note of one object; `namespace` is where it is applied when it does not say.
+    /// Takes note of one object as a replica of the webhook would that watches it; `namespace` is where it is applied when it does not
+    /// say. What no API server would store says nothing.
     pub fn observe(&mut self, object: &Value, namespace: &str) {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("");
-        let name = text("/metadata/name").to_owned();
+        let (api_version, name) = (text("/apiVersion"), text("/metadata/name"));
         let place = match text("/metadata/namespace") {
-            "" => namespace.to_owned(),
-            own => own.to_owned(),
+            "" => namespace,
+            own => own,
         };
-        match (text("/apiVersion"), text("/kind")) {
-            ("v1", "Namespace") => self.namespace(&name).labels = strings(object.pointer("/metadata/labels")),
-            ("v1", "ConfigMap") => self.config_map(object, &name, &place),
-            ("v1", "ServiceAccount") => {
-                let ours = text("/metadata/labels/kagenti.io~1managed-by") == keys::MANAGED_BY_WEBHOOK;
-                let owner = if ours { Ownership::Ours } else { Ownership::Foreign };
-                self.namespace(&place).service_accounts.insert(name.into(), owner);
-            }
-            (OUR_VERSION, "AgentRuntime") => self.agent_runtime(object, &name, &place),
-            (OUR_VERSION, "AgentCard") => {
-                let card = AgentCardInput::of_object(object);
-                self.namespace(&place).agent_cards.insert(name.into(), card);
-            }
-            ("storage.k8s.io/v1", "CSIDriver") if name == keys::CSI_DRIVER_SPIFFE => self.spiffe_driver = true,
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        match Kind::of(group, text("/kind")).filter(|kind| kind.api_version() == api_version) {
+            Some(Kind::ConfigMap) => self.config_map(object, name, place),
+            Some(Kind::CsiDriver) if name == keys::CSI_DRIVER_SPIFFE => self.spiffe_driver = true,
+            Some(kind) if gather::KINDS.contains(&kind) => self.take(kind, object, place),
             _ => {}
         }
     }
 
-    fn agent_runtime(&mut self, object: &Value, name: &str, place: &str) {
-        let says = Arc::new(AgentRuntimeInput::of_object(object));
-        self.namespace(place).agent_runtimes.insert(name.into(), says);
-        self.agent_runtimes.insert((place.to_owned(), name.to_owned()), object.clone());
+    fn take(&mut self, kind: Kind, object: &Value, place: &str) {
+        let Ok(mut change) = change_of(kind, &object.to_string()) else { return };
+        let place = if kind == Kind::Namespace { change.key.name.to_string() } else { place.to_owned() };
+        change.key.namespace = place.as_str().into();
+        if let (Kind::Job, Some(job)) = (kind, &mut change.now) {
+            // A manifest has no uid, and its Pods are made with that of every owner that is known from manifests alone.
+            let job = Arc::make_mut(job);
+            job.uid = if job.uid.is_empty() { OFFLINE_UID.into() } else { job.uid.clone() };
+        }
+        if kind == Kind::AgentRuntime {
+            self.agent_runtimes.insert((place.clone(), change.key.name.to_string()), object.clone());
+        }
+        self.namespace(&place).take(&change);
     }
 
     /// Sets a field of the AgentRuntime that governs a workload, by its path from the object; a workload without one gets one. An empty
@@ -213,7 +213,7 @@ impl World {
         if let Some(fault) = AgentRuntimeInput::of_object(&object).faults.first() {
             bail!("{}: {} ({} was given)", fault.field, fault.message, fault.seen);
         }
-        self.agent_runtime(&object, &name, &subject.namespace);
+        self.take(Kind::AgentRuntime, &object, &subject.namespace);
         Ok(())
     }
 
@@ -261,19 +261,11 @@ impl World {
         }
     }
 
-    /// A Job as the cluster would know it.
-    pub fn observe_job(&mut self, namespace: &str, name: &str, uid: &str, cron_job: Option<&str>) {
-        let workload = match cron_job {
-            Some(owner) => Workload { kind: WorkloadKind::CronJob, name: owner.to_owned() },
-            None => Workload { kind: WorkloadKind::Job, name: name.to_owned() },
-        };
-        let job = JobOwner { uid: uid.to_owned(), workload };
-        self.namespace(namespace).jobs.insert(name.into(), job);
-    }
-
     /// The Job that a CronJob makes next.
     pub fn observe_next_job(&mut self, namespace: &str, cron_job: &str) {
-        self.observe_job(namespace, &next_job(cron_job), OFFLINE_UID, Some(cron_job));
+        let workload = Workload { kind: WorkloadKind::CronJob, name: cron_job.to_owned() };
+        let job = JobOwner { uid: OFFLINE_UID.to_owned(), workload };
+        self.namespace(namespace).jobs.insert(next_job(cron_job).into(), job);
     }
 
     /// The ServiceAccount a controller would make ahead of the Pods; false when one of that name is there.
@@ -310,6 +302,19 @@ impl World {
         // What cuts off agents a controller makes before anything else: a namespace of a cluster has it.
         let fresh = || NamespaceInputs { cut_off: true, ..NamespaceInputs::default() };
         self.namespaces.entry(name.to_owned()).or_insert_with(fresh)
+    }
+
+    /// Whether Pods of a namespace have to prove first who they are.
+    ///
+    /// # Errors
+    /// When the platform file or the gates file has a fault.
+    pub fn enforces_trust(&self, namespace: &str) -> anyhow::Result<bool> {
+        Ok(self.snapshot()?.namespace(namespace).is_some_and(|view| view.trust.enforces()))
+    }
+
+    /// The policy that cuts off agents is not there: a cluster says so, and manifests never do.
+    pub fn is_not_cut_off(&mut self, namespace: &str) {
+        self.namespace(namespace).cut_off = false;
     }
 
     /// Sets a label of a namespace; an empty value removes it.

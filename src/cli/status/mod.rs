@@ -202,7 +202,7 @@ async fn report(
         }
         for object in &seen.workloads {
             match text(object, "/kind") {
-                "Job" => survey::observe_job(&mut world, object),
+                "Job" => world.observe(object, namespace),
                 // Its next Job, so that the decision is not about who owns it.
                 "CronJob" => world.observe_next_job(namespace, text(object, "/metadata/name")),
                 _ => {}

@@ -67,9 +67,11 @@ pub(super) fn rows(seen: &Seen, namespace: &str, world: &World, events: &[Value]
         if let (Some(told), false) = (told, runs_injected()) {
             let name = (subject.kind(), subject.workload.name.as_str());
             let said = (Some(false), told.reason.code(), told.message);
+            let decided = review::evaluate(&subject, &subject.pod(object), &snapshot)?.reason.class();
             rows.push(Row {
                 ready: None,
                 protected: Some(false),
+                decision: decided.as_str().to_owned(),
                 enrolled_by: enrolled_by(&[]),
                 ..nothing_there(namespace, name, &[], said)
             });

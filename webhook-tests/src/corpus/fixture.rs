@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 
 use drawbridge::api::review::Phase;
 use drawbridge::config::gates::Gates;
-use drawbridge::config::inputs::{AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
+use drawbridge::config::gather;
+use drawbridge::config::inputs::{ConfigMapInput, NamespaceInputs};
 use drawbridge::config::schema::Platform;
 use drawbridge::config::snapshot::Snapshot;
-use drawbridge::config::view::{ClusterView, JobOwner, Ownership, namespace_view};
+use drawbridge::config::view::{ClusterView, namespace_view};
 use drawbridge::domain::keys;
-use drawbridge::domain::workload::{Workload, WorkloadKind};
+use drawbridge::store::{Kind, What, change_of};
 
 /// One `config.yaml`, or one of the base files.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -175,58 +176,30 @@ impl Fixture {
     fn namespaces(&self) -> anyhow::Result<BTreeMap<String, NamespaceInputs>> {
         let mut found: BTreeMap<String, NamespaceInputs> = BTreeMap::new();
         for object in self.objects.values() {
-            let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
-            let labels: BTreeMap<String, String> = object
-                .pointer("/metadata/labels")
-                .map(|labels| serde_json::from_value(labels.clone()))
-                .transpose()?
-                .unwrap_or_default();
-            let namespace = if kind == "Namespace" { name } else { text(object, "/metadata/namespace") };
-            if kind == "CSIDriver" {
+            let group = text(object, "/apiVersion").split_once('/').map_or("", |(group, _)| group);
+            let Some(kind) = Kind::of(group, text(object, "/kind")) else {
+                bail!("objects of kind {} are no input of admission", text(object, "/kind"));
+            };
+            let change = change_of(kind, &object.to_string())?;
+            let namespace = if kind == Kind::Namespace { &change.key.name } else { &change.key.namespace };
+            if kind == Kind::CsiDriver {
                 continue;
             }
-            let inputs = found.entry(namespace.to_owned()).or_default();
-            match kind {
-                "Namespace" => inputs.labels = labels,
-                "ConfigMap" => {
+            let inputs = found.entry(namespace.to_string()).or_default();
+            match change.now.as_deref().map(|observed| &observed.what) {
+                Some(What::ConfigMap(seen)) => {
+                    // A projection leaves out a text that is over the bounds, of which reading it tells.
                     let data = object.get("data").map(|data| serde_json::from_value(data.clone())).transpose()?;
-                    let is_defaults = labels.get(keys::LABEL_DEFAULTS).is_some_and(|value| value == "true");
-                    let input =
-                        ConfigMapInput { is_defaults, data: data.unwrap_or_default(), ..ConfigMapInput::default() };
-                    inputs.config_maps.insert(name.to_owned(), input);
+                    let (is_defaults, data) = (seen.is_defaults, data.unwrap_or_default());
+                    let input = ConfigMapInput { is_defaults, data, ..ConfigMapInput::default() };
+                    inputs.config_maps.insert(change.key.name.to_string(), input);
                 }
-                "ServiceAccount" => {
-                    let ours =
-                        labels.get(keys::LABEL_MANAGED_BY).is_some_and(|value| value == keys::MANAGED_BY_WEBHOOK);
-                    let ownership = if ours { Ownership::Ours } else { Ownership::Foreign };
-                    inputs.service_accounts.insert(Arc::from(name), ownership);
-                }
-                "AgentRuntime" => {
-                    let says = AgentRuntimeInput::of_object(object);
-                    inputs.agent_runtimes.insert(Arc::from(name), Arc::new(says));
-                }
-                "Job" => {
-                    inputs.jobs.insert(Arc::from(name), job(object));
-                }
-                other => bail!("objects of kind {other} are no input of admission"),
+                _ if gather::KINDS.contains(&kind) => drop(inputs.take(&change)),
+                _ => bail!("objects of kind {} are no input of admission", kind.as_str()),
             }
         }
         Ok(found)
     }
-}
-
-fn job(object: &Value) -> JobOwner {
-    let owner = object
-        .pointer("/metadata/ownerReferences")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .find(|owner| owner["controller"] == true && owner["kind"] == "CronJob");
-    let workload = match owner {
-        Some(owner) => Workload { kind: WorkloadKind::CronJob, name: text(owner, "/name").to_owned() },
-        None => Workload { kind: WorkloadKind::Job, name: text(object, "/metadata/name").to_owned() },
-    };
-    JobOwner { uid: text(object, "/metadata/uid").to_owned(), workload }
 }
 
 impl RequestFacts {

@@ -1,9 +1,10 @@
-//! The golden corpus, every case a test of its own, in four runs:
+//! The golden corpus, every case a test of its own, in five runs:
 //!
 //! | run | asks | needs |
 //! | --- | --- | --- |
 //! | `evaluate::` | `evaluate`, in process | nothing |
 //! | `reinvoke::` | the same, after somebody else had the Pod | nothing |
+//! | `voices::` | the commands for people, in process, whether they say what the webhook says | nothing |
 //! | `router::` | the router, in process, over HTTP | nothing |
 //! | `apiserver::` | a real API server that calls the product's process | the control plane, the product's binary |
 //!
@@ -14,6 +15,7 @@ mod apiserver;
 mod evaluate;
 mod reinvoke;
 mod router;
+mod voices;
 
 use std::process::ExitCode;
 
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
         ("evaluate", evaluate::trials as fn(Vec<Case>) -> Vec<Trial>),
         ("reinvoke", reinvoke::trials),
         ("router", router::trials),
+        ("voices", voices::trials),
     ];
     let mut failed = false;
     for (run, trials) in pure {
