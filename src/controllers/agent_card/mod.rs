@@ -9,6 +9,7 @@ pub mod metrics;
 pub mod plan;
 pub mod published;
 pub mod question;
+mod sharing;
 mod signed;
 mod status;
 mod subject;

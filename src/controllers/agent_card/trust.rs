@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::judge::{AUTHORITY_PATIENCE, Asked, Judgement, Publish, Said, judge};
 use super::published::Published;
 use super::question::{CardQuestion, Fetched};
+use super::sharing::sharing;
 use super::signed::{Signed, differs, refused, signed};
 use super::subject::Subject;
 use crate::admission::inject::runs_as;
@@ -77,8 +78,7 @@ pub(super) fn judged(
     let namespace = &cx.key.namespace;
     let runs_as = template.and_then(|template| runs_as(namespace, &workload.identity(), &template, &cx.facts.snapshot));
     let account = runs_as.as_ref().map_or("", |runs_as| &runs_as.account);
-    let others = cx.world.users(namespace, account).filter(|other| other.uid != workload.uid && other.is_governed());
-    let others: Vec<&str> = others.map(|other| &**other.name).collect();
+    let others = sharing(cx, workload, account);
     let binding = card.seen.spec.identity_binding.as_ref();
     let asked = Asked {
         cards: &cards,

@@ -220,6 +220,12 @@ impl World {
         space.into_iter().flat_map(move |space| space.users(account))
     }
 
+    /// The roots whose template names that ServiceAccount, enrolled or not.
+    pub fn naming<'a>(&'a self, namespace: &str, account: &str) -> impl Iterator<Item = WorkloadRef<'a>> {
+        let space = self.spaces.get(namespace);
+        space.into_iter().flat_map(move |space| space.naming(account))
+    }
+
     /// The roots of a namespace whose Pods are, or are meant to be, enrolled: those with the label in their template
     /// and those that an AgentRuntime governs. ReplicaSets and Jobs that nobody controls are roots, too.
     pub fn governed(&self, namespace: &str) -> impl Iterator<Item = WorkloadRef<'_>> {

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Kind, What};
@@ -258,11 +259,27 @@ impl TemplateSeen {
         value
     }
 
+    /// The ServiceAccount that `spec` names, by its present or its old name; `None` when it names none.
+    #[must_use]
+    pub fn account(&self) -> Option<String> {
+        let Named { name, old } = serde_json::from_str(&self.spec).ok()?;
+        [name, old].into_iter().flatten().find(|name| !name.is_empty())
+    }
+
     /// The value of `kagenti.io/type`: with it, Pods are enrolled.
     #[must_use]
     pub fn agent_type(&self) -> Option<&str> {
         self.labels.get(keys::LABEL_TYPE)
     }
+}
+
+/// What of a Pod's spec names its ServiceAccount.
+#[derive(Deserialize)]
+struct Named {
+    #[serde(rename = "serviceAccountName")]
+    name: Option<String>,
+    #[serde(rename = "serviceAccount")]
+    old: Option<String>,
 }
 
 impl WorkloadSeen {

@@ -236,6 +236,28 @@ fn a_shared_account_is_told() {
     assert_eq!(trial.plan(&facts, s(101)).0.ops, []);
 }
 
+/// Ruling 8: a workload shares the account that its template names, by either of its names, enrolled or not, and whatever it is called itself.
+#[test]
+fn who_names_the_account_in_its_template_shares_it() {
+    let named = |key: &str, account: &str, kind: Option<&str>| {
+        json!({"metadata": {"name": "cron", "uid": "other", "namespace": "team1", "resourceVersion": "9"}, "spec": {"template": {
+            "metadata": {"labels": {"kagenti.io/type": kind}}, "spec": {key: account}}}})
+    };
+    let agent = Some("agent");
+    for (other, told) in [
+        (named("serviceAccountName", "weather", agent), true),
+        (named("serviceAccountName", "weather", None), true),
+        (named("serviceAccount", "weather", None), true),
+        (named("serviceAccountName", "forecast", agent), false),
+        (named("serviceAccountName", "forecast", None), false),
+    ] {
+        let mut trial = trial();
+        trial.cluster.see(Kind::Deployment, deployment(other.clone()));
+        let facts = both(&trial, good(&trial), good(&trial), s(100));
+        assert_eq!(trial.after(&facts, s(100)).contains(&Reason::SharedServiceAccount), told, "{other}");
+    }
+}
+
 /// A15: whose Pods are not labelled is told what to do.
 #[test]
 fn pods_without_the_label_have_a_reason_of_their_own() {

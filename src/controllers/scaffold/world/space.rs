@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::refs::{PodRef, RuntimeRef, WorkloadRef, identity};
 use crate::domain::workload::WorkloadKind;
-use crate::store::{AgentRuntimeSeen, CardTarget, CustomSeen, Kind, Observed, What};
+use crate::store::{AgentRuntimeSeen, CardTarget, CustomSeen, Kind, Observed, What, WorkloadSeen};
 
 /// An object and when it was first seen.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ pub(super) struct Space {
     objects: BTreeMap<Kind, BTreeMap<Arc<str>, Entry>>,
     /// Workloads by the ServiceAccount name that their identity gives.
     users: BTreeMap<Arc<str>, BTreeSet<Slot>>,
+    /// Roots by the ServiceAccount that their template names.
+    named: BTreeMap<Arc<str>, BTreeSet<Slot>>,
     /// AgentRuntimes by what they point at.
     runtimes: BTreeMap<WorkloadKind, BTreeMap<Arc<str>, BTreeSet<Rank>>>,
     /// Roots whose template carries the label, or that an AgentRuntime governs.
@@ -105,6 +107,9 @@ impl Space {
             What::Workload(seen) => {
                 let account: Arc<str> = identity(seen, &slot.1).service_account().into();
                 self.users.entry(account).or_default().insert(slot.clone());
+                if let Some(account) = named(seen) {
+                    self.named.entry(account.into()).or_default().insert(slot.clone());
+                }
                 if let Some(owner) = seen.controller.as_ref().filter(|_| is_child(seen.kind)) {
                     self.children.entry(owner.uid.as_str().into()).or_default().insert(slot.clone());
                 }
@@ -147,6 +152,9 @@ impl Space {
         match &observed.what {
             What::Workload(seen) => {
                 take(&mut self.users, identity(seen, &slot.1).service_account(), slot);
+                if let Some(account) = named(seen) {
+                    take(&mut self.named, account.as_str(), slot);
+                }
                 if let Some(owner) = seen.controller.as_ref().filter(|_| is_child(seen.kind)) {
                     take_hashed(&mut self.children, &owner.uid, slot);
                 }
@@ -264,6 +272,10 @@ impl Space {
         self.slots(self.users.get(account).into_iter().flatten())
     }
 
+    pub(super) fn naming(&self, account: &str) -> impl Iterator<Item = WorkloadRef<'_>> {
+        self.slots(self.named.get(account).into_iter().flatten()).filter(WorkloadRef::is_root)
+    }
+
     pub(super) fn governed(&self) -> impl Iterator<Item = WorkloadRef<'_>> {
         self.slots(self.governed.iter())
     }
@@ -330,6 +342,11 @@ fn wired(seen: &CustomSeen) -> impl Iterator<Item = (Kind, &str)> {
     let api = seen.spec.get("modelAPI").and_then(Value::as_str).map(|name| (Kind::ModelApi, name));
     let servers = list("/mcpServers").map(|name| (Kind::McpServer, name));
     api.into_iter().chain(servers).chain(list("/agentNetwork/access").map(|name| (Kind::KaosAgent, name)))
+}
+
+/// The ServiceAccount that its template names.
+fn named(seen: &WorkloadSeen) -> Option<String> {
+    seen.template.as_ref()?.account()
 }
 
 /// Kinds that stand between a root and its Pods.

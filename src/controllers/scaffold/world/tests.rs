@@ -354,3 +354,21 @@ fn mend_03_after_the_cluster_went_back_versions_of_before_hide_nothing() {
     assert!(world.apply(&of("other", 941, "written"), Duration::ZERO), "another object, under a lower number");
     assert!(!world.apply(&at(900, "written"), Duration::ZERO), "from then on, versions count again");
 }
+
+#[test]
+fn who_names_an_account_is_found_until_it_names_another_one_or_is_gone() {
+    let mut world = world();
+    let naming = |account: &str, version: &str| {
+        let mut object = plain(Kind::Deployment, "w");
+        object["spec"]["template"]["spec"]["serviceAccountName"] = json!(account);
+        object["metadata"]["resourceVersion"] = json!(version);
+        object
+    };
+    let found = |world: &World, account: &str| world.naming("team", account).count();
+    see(&mut world, Kind::Deployment, naming("a", "20"));
+    assert_eq!((found(&world, "a"), found(&world, "b"), found(&world, "w")), (1, 0, 0));
+    see(&mut world, Kind::Deployment, naming("b", "21"));
+    assert_eq!((found(&world, "a"), found(&world, "b")), (0, 1));
+    lose(&mut world, Kind::Deployment, naming("b", "22"));
+    assert_eq!((found(&world, "a"), found(&world, "b")), (0, 0));
+}
