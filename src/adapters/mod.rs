@@ -1,7 +1,8 @@
 //! What asks others than the API server. In: a question of a controller's plan. Out: a fact, or why there is none.
 //!
 //! Promises: one HTTP client for everything that goes out ([`http`]), which connects to given addresses only; every answer is bounded
-//! in bytes and in time; nothing that somebody answered stands in an error unescaped or at length.
+//! in bytes and in time; nothing that somebody answered stands in an error unescaped or at length. An SVID is asked for at a Unix socket ([`spiffe`]).
 
 pub mod card;
 pub mod http;
+pub mod spiffe;

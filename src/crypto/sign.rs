@@ -51,8 +51,8 @@ pub struct Signature {
 /// Why nothing is signed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignFault {
-    /// No certificate in PEM.
-    #[error("the chain holds no certificate in PEM, or one that cannot be read")]
+    /// No certificate.
+    #[error("the chain holds no certificate, or one that cannot be read")]
     NoChain,
     /// Too many certificates.
     #[error("the chain has more than {} certificates, and verifiers look at no more", limits::CHAIN)]
@@ -84,6 +84,21 @@ impl Signer {
     pub fn read(key: &[u8], chain: &[u8]) -> Result<Self, SignFault> {
         let chain = blocks(chain, "CERTIFICATE");
         let ders: Vec<Vec<u8>> = chain.iter().map(|der| der.to_vec()).collect();
+        let key = || {
+            if !blocks(key, "ENCRYPTED PRIVATE KEY").is_empty() {
+                return Err(SignFault::KeyEncrypted);
+            }
+            blocks(key, "PRIVATE KEY").into_iter().next().ok_or(SignFault::NoKey)
+        };
+        Self::of(ders, key)
+    }
+
+    /// The signer with the key in `key` (PKCS#8) and the certificates in `chain` (DER, one behind the other, the leaf first): as SPIFFE's Workload API gives them.
+    pub fn of_svid(key: &[u8], chain: &[u8]) -> Result<Self, SignFault> {
+        Self::of(certificates(chain)?, || Ok(Zeroizing::new(key.to_vec())))
+    }
+
+    fn of(ders: Vec<Vec<u8>>, key: impl FnOnce() -> Result<Zeroizing<Vec<u8>>, SignFault>) -> Result<Self, SignFault> {
         if ders.len() > limits::CHAIN {
             return Err(SignFault::ChainTooLong);
         }
@@ -92,14 +107,10 @@ impl Signer {
         let leaf = certificates.first().ok_or(SignFault::NoChain)?;
         let identity = leaf_identity(leaf).map_err(SignFault::Leaf)?;
         let public = leaf.key.as_ref().ok_or(SignFault::Leaf(EntryReason::KeyNotAllowed))?;
-        if !blocks(key, "ENCRYPTED PRIVATE KEY").is_empty() {
-            return Err(SignFault::KeyEncrypted);
-        }
-        let keys = blocks(key, "PRIVATE KEY");
-        let pkcs8 = keys.first().ok_or(SignFault::NoKey)?;
-        let ec = |by: &'static EcdsaSigningAlgorithm| EcdsaKeyPair::from_pkcs8(by, pkcs8).map(Key::Ec);
+        let pkcs8 = key()?;
+        let ec = |by: &'static EcdsaSigningAlgorithm| EcdsaKeyPair::from_pkcs8(by, &pkcs8).map(Key::Ec);
         let (algorithm, key) = match public.kind {
-            KeyKind::Rsa => (Algorithm::Rs256, RsaKeyPair::from_pkcs8(pkcs8).map(Key::Rsa)),
+            KeyKind::Rsa => (Algorithm::Rs256, RsaKeyPair::from_pkcs8(&pkcs8).map(Key::Rsa)),
             KeyKind::P256 => (Algorithm::Es256, ec(&signature::ECDSA_P256_SHA256_FIXED_SIGNING)),
             KeyKind::P384 => (Algorithm::Es384, ec(&signature::ECDSA_P384_SHA384_FIXED_SIGNING)),
             KeyKind::P521 => (Algorithm::Es512, ec(&signature::ECDSA_P521_SHA512_FIXED_SIGNING)),
@@ -179,6 +190,27 @@ impl Signer {
             }
         }
     }
+}
+
+/// Certificates in DER that stand one behind the other; at most one more than a chain has.
+fn certificates(mut ders: &[u8]) -> Result<Vec<Vec<u8>>, SignFault> {
+    let mut found = Vec::new();
+    while !ders.is_empty() && found.len() <= limits::CHAIN {
+        // A SEQUENCE, and its length in one byte or in up to three behind it.
+        let [0x30, length, rest @ ..] = ders else { return Err(SignFault::NoChain) };
+        let (head, length) = match *length {
+            short @ 0..=0x7f => (2, usize::from(short)),
+            long @ 0x81..=0x83 => {
+                let bytes = rest.get(..usize::from(long & 0x7f)).ok_or(SignFault::NoChain)?;
+                (2 + bytes.len(), bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)))
+            }
+            _ => return Err(SignFault::NoChain),
+        };
+        let (der, behind) = ders.split_at_checked(head + length).ok_or(SignFault::NoChain)?;
+        found.push(der.to_vec());
+        ders = behind;
+    }
+    Ok(found)
 }
 
 /// The blocks of that kind in a PEM text, decoded; at most one more than a chain has.

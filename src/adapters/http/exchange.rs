@@ -9,6 +9,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
@@ -23,6 +24,32 @@ pub(super) async fn exchange(get: Get<'_>, patience: Patience, large: &Arc<Semap
     let (head, whole) = (begun + patience.head.min(patience.whole), begun + patience.whole);
     let connected = timeout_at(head, TcpStream::connect(get.address)).await;
     let stream = connected.map_err(|_| HttpFault::Timeout(Phase::Connect))?.map_err(|error| unconnected(&error))?;
+    until(stream, get, (head, whole), large).await
+}
+
+/// The same over a connection that is there already.
+pub(super) async fn over<S>(
+    stream: S,
+    get: Get<'_>,
+    patience: Patience,
+    large: &Arc<Semaphore>,
+) -> Result<Answer, HttpFault>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let begun = Instant::now();
+    until(stream, get, (begun + patience.head.min(patience.whole), begun + patience.whole), large).await
+}
+
+async fn until<S>(
+    stream: S,
+    get: Get<'_>,
+    (head, whole): (Instant, Instant),
+    large: &Arc<Semaphore>,
+) -> Result<Answer, HttpFault>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let (stream, came) = Metered::new(stream);
     // The buffer holds one head, and is what bounds it.
     let built = Builder::new().max_headers(HEADERS).max_buf_size(HEAD).handshake(TokioIo::new(stream)).await;

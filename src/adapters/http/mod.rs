@@ -18,6 +18,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use address::{Addresses, PodAddresses, Refused};
@@ -102,5 +103,16 @@ impl<A: Addresses> Http<A> {
             return Err(HttpFault::AddressRefused(refused));
         }
         Box::pin(exchange::exchange(get, patience, &self.large)).await
+    }
+
+    /// Asks once over `stream`, a connection to that address that is there already, such as one of TLS.
+    pub async fn get_over<S>(&self, stream: S, get: Get<'_>, patience: Patience) -> Result<Answer, HttpFault>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        if let Some(refused) = self.addresses.refuses(get.address.ip()) {
+            return Err(HttpFault::AddressRefused(refused));
+        }
+        Box::pin(exchange::over(stream, get, patience, &self.large)).await
     }
 }

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::WIRE;
 
@@ -41,19 +40,19 @@ impl Came {
 
 /// The connection.
 #[derive(Debug)]
-pub(super) struct Metered {
-    stream: TcpStream,
+pub(super) struct Metered<S> {
+    stream: S,
     came: Arc<Came>,
 }
 
-impl Metered {
-    pub(super) fn new(stream: TcpStream) -> (Self, Arc<Came>) {
+impl<S> Metered<S> {
+    pub(super) fn new(stream: S) -> (Self, Arc<Came>) {
         let came = Arc::new(Came::default());
         (Self { stream, came: came.clone() }, came)
     }
 }
 
-impl AsyncRead for Metered {
+impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
@@ -68,7 +67,7 @@ impl AsyncRead for Metered {
     }
 }
 
-impl AsyncWrite for Metered {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }

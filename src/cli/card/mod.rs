@@ -3,6 +3,7 @@
 pub mod row;
 mod show;
 mod sign;
+mod tls;
 mod url;
 mod verify;
 

@@ -124,6 +124,33 @@ impl CardRow {
         ]
     }
 
+    /// The cells of its row in a table of workloads: who serves it stands for who enrolled it, what is known of it for the reason.
+    #[must_use]
+    pub fn beside_workloads(&self) -> [String; 10] {
+        let dash = || "-".to_owned();
+        let words = |text: &Option<String>| text.as_deref().map_or_else(dash, |text| printable(text, CELL));
+        let told = match (&self.reason, self.verified) {
+            (Some(reason), _) => {
+                format!("{reason} {}", printable(self.message.as_deref().unwrap_or_default(), 2 * CELL))
+            }
+            (None, Some(true)) if self.bound == Some(true) => "verified and bound".to_owned(),
+            (None, Some(true)) => "verified".to_owned(),
+            (None, _) => "not judged".to_owned(),
+        };
+        [
+            self.namespace.clone(),
+            format!("{}/{}", self.kind, self.name),
+            dash(),
+            words(&self.protocol),
+            words(&self.target),
+            dash(),
+            dash(),
+            dash(),
+            dash(),
+            told,
+        ]
+    }
+
     /// Why it needs a person, in words.
     #[must_use]
     pub fn words(&self) -> String {

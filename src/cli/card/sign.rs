@@ -1,20 +1,24 @@
 //! `drawbridge card sign`: a card, signed as its agent would.
 //!
-//! In: an SVID's key and chain, a card. Out: the card on standard output, everything that it says as it was written, its own signatures renewed and those of
+//! In: an SVID's key and chain, from files or from the SPIFFE agent of this machine, and a card. Out: the card on standard output, everything that it says as it was written, its own signatures renewed and those of
 //! others kept. Promises: what is written is verified against what was signed before anything is printed; nothing of the key is
 //! printed, whatever is wrong with it.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
+use crate::adapters::spiffe;
 use crate::cli::Exit;
+use crate::cli::cluster;
 use crate::cli::io::Io;
 use crate::crypto::{Card, Profile, Signer, limits};
+use crate::domain::period;
 
 #[cfg(test)]
 mod tests;
@@ -28,14 +32,43 @@ pub(super) struct Args {
     /// The card, as JSON; `-` reads standard input.
     card: PathBuf,
     /// Private key of the SVID: PKCS#8 in PEM.
-    #[arg(long, value_name = "FILE")]
-    key: PathBuf,
+    #[arg(long, value_name = "FILE", requires = "chain", required_unless_present = "spiffe_socket")]
+    key: Option<PathBuf>,
     /// Certificates of the SVID in PEM, its own first; what issued it follows, up to but without the authority.
-    #[arg(long, value_name = "FILE")]
-    chain: PathBuf,
+    #[arg(long, value_name = "FILE", requires = "key")]
+    chain: Option<PathBuf>,
+    /// Socket of the SPIFFE agent that gives the SVID, in place of --key and --chain: a path, or unix:///PATH as in SPIFFE_ENDPOINT_SOCKET.
+    #[arg(long, value_name = "SOCKET", value_parser = socket, conflicts_with_all = ["key", "chain"])]
+    spiffe_socket: Option<PathBuf>,
+    /// How long the agent may take to give an SVID.
+    #[arg(long, value_name = "TIME", value_parser = patience, default_value = "30s", requires = "spiffe_socket")]
+    timeout: Duration,
     /// What the signature covers; can be repeated. By default all that give different signatures.
     #[arg(long, value_name = "NAME", value_parser = profile)]
     profile: Vec<Profile>,
+}
+
+fn socket(text: &str) -> Result<PathBuf, String> {
+    spiffe::socket(text).ok_or_else(|| "a socket is a path or unix:///PATH".to_owned())
+}
+
+fn patience(text: &str) -> Result<Duration, String> {
+    let read = period::parse(text).filter(|(negative, time)| !negative && !time.is_zero());
+    read.map(|(_, time)| time).ok_or_else(|| format!("{text:?} is no length of time, such as 30s"))
+}
+
+/// Whoever signs.
+fn signer(args: &Args) -> anyhow::Result<Signer> {
+    if let Some(socket) = &args.spiffe_socket {
+        let named = || format!("--spiffe-socket {}", socket.display());
+        let svid = cluster::block_on(async { Ok(spiffe::svid(socket, args.timeout).await?) }).with_context(named)?;
+        return Signer::of_svid(&svid.key, &svid.chain).with_context(named);
+    }
+    let (Some(key), Some(chain)) = (&args.key, &args.chain) else {
+        bail!("who signs is not said: --key FILE and --chain FILE, or --spiffe-socket SOCKET");
+    };
+    let named = || format!("--key {}, --chain {}", key.display(), chain.display());
+    Signer::read(&*pem(key)?, &*pem(chain)?).with_context(named)
 }
 
 fn profile(text: &str) -> Result<Profile, String> {
@@ -48,11 +81,7 @@ fn profile(text: &str) -> Result<Profile, String> {
 /// # Errors
 /// When a file cannot be read, the key is not the certificate's, or the card is none.
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
-    let key = pem(&args.key)?;
-    let chain = pem(&args.chain)?;
-    let named = || format!("--key {}, --chain {}", args.key.display(), args.chain.display());
-    let signer = Signer::read(&key, &chain).with_context(named)?;
-    drop(key);
+    let signer = signer(args)?;
     let text = document(&args.card, io)?;
     let card = Card::read(&text).context("nothing is signed")?;
     let profiles = if args.profile.is_empty() { Profile::ALL } else { &args.profile };

@@ -8,11 +8,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::url::Url;
+use super::url::{Came, Url};
 use crate::cli::io::{self, Io, Tone};
 use crate::cli::{Exit, Format};
 use crate::crypto::{
@@ -27,9 +27,12 @@ mod tests;
 /// Arguments of `card verify`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The card, as JSON: a file, `-` for standard input, or where an agent serves it (http://HOST:PORT, with or without a path).
+    /// The card, as JSON: a file, `-` for standard input, or where an agent serves it (http://HOST:PORT or https://HOST:PORT, with or without a path).
     #[arg(value_name = "FILE|URL")]
     from: String,
+    /// Authorities in PEM that vouch for the server of an https:// URL, instead of those of this system.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
     /// Trust bundle: PEM, a SPIFFE bundle, a JWK Set, or a map of key sets by trust domain.
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
@@ -90,9 +93,20 @@ struct Report {
 /// # Errors
 /// When the card or the bundle cannot be read, or the bundle is none.
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
-    let (card, transport) = match Url::read(&args.from)? {
-        None => (bytes(Path::new(&args.from), limits::CARD_BYTES, io)?, "the card was read from a file".to_owned()),
-        Some(url) => url.fetched()?,
+    let url = Url::read(&args.from)?;
+    if args.ca.is_some() && !url.as_ref().is_some_and(Url::is_tls) {
+        bail!("--ca says who vouches for the server of an https:// URL, and {} is none", args.from);
+    }
+    let (card, transport) = match url {
+        None => (
+            bytes(Path::new(&args.from), limits::CARD_BYTES, io)?,
+            (State::NotJudged, "the card was read from a file".to_owned()),
+        ),
+        Some(url) => match url.fetched(args.ca.as_deref())? {
+            Came::Plain(card, text) => (card, (State::NotJudged, text)),
+            Came::Vouched(card, text) => (card, (State::Ok, text)),
+            Came::NotBelieved(text) => return printed(&not_asked(text), args.output, io),
+        },
     };
     let wanted = Wanted {
         domain: args.trust_domain.clone().or_else(|| args.spiffe_id.as_ref().map(|id| id.trust_domain().clone())),
@@ -120,14 +134,26 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let trust = bundle.as_ref().map_or(Trust::NeverLoaded, |bundle| Trust::Loaded { bundle, read_at: now });
     let verdict = verify_bytes(&card, trust, &Policy::default(), now);
     let report = report(&verdict, &wanted, transport);
+    printed(&report, args.output, io)
+}
+
+fn printed(report: &Report, output: Format, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let tones: Vec<_> = report.assurances.iter().map(|one| shown(one.state, io)).collect();
-    io::print(args.output, &report, io.out, |out| {
+    io::print(output, report, io.out, |out| {
         for (one, state) in report.assurances.iter().zip(&tones) {
             writeln!(out, "{:<10} {state}  {}", one.name, one.text)?;
         }
         Ok(())
     })?;
     Ok(if report.verified { Exit::Ok } else { Exit::Findings })
+}
+
+/// Who answered is not whom was asked: there is no card.
+fn not_asked(text: String) -> Report {
+    let rest = ASSURANCES[1..].iter().map(|name| (*name, State::NotJudged, "transport failed".to_owned()));
+    let all = std::iter::once((ASSURANCES[0], State::Failed, text)).chain(rest);
+    let assurances = all.map(|(name, state, text)| Assurance { name, state, text }).collect();
+    Report { verified: false, reason: "TransportNotTrusted", assurances }
 }
 
 fn shown(state: State, io: &Io<'_>) -> String {
@@ -150,10 +176,10 @@ fn bytes(path: &Path, most: usize, io: &mut Io<'_>) -> anyhow::Result<Vec<u8>> {
     Ok(found)
 }
 
-fn report(verdict: &Verdict, wanted: &Wanted, transport: String) -> Report {
+fn report(verdict: &Verdict, wanted: &Wanted, transport: (State, String)) -> Report {
     let (mut assurances, mut verified, mut reason) = (Vec::new(), false, verdict.reason());
     let mut say = |name: &'static str, state, text: String| assurances.push(Assurance { name, state, text });
-    say("transport", State::NotJudged, transport);
+    say("transport", transport.0, transport.1);
     match verdict {
         Verdict::Verified(found) => {
             let bound = bound(found.good(), wanted);

@@ -1,6 +1,6 @@
 //! `drawbridge status`: every enrolled workload, what it is, and whether its Pods are what they should be.
 //!
-//! In: a cluster, read by lists (and workloads and builds followed by watches with `--watch`). Out: a row per workload, one per
+//! In: a cluster, read by lists (and workloads, builds and cards followed by watches with `--watch`). Out: a row per workload, one per
 //! AgentBuild, and one per AgentCard; exit code 1 when one needs a person. Works
 //! also while no operator runs: what becomes of a Pod that is made now is decided here, by the webhook's own function.
 
@@ -47,7 +47,7 @@ pub struct Args {
     /// Every namespace.
     #[arg(short = 'A', long)]
     pub all_namespaces: bool,
-    /// Stay, and print a workload or build again whenever its row changes; as JSON one row per line, with member `change`.
+    /// Stay, and print a workload, build or card again whenever its row changes; as JSON one row per line, with member `change`.
     #[arg(short, long)]
     pub watch: bool,
     /// Namespace of the operator.

@@ -3,7 +3,7 @@
 use std::io::{Result, Write};
 
 use super::row::{By, Drift, Rollout, Row};
-use super::{BuildRow, Report, RolloutState};
+use super::{BuildRow, CardRow, Report, RolloutState};
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
 
@@ -62,6 +62,11 @@ pub(super) fn flowing(out: &mut dyn Write, row: &Row, gone: bool, colour: bool) 
 /// The row of a build as it comes.
 pub(super) fn flowing_build(out: &mut dyn Write, row: &BuildRow, gone: bool, colour: bool) -> Result<()> {
     flow(out, super::builds::beside_workloads(row), gone, (row.attention, colour))
+}
+
+/// The row of a card as it comes.
+pub(super) fn flowing_card(out: &mut dyn Write, row: &CardRow, gone: bool, colour: bool) -> Result<()> {
+    flow(out, row.beside_workloads(), gone, (row.attention, colour))
 }
 
 fn flow(out: &mut dyn Write, mut line: [String; 10], gone: bool, tone: (bool, bool)) -> Result<()> {

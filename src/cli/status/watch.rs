@@ -1,8 +1,8 @@
 //! `status --watch`: the same rows, again whenever one changes.
 //!
 //! Promise: nothing is asked twice while nothing happens. Changes that come together are judged together; ConfigMaps and ServiceAccounts are
-//! read again with every judgement of workloads, so that a row never mixes two configurations. A build's row is its object's own, so that its
-//! progress asks for nothing.
+//! read again with every judgement of workloads, so that a row never mixes two configurations. The row of a build or of a card is its object's own, so
+//! that what happens to it asks for nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -18,6 +18,7 @@ use serde_json::Value;
 use super::builds::BuildRow;
 use super::row::Row;
 use super::{base, collections, keep, print, report};
+use crate::cli::card::row::CardRow;
 use crate::cli::cluster::watch::Collection;
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::io::Io;
@@ -38,12 +39,13 @@ type Place = (usize, String, String);
 /// What identifies a row: namespace, kind, name.
 type Key = (String, String, String);
 
-/// A row of either table.
+/// A row of any table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 enum Shown {
     Workload(Row),
     Build(BuildRow),
+    Card(CardRow),
 }
 
 /// Objects of the followed collections.
@@ -103,9 +105,8 @@ pub(super) async fn follow(
 ) -> anyhow::Result<Exit> {
     let mut followed = Vec::new();
     let mut known = Known::default();
-    for collection in
-        collections(namespace).into_iter().chain(super::BUILDS.map(|kind| survey::collection(kind, namespace)))
-    {
+    let alone = super::BUILDS.into_iter().chain([Kind::AgentCard]).map(|kind| survey::collection(kind, namespace));
+    for collection in collections(namespace).into_iter().chain(alone) {
         match cluster.get(&one_of(&collection)).await? {
             Answer::Object(_) => {
                 known.missing.insert(followed.len());
@@ -145,12 +146,13 @@ pub(super) async fn follow(
         if !known.missing.is_empty() {
             continue;
         }
-        let of_builds = |number: &usize| followed[*number].kind == Kind::AgentBuild.as_str();
-        if !std::mem::take(&mut known.changed).iter().all(of_builds) {
+        let is_alone = |number: &usize| stands_alone(followed[*number].kind);
+        if !std::mem::take(&mut known.changed).iter().all(is_alone) {
             (workloads, scope) = judge(cluster, &known, operator).await?;
         }
         let mut now = workloads.clone();
         now.extend(builds(&known, &scope));
+        now.extend(cards(&known));
         changes(&shown, &now, output, io)?;
         shown = now;
     }
@@ -172,7 +174,7 @@ async fn appears(cluster: &Cluster, collection: &Collection) {
 /// The rows of the workloads, and which namespaces were watched then.
 async fn judge(cluster: &Cluster, known: &Known, operator: &str) -> anyhow::Result<(BTreeMap<Key, Shown>, Scope)> {
     let mut seen = BTreeMap::new();
-    for object in known.objects.values().filter(|object| !is_build(object)) {
+    for object in known.objects.values().filter(|object| !object["kind"].as_str().is_some_and(stands_alone)) {
         keep(&mut seen, object.clone());
     }
     let mut notes = Vec::new();
@@ -181,14 +183,25 @@ async fn judge(cluster: &Cluster, known: &Known, operator: &str) -> anyhow::Resu
     Ok((report.workloads.into_iter().map(|row| (row.key(), Shown::Workload(row))).collect(), base.scope))
 }
 
-fn is_build(object: &Value) -> bool {
-    object["kind"] == Kind::AgentBuild.as_str()
+/// Kinds whose rows are their objects' own.
+fn stands_alone(kind: &str) -> bool {
+    kind == Kind::AgentBuild.as_str() || kind == Kind::AgentCard.as_str()
+}
+
+fn of_kind(known: &Known, kind: Kind) -> impl Iterator<Item = &Value> {
+    known.objects.values().filter(move |object| object["kind"] == kind.as_str())
 }
 
 /// The rows of the builds.
 fn builds(known: &Known, scope: &Scope) -> impl Iterator<Item = (Key, Shown)> {
-    let rows = known.objects.values().filter(|object| is_build(object)).map(|object| BuildRow::of(object, scope));
+    let rows = of_kind(known, Kind::AgentBuild).map(|object| BuildRow::of(object, scope));
     rows.map(|row| ((row.namespace.clone(), row.kind.to_owned(), row.name.clone()), Shown::Build(row)))
+}
+
+/// The rows of the cards.
+fn cards(known: &Known) -> impl Iterator<Item = (Key, Shown)> {
+    let rows = of_kind(known, Kind::AgentCard).map(CardRow::of);
+    rows.map(|row| ((row.namespace.clone(), row.kind.to_owned(), row.name.clone()), Shown::Card(row)))
 }
 
 fn changes(
@@ -205,6 +218,7 @@ fn changes(
         match (output, row) {
             (Format::Table, Shown::Workload(row)) => print::flowing(io.out, row, gone, io.colour)?,
             (Format::Table, Shown::Build(row)) => print::flowing_build(io.out, row, gone, io.colour)?,
+            (Format::Table, Shown::Card(row)) => print::flowing_card(io.out, row, gone, io.colour)?,
             (Format::Json, row) => writeln!(io.out, "{}", serde_json::to_string(&told(change, row)?)?)?,
             (Format::Yaml, row) => {
                 write!(io.out, "---\n{}", crate::cli::yaml::emit::document(&told(change, row)?, None))?;
@@ -275,5 +289,31 @@ mod tests {
         );
         assert!(lines[1].ends_with("(gone)"), "{text}");
         assert_eq!(told("listed", &now[key]).unwrap()["kind"], "AgentBuild");
+    }
+
+    #[test]
+    fn cards_are_told_beside_workloads_and_whenever_what_is_known_of_them_changes() {
+        let collection = survey::collection(Kind::AgentCard, "team");
+        let mut known = Known::default();
+        let mut shown = BTreeMap::new();
+        let mut lines = Vec::new();
+        for (verified, reason) in
+            [("False", "SignatureInvalid"), ("False", "SignatureInvalid"), ("True", "SignatureVerified")]
+        {
+            let mut card = object("weather");
+            card.data = json!({
+                "spec": {"targetRef": {"kind": "Deployment", "name": "weather"}},
+                "status": {"protocol": "a2a", "conditions": [{"type": "Verified", "status": verified, "reason": reason}]},
+            });
+            known.take(0, &collection, Event::Apply(card));
+            let now: BTreeMap<Key, Shown> = cards(&known).collect();
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let mut io = Io { stdin: &mut std::io::empty(), out: &mut out, err: &mut err, colour: false };
+            changes(&shown, &now, Format::Table, &mut io).unwrap();
+            shown = now;
+            lines.push(String::from_utf8(out).unwrap().split_whitespace().collect::<Vec<_>>().join(" "));
+        }
+        let line = |told: &str| format!("team AgentCard/weather - a2a Deployment/weather - - - - {told}");
+        assert_eq!(lines, [line("SignatureInvalid"), String::new(), line("verified")]);
     }
 }

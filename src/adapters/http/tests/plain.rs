@@ -47,7 +47,7 @@ async fn bodies_by_length_in_chunks_and_until_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_of_the_bound_is_taken_and_one_byte_more_is_not() {
+async fn case_53_a_body_of_the_bound_is_taken_and_one_byte_more_is_not() {
     for (bytes, taken) in [(1 << 20, true), ((1 << 20) + 1, false)] {
         let mut by_length = format!("HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n").into_bytes();
         by_length.resize(by_length.len() + bytes, b' ');

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::cli::io::Io;
 use crate::cli::{Cli, Exit, conclude};
+use crate::crypto::{Card, Profile, Signer};
 
 const ID: &str = "spiffe://example.org/ns/team1/sa/weather";
 
@@ -85,7 +86,7 @@ fn entries(card: &str) -> Vec<Value> {
 }
 
 #[test]
-fn what_is_signed_is_verified_and_nothing_else_of_the_card_changes() {
+fn cases_140_and_145_what_is_signed_is_verified_and_nothing_else_of_the_card_changes() {
     for algorithm in [&rcgen::PKCS_ECDSA_P256_SHA256, &rcgen::PKCS_ECDSA_P384_SHA384, &rcgen::PKCS_ECDSA_P521_SHA512] {
         let svid = Svid::new(algorithm);
         let (exit, out, err) = svid.signs(CARD, &[]);
@@ -119,6 +120,28 @@ fn one_signature_where_all_profiles_give_the_same_bytes_and_only_those_that_are_
     assert_eq!(entries(&out).len(), 1);
     assert!(err.contains("a2a-sdk-1.x") && !err.contains("kagenti"), "{err}");
     assert!(svid.verifies(&out).1.contains("a2a-sdk-1.x"));
+}
+
+/// The algorithm follows from the key, and keys that no verifier takes sign nothing.
+#[test]
+fn case_141_the_key_decides_the_algorithm() {
+    for (algorithm, alg) in [
+        (&rcgen::PKCS_RSA_SHA256, Some("RS256")),
+        (&rcgen::PKCS_ECDSA_P256_SHA256, Some("ES256")),
+        (&rcgen::PKCS_ECDSA_P384_SHA384, Some("ES384")),
+        (&rcgen::PKCS_ED25519, None),
+    ] {
+        let svid = Svid::new(algorithm);
+        let (exit, out, err) = svid.signs(CARD, &["--profile", "kagenti-v2"]);
+        assert_eq!(exit, if alg.is_some() { Exit::Ok } else { Exit::Usage }, "{err}");
+        let Some(alg) = alg else { continue };
+        let protected = entries(&out)[0]["protected"].as_str().unwrap().to_owned();
+        let header = base64::Engine::decode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, protected).unwrap();
+        assert!(
+            String::from_utf8(header).unwrap().starts_with(&format!("{{\"alg\":\"{alg}\",\"typ\":\"JOSE\",\"kid\""))
+        );
+        assert_eq!(svid.verifies(&out).0, Exit::Ok, "{}", svid.verifies(&out).1);
+    }
 }
 
 #[test]
@@ -227,7 +250,7 @@ fn a_card_is_verified_where_an_agent_serves_it_and_the_transport_is_named() {
     let asked = asked.join().unwrap();
     assert!(asked[0].starts_with("GET /.well-known/agent-card.json ") && asked[1].starts_with("GET /card.json?x=1 "));
     for (url, says) in [
-        ("https://127.0.0.1/", "curl -sS URL"),
+        ("https://169.254.169.254/", "link-local"),
         ("file:///etc/passwd", "only http://"),
         ("http://169.254.169.254/", "link-local"),
         ("http://[::ffff:169.254.169.254]/", "link-local"),
@@ -237,4 +260,52 @@ fn a_card_is_verified_where_an_agent_serves_it_and_the_transport_is_named() {
         assert!(exit == Exit::Usage && said.contains(says), "{url}: {said}");
     }
     assert!(Path::new(&svid.path("bundle")).exists());
+}
+
+#[test]
+fn case_142_who_signs_is_said_once_and_a_socket_without_an_agent_is_told() {
+    let svid = Svid::new(&rcgen::PKCS_ECDSA_P256_SHA256);
+    let (key, socket) = (svid.path("key"), svid.path("agent.sock"));
+    let parsed = |more: &[&str]| {
+        Cli::try_parse_from([&["drawbridge", "card", "sign", "-"], more].concat())
+            .map(drop)
+            .map_err(|error| error.kind())
+    };
+    use clap::error::ErrorKind::{ArgumentConflict, MissingRequiredArgument, ValueValidation};
+    assert_eq!(parsed(&[]), Err(MissingRequiredArgument));
+    assert_eq!(parsed(&["--key", &key]), Err(MissingRequiredArgument));
+    assert_eq!(parsed(&["--key", &key, "--chain", &key, "--spiffe-socket", &socket]), Err(ArgumentConflict));
+    assert_eq!(parsed(&["--spiffe-socket", "tcp://127.0.0.1:1"]), Err(ValueValidation));
+    assert_eq!(parsed(&["--spiffe-socket", &socket, "--timeout", "0s"]), Err(ValueValidation));
+    let words = ["sign", "-", "--spiffe-socket", &socket, "--timeout", "1ms"].map(str::to_owned);
+    let (exit, out, err) = run(&words, CARD);
+    assert_eq!((exit, out.as_str()), (Exit::Usage, ""), "{err}");
+    assert!(err.contains("agent.sock") && err.contains("SPIFFE agent"), "{err}");
+}
+
+#[test]
+fn an_svid_as_the_workload_api_gives_it_signs_as_its_files_do() {
+    let svid = Svid::new(&rcgen::PKCS_ECDSA_P256_SHA256);
+    let decoded = |name: &str| {
+        let text = std::fs::read_to_string(svid.path(name)).unwrap();
+        let body: String = text.lines().filter(|line| !line.starts_with('-')).collect();
+        base64::Engine::decode(&base64::engine::general_purpose::STANDARD, body).unwrap()
+    };
+    let (key, leaf, authority) = (decoded("key"), decoded("chain"), decoded("bundle"));
+    let chain = [&leaf[..], &authority].concat();
+    let signer = Signer::of_svid(&key, &chain).unwrap();
+    let files = Signer::read(svid_text(&svid, "key").as_bytes(), svid_text(&svid, "chain").as_bytes()).unwrap();
+    assert_eq!((signer.identity(), signer.key_id()), (files.identity(), files.key_id()));
+    let entry = signer.sign(&Card::read(CARD.as_bytes()).unwrap(), Profile::ALL).unwrap().remove(0);
+    let header = base64::Engine::decode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, entry.protected).unwrap();
+    let header: Value = serde_json::from_slice(&header).unwrap();
+    assert_eq!(header["x5c"].as_array().unwrap().len(), 2, "the whole chain goes with it");
+    // Whatever is cut off, nobody signs with half a certificate.
+    for length in (0..chain.len()).filter(|length| *length != leaf.len()) {
+        assert!(Signer::of_svid(&key, &chain[..length]).is_err(), "{length}");
+    }
+}
+
+fn svid_text(svid: &Svid, name: &str) -> String {
+    std::fs::read_to_string(svid.path(name)).unwrap()
 }
