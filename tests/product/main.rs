@@ -1,11 +1,12 @@
 //! What holds for the library as a whole, in one binary: the house ([`architecture`]), what is generated ([`manifests`],
-//! [`readme`], [`sentences`]), which fault and which mend has a test ([`faults`], [`mends`]), commands on files (`cli_…`), and the server over real sockets ([`server_faults`]).
+//! [`readme`], [`sentences`]), which fault, mend and case has a test ([`faults`], [`mends`], [`cards`]), commands on files (`cli_…`), and the server over real sockets ([`server_faults`]).
 //!
 //! Binaries of their own have what needs a process to itself: `memory` (resident memory) and `server_signals` (signals).
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
 mod architecture;
+mod cards;
 mod citations;
 mod cli_explain;
 mod cli_inject;

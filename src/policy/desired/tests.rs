@@ -57,6 +57,18 @@ fn case_128_the_permissive_shape_selects_by_the_trust_label_besides() {
     assert_eq!(permissive(&selector(), &two)["ingress"][0]["from"].as_array().unwrap().len(), 3);
 }
 
+/// Pods of every revision are selected: by what never changes, and not by the hash of one revision.
+#[test]
+fn case_136_every_revision_is_selected() {
+    let own = json!({"matchLabels": {"app": "w"}});
+    for spec in [permissive(&own, &facts()), restrictive(&own, &facts())] {
+        let labels = spec["podSelector"]["matchLabels"].as_object().unwrap();
+        let named: Vec<&str> = labels.keys().map(String::as_str).filter(|key| *key != "app").collect();
+        assert!(named.is_empty() || named == ["agent.kagenti.dev/signature-verified"], "{named:?}");
+        assert_eq!(spec["podSelector"].get("matchExpressions"), None);
+    }
+}
+
 #[test]
 fn verified_agents_of_other_namespaces_are_let_in_as_the_platform_says() {
     for (verified, wanted) in [

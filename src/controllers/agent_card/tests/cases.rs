@@ -43,7 +43,7 @@ fn case_032_033_034_whom_a_card_is_of_has_to_be_there_and_an_agent() {
 }
 
 #[test]
-fn case_035_036_nobody_is_asked_before_the_workload_is_ready() {
+fn case_035_036_060_nobody_is_asked_before_the_workload_is_ready() {
     let mut cluster = cluster();
     cluster.see(
         Kind::Deployment,
@@ -56,6 +56,27 @@ fn case_035_036_nobody_is_asked_before_the_workload_is_ready() {
     cluster.see(Kind::Deployment, deployment(json!({})));
     assert_eq!((ROW.touched)(&cluster.world, Kind::Deployment, &Key::new("team", "w")), [Key::new("team", CARD)]);
     assert_eq!(plan(&cluster).1.len(), 1);
+}
+
+/// A kind that is not built in says of itself that it is ready.
+#[test]
+fn case_037_a_sandbox_is_ready_when_its_condition_says_so() {
+    for (ready, asked) in [("True", 1), ("False", 0)] {
+        let mut cluster = cluster();
+        cluster.world.set_reach(Kind::Sandbox, Reach::Listed);
+        let sandbox = json!({
+            "metadata": {"name": "w", "namespace": "team", "uid": "sandbox-w", "resourceVersion": "13",
+                "labels": {"kagenti.io/type": "agent", "protocol.kagenti.io/a2a": ""}},
+            "spec": {"podTemplate": {"metadata": {"labels": {"kagenti.io/type": "agent"}}, "spec": {"containers": []}}},
+            "status": {"conditions": [{"type": "Ready", "status": ready}]},
+        });
+        cluster.see(Kind::Sandbox, sandbox);
+        let owner = json!([{"apiVersion": "agents.x-k8s.io/v1alpha1", "kind": "Sandbox", "name": "w", "uid": "sandbox-w", "controller": true}]);
+        cluster.see(Kind::Pod, pod("w", "", "10.244.0.9", json!({"metadata": {"ownerReferences": owner}})));
+        let target = json!({"apiVersion": "agents.x-k8s.io/v1alpha1", "kind": "Sandbox", "name": "w"});
+        cluster.see(Kind::AgentCard, card(json!({"spec": {"targetRef": target}})));
+        assert_eq!(plan(&cluster).1.len(), asked, "Ready={ready}");
+    }
 }
 
 #[test]

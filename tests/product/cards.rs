@@ -1,0 +1,137 @@
+//! Which tests hold the numbered cases of AgentCards' specification (`spec/agentcard.md` 17: what has to equal the original, and what has to
+//! be better).
+//!
+//! A test says which cases it holds by beginning its name with them: `case_049_…`, `cases_016_to_019_…`, `case_032_033_034_…`. Other
+//! specifications have numbers of their own, so only tests in [`ROOMS`] count. [`OVERRIDDEN`] is what a ruling has replaced, and by what;
+//! [`ELSEWHERE`] what is no part of AgentCards' first version.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::faults;
+
+/// Where tests of AgentCards and of the trust in them are.
+const ROOMS: &[&str] = &[
+    "src/adapters",
+    "src/admission/validate/agent_card",
+    "src/api/agent_kagenti_dev/agent_card",
+    "src/cli/card",
+    "src/cli/uninstall",
+    "src/config/schema/tests/cards.rs",
+    "src/controllers/agent_card",
+    "src/controllers/card_sync",
+    "src/controllers/enrolment/tests/cards.rs",
+    "src/controllers/network_policy",
+    "src/controllers/trust",
+    "src/controllers/trust_label",
+    "src/crypto",
+    "src/policy",
+    "src/server/trust_bundles",
+    "tests/product/cards.rs",
+    "webhook-tests/tests/suites/agent_cards.rs",
+    "webhook-tests/tests/suites/trust",
+];
+
+/// Numbers of the whole list.
+const LAST: u32 = 160;
+
+/// What holds instead of a case, by the rulings and corrections of the specification. A test may bear the number all the same: it holds
+/// what stands here.
+const OVERRIDDEN: &[(u32, &str)] = &[
+    (9, "duplicates are judged from what is in memory, so no call can fail"),
+    (31, "there is no finalizer: nothing on the workload needs cleaning, and the first look fetches"),
+    (40, "a port named a2a or http comes before the first one"),
+    (50, "the signed ConfigMap counts only if it verifies, and Pods are asked beside it, since drift must be told"),
+    (51, "a ConfigMap that cannot be read counts for nothing; what is served counts"),
+    (61, "nothing is written on the workload, so nothing of ours can trigger anything"),
+    (62, "nothing is written on the workload that would have to leave it with the card"),
+    (109, "while no bundle was ever loaded what was concluded stays, and nothing new is verified"),
+    (117, "a trust domain on a card counts only where the platform file names it"),
+    (122, "the trust label stands on running Pods and never on a template"),
+    (124, "annotations on the workload are never read, whoever wrote them"),
+    (127, "without a bundle ever loaded existing policies stay and new ones are restrictive"),
+    (128, "peers are the operator's namespace, and an absent binding counts as {}"),
+    (129, "peers are the operator's namespace, and the API server is open at its ports alone"),
+    (149, "an expired authority counts no longer although it stays in the bundle"),
+    (152, "a Sandbox gets the label on its Pods"),
+];
+
+/// Cases of what is no part of this: the program in an agent's own Pod and restarts ahead of the end of an SVID, mTLS and Sigstore.
+const ELSEWHERE: &[(u32, u32, &str)] = &[
+    (143, 144, "drawbridge card sign writes the card to standard output and no ConfigMap"),
+    (146, 151, "no workload is restarted for its signature"),
+    (153, 157, "cards are not fetched by mTLS"),
+    (158, 160, "Sigstore is not read"),
+];
+
+/// The numbers that a test's name begins with.
+fn numbers(name: &str) -> Vec<u32> {
+    let Some(rest) = name.strip_prefix("cases_").or_else(|| name.strip_prefix("case_")) else { return Vec::new() };
+    let (mut found, mut up_to): (Vec<u32>, bool) = (Vec::new(), false);
+    for word in rest.split('_') {
+        match (word, word.parse::<u32>()) {
+            (_, Ok(number)) => {
+                let first = if up_to { found.last().map_or(number, |last| last + 1) } else { number };
+                found.extend(first..=number);
+                up_to = false;
+            }
+            ("to", _) => up_to = true,
+            ("and", _) => {}
+            _ => break,
+        }
+    }
+    found
+}
+
+/// Every number that a test of [`ROOMS`] bears, with one that does.
+fn held() -> BTreeMap<u32, String> {
+    let mut sources = Vec::new();
+    for room in ROOMS {
+        let path = faults::root().join(room);
+        if path.is_dir() { faults::files(&path, ".rs", &mut sources) } else { sources.push(path) }
+    }
+    let sources: BTreeSet<PathBuf> = sources.into_iter().collect();
+    let mut held = BTreeMap::new();
+    for path in sources {
+        // By their lines: those of a property stand within a macro.
+        for line in std::fs::read_to_string(&path).unwrap().lines() {
+            let function = line.trim_start().trim_start_matches("async ").strip_prefix("fn ");
+            let name = function.and_then(|rest| rest.split('(').next()).unwrap_or_default();
+            held.extend(numbers(name).into_iter().map(|number| (number, name.to_owned())));
+        }
+    }
+    held
+}
+
+#[test]
+fn every_case_is_held_by_a_test_or_is_said_to_be_overridden() {
+    let held = held();
+    let overridden: BTreeSet<u32> = OVERRIDDEN.iter().map(|(number, _)| *number).collect();
+    let elsewhere: BTreeSet<u32> = ELSEWHERE.iter().flat_map(|(first, last, _)| *first..=*last).collect();
+    assert_eq!(overridden.len(), OVERRIDDEN.len(), "a number stands twice");
+    assert!(OVERRIDDEN.iter().all(|(_, why)| !why.is_empty()) && ELSEWHERE.iter().all(|(.., why)| !why.is_empty()));
+    let missing: Vec<u32> = (1..=LAST)
+        .filter(|number| !held.contains_key(number) && !overridden.contains(number) && !elsewhere.contains(number))
+        .collect();
+    assert!(missing.is_empty(), "no test bears the numbers {missing:?}");
+    let unknown: Vec<_> = held.iter().filter(|(number, _)| !(1..=LAST).contains(*number)).collect();
+    assert!(unknown.is_empty(), "there are no such cases: {unknown:?}");
+}
+
+#[test]
+fn numbers_are_read_from_the_beginning_of_a_name() {
+    assert_eq!(numbers("cases_016_to_019_which_labels_make_a_card"), [16, 17, 18, 19]);
+    assert_eq!(numbers("cases_025_026_and_138_what_the_go_operator_made"), [25, 26, 138]);
+    assert_eq!(numbers("case_65_kat_1"), [65]);
+    assert_eq!(numbers("a_card_of_case_12"), [0; 0]);
+}
+
+/// The webhook is not asked about deletions at all.
+#[test]
+fn case_013_nobody_objects_to_the_deletion_of_a_card() {
+    let text = std::fs::read_to_string(faults::root().join("manifests/webhooks/fail.yaml")).unwrap();
+    let (_, webhook) = text.split_once("name: vagentcard.kb.io").expect("the webhook of AgentCards is registered");
+    let (_, rules) = webhook.split_once("operations:").unwrap();
+    let operations: Vec<&str> = rules.lines().skip(1).map_while(|line| line.trim().strip_prefix("- ")).collect();
+    assert_eq!(operations, ["CREATE", "UPDATE"]);
+}
