@@ -35,8 +35,11 @@ fn named(workload: &WorkloadRef<'_>) -> Option<String> {
 }
 
 fn runs(cx: &Context<'_>, other: &WorkloadRef<'_>, account: &str) -> bool {
-    if !other.is_governed() {
-        return named(other).as_deref() == Some(account);
+    // Who names one keeps it; who names none gets what the webhook would give.
+    match named(other) {
+        Some(named) if named != DEFAULT => return named == account,
+        _ if !other.is_governed() => return account == DEFAULT,
+        _ => {}
     }
     let template = other.governed_template(&cx.facts.snapshot.labels);
     let runs_as =
