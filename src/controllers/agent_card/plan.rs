@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::question::{CardQuestion, Fetched};
+use super::signed::awaits_authority;
 use super::status::{Found, Reach, update};
 use super::subject::{Hindrance, Subject, subject, wins};
 use super::trust::{Conclusion, Judged, is_settling, judged, no_longer, silence, unaskable};
@@ -159,8 +160,9 @@ fn of_subject(
     }
     let ask = question.map(|question| due(cx, question, turn.since, facts, &note));
     let signed = subject.signed.as_ref().map(|signed| {
-        // Its content is another when its version is: it is read again for the time and the authorities.
-        let period = if is_settling(card) { period } else { period.max(JUDGED) };
+        // Its content is another when its version is: it is read again for the time and the authorities, soon where only these are missing.
+        let soon = is_settling(card) || awaits_authority(facts, signed);
+        let period = if soon { period } else { period.max(JUDGED) };
         due(cx, signed, Turn::at(cx.now, card.uid, period).since, facts, &note)
     });
     let answered = [&ask, &signed].into_iter().flatten().any(|ask| {

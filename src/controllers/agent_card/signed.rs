@@ -9,6 +9,7 @@ use super::published::Published;
 use super::question::{CardQuestion, Fetched};
 use super::subject::Subject;
 use crate::controllers::scaffold::lane::{AskFault, Fact, Facts};
+use crate::crypto::Verdict;
 use crate::domain::reason::Reason;
 
 /// What becomes of the ConfigMap.
@@ -52,6 +53,16 @@ pub(super) fn signed<'f>(
         return Signed::Refused(why.to_owned());
     }
     Signed::Good(fact, fetched, Box::new(judgement))
+}
+
+/// Whether only an authority is missing for what was read of it, which the next bundle may bring.
+pub(super) fn awaits_authority(facts: &Facts<CardQuestion>, question: &CardQuestion) -> bool {
+    let fetched = facts.get(question).and_then(|fact| fact.value.as_ref().ok());
+    fetched.is_some_and(|fetched| match &*fetched.verdict {
+        Verdict::Unknown => true,
+        Verdict::NotVerified(why) => why.awaits_authority(),
+        Verdict::Verified(_) => false,
+    })
 }
 
 /// What is said of a ConfigMap that does not count.

@@ -165,6 +165,27 @@ fn a_config_map_that_cannot_be_read_at_the_moment_says_nothing() {
 }
 
 /// B18: one that is signed by an older certificate than what was accepted is no source.
+/// What only lacks an authority is read again within the card's own period: SPIRE publishes later than it signs, and a bundle may come after the card.
+#[test]
+fn a_signed_card_that_lacks_an_authority_is_read_again_soon() {
+    type Answer = fn(&Trial) -> Result<Fetched, AskError>;
+    let stranger: Answer = |trial| Ok(trial.fetched(&signed(), TrustBundle::default()));
+    let never: Answer =
+        |trial| Ok(Fetched { verdict: Arc::new(Verdict::Unknown), ..trial.fetched(&signed(), authority()) });
+    for (what, answer, soon) in [("good", good as Answer, false), ("stranger", stranger, true), ("never", never, true)]
+    {
+        let trial = trial();
+        let question = read(&trial, s(100)).unwrap();
+        let again = |begun: u64| {
+            let facts = both(&trial, good(&trial), answer(&trial), s(begun));
+            let asks = trial.plan(&facts, s(begun + 70)).1;
+            asks.iter().any(|ask| ask.question == question && ask.since > s(begun))
+        };
+        let all: Vec<bool> = (100..700).step_by(50).map(again).collect();
+        assert!(if soon { all.iter().all(|again| *again) } else { all.contains(&false) }, "{what}: {all:?}");
+    }
+}
+
 #[test]
 fn an_older_signature_is_drift() {
     let mut trial = trial();
