@@ -64,6 +64,102 @@ const ELSEWHERE: &[(u32, u32, &str)] = &[
     (158, 160, "Sigstore is not read"),
 ];
 
+/// Hostile agents, cards and signatures (22 of the same specification): what has to be true, and the tests that hold it.
+const HOSTILE: &[(&str, &str, &[&str])] = &[
+    (
+        "E1",
+        "nothing is asked but a Ready Pod of the workload, whatever a card or a redirect names",
+        &[
+            "addresses_that_no_pod_has_are_never_connected_to",
+            "case_55_redirects_are_not_followed",
+            "only_ready_pods_of_the_workload_with_a_network_of_their_own_are_asked",
+            "urls_become_the_services_and_foreign_hosts_are_told",
+        ],
+    ),
+    (
+        "E2",
+        "what has no end is left after a bounded number of bytes and a bounded time",
+        &[
+            "more_than_is_read_is_a_fault_and_never_a_part",
+            "who_drips_is_left_when_the_time_is_over",
+            "few_large_bodies_are_in_memory_at_once_and_small_ones_do_not_wait_for_them",
+        ],
+    ),
+    (
+        "E3",
+        "what two readers could understand differently is refused, and what is shown moves no cursor",
+        &["hostile_json_is_refused", "no_text_moves_a_cursor_or_hides", "case_79_depth_and_size_are_bounded"],
+    ),
+    (
+        "E4",
+        "a card that changes at every answer is written once, and trust does not flap",
+        &[
+            "cards_that_are_signed_anew_at_every_answer_are_written_once",
+            "case_064_a_bad_signature_takes_the_trust_and_a_second_good_answer_gives_it_back",
+        ],
+    ),
+    (
+        "E5",
+        "of what an agent answers in place of a card a few printable bytes are repeated",
+        &["case_54_a_refusal_is_repeated_in_a_few_printable_bytes", "words_are_short_and_hold_nothing_that_was_sent"],
+    ),
+    ("E6", "who is slow holds up nobody", &["who_answers_at_once_waits_for_nobody_who_does_not"]),
+    (
+        "F1",
+        "the algorithm is of a closed list and fits the key",
+        &["cases_80_to_85_algorithms_and_keys", "cases_90_to_92_headers_are_read_strictly"],
+    ),
+    ("F2", "keys that a header names are not looked at", &["cases_90_to_92_headers_are_read_strictly"]),
+    (
+        "F3",
+        "weak keys and signatures in another form are refused",
+        &["cases_80_to_85_algorithms_and_keys", "cases_86_to_89_signatures_are_read_strictly"],
+    ),
+    (
+        "F4",
+        "a chain leads to an authority of the bundle, now",
+        &[
+            "cases_93_to_97_chains",
+            "cases_102_and_103_time",
+            "every_disagreement_with_openssl_is_explained_by_a_rule",
+            "who_signs_with_the_svid_of_the_moment_never_loses_trust",
+        ],
+    ),
+    ("F5", "a leaf is one of an SVID", &["cases_98_to_101_leaves"]),
+    ("F6", "SPIFFE IDs are read strictly", &["case_100_spiffe_ids_are_read_strictly"]),
+    (
+        "F7",
+        "any good signature is enough, and few are looked at",
+        &[
+            "cases_104_and_105_several_entries_and_their_encoding",
+            "what_is_far_too_much_is_refused_before_it_is_looked_at",
+        ],
+    ),
+    (
+        "F8",
+        "a signature covers what its profile says, and nothing else is shown",
+        &[
+            "members_by_profiles_covered_or_not_published",
+            "rfc_8785_sections_3_2_2_and_3_2_3",
+            "go_covers_what_the_profiles_of_kagenti_cover",
+            "the_python_sdk_covers_what_its_profile_covers",
+        ],
+    ),
+    (
+        "F9",
+        "the last good bundle counts until it is too old",
+        &[
+            "case_110_a_bundle_counts_until_its_maximum_age_from_when_it_was_last_readable",
+            "cases_106_to_110_every_source_and_form_of_the_bundle_is_followed_and_the_last_good_one_counts",
+        ],
+    ),
+    (
+        "F10",
+        "a good card of another agent, or of before, counts for nothing",
+        &["cases_116_to_121_who_signed_is_held_against_whom_the_workload_runs_as", "an_older_signature_is_drift"],
+    ),
+];
+
 /// The numbers that a test's name begins with.
 fn numbers(name: &str) -> Vec<u32> {
     let Some(rest) = name.strip_prefix("cases_").or_else(|| name.strip_prefix("case_")) else { return Vec::new() };
@@ -116,6 +212,18 @@ fn every_case_is_held_by_a_test_or_is_said_to_be_overridden() {
     assert!(missing.is_empty(), "no test bears the numbers {missing:?}");
     let unknown: Vec<_> = held.iter().filter(|(number, _)| !(1..=LAST).contains(*number)).collect();
     assert!(unknown.is_empty(), "there are no such cases: {unknown:?}");
+}
+
+#[test]
+fn every_hostile_case_is_held_by_tests_that_exist() {
+    let tests = faults::tests();
+    for (id, what, held_by) in HOSTILE {
+        let missing: Vec<_> = held_by.iter().filter(|name| !tests.contains(**name)).collect();
+        assert!(!held_by.is_empty() && missing.is_empty(), "{id}, {what}: there is no {missing:?}");
+    }
+    let ids: BTreeSet<&str> = HOSTILE.iter().map(|(id, ..)| *id).collect();
+    let wanted = (1..=6).map(|number| format!("E{number}")).chain((1..=10).map(|number| format!("F{number}")));
+    assert!(wanted.into_iter().all(|id| ids.contains(&*id)) && ids.len() == 16, "{ids:?}");
 }
 
 #[test]
