@@ -12,9 +12,9 @@ SUITE_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 CORPUS_THREADS ?= 8
 
 .DEFAULT_GOAL := help
-.PHONY: help check test test-peers test-long lint pure build suites corpus deny unit controlplane
+.PHONY: help check test test-cards test-peers test-long lint pure build suites corpus deny unit controlplane
 .PHONY: manifests docs book demo
-.PHONY: a2a spire envoy otel promtool strategicmerge tekton fuzz chaos soak test-quiet tenants memory
+.PHONY: a2a canonical spire envoy otel promtool strategicmerge tekton fuzz chaos soak test-quiet tenants memory
 .PHONY: bench crowd flood fleet instructions
 
 help: ## this list
@@ -74,6 +74,9 @@ a2a: ## install the pinned A2A SDK from PyPI once, into the cache folder
 spire: ## build server and agent of the pinned SPIRE once, into the cache folder
 	webhook-tests/peers/install-spire
 
+canonical: ## build the peer that writes agent cards canonically as Go does, once, into the cache folder
+	webhook-tests/peers/install-canonical
+
 strategicmerge: ## build the peer that merges as Kubernetes does, once, into the cache folder
 	webhook-tests/peers/install-strategicmerge
 
@@ -81,13 +84,13 @@ tekton: ## build webhook and controller of the pinned Tekton Pipelines once, int
 	webhook-tests/peers/install-tekton
 
 test-peers: ## the suites that need heavy peers: real Tekton Pipelines, SPIRE and A2A agents (root: they live in network namespaces, as users of their own)
-	@.ci/timed peers-built 1 $(MAKE) --no-print-directory controlplane tekton spire a2a build
+	@.ci/timed peers-built 1 $(MAKE) --no-print-directory controlplane tekton spire a2a canonical build
 	@.ci/timed peers 190 $(CARGO) test $(ALL) --test peers
 	webhook-tests/peers/install-strategicmerge
 	DRAWBRIDGE_STRATEGIC_MERGE=$$(webhook-tests/peers/install-strategicmerge --where) $(CARGO) test $(ALL) --test suites -- strategic_merge::
 
 # The same tests as in `make test`, at their full size, one at a time.
-LONG := crowd fleet the_webhook_only_watches d16 files_and_tasks killed_ c2_
+LONG := at_rest_and_after crowd fleet the_webhook_only_watches d16 files_and_tasks killed_ c2_
 
 test-long: controlplane envoy promtool build ## the long trials: fleets, crowds, floods, kills and rotations at full size, then soak, chaos and quiet
 	@.ci/timed trials 420 env DRAWBRIDGE_LONG=1 RUST_TEST_THREADS=1 $(CARGO) test $(ALL) --test suites -- $(LONG) --nocapture
@@ -95,6 +98,9 @@ test-long: controlplane envoy promtool build ## the long trials: fleets, crowds,
 	@.ci/timed chaos 150 $(MAKE) --no-print-directory chaos MINUTES=1
 	@.ci/timed quiet 270 $(MAKE) --no-print-directory test-quiet MINUTES=1
 	@.ci/timed tenants 300 $(MAKE) --no-print-directory tenants
+
+test-cards: controlplane spire build ## agent cards at full size: 2,000 that are signed anew at every answer, 100 agents beside 1,000 slow or hostile ones, ten minutes of SPIRE's rotations (root)
+	DRAWBRIDGE_LONG=1 RUST_TEST_THREADS=1 $(CARGO) test $(ALL) --test peers -- cards_load cards_rotation --nocapture
 
 crowd: controlplane tekton ## 500 AgentBuilds at once take at most 1.5 times as long as a bare loop that creates the same runs
 	$(CARGO) build --release $(ALL) --bins --tests

@@ -1,0 +1,3 @@
+module drawbridge/canonical
+
+go 1.26.0
