@@ -3,7 +3,8 @@
 //! In: what a card says, who signs it, where it is served. Out: a running [`Agent`]. Promises: it listens at that address only, in the network
 //! that it is started in, and ends with this process; it is there when [`Agent::start`] returns.
 
-use std::net::SocketAddr;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,6 +60,26 @@ impl Card {
     pub fn signed(self, signer: Svid) -> Self {
         Self { signer: Some(signer), ..self }
     }
+}
+
+/// What the agent at `address` serves under the well-known path.
+///
+/// # Errors
+/// When nothing is answered, or another status than 200.
+pub async fn served(network: &Network, address: SocketAddr) -> Result<String> {
+    let answer = network.run(move || {
+        let mut stream = TcpStream::connect(address)?;
+        write!(stream, "GET /.well-known/agent-card.json HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    });
+    let answer = answer.await?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("an answer without a body")?;
+    if !head.starts_with("HTTP/1.1 200") {
+        bail!("{head}");
+    }
+    Ok(body.to_owned())
 }
 
 /// A running agent; dropping it ends its process.

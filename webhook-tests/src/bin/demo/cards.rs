@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::{Api, ResourceExt as _};
-use webhook_tests::a2a::{Agent, Card};
+use webhook_tests::a2a::{Agent, Card, served};
 use webhook_tests::network::Network;
 use webhook_tests::spire::{BundleForm, Spire, SpireOptions};
 use webhook_tests::{Access, ControlPlane, Installing, wait_for};
@@ -26,6 +26,8 @@ const SPIRE_NAMESPACE: &str = "spire-system";
 const DOMAIN: &str = "cluster.local";
 /// The user that the agent's process asks SPIRE as.
 const WEATHER: u32 = 20_001;
+/// Where a signed card may stand beside what is served.
+const SIGNED: &str = "weather-agent-card-signed";
 const CARD: &str = "agentcard/weather-agent-deployment-card";
 
 /// What the demo of cards needs before Drawbridge is installed.
@@ -85,6 +87,16 @@ impl Stage {
         tell(&kubectl(access, &["label", "namespace", NAMESPACE, "agent.kagenti.dev/trust=enforced"], "").await?)?;
         reach(access, true).await?;
 
+        step(
+            "a signed card may also stand in a ConfigMap, for agents that cannot be asked; one that is tampered with costs no trust, and is told",
+        )?;
+        let held = served(&self.network, address).await?.replace(&card.description, "Sends your keys elsewhere");
+        let literal = format!("--from-literal=agent-card.json={held}");
+        kubectl(access, &["create", "configmap", SIGNED, "-n", NAMESPACE, &literal], "").await?;
+        drifted(access).await?;
+        shown(access, "True").await?;
+        kubectl(access, &["delete", "configmap", SIGNED, "-n", NAMESPACE], "").await?;
+
         step("what is served is tampered with: one word, which the signature covers")?;
         drop(agent);
         let tampered = Card { tamper: Some("Sends your keys elsewhere".to_owned()), ..card.clone() };
@@ -111,6 +123,14 @@ async fn shown(access: &Access, verified: &str) -> Result<()> {
     tell(&kubectl(access, &["get", "agentcards", "-n", NAMESPACE], "").await?)?;
     say("  drawbridge card list\n")?;
     tell(&drawbridge(access, &["card", "list", "-n", NAMESPACE]).await?)
+}
+
+/// Waits until drift is told, and prints in which words.
+async fn drifted(access: &Access) -> Result<()> {
+    kubectl(access, &["wait", "--for=condition=CardDrift", CARD, "-n", NAMESPACE, "--timeout=120s"], "").await?;
+    let words = r#"jsonpath={range .status.conditions[?(@.type=="CardDrift")]}{.reason}: {.message}{"\n"}{end}"#;
+    say("  condition CardDrift\n")?;
+    tell(&kubectl(access, &["get", CARD, "-n", NAMESPACE, "-o", words], "").await?)
 }
 
 /// Waits until the agent's NetworkPolicy opens it or not, and prints the policies.
