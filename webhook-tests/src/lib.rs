@@ -103,6 +103,7 @@ pub mod port;
 pub mod programs;
 pub mod sandbox;
 pub mod spire;
+pub mod svid;
 pub mod tekton;
 pub mod trial;
 pub mod wire;

@@ -180,6 +180,12 @@ impl Spire {
         Ok(this)
     }
 
+    /// The socket of the agent's Workload API.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("agent.sock")
+    }
+
     /// The SPIFFE ID of that path.
     #[must_use]
     pub fn id(&self, path: &str) -> String {

@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
+mod canonical;
 mod cards;
 mod cards_cluster;
+mod cards_load;
+mod cards_rotation;
+mod fleet;
 mod names;
 mod tekton;
 mod tekton_builds;

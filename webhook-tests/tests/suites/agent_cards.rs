@@ -14,8 +14,8 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use webhook_tests::objects::PATIENCE;
 use webhook_tests::{
-    ControlPlane, Installation, Installing, Mark, Options, TestNamespace, installation, programs, wait_for, wait_gone,
-    wait_until,
+    ControlPlane, Installation, Installing, Mark, Options, TestNamespace, installation, programs, trial, wait_for,
+    wait_gone, wait_until,
 };
 
 /// User of the processes that write.
@@ -215,11 +215,11 @@ async fn written(cp: &ControlPlane, ns: &TestNamespace, mark: Mark) -> Result<Ve
 
 #[tokio::test]
 async fn at_rest_and_after_a_restart_no_card_is_written() -> Result<()> {
-    const CARDS: usize = 40;
+    let count = trial::size(40, 500);
     let cp = ControlPlane::start(Options::default()).await?;
     let installation = Installation::start(&cp, &Installing::default()).await?;
     let ns = cp.namespace("rest").await?;
-    for number in 0..CARDS {
+    for number in 0..count {
         ns.accepts(&agent(&format!("w-{number}"))).await?;
     }
     let all = |at_least: usize| move |known: &BTreeMap<String, AgentCard>| known.len() >= at_least;
@@ -228,7 +228,7 @@ async fn at_rest_and_after_a_restart_no_card_is_written() -> Result<()> {
         let conditions = card.status.iter().flat_map(|status| &status.conditions);
         conditions.into_iter().any(|one| one.type_ == "Synced" && one.reason == "ServiceNotFound")
     };
-    let all_said = |known: &BTreeMap<String, AgentCard>| known.len() == CARDS && known.values().all(said);
+    let all_said = move |known: &BTreeMap<String, AgentCard>| known.len() == count && known.values().all(said);
     wait_until(&cards(&ns), watcher::Config::default(), all_said).await?;
     let mark = cp.audit().mark()?;
     let controllers = installation.controllers.first().context("controllers")?;
@@ -236,13 +236,13 @@ async fn at_rest_and_after_a_restart_no_card_is_written() -> Result<()> {
     controllers.start_again()?;
     controllers.ready().await?;
     ns.accepts(&agent("after")).await?;
-    wait_until(&cards(&ns), watcher::Config::default(), all(CARDS + 1)).await?;
+    wait_until(&cards(&ns), watcher::Config::default(), all(count + 1)).await?;
     // What is made anew comes ahead of the backlog, what is put back behind it: of the last of the old ones.
     let mut last = cards(&ns).list(&Default::default()).await?.items;
     last.sort_by_key(|card| card.name_any());
     let last = last.pop().context("a card")?.name_any();
     cards(&ns).delete(&last, &DeleteParams::default()).await?;
-    wait_until(&cards(&ns), watcher::Config::default(), all(CARDS + 1)).await?;
+    wait_until(&cards(&ns), watcher::Config::default(), all(count + 1)).await?;
     let written = written(&cp, &ns, mark).await?;
     let (new, made): (Vec<_>, Vec<_>) = written.iter().partition(|write| write.contains("/agentcards/"));
     let of_old = |write: &&&String| !write.contains("/after-deployment-card") && !write.contains(&format!("/{last}/"));

@@ -18,6 +18,7 @@ mod balancer;
 mod beeai;
 mod build_admission;
 mod builds;
+mod card_bundles;
 mod certificates;
 mod controllers;
 mod controlplane;
