@@ -68,7 +68,7 @@ fn signer(args: &Args) -> anyhow::Result<Signer> {
         bail!("who signs is not said: --key FILE and --chain FILE, or --spiffe-socket SOCKET");
     };
     let named = || format!("--key {}, --chain {}", key.display(), chain.display());
-    Signer::read(&*pem(key)?, &*pem(chain)?).with_context(named)
+    Signer::read(&pem(key)?, &pem(chain)?).with_context(named)
 }
 
 fn profile(text: &str) -> Result<Profile, String> {

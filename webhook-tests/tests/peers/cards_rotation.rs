@@ -37,6 +37,7 @@ async fn publish(ns: &TestNamespace, bundle: &str) -> Result<()> {
     ns.apply_one(&object, false).await?.result.map(drop).map_err(|status| anyhow::anyhow!(status.message))
 }
 
+#[allow(clippy::disallowed_methods, reason = "the test's own clock")]
 fn now() -> i64 {
     i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()).unwrap()
 }

@@ -35,7 +35,7 @@ const OF_WORKLOAD: &[Reason] = &[Reason::NetworkPolicyPending, Reason::ServiceAc
 
 pub(crate) fn trials(cases: Vec<Case>) -> Vec<Trial> {
     let clusters = Arc::new(Clusters::start().map_err(|error| format!("{error:#}")));
-    let asked = cases.into_iter().filter(|case| is_asked(case));
+    let asked = cases.into_iter().filter(is_asked);
     asked
         .map(|case| {
             let clusters = Arc::clone(&clusters);

@@ -145,8 +145,11 @@ fn list(choice: &mut Choice, of: fn(&mut Choice) -> Node) -> Node {
     List((0..choice.below(4)).map(|_| of(choice)).collect())
 }
 
+/// Makes a node.
+type Make = fn(&mut Choice) -> Node;
+
 /// Any of these members, in any order.
-fn some(choice: &mut Choice, members: &[(&str, fn(&mut Choice) -> Node)]) -> Vec<(String, Node)> {
+fn some(choice: &mut Choice, members: &[(&str, Make)]) -> Vec<(String, Node)> {
     let mut found: Vec<(String, Node)> = Vec::new();
     for (name, of) in members {
         if choice.is(60) {
@@ -237,7 +240,7 @@ fn interface(choice: &mut Choice) -> Node {
 }
 
 fn scheme(choice: &mut Choice) -> Node {
-    let of: [(&str, &[(&str, fn(&mut Choice) -> Node)]); 4] = [
+    let of: [(&str, &[(&str, Make)]); 4] = [
         ("apiKeySecurityScheme", &[("description", text), ("location", text), ("name", text)]),
         ("httpAuthSecurityScheme", &[("scheme", text), ("bearerFormat", text)]),
         ("openIdConnectSecurityScheme", &[("openIdConnectUrl", text)]),
@@ -266,7 +269,7 @@ fn requirement(choice: &mut Choice) -> Node {
 
 /// A card in which both shapes may stand. It always names interfaces, so that nobody makes them of what 0.3 says.
 fn card(choice: &mut Choice) -> Vec<(String, Node)> {
-    let (skills, interfaces): (fn(&mut Choice) -> Node, fn(&mut Choice) -> Node) =
+    let (skills, interfaces): (Make, Make) =
         (|choice| list(choice, skill), |choice| list(choice, interface));
     let requirements: fn(&mut Choice) -> Node = |choice| list(choice, requirement);
     let unknown: fn(&mut Choice) -> Node = |choice| any(choice, 2);

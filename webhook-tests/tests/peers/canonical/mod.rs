@@ -148,6 +148,7 @@ fn differences(peer: Peer, profiles: &[(Profile, &str)]) -> BTreeMap<(Option<Odd
     found
 }
 
+#[allow(clippy::print_stderr, reason = "the disagreements are a result, shown with --nocapture")]
 fn held(peer: Peer, profiles: &[(Profile, &str)]) {
     let (found, mut unexplained) = (differences(peer, profiles), Vec::new());
     for ((oddity, difference), (count, first)) in &found {
