@@ -1,5 +1,4 @@
-//! Which tests hold the numbered cases of AgentCards' specification (`spec/agentcard.md` 17: what has to equal the original, and what has to
-//! be better).
+//! Which tests hold the numbered cases of AgentCards, of what equals the original and of what is better (`docs/cases.md` says where such numbers stand).
 //!
 //! A test says which cases it holds by beginning its name with them: `case_049_…`, `cases_016_to_019_…`, `case_032_033_034_…`. Other
 //! specifications have numbers of their own, so only tests in [`ROOMS`] count. [`OVERRIDDEN`] is what a ruling has replaced, and by what;
@@ -35,7 +34,7 @@ const ROOMS: &[&str] = &[
 /// Numbers of the whole list.
 const LAST: u32 = 160;
 
-/// What holds instead of a case, by the rulings and corrections of the specification. A test may bear the number all the same: it holds
+/// What holds instead of a case, by a decision of ours. A test may bear the number all the same: it holds
 /// what stands here.
 const OVERRIDDEN: &[(u32, &str)] = &[
     (9, "duplicates are judged from what is in memory, so no call can fail"),
@@ -64,7 +63,7 @@ const ELSEWHERE: &[(u32, u32, &str)] = &[
     (158, 160, "Sigstore is not read"),
 ];
 
-/// Hostile agents, cards and signatures (22 of the same specification): what has to be true, and the tests that hold it.
+/// Hostile agents (E), cards and signatures (F): what has to be true, and the tests that hold it.
 const HOSTILE: &[(&str, &str, &[&str])] = &[
     (
         "E1",
