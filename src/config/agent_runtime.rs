@@ -19,6 +19,7 @@ use crate::domain::mode::Mode;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
 use crate::store::AgentRuntimeSeen;
+use crate::workloads::kaos::names::Role;
 
 /// A mode as it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,7 +209,7 @@ impl<'a> Reading<'a> {
                     Reason::UnsupportedTarget,
                     "spec.targetRef.kind",
                     Some(&seen),
-                    unsupported(api_version, kind),
+                    unsupported(api_version, (kind, name)),
                 );
                 None
             }
@@ -279,7 +280,13 @@ impl<'a> Reading<'a> {
 }
 
 /// What to write instead of a pair that cannot be enrolled.
-fn unsupported(api_version: &str, kind: &str) -> String {
+fn unsupported(api_version: &str, (kind, name): (&str, &str)) -> String {
+    let role = Role::ALL.into_iter().find(|role| role.kind() == kind);
+    if let Some(role) = role.filter(|_| api_version.split_once('/').is_some_and(|(group, _)| group == keys::GROUP_KAOS))
+    {
+        let (made, name) = (role.object(&cut(name)), cut(name));
+        return format!("a workload is expected; what runs {kind} {name} of KAOS is Deployment {made} of apps/v1");
+    }
     match WorkloadKind::TARGETS.into_iter().find(|known| known.as_str() == kind) {
         Some(known) => format!("{kind} belongs to apiVersion {}, not {}", known.api_version(), cut(api_version)),
         None => {

@@ -10,6 +10,7 @@ pub mod card_sync;
 mod conditions;
 pub mod enrolment;
 pub mod gate;
+pub mod kaos_references;
 pub mod namespace_config;
 pub mod network_policy;
 pub mod rbac;

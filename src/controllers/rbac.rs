@@ -103,6 +103,8 @@ pub const ASKS: &[Ask] = &[
     Ask { resource: "mcpservers/status", ..ask(UsedBy::Controllers, Kind::McpServer, &["patch"]) },
     Ask { resource: "mcpservers/finalizers", ..ask(UsedBy::Controllers, Kind::McpServer, &["update"]) },
     ask(UsedBy::Controllers, Kind::HttpRoute, &["list", "watch", "create", "patch", "delete"]),
+    // Whether the original operator of KAOS still writes.
+    Ask { name: Some(keys::LEASE_KAOS_BEFORE), ..ask(UsedBy::Controllers, Kind::Lease, FOLLOW) },
     // Cards of agents: made, adopted, freed of finalizers; taken away where somebody made another one.
     ask(UsedBy::Controllers, Kind::AgentCard, &["create", "patch", "delete"]),
     Ask { resource: "agentcards/status", ..ask(UsedBy::Controllers, Kind::AgentCard, &["patch"]) },

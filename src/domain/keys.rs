@@ -573,6 +573,13 @@ pub const MANAGER_MODEL_API: &str = "drawbridge/model-api";
 pub const MANAGER_MCP_SERVER: &str = "drawbridge/mcp-server";
 /// ConfigMap that lists the runtimes of tool servers, in the namespace that the platform file names.
 pub const CONFIG_MAP_MCP_RUNTIMES: &str = "kaos-mcp-runtimes";
+/// Annotation of the Pod template of what runs an object of KAOS: digests of what its environment refers to, and in which version that was when
+/// its Pods were last made again for it.
+pub const ANNOTATION_KAOS_REFERENCES: &str = "kaos.tools/references";
+/// Beginning of the names of what is made for a ModelAPI of KAOS.
+pub const PREFIX_MODEL_API: &str = "modelapi-";
+/// The Lease of the original operator of KAOS, in whichever namespace that runs.
+pub const LEASE_KAOS_BEFORE: &str = "kaos-operator.kaos.tools";
 /// The namespace that the original operator of KAOS had.
 pub const KAOS_NAMESPACE: &str = "kaos-system";
 /// Label of the Deployments and Services of KAOS: which kind they are made for.

@@ -27,6 +27,7 @@ pub use kinds::config_map::ConfigMapSeen;
 pub use kinds::custom::CustomSeen;
 pub use kinds::endpoint_slice::EndpointSliceSeen;
 pub use kinds::http_route::{Accepted, HttpRouteSeen};
+pub use kinds::lease::LeaseSeen;
 pub use kinds::namespace::NamespaceSeen;
 pub use kinds::network_policy::NetworkPolicySeen;
 pub use kinds::pod::{BuildPodSeen, PodEndpoint, PodPhase, PodPort, PodSeen};

@@ -1,7 +1,7 @@
 //! Asks agents for their cards. In: a question of the controller of AgentCards. Out: what is published of the card, or why
 //! there is none.
 //!
-//! Promises: both well-known paths, the older one only where nothing is at the newer, and then the first fault counts; a quick try has a second to
+//! Promises: every well-known path, an older one only where nothing is at the newer, and then the first fault counts; a quick try has a second to
 //! the first byte and two in all, a patient one ten in all, both paths together; what was served is read off the threads that wait for
 //! sockets, two documents at a time, and what is kept of it is what is published.
 
@@ -84,7 +84,7 @@ impl<A: Addresses> Cards<A> {
         Self { http, readers, config_maps, signed, judging, verdicts: Arc::default(), metrics }
     }
 
-    /// Both paths, within one time.
+    /// Every path in turn, within one time.
     async fn document(&self, fetch: &Fetch, patience: Patience) -> Result<Answer, (&'static str, HttpFault)> {
         let begun = Instant::now();
         let mut first = None;
@@ -95,9 +95,11 @@ impl<A: Addresses> Cards<A> {
             let patience = Patience { head: left(patience.whole).min(patience.head), whole: left(patience.whole) };
             match self.http.get(get, patience).await {
                 Ok(answer) => return Ok(answer),
-                Err(HttpFault::NotFound) if first.is_none() => first = Some((path, HttpFault::NotFound)),
+                Err(HttpFault::NotFound) => {
+                    first.get_or_insert((path, HttpFault::NotFound));
+                }
                 Err(fault) => {
-                    // Who is slow at the second path is asked again with more time.
+                    // Who is slow at a later path is asked again with more time.
                     let slow = matches!(fault, HttpFault::Timeout(_));
                     return Err(first.filter(|_| !slow).unwrap_or((path, fault)));
                 }

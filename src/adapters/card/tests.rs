@@ -100,7 +100,7 @@ async fn case_044_045_046_the_older_path_only_where_nothing_is_at_the_newer() {
     .await;
     let card = ask(fetch(address), Attempt::Quick).await.unwrap().served;
     assert_eq!(card.card["name"], "old");
-    assert_eq!([asked.recv().await.unwrap(), asked.recv().await.unwrap()], PATHS);
+    assert_eq!([asked.recv().await.unwrap(), asked.recv().await.unwrap()], PATHS[..2]);
 
     let (address, mut asked) = serve(|_| status("404 Not Found")).await;
     let error = ask(fetch(address), Attempt::Quick).await.unwrap_err();
@@ -109,7 +109,8 @@ async fn case_044_045_046_the_older_path_only_where_nothing_is_at_the_newer() {
         (Reason::AnswerRefused, true),
         "{error}"
     );
-    assert_eq!([asked.recv().await.unwrap(), asked.recv().await.unwrap()], PATHS);
+    let three = [asked.recv().await.unwrap(), asked.recv().await.unwrap(), asked.recv().await.unwrap()];
+    assert_eq!(three, PATHS);
 
     for line in ["500 No", "403 No", "301 Moved"] {
         let (address, mut asked) = serve(move |_| status(line)).await;
@@ -123,6 +124,20 @@ async fn case_044_045_046_the_older_path_only_where_nothing_is_at_the_newer() {
         serve(|path| if path == PATHS[0] { status("404 Not Found") } else { status("500 No") }).await;
     let error = ask(fetch(address), Attempt::Quick).await.unwrap_err();
     assert!(error.message.contains("404"), "the first fault counts: {error}");
+}
+
+/// Ruling 25 of KAOS: its agents serve their card at a third path, which is asked for last.
+#[tokio::test(start_paused = true)]
+async fn the_path_of_kaos_is_asked_for_where_nothing_is_at_the_others() {
+    let (address, mut asked) = serve(|path| match path {
+        "/.well-known/agent" => ok(&json!({"name": "kaos"})),
+        _ => status("404 Not Found"),
+    })
+    .await;
+    let card = ask(fetch(address), Attempt::Quick).await.unwrap().served;
+    assert_eq!(card.card["name"], "kaos");
+    let three = [asked.recv().await.unwrap(), asked.recv().await.unwrap(), asked.recv().await.unwrap()];
+    assert_eq!(three, PATHS);
 }
 
 #[tokio::test(start_paused = true)]

@@ -166,6 +166,12 @@ pub(super) fn status(phases: &[&str], more: impl IntoIterator<Item = (&'static s
                     ],
                 ),
             ),
+            (
+                "references",
+                text(
+                    "Which Secrets and ConfigMaps its environment refers to, and in which versions they were seen: digests.",
+                ),
+            ),
             ("conditions", conditions()),
         ],
     );

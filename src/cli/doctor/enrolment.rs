@@ -16,6 +16,7 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
         workloads: Vec::new(),
         builds: Vec::new(),
         cards: Vec::new(),
+        kaos: Vec::new(),
         trust: Vec::new(),
         notes: Vec::new(),
     };

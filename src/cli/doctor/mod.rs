@@ -9,6 +9,7 @@ mod crds;
 mod enrolment;
 mod guards;
 mod install;
+mod kaos;
 mod keycloak;
 mod leftovers;
 mod policies;
@@ -191,6 +192,8 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         enrolment::check(&mut visit).await?;
         visit.group = "builds";
         builds::check(&mut visit).await?;
+        visit.group = "kaos";
+        kaos::check(&mut visit).await?;
         visit.group = "cards";
         cards::check(&mut visit).await?;
         visit.group = "trust";

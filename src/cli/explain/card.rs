@@ -35,7 +35,7 @@ const LINE: usize = 600;
 /// Whether something is as it has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-enum State {
+pub(super) enum State {
     /// It is.
     Ok,
     /// It is not.
@@ -46,14 +46,14 @@ enum State {
 
 /// One thing that has to be so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Check {
-    name: &'static str,
-    state: State,
+pub(super) struct Check {
+    pub(super) name: &'static str,
+    pub(super) state: State,
     /// What was found.
-    text: String,
+    pub(super) text: String,
     /// What would change it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    remedy: Option<String>,
+    pub(super) remedy: Option<String>,
 }
 
 /// What is printed.
@@ -141,14 +141,14 @@ async fn found(cluster: &Cluster, path: &str, notes: &mut Vec<String>) -> anyhow
     })
 }
 
-fn check(name: &'static str, is: Result<String, (String, String)>) -> Check {
+pub(super) fn check(name: &'static str, is: Result<String, (String, String)>) -> Check {
     match is {
         Ok(text) => Check { name, state: State::Ok, text, remedy: None },
         Err((text, remedy)) => Check { name, state: State::Failed, text, remedy: Some(remedy) },
     }
 }
 
-fn unknown(name: &'static str, text: &str) -> Check {
+pub(super) fn unknown(name: &'static str, text: &str) -> Check {
     Check { name, state: State::Unknown, text: text.to_owned(), remedy: None }
 }
 

@@ -5,6 +5,7 @@
 //! about as it was before us, because that is what its controller sends again.
 
 mod card;
+mod kaos;
 mod live;
 mod print;
 mod reach;
@@ -41,8 +42,8 @@ pub struct Args {
     /// Another question.
     #[command(subcommand)]
     pub about: Option<About>,
-    /// An object of the cluster, such as pod/weather-agent-7d4f8b9c5-x2x9k, deployment/weather-agent, agentruntime/weather-agent or
-    /// agentcard/weather-agent-deployment-card.
+    /// An object of the cluster, such as pod/weather-agent-7d4f8b9c5-x2x9k, deployment/weather-agent, agentruntime/weather-agent,
+    /// agentcard/weather-agent-deployment-card, or of KAOS agent.kaos.tools/simple, modelapi/models or mcpserver/tools.
     #[arg(value_name = "TYPE/NAME", required_unless_present = "filename", conflicts_with = "filename")]
     pub object: Option<String>,
     /// Manifests instead of a cluster: files, folders, or - for standard input.
@@ -135,6 +136,16 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             bail!("--what-if is about Pods that are injected; explain the workload of the card with it");
         }
         return card::explain((name, namespace.as_deref()), &cluster, output, io);
+    }
+    if let Some((kind, name)) = object
+        .as_deref()
+        .and_then(|object| object.split_once('/'))
+        .and_then(|(word, name)| Some((kaos::kind_of_word(word)?, name)))
+    {
+        if !what_if.is_empty() {
+            bail!("--what-if is about Pods that are injected; explain the Deployment that is made of it with it");
+        }
+        return kaos::explain((kind, name), (namespace.as_deref(), &facts.operator_namespace), &cluster, output, io);
     }
     let changes = what_if.iter().map(|text| Change::parse(text)).collect::<anyhow::Result<Vec<_>>>()?;
     let questions = match object {

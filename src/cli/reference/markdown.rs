@@ -3,6 +3,7 @@
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use super::keys::{ROWS, Values};
+use crate::api::kaos_tools::read::Alias;
 use crate::cli::Cli;
 use crate::cli::render::policies;
 use crate::cli::status::shape::FIELDS;
@@ -38,6 +39,7 @@ pub const SECTIONS: &[Section] = &[
     Section { name: "status", page: "status", text: status },
     Section { name: "build-images", page: "build-images", text: build_images },
     Section { name: "own-accounts", page: "own-accounts", text: own_accounts },
+    Section { name: "kaos-spellings", page: "kaos-spellings", text: kaos_spellings },
 ];
 
 /// The text of page `name` of `docs/reference/` with its generated sections in place. Pages without any stay as they are.
@@ -74,6 +76,18 @@ fn status() -> String {
     let rows =
         FIELDS.iter().map(|(path, kind, meaning)| vec![format!("`{path}`"), (*kind).to_owned(), (*meaning).to_owned()]);
     table(&["member", "type", "meaning"], rows)
+}
+
+/// Every spelling that KAOS had before, and what it means today.
+fn kaos_spellings() -> String {
+    let row = |alias: &Alias| {
+        let row = alias.row();
+        vec![row.kind.to_owned(), format!("`{}`", row.old), row.new.to_owned(), row.note.to_owned()]
+    };
+    table(
+        &["kind", "as it was, below `spec`", "what it means today", "which counts, and what else is to be known"],
+        Alias::ALL.iter().map(row),
+    )
 }
 
 /// What the API server's policies let our own accounts write.

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::flags::{Args, MetricsAddress, Role};
 use super::signed_cards::signed_cards;
+use super::versions::Versions;
 use crate::adapters::card::{Cards, InForce, Judging, SignedCards};
 use crate::adapters::http::PodAddresses;
 use crate::cli::render::{FailureMode, policies, webhooks};
@@ -20,7 +21,7 @@ use crate::cluster::client as clients;
 use crate::cluster::lease::{self, Writer};
 use crate::cluster::watch::Watching;
 use crate::controllers::agent_card::metrics::CardMetrics;
-use crate::controllers::{self, Asking, ControllerMetrics, Deps, Runner, agent_card};
+use crate::controllers::{self, Asking, ControllerMetrics, Deps, Runner, agent_card, kaos_references};
 use crate::crypto::Bundles;
 use crate::domain::keys;
 use crate::server::certs::{
@@ -300,7 +301,9 @@ impl Wiring {
             let bundles = self.start_trust_bundles(running);
             let cards = CardMetrics::default();
             self.metrics.register(|registry| cards.register(registry));
-            let asking = asking(bundles, self.settings.clone(), signed_cards(self.client.clone()), cards);
+            let versions = Versions(self.client.clone());
+            let mut asking = asking(bundles, self.settings.clone(), signed_cards(self.client.clone()), cards);
+            asking.push(Box::new(Asking::new(kaos_references::plan::ROW, versions)));
             let deps = Deps { writer, feed, published, terms, operator_namespace, epochs, metrics };
             running.endless.spawn("controllers", never_fails(controllers::run(deps, gate, asking)));
         }

@@ -1,11 +1,12 @@
 //! `drawbridge status`: every enrolled workload, what it is, and whether its Pods are what they should be.
 //!
 //! In: a cluster, read by lists (and workloads, builds and cards followed by watches with `--watch`). Out: a row per workload, one per
-//! AgentBuild, and one per AgentCard; exit code 1 when one needs a person. Works
+//! AgentBuild, one per AgentCard, and one per object of KAOS; exit code 1 when one needs a person. Works
 //! also while no operator runs: what becomes of a Pod that is made now is decided here, by the webhook's own function.
 
 mod builds;
 mod installation;
+mod kaos;
 mod misplaced;
 mod missing;
 mod print;
@@ -34,6 +35,7 @@ use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 use crate::store::Kind;
 pub use builds::BuildRow;
+pub use kaos::KaosRow;
 pub use row::{By, Drift, EnrolledBy, Pods, Rollout, RolloutState, Row};
 use rows::Seen;
 pub use trust::TrustRow;
@@ -72,6 +74,8 @@ pub struct Report {
     pub builds: Vec<BuildRow>,
     /// The AgentCards, by namespace and name.
     pub cards: Vec<CardRow>,
+    /// Agents, ModelAPIs and MCPServers of KAOS, by namespace and kind.
+    pub kaos: Vec<KaosRow>,
     /// Namespaces in which something follows from cards, by name.
     pub trust: Vec<TrustRow>,
     /// What could not be read.
@@ -103,6 +107,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         let failed = !report.installation.is_empty()
             || report.builds.iter().any(|row| row.attention)
             || report.cards.iter().any(|row| row.attention)
+            || report.kaos.iter().any(|row| row.attention)
             || report.trust.iter().any(|row| row.attention);
         let (colour, attention) = (io.colour, failed || report.workloads.iter().any(|row| row.attention));
         io::print(output, &report, io.out, |out| print::table(out, &report, colour))?;
@@ -137,11 +142,17 @@ pub async fn everything(cluster: &Cluster, namespace: &str, operator_namespace: 
     let cards = cluster.list(&Kind::AgentCard.path(namespace), &mut notes).await?;
     let mut cards: Vec<_> = cards.iter().map(CardRow::of).collect();
     cards.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
+    let mut of_kaos = Vec::new();
+    for kind in kaos::KINDS {
+        let items = cluster.list(&kind.path(namespace), &mut notes).await?;
+        of_kaos.extend(items.into_iter().map(|item| (kind, item)));
+    }
+    let kaos = kaos::rows(&of_kaos, &base.scope);
     let trusted = base.world.platform()?.cards().trust;
     let trust = trust::rows(cluster, namespace, (&trusted, operator_namespace), &mut notes).await?;
     let installation = installation::missing(cluster, !base.scope.watched().is_empty(), &mut notes).await?;
     let report = report(cluster, &seen, &base, notes).await?;
-    Ok(Report { installation, builds, cards, trust, ..report })
+    Ok(Report { installation, builds, cards, kaos, trust, ..report })
 }
 
 /// The kinds of AgentBuild.
@@ -214,7 +225,15 @@ async fn report(
         let rows = rows::rows(seen, namespace, &world, &events)?;
         workloads.extend(rows.into_iter().map(|row| rows::placed(row, &base.scope)));
     }
-    Ok(Report { installation: Vec::new(), workloads, builds: Vec::new(), cards: Vec::new(), trust: Vec::new(), notes })
+    Ok(Report {
+        installation: Vec::new(),
+        workloads,
+        builds: Vec::new(),
+        cards: Vec::new(),
+        kaos: Vec::new(),
+        trust: Vec::new(),
+        notes,
+    })
 }
 
 /// Something there is enrolled, pointed at, or runs with our parts.

@@ -42,6 +42,7 @@ pub(super) fn table(out: &mut dyn Write, report: &Report, colour: bool) -> Resul
         writeln!(out)?;
         crate::cli::card::row::table(out, &report.cards)?;
     }
+    super::kaos::table(out, &report.kaos)?;
     super::trust::table(out, &report.trust)?;
     report.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
 }

@@ -196,6 +196,7 @@ fn what_a_partition_keeps_is_not_to_be_restarted() {
             workloads: rows,
             builds: vec![],
             cards: Vec::new(),
+            kaos: Vec::new(),
             trust: Vec::new(),
             notes: vec![],
         };
@@ -265,6 +266,10 @@ fn what_is_printed_as_json_is_what_is_documented() {
         workloads: told(&seen),
         builds: vec![BuildRow::of(&json!({}), &Scope::default())],
         cards: vec![CardRow::of(&json!({"status": {"card": {"skills": [{"tags": ["x"]}]}}}))],
+        kaos: super::kaos::rows(
+            &[(crate::store::Kind::KaosAgent, json!({"metadata": {"name": "a"}, "spec": {"modelAPI": "m"}}))],
+            &Scope::default(),
+        ),
         trust: vec![TrustRow {
             namespace: "team".to_owned(),
             kind: "Namespace",
@@ -294,6 +299,7 @@ fn the_table_names_what_a_person_should_do() {
         workloads: told(&seen),
         builds: Vec::new(),
         cards: Vec::new(),
+        kaos: Vec::new(),
         trust: Vec::new(),
         notes: vec!["half".to_owned()],
     };
@@ -333,6 +339,7 @@ fn builds_have_a_table_of_their_own_and_a_failure_needs_a_person() {
             workloads: Vec::new(),
             builds,
             cards: Vec::new(),
+            kaos: Vec::new(),
             trust: Vec::new(),
             notes: Vec::new(),
         },
@@ -390,6 +397,7 @@ fn outside_of_the_watched_namespaces_nothing_is_missing_and_the_place_is_named()
             workloads: vec![bare],
             builds: vec![waiting],
             cards: Vec::new(),
+            kaos: Vec::new(),
             trust: Vec::new(),
             notes: Vec::new(),
         },
@@ -559,6 +567,7 @@ fn answers_05_what_is_missing_of_the_installation_comes_first() {
         workloads: vec![],
         builds: vec![],
         cards: vec![],
+        kaos: vec![],
         trust: vec![],
         notes: vec![],
     };

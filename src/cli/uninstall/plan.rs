@@ -80,7 +80,7 @@ impl Phase {
                 "Pods that wait behind the scheduling gate: their controllers make them again, without sidecars"
             }
             Phase::Finalizers => {
-                "finalizers: AgentRuntimes, Agents, AgentBuilds and AgentCards can be deleted without an operator"
+                "finalizers: AgentRuntimes, Agents of every kind, AgentBuilds, AgentCards, ModelAPIs and MCPServers can be deleted without an operator"
             }
             Phase::Belongings => {
                 "ConfigMaps and ServiceAccounts that we made and that no Pod uses, and AgentCards that we made"

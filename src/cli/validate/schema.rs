@@ -62,7 +62,9 @@ impl Walk<'_> {
             _ => true,
         };
         if !fits {
-            let article = if ["object", "array", "integer"].contains(&wanted) { "an" } else { "a" };
+            let wanted = if schema[INT_OR_STRING] == true { "integer or a text" } else { wanted };
+            let article =
+                if ["object", "array", "integer", "integer or a text"].contains(&wanted) { "an" } else { "a" };
             let quotes = if wanted == "string" { "; put it in quotes" } else { "" };
             return self.tell(
                 line,

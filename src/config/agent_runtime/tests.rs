@@ -149,3 +149,13 @@ fn a_thousand_on_one_target_are_one_pass() {
     let winner = Governors::of(&many).winner(WorkloadKind::Deployment, "weather").cloned().unwrap();
     assert_eq!((&*winner.name, &*winner.says.uid), ("ar-0999", "0000"));
 }
+
+/// Ruling 22 of KAOS: who points at its Agent is told what runs it.
+#[test]
+fn a_target_that_is_an_object_of_kaos_is_told_its_deployment() {
+    for (kind, deployment) in [("Agent", "agent-x"), ("ModelAPI", "modelapi-x"), ("MCPServer", "mcpserver-x")] {
+        let read = AgentRuntimeInput::of_spec(&with("/targetRef", target(kind, "kaos.tools/v1alpha1", "x")));
+        let [fault] = &read.faults[..] else { panic!("{:?}", read.faults) };
+        assert!(fault.message.contains(&format!("is Deployment {deployment} of apps/v1")), "{}", fault.message);
+    }
+}

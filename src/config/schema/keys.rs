@@ -345,6 +345,18 @@ pub const KEYS: &[Key] = &[
         "true: Agents and MCPServers are reached on port 80 as well, after port 8000"
     ),
     process!(
+        "kaos.rollOnSecretChange",
+        kaos.roll_on_secret_change,
+        read::boolean,
+        "true: Pods are made again, within about a minute, when a Secret or ConfigMap that their environment refers to has changed"
+    ),
+    process!(
+        "kaos.restrictModelAPIs",
+        kaos.restrict_model_apis,
+        read::boolean,
+        "true: a ModelAPI is reached only by the Agents that name it, and from the Gateway's namespace (a NetworkPolicy each)"
+    ),
+    process!(
         "beeai.enabled",
         builds.workloads.beeai,
         read::boolean,

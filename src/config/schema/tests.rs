@@ -137,6 +137,8 @@ fn every_process_key_changes_what_the_process_does() {
         "kaos.logLevel",
         "kaos.clusterDomain",
         "kaos.servicePort80",
+        "kaos.rollOnSecretChange",
+        "kaos.restrictModelAPIs",
         "beeai.enabled",
         "beeai.tokenRegistries",
         "beeai.registrySecrets",

@@ -94,8 +94,8 @@ impl Claims<'_> {
     ) -> impl Iterator<Item = (Kind, &'static str)> {
         let all = subject.others.iter().zip(&self.others);
         let foreign = all.filter(|(other, claim)| {
-            // A route that is somebody else's leads where he wants; what is served does not depend on it.
-            other.kind != Kind::HttpRoute
+            // A route that is somebody else's leads where he wants, and a policy lets in whom he wants; what is served does not depend on it.
+            !matches!(other.kind, Kind::HttpRoute | Kind::NetworkPolicy)
                 && **claim == Claim::Foreign
                 && wanted.others.iter().any(|own| own.kind == other.kind)
         });

@@ -7,8 +7,8 @@ use super::published::Published;
 use crate::controllers::scaffold::lane::{Host, Question};
 use crate::crypto::{Bundles, Verdict};
 
-/// Paths of a card, the newer one first. The other is asked for only where nothing is at the first.
-pub const PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
+/// Paths of a card, the newest first, that of KAOS's agents last. Each is asked for only where nothing is at those before it.
+pub const PATHS: [&str; 3] = ["/.well-known/agent-card.json", "/.well-known/agent.json", "/.well-known/agent"];
 
 /// What the controller of AgentCards asks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

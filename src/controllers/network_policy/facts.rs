@@ -19,11 +19,14 @@ const DNS: [(&str, &str); 3] =
 const NODE_LOCAL: &str = "169.254.20.10/32";
 
 /// What the policies of a namespace are made from, and whether a Service is among it: those may change without bringing us back.
-pub(super) fn facts(cx: &Context<'_>, namespace: &str) -> (Facts, bool) {
+///
+/// `besides`: whom the workload of which a policy is made reaches besides what every one of its namespace does.
+pub(super) fn facts(cx: &Context<'_>, namespace: &str, besides: Vec<CardPeer>) -> (Facts, bool) {
     let trust = cx.facts.platform.cards().trust;
     let needed = needed(cx, namespace);
     let mut egress: Vec<CardPeer> = trust.egress;
     egress.extend(needed);
+    egress.extend(besides);
     let is_service = |peer: &CardPeer| matches!(peer.whom, PeerWhom::Service { .. });
     let by_name = |peers: &[CardPeer]| peers.iter().any(is_service);
     // Who is reached by a name has it resolved; one that is not there needs none.
@@ -54,7 +57,7 @@ fn needed(cx: &Context<'_>, namespace: &str) -> Vec<CardPeer> {
 }
 
 /// Whom a URL leads to: a Service of the cluster, or an address.
-fn of_url(url: &str) -> Option<CardPeer> {
+pub(super) fn of_url(url: &str) -> Option<CardPeer> {
     let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
     let authority = rest.split(['/', '?', '#']).next()?;
     let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);

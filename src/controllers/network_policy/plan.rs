@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::facts::facts;
+use super::kaos;
 use super::names::{label_of, policy_of};
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::controllers::scaffold::plan::{Context, Controller, Item, Op, Plan, Report, Row};
@@ -51,6 +52,7 @@ fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
                 .map(|target| vec![Key::new(namespace, &policy_of(&target.name)), deny(namespace)])
                 .unwrap_or_default()
         }
+        Kind::KaosAgent => vec![Key::new(namespace, &policy_of(&kaos::workload_of(name)))],
         // The deny that is not there yet waits for the labels of running Pods.
         Kind::Pod if world.network_policy(namespace, keys::DEFAULT_DENY).is_none() => vec![deny(namespace)],
         kind if kind.workload().is_some_and(|kind| KINDS.contains(&kind)) => {
@@ -103,7 +105,7 @@ fn of_deny(cx: &Context<'_>, level: TrustLevel) -> Plan {
     if !level.enforces() {
         return stored.filter(|policy| policy.seen.is_ours()).map_or_else(Plan::nothing, |policy| delete(cx, &policy));
     }
-    let (facts, _) = facts(cx, &cx.key.namespace);
+    let (facts, _) = facts(cx, &cx.key.namespace, Vec::new());
     let wanted = default_deny(level == TrustLevel::EnforcedAll, &facts);
     let plan = match stored {
         Some(policy) if !policy.seen.is_ours() => {
@@ -189,7 +191,7 @@ fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
         let still_cut = !level.enforces() && cx.world.network_policy(&cx.key.namespace, keys::DEFAULT_DENY).is_some();
         return if still_cut { Plan::later(AGAIN) } else { delete(cx, &policy) };
     };
-    let (facts, services) = facts(cx, &cx.key.namespace);
+    let (facts, services) = facts(cx, &cx.key.namespace, kaos::wired(cx, &workload));
     let opens = match trust::of_workload(cx.world, &cx.key.namespace, &workload) {
         Trust::Account(_) => true,
         Trust::None => false,

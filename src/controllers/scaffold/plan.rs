@@ -42,6 +42,8 @@ pub enum Controller {
     ModelApi,
     /// What runs an MCPServer.
     McpServer,
+    /// Secrets and ConfigMaps that environments of KAOS refer to.
+    KaosReferences,
     /// Runs of AgentBuilds of BeeAI, and the Agents that they keep.
     BeeaiBuild,
     /// The same of the group that the original operator served.
@@ -72,6 +74,7 @@ impl Controller {
             Controller::KaosAgent => "kaos-agent",
             Controller::ModelApi => "model-api",
             Controller::McpServer => "mcp-server",
+            Controller::KaosReferences => "kaos-references",
             Controller::BeeaiBuild => "beeai-build",
             Controller::BeeaiCompatBuild => "beeai-compat-build",
             Controller::AgentCard => "agent-card",

@@ -5,6 +5,7 @@
 //! way does not undo it; a new list is the truth in any case; taking note of a change and every look-up cost the same
 //! however many objects there are, but for the depth of a tree. Memory: the projections, which the watches share.
 
+mod before;
 mod builds;
 mod cards;
 mod refs;
@@ -48,6 +49,8 @@ pub struct World {
     gated: BTreeSet<Key>,
     gatings: u64,
     suspended: BTreeSet<Key>,
+    /// Leases of the original operator of KAOS.
+    before: before::Before,
     reach: BTreeMap<Kind, Reach>,
     /// What plans leave behind for later ones.
     pub memory: Memory,
@@ -70,6 +73,7 @@ impl World {
             gated: BTreeSet::new(),
             gatings: 0,
             suspended: BTreeSet::new(),
+            before: before::Before::default(),
             reach: BTreeMap::new(),
             memory: Memory::default(),
             proved: None,
@@ -142,6 +146,9 @@ impl World {
         self.gatings += u64::from(changed && waited);
         let suspended = |what: &What| matches!(what, What::Workload(seen) if seen.suspended_by_us);
         mark(&mut self.suspended, change, Kind::Job, suspended);
+        if *kind == Kind::Lease {
+            self.before.note(key, now, change.now.as_deref());
+        }
         changed
     }
 
@@ -149,6 +156,18 @@ impl World {
     pub fn forget_versions(&mut self) {
         self.epoch += 1;
         self.gone.clear();
+    }
+
+    /// How long the original operator of KAOS still holds its Lease; `None`: it does not write.
+    #[must_use]
+    pub fn held_by_the_operator_before(&self, now: Duration) -> Option<Duration> {
+        self.before.holds(now)
+    }
+
+    /// Whether the Lease of the original operator of KAOS names somebody, however long ago it was renewed.
+    #[must_use]
+    pub fn names_the_operator_before(&self) -> bool {
+        self.before.is_named()
     }
 
     /// Takes note of whether a kind can be read; false when that is known.

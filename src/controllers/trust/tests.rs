@@ -13,6 +13,8 @@ use crate::domain::reason::Reason;
 use crate::policy::desired::is_permissive;
 use crate::store::{Key, Kind, Reach};
 
+mod kaos;
+
 const ROWS: [Row; 2] = [network_policy::plan::ROW, trust_label::plan::ROW];
 const DENY: &str = "drawbridge-default-deny";
 

@@ -15,18 +15,21 @@ use crate::store::{Decode, Descriptor, Selection, UsedBy};
 pub(super) const AGENT: Descriptor = Descriptor {
     selections: &[Selection::all(page::RUNS, UsedBy::Controllers)],
     full: Some("Agent.kaos.tools"),
+    words: &["agent.kaos.tools", "agents.kaos.tools", "kaosagent"],
     ..Descriptor::ours((GROUP_KAOS, VERSION), "agents", "Agent", (Decode::Whole(of_agent), agent::crd))
 };
 
 /// ModelAPIs.
 pub(super) const MODEL_API: Descriptor = Descriptor {
     selections: &[Selection::all(page::RUNS, UsedBy::Controllers)],
+    words: &["modelapi", "modelapis", "api", "apis", "modelapi.kaos.tools", "modelapis.kaos.tools"],
     ..Descriptor::ours((GROUP_KAOS, VERSION), "modelapis", "ModelAPI", (Decode::Whole(of_model_api), model_api::crd))
 };
 
 /// MCPServers.
 pub(super) const MCP_SERVER: Descriptor = Descriptor {
     selections: &[Selection::all(page::RUNS, UsedBy::Controllers)],
+    words: &["mcpserver", "mcpservers", "mcp", "mcps", "mcpserver.kaos.tools", "mcpservers.kaos.tools"],
     ..Descriptor::ours(
         (GROUP_KAOS, VERSION),
         "mcpservers",

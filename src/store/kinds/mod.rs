@@ -14,6 +14,7 @@ pub mod endpoint_slice;
 pub mod event;
 pub mod http_route;
 pub mod kaos;
+pub mod lease;
 pub mod namespace;
 pub mod network_policy;
 pub mod pod;
@@ -31,6 +32,7 @@ use config_map::ConfigMapSeen;
 use custom::CustomSeen;
 use endpoint_slice::EndpointSliceSeen;
 use http_route::HttpRouteSeen;
+use lease::LeaseSeen;
 use namespace::NamespaceSeen;
 use network_policy::NetworkPolicySeen;
 use pod::{BuildPodSeen, PodSeen};
@@ -102,6 +104,7 @@ kinds! {
     EndpointSlice => endpoint_slice::DESCRIPTOR;
     Event => event::DESCRIPTOR;
     Secret => secret::DESCRIPTOR;
+    Lease => lease::DESCRIPTOR;
     SignedCard => signed_card::DESCRIPTOR;
 }
 
@@ -144,6 +147,8 @@ pub enum What {
     NetworkPolicy(Box<NetworkPolicySeen>),
     /// Where the API server is.
     EndpointSlice(EndpointSliceSeen),
+    /// The Lease of the original operator of KAOS.
+    Lease(LeaseSeen),
     /// A ConfigMap with a signed card.
     SignedCard(SignedCardSeen),
     /// A PipelineRun of a build.
@@ -197,6 +202,7 @@ impl What {
         match self {
             What::HttpRoute(seen) => Some(&seen.claim),
             What::ConfigMap(seen) => seen.claim.as_deref(),
+            What::NetworkPolicy(seen) => seen.claim.as_deref(),
             _ => None,
         }
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::What;
+use super::claim::ClaimSeen;
 use crate::api::agent_kagenti_dev::agent_card::is_within;
 use crate::domain::keys;
 use crate::store::decode::Whole;
@@ -36,6 +37,8 @@ fn is_deny(key: &Key) -> bool {
 pub struct NetworkPolicySeen {
     /// The owner that controls it.
     pub controller: Option<Arc<OwnerReference>>,
+    /// Whose it is, where it may be that of a ModelAPI of KAOS, by its name.
+    pub claim: Option<Box<ClaimSeen>>,
     /// Label `managed-by`: ours, or the Go operator's.
     pub managed_by: Option<Box<str>>,
     /// Label `app.kubernetes.io/managed-by`.
@@ -67,8 +70,10 @@ fn project(object: Whole) -> Option<What> {
     let metadata = &object.metadata;
     let label = |key: &str| metadata.label(key).map(Into::into);
     let spec = object.spec.unwrap_or_default();
+    let of_kaos = metadata.name.as_deref().is_some_and(|name| name.starts_with(keys::PREFIX_MODEL_API));
     Some(What::NetworkPolicy(Box::new(NetworkPolicySeen {
         controller: owner(metadata),
+        claim: of_kaos.then(|| Box::new(ClaimSeen::of(metadata))),
         managed_by: label(keys::LABEL_POLICY_MANAGED_BY),
         app_managed_by: label(keys::LABEL_APP_MANAGED_BY),
         card: label(keys::LABEL_POLICY_CARD),

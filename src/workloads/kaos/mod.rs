@@ -13,6 +13,7 @@ pub mod merge;
 pub mod model_api;
 pub mod names;
 pub mod registry;
+pub mod restrict;
 pub mod rules;
 pub mod settings;
 pub mod variables;

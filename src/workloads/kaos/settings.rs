@@ -27,6 +27,10 @@ pub struct Settings {
     pub cluster_domain: String,
     /// `kaos.servicePort80`: Agents and MCPServers are reached on port 80 as well.
     pub service_port_80: bool,
+    /// `kaos.restrictModelAPIs`: a ModelAPI is reached only by the Agents that name it, and by the gateway.
+    pub restrict_model_apis: bool,
+    /// `kaos.rollOnSecretChange`: Pods are made again when a Secret or ConfigMap that their environment refers to has changed.
+    pub roll_on_secret_change: bool,
 }
 
 /// Through which Gateway routes lead.
@@ -121,6 +125,8 @@ impl Default for Settings {
             log_level: LogLevel::default(),
             cluster_domain: "cluster.local".to_owned(),
             service_port_80: false,
+            restrict_model_apis: false,
+            roll_on_secret_change: false,
         }
     }
 }

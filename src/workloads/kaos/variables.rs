@@ -9,9 +9,6 @@ use serde_json::{Value, json};
 
 use crate::api::kaos_tools::shape;
 
-/// Where what the user wrote as a variable comes from.
-const USER: &str = "spec.container.env";
-
 /// One variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
@@ -48,7 +45,7 @@ impl Variables {
         let one = |said: &shape::Variable| Variable {
             name: said.name.clone(),
             entry: said.entry.clone(),
-            from: USER.to_owned(),
+            from: said.path.clone(),
         };
         Self { users: container.env.iter().map(one).collect(), ..Self::default() }
     }
@@ -145,8 +142,11 @@ mod tests {
     use super::*;
 
     fn user(entries: &[Value]) -> Variables {
-        let one =
-            |entry: &Value| shape::Variable { name: entry["name"].as_str().unwrap().to_owned(), entry: entry.clone() };
+        let one = |entry: &Value| shape::Variable {
+            name: entry["name"].as_str().unwrap().to_owned(),
+            entry: entry.clone(),
+            path: String::new(),
+        };
         Variables::of_user(&shape::Container { env: entries.iter().map(one).collect(), ..shape::Container::default() })
     }
 

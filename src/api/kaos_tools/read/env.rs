@@ -89,7 +89,7 @@ fn variable(item: &Place<'_>, found: &mut Found) -> Option<Variable> {
             found.invalid(&item.path, format!("gives variable {name} both value and valueFrom"), "keep one of them");
         }
     }
-    Some(Variable { name, entry: item.value?.clone() })
+    Some(Variable { name, entry: item.value?.clone(), path: item.path.clone() })
 }
 
 /// Names that Kubernetes takes: hyphens and lower case included.

@@ -194,7 +194,8 @@ fn from_secret(secret: &KeyRef, path: &str) -> Placed {
         from["optional"] = json!(optional);
     }
     let entry = json!({"name": TOOLS_STRING, "valueFrom": {"secretKeyRef": from}});
-    Placed { variable: Variable { name: TOOLS_STRING.to_owned(), entry }, path: path.to_owned(), old: true }
+    let variable = Variable { name: TOOLS_STRING.to_owned(), entry, path: path.to_owned() };
+    Placed { variable, path: path.to_owned(), old: true }
 }
 
 /// `type`, which says nothing any more.

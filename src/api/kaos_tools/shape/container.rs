@@ -38,13 +38,21 @@ impl fmt::Debug for Raw {
     }
 }
 
-/// A variable of the environment.
-#[derive(Clone, PartialEq)]
+/// A variable of the environment. Two are equal when they say the same, wherever they were written.
+#[derive(Clone)]
 pub struct Variable {
     /// Its name, never empty.
     pub name: String,
     /// The whole entry as written: `name` with `value` or `valueFrom`.
     pub entry: Value,
+    /// Where it was written, such as `spec.config.env[0]`; for people.
+    pub path: String,
+}
+
+impl PartialEq for Variable {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, &self.entry) == (&other.name, &other.entry)
+    }
 }
 
 impl Variable {

@@ -180,6 +180,21 @@ fn agents_and_builds_can_be_deleted_without_an_operator() {
 }
 
 #[test]
+fn objects_of_kaos_can_be_deleted_without_an_operator() {
+    for (kind, finalizer) in [
+        ("Agent", "kaos.tools/agent-finalizer"),
+        ("ModelAPI", "kaos.tools/modelapi-finalizer"),
+        ("MCPServer", "kaos.tools/mcpserver-finalizer"),
+    ] {
+        let metadata = json!({"name": "a", "uid": "u", "resourceVersion": "7", "finalizers": ["theirs", finalizer]});
+        let agents = vec![part(json!({"kind": kind, "metadata": metadata}))];
+        let steps = plan(&Found { agents, ..Found::default() }, &options(false)).steps;
+        let Action::Merge { patch } = &steps[0].action else { panic!("{steps:?}") };
+        assert_eq!((steps.len(), &patch["metadata"]["finalizers"]), (1, &json!(["theirs"])), "{kind}");
+    }
+}
+
+#[test]
 fn what_pods_need_waits_and_what_was_edited_stays() {
     let config_map = part(json!({"kind": "ConfigMap", "metadata": {"name": "envoy-config", "namespace": "team1"}}));
     let mut edited = config_map.clone();

@@ -24,6 +24,7 @@ use crate::workloads::kaos::compose::{ComposeFault, Composed, beside, route};
 use crate::workloads::kaos::identity::Identity;
 use crate::workloads::kaos::names::{CONFIG_FILE, PORT, PORT_OLLAMA, Role, config_map};
 use crate::workloads::kaos::registry::{KEY, Registry, RuntimeFault};
+use crate::workloads::kaos::restrict::policy;
 use crate::workloads::kaos::settings::Settings;
 use crate::workloads::kaos::variables::Ignored;
 use crate::workloads::kaos::{agent as agents, mcp_server as tools, model_api as apis};
@@ -248,8 +249,23 @@ pub(super) fn model_api(subject: &Subject<'_>) -> Look {
         let body = beside(look.role, &identity, &config_map(identity.name()), ("data", json!({CONFIG_FILE: text})));
         look.others.push((Kind::ConfigMap, body));
     }
+    restrict(subject, &mut look, &identity, port);
     look.reached(subject, &identity, port, api.timeout.as_deref());
     look
+}
+
+/// Lets only those in that ask it, where the platform has it so.
+fn restrict(subject: &Subject<'_>, look: &mut Look, identity: &Identity, port: u16) {
+    let (settings, world) = (settings(subject), subject.cx.world);
+    if !settings.restrict_model_apis {
+        return;
+    }
+    let users = wiring::users(world, identity.namespace(), identity.name());
+    let gateway = &settings.gateway;
+    let through = gateway.enabled.then(|| gateway.namespace.as_deref().unwrap_or(world.operator_namespace()));
+    let spec = policy(identity.name(), port, &users, through);
+    look.wiring = Some(wiring::of_users(&users));
+    look.others.push((Kind::NetworkPolicy, beside(look.role, identity, &subject.made.name, ("spec", spec))));
 }
 
 /// An MCPServer.

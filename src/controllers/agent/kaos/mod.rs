@@ -26,7 +26,7 @@ use super::subject::Subject;
 use super::wanted::Wanted;
 use crate::api::findings::Findings;
 use crate::controllers::conditions;
-use crate::controllers::scaffold::plan::{Controller, Row};
+use crate::controllers::scaffold::plan::{Context, Controller, Plan, Row};
 use crate::controllers::scaffold::world::World;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -44,15 +44,20 @@ pub const AGENT_ROW: Row = Row {
         items
     },
     of_namespace: |world, namespace| all(world, namespace, &AGENT),
-    plan: |cx| planned(cx, &AGENT),
+    plan: |cx| alone(cx, &AGENT),
 };
 
 /// The row of the ModelAPIs.
 pub const MODEL_API_ROW: Row = Row {
     controller: Controller::ModelApi,
-    touched: |world, kind, key| touched(world, (kind, key), &MODEL_API),
+    touched: |world, kind, key| {
+        if kind == Kind::KaosAgent {
+            return wiring::restricted(world, key);
+        }
+        touched(world, (kind, key), &MODEL_API)
+    },
     of_namespace: |world, namespace| all(world, namespace, &MODEL_API),
-    plan: |cx| planned(cx, &MODEL_API),
+    plan: |cx| alone(cx, &MODEL_API),
 };
 
 /// The row of the MCPServers.
@@ -66,7 +71,7 @@ pub const MCP_SERVER_ROW: Row = Row {
         touched(world, (kind, key), &MCP_SERVER)
     },
     of_namespace: |world, namespace| all(world, namespace, &MCP_SERVER),
-    plan: |cx| planned(cx, &MCP_SERVER),
+    plan: |cx| alone(cx, &MCP_SERVER),
 };
 
 static AGENT: Face = Face {
@@ -74,7 +79,11 @@ static AGENT: Face = Face {
     ..face((Kind::KaosAgent, Controller::KaosAgent), Role::Agent, keys::FINALIZER_KAOS_AGENT, look::agent)
 };
 static MODEL_API: Face = Face {
-    others: &[(Kind::ConfigMap, "litellm-config-"), (Kind::HttpRoute, "modelapi-")],
+    others: &[
+        (Kind::ConfigMap, "litellm-config-"),
+        (Kind::NetworkPolicy, keys::PREFIX_MODEL_API),
+        (Kind::HttpRoute, keys::PREFIX_MODEL_API),
+    ],
     ..face((Kind::ModelApi, Controller::ModelApi), Role::ModelApi, keys::FINALIZER_MODEL_API, look::model_api)
 };
 static MCP_SERVER: Face = Face {
@@ -111,8 +120,22 @@ const fn face(
     }
 }
 
+/// What to do about an object, once the operator that was here before does not write any more (ruling 20).
+fn alone(cx: Context<'_>, face: &'static Face) -> Plan {
+    match cx.world.held_by_the_operator_before(cx.now) {
+        Some(left) => Plan::later(left),
+        None => planned(cx, face),
+    }
+}
+
 /// The objects of that face that a change may concern, but for what they name.
 fn touched(world: &World, (kind, key): (Kind, &Key), face: &Face) -> Vec<Key> {
+    // A Lease that is renewed says nothing new; one that is let go, that everything may begin.
+    if kind == Kind::Lease {
+        let free = !world.names_the_operator_before();
+        let namespaces = world.namespaces().filter(|_| free);
+        return namespaces.flat_map(|namespace| all(world, namespace, face)).collect();
+    }
     let prefix = match kind {
         Kind::Deployment | Kind::Service => Some(face.prefix),
         kind => face.others.iter().find(|(other, _)| *other == kind).map(|(_, prefix)| *prefix),

@@ -28,10 +28,12 @@ pub(super) const DEPENDENCIES: &str = "DependenciesReady";
 pub(super) const TAKEOVER: &str = "TakeoverPending";
 const ROUTE: &str = "RouteAccepted";
 const OPEN: &str = "ProxyOpen";
+const RESTRICTED: &str = "Restricted";
 const SPELLING: &str = "SpellingConflict";
 const IGNORED: &str = "VariablesIgnored";
 /// The condition types that are ours, [`DEPENDENCIES`] the last.
-const OURS: [&str; 9] = [READY, ROUTE, OPEN, SPELLING, IGNORED, TAKEOVER, RECONCILING, STALLED, DEPENDENCIES];
+const OURS: [&str; 10] =
+    [READY, ROUTE, OPEN, RESTRICTED, SPELLING, IGNORED, TAKEOVER, RECONCILING, STALLED, DEPENDENCIES];
 
 /// By which the message about a takeover says what was wanted then.
 pub(super) fn mark(wanted: &Wanted) -> String {
@@ -47,6 +49,7 @@ pub(super) fn update(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Vec<Op> {
     wanted.extend(dependencies(look));
     wanted.extend(route(subject, verdict, look));
     wanted.extend(open(look));
+    wanted.extend(restricted(subject, verdict, look));
     wanted.extend(spelling(look));
     wanted.extend(ignored(look));
     wanted.extend(takeover(subject, verdict));
@@ -221,6 +224,20 @@ fn open(look: &Look) -> Option<Condition> {
     })
 }
 
+/// That others than its Agents may reach it, though the platform has it otherwise.
+fn restricted(subject: &Subject<'_>, verdict: &Verdict<'_>, look: &Look) -> Option<Condition> {
+    look.others.iter().find(|(kind, _)| *kind == Kind::NetworkPolicy)?;
+    let at = subject.others.iter().position(|other| other.kind == Kind::NetworkPolicy)?;
+    let foreign = matches!(verdict.claims.others.get(at), Some(Claim::Foreign));
+    foreign.then(|| {
+        let name = &subject.others[at].key.name;
+        let text = format!(
+            "NetworkPolicy {name} is not this object's and is left alone, so whoever it lets in may reach this ModelAPI: delete or rename it"
+        );
+        Condition::new(RESTRICTED, false, Reason::NameConflict, text)
+    })
+}
+
 fn spelling(look: &Look) -> Option<Condition> {
     let conflicts = &look.conflicts;
     (!conflicts.is_empty()).then(|| Condition::new(SPELLING, true, Reason::FieldInvalid, printed(conflicts)))
@@ -264,6 +281,10 @@ fn fields(subject: &Subject<'_>, verdict: &Verdict<'_>, (look, judged): (&Look, 
     }
     if let Some(tools) = before.get("availableTools").filter(|_| look.role == Role::McpServer) {
         put("availableTools", tools.clone());
+    }
+    // Another controller's word.
+    if let Some(references) = before.get("references") {
+        put("references", references.clone());
     }
     if let Some((rollout, own)) = deployment(subject, verdict) {
         let mut copy = Map::new();

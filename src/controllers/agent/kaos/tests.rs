@@ -8,6 +8,8 @@ use crate::controllers::scaffold::fixtures::{OWN, s};
 use crate::controllers::scaffold::plan::{Op, Row};
 use crate::store::{Key, Kind, Reach};
 
+mod cases;
+
 const ROWS: [Row; 3] = [MODEL_API_ROW, MCP_SERVER_ROW, AGENT_ROW];
 const IMAGES: &str = "  kaosAgent: agent:1\n  kaosLitellm: litellm:1\n  kaosOllama: ollama:1\n  kaosPython: python:1\n";
 const ROUTES: &str = "  kaosAgent: agent:1\n  kaosLitellm: litellm:1\nkaos:\n  gateway:\n    enabled: true\n    name: edge\n    namespace: infra\n";

@@ -3,11 +3,13 @@
 //! In: the world. Out: what is missing, and which Agents a change concerns. Promises: a look-up by name for each, never a list of all; while a
 //! dependency flickers, the Agents that run with it are looked at once in [`HOLD`].
 
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::controllers::scaffold::note;
 use crate::controllers::scaffold::plan::{Controller, Item};
 use crate::controllers::scaffold::world::{CustomRef, World};
 use crate::store::{CustomSeen, Key, Kind};
@@ -78,6 +80,31 @@ pub(super) fn stirred(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
     let agents = world.wired_to(kind, &key.namespace, &key.name);
     let stirred = agents.filter(|agent| stirs(world, &key.namespace, agent));
     stirred.map(|agent| Key::new(&key.namespace, agent.name)).collect()
+}
+
+/// The names of the Agents that ask a ModelAPI.
+pub(super) fn users<'a>(world: &'a World, namespace: &str, api: &str) -> BTreeSet<&'a str> {
+    let users = world.wired_to(Kind::ModelApi, namespace, api).filter(|agent| !agent.seen.deleting);
+    users.map(|agent| &**agent.name).collect()
+}
+
+/// What is remembered of them.
+pub(super) fn of_users(users: &BTreeSet<&str>) -> note::Wiring {
+    let mut hasher = DefaultHasher::new();
+    users.hash(&mut hasher);
+    note::Wiring { digest: hasher.finish(), ready: true, gated: false, unsettled: None }
+}
+
+/// The ModelAPIs of the namespace of an Agent that lets only theirs in, and whose Agents are others since. Nothing is remembered of those
+/// that let everybody in.
+pub(super) fn restricted(world: &World, agent: &Key) -> Vec<Key> {
+    let namespace = &agent.namespace;
+    let apis = world.customs(Kind::ModelApi, namespace).filter(|api| {
+        let item = Item { controller: Controller::ModelApi, key: Key::new(namespace, api.name) };
+        let known = world.memory.of(&item).and_then(|note| note.wiring);
+        known.is_some_and(|known| known != of_users(&users(world, namespace, api.name)))
+    });
+    apis.map(|api| Key::new(namespace, api.name)).collect()
 }
 
 fn stirs(world: &World, namespace: &str, agent: &CustomRef<'_>) -> bool {

@@ -220,6 +220,24 @@ impl Bench {
         all
     }
 
+    /// One plan of every item, of whose operations the first that `is_it` is answered with an error of the API server. False: there was none.
+    pub(in crate::controllers::agent) fn round_that_fails(&mut self, row: Row, is_it: impl Fn(&Op) -> bool) -> bool {
+        let mut failed = false;
+        for key in (row.of_namespace)(&self.cluster.world, TEAM) {
+            let plan = self.plan_of(row, &key);
+            let item = Item { controller: row.controller, key: key.clone() };
+            for op in plan.ops {
+                if !failed && is_it(&op) {
+                    self.cluster.world.memory.failure(&item, self.now, (op, None, "answered with 500".to_owned()));
+                    failed = true;
+                    break;
+                }
+                self.carry_out(row.controller, &op);
+            }
+        }
+        failed
+    }
+
     fn refusal(&self, demands: &[Demand]) -> Option<String> {
         let fact = |name: &str| self.secrets.get(name).cloned().unwrap_or(SecretFact::Absent);
         demands.iter().find_map(|demand| refusal(&fact(&demand.secret), demand))

@@ -77,7 +77,11 @@ fn hosted(model: &str) -> ModelApi {
 }
 
 fn env(entries: &[Value]) -> Vec<Variable> {
-    let one = |entry: &Value| Variable { name: entry["name"].as_str().unwrap().to_owned(), entry: entry.clone() };
+    let one = |entry: &Value| Variable {
+        name: entry["name"].as_str().unwrap().to_owned(),
+        entry: entry.clone(),
+        path: String::new(),
+    };
     entries.iter().map(one).collect()
 }
 

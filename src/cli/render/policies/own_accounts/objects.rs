@@ -125,6 +125,11 @@ fn of_its_proxy(of: &str) -> String {
     made_for_kaos(&format!("variables.{of}"), &[(Role::ModelApi, "litellm-config-")])
 }
 
+/// It is the NetworkPolicy of a ModelAPI of KAOS.
+fn of_its_api(of: &str) -> String {
+    made_for_kaos(&format!("variables.{of}"), &[(Role::ModelApi, keys::PREFIX_MODEL_API)])
+}
+
 /// It is the Service of an Agent, or of an object of KAOS.
 fn of_its_object(of: &str) -> String {
     format!("({} || {})", of_its_agent(of), made_for_kaos(&format!("variables.{of}"), &KAOS_WORKLOADS))
@@ -349,10 +354,23 @@ fn network_policies() -> Row {
     Row {
         group: "networking.k8s.io",
         resource: "networkpolicies",
-        made: format!("{} && !has(variables.new.metadata.finalizers)", ours("new")),
-        changed: format!("({} || {theirs}) && {} && {}", ours("old"), ours("new"), untouched(&["finalizers"])),
-        deleted: format!("{} || {theirs}", ours("old")),
-        what: "writes no NetworkPolicy but those that cut off and open agents, under their names and with its label",
+        made: format!(
+            "({} && !has(variables.new.metadata.finalizers)) || ({} && {} && {})",
+            ours("new"),
+            of_its_api("new"),
+            marked("new"),
+            plain("new")
+        ),
+        changed: format!(
+            "(({} || {theirs}) && {} || {} && {}) && {}",
+            ours("old"),
+            ours("new"),
+            of_its_api("old"),
+            of_its_api("new"),
+            untouched(&["finalizers"])
+        ),
+        deleted: format!("{} || {theirs} || {}", ours("old"), of_its_api("old")),
+        what: "writes no NetworkPolicy but those that cut off and open agents, under their names and with its label, and that of a ModelAPI",
     }
 }
 

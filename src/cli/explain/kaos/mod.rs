@@ -1,0 +1,126 @@
+//! `drawbridge explain agent.kaos.tools/NAME`, `modelapi/NAME`, `mcpserver/NAME`: what is made of an object of KAOS, and why it waits.
+//!
+//! In: the object, what it names, what was made for it and the platform file, as the cluster has them now. Out: one line for each thing that has
+//! to be so, every variable of its container with the field that it came from, its address and its route. Promises: it is composed here by the
+//! functions of the controllers, so the answer is there while no operator runs; a literal that may be a credential is never printed.
+
+mod facts;
+mod origin;
+mod told;
+
+use std::io::{Result as Written, Write};
+
+use serde::Serialize;
+
+use super::card::{Check, State};
+use crate::cli::cluster::{self, ClusterArgs};
+use crate::cli::io::{self, Io, Tone};
+use crate::cli::{Exit, Format};
+use crate::domain::printable::printable;
+use crate::store::Kind;
+
+/// Longest text of others on one line.
+const LINE: usize = 600;
+
+/// A variable of the container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Variable {
+    name: String,
+    /// Its text, or where it is read from.
+    value: String,
+    /// The field that it came from.
+    from: String,
+}
+
+/// An old spelling that the object uses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Spelling {
+    path: String,
+    /// The field or fields that mean it today.
+    means: String,
+}
+
+/// What is printed.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    subject: String,
+    /// `status.phase` and `status.message`.
+    says: String,
+    checks: Vec<Check>,
+    /// Where it is reached inside the cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    endpoint: Option<String>,
+    /// What is made for it.
+    objects: Vec<String>,
+    environment: Vec<Variable>,
+    old_spellings: Vec<Spelling>,
+    notes: Vec<String>,
+}
+
+/// The kind of KAOS that a person means by that word.
+pub(super) fn kind_of_word(word: &str) -> Option<Kind> {
+    let kinds = [Kind::KaosAgent, Kind::ModelApi, Kind::McpServer];
+    kinds.into_iter().find(|kind| kind.descriptor().words.contains(&word))
+}
+
+/// Explains.
+///
+/// # Errors
+/// When the cluster does not answer, or there is no such object.
+pub(super) fn explain(
+    (kind, name): (Kind, &str),
+    (namespace, operator): (Option<&str>, &str),
+    cluster: &ClusterArgs,
+    output: Format,
+    io: &mut Io<'_>,
+) -> anyhow::Result<Exit> {
+    cluster::block_on(async {
+        let cluster = cluster.connect().await?;
+        let namespace = namespace.unwrap_or(&cluster.namespace).to_owned();
+        let facts = facts::read(&cluster, (kind, &namespace, name), operator).await?;
+        let told = told::told(&facts);
+        let failed = told.checks.iter().any(|check| check.state == State::Failed);
+        let [good, bad, unknown] = [("ok", Tone::Good), ("fails", Tone::Bad), ("-", Tone::Faint)]
+            .map(|(word, tone)| io.paint(tone, &format!("{word:<5}")));
+        io::print(output, &told, io.out, |out| printed(out, &told, [&good, &bad, &unknown]))?;
+        Ok(cluster.seen_all_or_partial(if failed { Exit::Findings } else { Exit::Ok }))
+    })
+}
+
+fn printed(out: &mut dyn Write, told: &Told, [good, bad, unknown]: [&str; 3]) -> Written<()> {
+    let line = |text: &str| printable(text, LINE).to_string();
+    writeln!(out, "{}", told.subject)?;
+    writeln!(out, "  {}", line(&told.says))?;
+    for Check { name, state, text, remedy } in &told.checks {
+        let mark = match state {
+            State::Ok => good,
+            State::Failed => bad,
+            State::Unknown => unknown,
+        };
+        writeln!(out, "  {mark} {name:<12} {}", line(text))?;
+        if let Some(remedy) = remedy {
+            writeln!(out, "        what would change it: {}", line(remedy))?;
+        }
+    }
+    if let Some(endpoint) = &told.endpoint {
+        writeln!(out, "  address: {endpoint}")?;
+    }
+    if !told.objects.is_empty() {
+        writeln!(out, "  made of it: {}", told.objects.join(", "))?;
+    }
+    if !told.environment.is_empty() {
+        writeln!(out, "  environment, in its order, each with the field that it came from:")?;
+        let width = told.environment.iter().map(|one| one.name.chars().count()).max().unwrap_or(0).min(44);
+        for Variable { name, value, from } in &told.environment {
+            writeln!(out, "    {name:<width$}  {}  <- {}", line(value), line(from))?;
+        }
+    }
+    for Spelling { path, means } in &told.old_spellings {
+        writeln!(out, "  old spelling: {} means {means}", line(path))?;
+    }
+    told.notes.iter().try_for_each(|note| writeln!(out, "note: {}", line(note)))
+}
+
+#[cfg(test)]
+mod tests;

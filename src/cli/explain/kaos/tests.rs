@@ -1,0 +1,164 @@
+//! What `explain` says of objects of KAOS.
+
+use serde_json::{Value, json};
+
+use super::facts::Facts;
+use super::told::told;
+use super::{Told, printed};
+use crate::store::Kind;
+
+fn object(kind: &str, name: &str, spec: Value, status: Value) -> Value {
+    json!({
+        "apiVersion": "kaos.tools/v1alpha1", "kind": kind, "metadata": {"name": name, "namespace": "shop", "uid": "u"},
+        "spec": spec, "status": status,
+    })
+}
+
+fn facts(kind: Kind, object: Value) -> Facts {
+    let mut facts =
+        Facts { kind: Some(kind), object, operator: "kaos-system".to_owned(), watched: true, ..Facts::default() };
+    facts.settings.image_agent = Some("agent:1".to_owned());
+    facts.settings.image_litellm = Some("litellm:1".to_owned());
+    facts.registry = (
+        "kaos-system".to_owned(),
+        Some("runtimes: {python-string: {image: 'i:1', paramsEnvVar: MCP_TOOLS_STRING}}".to_owned()),
+    );
+    facts
+}
+
+fn text(told: &Told) -> String {
+    let mut out = Vec::new();
+    printed(&mut out, told, ["ok   ", "fails", "-    "]).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn has(said: &str, lines: &[&str]) {
+    for line in lines {
+        assert!(said.lines().any(|one| one.trim_start() == *line), "{line:?} is missing in\n{said}");
+    }
+}
+
+#[test]
+fn an_agent_that_waits_says_for_what_and_each_variable_its_field() {
+    let spec = json!({
+        "modelAPI": "llm", "mcpServers": ["stock", "none"],
+        "config": {"instructions": "Help.", "agenticLoop": {"maxSteps": 4}, "env": [{"name": "MODEL_NAME", "value": "fast"}, {"name": "API_KEY", "value": "sk"}]},
+        "container": {"env": [{"name": "TEAM", "value": "a"}, {"name": "PEER_AGENTS", "value": "x"}]},
+        "agentNetwork": {"access": ["auditor", "hidden", "later"]},
+        "podSpec": {"containers": [{"name": "agent", "env": [{"name": "LOG_LEVEL", "value": "DEBUG"}]}]},
+    });
+    let status = json!({"phase": "Waiting", "message": "MCPServer none not found"});
+    let mut facts = facts(Kind::KaosAgent, object("Agent", "clerk", spec, status));
+    let proxy = json!({"mode": "Proxy", "proxyConfig": {"models": ["slow"]}});
+    facts.model_api = Some(("llm".to_owned(), Some(object("ModelAPI", "llm", proxy, json!({"ready": true})))));
+    let stock = object(
+        "MCPServer",
+        "stock",
+        json!({}),
+        json!({"phase": "Pending", "message": "Deployment ready replicas: 0/1"}),
+    );
+    facts.mcp_servers = vec![("stock".to_owned(), Some(stock)), ("none".to_owned(), None)];
+    let peer = |name: &str, expose: bool| {
+        let spec = json!({"modelAPI": "llm", "agentNetwork": {"expose": expose}});
+        (name.to_owned(), Some(object("Agent", name, spec, Value::Null)))
+    };
+    facts.peers = vec![peer("auditor", true), peer("hidden", false), ("later".to_owned(), None)];
+    let runtime = json!({"metadata": {"name": "r"}, "spec": {"targetRef": {"apiVersion": "kaos.tools/v1alpha1", "kind": "Agent", "name": "clerk"}}});
+    facts.agent_runtimes = vec![runtime];
+    let said = told(&facts);
+    let said = text(&said);
+    has(
+        &said,
+        &[
+            "Agent.kaos.tools shop/clerk",
+            "Waiting: MCPServer none not found",
+            "ok    ModelAPI     llm is ready",
+            "-     model        asks for fast; the ModelAPI offers slow; one of them is spelled as it was, so it is not checked",
+            "fails MCPServer    stock is not ready (Pending: Deployment ready replicas: 0/1); the Deployment is made once it is",
+            "what would change it: drawbridge explain mcpserver/stock tells why",
+            "fails MCPServer    none does not exist in this namespace; the Deployment is made once it does",
+            "ok    peer         auditor is there; peers hold nothing back",
+            "fails peer         hidden is not exposed, so it is left out",
+            "-     peer         later is not there; its variables come once it is, and hold nothing back",
+            "-     Deployment   agent-clerk is not there yet",
+            "fails enrolment    AgentRuntime r points at the Agent itself, which makes no Pods",
+            "what would change it: point spec.targetRef of r at Deployment agent-clerk (apps/v1)",
+            "address: http://agent-clerk.shop.svc.cluster.local:8000",
+            "made of it: Deployment agent-clerk, Service agent-clerk",
+            "old spelling: spec.config.agenticLoop.maxSteps means config.reasoningLoopMaxSteps",
+        ],
+    );
+    let of = |name: &str| {
+        let line = said.lines().find(|line| line.trim_start().starts_with(&format!("{name} "))).unwrap_or_default();
+        line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+    };
+    for (name, wanted) in [
+        ("AGENT_NAME", "clerk <- metadata.name"),
+        ("AGENT_INSTRUCTIONS", "Help. <- spec.config.instructions"),
+        ("API_KEY", "(a literal of 2 characters, which is not shown) <- spec.config.env[1]"),
+        ("TEAM", "a <- spec.container.env[0]"),
+        ("MODEL_API_URL", "http://modelapi-llm.shop.svc.cluster.local:8000 <- spec.modelAPI"),
+        ("MODEL_NAME", "fast <- spec.config.env[0]"),
+        ("AGENTIC_LOOP_MAX_STEPS", "4 <- spec.config.agenticLoop.maxSteps"),
+        ("MCP_SERVERS", "none,stock <- spec.mcpServers"),
+        ("PEER_AGENTS", "auditor <- spec.agentNetwork.access"),
+        ("LOG_LEVEL", "DEBUG <- spec.podSpec.containers[name=agent].env"),
+    ] {
+        assert_eq!(of(name), wanted, "{said}");
+    }
+    assert!(said.contains("note: variable PEER_AGENTS of yours is not used"), "{said}");
+}
+
+#[test]
+fn what_runs_says_its_pods_its_route_and_what_is_not_its_own() {
+    let status = json!({
+        "phase": "Ready", "ready": true, "message": "Deployment ready replicas: 1/1",
+        "conditions": [
+            {"type": "RouteAccepted", "status": "False", "reason": "RouteRefused", "message": "NotAllowed: no listener"},
+            {"type": "ProxyOpen", "status": "True", "reason": "ProxyOpen", "message": "every Pod can spend the key"},
+        ],
+    });
+    let spec = json!({"mode": "Proxy", "proxyConfig": {"models": ["x"], "apiKey": {"value": "sk-secret"}}});
+    let mut facts = facts(Kind::ModelApi, object("ModelAPI", "llm", spec, status));
+    facts.settings.gateway.enabled = true;
+    (facts.route, facts.routes_served) = (Some(Some(json!({}))), true);
+    let owner = json!([{"controller": true, "uid": "u"}]);
+    facts.deployment = Some(
+        json!({"metadata": {"ownerReferences": owner}, "spec": {"replicas": 1, "template": {}}, "status": {"readyReplicas": 1}}),
+    );
+    facts.service = Some(json!({"metadata": {"ownerReferences": []}}));
+    let said = text(&told(&facts));
+    has(
+        &said,
+        &[
+            "ok    Deployment   modelapi-llm: 1 of 1 Pods ready; its template is not what is wanted now",
+            "fails Service      modelapi-llm is not this object's and is left alone",
+            "fails route        /shop/modelapi/llm through Gateway kaos-system/kaos-gateway: NotAllowed: no listener",
+            "-     proxy        every Pod can spend the key",
+            "made of it: Deployment modelapi-llm, Service modelapi-llm, ConfigMap litellm-config-llm, HTTPRoute modelapi-llm",
+        ],
+    );
+    assert!(!said.contains("sk-secret"), "{said}");
+}
+
+#[test]
+fn tools_say_their_runtime_and_a_wrong_one_what_there_is() {
+    let served = facts(
+        Kind::McpServer,
+        object("MCPServer", "t", json!({"config": {"tools": {"fromString": "def f(): pass"}}}), Value::Null),
+    );
+    let said = text(&told(&served));
+    assert!(
+        said.contains("python-string runs image i:1 (ConfigMap kaos-mcp-runtimes in namespace kaos-system"),
+        "{said}"
+    );
+    assert!(said.contains("MCP_TOOLS_STRING  def f(): pass  <- spec.config.tools.fromString"), "{said}");
+    let unknown = facts(Kind::McpServer, object("MCPServer", "t", json!({"runtime": "nope"}), Value::Null));
+    let said = text(&told(&unknown));
+    assert!(said.contains("name one of python-string, or add it to ConfigMap kaos-mcp-runtimes"), "{said}");
+    let mut elsewhere =
+        facts(Kind::McpServer, object("MCPServer", "t", json!({"runtime": "nope", "params": 5}), Value::Null));
+    elsewhere.watched = false;
+    let said = text(&told(&elsewhere));
+    assert!(said.contains("does not watch namespace shop") && said.contains("spec.params must be a string"), "{said}");
+}

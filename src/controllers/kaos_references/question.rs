@@ -1,0 +1,30 @@
+//! What is asked of the API server, and what comes back: data.
+
+use std::sync::Arc;
+
+use crate::controllers::scaffold::lane::{Host, Question};
+use crate::store::Kind;
+
+/// In which version a Secret or ConfigMap is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VersionOf {
+    /// [`Kind::Secret`] or [`Kind::ConfigMap`].
+    pub kind: Kind,
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+impl Question for VersionOf {
+    /// `uid/resourceVersion`, or `absent`.
+    type Fact = Box<str>;
+
+    fn host(&self) -> Host {
+        Host::Here(self.namespace.clone())
+    }
+
+    fn namespace(&self) -> Arc<str> {
+        self.namespace.clone()
+    }
+}
