@@ -71,6 +71,9 @@ test: ## everything that must hold, but the heavy peers
 a2a: ## install the pinned A2A SDK from PyPI once, into the cache folder
 	webhook-tests/peers/install-a2a
 
+litellm: ## install the pinned LiteLLM and FastMCP from PyPI once, into the cache folder
+	webhook-tests/peers/install-litellm
+
 spire: ## build server and agent of the pinned SPIRE once, into the cache folder
 	webhook-tests/peers/install-spire
 
@@ -83,8 +86,8 @@ strategicmerge: ## build the peer that merges as Kubernetes does, once, into the
 tekton: ## build webhook and controller of the pinned Tekton Pipelines once, into the cache folder
 	webhook-tests/peers/install-tekton
 
-test-peers: ## the suites that need heavy peers: real Tekton Pipelines, SPIRE and A2A agents (root: they live in network namespaces, as users of their own)
-	@.ci/timed peers-built 1 $(MAKE) --no-print-directory controlplane tekton spire a2a canonical build
+test-peers: ## the suites that need heavy peers: real Tekton Pipelines, SPIRE, A2A agents and LiteLLM (root: they live in network namespaces, as users of their own)
+	@.ci/timed peers-built 1 $(MAKE) --no-print-directory controlplane tekton spire a2a canonical litellm build
 	@.ci/timed peers 190 $(CARGO) test $(ALL) --test peers
 	webhook-tests/peers/install-strategicmerge
 	DRAWBRIDGE_STRATEGIC_MERGE=$$(webhook-tests/peers/install-strategicmerge --where) $(CARGO) test $(ALL) --test suites -- strategic_merge::

@@ -1,5 +1,5 @@
 //! What holds for the library as a whole, in one binary: the house ([`architecture`]), what is generated ([`manifests`],
-//! [`readme`], [`sentences`]), which fault, mend and case has a test ([`faults`], [`mends`], [`cards`]), commands on files (`cli_…`), and the server over real sockets ([`server_faults`]).
+//! [`readme`], [`sentences`]), which fault, mend and case has a test ([`faults`], [`mends`], [`cards`], [`kaos`]), commands on files (`cli_…`), and the server over real sockets ([`server_faults`]).
 //!
 //! Binaries of their own have what needs a process to itself: `memory` (resident memory) and `server_signals` (signals).
 
@@ -13,7 +13,9 @@ mod cli_inject;
 mod cli_reach;
 mod cli_validate_builds;
 mod cli_validate_cards;
+mod cli_validate_kaos;
 mod faults;
+mod kaos;
 mod manifests;
 mod mends;
 mod readme;

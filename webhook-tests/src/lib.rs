@@ -80,6 +80,7 @@ pub mod access;
 pub mod audit;
 mod background;
 pub mod balancer;
+pub mod container;
 pub mod control_plane;
 pub mod corpus;
 pub mod dial;

@@ -1,4 +1,4 @@
-//! The suites that need heavy peers: real Tekton Pipelines, SPIRE and A2A agents. `make test-peers` runs them.
+//! The suites that need heavy peers: real Tekton Pipelines, SPIRE, A2A agents, LiteLLM and FastMCP. `make test-peers` runs them.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
@@ -8,6 +8,7 @@ mod cards_cluster;
 mod cards_load;
 mod cards_rotation;
 mod fleet;
+mod kaos;
 mod names;
 mod tekton;
 mod tekton_builds;

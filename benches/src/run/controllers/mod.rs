@@ -6,6 +6,8 @@
 
 mod bare;
 mod fleet;
+mod kaos;
+mod teams;
 
 use std::time::{Duration, Instant};
 
@@ -62,6 +64,8 @@ pub(super) async fn rows(size: Size, began: Instant, rows: &mut Vec<Row>) -> Res
     rows.push(stage.unrelated(&fleet).await?);
     step(began, "controllers: restart, and lists that begin anew");
     rows.extend(stage.quiet(&fleet).await?);
+    step(began, "controllers: Agents and MCPServers of KAOS, ours and bare");
+    rows.extend(stage.kaos(size).await?);
     Ok(())
 }
 

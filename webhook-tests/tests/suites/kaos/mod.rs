@@ -1,6 +1,8 @@
 //! KAOS on a real control plane: the samples of every spelling as they stand, under the installation's own rights and policies. Numbers are
 //! those of cases of KAOS (docs/cases.md).
 
+mod outside;
+
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, PodSecurityContext, Service};
@@ -184,6 +186,63 @@ async fn ruling_22_a_labelled_agent_is_enrolled_in_one_rollout() -> Result<()> {
     let config = pod.metadata.annotations.unwrap_or_default();
     let runtime: &Value = &json!(config.get("kagenti.io/authbridge-config"));
     ensure!(runtime.to_string().contains("/health") && runtime.to_string().contains("/ready"), "{runtime}");
+    Ok(())
+}
+
+/// Rulings 7, 23 and 24: in mode proxy-sidecar an agent and tools that are text are told their new port, a proxy cannot be; in
+/// mode envoy-sidecar the probes of each pass; and no template is closed by us.
+#[tokio::test]
+async fn rulings_07_23_and_24_an_agent_tools_and_a_proxy_are_enrolled_in_both_modes() -> Result<()> {
+    let cp = shared().await?;
+    let ns = cp.namespace("kaos-modes").await?;
+    let object = |kind: &str, name: &str, mode: &str, spec: Value| {
+        json!({
+            "apiVersion": "kaos.tools/v1alpha1", "kind": kind, "spec": spec, "metadata": {
+                "name": name, "labels": {"kagenti.io/type": "agent"}, "annotations": {"kagenti.io/authbridge-mode": mode}},
+        })
+    };
+    let proxy = json!({"mode": "Proxy", "proxyConfig": {"models": ["*"]}});
+    let tools = json!({"runtime": "python-string", "params": "def f(): pass"});
+    for (mode, short) in [("envoy-sidecar", "e"), ("proxy-sidecar", "p")] {
+        ns.accepts(&object("ModelAPI", &format!("m{short}"), mode, proxy.clone())).await?;
+        ns.accepts(&object("MCPServer", &format!("t{short}"), mode, tools.clone())).await?;
+        let agent = json!({"modelAPI": "me", "model": "x", "waitForDependencies": false});
+        ns.accepts(&object("Agent", &format!("a{short}"), mode, agent)).await?;
+    }
+    wait_for(&objects(&ns, "Agent"), "ae", ready).await?;
+    wait_for(&objects(&ns, "Agent"), "ap", ready).await?;
+    wait_for(&objects(&ns, "MCPServer"), "tp", ready).await?;
+    wait_for(&objects(&ns, "MCPServer"), "te", ready).await?;
+    wait_for(&objects(&ns, "ModelAPI"), "me", ready).await?;
+    let pods = ns.api::<k8s_openapi::api::core::v1::Pod>();
+    let pod = async |label: &str| -> Result<k8s_openapi::api::core::v1::Pod> {
+        let mut found = pods.list(&ListParams::default().labels(label)).await?.items;
+        ensure!(!found.is_empty(), "no Pod with {label}");
+        Ok(found.remove(0))
+    };
+    for (label, container, variable) in
+        [("agent=ap", "agent", "AGENT_PORT"), ("mcpserver=tp", "mcp-server", "MCP_PORT")]
+    {
+        let spec = pod(label).await?.spec.unwrap();
+        let app = spec.containers.iter().find(|one| one.name == container).unwrap();
+        let port = app.env.iter().flatten().find(|one| one.name == variable).and_then(|one| one.value.clone());
+        ensure!(port.as_deref().is_some_and(|port| port != "8000"), "{label}: {variable} is {port:?}");
+    }
+    for (label, path) in [("agent=ae", "/health"), ("modelapi=me", "/health/liveliness")] {
+        let annotations = pod(label).await?.metadata.annotations.unwrap_or_default();
+        let config = annotations.get("kagenti.io/authbridge-config").cloned().unwrap_or_default();
+        ensure!(config.contains(path), "{label}: {path} is not let through: {config}");
+    }
+    let refused = |api: &DynamicObject| api.data["status"].to_string().contains("PortFixed");
+    wait_for(&objects(&ns, "ModelAPI"), "mp", refused).await?;
+    for deployment in ns.api::<Deployment>().list(&ListParams::default()).await?.items {
+        let name = deployment.metadata.name.clone().unwrap_or_default();
+        let spec = deployment.spec.unwrap().template.spec.unwrap();
+        let closed = spec.containers.iter().any(|one| one.security_context.is_some())
+            || spec.automount_service_account_token.is_some()
+            || spec.service_account_name.is_some_and(|account| !account.is_empty());
+        ensure!(!closed, "{name}: a template of KAOS gets no security context, no account and no automount from us");
+    }
     Ok(())
 }
 

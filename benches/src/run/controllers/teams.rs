@@ -1,0 +1,77 @@
+//! The rows about KAOS.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::kaos::{Bare, Team};
+use super::{ROUNDS, Stage, real};
+use crate::cpu;
+use crate::run::{Size, memory};
+use crate::table::{Row, median};
+
+/// How often a second the ModelAPI's status flaps.
+const FLAPS: u32 = 100;
+/// How long it does.
+const FLAPS_FOR: Duration = Duration::from_secs(10);
+
+impl Stage {
+    /// Every row of KAOS: `agents` Agents, as many MCPServers and one ModelAPI.
+    pub(super) async fn kaos(&self, size: Size) -> Result<Vec<Row>> {
+        let agents = size.agents / 2;
+        let (mut ratios, mut note) = (Vec::new(), String::new());
+        for round in 0..ROUNDS {
+            self.halt().await?;
+            let team = Team::make(&self.cp, &format!("kaos-bare-{round}"), agents).await?;
+            let bare = Bare::start(&self.cp, &team).await?;
+            let theirs = team.timed().await?;
+            bare.end().await?;
+            team.remove(true).await?;
+            self.resume().await?;
+            let team = Team::make(&self.cp, &format!("kaos-ours-{round}"), agents).await?;
+            let ours = team.timed().await?;
+            team.remove(false).await?;
+            ratios.push(ours.as_secs_f64() / theirs.as_secs_f64());
+            note = format!("last of {ROUNDS} rounds: {:.2} ÷ {:.2} s", ours.as_secs_f64(), theirs.as_secs_f64());
+        }
+        let what = format!(
+            "KAOS: {agents} Agents, {agents} MCPServers, one ModelAPI at once, all Deployments and Services there ÷ a bare loop writing the same"
+        );
+        let mut rows = vec![Row::at_most(what, (1.5, 1.2), median(ratios), "").noted(note)];
+        let team = Team::make(&self.cp, "kaos-stays", agents).await?;
+        team.timed().await?;
+        team.ready().await?;
+        self.resume().await?;
+        rows.push(self.flapping(&team).await?);
+        let mark = self.cp.audit().mark()?;
+        self.halt().await?;
+        self.resume().await?;
+        self.pulse("kaos-restarted").await?;
+        let written = self.writes(mark).await?.in_namespace(team.namespace()).len();
+        rows.push(
+            Row::at_most("KAOS: writes after a restart with nothing changed", (0.0, 0.0), real(written), "")
+                .noted(format!("audit log, {} objects", team.all())),
+        );
+        let (total, files) = memory::mib(self.controllers()?)?;
+        let what = format!("RSS of the controllers, {} objects of KAOS beside the fleet", team.all());
+        rows.push(Row::at_most(what, (96.0, 48.0), total, " MiB").noted(format!("{files:.0} MiB of it code")));
+        Ok(rows)
+    }
+
+    /// Writes on Agents and CPU, while the status of what all of them name flaps.
+    async fn flapping(&self, team: &Team) -> Result<Row> {
+        let pid = self.controllers()?.pid().context("the process has ended")?;
+        let mark = self.cp.audit().mark()?;
+        let (before, began) = (cpu::used(pid)?, Instant::now());
+        let times = team.flap(FLAPS, FLAPS_FOR).await?;
+        let (took, used) = (began.elapsed(), cpu::used(pid)? - before);
+        let written = self.writes(mark).await?.in_namespace(team.namespace());
+        // Its own status is put right, which is what flaps.
+        let others = written.filter(|request| request.resource != "modelapis");
+        ensure!(others.is_empty(), "{others}");
+        let share = used.as_secs_f64() / took.as_secs_f64() * 100.0;
+        let what = format!("KAOS: CPU while a ModelAPI's status flaps {FLAPS} times a second, no write on its Agents");
+        Ok(Row::at_most(what, (60.0, 20.0), share, " % of a core")
+            .noted(format!("{times} changes in {:.1} s", took.as_secs_f64())))
+    }
+}
