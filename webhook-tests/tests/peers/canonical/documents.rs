@@ -269,8 +269,7 @@ fn requirement(choice: &mut Choice) -> Node {
 
 /// A card in which both shapes may stand. It always names interfaces, so that nobody makes them of what 0.3 says.
 fn card(choice: &mut Choice) -> Vec<(String, Node)> {
-    let (skills, interfaces): (Make, Make) =
-        (|choice| list(choice, skill), |choice| list(choice, interface));
+    let (skills, interfaces): (Make, Make) = (|choice| list(choice, skill), |choice| list(choice, interface));
     let requirements: fn(&mut Choice) -> Node = |choice| list(choice, requirement);
     let unknown: fn(&mut Choice) -> Node = |choice| any(choice, 2);
     let mut members = some(
