@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::plan::{Held, LeaseSeen, Situation, Step, end_of_writing, step};
 use super::*;
 use crate::cluster::watch::tests::lines::Lines;
 use crate::cluster::watch::tests::server::Server;
@@ -208,7 +209,7 @@ async fn mend_03_after_a_backup_was_put_back_one_leads_again_and_never_two() {
             let mut backup = server.backup();
             let old = match what {
                 "held by somebody gone" => Some("gone_0".to_owned()),
-                "held by the other one" => Some(two.me.clone()),
+                "held by the other one" => Some(two.machine.identity().to_owned()),
                 _ => None,
             };
             if let Some(old) = old {
