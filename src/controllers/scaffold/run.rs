@@ -5,43 +5,35 @@
 //! snapshot ─► facts ─┴─► queue ─► plan (pure) ─► apply (32 at a time) ─► answers back into world
 //! ```
 //!
+//! What is decided is decided by [`machine`], which awaits nothing; here is what waits for its inputs and carries out its effects.
 //! Promises: every replica keeps the world current, only the leader plans; a lost term ends what is under way and
 //! forgets the queue, a new one looks at everything again; plans are made from the world of that moment; answers,
 //! changes and plans are taken in turn, a bounded number of each, so that however much there is of one the others go on.
 
 mod configured;
 mod ended;
+mod machine;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
 use tokio::sync::{mpsc, watch};
-use tokio::task::{Id, JoinSet};
+use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 
-use super::apply::{ApplyError, Learned};
-use super::memory::Memory;
 use super::metrics::ControllerMetrics;
-use super::plan::{Context, Item, Op, Plan};
-use super::queue::{Ending, Priority, Queue};
 use super::runner::{Runner, Start};
-use super::waves::Wave;
-use super::world::World;
 use crate::config::snapshot::Published;
-use crate::store::{Change, Feed, Key, Kind, Reach};
+use crate::store::Feed;
+use ended::Outcome;
+use machine::{Effect, Given, Input, Loop, Ticket};
 
-/// Plans carried out at once.
-const WORKERS: usize = 32;
 /// Messages of the feed taken at once.
 const BATCH: usize = 256;
-/// Plans made at once.
-const PLANS: usize = 64;
-/// How soon a namespace is looked at again whose ConfigMaps have not been read.
-const UNREAD: Duration = Duration::from_secs(1);
-/// Events that are remembered as told.
-const TOLD: usize = 10_000;
+/// How long nothing is due, where nothing is.
+const LONG: Duration = Duration::from_secs(3600);
 
 /// What the controllers work with.
 pub struct Deps {
@@ -61,29 +53,19 @@ pub struct Deps {
     pub metrics: ControllerMetrics,
 }
 
-struct Loop {
-    rows: Vec<Box<dyn Runner>>,
+/// What carries out the effects of the loop.
+struct Shell {
+    work: Loop,
+    base: Instant,
     writer: Client,
     metrics: ControllerMetrics,
-    world: World,
-    queue: Queue,
-    facts: Option<Arc<Published>>,
-    synced: bool,
-    term: Option<u64>,
     epochs: watch::Receiver<u64>,
-    epoch: u64,
-    workers: JoinSet<(Item, Outcome)>,
-    /// What is carried out, and since when.
-    under_way: Vec<(Id, Item, Duration)>,
-    wave: Wave,
-    told: HashSet<(String, &'static str, String)>,
-    base: Instant,
-    jitter: fn() -> f64,
+    workers: JoinSet<Outcome>,
+    /// Which worker carries out what.
+    tickets: HashMap<Id, Ticket>,
+    /// There is more to be planned at once.
+    more: bool,
 }
-
-/// How a plan went: what was learned on the way, and the end: when to look again, and whether fields were applied; or
-/// what failed.
-type Outcome = (Vec<Learned>, Result<(Ending, bool), (ApplyError, Op)>);
 
 /// Runs the controllers `rows` until the watches end.
 pub async fn run(mut rows: Vec<Box<dyn Runner>>, deps: Deps, jitter: fn() -> f64) {
@@ -94,249 +76,89 @@ pub async fn run(mut rows: Vec<Box<dyn Runner>>, deps: Deps, jitter: fn() -> f64
     for row in &mut rows {
         row.start(Start { base, woken: woken.clone(), metrics: metrics.clone() });
     }
-    let mut work = Loop {
-        rows,
-        writer,
-        metrics,
-        world: World::new(&operator_namespace),
-        queue: Queue::default(),
-        facts: None,
-        synced: false,
-        term: None,
-        epoch,
-        epochs,
-        workers: JoinSet::new(),
-        under_way: Vec::new(),
-        wave: Wave::default(),
-        told: HashSet::new(),
-        base,
-        jitter,
-    };
+    let given = Given { metrics: metrics.clone(), jitter: Box::new(jitter), clock: Box::new(move || base.elapsed()) };
+    let work = Loop::new(rows, (&operator_namespace, epoch), given);
+    let (workers, tickets) = (JoinSet::new(), HashMap::new());
+    let mut shell = Shell { work, base, writer, metrics, epochs, workers, tickets, more: false };
     let mut batch = Vec::with_capacity(BATCH);
-    let mut more = false;
     published.mark_changed();
     terms.mark_changed();
     loop {
-        let due = work.queue.due().map_or(Duration::from_secs(3600), |due| due.saturating_sub(work.base.elapsed()));
+        let due = shell.work.due().map(|due| due.saturating_sub(base.elapsed()));
         tokio::select! {
             biased;
-            Ok(()) = terms.changed() => work.lead(*terms.borrow_and_update()),
-            Some(ended) = work.workers.join_next_with_id() => work.ended(ended),
+            Ok(()) = terms.changed() => {
+                let term = *terms.borrow_and_update();
+                shell.step(Input::Term(term));
+            }
+            Some(ended) = shell.workers.join_next_with_id() => shell.ended(ended),
             Ok(()) = published.changed() => {
                 let facts = published.borrow_and_update().clone();
-                work.configure(facts);
+                shell.step(Input::Published(facts));
             }
-            Some(item) = answered.recv() => work.woken(item),
+            Some(item) = answered.recv() => shell.step(Input::Answered(item)),
             count = feed.recv_many(&mut batch, BATCH) => {
                 if count == 0 {
                     return;
                 }
             }
             // While every worker is busy, the end of one of them is what is waited for.
-            () = tokio::time::sleep(due), if work.term.is_some() && work.workers.len() < WORKERS => {}
-            () = std::future::ready(()), if more => {}
+            () = tokio::time::sleep(due.unwrap_or(LONG)), if due.is_some() => {}
+            () = std::future::ready(()), if shell.more => {}
         }
         // Whichever came first: what else is there is taken, too, or the one that always comes first would be all.
-        while let Some(ended) = work.workers.try_join_next_with_id() {
-            work.ended(ended);
+        while let Some(ended) = shell.workers.try_join_next_with_id() {
+            shell.ended(ended);
         }
         while let Ok(item) = answered.try_recv() {
-            work.woken(item);
+            shell.step(Input::Answered(item));
         }
         while batch.len() < BATCH
             && let Ok(message) = feed.try_recv()
         {
             batch.push(message);
         }
-        batch.drain(..).for_each(|message| work.hear(message));
-        more = work.dispatch();
+        for message in batch.drain(..) {
+            // Before each message: those of the new history come after its beginning.
+            let epoch = *shell.epochs.borrow();
+            shell.step(Input::Epoch(epoch));
+            shell.step(Input::Feed(message));
+        }
+        shell.more = false;
+        shell.step(Input::Turn);
     }
 }
 
-/// What holds in a namespace is not known yet: whatever is planned there would be planned on a guess.
-fn is_unread(facts: &Published, namespace: &str) -> bool {
-    facts.snapshot.namespace(namespace).is_some_and(|view| view.resolved.pending)
-}
-
-impl Loop {
-    fn lead(&mut self, term: Option<u64>) {
-        if self.term == term {
-            return;
-        }
-        self.workers.abort_all();
-        self.under_way.clear();
-        self.queue.clear();
-        self.term = term;
-        self.world.proved = None;
-        self.world.memory = Memory::default();
-        // What was about to be told when the last term ended may not have got out.
-        self.told.clear();
-        for row in &self.rows {
-            row.forget();
-        }
-        if term.is_some() {
-            self.enqueue_all();
-        }
-    }
-
-    /// A question about an item has been answered.
-    fn woken(&mut self, item: Item) {
-        if self.term.is_some() {
-            self.queue.add(item, Priority::Fresh);
-        }
-    }
-
-    /// What was known before the cluster went back is compared with nothing any more, and everything is looked at again.
-    fn turn(&mut self) {
-        let epoch = *self.epochs.borrow();
-        if std::mem::replace(&mut self.epoch, epoch) == epoch {
-            return;
-        }
-        self.world.forget_versions();
-        if let Some(term) = self.term.take() {
-            self.lead(Some(term));
-        }
-    }
-
-    fn hear(&mut self, message: Feed) {
-        // Before each message: those of the new history come after its beginning.
-        self.turn();
-        match message {
-            Feed::Change(change) => self.change(&change),
-            Feed::Listed(missing) => self.listed(missing),
-            Feed::Reach(kind, reach) => self.reach(kind, reach),
-        }
-    }
-
-    fn listed(&mut self, missing: usize) {
-        if missing == 0 && !self.synced {
-            self.synced = true;
-            self.enqueue_all();
-        }
-    }
-
-    /// What may be concluded from an object's absence has changed.
-    fn reach(&mut self, kind: Kind, reach: Reach) {
-        if self.world.set_reach(kind, reach) && self.synced && self.term.is_some() {
-            self.enqueue_all();
-        }
-    }
-
-    fn enqueue_all(&mut self) {
-        let names: Vec<_> = self.world.namespaces().cloned().collect();
-        for name in names {
-            self.enqueue_namespace(&name, Priority::Backlog);
-        }
-    }
-
-    fn enqueue_namespace(&mut self, name: &str, priority: Priority) {
-        for row in &self.rows {
-            for key in row.of_namespace(&self.world, name) {
-                self.queue.add(Item { controller: row.controller(), key }, priority);
+impl Shell {
+    fn step(&mut self, input: Input) {
+        for effect in self.work.step(input, self.base.elapsed()) {
+            match effect {
+                Effect::Start(ticket, item, plan) => {
+                    let (writer, metrics) = (self.writer.clone(), self.metrics.clone());
+                    let worker =
+                        self.workers.spawn(async move { ended::carry_out(&writer, &metrics, &item, &plan).await });
+                    self.tickets.insert(worker.id(), ticket);
+                }
+                Effect::GiveUp => self.workers.abort_all(),
+                Effect::More => self.more = true,
             }
         }
     }
 
-    fn change(&mut self, change: &Change) {
-        // Both before and after: what an object was may matter to others as much as what it is.
-        let before = self.touched(change);
-        if !self.world.apply(change, self.base.elapsed()) {
-            return;
-        }
-        let after = self.touched(change);
-        if self.term.is_some() {
-            let priority = if self.synced { Priority::Fresh } else { Priority::Backlog };
-            for item in before.into_iter().chain(after) {
-                self.queue.add(item, priority);
+    fn ended(&mut self, ended: Result<(Id, Outcome), JoinError>) {
+        let (id, outcome) = match ended {
+            Ok((id, outcome)) => (id, Some(outcome)),
+            Err(error) => {
+                let id = error.id();
+                if error.is_cancelled() {
+                    self.tickets.remove(&id);
+                    return;
+                }
+                (id, None)
             }
-        }
-    }
-
-    fn touched(&self, change: &Change) -> Vec<Item> {
-        if self.term.is_none() { Vec::new() } else { self.touched_by(change.kind, &change.key) }
-    }
-
-    fn touched_by(&self, kind: Kind, key: &Key) -> Vec<Item> {
-        let mut items = Vec::new();
-        for row in &self.rows {
-            let controller = row.controller();
-            items.extend(row.touched(&self.world, kind, key).into_iter().map(|key| Item { controller, key }));
-        }
-        items
-    }
-
-    /// Starts as many plans as there are workers; whether there are more to be made at once.
-    fn dispatch(&mut self) -> bool {
-        self.metrics.gated(self.world.gatings(), self.world.gated().map(|(_, pod, _)| &*pod.created));
-        let Some(facts) = self.facts.clone().filter(|_| self.term.is_some() && self.synced) else {
-            return false;
         };
-        let mut plans = 0;
-        while self.workers.len() < WORKERS && plans < PLANS {
-            let now = self.base.elapsed();
-            let Some(item) = self.queue.pop(WORKERS - self.workers.len(), now) else { break };
-            plans += 1;
-            let Some(row) = self.rows.iter().find(|row| row.controller() == item.controller) else { continue };
-            if is_unread(&facts, &item.key.namespace) {
-                self.queue.done(&item, Ending::Done(Some(UNREAD)), now, (self.jitter)());
-                continue;
-            }
-            let plan = row.plan(Context { world: &self.world, facts: &facts, key: &item.key, now });
-            if plan == Plan::nothing() {
-                self.world.memory.at_rest(&item);
-            }
-            let mut plan = self.untold(plan);
-            for woken in self.world.memory.note(&item, std::mem::take(&mut plan.note)) {
-                self.queue.add(woken, Priority::Fresh);
-            }
-            if plan.ops.is_empty() {
-                let ending = Ending::Done(plan.again);
-                self.metrics.reconciled(item.controller, ending, self.base.elapsed().saturating_sub(now));
-                self.queue.done(&item, ending, now, (self.jitter)());
-                continue;
-            }
-            self.queue.begun(&item, now);
-            let (writer, metrics, worked) = (self.writer.clone(), self.metrics.clone(), item.clone());
-            let handle = self.workers.spawn(async move {
-                let outcome = ended::carry_out(&writer, &metrics, &worked, &plan).await;
-                (worked, outcome)
-            });
-            self.under_way.push((handle.id(), item, now));
+        if let Some(ticket) = self.tickets.remove(&id) {
+            self.step(Input::Ended(ticket, outcome));
         }
-        self.survey();
-        self.metrics.queue(self.queue.ready(), self.queue.depths());
-        self.metrics.fleet(&self.world.memory);
-        match self.wave.step(&self.world.memory) {
-            Some((true, words)) => tracing::warn!("{words}"),
-            Some((false, words)) => tracing::info!("{words}"),
-            None => {}
-        }
-        plans == PLANS
-    }
-
-    /// Once everything was planned, it is known who rolls; those that waited for that may go on.
-    fn survey(&mut self) {
-        if self.queue.ready() > 0 || std::mem::replace(&mut self.world.memory.surveyed, true) {
-            return;
-        }
-        let waiting: Vec<_> = self.world.memory.waiters().cloned().collect();
-        for item in waiting {
-            self.queue.add(item, Priority::Backlog);
-        }
-    }
-
-    /// `plan` without what people have been told already.
-    fn untold(&mut self, mut plan: Plan) -> Plan {
-        if self.told.len() > TOLD {
-            self.told.clear();
-        }
-        plan.ops.retain(|op| match op {
-            Op::Report(report) => {
-                let said = format!("{} {}", report.since, report.message);
-                self.told.insert((report.uid.clone(), report.reason.code(), said))
-            }
-            _ => true,
-        });
-        plan
     }
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::Loop;
+use super::machine::Loop;
 use crate::config::snapshot::Published;
 use crate::config::view::NamespaceView;
 use crate::controllers::scaffold::plan::{Controller, Item};

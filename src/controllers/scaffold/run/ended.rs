@@ -7,40 +7,34 @@
 use std::time::Duration;
 
 use kube::Client;
-use tokio::task::Id;
 
-use super::{Loop, Outcome};
+use super::machine::{Loop, Ticket};
 use crate::controllers::scaffold::apply::{ApplyError, Learned, apply};
 use crate::controllers::scaffold::metrics::ControllerMetrics;
 use crate::controllers::scaffold::plan::{Item, Op, Plan};
 use crate::controllers::scaffold::queue::Ending;
 
+/// How a plan went: what was learned on the way, and the end: when to look again, and whether fields were applied; or
+/// what failed.
+pub(super) type Outcome = (Vec<Learned>, Result<(Ending, bool), (ApplyError, Op)>);
+
 impl Loop {
-    pub(super) fn ended(&mut self, ended: Result<(Id, (Item, Outcome)), tokio::task::JoinError>) {
-        let now = self.base.elapsed();
-        let id = match &ended {
-            Ok((id, _)) => *id,
-            Err(error) => error.id(),
-        };
-        let at = self.under_way.iter().position(|(known, _, _)| *known == id);
-        let Some((_, item, begun)) = at.map(|at| self.under_way.swap_remove(at)) else { return };
-        let (item, (learned, result)) = match ended {
-            Ok((_, ended)) => ended,
-            Err(error) if error.is_cancelled() => return,
-            Err(_) => {
-                tracing::error!(
-                    controller = item.controller.as_str(),
-                    "a defect in Drawbridge: carrying out a plan panicked"
-                );
-                let ending = Ending::Failed(Duration::ZERO);
-                self.metrics.reconciled(item.controller, ending, now.saturating_sub(begun));
-                self.queue.done(&item, ending, now, (self.jitter)());
-                return;
-            }
+    /// A plan ended, unless its term did before.
+    pub(super) fn ended(&mut self, ticket: Ticket, outcome: Option<Outcome>, now: Duration) {
+        let Some((item, begun)) = self.under_way.remove(&ticket) else { return };
+        let Some((learned, result)) = outcome else {
+            tracing::error!(
+                controller = item.controller.as_str(),
+                "a defect in Drawbridge: carrying out a plan panicked"
+            );
+            let ending = Ending::Failed(Duration::ZERO);
+            self.metrics.reconciled(item.controller, ending, now.saturating_sub(begun));
+            self.queue.done(&item, ending, now, (self.jitter)());
+            return;
         };
         for learned in learned {
             match learned {
-                Learned::Change(change) => self.change(&change),
+                Learned::Change(change) => self.change(&change, now),
                 Learned::Back(back) => {
                     self.world.proved = back.then_some(now);
                     self.world.probes = self.world.probes.wrapping_add(1);
