@@ -1,7 +1,7 @@
 //! A cluster, for the tools.
 //!
 //! In: the kubeconfig a person uses with kubectl. Out: objects as JSON. Promises: nothing is written, except through [`Cluster::dry_run`], which the API
-//! server does not store, and through [`change`], which only `uninstall` and `build` call; a cluster that does not answer is told
+//! server does not store, and through [`change`], which only `uninstall`, `migrate`, `build`, `quarantine` and `release` call; a cluster that does not answer is told
 //! apart ([`Unreachable`]) from one that refuses.
 
 pub mod change;

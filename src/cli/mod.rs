@@ -18,6 +18,7 @@ pub mod io;
 pub mod migrate;
 pub mod offline;
 pub mod policy;
+pub mod quarantine;
 pub mod reference;
 pub mod render;
 pub(in crate::cli) mod scope;
@@ -125,6 +126,10 @@ pub enum Command {
     Graph(graph::Args),
     /// Say what NetworkPolicies of ours would cut and open, before they are there.
     Policy(policy::Args),
+    /// Cut agents off from everybody, and let no Pod of theirs be made, until they are released.
+    Quarantine(quarantine::Args),
+    /// End a quarantine: what was before it holds again.
+    Release(quarantine::ReleaseArgs),
     /// Check an installation on a cluster.
     Doctor(doctor::Args),
     /// Write what was made for an earlier operator as it is spelled today, offline.
@@ -158,6 +163,8 @@ impl Command {
             Command::Card(args) => card::run(args, io),
             Command::Graph(args) => graph::run(args, io),
             Command::Policy(args) => policy::run(args, io),
+            Command::Quarantine(args) => quarantine::run(args, io),
+            Command::Release(args) => quarantine::release(args, io),
             Command::Doctor(args) => doctor::run(args, io),
             Command::Migrate(args) => migrate::run(args, io),
             Command::Render(args) => render::run(args, io),

@@ -1,11 +1,13 @@
 //! Whom the cards of a namespace prove to be who they say; pure.
 //!
-//! In: what is known of cards and workloads, and what the platform says. Out: how far trust is enforced in a namespace, the card that counts
-//! for a workload, and what that proves. Promise: one place, for the label on Pods and for NetworkPolicies alike.
+//! In: what is known of cards and workloads, and what the platform says. Out: how far trust is enforced in a namespace, who of it is in
+//! quarantine, the card that counts for a workload, and what that proves. Promise: one place, for the labels on Pods and for NetworkPolicies
+//! alike; who is in quarantine is trusted by nobody, whatever a card proves.
 
 use crate::controllers::scaffold::plan::Context;
 use crate::controllers::scaffold::world::{CardRef, WorkloadRef, World};
 use crate::domain::keys;
+use crate::domain::quarantine::Quarantine;
 use crate::domain::trust::TrustLevel;
 use crate::store::{CardTarget, Trust};
 
@@ -15,6 +17,14 @@ pub(in crate::controllers) fn level(cx: &Context<'_>, namespace: &str) -> Option
     cx.facts.snapshot.namespace(namespace)?;
     let label = seen.labels.get(keys::LABEL_TRUST).map(String::as_str);
     Some(cx.facts.platform.cards().trust.in_force(namespace, cx.world.operator_namespace(), label))
+}
+
+/// Who of a namespace is in quarantine; nobody of a system namespace, or of our own, ever is.
+pub(in crate::controllers) fn quarantine<'a>(world: &'a World, namespace: &str) -> Option<&'a Quarantine> {
+    if namespace == world.operator_namespace() || keys::SYSTEM_NAMESPACES.contains(&namespace) {
+        return None;
+    }
+    world.namespace(namespace)?.quarantine.as_deref()
 }
 
 /// The card that counts for a workload: a person's before a controller's, then the oldest, then by name.
@@ -34,7 +44,7 @@ pub(in crate::controllers) fn of_workload<'a>(
     namespace: &str,
     workload: &WorkloadRef<'_>,
 ) -> Trust<'a> {
-    if workload.seen.deleting {
+    if workload.seen.deleting || quarantine(world, namespace).is_some_and(|found| found.holds(workload.name)) {
         return Trust::None;
     }
     card_of(world, namespace, workload).map_or(Trust::None, |card| card.seen.trust(workload.uid))

@@ -335,6 +335,14 @@ pub const LABEL_VERIFIED: &str = "agent.kagenti.dev/signature-verified";
 pub const VERIFIED: &str = "true";
 /// NetworkPolicy that cuts off whom nothing else opens; one in each namespace that enforces.
 pub const DEFAULT_DENY: &str = "drawbridge-default-deny";
+/// NetworkPolicy that cuts off whoever is in quarantine, both ways; only there while somebody is.
+pub const QUARANTINE_POLICY: &str = "drawbridge-quarantine";
+/// Namespace annotation: who of it is in quarantine ([`crate::domain::quarantine::Quarantine`]).
+pub const ANNOTATION_QUARANTINE: &str = "agent.kagenti.dev/quarantine";
+/// Namespace annotation: why, as JSON; for people and for `release --skill`.
+pub const ANNOTATION_QUARANTINE_RECORD: &str = "agent.kagenti.dev/quarantine-record";
+/// Pod label: it is in quarantine, and as whom. Ours alone; NetworkPolicies select by it.
+pub const LABEL_QUARANTINED: &str = "agent.kagenti.dev/quarantined";
 /// End of the name of an agent's NetworkPolicy, behind the name of its workload.
 pub const SUFFIX_SIGNATURE_POLICY: &str = "-signature-policy";
 /// Label of NetworkPolicies: whose they are; upstream's readers select by it.

@@ -7,6 +7,7 @@ pub mod mode;
 pub mod period;
 pub mod printable;
 pub mod quantity;
+pub mod quarantine;
 pub mod reason;
 pub mod refused_pods;
 pub mod suggest;

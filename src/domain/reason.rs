@@ -326,6 +326,8 @@ reasons! {
     FetchSuspended, Warning, "so many trusted agents fail to answer at once that none of them loses its trust, for an hour at most";
     UntrustableKind, Warning, "no card of a workload of that kind is read, so it is never trusted, and stays cut off where trust is enforced";
     TrustUnavailable, Warning, "a namespace enforces trust, and no trust bundle could be read by which an agent would become verified";
+    Quarantined, Warning, "agents of a namespace are in quarantine: nobody reaches them, they reach nobody, and no Pod of theirs is made";
+    PolicyOverridden, Warning, "a NetworkPolicy of somebody else opens an agent that is cut off";
     AgentOpened, State, "an agent is verified, and its NetworkPolicy opens it";
     AgentCutOff, Warning, "an agent is not verified any more, and its NetworkPolicy cuts it off";
     DependencyMissing, Warning, "an object that an Agent of KAOS names does not exist";

@@ -1,4 +1,4 @@
-//! Writing to a cluster: what `uninstall --yes` and `migrate --hand-over --yes` carry out, and the wishes of `build`.
+//! Writing to a cluster: what `uninstall --yes` and `migrate --hand-over --yes` carry out, and the wishes of `build` and `quarantine`.
 //!
 //! Promises: a deletion names the uid of the object that was looked at, so that one made meanwhile under the same name stays; every
 //! other write carries the uid in its body, for the same reason.

@@ -19,7 +19,7 @@ mod scope;
 mod selectors;
 mod served;
 mod surroundings;
-mod trust;
+pub(in crate::cli) mod trust;
 mod webhook;
 
 use serde::Serialize;

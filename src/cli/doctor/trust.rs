@@ -1,14 +1,18 @@
-//! Is there anybody who enforces what NetworkPolicies say, and does each namespace that enforces trust have what cuts its agents off?
+//! Is there anybody who enforces what NetworkPolicies say, and does each namespace that enforces trust, or holds somebody in
+//! quarantine, have what cuts its agents off, and does nobody else open them?
 //!
 //! In: Namespaces, NetworkPolicies, the names of definitions, by which network plugins are known, the platform file and the policy that makes
-//! Pods wait. Out: a check for the plugin, one for what makes Pods wait, one for each namespace that enforces. Where none does, nothing is asked.
+//! Pods wait. Out: a check for the plugin, one for what makes Pods wait, one for each namespace that enforces or holds somebody. Where none does, nothing is asked.
 
 use serde_json::Value;
 
 use super::{Seen, Visit, surroundings, text};
+use crate::cli::policy::overridden;
+use crate::cli::quarantine;
 use crate::cli::survey::label;
 use crate::config::trust::Trust;
 use crate::domain::keys;
+use crate::domain::reason::Reason;
 use crate::domain::trust::TrustLevel;
 use crate::store::Kind;
 
@@ -37,17 +41,76 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let mut notes = Vec::new();
     let namespaces = visit.cluster.list(&Kind::Namespace.path(""), &mut notes).await?;
     let enforcing: Vec<_> = namespaces.iter().filter(|one| level(&trust, &visit.operator, one).enforces()).collect();
-    if enforcing.is_empty() {
+    let held: Vec<_> = namespaces.iter().filter(|one| quarantine::holds_any(one, &visit.operator)).collect();
+    if enforcing.is_empty() && held.is_empty() {
         return Ok(());
     }
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let definitions = visit.cluster.list(path, &mut notes).await?;
     plugin(visit, &definitions);
     waiting(visit, &trust).await?;
-    for namespace in enforcing {
+    for namespace in &enforcing {
         of_namespace(visit, text(namespace, "/metadata/name")).await?;
     }
+    for namespace in &held {
+        of_quarantine(visit, namespace).await?;
+    }
+    for namespace in namespaces.iter().filter(|one| enforcing.contains(one) || held.contains(one)) {
+        opened(visit, namespace).await?;
+    }
     Ok(())
+}
+
+/// Somebody is in quarantine: whether the policy is there that cuts him off.
+async fn of_quarantine(visit: &mut Visit, namespace: &Value) -> anyhow::Result<()> {
+    let name = text(namespace, "/metadata/name");
+    let check = format!("quarantine in {name}");
+    let who = quarantine::held(namespace).join(", ");
+    let path = format!("{}/{}", Kind::NetworkPolicy.path(name), keys::QUARANTINE_POLICY);
+    match visit.read(&check, &path).await? {
+        Seen::Hidden => {}
+        Seen::Is(policy) if label(&policy, keys::LABEL_POLICY_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE) => {
+            visit.ok(&check, format!("{who}: NetworkPolicy {} cuts them off", keys::QUARANTINE_POLICY));
+        }
+        _ => visit.finding(
+            &check,
+            format!("{who}: NetworkPolicy {} of ours is not there, so nobody is cut off; no new Pod is made", keys::QUARANTINE_POLICY),
+            "look at the log of the controllers: a quota for NetworkPolicies, or a policy of somebody else under that name, keeps them from making it",
+        ),
+    }
+    Ok(())
+}
+
+/// What NetworkPolicies of others open of agents that ours cut off.
+async fn opened(visit: &mut Visit, namespace: &Value) -> anyhow::Result<()> {
+    let name = text(namespace, "/metadata/name");
+    let mut notes = Vec::new();
+    let policies = visit.cluster.list(&Kind::NetworkPolicy.path(name), &mut notes).await?;
+    let agents = format!("{}?labelSelector={}", Kind::Pod.path(name), keys::LABEL_TYPE);
+    let pods = visit.cluster.list(&agents, &mut notes).await?;
+    let found = overridden::words(namespace, &pods, &policies);
+    let check = format!("policies of others in {name}");
+    if !found.is_empty() {
+        visit.finding(
+            &check,
+            format!("{}: they open agents that are cut off: {}", Reason::PolicyOverridden.code(), found.join("; ")),
+            format!("take that out of them, or delete them: kubectl -n {name} get networkpolicies"),
+        );
+    } else if notes.is_empty() {
+        visit.ok(&check, "none opens an agent that is cut off");
+    }
+    Ok(())
+}
+
+/// The network plugin, by the definitions that it brings.
+#[must_use]
+pub(in crate::cli) fn plugin_of(definitions: &[Value]) -> Option<&'static str> {
+    known(definitions).map(|(_, name, _)| name)
+}
+
+fn known(definitions: &[Value]) -> Option<(&'static str, &'static str, Option<&'static str>)> {
+    let is_there = |group: &str| definitions.iter().any(|one| text(one, "/metadata/name").ends_with(group));
+    PLUGINS.into_iter().find(|(group, ..)| is_there(group))
 }
 
 fn level(trust: &Trust, own: &str, namespace: &Value) -> TrustLevel {
@@ -55,8 +118,7 @@ fn level(trust: &Trust, own: &str, namespace: &Value) -> TrustLevel {
 }
 
 fn plugin(visit: &mut Visit, definitions: &[Value]) {
-    let is_there = |group: &str| definitions.iter().any(|one| text(one, "/metadata/name").ends_with(group));
-    match PLUGINS.into_iter().find(|(group, ..)| is_there(group)) {
+    match known(definitions) {
         Some((_, name, None)) => visit.ok(PLUGIN, format!("{name} enforces NetworkPolicies")),
         Some((_, name, Some(needs))) => visit.unknown(PLUGIN, format!("{name} enforces NetworkPolicies"), needs),
         None => visit.finding(

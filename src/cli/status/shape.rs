@@ -152,10 +152,16 @@ pub const FIELDS: &[Field] = &[
     ("trust[].cutsOff", "boolean", "NetworkPolicy drawbridge-default-deny is there"),
     ("trust[].open", "number", "agents whose NetworkPolicy opens them, because their card is verified"),
     ("trust[].cutOff", "number", "agents whose NetworkPolicy lets them reach only what they need to become verified"),
+    ("trust[].quarantined[]", "string", "who is in quarantine there, with the reason that was given"),
+    (
+        "trust[].openedByOthers[]",
+        "string",
+        "a rule of a NetworkPolicy of somebody else that opens an agent that is cut off (PolicyOverridden)",
+    ),
     (
         "trust[].attention",
         "boolean",
-        "a person should act: what cuts off is not there and should be, or the other way round",
+        "a person should act: what cuts off is not there and should be, or the other way round, or somebody else opens it",
     ),
     ("notes[]", "string", "what could not be read: then the exit code is 4"),
 ];

@@ -277,6 +277,8 @@ fn what_is_printed_as_json_is_what_is_documented() {
             cuts_off: true,
             open: 0,
             cut_off: 0,
+            quarantined: vec!["x".to_owned()],
+            opened_by_others: vec!["x".to_owned()],
             attention: false,
         }],
         notes: vec!["x".to_owned()],

@@ -1,6 +1,7 @@
-//! Namespaces from which something follows for what agents reach: how far trust is enforced, and whether what cuts off is there.
+//! Namespaces from which something follows for what agents reach: how far trust is enforced, whether what cuts off is there, who is
+//! in quarantine, and what NetworkPolicies of others open all the same.
 //!
-//! In: Namespaces, NetworkPolicies of ours, what the platform says. Out: a row per namespace in which trust is not off, or in which something of
+//! In: Namespaces, NetworkPolicies, agents' Pods, what the platform says. Out: a row per namespace in which trust is not off, or in which something of
 //! ours is left.
 
 use std::io::{Result as Written, Write};
@@ -9,9 +10,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::cluster::Cluster;
+use crate::cli::policy::overridden;
+use crate::cli::quarantine;
 use crate::cli::survey::{label, text};
 use crate::config::trust::Trust;
 use crate::domain::keys;
+use crate::domain::reason::Reason;
 use crate::domain::trust::TrustLevel;
 use crate::store::Kind;
 
@@ -26,6 +30,8 @@ pub struct TrustRow {
     pub cuts_off: bool,
     pub open: usize,
     pub cut_off: usize,
+    pub quarantined: Vec<String>,
+    pub opened_by_others: Vec<String>,
     pub attention: bool,
 }
 
@@ -35,8 +41,9 @@ impl TrustRow {
     pub fn of(namespace: &Value, policies: &[Value], trust: &Trust, own: &str) -> Option<Self> {
         let name = text(namespace, "/metadata/name");
         let level = trust.in_force(name, own, label(namespace, keys::LABEL_TRUST));
+        let quarantined = if quarantine::holds_any(namespace, own) { quarantine::held(namespace) } else { Vec::new() };
         let here: Vec<_> = policies.iter().filter(|policy| text(policy, "/metadata/namespace") == name).collect();
-        if level == TrustLevel::Off && here.is_empty() {
+        if level == TrustLevel::Off && here.is_empty() && quarantined.is_empty() {
             return None;
         }
         let is_deny = |policy: &&&Value| text(policy, "/metadata/name") == keys::DEFAULT_DENY;
@@ -45,7 +52,9 @@ impl TrustRow {
             labels.and_then(|labels| labels.get(keys::LABEL_VERIFIED)).is_some()
         };
         let cuts_off = here.iter().any(|policy| is_deny(&policy));
-        let agents = here.iter().filter(|policy| !is_deny(policy));
+        let is_held = |policy: &&Value| text(policy, "/metadata/name") == keys::QUARANTINE_POLICY;
+        let holds = here.iter().any(|policy| is_held(policy));
+        let agents = here.iter().filter(|policy| !is_deny(policy) && !is_held(policy));
         let open = agents.clone().filter(opens).count();
         Some(Self {
             namespace: name.to_owned(),
@@ -54,7 +63,9 @@ impl TrustRow {
             cuts_off,
             open,
             cut_off: agents.count() - open,
-            attention: level.enforces() != cuts_off,
+            attention: level.enforces() != cuts_off || holds == quarantined.is_empty(),
+            quarantined,
+            opened_by_others: Vec::new(),
         })
     }
 }
@@ -69,14 +80,25 @@ pub(super) async fn rows(
     (trust, own): (&Trust, &str),
     notes: &mut Vec<String>,
 ) -> anyhow::Result<Vec<TrustRow>> {
-    let selector = format!("labelSelector={}%3D{}", keys::LABEL_POLICY_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
-    let policies = cluster.list(&format!("{}?{selector}", Kind::NetworkPolicy.path(namespace)), notes).await?;
+    let policies = cluster.list(&Kind::NetworkPolicy.path(namespace), notes).await?;
+    let is_ours = |policy: &&Value| label(policy, keys::LABEL_POLICY_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE);
+    let ours: Vec<Value> = policies.iter().filter(is_ours).cloned().collect();
     let namespaces = if namespace.is_empty() {
         cluster.list(&Kind::Namespace.path(""), notes).await?
     } else {
         cluster.get(&format!("{}/{namespace}", Kind::Namespace.path(""))).await?.object().into_iter().collect()
     };
-    Ok(namespaces.iter().filter_map(|one| TrustRow::of(one, &policies, trust, own)).collect())
+    let pods = if ours.is_empty() || ours.len() == policies.len() {
+        Vec::new()
+    } else {
+        cluster.list(&format!("{}?labelSelector={}", Kind::Pod.path(namespace), keys::LABEL_TYPE), notes).await?
+    };
+    let row = |one: &Value| {
+        let row = TrustRow::of(one, &ours, trust, own)?;
+        let opened_by_others = overridden::words(one, &pods, &policies);
+        Some(TrustRow { attention: row.attention || !opened_by_others.is_empty(), opened_by_others, ..row })
+    };
+    Ok(namespaces.iter().filter_map(row).collect())
 }
 
 /// As lines for people; nothing where there is no row.
@@ -90,15 +112,25 @@ pub(super) fn table(out: &mut dyn Write, rows: &[TrustRow]) -> Written<()> {
         write!(out, "trust in {namespace}: {level}")?;
         match (row.cuts_off, row.attention) {
             (true, false) => writeln!(out, "; of agents with a card {open} are open and {cut_off} are cut off")?,
+            (true, true) if *level != TrustLevel::Off.as_str() && *level != TrustLevel::Audit.as_str() => {
+                writeln!(out, "; of agents with a card {open} are open and {cut_off} are cut off; see below")?;
+            }
             (true, true) => {
                 writeln!(out, "; NetworkPolicy {} is still there: is a leader running?", keys::DEFAULT_DENY)?
             }
+            (false, true) if !level.starts_with("enforced") => writeln!(out, "; nobody is cut off by it")?,
             (false, true) => writeln!(
                 out,
                 "; NetworkPolicy {} is not there, so no agent's Pod is made: drawbridge doctor tells more",
                 keys::DEFAULT_DENY
             )?,
-            (false, false) => writeln!(out, "; nobody is cut off")?,
+            (false, false) => writeln!(out, "; nobody is cut off by it")?,
+        }
+        for who in &row.quarantined {
+            writeln!(out, "  in quarantine: {who}")?;
+        }
+        for opened in &row.opened_by_others {
+            writeln!(out, "  {}: {opened}", Reason::PolicyOverridden.code())?;
         }
     }
     Ok(())
@@ -134,6 +166,12 @@ mod tests {
         assert_eq!(row(Some("off"), &[]), None);
         assert_eq!(row(None, &[]).unwrap().level, "audit");
         assert_eq!(TrustRow::of(&namespace("own", Some("enforced")), &[], &trust, "own"), None);
+        let mut held = namespace("team", Some("off"));
+        held["metadata"]["annotations"] = json!({"agent.kagenti.dev/quarantine": "a", "agent.kagenti.dev/quarantine-record": "{\"a\":{\"reason\":\"leak\"}}"});
+        let row = |policies: &[Value]| TrustRow::of(&held, policies, &trust, "own").unwrap();
+        assert_eq!((row(&[]).quarantined, row(&[]).attention), (vec!["agent/a (leak)".to_owned()], true));
+        let quarantine = policy("drawbridge-quarantine", json!({}));
+        assert_eq!((row(&[quarantine.clone()]).cut_off, row(&[quarantine]).attention), (0, false));
         let mut out = Vec::new();
         table(&mut out, &[good]).unwrap();
         assert!(String::from_utf8(out).unwrap().contains("1 are open and 1 are cut off"));

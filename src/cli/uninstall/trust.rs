@@ -13,7 +13,7 @@ use crate::cli::survey::{label, text};
 use crate::domain::keys;
 use crate::store::Kind;
 
-/// NetworkPolicies of ours in the namespaces of agents, and Pods that carry the trust label.
+/// NetworkPolicies of ours in the namespaces of agents, and Pods that carry the trust label or that of quarantine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Trust {
     pub(super) policies: Vec<Part>,
@@ -31,8 +31,11 @@ pub(super) async fn read(cluster: &Cluster, notes: &mut Vec<String>) -> anyhow::
         objects.into_iter().map(of).collect::<Vec<_>>()
     };
     let policies = cluster.list(&format!("{}?{selector}", Kind::NetworkPolicy.path("")), notes).await?;
-    let verified =
+    let mut verified =
         cluster.list(&format!("{}?labelSelector={}", Kind::Pod.path(""), keys::LABEL_VERIFIED), notes).await?;
+    let held =
+        cluster.list(&format!("{}?labelSelector={}", Kind::Pod.path(""), keys::LABEL_QUARANTINED), notes).await?;
+    verified.extend(held.into_iter().filter(|pod| label(pod, keys::LABEL_VERIFIED).is_none()));
     Ok(Trust { policies: parts(Kind::NetworkPolicy, policies), verified: parts(Kind::Pod, verified) })
 }
 
@@ -49,7 +52,8 @@ pub(super) fn plan(plan: &mut Plan, found: &Found, options: &Options) {
         }));
         return;
     }
-    let is_deny = |part: &&Part| text(&part.object, "/metadata/name") == keys::DEFAULT_DENY;
+    let is_deny =
+        |part: &&Part| [keys::DEFAULT_DENY, keys::QUARANTINE_POLICY].contains(&text(&part.object, "/metadata/name"));
     for part in trust.policies.iter().filter(is_deny) {
         let pods = found.pods.iter().filter(|pod| is_cut(part, pod)).count();
         let effect =
@@ -60,21 +64,30 @@ pub(super) fn plan(plan: &mut Plan, found: &Found, options: &Options) {
         plan.steps.push(delete(Phase::Trust, part, "deleted: nothing cuts its agent off that it would have to open"));
     }
     for part in &trust.verified {
-        let labels = json!({keys::LABEL_VERIFIED: null});
+        let labels = json!({keys::LABEL_VERIFIED: null, keys::LABEL_QUARANTINED: null});
         let patch = json!({"metadata": {"uid": text(&part.object, "/metadata/uid"), "labels": labels}});
         plan.steps.push(Step {
             phase: Phase::Trust,
             object: title(&part.object),
             path: part.path.clone(),
             action: Action::Merge { patch },
-            effect: "the trust label is taken off; nothing rolls".to_owned(),
+            effect: "the trust label, or that of quarantine, is taken off; nothing rolls".to_owned(),
         });
     }
 }
 
 /// A Pod that runs and that the deny selects.
 fn is_cut(deny: &Part, pod: &Part) -> bool {
-    let every = deny.object.pointer("/spec/podSelector/matchLabels").is_none();
+    let selector = &deny.object["spec"]["podSelector"];
+    let by_label = |operator: &str| {
+        let mut expressions = selector["matchExpressions"].as_array().into_iter().flatten();
+        expressions.any(|one| one["key"] == keys::LABEL_QUARANTINED && one["operator"] == operator)
+    };
+    let is_held = label(&pod.object, keys::LABEL_QUARANTINED).is_some();
+    if (by_label("Exists") && !is_held) || (by_label("DoesNotExist") && is_held) {
+        return false;
+    }
+    let every = selector.get("matchLabels").is_none();
     let over = matches!(text(&pod.object, "/status/phase"), "Succeeded" | "Failed");
     text(&pod.object, "/metadata/namespace") == text(&deny.object, "/metadata/namespace")
         && !over

@@ -3,4 +3,6 @@
 mod facts;
 mod kaos;
 mod names;
+mod overridden;
 pub mod plan;
+mod quarantine;

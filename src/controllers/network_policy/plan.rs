@@ -6,6 +6,8 @@
 //! - When enforcement begins, the deny comes last: after the labels on running Pods of verified agents and the policies that open them; when
 //!   it ends, the deny goes first. Where each step stands is read off the cluster, so another leader goes on.
 //! - A policy of our name that is somebody else's is told and never changed; the Go operator's is taken over where it is.
+//! - Who is in quarantine is never without a policy that cuts him off: that of quarantine comes before the deny leaves him to it, and goes after
+//!   ([`super::quarantine`]).
 //! - What the API server stores in another spelling is the same: at rest nothing is written.
 
 use std::time::Duration;
@@ -15,6 +17,7 @@ use serde_json::{Value, json};
 use super::facts::facts;
 use super::kaos;
 use super::names::{label_of, policy_of};
+use super::{overridden, quarantine};
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::controllers::scaffold::plan::{Context, Controller, Item, Op, Plan, Report, Row};
 use crate::controllers::scaffold::world::{CardRef, PolicyRef, WorkloadRef, World};
@@ -23,7 +26,7 @@ use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::trust::TrustLevel;
 use crate::domain::workload::WorkloadKind;
-use crate::policy::desired::{default_deny, is_permissive, normal, permissive, restrictive};
+use crate::policy::desired::{closed, default_deny, is_permissive, normal, permissive, restrictive};
 use crate::store::{Key, Kind, PodPhase, Trust};
 
 /// The controller's row. Its items are NetworkPolicies, by the name that they have or would have.
@@ -43,7 +46,10 @@ fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
         Kind::Namespace => of_namespace(world, name),
         // What comes before it, or after it, may go on.
         Kind::NetworkPolicy if &**name == keys::DEFAULT_DENY => of_namespace(world, namespace),
+        Kind::NetworkPolicy if &**name == keys::QUARANTINE_POLICY => vec![deny(namespace), key.clone()],
         Kind::NetworkPolicy if name.ends_with(keys::SUFFIX_SIGNATURE_POLICY) => vec![key.clone(), deny(namespace)],
+        // It may open who is cut off.
+        Kind::NetworkPolicy if has_ours(world, namespace) => of_namespace(world, namespace),
         Kind::EndpointSlice => world.namespaces().flat_map(|namespace| of_namespace(world, namespace)).collect(),
         Kind::AgentCard => {
             let card = world.agent_card(namespace, name);
@@ -53,6 +59,9 @@ fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
                 .unwrap_or_default()
         }
         Kind::KaosAgent => vec![Key::new(namespace, &policy_of(&kaos::workload_of(name)))],
+        Kind::Pod if world.network_policy(namespace, keys::QUARANTINE_POLICY).is_some() => {
+            vec![deny(namespace), Key::new(namespace, keys::QUARANTINE_POLICY)]
+        }
         // The deny that is not there yet waits for the labels of running Pods.
         Kind::Pod if world.network_policy(namespace, keys::DEFAULT_DENY).is_none() => vec![deny(namespace)],
         kind if kind.workload().is_some_and(|kind| KINDS.contains(&kind)) => {
@@ -73,7 +82,12 @@ fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
     let names = agents.chain(ours.map(|policy| policy.name.to_string()));
     let mut keys: Vec<_> = names.map(|name| Key::new(namespace, &name)).collect();
     keys.push(deny(namespace));
+    keys.push(Key::new(namespace, keys::QUARANTINE_POLICY));
     keys
+}
+
+fn has_ours(world: &World, namespace: &str) -> bool {
+    world.network_policies(namespace).any(|policy| policy.seen.is_ours())
 }
 
 fn is_agent(workload: &WorkloadRef<'_>) -> bool {
@@ -89,14 +103,19 @@ fn agents<'a>(world: &'a World, namespace: &str) -> impl Iterator<Item = Workloa
 
 fn plan(cx: Context<'_>) -> Plan {
     let Some(level) = trust::level(&cx, &cx.key.namespace) else { return Plan::nothing() };
-    // Without the addresses of the API server a policy would cut agents off from it.
-    if level.enforces() && !cx.world.is_certain(Kind::EndpointSlice) {
+    // Without the addresses of the API server a policy would cut agents off from it; who is in quarantine is cut off from it anyway.
+    let needs_addresses = &*cx.key.name != keys::QUARANTINE_POLICY;
+    if level.enforces() && needs_addresses && !cx.world.is_certain(Kind::EndpointSlice) {
         return Plan::later(AGAIN);
     }
-    if &*cx.key.name == keys::DEFAULT_DENY { of_deny(&cx, level) } else { of_agent(&cx, level) }
+    match &*cx.key.name {
+        keys::DEFAULT_DENY => of_deny(&cx, level),
+        keys::QUARANTINE_POLICY => quarantine::plan(&cx),
+        _ => of_agent(&cx, level),
+    }
 }
 
-fn stored<'a>(cx: &Context<'a>) -> Option<PolicyRef<'a>> {
+pub(super) fn stored<'a>(cx: &Context<'a>) -> Option<PolicyRef<'a>> {
     cx.world.network_policy(&cx.key.namespace, &cx.key.name).filter(|policy| !policy.seen.deleting)
 }
 
@@ -106,7 +125,7 @@ fn of_deny(cx: &Context<'_>, level: TrustLevel) -> Plan {
         return stored.filter(|policy| policy.seen.is_ours()).map_or_else(Plan::nothing, |policy| delete(cx, &policy));
     }
     let (facts, _) = facts(cx, &cx.key.namespace, Vec::new());
-    let wanted = default_deny(level == TrustLevel::EnforcedAll, &facts);
+    let wanted = default_deny(level == TrustLevel::EnforcedAll, quarantine::held(cx), &facts);
     let plan = match stored {
         Some(policy) if !policy.seen.is_ours() => {
             foreign(cx, &policy, "every Pod of this namespace that has to prove who it is waits")
@@ -198,14 +217,23 @@ fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
         // Nothing can be said: what was concluded before stays, and who is new is not opened.
         Trust::Unknown => stored.and_then(|policy| policy.seen.spec.as_deref().map(is_permissive)).unwrap_or(false),
     };
-    let spec = if opens { permissive(&selector, &facts) } else { restrictive(&selector, &facts) };
+    let is_held =
+        trust::quarantine(cx.world, &cx.key.namespace).is_some_and(|quarantine| quarantine.holds(workload.name));
+    let spec = match (is_held, opens) {
+        (true, _) => closed(&selector),
+        (false, true) => permissive(&selector, &facts),
+        (false, false) => restrictive(&selector, &facts),
+    };
     let again = services.then_some(SERVICES);
     let ops = match stored {
         None => vec![create(cx, of_card(&card), &spec)],
         Some(policy) if policy.seen.is_ours() => {
             let same = is_same(&policy, &spec) && is_of_card(&policy, &card);
-            let told = flipped(cx, &policy, &card, opens);
-            if same { Vec::new() } else { std::iter::once(take(cx, &policy, &card, &spec)).chain(told).collect() }
+            let told = (!is_held).then(|| flipped(cx, &policy, &card, opens)).flatten();
+            let overridden = (!opens).then(|| overridden::told(cx, &policy, &selector)).flatten();
+            let written = (!same).then(|| take(cx, &policy, &card, &spec));
+            let told = told.filter(|_| !same);
+            written.into_iter().chain(told).chain(overridden).collect()
         }
         Some(policy) if policy.seen.is_upstreams() => vec![take_over(cx, &policy, &card, &spec)],
         Some(policy) => return foreign(cx, &policy, "the agent stays cut off until it is gone"),
@@ -235,12 +263,12 @@ fn flipped(cx: &Context<'_>, policy: &PolicyRef<'_>, card: &CardRef<'_>, opens: 
     Some(report(cx, policy, reason, message, policy.version.to_string()))
 }
 
-fn report(cx: &Context<'_>, policy: &PolicyRef<'_>, reason: Reason, message: String, since: String) -> Op {
+pub(super) fn report(cx: &Context<'_>, policy: &PolicyRef<'_>, reason: Reason, message: String, since: String) -> Op {
     let (about, uid) = (cx.key.clone(), policy.uid.to_owned());
     Op::Report(Report { kind: Kind::NetworkPolicy, about, uid, reason, message, since })
 }
 
-fn is_same(policy: &PolicyRef<'_>, wanted: &Value) -> bool {
+pub(super) fn is_same(policy: &PolicyRef<'_>, wanted: &Value) -> bool {
     policy.seen.spec.as_deref().is_some_and(|spec| normal(spec) == normal(wanted))
 }
 
@@ -266,7 +294,7 @@ fn of_card(card: &CardRef<'_>) -> Value {
     json!({"labels": labels, "ownerReferences": [owner]})
 }
 
-fn create(cx: &Context<'_>, mut metadata: Value, spec: &Value) -> Op {
+pub(super) fn create(cx: &Context<'_>, mut metadata: Value, spec: &Value) -> Op {
     let Key { namespace, name } = cx.key;
     if metadata.get("labels").is_none() {
         metadata["labels"] = labels();
@@ -289,7 +317,7 @@ fn edit(cx: &Context<'_>, operations: Vec<Value>) -> Op {
     Op::Edit { kind: Kind::NetworkPolicy, key: cx.key.clone(), operations: operations.into() }
 }
 
-fn set_spec(cx: &Context<'_>, policy: &PolicyRef<'_>, spec: &Value) -> Op {
+pub(super) fn set_spec(cx: &Context<'_>, policy: &PolicyRef<'_>, spec: &Value) -> Op {
     let mut operations = unchanged(policy);
     operations.push(json!({"op": "add", "path": "/spec", "value": spec}));
     edit(cx, operations)
@@ -319,11 +347,11 @@ fn take_over(cx: &Context<'_>, policy: &PolicyRef<'_>, card: &CardRef<'_>, spec:
     Op::Edit { kind, key, operations }
 }
 
-fn delete(cx: &Context<'_>, policy: &PolicyRef<'_>) -> Plan {
+pub(super) fn delete(cx: &Context<'_>, policy: &PolicyRef<'_>) -> Plan {
     Plan::of(vec![Op::Delete { kind: Kind::NetworkPolicy, key: cx.key.clone(), uid: policy.uid.to_owned() }])
 }
 
-fn foreign(cx: &Context<'_>, policy: &PolicyRef<'_>, effect: &str) -> Plan {
+pub(super) fn foreign(cx: &Context<'_>, policy: &PolicyRef<'_>, effect: &str) -> Plan {
     let Key { namespace, name } = cx.key;
     let message = format!(
         "NetworkPolicy {name} is not Drawbridge's, so it is left as it is, and {effect}. What to do: put what it opens into a policy of another \

@@ -14,6 +14,7 @@ use crate::policy::desired::is_permissive;
 use crate::store::{Key, Kind, Reach};
 
 mod kaos;
+mod quarantine;
 
 const ROWS: [Row; 2] = [network_policy::plan::ROW, trust_label::plan::ROW];
 const DENY: &str = "drawbridge-default-deny";

@@ -1,3 +1,4 @@
-//! The trust label on running Pods.
+//! The trust label on running Pods, and that of quarantine.
 
 pub mod plan;
+mod quarantine;

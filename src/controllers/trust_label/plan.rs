@@ -1,16 +1,18 @@
-//! Whether a running Pod carries the trust label, and whether it should.
+//! Whether a running Pod carries the trust label and the one of quarantine, and whether it should.
 //!
 //! In: the Pod, the workload that its owners lead to by their uids, and what its card proves. Out: the label, put or taken away. Promises:
 //! only Pods that run under the account that the card proves carry it; templates never do, so nothing rolls; closing and opening wait for
-//! nothing; where enforcement ends, the label goes last, when no NetworkPolicy of ours is left that asks for it; at rest nothing is written.
+//! nothing; where enforcement ends, the label goes last, when no NetworkPolicy of ours is left that asks for it; the label of quarantine is
+//! put only while the NetworkPolicy is there that cuts off by it; at rest nothing is written.
 
 use std::time::Duration;
 
 use serde_json::json;
 
+use super::quarantine;
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row, escaped};
-use crate::controllers::scaffold::world::{PodRef, WorkloadRef, World};
+use crate::controllers::scaffold::world::{PodRef, PolicyRef, WorkloadRef, World};
 use crate::controllers::trust;
 use crate::domain::keys;
 use crate::domain::trust::TrustLevel;
@@ -27,6 +29,8 @@ fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
     match kind {
         Kind::Pod => vec![key.clone()],
         Kind::Namespace => of_namespace(world, name),
+        // Before it is there, nobody is labelled by whom it would cut off.
+        Kind::NetworkPolicy if &**name == keys::QUARANTINE_POLICY => of_namespace(world, namespace),
         // What still asks for the label may be gone.
         Kind::NetworkPolicy if world.network_policy(namespace, name).is_some_and(|policy| policy.seen.is_ours()) => {
             let labelled = world.agent_pods(namespace).filter(|pod| pod.seen.verified);
@@ -60,19 +64,27 @@ fn plan(cx: Context<'_>) -> Plan {
     let Key { namespace, name } = cx.key;
     let Some(pod) = cx.world.pod(namespace, name).filter(|pod| is_alive(pod)) else { return Plan::nothing() };
     let Some(level) = trust::level(&cx, namespace) else { return Plan::nothing() };
-    if level < TrustLevel::Audit {
-        if !pod.seen.verified {
-            return Plan::nothing();
-        }
-        if cx.world.network_policies(namespace).any(|policy| policy.seen.is_ours()) {
-            return Plan::later(AGAIN);
-        }
-        return Plan::of(vec![edit(&cx, &pod, false)]);
-    }
-    match deserves(cx.world, namespace, &pod) {
-        Some(wanted) if wanted != pod.seen.verified => Plan::of(vec![edit(&cx, &pod, wanted)]),
-        _ => Plan::nothing(),
-    }
+    let is_asked_for = || {
+        let ours = |policy: PolicyRef<'_>| policy.seen.is_ours() && &**policy.name != keys::QUARANTINE_POLICY;
+        cx.world.network_policies(namespace).any(ours)
+    };
+    let wanted = if level >= TrustLevel::Audit {
+        deserves(cx.world, namespace, &pod).unwrap_or(pod.seen.verified)
+    } else {
+        pod.seen.verified && is_asked_for() && !quarantine::holds(cx.world, namespace, &pod)
+    };
+    let verified = (wanted != pod.seen.verified)
+        .then(|| Change { label: keys::LABEL_VERIFIED, value: wanted.then(|| keys::VERIFIED.to_owned()) });
+    let changes: Vec<_> = verified.into_iter().chain(quarantine::change(&cx, &pod)).collect();
+    let again = (level < TrustLevel::Audit && wanted).then_some(AGAIN);
+    let ops = if changes.is_empty() { Vec::new() } else { vec![edit(&cx, &pod, changes)] };
+    Plan { again, ..Plan::of(ops) }
+}
+
+/// What a label becomes; with no value it goes.
+pub(super) struct Change {
+    pub(super) label: &'static str,
+    pub(super) value: Option<String>,
 }
 
 /// It may still reach somebody.
@@ -98,13 +110,14 @@ pub(super) fn deserves(world: &World, namespace: &str, pod: &PodRef<'_>) -> Opti
     }
 }
 
-fn edit(cx: &Context<'_>, pod: &PodRef<'_>, wanted: bool) -> Op {
-    let path = format!("/metadata/labels/{}", escaped(keys::LABEL_VERIFIED));
-    let change = if wanted {
-        json!({"op": "add", "path": path, "value": keys::VERIFIED})
-    } else {
-        json!({"op": "remove", "path": path})
-    };
-    let operations = json!([{"op": "test", "path": "/metadata/uid", "value": pod.uid}, change]);
-    Op::Edit { kind: Kind::Pod, key: cx.key.clone(), operations }
+fn edit(cx: &Context<'_>, pod: &PodRef<'_>, changes: Vec<Change>) -> Op {
+    let mut operations = vec![json!({"op": "test", "path": "/metadata/uid", "value": pod.uid})];
+    operations.extend(changes.into_iter().map(|change| {
+        let path = format!("/metadata/labels/{}", escaped(change.label));
+        match change.value {
+            Some(value) => json!({"op": "add", "path": path, "value": value}),
+            None => json!({"op": "remove", "path": path}),
+        }
+    }));
+    Op::Edit { kind: Kind::Pod, key: cx.key.clone(), operations: operations.into() }
 }

@@ -167,11 +167,44 @@ fn both(selector: Value, ingress: Vec<Value>, egress: Vec<Value>) -> Value {
     json!({"podSelector": selector, "policyTypes": ["Ingress", "Egress"], "ingress": ingress, "egress": egress})
 }
 
-/// What cuts off every agent of a namespace, or with `all` every Pod, but from the operator and from the API server.
+/// Who of a namespace is in quarantine, as far as its policies go by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// Nobody.
+    Nobody,
+    /// Pods with the label of quarantine: [`quarantine`] holds them alone.
+    Labelled,
+    /// Every Pod.
+    Everybody,
+}
+
+/// What cuts off every agent of a namespace, or with `all` every Pod, but from the operator and from the API server; who is in quarantine is
+/// left to [`quarantine`], or cut off from those, too.
 #[must_use]
-pub fn default_deny(all: bool, facts: &Facts) -> Value {
-    let selector = if all { json!({}) } else { json!({"matchLabels": {keys::LABEL_TYPE: "agent"}}) };
-    both(selector, vec![operators(facts)], api_server(facts))
+pub fn default_deny(all: bool, held: Held, facts: &Facts) -> Value {
+    let mut selector = if all { json!({}) } else { json!({"matchLabels": {keys::LABEL_TYPE: "agent"}}) };
+    if held == Held::Labelled {
+        selector["matchExpressions"] = json!([{"key": keys::LABEL_QUARANTINED, "operator": "DoesNotExist"}]);
+    }
+    match held {
+        Held::Everybody => closed(&selector),
+        _ => both(selector, vec![operators(facts)], api_server(facts)),
+    }
+}
+
+/// What cuts off who is in quarantine, both ways, from everybody.
+#[must_use]
+pub fn quarantine(everybody: bool) -> Value {
+    if everybody {
+        return closed(&json!({}));
+    }
+    closed(&json!({"matchExpressions": [{"key": keys::LABEL_QUARANTINED, "operator": "Exists"}]}))
+}
+
+/// What an agent in quarantine has in place of what would open it: `selector` is its workload's.
+#[must_use]
+pub fn closed(selector: &Value) -> Value {
+    both(selector.clone(), Vec::new(), Vec::new())
 }
 
 /// What an agent needs to prove who it is: `selector` is its workload's.

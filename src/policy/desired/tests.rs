@@ -37,7 +37,7 @@ fn cases_129_and_137_the_restrictive_shape_leads_to_the_api_server_at_its_ports_
 #[test]
 fn case_130_without_an_address_of_the_api_server_nothing_is_left_and_both_directions_are_named() {
     let none = Facts { api_server: BTreeSet::new(), ..facts() };
-    for spec in [restrictive(&selector(), &none), default_deny(false, &none)] {
+    for spec in [restrictive(&selector(), &none), default_deny(false, Held::Nobody, &none)] {
         assert_eq!((&spec["egress"], &spec["policyTypes"]), (&json!([]), &json!(["Ingress", "Egress"])));
         let stored = json!({"podSelector": spec["podSelector"], "policyTypes": ["Ingress", "Egress"], "ingress": spec["ingress"]});
         assert_eq!(normal(&spec), normal(&stored), "as the API server stores it");
@@ -105,9 +105,15 @@ fn peers_of_the_platform_are_rules_of_their_own() {
 
 #[test]
 fn the_deny_selects_every_agent_or_every_pod() {
-    assert_eq!(default_deny(false, &facts())["podSelector"], json!({"matchLabels": {"kagenti.io/type": "agent"}}));
-    assert_eq!(default_deny(true, &facts())["podSelector"], json!({}));
-    assert_ne!(normal(&default_deny(true, &facts())), normal(&default_deny(false, &facts())));
+    assert_eq!(
+        default_deny(false, Held::Nobody, &facts())["podSelector"],
+        json!({"matchLabels": {"kagenti.io/type": "agent"}})
+    );
+    assert_eq!(default_deny(true, Held::Nobody, &facts())["podSelector"], json!({}));
+    assert_ne!(
+        normal(&default_deny(true, Held::Nobody, &facts())),
+        normal(&default_deny(false, Held::Nobody, &facts()))
+    );
 }
 
 /// What is empty and what is absent mean different things in different places.
@@ -159,5 +165,26 @@ proptest! {
             prop_assert!(cidr.ends_with("/32") || cidr.ends_with("/128"));
             prop_assert!(!cidr.starts_with("::ffff:"));
         }
+    }
+}
+
+/// Who is in quarantine reaches neither the API server nor the operator: the deny opens those, so it leaves such Pods to the other policy.
+#[test]
+fn who_is_in_quarantine_is_selected_by_policies_that_open_nothing() {
+    let exists = |operator: &str| json!([{"key": "agent.kagenti.dev/quarantined", "operator": operator}]);
+    for all in [false, true] {
+        let deny = default_deny(all, Held::Labelled, &facts());
+        assert_eq!(deny["podSelector"]["matchExpressions"], exists("DoesNotExist"));
+        assert_ne!(deny["ingress"], json!([]));
+        let deny = default_deny(all, Held::Everybody, &facts());
+        assert_eq!(deny["podSelector"], default_deny(all, Held::Nobody, &facts())["podSelector"]);
+        assert_eq!((&deny["ingress"], &deny["egress"]), (&json!([]), &json!([])));
+    }
+    assert_eq!(quarantine(false)["podSelector"], json!({"matchExpressions": exists("Exists")}));
+    assert_eq!(quarantine(true)["podSelector"], json!({}));
+    for spec in [quarantine(false), quarantine(true), closed(&selector())] {
+        assert_eq!((&spec["ingress"], &spec["egress"]), (&json!([]), &json!([])));
+        assert_eq!(spec["policyTypes"], json!(["Ingress", "Egress"]));
+        assert!(!is_permissive(&spec));
     }
 }

@@ -1,9 +1,10 @@
-//! Namespaces: the labels that admission reads, and whether one is going.
+//! Namespaces: the labels that admission reads, who of one is in quarantine, and whether it is going.
 
 use std::collections::BTreeMap;
 
 use super::{Kind, What};
 use crate::domain::keys;
+use crate::domain::quarantine::Quarantine;
 use crate::store::decode::wire::Raw;
 use crate::store::kind::page;
 use crate::store::{Decode, Descriptor, Selection, UsedBy};
@@ -26,6 +27,8 @@ pub struct NamespaceSeen {
     pub labels: BTreeMap<String, String>,
     /// Being deleted: nothing can be created in it.
     pub terminating: bool,
+    /// Who of it is in quarantine; `None` where nobody is.
+    pub quarantine: Option<Box<Quarantine>>,
 }
 
 fn project(_: Kind, raw: Raw) -> Option<What> {
@@ -34,5 +37,7 @@ fn project(_: Kind, raw: Raw) -> Option<What> {
         .iter()
         .filter_map(|key| metadata.label(key).map(|value| ((*key).to_owned(), value.to_owned())))
         .collect();
-    Some(What::Namespace(NamespaceSeen { labels, terminating: metadata.deletion_timestamp.is_some() }))
+    let quarantine = metadata.annotation(keys::ANNOTATION_QUARANTINE).map(Quarantine::parse);
+    let quarantine = quarantine.filter(|found| !found.is_empty()).map(Box::new);
+    Some(What::Namespace(NamespaceSeen { labels, terminating: metadata.deletion_timestamp.is_some(), quarantine }))
 }

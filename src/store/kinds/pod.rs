@@ -56,6 +56,8 @@ pub struct PodSeen {
     pub gated: bool,
     /// Carries the trust label.
     pub verified: bool,
+    /// As whom it is in quarantine, by the label of a Pod that is.
+    pub quarantined: Option<Box<str>>,
     /// Where it is reached and as whom it runs, of an agent's Pod.
     pub endpoint: Option<Box<PodEndpoint>>,
 }
@@ -153,6 +155,7 @@ fn pod(raw: Raw) -> Option<PodSeen> {
             && containers.any(|name| keys::OUR_CONTAINERS.contains(&name.as_str())),
         terminating: metadata.deletion_timestamp.is_some(),
         verified: metadata.label(keys::LABEL_VERIFIED).is_some(),
+        quarantined: metadata.label(keys::LABEL_QUARANTINED).map(Into::into),
         created: metadata.creation_timestamp.unwrap_or_default().into(),
         phase,
         gated,

@@ -14,6 +14,10 @@ fn is_ours(policy: &&Value) -> bool {
 
 /// Whether the agent is cut off, open, or neither.
 pub(super) fn reach(facts: &Facts) -> Check {
+    if let Some(who) = facts.pods.iter().find_map(|pod| label(pod, keys::LABEL_QUARANTINED)) {
+        let text = format!("{who} is in quarantine: nobody reaches it, it reaches nobody, and no Pod of it is made");
+        return check(NAME, Err((text, format!("drawbridge release agent/{who} {} ends that", place(facts)))));
+    }
     let ours = || facts.policies.iter().filter(is_ours);
     if ours().all(|policy| text(policy, "/metadata/name") != keys::DEFAULT_DENY) {
         let text = "trust is not enforced in this namespace, so nothing that the agent reaches follows from the card"
@@ -68,6 +72,9 @@ mod tests {
             let found = reach(&facts);
             assert!(found.state == state && found.text.contains(words), "{found:?}");
         }
+        let held = json!({"metadata": {"labels": {"agent.kagenti.dev/quarantined": "w"}}});
+        let found = reach(&Facts { pods: vec![held], ..Facts::default() });
+        assert!(found.state == State::Failed && found.text.contains("w is in quarantine"), "{found:?}");
         let card = json!({"metadata": {"name": "c", "namespace": "team", "uid": "another"}});
         let alone = reach(&Facts { card, policies: vec![deny()], ..Facts::default() });
         assert!(alone.state == State::Failed && alone.text.contains("none opens it"), "{alone:?}");

@@ -5,6 +5,7 @@ mod attacks;
 mod dead;
 mod life;
 mod preview;
+mod quarantine;
 mod rest;
 
 use anyhow::{Context as _, Result, ensure};

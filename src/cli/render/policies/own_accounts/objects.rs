@@ -254,7 +254,7 @@ fn pods() -> Row {
             "{} && {} && {} && {} && variables.new.metadata.?labels[?'{verified}'].orValue('{value}') == '{value}'",
             same("?spec"),
             untouched(&["annotations", "ownerReferences", "finalizers"]),
-            same_but("labels", &format!("k == '{}'", keys::LABEL_VERIFIED)),
+            same_but("labels", &format!("k in ['{}', '{}']", keys::LABEL_VERIFIED, keys::LABEL_QUARANTINED)),
             same("?status"),
             verified = keys::LABEL_VERIFIED,
             value = keys::VERIFIED,
@@ -267,7 +267,7 @@ fn pods() -> Row {
             keys::LABEL_PIPELINE_RUN,
         ),
         what: "makes no Pod, deletes none but those that wait behind its scheduling gate and the ended ones of a build, and changes of a Pod its \
-               trust label only",
+               trust label and that of quarantine only",
     }
 }
 
@@ -337,10 +337,11 @@ fn network_policies() -> Row {
     let name = |of: &str| format!("variables.{of}.metadata.?name.orValue('')");
     let ours = |of: &str| {
         format!(
-            "{} && {} && ({name} == '{}' || {name}.endsWith('{}'))",
+            "{} && {} && ({name} in ['{}', '{}'] || {name}.endsWith('{}'))",
             marked(of),
             labelled(of, keys::LABEL_POLICY_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE),
             keys::DEFAULT_DENY,
+            keys::QUARANTINE_POLICY,
             keys::SUFFIX_SIGNATURE_POLICY,
             name = name(of)
         )

@@ -31,8 +31,9 @@ pub(super) fn policy(install: &Install) -> [Value; 2] {
         )
     };
     let is_ours = format!(
-        "{name} == '{}' || {} || {} || (request.operation == 'CREATE' && {name}.endsWith('{}'))",
+        "{name} in ['{}', '{}'] || {} || {} || (request.operation == 'CREATE' && {name}.endsWith('{}'))",
         keys::DEFAULT_DENY,
+        keys::QUARANTINE_POLICY,
         marked("oldObject"),
         marked("object"),
         keys::SUFFIX_SIGNATURE_POLICY
@@ -40,7 +41,7 @@ pub(super) fn policy(install: &Install) -> [Value; 2] {
     let rule = Refusal {
         applies: vec![condition("ours", &is_ours), condition("not-by-us", &format!("!({})", by_us(install)))],
         variables: vec![
-            variable("deny", &format!("{name} == '{}'", keys::DEFAULT_DENY)),
+            variable("deny", &format!("{name} in ['{}', '{}']", keys::DEFAULT_DENY, keys::QUARANTINE_POLICY)),
             variable("marked", &format!("{} || {}", marked("oldObject"), marked("object"))),
         ],
         holds: format!(
@@ -50,9 +51,10 @@ pub(super) fn policy(install: &Install) -> [Value; 2] {
             is_at_least(install, TrustLevel::Enforced)
         ),
         message: format!(
-            "NetworkPolicies {} and <workload>{} are Drawbridge's alone: they cut off agents that have not proved who they are. What to do: open \
+            "NetworkPolicies {}, {} and <workload>{} are Drawbridge's alone: they cut off agents that have not proved who they are. What to do: open \
              what your Pods need with a NetworkPolicy under another name; who may decide how far trust is enforced sets label {} on the Namespace",
             keys::DEFAULT_DENY,
+            keys::QUARANTINE_POLICY,
             keys::SUFFIX_SIGNATURE_POLICY,
             keys::LABEL_TRUST
         ),

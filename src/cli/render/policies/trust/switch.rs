@@ -1,4 +1,5 @@
-//! `drawbridge-trust-switch`: how far trust is enforced in a namespace is decided by who may change namespaces. To the API server a Role with
+//! `drawbridge-trust-switch`: how far trust is enforced in a namespace is decided by who may change namespaces, and
+//! so is who of it is in quarantine. To the API server a Role with
 //! `*` in a namespace is a right to change that Namespace object, too (also through its status and its finalizers), so the right is asked for
 //! in the whole cluster. A word that is no level is refused at once.
 
@@ -17,8 +18,12 @@ const NAME: &str = "drawbridge-trust-switch";
 pub(super) fn policy(install: &Install) -> [Value; 2] {
     let label = |of: &str| format!("{of}.metadata.?labels[?'{}']", keys::LABEL_TRUST);
     let words = listed(TrustLevel::ALL.map(TrustLevel::as_str));
+    let annotation = |of: &str, key: &str| format!("{of}.metadata.?annotations[?'{key}']");
+    let held = [keys::ANNOTATION_QUARANTINE, keys::ANNOTATION_QUARANTINE_RECORD]
+        .map(|key| format!("{} != {}", annotation("object", key), annotation("oldObject", key)))
+        .join(" || ");
     let changes = format!(
-        "request.operation == 'CREATE' ? {}.hasValue() : {} != {}",
+        "request.operation == 'CREATE' ? {}.hasValue() : {} != {} || {held}",
         label("object"),
         label("object"),
         label("oldObject")
@@ -29,10 +34,11 @@ pub(super) fn policy(install: &Install) -> [Value; 2] {
         variables: Vec::new(),
         holds: format!("{}.orValue('off') in [{words}] && (request.operation == 'CREATE' || {may})", label("object")),
         message: format!(
-            "label {} of a Namespace is {}, and is changed by people who may patch namespaces in the whole cluster: it says what agents may reach. \
-             What to do: write one of these words, or ask whoever runs the cluster",
+            "label {} of a Namespace is {}, and it and annotation {} are changed by people who may patch namespaces in the whole cluster: they say \
+             what agents may reach. What to do: write one of these words, or ask whoever runs the cluster",
             keys::LABEL_TRUST,
-            TrustLevel::ALL.map(TrustLevel::as_str).join(", ")
+            TrustLevel::ALL.map(TrustLevel::as_str).join(", "),
+            keys::ANNOTATION_QUARANTINE
         ),
         message_expression: None,
     };

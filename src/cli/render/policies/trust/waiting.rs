@@ -73,7 +73,7 @@ fn binding(name: &str, (namespaces, objects): (LabelSelector, Option<LabelSelect
     })
 }
 
-/// That the policy selects every agent (or every Pod) both ways, and opens nothing but our own namespace and single addresses.
+/// That the policy selects every agent (or every Pod) both ways, but those in quarantine, whose label no new Pod has, and opens nothing but our own namespace and single addresses.
 fn cuts_off(own: &str) -> String {
     let marked = format!(
         "params.metadata.?labels[?'{}'].orValue('') == '{}'",
@@ -81,8 +81,10 @@ fn cuts_off(own: &str) -> String {
         keys::MANAGED_BY_DRAWBRIDGE
     );
     let selects = format!(
-        "variables.selector.?matchExpressions.orValue([]).size() == 0 && variables.selector.?matchLabels.orValue({{}}).all(k, \
+        "variables.selector.?matchExpressions.orValue([]).all(e, e.?key.orValue('') == '{}' && e.?operator.orValue('') == 'DoesNotExist') && \
+         variables.selector.?matchLabels.orValue({{}}).all(k, \
          !variables.all && k == '{}' && variables.selector.matchLabels[k] == 'agent')",
+        keys::LABEL_QUARANTINED,
         keys::LABEL_TYPE
     );
     let both = "['Ingress', 'Egress'].all(t, t in variables.spec.?policyTypes.orValue([]))";

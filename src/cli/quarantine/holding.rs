@@ -1,0 +1,218 @@
+//! What came of a quarantine or a release, read off the cluster.
+//!
+//! In: Pods and NetworkPolicies of one namespace. Out: how many Pods that run are cut off by now, by whom they are opened all the same, and which no
+//! NetworkPolicy holds. Promise: what is not known to hold is said, and never counted.
+
+use std::collections::HashMap;
+use std::io::{Result as Written, Write};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::record::Change;
+use crate::cli::cluster::{Answer, Cluster};
+use crate::cli::doctor::trust::plugin_of;
+use crate::cli::policy::overridden;
+use crate::cli::survey::{self, label, text};
+use crate::domain::keys;
+use crate::store::Kind;
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// One namespace.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Holding {
+    namespace: String,
+    /// Who it is about.
+    who: String,
+    /// In quarantine, rather than released.
+    quarantined: bool,
+    /// Pods of them that run.
+    pods: usize,
+    /// Of those, how many are cut off, or after a release are not any more.
+    settled: usize,
+    /// Milliseconds until all of them were; absent where they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after_ms: Option<u128>,
+    /// NetworkPolicies of others that open them all the same, one sentence each.
+    opened: Vec<String>,
+    /// Pods that NetworkPolicies do not hold, with why.
+    not_held: Vec<String>,
+    /// The network plugin, by its definitions; absent where none is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plugin: Option<&'static str>,
+    /// Pods that were evicted; absent without `--evict`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evicted: Option<usize>,
+    #[serde(skip)]
+    running: Vec<String>,
+}
+
+/// What the cluster shows.
+struct Look {
+    /// Pods of those that are meant.
+    pods: Vec<Value>,
+    policies: Vec<Value>,
+}
+
+/// Waits until it holds, for `patience` at most.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub(super) async fn wait(
+    cluster: &Cluster,
+    (namespace, change): (&str, &Change),
+    holds: bool,
+    patience: Duration,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<Holding> {
+    let begun = Instant::now();
+    let settled = |look: &Look| look.pods.iter().filter(|pod| is_settled(pod, look, (holds, change.everybody))).count();
+    let mut look = seen(cluster, namespace, change, notes).await?;
+    while settled(&look) < held(&look).count() || (holds && !stands(&look)) {
+        if begun.elapsed() > patience {
+            break;
+        }
+        tokio::time::sleep(LOOK).await;
+        look = seen(cluster, namespace, change, notes).await?;
+    }
+    let count = settled(&look);
+    let complete = count >= held(&look).count() && (!holds || stands(&look));
+    let definitions = cluster
+        .list("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &mut Vec::new())
+        .await
+        .unwrap_or_default();
+    let (opened, not_held) = if holds {
+        let here =
+            cluster.get(&format!("{}/{namespace}", Kind::Namespace.path(""))).await?.object().unwrap_or_default();
+        let words = look
+            .pods
+            .iter()
+            .filter_map(|pod| Some(format!("{}: {}", text(pod, "/metadata/name"), why_not(pod, change)?)));
+        (overridden::words(&here, &look.pods, &look.policies), words.collect())
+    } else {
+        (Vec::new(), Vec::new())
+    };
+    Ok(Holding {
+        namespace: namespace.to_owned(),
+        who: change.to_string(),
+        quarantined: holds,
+        pods: look.pods.len(),
+        settled: count,
+        after_ms: complete.then(|| begun.elapsed().as_millis()),
+        opened,
+        not_held,
+        plugin: plugin_of(&definitions),
+        evicted: None,
+        running: look.pods.iter().map(|pod| text(pod, "/metadata/name").to_owned()).collect(),
+    })
+}
+
+async fn seen(cluster: &Cluster, namespace: &str, change: &Change, notes: &mut Vec<String>) -> anyhow::Result<Look> {
+    let mut fresh = Vec::new();
+    let jobs = cluster.list(&format!("/apis/batch/v1/namespaces/{namespace}/jobs"), &mut fresh).await?;
+    let jobs: HashMap<&str, &Value> = jobs.iter().map(|job| (text(job, "/metadata/name"), job)).collect();
+    let quarantine = change.quarantine();
+    let mut pods = cluster.list(&Kind::Pod.path(namespace), &mut fresh).await?;
+    pods.retain(|pod| {
+        let is_over = matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
+        let labelled = label(pod, keys::LABEL_QUARANTINED).is_some_and(|value| quarantine.holds_label(value));
+        !is_over && (labelled || quarantine.holds(&survey::owner(pod, &jobs).name))
+    });
+    let policies = cluster.list(&Kind::NetworkPolicy.path(namespace), &mut fresh).await?;
+    fresh.retain(|note| !notes.contains(note));
+    notes.extend(fresh);
+    Ok(Look { pods, policies })
+}
+
+/// The policy of quarantine is there.
+fn stands(look: &Look) -> bool {
+    look.policies.iter().any(|policy| {
+        text(policy, "/metadata/name") == keys::QUARANTINE_POLICY
+            && label(policy, keys::LABEL_POLICY_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE)
+    })
+}
+
+/// Pods that are waited for: those with the label by which the controllers watch them.
+fn held(look: &Look) -> impl Iterator<Item = &Value> {
+    look.pods.iter().filter(|pod| label(pod, keys::LABEL_TYPE).is_some())
+}
+
+fn is_settled(pod: &Value, look: &Look, (holds, everybody): (bool, bool)) -> bool {
+    let labelled = label(pod, keys::LABEL_QUARANTINED).is_some();
+    if !holds {
+        return !labelled;
+    }
+    let trusted = label(pod, keys::LABEL_VERIFIED).is_some();
+    let watched = label(pod, keys::LABEL_TYPE).is_some();
+    stands(look) && !trusted && (labelled || (everybody && !watched))
+}
+
+/// Why no NetworkPolicy holds a Pod.
+fn why_not(pod: &Value, change: &Change) -> Option<&'static str> {
+    if pod.pointer("/spec/hostNetwork").and_then(Value::as_bool) == Some(true) {
+        return Some("it has the network of its node, which NetworkPolicies do not hold");
+    }
+    (label(pod, keys::LABEL_TYPE).is_none() && !change.everybody)
+        .then_some("it has no label kagenti.io/type, so it is not watched; quarantine the namespace, or delete it")
+}
+
+impl Holding {
+    /// Nothing is left open that is known of.
+    pub(super) fn is_complete(&self) -> bool {
+        self.after_ms.is_some() && self.opened.is_empty() && self.not_held.is_empty()
+    }
+
+    /// Evicts the Pods that run.
+    pub(super) async fn evict(&mut self, cluster: &Cluster, notes: &mut Vec<String>) -> anyhow::Result<()> {
+        let mut evicted = 0;
+        for pod in &self.running {
+            let path = format!("{}/{pod}/eviction", Kind::Pod.path(&self.namespace));
+            let body = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": self.namespace}});
+            match cluster.post(&path, &body).await? {
+                Answer::Object(_) | Answer::Absent => evicted += 1,
+                Answer::Refused(code, message) => {
+                    notes.push(format!("{}: Pod {pod} was not evicted ({code}): {message}", self.namespace))
+                }
+            }
+        }
+        self.evicted = Some(evicted);
+        Ok(())
+    }
+
+    /// For people.
+    pub(super) fn table(&self, out: &mut dyn Write) -> Written<()> {
+        let Self { namespace, who, pods, settled, .. } = self;
+        let after = self.after_ms.map_or_else(|| "so far".to_owned(), |millis| format!("after {millis} ms"));
+        if !self.quarantined {
+            return writeln!(
+                out,
+                "{namespace}: {who} released; {settled} of {pods} Pods are held by it no more {after}"
+            );
+        }
+        writeln!(
+            out,
+            "{namespace}: {who} in quarantine; {settled} of {pods} Pods that run are cut off {after}, and no new one is made"
+        )?;
+        for opened in &self.opened {
+            writeln!(out, "  opened all the same: {opened}")?;
+        }
+        for pod in &self.not_held {
+            writeln!(out, "  not cut off: Pod {pod}")?;
+        }
+        match self.plugin {
+            Some(name) => writeln!(out, "  {name} enforces it; connections that are open may last until the Pods go")?,
+            None => writeln!(
+                out,
+                "  no network plugin is known by its definitions: without one that enforces NetworkPolicies nobody is cut off"
+            )?,
+        }
+        match self.evicted {
+            Some(count) => writeln!(out, "  {count} Pods were evicted"),
+            None => writeln!(out, "  Pods that run are kept as evidence (--evict ends them)"),
+        }
+    }
+}

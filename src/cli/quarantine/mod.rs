@@ -1,0 +1,224 @@
+//! `drawbridge quarantine` and `drawbridge release`: nobody is let in to an agent or out of it, and no Pod of it is made, until it is released.
+//!
+//! ```text
+//! agent/x, namespace/n, --skill s ─► targets ─► annotation of the Namespace (record, pure) ─► what came of it (holding), read off the cluster
+//! ```
+//!
+//! In: a cluster, and who is meant. Out: the annotation written, and for each namespace how many of the Pods that run are cut off by now, who opens
+//! them all the same, and what no policy holds. The annotation is all that is written, and with `--evict` evictions: the controllers and the API
+//! server's own policies do the rest, so that the right to change Namespaces in the whole cluster is what is asked for.
+
+mod holding;
+mod record;
+mod targets;
+
+use std::io::{Result as Written, Write};
+use std::time::Duration;
+
+use anyhow::bail;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::cluster::{self, Answer, Cluster, ClusterArgs};
+use super::io::{self, Io};
+use super::serve::flags::Span;
+use super::survey::text;
+use super::{Exit, Format, given};
+use crate::domain::keys;
+use crate::store::Kind;
+use record::{Change, Record};
+use targets::{Named, Target};
+
+/// Who is meant, and where.
+#[derive(Debug, clap::Args)]
+struct Whom {
+    /// Who: agent/NAME (a workload, or the AgentRuntime or AgentCard of one), or namespace/NAME for every Pod of it.
+    #[arg(value_name = "TARGET", value_parser = targets::named, required_unless_present = "skill")]
+    targets: Vec<Named>,
+    /// Every agent whose AgentCard names that skill, by its id or a tag.
+    #[arg(long, value_name = "SKILL", conflicts_with = "targets")]
+    skill: Option<String>,
+    /// Namespace of the agents; default is that of the context.
+    #[arg(short, long, value_parser = given::namespace)]
+    namespace: Option<String>,
+    /// With --skill: in every namespace.
+    #[arg(short = 'A', long, requires = "skill", conflicts_with = "namespace")]
+    all_namespaces: bool,
+    /// Namespace of the operator.
+    #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE, value_parser = given::namespace)]
+    operator_namespace: String,
+    /// How long to wait until it holds.
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    timeout: Span,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+    /// Which cluster.
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+/// Arguments of `quarantine`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    whom: Whom,
+    /// Why; it is kept beside the annotation for whoever finds the agent cut off.
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: String,
+    /// Evict the Pods that run, once they are cut off; without it they are kept as evidence.
+    #[arg(long)]
+    evict: bool,
+}
+
+/// Arguments of `release`.
+#[derive(Debug, clap::Args)]
+pub struct ReleaseArgs {
+    #[command(flatten)]
+    whom: Whom,
+}
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Report {
+    namespaces: Vec<holding::Holding>,
+    notes: Vec<String>,
+}
+
+/// Longest reason, in bytes.
+const REASON: usize = 256;
+
+fn reason(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("say why, in a few words".to_owned()),
+        text if text.len() > REASON => {
+            Err(format!("at most {REASON} bytes; put the rest into your ticket and name it"))
+        }
+        text => Ok(text.to_owned()),
+    }
+}
+
+/// Puts into quarantine.
+///
+/// # Errors
+/// When the cluster does not answer, refuses the change, or nobody of that name is there.
+pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
+    let Args { whom, reason, evict } = args;
+    let skill = whom.skill.clone();
+    let hold = move |record: &mut Record, change: &Change| record.hold(change, &reason, skill.as_deref());
+    carry_out(whom, Verb { holds: true, evict }, hold, io)
+}
+
+/// Ends it.
+///
+/// # Errors
+/// When the cluster does not answer or refuses the change.
+pub fn release(args: ReleaseArgs, io: &mut Io<'_>) -> anyhow::Result<Exit> {
+    carry_out(args.whom, Verb { holds: false, evict: false }, |record, change| record.release(change), io)
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Verb {
+    holds: bool,
+    evict: bool,
+}
+
+fn carry_out(
+    whom: Whom,
+    verb: Verb,
+    edit: impl Fn(&mut Record, &Change) -> bool,
+    io: &mut Io<'_>,
+) -> anyhow::Result<Exit> {
+    let Whom { targets, skill, namespace, all_namespaces, operator_namespace, timeout, output, cluster } = whom;
+    cluster::block_on(async {
+        let cluster = cluster.connect().await?;
+        let namespace = namespace.unwrap_or_else(|| cluster.namespace.clone());
+        let mut notes = Vec::new();
+        let place = if all_namespaces { "" } else { namespace.as_str() };
+        let target = skill.map_or(Target::Named(targets), Target::Skill);
+        let changes = if verb.holds {
+            targets::resolve(&cluster, &target, place, &mut notes).await?
+        } else {
+            targets::recorded(&cluster, &target, place, &mut notes).await?
+        };
+        if changes.is_empty() {
+            let what =
+                if verb.holds { "no AgentCard names that skill" } else { "nobody is in quarantine for that skill" };
+            bail!("{what}; drawbridge card list -A shows the skills, drawbridge status -A who is in quarantine");
+        }
+        let mut report = Report { namespaces: Vec::new(), notes };
+        for (namespace, change) in &changes {
+            if *namespace == operator_namespace || keys::SYSTEM_NAMESPACES.contains(&namespace.as_str()) {
+                bail!(
+                    "namespace {namespace} is the cluster's or the operator's own, and nobody of it is put into quarantine"
+                );
+            }
+            if !write(&cluster, namespace, |record| edit(record, change)).await? {
+                report.notes.push(if verb.holds {
+                    format!("{namespace}: {change} was in quarantine before")
+                } else {
+                    format!("{namespace}: {change} was not in quarantine")
+                });
+            }
+        }
+        for (namespace, change) in &changes {
+            let mut holding =
+                holding::wait(&cluster, (namespace, change), verb.holds, timeout.0, &mut report.notes).await?;
+            if verb.evict {
+                holding.evict(&cluster, &mut report.notes).await?;
+            }
+            report.namespaces.push(holding);
+        }
+        io::print(output, &report, io.out, |out| table(out, &report))?;
+        let clean = report.namespaces.iter().all(holding::Holding::is_complete);
+        Ok(cluster.seen_all_or_partial(if clean { Exit::Ok } else { Exit::Findings }))
+    })
+}
+
+/// Changes the record of a namespace, as it stands; whether anything was to be changed.
+async fn write(cluster: &Cluster, namespace: &str, edit: impl Fn(&mut Record) -> bool) -> anyhow::Result<bool> {
+    const TRIES: u32 = 8;
+    let path = format!("{}/{namespace}", Kind::Namespace.path(""));
+    for attempt in 0..TRIES {
+        let stored = match cluster.get(&path).await? {
+            Answer::Object(object) => object,
+            Answer::Absent => bail!("namespace {namespace} does not exist; kubectl get namespaces shows those that do"),
+            Answer::Refused(code, message) => bail!("namespace {namespace} cannot be read ({code}): {message}"),
+        };
+        let mut record = Record::of(&stored);
+        if !edit(&mut record) {
+            return Ok(false);
+        }
+        match cluster
+            .merge(&path, &record.patch(text(&stored, "/metadata/resourceVersion")), "drawbridge/quarantine")
+            .await?
+        {
+            Answer::Object(_) => return Ok(true),
+            // Somebody else was faster: what he wrote is read again.
+            Answer::Refused(409, _) => tokio::time::sleep(Duration::from_millis(20 << attempt)).await,
+            Answer::Absent => bail!("namespace {namespace} is gone"),
+            Answer::Refused(code, message) => bail!(
+                "namespace {namespace} was not changed ({code}): {message}. What to do: let somebody do it who may patch namespaces in the whole cluster"
+            ),
+        }
+    }
+    bail!("namespace {namespace} is changed by somebody else all the time; try again")
+}
+
+fn table(out: &mut dyn Write, report: &Report) -> Written<()> {
+    report.namespaces.iter().try_for_each(|one| one.table(out))?;
+    report.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
+}
+
+/// Who of a Namespace is in quarantine, by its annotation, in words.
+#[must_use]
+pub(in crate::cli) fn held(namespace: &Value) -> Vec<String> {
+    Record::of(namespace).words()
+}
+
+/// Whom that Namespace holds; the operator's and the cluster's own hold nobody.
+#[must_use]
+pub(in crate::cli) fn holds_any(namespace: &Value, own: &str) -> bool {
+    let name = text(namespace, "/metadata/name");
+    name != own && !keys::SYSTEM_NAMESPACES.contains(&name) && !held(namespace).is_empty()
+}
