@@ -53,7 +53,7 @@ impl TrustRow {
         };
         let cuts_off = here.iter().any(|policy| is_deny(&policy));
         let is_held = |policy: &&Value| text(policy, "/metadata/name") == keys::QUARANTINE_POLICY;
-        let holds = here.iter().any(|policy| is_held(policy));
+        let holds = here.iter().any(&is_held);
         let agents = here.iter().filter(|policy| !is_deny(policy) && !is_held(policy));
         let open = agents.clone().filter(opens).count();
         Some(Self {
@@ -171,7 +171,7 @@ mod tests {
         let row = |policies: &[Value]| TrustRow::of(&held, policies, &trust, "own").unwrap();
         assert_eq!((row(&[]).quarantined, row(&[]).attention), (vec!["agent/a (leak)".to_owned()], true));
         let quarantine = policy("drawbridge-quarantine", json!({}));
-        assert_eq!((row(&[quarantine.clone()]).cut_off, row(&[quarantine]).attention), (0, false));
+        assert_eq!((row(std::slice::from_ref(&quarantine)).cut_off, row(&[quarantine]).attention), (0, false));
         let mut out = Vec::new();
         table(&mut out, &[good]).unwrap();
         assert!(String::from_utf8(out).unwrap().contains("1 are open and 1 are cut off"));

@@ -48,6 +48,7 @@ pub(super) enum Input {
 
 /// What is to be done about it.
 #[derive(Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "an effect is carried out as soon as it is there: none is kept")]
 pub(super) enum Effect {
     /// Carry out that plan; [`Input::Ended`] with its ticket is to follow, unless the plan is given up.
     Start(Ticket, Item, Plan),
