@@ -10,7 +10,7 @@ use webhook_tests::svid::{Authority, signed};
 use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespace, household, wait_for};
 
 const DOMAIN: &str = "cluster.local";
-const CARD: &str = "w-deployment-card";
+const CARD: &str = "w";
 
 /// A ConfigMap with that one text.
 async fn put(ns: &TestNamespace, name: &str, key: &str, text: &str) -> Result<()> {
@@ -28,7 +28,11 @@ async fn agent(ns: &TestNamespace) -> Result<()> {
         "spec": {"replicas": 0, "selector": {"matchLabels": {"app": "w"}}, "template": template}});
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "w"},
         "spec": {"selector": {"app": "w"}, "ports": [{"name": "http", "port": 8000}]}});
-    for object in [service, workload] {
+    // A person's card, so that its period is short: a card that comes before its authority is judged again within it.
+    let card = json!({"apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "AgentCard", "metadata": {"name": CARD},
+        "spec": {"syncPeriod": "5s", "identityBinding": {},
+            "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "w"}}});
+    for object in [service, card, workload] {
         ns.accepts(&object).await?;
     }
     Ok(())
