@@ -9,7 +9,7 @@ use super::{quantity, read};
 use crate::api::syntax;
 use crate::api::yaml::kind;
 use crate::domain::suggest::nearest;
-use crate::workloads::settings::Lockdown;
+use crate::workloads::settings::{Lockdown, Takeover};
 
 type Read<T> = Result<T, Problem>;
 
@@ -36,6 +36,10 @@ pub(super) fn distribution(value: &Value) -> Read<Distribution> {
 
 pub(super) fn lockdown(value: &Value) -> Read<Lockdown> {
     read::choice(value, &[("default", Lockdown::Default), ("enforce", Lockdown::Enforce)])
+}
+
+pub(super) fn takeover(value: &Value) -> Read<Takeover> {
+    read::choice(value, &[("keep", Takeover::Keep), ("lockdown", Takeover::Lockdown)])
 }
 
 pub(super) fn namespaces(value: &Value) -> Read<BTreeSet<String>> {

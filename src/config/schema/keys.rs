@@ -363,6 +363,13 @@ pub const KEYS: &[Key] = &[
         "false: nothing is made or changed for Agents and AgentBuilds of BeeAI, and what was made stays; true when unset"
     ),
     process!(
+        "beeai.takeover",
+        builds.workloads.beeai_takeover,
+        builds::takeover,
+        "keep: a Deployment that the original BeeAI operator made runs on as it is until its Agent changes or carries annotation \
+         beeai.dev/lockdown: now; lockdown: its Pods are made again, locked down, five Agents or a tenth of them at a time; keep when unset"
+    ),
+    process!(
         "beeai.tokenRegistries",
         builds.pipelines.token_registries,
         builds::registries,

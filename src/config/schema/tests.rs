@@ -140,6 +140,7 @@ fn every_process_key_changes_what_the_process_does() {
         "kaos.rollOnSecretChange",
         "kaos.restrictModelAPIs",
         "beeai.enabled",
+        "beeai.takeover",
         "beeai.tokenRegistries",
         "beeai.registrySecrets",
         "builds.insecureRegistries",

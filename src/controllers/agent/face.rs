@@ -45,6 +45,8 @@ pub(in crate::controllers::agent) struct Face {
     pub(in crate::controllers::agent) secrets: fn(&Value) -> BTreeSet<String>,
     /// Whether what is there is left as it is, however it is.
     pub(in crate::controllers::agent) keeps: fn(&Subject<'_>, &Claims<'_>) -> bool,
+    /// Whether what runs it comes from before us and is to roll though nobody has changed the object.
+    pub(in crate::controllers::agent) inherits: fn(&Subject<'_>) -> bool,
     /// What brings its status up to date.
     pub(in crate::controllers::agent) status: fn(&Subject<'_>, &Verdict<'_>) -> Vec<Op>,
     /// Whether what runs it is left as it is, though something else is wanted.
@@ -72,6 +74,7 @@ pub(in crate::controllers::agent) static KAGENTI: Face = Face {
     request: |subject, image| workload(&subject.object, Some(image)),
     secrets: secrets::of_agent,
     keeps: |subject, claims| matches!(claims.deployment, Claim::Ours(_)) && subject.is_handed_over(),
+    inherits: |_| false,
     status: status::update,
     leaves: |_, _, _| false,
     collected: false,

@@ -1,4 +1,5 @@
-//! How many workloads roll at once when a change concerns all of them: an image, a log level, where traces go.
+//! How many workloads roll at once when a change concerns all of them: an image, a log level, where traces go; or when what an earlier operator
+//! made is locked down.
 //!
 //! In: an object, what runs it, and who rolls now. Out: whether its Deployment may be written. Promises: what its user has changed is never held
 //! back, nor what is made for the first time; everything else rolls five at a time, or a tenth, whichever is more; two that failed end it.
@@ -28,7 +29,8 @@ pub(super) enum Turn {
 pub(super) fn turn(subject: &Subject<'_>) -> Turn {
     let is_ours = subject.own_deployment().is_some_and(|own| own.applied.is_some());
     let told = subject.seen.status.get("observedGeneration").and_then(serde_json::Value::as_i64);
-    if subject.look.is_none() || !is_ours || told != Some(subject.seen.generation) {
+    let of_fleet = subject.look.is_some() && is_ours && told == Some(subject.seen.generation);
+    if !of_fleet && !(subject.face.inherits)(subject) {
         return Turn::Own;
     }
     let (world, item) = (subject.cx.world, Item { controller: subject.face.controller, key: subject.cx.key.clone() });

@@ -39,6 +39,8 @@ pub(in crate::controllers::agent_build) struct Face {
     pub(in crate::controllers::agent_build) judge: fn(&Subject<'_>) -> Vec<Fault>,
     /// The Secrets that an object refers to.
     pub(in crate::controllers::agent_build) secrets: fn(&Value) -> BTreeSet<String>,
+    /// The result of a build that ended before us, which is taken over as it is.
+    pub(in crate::controllers::agent_build) inherits: fn(&Subject<'_>) -> Option<State>,
     /// Condition `Ready` of a build that has made its image, where more than the image is wanted.
     pub(in crate::controllers::agent_build) ready: fn(&Subject<'_>, &State) -> Option<Condition>,
     /// What to do about a build that is judged.
@@ -67,6 +69,7 @@ pub(in crate::controllers::agent_build) static KAGENTI: Face = Face {
     read: |object, namespace, builds| read(object, namespace, &builds.view, 1).0,
     judge: |subject| prerequisites::template(subject).into_iter().chain(prerequisites::judged(subject)).collect(),
     secrets: secrets::of_build,
+    inherits: |_| None,
     ready: |_, _| None,
     settled: clean_up::plan,
 };

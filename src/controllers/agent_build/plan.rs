@@ -85,6 +85,8 @@ pub(super) fn planned(cx: Context<'_>, face: &'static Face) -> Plan {
     }
     if subject.is_claimed() {
         if status::is_judged(&build.seen.status) { (face.settled)(&subject) } else { follow::plan(&subject) }
+    } else if let Some(state) = (face.inherits)(&subject) {
+        Plan::of(status::update(&subject, &state))
     } else {
         match subject.other_active_run() {
             Some(run) => follow::supersede(&subject, &run),

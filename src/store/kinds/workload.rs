@@ -391,6 +391,8 @@ fn agent_deployment(
     let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
     let failure = condition("ReplicaFailure").filter(|one| one.status == "True");
     let is_kaos = owner(metadata).is_some_and(|owner| owner.group() == keys::GROUP_KAOS);
+    let had_go = |group: &str| matches!(group, keys::GROUP_KAOS | keys::GROUP_BEEAI | keys::GROUP_BEEAI_COMPAT);
+    let is_inherited = owner(metadata).is_some_and(|owner| had_go(owner.group()));
     let mut entries = metadata.managed_fields.iter().flatten();
     let written_before = entries.position(|entry| entry.is(keys::MANAGER_UPSTREAM, "Update"));
     Some(Box::new(AgentDeploymentSeen {
@@ -403,7 +405,7 @@ fn agent_deployment(
         is_available: condition("Available").map(|one| one.status == "True"),
         failure: failure.map(|one| one.message.as_deref().unwrap_or_default().into()),
         conditions: is_kaos.then(|| Arc::new(conditions(status))),
-        written_before: written_before.filter(|_| is_kaos),
+        written_before: written_before.filter(|_| is_inherited),
     }))
 }
 

@@ -73,6 +73,7 @@ fn settings_of_builds_that_cannot_be_are_refused_by_path() {
         ("builds: {lostRuns: 0}", "builds.lostRuns: a number from 1 to 100 is expected, 0 was found"),
         ("builds: {lostRuns: 1.5}", "builds.lostRuns: a number from 1 to 100"),
         ("agents: {lockdown: enforced}", "did you mean enforce?"),
+        ("beeai: {takeover: lockdwn}", "did you mean lockdown?"),
         ("distribution: open-shift", "did you mean openshift?"),
     ] {
         let error = refused(text);

@@ -23,6 +23,7 @@ use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::store::Kind;
 use crate::workloads::beeai_agent::{validate, workload};
+use crate::workloads::settings::Takeover;
 
 /// The row of the Agents of `beeai.dev`.
 pub const ROW: Row = Row {
@@ -56,7 +57,8 @@ const fn face(kind: Kind, controller: Controller) -> Face {
         image,
         request: |subject, _| workload(&subject.object, subject.face.kind.group()),
         secrets: secrets::of_beeai_agent,
-        keeps: pending,
+        keeps: |subject, claims| kept(subject) && pending(subject, claims),
+        inherits: |subject| !kept(subject) && inherited(subject),
         status: status::update,
         leaves: |_, _, _| false,
         collected: false,
@@ -81,10 +83,19 @@ fn image(subject: &Subject<'_>, _: &Claims<'_>) -> Image {
     }
 }
 
-/// Whether the Deployment is one that an earlier operator made for this very Agent, and neither has changed since we saw it first: it was
-/// never applied by us, and the condition that says so is of the Agent's present generation.
+/// Whether what an earlier operator made runs on as it is.
+fn kept(subject: &Subject<'_>) -> bool {
+    subject.settings().beeai_takeover == Takeover::Keep
+}
+
+/// Whether the Deployment is one that an earlier operator made for this very Agent and that has not been locked down.
 fn pending(subject: &Subject<'_>, claims: &Claims<'_>) -> bool {
-    let Claim::Ours(_) = claims.deployment else { return false };
+    matches!(claims.deployment, Claim::Ours(_)) && inherited(subject)
+}
+
+/// Whether neither a Deployment of before us nor the Agent has changed since we saw them first: it was never applied by us, and the condition
+/// that says so is of the Agent's present generation.
+fn inherited(subject: &Subject<'_>) -> bool {
     let Some(own) = subject.own_deployment() else { return false };
     let asks = subject.seen.annotations.get(keys::ANNOTATION_LOCKDOWN).is_some_and(|value| value == keys::LOCKDOWN_NOW);
     if own.applied.is_some() || own.fields.is_some() || asks {

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::pending;
+use super::{kept, pending};
 use crate::controllers::agent::status::{
     Phase, READY, RECONCILING, RELAXED, Ready, STALLED, Verdict, deployment, image, progress, ready, relaxed, written,
 };
@@ -39,12 +39,16 @@ fn what_waits(subject: &Subject<'_>, verdict: &Verdict<'_>) -> String {
     if let Some(runs) = runs.filter(|runs| *runs != wanted) {
         says = format!("; it runs image {runs}, and the Agent names {wanted}");
     }
+    let once = match kept(subject) {
+        true => {
+            format!("the Agent changes, or carries annotation {}: {}", keys::ANNOTATION_LOCKDOWN, keys::LOCKDOWN_NOW)
+        }
+        // `beeai.takeover: lockdown`.
+        false => "some of the Agents that are being locked down are ready".to_owned(),
+    };
     format!(
-        "Deployment {name} was made by an earlier operator and runs on as it is{says}. Once the Agent changes, or carries annotation \
-         {}: {}, its Pods are made again: as a user that is not root, with a root filesystem that cannot be written, without capabilities \
-         and without a token of the Kubernetes API",
-        keys::ANNOTATION_LOCKDOWN,
-        keys::LOCKDOWN_NOW,
+        "Deployment {name} was made by an earlier operator and runs on as it is{says}. Once {once}, its Pods are made again: as a user that is \
+         not root, with a root filesystem that cannot be written, without capabilities and without a token of the Kubernetes API"
     )
 }
 

@@ -147,21 +147,59 @@ fn case_z10_agents_of_several_groups_and_one_name_do_not_fight() {
     assert!(message.contains("belongs to Agent weather of beeai.dev/v1"), "{message}");
 }
 
+/// Three kinds that want one Deployment, in every order: one has it, and the others say whose it is.
+#[test]
+fn case_z10_three_kinds_and_one_deployment() {
+    use crate::controllers::agent::kaos::{AGENT_ROW, MODEL_API_ROW};
+    let all = [KAGENTI, AGENT_ROW, MODEL_API_ROW, ROW];
+    for first in [Kind::Agent, Kind::KaosAgent, Kind::BeeaiAgent] {
+        let mut bench = Bench::with("  kaosAgent: agent:1\n  kaosLitellm: litellm:1\n");
+        let model = json!({"spec": {"mode": "Proxy", "proxyConfig": {"models": ["x"]}}});
+        bench.edit(Kind::ModelApi, "m", model);
+        let make = |bench: &mut Bench, kind: Kind| match kind {
+            Kind::Agent => bench.agent("agent-x", json!({})),
+            Kind::KaosAgent => {
+                bench.edit(kind, "x", json!({"spec": {"modelAPI": "m", "model": "x", "waitForDependencies": false}}))
+            }
+            _ => bench.edit(kind, "agent-x", json!({"spec": {"image": "ghcr.io/beeai/agents/x:v1"}})),
+        };
+        make(&mut bench, first);
+        bench.converge_with(&all);
+        let before = bench.object(Kind::Deployment, "agent-x");
+        let owner = before["metadata"]["ownerReferences"][0].clone();
+        assert_eq!(owner["apiVersion"], first.api_version(), "{owner}");
+        for other in [Kind::Agent, Kind::KaosAgent, Kind::BeeaiAgent].into_iter().filter(|kind| *kind != first) {
+            make(&mut bench, other);
+            bench.converge_with(&all);
+            let name = if other == Kind::KaosAgent { "x" } else { "agent-x" };
+            let told = bench.object(other, name)["status"].to_string();
+            let whose = format!("belongs to Agent {} of {}", owner["name"].as_str().unwrap(), first.api_version());
+            assert!(told.contains("NameConflict") && told.contains(&whose), "{first:?}, {other:?}: {told}");
+        }
+        assert_eq!(bench.object(Kind::Deployment, "agent-x"), before, "{first:?}");
+    }
+}
+
 /// What the Go operator left: the very selector, no security context, running as root.
 fn left_by_go(bench: &mut Bench, image: &str) {
-    let labels = json!({"app": NAME, "controller": "agent-operator"});
-    let owner = json!([{"apiVersion": "beeai.dev/v1", "kind": "Agent", "name": NAME, "uid": "Agent.beeai.dev-weather", "controller": true}]);
+    left_by_go_as(bench, NAME, image);
+}
+
+fn left_by_go_as(bench: &mut Bench, name: &str, image: &str) {
+    let labels = json!({"app": name, "controller": "agent-operator"});
+    let uid = format!("Agent.beeai.dev-{name}");
+    let owner = json!([{"apiVersion": "beeai.dev/v1", "kind": "Agent", "name": name, "uid": uid, "controller": true}]);
     let container = json!({"name": "agent", "image": image, "ports": [{"containerPort": 8000, "name": "http"}]});
     bench.edit(
         Kind::Deployment,
-        NAME,
+        name,
         json!({
             "metadata": {"labels": labels, "ownerReferences": owner},
             "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {
                 "metadata": {"labels": labels}, "spec": {"containers": [container]}}},
         }),
     );
-    bench.rolled_out(NAME);
+    bench.rolled_out(name);
 }
 
 /// The day of the switch breaks nothing; the Agent's next change locks it down, in one write.
@@ -206,6 +244,38 @@ fn an_annotation_locks_down_at_once_and_somebody_who_strips_our_mark_wins_nothin
     let mut bench = running(ROW, Kind::BeeaiAgent);
     bench.edit(Kind::Deployment, NAME, json!({"metadata": {"annotations": {"kagenti.io/content-digest": null}}}));
     assert_eq!(owns(&bench.converge_with(&[ROW])), [Kind::Deployment], "it is applied again, not taken for another's");
+}
+
+/// `beeai.takeover: lockdown` locks down what is there, a few Agents at a time; whoever waits says so.
+#[test]
+fn takeover_lockdown_rolls_what_is_there_a_few_at_a_time() {
+    let mut bench = Bench::with("beeai: {takeover: lockdown}\n");
+    let names: Vec<String> = (0..12).map(|index| format!("weather-{index:02}")).collect();
+    for name in &names {
+        left_by_go_as(&mut bench, name, "ghcr.io/beeai/agents/weather:v1");
+        let object = json!({"metadata": {"creationTimestamp": "2026-05-01T00:00:00Z"}, "spec": {"image": "ghcr.io/beeai/agents/weather:v1"}});
+        bench.edit(Kind::BeeaiAgent, name, object);
+    }
+    let deployments = |ops: &[Op]| owns(ops).iter().filter(|kind| **kind == Kind::Deployment).count();
+    assert_eq!(deployments(&bench.converge_with(&[ROW])), 5, "five at a time");
+    let waiting = |bench: &Bench| {
+        let pending = |name: &&String| {
+            let status = bench.object(Kind::BeeaiAgent, name)["status"].clone();
+            let all = status["conditions"].as_array().cloned().unwrap_or_default();
+            all.iter()
+                .any(|one| one["type"] == "LockdownPending" && one["message"].to_string().contains("being locked down"))
+        };
+        names.iter().filter(pending).count()
+    };
+    assert_eq!(waiting(&bench), 7);
+    assert_eq!(deployments(&bench.converge_with(&[ROW])), 0, "nobody follows before one is done");
+    for round in [5, 2] {
+        for name in &names {
+            bench.rolled_out(name);
+        }
+        assert_eq!(deployments(&bench.converge_with(&[ROW])), round);
+    }
+    assert_eq!(waiting(&bench), 0);
 }
 
 #[test]

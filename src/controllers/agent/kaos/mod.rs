@@ -113,6 +113,7 @@ const fn face(
         },
         secrets,
         keeps: |_, _| false,
+        inherits: |_| false,
         status: status::update,
         leaves: |subject, claims, wanted| is_before_us(subject, claims) && pending(subject, wanted),
         collected: true,

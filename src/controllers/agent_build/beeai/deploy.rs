@@ -252,6 +252,11 @@ fn changes(wanted: &Wanted, agent: &CustomRef<'_>) -> Vec<Value> {
     }
     let labels =
         wanted.labels.iter().filter(|(key, value)| agent.seen.labels.get(*key).map(String::as_str) != value.as_str());
+    let mut labels = labels.peekable();
+    // An object without labels has no map that one could be put into.
+    if labels.peek().is_some() && agent.seen.labels.is_empty() {
+        changes.push(json!({"op": "add", "path": "/metadata/labels", "value": {}}));
+    }
     for (key, value) in labels {
         changes.push(json!({"op": "add", "path": format!("/metadata/labels/{}", escaped(key)), "value": value}));
     }

@@ -10,6 +10,7 @@
 //! here, and the login is written by the one operation that reads a token.
 
 mod deploy;
+mod inherited;
 mod login;
 
 #[cfg(test)]
@@ -74,6 +75,7 @@ const fn face(kind: Kind, controller: Controller, of: &'static FrontEnd) -> Face
             found.faults.into_iter().chain(without_template(&builds.view)).collect()
         },
         secrets: secrets::of_beeai_build,
+        inherits: inherited::state,
         ready: deploy::ready,
         settled: deploy::settled,
     }

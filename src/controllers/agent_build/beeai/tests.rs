@@ -1,5 +1,7 @@
 //! AgentBuilds of BeeAI against a namespace in memory: cases of BeeAI (Z; docs/cases.md) that plans decide.
 
+mod bad_input;
+
 use serde_json::{Value, json};
 
 use super::{COMPAT_ROW, ROW};
@@ -342,6 +344,32 @@ fn a_platform_that_does_not_serve_beeai_makes_nothing() {
     bench.cluster.facts.snapshot = std::sync::Arc::new(snapshot.with_builds(std::sync::Arc::new(builds)));
     bench.settle();
     assert_eq!(bench.done, []);
+}
+
+/// On the day of the switch nothing is built again; whoever changes what is built gets a run.
+#[test]
+fn what_the_original_operator_has_ended_is_taken_over_and_not_built_again() {
+    let image = "ghcr.io/acme/weather:v0";
+    for (before, phase, ready) in [
+        (json!({"buildStatus": "Completed", "builtImage": image}), "Completed", "True/BuildReady"),
+        (json!({"buildStatus": "Failed"}), "Failed", "False/BuildFailed"),
+    ] {
+        let mut object = build(keys::GROUP_BEEAI, json!({}));
+        object["metadata"]["finalizers"] = json!([keys::FINALIZER_BEEAI]);
+        object["status"] = before;
+        object["status"]["pipelineRunName"] = json!("weather-8f3c5d0a");
+        object["status"]["observedGeneration"] = json!(1);
+        let mut bench = bench_of((Kind::BeeaiBuild, ROW), object);
+        bench.settle();
+        assert_eq!((bench.phase().as_str(), says(&bench, "Ready").as_str()), (phase, ready));
+        assert_eq!(bench.names(Kind::PipelineRun), Vec::<String>::new(), "never by itself");
+        assert_eq!(bench.status()["builtImage"], if phase == "Completed" { json!(image) } else { Value::Null });
+        bench.restart();
+        assert_eq!(bench.pass(60), 0, "nor after a restart");
+        bench.edit(Kind::BeeaiBuild, NAME, |build| build["spec"]["revision"] = json!("v2.0.0"));
+        bench.settle();
+        assert_eq!((bench.phase().as_str(), bench.names(Kind::PipelineRun).len()), ("Building", 1));
+    }
 }
 
 /// The compat group is served only where it is installed.
