@@ -1,4 +1,5 @@
-//! `render --kinds kaos`: an installation for a cluster that wants the kinds of KAOS and nothing else; and the Gateway for its routes.
+//! `render --kinds kaos` and `--kinds beeai`: an installation for a cluster that wants the kinds of KAOS, or those of BeeAI with what their
+//! builds need, and nothing else; and the Gateway for the routes of KAOS.
 //!
 //! Out: which definitions, rights, webhooks and roles for people are left out. The process watches a kind that is not served, or that it
 //! has no right on, as one that has no objects. The API server's policies stay: those for absent kinds match nothing.
@@ -19,6 +20,8 @@ pub enum Kinds {
     All,
     /// Agent, ModelAPI and MCPServer of kaos.tools.
     Kaos,
+    /// Agent and AgentBuild of beeai.dev, and of beeai.beeai.dev beside manifests/beeai-compat.yaml.
+    Beeai,
 }
 
 impl Kinds {
@@ -26,12 +29,21 @@ impl Kinds {
     #[must_use]
     pub fn serves(self, group: &str) -> bool {
         let others = || Kind::ALL.iter().filter(|kind| kind.group() == group).map(|kind| kind.descriptor().origin);
+        let built_in = || others().all(|origin| origin == KindOrigin::BuiltIn);
         match self {
             Kinds::All => true,
-            Kinds::Kaos => {
-                group == keys::GROUP_KAOS || group == GATEWAY || others().all(|origin| origin == KindOrigin::BuiltIn)
+            Kinds::Kaos => group == keys::GROUP_KAOS || group == GATEWAY || built_in(),
+            Kinds::Beeai => {
+                matches!(group, keys::GROUP_BEEAI | keys::GROUP_BEEAI_COMPAT | TEKTON)
+                    || (group != GATEWAY && built_in())
             }
         }
+    }
+
+    /// Whether there are builds, which need templates and steps.
+    #[must_use]
+    pub fn builds(self) -> bool {
+        self != Kinds::Kaos
     }
 
     /// Whether a right is needed.
@@ -42,6 +54,7 @@ impl Kinds {
 }
 
 const GATEWAY: &str = "gateway.networking.k8s.io";
+const TEKTON: &str = "tekton.dev";
 /// The name that `kaos.gateway.name` has without being set.
 const GATEWAY_NAME: &str = "kaos-gateway";
 
@@ -98,5 +111,31 @@ mod tests {
             (&gateway["metadata"]["namespace"], &gateway["spec"]["gatewayClassName"]),
             (&json!("kaos"), &json!("envoy-gateway"))
         );
+    }
+
+    #[test]
+    fn a_cluster_that_wants_beeai_alone_gets_its_kinds_webhooks_rights_and_steps_and_no_others() {
+        for mode in [FailureMode::Fail, FailureMode::Gate] {
+            let install = Install { kinds: Kinds::Beeai, ..Install::new(mode, "kagenti-system", "a/b:1") };
+            let objects: Vec<Value> = parts(&install).into_iter().flat_map(|part| part.objects).collect();
+            let of = |kind: &str| objects.iter().filter(|object| object["kind"] == kind).collect::<Vec<_>>();
+            let mut names: Vec<_> =
+                of("CustomResourceDefinition").iter().filter_map(|one| one["metadata"]["name"].as_str()).collect();
+            names.sort_unstable();
+            assert_eq!(names, ["agentbuilds.beeai.dev", "agents.beeai.dev"]);
+            let webhooks = of("ValidatingWebhookConfiguration")[0]["webhooks"].as_array().unwrap();
+            let names: Vec<_> = webhooks.iter().map(|one| one["name"].clone()).collect();
+            assert_eq!(names, [json!(keys::WEBHOOK_BEEAI_AGENT), json!(keys::WEBHOOK_BEEAI_BUILD)]);
+            assert!(of("MutatingWebhookConfiguration")[0]["webhooks"].as_array().is_none_or(Vec::is_empty));
+            let roles: String = of("ClusterRole").iter().map(|role| role.to_string()).collect();
+            for foreign in ["agent.kagenti.dev", "kaos.tools", "gateway.networking.k8s.io"] {
+                assert!(!roles.contains(&format!("\"{foreign}\"")), "{foreign}");
+            }
+            assert!(roles.contains("\"tekton.dev\"") && roles.contains("\"beeai.dev\""), "{roles}");
+            let maps = of("ConfigMap");
+            for name in ["pipeline-template-beeai", "image-push-step"] {
+                assert!(maps.iter().any(|map| map["metadata"]["name"] == name), "{name}");
+            }
+        }
     }
 }

@@ -182,7 +182,7 @@ pub fn parts(install: &Install) -> Vec<Manifest> {
         Manifest { path: controllers.into(), objects: deploy::controllers(install) },
         Manifest { path: webhooks.into(), objects: registered },
     ]);
-    if install.kinds == Kinds::All {
+    if install.kinds.builds() {
         let at = parts.len() - 3;
         parts.insert(at, Manifest { path: "deploy/builds.yaml".into(), objects: builds::objects(install) });
     }

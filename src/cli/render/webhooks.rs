@@ -48,7 +48,7 @@ fn mutating(install: &Install) -> MutatingWebhookConfiguration {
         metadata: metadata(keys::WEBHOOK_CONFIGURATION, None),
         webhooks: Some(match install.kinds {
             Kinds::All => vec![injection(install), trust_label(install), completion(install)],
-            Kinds::Kaos => Vec::new(),
+            Kinds::Kaos | Kinds::Beeai => Vec::new(),
         }),
     }
 }
@@ -112,14 +112,16 @@ fn completion(install: &Install) -> MutatingWebhook {
 }
 
 fn validating(install: &Install) -> ValidatingWebhookConfiguration {
+    let beeai_agents = || beeai(install, (keys::WEBHOOK_BEEAI_AGENT, keys::PATH_BEEAI_AGENT), "agents");
+    let beeai_builds = || beeai(install, (keys::WEBHOOK_BEEAI_BUILD, keys::PATH_BEEAI_BUILD), "agentbuilds");
     let all = || {
         vec![
             advice(install),
             agent_runtimes(install),
             strict(install, (keys::WEBHOOK_AGENT_BUILD, keys::PATH_AGENT_BUILD), "agentbuilds"),
             strict(install, (keys::WEBHOOK_AGENT, keys::PATH_AGENT), "agents"),
-            beeai(install, (keys::WEBHOOK_BEEAI_AGENT, keys::PATH_BEEAI_AGENT), "agents"),
-            beeai(install, (keys::WEBHOOK_BEEAI_BUILD, keys::PATH_BEEAI_BUILD), "agentbuilds"),
+            beeai_agents(),
+            beeai_builds(),
             kaos(install),
             strict(install, (keys::WEBHOOK_AGENT_CARD, keys::PATH_AGENT_CARD), "agentcards"),
         ]
@@ -127,6 +129,7 @@ fn validating(install: &Install) -> ValidatingWebhookConfiguration {
     let webhooks = match install.kinds {
         Kinds::All => all(),
         Kinds::Kaos => vec![kaos(install)],
+        Kinds::Beeai => vec![beeai_agents(), beeai_builds()],
     };
     ValidatingWebhookConfiguration { metadata: metadata(keys::WEBHOOK_CONFIGURATION, None), webhooks: Some(webhooks) }
 }
