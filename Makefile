@@ -14,7 +14,7 @@ CORPUS_THREADS ?= 8
 .DEFAULT_GOAL := help
 .PHONY: help check test test-cards test-peers test-long lint pure build suites corpus deny unit controlplane
 .PHONY: manifests docs book demo
-.PHONY: a2a canonical spire envoy otel promtool strategicmerge tekton fuzz chaos soak test-quiet tenants memory
+.PHONY: a2a canonical containers spire envoy otel promtool strategicmerge tekton fuzz chaos soak test-quiet tenants memory
 .PHONY: bench crowd flood fleet instructions
 
 help: ## this list
@@ -83,11 +83,14 @@ canonical: ## build the peer that writes agent cards canonically as Go does, onc
 strategicmerge: ## build the peer that merges as Kubernetes does, once, into the cache folder
 	webhook-tests/peers/install-strategicmerge
 
+containers: ## unpack Debian's pinned buildah, skopeo and docker-registry once, into the cache folder (root)
+	webhook-tests/peers/install-containers
+
 tekton: ## build webhook and controller of the pinned Tekton Pipelines once, into the cache folder
 	webhook-tests/peers/install-tekton
 
-test-peers: ## the suites that need heavy peers: real Tekton Pipelines, SPIRE, A2A agents and LiteLLM (root: they live in network namespaces, as users of their own)
-	@.ci/timed peers-built 1 $(MAKE) --no-print-directory controlplane tekton spire a2a canonical litellm build
+test-peers: ## the suites that need heavy peers: real Tekton Pipelines, SPIRE, A2A agents, LiteLLM, buildah and a registry (root: they live in network namespaces, as users of their own)
+	@.ci/timed peers-built 1 $(MAKE) --no-print-directory controlplane tekton spire a2a canonical litellm containers build
 	@.ci/timed peers 190 $(CARGO) test $(ALL) --test peers
 	webhook-tests/peers/install-strategicmerge
 	DRAWBRIDGE_STRATEGIC_MERGE=$$(webhook-tests/peers/install-strategicmerge --where) $(CARGO) test $(ALL) --test suites -- strategic_merge::

@@ -22,7 +22,10 @@ use tokio_rustls::TlsAcceptor;
 use crate::pki::Pair;
 
 /// TLS with that certificate.
-pub(crate) fn acceptor(pair: &Pair) -> Result<TlsAcceptor> {
+///
+/// # Errors
+/// When certificate or key cannot be read.
+pub fn acceptor(pair: &Pair) -> Result<TlsAcceptor> {
     let certificate = CertificateDer::from_pem_slice(pair.certificate.as_bytes());
     let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes());
     let (certificate, key) = (certificate.ok().context("a certificate")?, key.ok().context("a key")?);
@@ -31,7 +34,7 @@ pub(crate) fn acceptor(pair: &Pair) -> Result<TlsAcceptor> {
 }
 
 /// Answers whoever connects, for as long as it is polled.
-pub(crate) async fn serve<B, F, A>(listener: TcpListener, acceptor: TlsAcceptor, answer: F)
+pub async fn serve<B, F, A>(listener: TcpListener, acceptor: TlsAcceptor, answer: F)
 where
     B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
     F: Fn(Request<Incoming>) -> A + Clone + Send + 'static,

@@ -1,7 +1,8 @@
-//! The suites that need heavy peers: real Tekton Pipelines, SPIRE, A2A agents, LiteLLM and FastMCP. `make test-peers` runs them.
+//! The suites that need heavy peers: real Tekton Pipelines, SPIRE, A2A agents, LiteLLM, FastMCP, and the tools of build steps. `make test-peers` runs them.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
+mod beeai_steps;
 mod canonical;
 mod cards;
 mod cards_cluster;
