@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
 mod architecture;
+mod beeai;
 mod cards;
 mod citations;
 mod cli_explain;

@@ -174,8 +174,29 @@ async fn case_z31_the_samples_become_agents_by_digest_in_both_groups() -> Result
         wait_for(&ns.api::<Secret>(), &format!("{second}-docker"), kept).await?;
         assert_eq!(says(&agents(&ns, group).get(second).await?, "Ready"), "True/DeploymentReady");
     }
+    one_name_in_both_groups(&cp).await?;
     let volumes = Api::<PersistentVolume>::all(cp.client().await?).list(&ListParams::default()).await?;
     assert!(volumes.items.is_empty(), "Z41");
+    Ok(())
+}
+
+/// A build of a name that one of the other group has already: the second is told whose the login is, and gets no run; the first goes on.
+async fn one_name_in_both_groups(cp: &ControlPlane) -> Result<()> {
+    let ns = cp.namespace("builds-of-one-name").await?;
+    token(&ns, TOKEN).await?;
+    let (first, second) = (keys::GROUP_BEEAI_COMPAT, keys::GROUP_BEEAI);
+    let name = "my-beeai-agent-build-v1";
+    ns.apply(&SAMPLE.replace("beeai.dev/v1", &format!("{first}/v1"))).await?;
+    succeeds(&ns, first, name).await?;
+    ns.apply(SAMPLE).await?;
+    let conflict = |build: &DynamicObject| says(build, "Ready") == "False/NameConflict";
+    let told = wait_for(&builds(&ns, second), name, conflict).await?;
+    ensure!(status(&told, "message").contains(name), "{}", status(&told, "message"));
+    let runs = api(&ns, "tekton.dev/v1", "PipelineRun").list(&ListParams::default()).await?.items;
+    assert_eq!(runs.len(), 1);
+    let completed = |build: &DynamicObject| status(build, "buildStatus") == "Completed";
+    wait_for(&builds(&ns, first), name, completed).await?;
+    assert_eq!(login(&ns, &format!("{name}-docker")).await?.0, "ghcr.io");
     Ok(())
 }
 

@@ -18,6 +18,7 @@ use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespa
 use crate::agents::stage::{CONTROLLERS, agent as kagenti, condition, kubectl, leads, ready as kagenti_ready, shared};
 
 mod builds;
+mod switched;
 
 const SAMPLE: &str = include_str!("../../../../manifests/samples/beeai-agent.yaml");
 const NAME: &str = "sample-agent";
