@@ -17,6 +17,7 @@ use drawbridge::config::snapshot::Snapshot;
 use drawbridge::config::view::{ClusterView, Ownership, namespace_view};
 use drawbridge::domain::keys;
 use drawbridge::pipelines::agent_build::read;
+use drawbridge::pipelines::beeai_build;
 use drawbridge::pipelines::catalogue::{self, Values};
 use drawbridge::pipelines::compose::{Composition, Surroundings, compose};
 use serde_json::{Map, Value, json};
@@ -309,6 +310,33 @@ pub fn builds() -> Builds {
     let shipped = catalogue::config_maps(keys::OPERATOR_NAMESPACE, &Values::default());
     let builds = Builds::new(Settings::new(keys::OPERATOR_NAMESPACE));
     Builds { view: builds.view.with(shipped), ..builds }
+}
+
+/// An AgentBuild of BeeAI, as its documentation has it.
+#[must_use]
+pub fn beeai_build(namespace: &str) -> Value {
+    json!({
+        "apiVersion": "beeai.dev/v1",
+        "kind": "AgentBuild",
+        "metadata": { "name": "weather-build", "namespace": namespace, "uid": "5f0c1c3e-6f7e-4a44-9a55-6a4f3c4a7b10" },
+        "spec": {
+            "repoUrl": "github.com/kagenti/agent-examples.git", "revision": "main", "sourceSubfolder": "a2a/weather_service",
+            "imageRegistry": "registry.example.com", "image": "agents/weather", "imageTag": "v1.4.2",
+            "env": [{ "name": "PIP_INDEX", "value": "internal" }],
+        },
+    })
+}
+
+/// The run of an AgentBuild of BeeAI.
+///
+/// # Errors
+/// When nothing is composed.
+pub fn beeai_composition(stored: &Value, builds: &Builds) -> anyhow::Result<Composition> {
+    let namespace = stored.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+    let (view, settings) = (&builds.view, &builds.settings.pipelines);
+    let request = beeai_build::read(stored, (beeai_build::front(keys::GROUP_BEEAI), namespace), view, settings);
+    let around = Surroundings { steps: view.steps(view.operator_namespace()), settings, accounts: None };
+    compose(&request, around).map_err(|found| anyhow::anyhow!("nothing is composed: {:?}", found.faults))
 }
 
 /// The run of a stored AgentBuild.

@@ -58,6 +58,27 @@ fn composing(stored: &Value, builds: &Builds, times: usize) -> Result<f64> {
     Ok((cpu::of_this_thread()? - before).as_secs_f64() * 1e6 / times as f64)
 }
 
+/// So many runs of each front end.
+const BESIDE: usize = 100;
+
+/// CPU of composing the runs of BeeAI's AgentBuilds, beside the same number of existing ones of as many tasks.
+fn beeai(world: &World, existing: &Value, size: Size) -> Result<Row> {
+    let (builds, beeai) = (fixture::builds(), fixture::beeai_build(world.namespace.name()));
+    let (mut theirs, mut ours) = (Vec::new(), Vec::new());
+    for _ in 0..size.rounds {
+        theirs.push(composing(existing, &builds, BESIDE)?);
+        let before = cpu::of_this_thread()?;
+        for _ in 0..BESIDE {
+            drop(black_box(fixture::beeai_composition(&beeai, &builds)?));
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a hundred")]
+        ours.push((cpu::of_this_thread()? - before).as_secs_f64() * 1e6 / BESIDE as f64);
+    }
+    let (theirs, ours) = (median(theirs), median(ours));
+    let what = format!("CPU of composing {BESIDE} AgentBuilds of BeeAI ÷ as many existing ones of as many tasks");
+    Ok(Row::at_most(what, (1.1, 1.0), ours / theirs, "").noted(format!("{ours:.1} ÷ {theirs:.1} µs for a run")))
+}
+
 /// CPU of both reviews, of echoes of both, and of composing.
 fn measured(world: &World, peers: &Peers, mut pair: Pair, size: Size) -> Result<Measured> {
     let process = world.webhook()?;
@@ -87,6 +108,9 @@ fn measured(world: &World, peers: &Peers, mut pair: Pair, size: Size) -> Result<
 
 pub(super) async fn rows(world: &World, peers: &Peers, size: Size) -> Result<Vec<Row>> {
     let (few, many) = (Pair::of(world, 5).await?, Pair::of(world, 32).await?);
+    // Pull, check, build, push.
+    let four = Pair::of(world, 4).await?.stored;
+    let beeai = tokio::task::block_in_place(|| beeai(world, &four, size))?;
     let (few, many) = tokio::task::block_in_place(|| {
         anyhow::Ok((measured(world, peers, few, size)?, measured(world, peers, many, size)?))
     })?;
@@ -113,5 +137,6 @@ pub(super) async fn rows(world: &World, peers: &Peers, size: Size) -> Result<Vec
             ratio(&many)
         )),
         composing.noted(format!("{:.1} µs; with 32 steps {:.1} µs", few.composed, many.composed)),
+        beeai,
     ])
 }

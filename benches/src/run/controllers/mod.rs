@@ -5,6 +5,7 @@
 //! API server itself takes is measured by [`bare`], with the same account, the same watch and the same writes.
 
 mod bare;
+mod beeai;
 mod fleet;
 mod kaos;
 mod teams;
@@ -66,6 +67,8 @@ pub(super) async fn rows(size: Size, began: Instant, rows: &mut Vec<Row>) -> Res
     rows.extend(stage.quiet(&fleet).await?);
     step(began, "controllers: Agents and MCPServers of KAOS, ours and bare");
     rows.extend(stage.kaos(size).await?);
+    step(began, &format!("controllers: {} Agents of BeeAI, ours and bare", size.agents / 5));
+    rows.extend(beeai::rows(&stage, size.agents / 5).await?);
     Ok(())
 }
 
