@@ -9,18 +9,16 @@ use kube::{Api, ResourceExt as _};
 use webhook_tests::tekton::kubelet;
 use webhook_tests::{Access, ControlPlane, Tekton};
 
-use super::{Demo, containers, drawbridge, kubectl, say, step, tell};
+use super::{Demo, beeai, containers, drawbridge, kubectl, say, step, tell};
 
 /// A build, and the Agent that runs what it makes, as they are shipped.
 const BUILD: &str = include_str!("../../../../manifests/samples/weather-agent-build.yaml");
 const AGENT: &str = include_str!("../../../../manifests/samples/weather-built-agent.yaml");
-/// A build of BeeAI, as it is shipped.
-const BEEAI: &str = include_str!("../../../../manifests/samples/beeai-agentbuild-deployed.yaml");
 /// Where all of it happens.
-const NAMESPACE: &str = "builds";
+pub(super) const NAMESPACE: &str = "builds";
 /// What the build task is said to have pushed.
 const IMAGE: &str = "registry.cr-system.svc.cluster.local:5000/weather-service";
-const DIGEST: &str = "sha256:8f3c5d0a7be2149c60d1f4a9e7b83c2512ab90cd34ef5678901a2b3c4d5e6f70";
+pub(super) const DIGEST: &str = "sha256:8f3c5d0a7be2149c60d1f4a9e7b83c2512ab90cd34ef5678901a2b3c4d5e6f70";
 
 /// Starts Tekton and shows the life of a build.
 pub(super) async fn show(cp: &ControlPlane) -> Result<Tekton> {
@@ -64,7 +62,7 @@ pub(super) async fn show(cp: &ControlPlane) -> Result<Tekton> {
     let wait = ["wait", "--for=condition=Ready", "agent/weather-agent", "--timeout=60s", "-n", NAMESPACE];
     tell(&kubectl(access, &wait, "").await?)?;
 
-    beeai(access).await?;
+    beeai::show(access).await?;
 
     step("the same build once more, and this time no task says what it pushed")?;
     run(access, "weather-silent", &[], "Failed").await?;
@@ -75,39 +73,6 @@ pub(super) async fn show(cp: &ControlPlane) -> Result<Tekton> {
     say(&format!("  Failed/{reason}: {}\n", field(access, "weather-silent", "{.status.message}").await?))?;
     say(&format!("\n{}", drawbridge(access, &["status", "-n", NAMESPACE]).await?))?;
     Ok(tekton)
-}
-
-/// A build of BeeAI as it is shipped, from its token to an Agent by digest.
-async fn beeai(access: &Access) -> Result<()> {
-    step(
-        "kubectl apply -f manifests/samples/beeai-agentbuild-deployed.yaml: a build of BeeAI, and the Agent that it keeps",
-    )?;
-    let secret =
-        ["create", "secret", "generic", "github-token-secret", "--from-literal=token=ghp_demo", "-n", NAMESPACE];
-    tell(&kubectl(access, &secret, "").await?)?;
-    tell(&kubectl(access, &["apply", "-n", NAMESPACE, "-f", "-"], BEEAI).await?)?;
-    let (build, run) = ("agentbuilds.beeai.dev/research-agent", "-o=jsonpath={.status.pipelineRunName}");
-    kubectl(
-        access,
-        &["wait", "--for=jsonpath={.status.buildStatus}=Building", build, "--timeout=60s", "-n", NAMESPACE],
-        "",
-    )
-    .await?;
-    let run = kubectl(access, &["get", build, "-n", NAMESPACE, run], "").await?;
-    let image = "ghcr.io/acme/research-agent";
-    let (key, value) = kubelet::results("push", &[("IMAGE_URL", &format!("{image}:v0.0.2")), ("IMAGE_DIGEST", DIGEST)]);
-    let wrote = format!("{key}={value}");
-    kubectl(access, &["annotate", "pipelinerun", run.trim(), &wrote, "-n", NAMESPACE], "").await?;
-    kubectl(access, &["wait", "--for=condition=Ready", build, "--timeout=180s", "-n", NAMESPACE], "").await?;
-    tell(&kubectl(access, &["get", "beeai", "-n", NAMESPACE], "").await?)?;
-    let runs = "-o=jsonpath={.spec.template.spec.containers[0].image}";
-    let runs = kubectl(access, &["get", "deployment", "research-agent", "-n", NAMESPACE, runs], "").await?;
-    if runs != format!("{image}@{DIGEST}") {
-        bail!("the Agent runs {runs:?}, not what the build pushed");
-    }
-    say(&format!(
-        "  only task pull had the Git token, only task push the login of ghcr.io (Secret research-agent-docker); the Agent runs\n  {runs}\n"
-    ))
 }
 
 /// Applies the build, waits for its end, and shows what Tekton has run.

@@ -2,10 +2,11 @@
 //!
 //! Without a kubeconfig a throw-away control plane is started and the product installed on it; it stays up until it is
 //! interrupted. With one (`make demo KUBECONFIG=…`) the product must be installed there already, the agent is applied to
-//! a namespace of its own, which is removed at the end. `make demo WITH=tekton` goes on with a build ([`builds`]), `make demo WITH=spire`
+//! a namespace of its own, which is removed at the end. `make demo WITH=tekton` goes on with builds ([`builds`], [`beeai`]), `make demo WITH=spire`
 //! with the card of an agent ([`cards`]), `make demo WITH=kaos` with a team of KAOS agents ([`kaos`]).
 //! On a control plane of its own a second act breaks four things ([`faults`]).
 
+mod beeai;
 mod builds;
 mod cards;
 mod faults;

@@ -13,7 +13,7 @@ use super::dice::Dice;
 use super::specs;
 
 /// Texts that mean something to a shell, to git, to YAML, to a template or to Tekton.
-const HOSTILE: &[&str] = &[
+pub(crate) const HOSTILE: &[&str] = &[
     "$(id)",
     "$(params.image)",
     "$(tasks.github-clone.results.commit)",

@@ -6,6 +6,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used, reason = "a test says what is wrong by panicking")]
 
 mod acceptance;
+mod beeai;
 mod builds;
 mod dice;
 mod generator;

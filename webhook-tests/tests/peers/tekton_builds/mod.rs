@@ -10,6 +10,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used, reason = "a test says what is wrong by panicking")]
 
 mod absence;
+mod beeai;
 mod canary;
 mod crowd;
 mod demo;
