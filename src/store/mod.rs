@@ -8,6 +8,7 @@ mod change;
 pub mod decode;
 pub mod kind;
 pub mod kinds;
+pub mod known;
 pub mod label;
 mod object;
 

@@ -5,7 +5,6 @@
 //! event older than what is known is dropped; a duplicate is dropped; a failed read reports nothing, so it never changes
 //! a cache; a kind that is not served counts as empty once that is certain ([`Presence`]).
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use kube::core::ApiResource;
@@ -18,7 +17,8 @@ use crate::cluster::watch::follow::{Following, Selection, Step};
 use crate::cluster::watch::{WatchError, Watching, backoff};
 use crate::store::decode::wire::Raw;
 use crate::store::decode::{Decoded, Shape, TektonObject, Whole};
-use crate::store::{Change, Key, Kind, Pool, Reach, UsedBy};
+use crate::store::known::KnownObjects;
+use crate::store::{Change, Kind, Pool, Reach, UsedBy};
 
 /// At most one log line per source in this time.
 const LOG_EVERY: Duration = Duration::from_secs(60);
@@ -50,9 +50,7 @@ struct Watch<'a, S> {
     source: &'a Source,
     sink: &'a mut S,
     asking: Duration,
-    known: HashMap<Key, u64>,
-    /// What the list that is being read has so far.
-    fresh: HashMap<Key, u64>,
+    known: KnownObjects,
     pool: Pool,
     presence: Presence,
     reach: Reach,
@@ -97,8 +95,7 @@ async fn run_as<S: Sink, R: Decoded>(
         source,
         sink,
         asking: watching.pace.asking(),
-        known: HashMap::new(),
-        fresh: HashMap::new(),
+        known: KnownObjects::default(),
         pool: Pool::default(),
         presence: Presence::new(watching.pace.absence),
         reach: Reach::Unknown,
@@ -146,7 +143,7 @@ async fn is_served(client: &Client, kind: Kind) -> bool {
 impl<S: Sink> Watch<'_, S> {
     /// Nobody may read the kind, because it is not served: its rights come with its definition.
     async fn presence_denied(&mut self) -> Duration {
-        self.fresh.clear();
+        self.known.abandon();
         self.not_served().await
     }
 
@@ -155,9 +152,7 @@ impl<S: Sink> Watch<'_, S> {
             Step::Page { items, again } => {
                 self.sink.alive();
                 for raw in items {
-                    if let Some((key, version)) = self.object(raw, Some(again)).await {
-                        self.fresh.insert(key, version);
-                    }
+                    self.object(raw, Some(again)).await;
                 }
                 return;
             }
@@ -168,8 +163,7 @@ impl<S: Sink> Watch<'_, S> {
                 return;
             }
             Step::Listed => {
-                let fresh = std::mem::take(&mut self.fresh);
-                self.replace(fresh).await;
+                self.complete().await;
                 if self.failures > 0 {
                     self.sink.recovered();
                 }
@@ -202,7 +196,7 @@ impl<S: Sink> Watch<'_, S> {
 
     /// Takes note of a failure; returns how long to wait.
     async fn failed(&mut self, error: WatchError) -> Duration {
-        self.fresh.clear();
+        self.known.abandon();
         if self.source.optional && error.code() == Some(404) {
             return self.not_served().await;
         }
@@ -236,7 +230,8 @@ impl<S: Sink> Watch<'_, S> {
                 kind = self.source.kind.label(),
                 "the API server does not serve the kind; it is asked for again"
             );
-            self.replace(HashMap::new()).await;
+            self.known.abandon();
+            self.complete().await;
             self.failures = 0;
             self.reached(Reach::Absent).await;
         }
@@ -271,48 +266,32 @@ impl<S: Sink> Watch<'_, S> {
         }
     }
 
-    /// What is known becomes `fresh`; the rest is gone.
-    async fn replace(&mut self, fresh: HashMap<Key, u64>) {
-        let gone: Vec<Key> = self.known.keys().filter(|key| !fresh.contains_key(*key)).cloned().collect();
-        self.known = fresh;
-        for key in gone {
-            self.sink.change(Change { kind: self.source.kind, key, version: 0, listed: true, now: None }).await;
+    /// What was listed is all there is.
+    async fn complete(&mut self) {
+        for gone in self.known.complete(self.source.kind) {
+            self.sink.change(gone).await;
         }
     }
 
-    /// One object as it is now, from a list (the first one, or another) or an event; returns its key and version while it
-    /// is of interest.
-    async fn object<R: Decoded>(&mut self, raw: R, listed: Option<bool>) -> Option<(Key, u64)> {
+    /// One object as it is now, from a list (the first one, or another) or an event.
+    async fn object<R: Decoded>(&mut self, raw: R, listed: Option<bool>) {
         let mut change = raw.into_change(self.source.kind);
-        change.listed = listed.is_some();
         self.pool.share(&mut change);
         let keep = self.source.selection.keep;
         change.now = change.now.filter(|now| keep(&change.key, &now.what));
-        let (key, version) = (change.key.clone(), change.version);
-        let known = self.known.get(&key).copied();
-        // A list is the truth, even when its versions are smaller, or the same for something else (a restored backup); an
-        // old event is only late.
-        let stale = known.is_some_and(|known| match listed {
-            Some(again) => known == version && !again,
-            None => version <= known,
-        });
-        let interesting = change.now.is_some();
-        if !stale && (interesting || known.is_some()) {
-            if interesting {
-                self.known.insert(key.clone(), version);
-            } else {
-                self.known.remove(&key);
-            }
-            self.sink.change(change).await;
+        let news = match listed {
+            Some(again) => self.known.listed(change, again),
+            None => self.known.changed(change),
+        };
+        if let Some(news) = news {
+            self.sink.change(news).await;
         }
-        interesting.then_some((key, version))
     }
 
     async fn deleted<R: Decoded>(&mut self, raw: &R) {
-        let (key, version) = (raw.metadata().key(), raw.metadata().version());
-        if self.known.get(&key).is_some_and(|known| version == 0 || *known <= version) {
-            self.known.remove(&key);
-            self.sink.change(Change { kind: self.source.kind, key, version, listed: false, now: None }).await;
+        let gone = (raw.metadata().key(), raw.metadata().version());
+        if let Some(news) = self.known.deleted(self.source.kind, gone) {
+            self.sink.change(news).await;
         }
     }
 }
