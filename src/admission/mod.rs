@@ -138,8 +138,10 @@ const HANDLERS: &[Handler] = &[
     workload("apps", "Deployment"),
     workload("apps", "StatefulSet"),
     workload("apps", "DaemonSet"),
+    workload("apps", "ReplicaSet"),
     workload("batch", "Job"),
     workload("batch", "CronJob"),
+    Handler { run: inject::review_namespace, explain: inject::explain_namespace, ..workload("", "Namespace") },
 ];
 
 fn handler(request: &Request<'_>) -> Option<&'static Handler> {

@@ -76,6 +76,11 @@ impl Unreachable {
     }
 }
 
+/// What was asked about may not be seen, so nothing can be said; ends the command with [`Exit::Partial`].
+#[derive(Debug, thiserror::Error)]
+#[error("{0}. What to do: ask as somebody who may read it, or have ClusterRole drawbridge-diagnosis bound to you")]
+pub struct Unseen(pub String);
+
 /// How results are printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -211,7 +216,11 @@ pub fn conclude(result: anyhow::Result<Exit>, io: &mut Io<'_>) -> Exit {
         Err(error) if error.chain().any(is_closed_pipe) => Exit::Ok,
         Err(error) => {
             let _ = writeln!(io.err, "drawbridge: {error:#}");
-            if error.chain().any(|cause| cause.is::<Unreachable>()) { Exit::Unreachable } else { Exit::Usage }
+            match () {
+                () if error.chain().any(|cause| cause.is::<Unreachable>()) => Exit::Unreachable,
+                () if error.chain().any(|cause| cause.is::<Unseen>()) => Exit::Partial,
+                () => Exit::Usage,
+            }
         }
     }
 }

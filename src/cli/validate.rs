@@ -12,23 +12,26 @@ mod schema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::given;
 use super::io::{self, Io, Tone};
 use super::offline::documents::{self, Document, Input, Object, Piece, Source};
 use super::offline::runtimes::{self, Workloads};
 use super::offline::workload::Subject;
 use super::offline::world::{Facts, World};
-use super::offline::{governed, review};
+use super::offline::{governed, misplaced as misplaced_label, review};
 use super::reference::keys::{self as known, Carrier};
 use super::render::platform::{KEY_GATES, KEY_PLATFORM};
 use super::yaml::tree::{Key, Node};
 use super::{Exit, Format};
-use crate::admission::verdict::Outcome;
+use crate::admission::verdict::{Outcome, Warning};
+use crate::api::review::Phase;
 use crate::config::enrolment::{self, Asks};
 use crate::config::gates::Gates;
+use crate::config::misplaced::{Misplaced, of_namespace};
 use crate::config::schema::{Fault, Platform, SchemaError};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
-use crate::domain::reason::Reason;
+use crate::domain::reason::{Class, Reason};
 use crate::domain::workload::WorkloadKind;
 pub use code::{Code, OfFiles};
 
@@ -38,6 +41,11 @@ pub struct Args {
     /// What to read.
     #[command(flatten)]
     pub input: Input,
+    /// Objects of the cluster that the input goes to, read and not judged: what `kubectl get
+    /// namespaces,configmaps,serviceaccounts,agentruntimes,csidrivers -A -o yaml` prints. With them every warning of the webhook is given,
+    /// also those about what the cluster lacks; can be repeated.
+    #[arg(long, value_name = "PATH", value_parser = given::path)]
+    pub cluster_objects: Vec<String>,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
@@ -100,7 +108,8 @@ impl Findings {
 /// # Errors
 /// When the input or a configuration file of the flags cannot be read.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
-    let Args { input: Input { filename, namespace }, output, facts } = args;
+    let Args { input: Input { filename, namespace }, cluster_objects, output, facts } = args;
+    let of_cluster = documents::read(&cluster_objects, io)?;
     let sources = documents::read(&filename, io)?;
     let mut findings = Findings(Vec::new());
     let documents = readable(&sources, &mut findings);
@@ -109,6 +118,12 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         .flat_map(|document| documents::objects(&document.node).into_iter().map(move |object| (document, object)))
         .collect();
     let mut world = World::new(&facts)?;
+    for piece in of_cluster.iter().flat_map(Source::pieces) {
+        if let Piece::Document(document) = piece? {
+            documents::objects(&document.node).iter().for_each(|object| world.observe(&object.value, &namespace));
+        }
+    }
+    let knows = Knows { cluster: !of_cluster.is_empty() };
     // A faulty configuration in the input is a finding of its own and must not hide the others.
     let configured = check_configuration(&objects, &namespace, &facts, &mut findings);
     let values = || objects.iter().map(|(_, object)| &object.value);
@@ -131,7 +146,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             builds::check(placed, &namespace, &world.snapshot()?, &mut findings)?;
         }
         builds::check_content(placed, &namespace, &world.snapshot()?, &mut findings);
-        check_workload(placed, &namespace, told, (&mut world, &mut findings))?;
+        check_workload(placed, &namespace, (told, knows), (&mut world, &mut findings))?;
     }
     let mut findings = findings.0;
     findings.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
@@ -278,31 +293,54 @@ fn metadata((document, Object { node, value: object }): &Placed<'_>, findings: &
 /// Labels and annotations that are nearly ours, or stand where nobody reads them; true when the Pods' own were at fault.
 fn check_keys((document, Object { node, value: object }): &Placed<'_>, findings: &mut Findings) -> bool {
     let mut told = false;
-    let mut check = |map: Option<&Node>, carrier: Carrier| {
+    let mut check = |map: Option<&Node>, carrier: Carrier, skipped: Option<&Misplaced>, findings: &mut Findings| {
         for (Key { line, text: key, .. }, value) in map.map_or(&[][..], Node::entries) {
             let value = value.to_json();
             let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            if let Some(fault) = known::fault(key, &shown, carrier) {
+            let fault = known::fault(key, &shown, carrier);
+            if let Some(fault) = fault.filter(|_| skipped.is_none_or(|one| one.key != *key)) {
                 findings.add(document, *line, Severity::Warning, (OfFiles::Key, fault));
                 told = true;
             }
         }
     };
+    let own = node.at(&["metadata", "labels"]);
     match (text(object, "/kind"), Subject::of(object, "")) {
         (_, Some(subject)) => {
             let template = node.at(subject.workload.kind.template_path());
             let of_pods = |map| template.and_then(|template| template.at(&["metadata", map]));
-            check(of_pods("labels"), Carrier::PodLabel);
-            check(of_pods("annotations"), Carrier::PodAnnotation);
+            check(of_pods("labels"), Carrier::PodLabel, None, findings);
+            check(of_pods("annotations"), Carrier::PodAnnotation, None, findings);
             if subject.workload.kind != WorkloadKind::Pod {
                 misplaced((document, node), &subject, of_pods, findings);
+                // The label itself has a word of its own where the workload is judged.
+                let misspelt = misplaced_label::of(object, &subject);
+                let misspelt = misspelt.filter(|one| !one.of_pods && one.key != keys::LABEL_TYPE);
+                misplaced_type(document, (own, node.line), misspelt.as_ref(), findings);
             }
         }
-        ("Namespace", None) => check(node.at(&["metadata", "labels"]), Carrier::NamespaceLabel),
-        ("ConfigMap", None) => check(node.at(&["metadata", "labels"]), Carrier::ConfigMapLabel),
+        ("Namespace", None) => {
+            let enrols_nothing = of_namespace(object);
+            misplaced_type(document, (own, node.line), enrols_nothing.as_ref(), findings);
+            check(own, Carrier::NamespaceLabel, enrols_nothing.as_ref(), findings);
+        }
+        ("ConfigMap", None) => check(own, Carrier::ConfigMapLabel, None, findings),
         _ => {}
     }
     told
+}
+
+/// A type label that enrols nothing where it stands, at its line.
+fn misplaced_type(
+    document: &Document<'_>,
+    (labels, line): (Option<&Node>, u64),
+    told: Option<&Misplaced>,
+    findings: &mut Findings,
+) {
+    let Some(told) = told else { return };
+    let entries = labels.map_or(&[][..], Node::entries);
+    let line = entries.iter().find(|(key, _)| key.text == told.key).map_or(line, |(key, _)| key.line);
+    findings.add(document, line, Severity::Warning, (told.reason, told.message.clone()));
 }
 
 /// Settings of Pods that stand on what makes them, where they do nothing. The type label has a word of its own, because an
@@ -343,10 +381,11 @@ const ABOUT_VALUES: &[Reason] = &[Reason::UnknownMode, Reason::UnknownValue, Rea
 fn check_workload(
     (document, Object { node, value: object }): &Placed<'_>,
     namespace: &str,
-    keys_told: bool,
+    (keys_told, knows): (bool, Knows),
     (world, findings): (&mut World, &mut Findings),
 ) -> anyhow::Result<()> {
     let Some(subject) = Subject::of(object, namespace) else { return Ok(()) };
+    let applied = of_applied(object, &subject, knows, world)?;
     let governed = governed::with_type(object, &subject, &world.snapshot()?).into_owned();
     let path = subject.workload.kind.template_path();
     if subject.workload.kind != WorkloadKind::Pod && governed == *object {
@@ -385,13 +424,37 @@ fn check_workload(
         );
     }
     for warning in &verdict.warnings {
-        if ABOUT_THE_CLUSTER.contains(&warning.reason) || (keys_told && ABOUT_VALUES.contains(&warning.reason)) {
+        let is_unknown = !knows.cluster && ABOUT_THE_CLUSTER.contains(&warning.reason);
+        if is_unknown || (keys_told && ABOUT_VALUES.contains(&warning.reason)) {
             continue;
         }
         let text = format!("{}: {}", subject.title(), warning.text);
         findings.add(document, node.line, Severity::Warning, (warning.reason, text));
     }
+    let told =
+        |warning: &Warning| verdict.warnings.contains(warning) || (keys_told && ABOUT_VALUES.contains(&warning.reason));
+    for warning in applied.into_iter().filter(|warning| !told(warning)) {
+        findings.add(document, node.line, Severity::Warning, (warning.reason, warning.text));
+    }
     Ok(())
+}
+
+/// What is known beside the input.
+#[derive(Debug, Clone, Copy)]
+struct Knows {
+    /// The objects of the cluster.
+    cluster: bool,
+}
+
+/// What the webhook says to whoever applies a workload, where the cluster is known that it is applied to; what becomes of Pods that are refused
+/// is said of the Pods.
+fn of_applied(object: &Value, subject: &Subject, knows: Knows, world: &World) -> anyhow::Result<Vec<Warning>> {
+    if !knows.cluster || subject.workload.kind == WorkloadKind::Pod {
+        return Ok(Vec::new());
+    }
+    let verdict = review::own_kind(object, &subject.namespace, Phase::Validate, &world.snapshot()?)?;
+    let of_pods = |warning: &Warning| warning.reason.class() == Class::Denied;
+    Ok(verdict.warnings.into_iter().filter(|warning| !of_pods(warning)).collect())
 }
 
 /// Line of a field path such as `spec.containers[1].ports[0].containerPort`; the nearest node that exists.

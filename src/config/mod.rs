@@ -22,6 +22,7 @@ pub mod gates;
 pub mod gather;
 pub mod inputs;
 pub mod layers;
+pub mod misplaced;
 pub mod namespace;
 pub mod otlp;
 pub mod reading;

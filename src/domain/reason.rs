@@ -65,10 +65,10 @@ macro_rules! reasons {
 
 reasons! {
     Injected, Injected, "the AuthBridge sidecars were added";
-    AlreadyInjected, Skipped, "everything we would add is already there, unchanged";
-    Removed, Injected, "parts we had added before were taken out, because they no longer apply";
-    NothingToRemove, Skipped, "nothing of ours is in the object";
-    NotRegistered, Skipped, "this kind, operation or subresource is not one we act on";
+    AlreadyInjected, Skipped, "the Pod has every sidecar already, unchanged";
+    Removed, Injected, "sidecars of an earlier injection were taken out of the Pod, because they no longer apply";
+    NothingToRemove, Skipped, "the object carries nothing that Drawbridge added";
+    NotRegistered, Skipped, "Drawbridge does not act on this kind, operation or subresource";
     NoTypeLabel, Skipped, "label kagenti.io/type is neither agent nor tool";
     GlobalDisabled, Skipped, "feature gate globalEnabled is false";
     ToolsDisabled, Skipped, "the Pod is a tool and feature gate injectTools is false";
@@ -90,9 +90,9 @@ reasons! {
     Undecodable, Denied, "the object could not be read";
     HostNetwork, Denied, "the Pod uses the node's network, where redirection rules would change the node";
     WindowsPod, Denied, "the sidecars exist for Linux only";
-    TooManyContainers, Denied, "the Pod has more containers than what we note about each has room for";
-    ContainerNameCollision, Denied, "a container of the Pod has the name of one of our sidecars";
-    VolumeCollision, Denied, "a volume of the Pod has the name of one of ours and another source";
+    TooManyContainers, Denied, "the Pod has more containers than the note about its sidecars has room for";
+    ContainerNameCollision, Denied, "a container of the Pod has the name of one of Drawbridge's sidecars";
+    VolumeCollision, Denied, "a volume of the Pod has the name of a volume of the sidecars, and another source";
     NoFreePort, Denied, "no port is left for the proxy";
     PortCollision, Denied, "a container of the Pod listens on a port that the sidecar needs";
     PortFixed, Denied, "mode proxy-sidecar moves the agent to another port, and the agent cannot be told";
@@ -106,13 +106,13 @@ reasons! {
     DuplicateCard, Denied, "another AgentCard is of the same workload; that one counts";
     UnsupportedTarget, Denied, "the AgentRuntime points at a kind that cannot be enrolled";
     InvalidSpec, Denied, "a field of the object has a value that means nothing";
-    ServiceAccountPending, Denied, "the workload's ServiceAccount is not there yet; the controller will try again";
-    ServiceAccountConflict, Denied, "a ServiceAccount of the workload's name exists and is not ours";
-    NamespacePending, Denied, "the namespace is not known yet, nor whether it is one that is served; the controller will try again";
-    ConfigPending, Denied, "the namespace's ConfigMaps have not been read yet; the controller will try again";
+    ServiceAccountPending, Denied, "the workload's ServiceAccount does not exist yet; Drawbridge makes it, and what makes the Pod tries again within seconds";
+    ServiceAccountConflict, Denied, "a ServiceAccount of the workload's name exists, and Drawbridge did not make it";
+    NamespacePending, Denied, "the webhook has not heard of the namespace yet; what makes the Pod tries again within seconds";
+    ConfigPending, Denied, "the webhook has not read the namespace's ConfigMaps yet; what makes the Pod tries again within seconds";
     ConfigUnknown, Denied, "a ConfigMap of the namespace, or the AgentRuntime of the workload, is over a bound of count or size, and what it said before is not known";
-    NetworkPolicyPending, Denied, "the NetworkPolicy that cuts off unproven agents is not there yet; the controller will try again";
-    OwnerPending, Denied, "the Job that owns the Pod is not known yet; the controller will try again";
+    NetworkPolicyPending, Denied, "the NetworkPolicy that cuts off unproven agents does not exist yet; Drawbridge makes it, and what makes the Pod tries again within seconds";
+    OwnerPending, Denied, "the webhook has not heard of the Job that owns the Pod yet; the Job makes the Pod again within seconds";
     FieldRequired, Denied, "a field that is needed is absent or empty";
     FieldInvalid, Denied, "a field has a value that is not allowed";
     FieldUnknown, Denied, "the Pod template has a field that the cluster's API server does not know";
@@ -135,7 +135,7 @@ reasons! {
     NotReady, Denied, "this replica has not read the cluster yet";
     DeadlineExceeded, Denied, "the answer could not be given in the time the API server allows";
     Overloaded, Denied, "too many reviews are waiting";
-    InternalError, Denied, "a defect in Drawbridge; the review was answered all the same";
+    InternalError, Denied, "Drawbridge failed to decide because of a defect of its own";
     UnknownMode, Warning, "the mode does not exist; the default mode is used";
     UnknownValue, Warning, "a label or annotation has a value that means nothing";
     PortDropped, Warning, "an entry of a port list is not a port and was left out";
@@ -143,7 +143,7 @@ reasons! {
     SpireDriverMissing, Warning, "SPIRE is required and CSI driver csi.spiffe.io is absent; the Pod will wait for it";
     RegistrationSuperseded, Warning, "credentials are managed for the Pod; the registration sidecar was left out";
     IssuerMissing, Warning, "ConfigMap authbridge-config has no key ISSUER; tokens cannot be validated";
-    RegistrationIncomplete, Warning, "ConfigMap authbridge-config lacks what client registration cannot do without";
+    RegistrationIncomplete, Warning, "ConfigMap authbridge-config lacks a key that client registration needs";
     ServiceAccountKept, Warning, "the Pod keeps its ServiceAccount, because nobody makes one for its owner";
     ProxyEnvironmentKept, Warning, "a container sets a proxy variable of its own, which was kept";
     TraceEndpointInvalid, Warning, "an address for traces is no URL, so that nothing would arrive there";
@@ -157,9 +157,9 @@ reasons! {
     ValueShadowed, Warning, "a value was set in one place and overridden in another";
     NamespaceConfigUnreadable, Warning, "a ConfigMap of the namespace could not be read; its last good value is used, if there is one";
     ConfigOverBound, Warning, "a ConfigMap of the namespace is over a bound of count or size and is not read; what it said before is used (where that is not known, Pods are refused: ConfigUnknown)";
-    CombinedIncomplete, Warning, "gate combinedSidecar is on and the envoy decision is no, so nothing intercepts traffic";
+    CombinedIncomplete, Warning, "feature gate combinedSidecar is on and a label or gate switches the Envoy proxy off, so nothing intercepts traffic";
     ProxyBypassable, Warning, "a container of the Pod may go around the proxy: change the network rules, become its user, or reach its process";
-    NotIntercepted, Warning, "traffic of this Pod is not intercepted, because the proxy is switched off or not to be seen";
+    NotIntercepted, Warning, "traffic of this Pod is not intercepted, because its proxy is switched off, or nothing names the waypoint that would do it";
     OverrideNotAllowed, Warning, "a key of a namespace ConfigMap is not among namespaceOverrides and was ignored";
     GatedWithoutController, Warning, "the Pod was created while no webhook answered and nobody makes it again; it waits behind the gate";
     TargetFound, State, "the workload that an AgentRuntime points at exists";
@@ -179,7 +179,7 @@ reasons! {
     ConfigWarning, Warning, "part of the configuration could not be read or means nothing; the rest is in force";
     LabelConflict, Warning, "the workload's label kagenti.io/type is somebody else's and has another value";
     ImmutableSelector, Warning, "the workload's selector forbids the label kagenti.io/type";
-    ConfigApplyError, Warning, "the API server does not take what enrolment writes on the workload";
+    ConfigApplyError, Warning, "the API server refuses what enrolment writes on the workload";
     NotPermitted, Warning, "Drawbridge lacks a right; drawbridge doctor tells which";
     RolloutHalted, Warning, "workloads that were rolled to the new configuration failed, so no more are rolled";
     ProgressDeadlineExceeded, Warning, "the workload's new Pods did not become available in time";
@@ -196,7 +196,7 @@ reasons! {
     TargetKindAbsent, Warning, "the API server does not serve the kind that an AgentRuntime points at";
     TargetUnreadable, Warning, "the kind that an AgentRuntime points at cannot be read at present";
     TargetNotFound, Warning, "the workload that an AgentRuntime points at does not exist";
-    UnknownField, Warning, "a field that nobody knows was left out by the API server";
+    UnknownField, Warning, "the API server left out a field that the kind does not have";
     TypeMismatch, Warning, "the Pod's label kagenti.io/type differs from the AgentRuntime's type; the label decides";
     KeyWithoutEffect, Warning, "a configuration key that an earlier operator knew has no effect";
     CertificateExpiring, Warning, "a certificate of the webhook is about to expire and was not renewed in time";
@@ -228,7 +228,7 @@ reasons! {
     DeploymentReady, State, "every wanted Pod of an Agent runs the wanted template";
     DeploymentNotReady, State, "Pods of an Agent are not there yet";
     ScaledToZero, State, "an Agent wants no Pods";
-    DeploymentExists, State, "the Deployment of an Agent exists and has not said yet how it stands";
+    DeploymentExists, State, "the Deployment of an Agent exists and reports no conditions yet";
     MinimumReplicasAvailable, State, "enough Pods of an Agent are available";
     MinimumReplicasUnavailable, State, "too few Pods of an Agent are available";
     AllPodsScheduled, State, "no Pod of an Agent is unavailable";
@@ -240,13 +240,13 @@ reasons! {
     ServiceCreated, State, "the Service of an Agent was made";
     NameConflict, Warning, "an object of the name that is needed exists and is somebody else's";
     ReplicaFailure, Warning, "Pods of the workload are refused by the API server";
-    DeploymentFailed, Warning, "the Deployment of an Agent does not get further";
+    DeploymentFailed, Warning, "the Deployment of an Agent makes no progress";
     FieldsContested, Warning, "somebody else writes the fields that Drawbridge applies, each time they are applied";
     BuildStarted, State, "the run of an AgentBuild is there";
     BuildCompleted, State, "the run of an AgentBuild ended well";
     BuildSucceeded, State, "an AgentBuild has made its image";
     BuildReady, State, "the image of an AgentBuild can be used";
-    BuildNotReady, State, "an AgentBuild has no image of its present spec yet";
+    BuildNotReady, State, "an AgentBuild has made no image from its present spec yet";
     BuildCancelled, State, "an AgentBuild was cancelled as its annotation asks";
     PipelineRunPending, State, "the run of an AgentBuild is about to be created";
     WorkspaceTerminating, State, "the workspace of the run before is being deleted; the new run follows once it is gone";
@@ -260,7 +260,7 @@ reasons! {
     TektonUnreachable, Warning, "runs cannot be created at present; builds wait until they can";
     ValidationFailed, Warning, "an AgentBuild cannot start as it is";
     PrerequisitesMissing, Warning, "something that a build needs is missing or unusable; it starts once that is there";
-    SecretNotUsable, Warning, "a Secret that is used by its own consent does not give it; nothing is written until it does";
+    SecretNotUsable, Warning, "a Secret that may be used only with its own annotation does not have that annotation; nothing is written until it does";
     LoginRefused, Warning, "the Secret with a build's login of a registry was refused by the API server";
     AgentCreated, State, "the Agent that an AgentBuild keeps was made";
     AgentUpdated, State, "the Agent that an AgentBuild keeps was changed";
@@ -268,7 +268,7 @@ reasons! {
     AgentNotReady, State, "the Agent that an AgentBuild keeps does not run its image yet";
     AgentExists, Warning, "an Agent of the name that an AgentBuild keeps exists and is somebody else's";
     CreateFailed, Warning, "the Agent that an AgentBuild keeps cannot be written at present; it is tried again";
-    SecretNotAllowed, Warning, "a Secret that the Agent of an AgentBuild would mount does not let itself be used";
+    SecretNotAllowed, Warning, "a Secret that the Agent of an AgentBuild would mount may not be used by it";
     CompositionFailed, Warning, "the run of an AgentBuild cannot be composed";
     TemplateDrift, Warning, "the template of a gated mode, or a tenant's own, is not the one that the build was completed from";
     RunRefused, Warning, "the composed run, or its workspace, was refused by the API server or by Tekton";
@@ -314,7 +314,7 @@ reasons! {
     FieldUnused, Warning, "a field has no effect beside the others of the object";
     BuildUnknown, Warning, "the AgentBuild that is to give the image does not exist yet";
     SignatureValid, State, "a signature of the agent's card is good, and the trust bundle vouches for who made it";
-    SignatureInvalid, Warning, "no signature of the agent's card is good: what the card says is nobody's word";
+    SignatureInvalid, Warning, "no signature of the agent's card is good, so nobody vouches for what the card says";
     SignatureInvalidAudit, Warning, "no signature of the agent's card is good; in audit mode nothing follows from it";
     TrustBundleUnavailable, Warning, "no trust bundle was ever readable, so nothing can be said of signatures";
     NotVerified, Warning, "signatures of cards are not judged: no trust bundle is configured";
@@ -323,7 +323,7 @@ reasons! {
     IdentityUnknown, Warning, "what the workload runs as is not known at the moment";
     SignatureVerified, State, "the agent's card is signed, and by the identity that its workload runs as";
     Settling, State, "a card that was not good is good again; it counts with the next good answer";
-    FetchSuspended, Warning, "so many trusted agents fail to answer at once that none of them loses its trust, for an hour at most";
+    FetchSuspended, Warning, "many trusted agents fail to answer at once, which points at the network: none of them loses its trust because of it, for an hour at most";
     UntrustableKind, Warning, "no card of a workload of that kind is read, so it is never trusted, and stays cut off where trust is enforced";
     TrustUnavailable, Warning, "a namespace enforces trust, and no trust bundle could be read by which an agent would become verified";
     Quarantined, Warning, "agents of a namespace are in quarantine: nobody reaches them, they reach nobody, and no Pod of theirs is made";

@@ -262,7 +262,7 @@ fn what_is_wrong_with_an_agent_runtime_is_found_with_its_line() {
     for (runtime, finding) in [
         (
             add("  authbridgemode: waypoint\n"),
-            "-:12: warning: UnknownField: spec.authbridgemode: nobody knows this field, and it is dropped; did you mean authBridgeMode?",
+            "-:12: warning: UnknownField: spec.authbridgemode: the API server knows no such field and drops it; did you mean authBridgeMode?",
         ),
         (
             add("  trace:\n    sampling: {rate: 2}\n"),
@@ -270,7 +270,7 @@ fn what_is_wrong_with_an_agent_runtime_is_found_with_its_line() {
         ),
         (
             add("  trace:\n    sampling: {rat: 1}\n"),
-            "-:13: warning: UnknownField: spec.trace.sampling.rat: nobody knows this field, and it is dropped; did you mean rate?",
+            "-:13: warning: UnknownField: spec.trace.sampling.rat: the API server knows no such field and drops it; did you mean rate?",
         ),
         (
             add("  trace:\n    protocol: udp\n"),

@@ -102,7 +102,7 @@ spec:
     let (exit, found) = validated(text);
     assert_eq!(exit, Exit::Findings);
     tells(&found, 7, "error", "spec.mode: \"stagin\" is an unsupported value");
-    tells(&found, 8, "warning", "spec.model: nobody knows this field, and it is dropped; did you mean mode?");
+    tells(&found, 8, "warning", "spec.model: the API server knows no such field and drops it; did you mean mode?");
     tells(&found, 10, "error", "spec.source.sourceRepository must not contain credentials");
     tells(&found, 11, "error", "spec.source.sourceSubfolder ");
     tells(

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::api::place::mapping;
 use crate::api::review::Request;
 use crate::config::enrolment::{self, Asks};
+use crate::config::misplaced::{self, Named};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -44,12 +45,10 @@ pub(super) fn asked(
     let in_template = format!("write it under {}.metadata.labels", workload.kind.template_path().join("."));
     match snapshot.labels.asks(&label) {
         _ if !WorkloadKind::TARGETS.contains(&workload.kind) => {
-            let words = format!(
-                "label {} stands on the {kind} itself, whose Pod template cannot be changed any more; {in_template} when you make \
-                 it anew",
-                keys::LABEL_TYPE
-            );
-            no(Reason::LabelIgnored, words)
+            let named =
+                Named { kind: workload.kind, spelled: kind, namespace: request.namespace(), name: &workload.name };
+            let words = misplaced::of(named, object, Some(template)).map(|told| told.message);
+            no(Reason::LabelIgnored, words.unwrap_or_else(|| enrolment::unknown(kind, &label.value)))
         }
         Asks::Nothing => {
             let words = format!(

@@ -77,7 +77,7 @@ use pod::{Misshapen, PodView};
 use status::Status;
 
 pub use identity::{RunsAs, runs_as};
-pub(super) use template::review_workload;
+pub(super) use template::{explain_namespace, review_namespace, review_workload};
 
 /// What a workload's Pods will ask for, so that controllers make it ahead of them, and what they will
 /// be injected with, so that a change of it can roll them.

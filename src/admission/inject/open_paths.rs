@@ -112,7 +112,7 @@ fn unsafe_because(path: &str) -> Option<&'static str> {
     // `$` is read as a variable by the proxy, the others as a pattern, an escape or the end of the path.
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/-._~:@+,=".contains(letter);
     if !path.chars().all(is_plain) {
-        return Some("it holds a sign that is more than text to the token check");
+        return Some("it holds a character that is a pattern to the token check, not text");
     }
     if path.len() > LONGEST {
         return Some("it is longer than 256 bytes");

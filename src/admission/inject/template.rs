@@ -13,16 +13,17 @@ use super::{Received, narrate, object, once, trust};
 use crate::admission::explanation::Explanation;
 use crate::admission::verdict::{Verdict, Warning};
 use crate::api::review::Request;
+use crate::config::misplaced::{self, Misplaced, Named};
 use crate::config::snapshot::Snapshot;
-use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::{Workload, WorkloadKind};
 
 /// Where each kind keeps its template.
-const TEMPLATES: [(&str, &[&str]); 5] = [
+const TEMPLATES: [(&str, &[&str]); 6] = [
     ("Deployment", &["spec", "template"]),
     ("StatefulSet", &["spec", "template"]),
     ("DaemonSet", &["spec", "template"]),
+    ("ReplicaSet", &["spec", "template"]),
     ("Job", &["spec", "template"]),
     ("CronJob", &["spec", "jobTemplate", "spec", "template"]),
 ];
@@ -71,7 +72,7 @@ pub(in crate::admission) fn review_workload(request: &Request<'_>, snapshot: &Sn
         Decided::Skip(reason, effective, more) => {
             let sentence = match &asked {
                 Some(Asked { words: Some((_, words)), .. }) => Some(format!("{whose} stay as they are: {words}")),
-                _ => untouched(&whose, reason, subject.pod.label(keys::LABEL_TYPE)),
+                _ => untouched(&whose, reason, &told(request, &workload, (&value, template))),
             };
             let reason = asked.as_ref().and_then(|asked| asked.words.as_ref()).map_or(reason, |(reason, _)| *reason);
             (reason, sentence, effective.map(|effective| effective.warnings).unwrap_or_default(), more)
@@ -111,16 +112,37 @@ pub(in crate::admission) fn review_workload(request: &Request<'_>, snapshot: &Sn
     Verdict { warnings, ..verdict }
 }
 
+/// What is wrong with the labels of a workload that nothing enrols.
+fn told(request: &Request<'_>, workload: &Workload, (object, template): (&Value, &Value)) -> Option<Misplaced> {
+    let (kind, spelled) = (workload.kind, workload.kind.as_str());
+    misplaced::of(Named { kind, spelled, namespace: request.namespace(), name: &workload.name }, object, Some(template))
+}
+
 /// Silence for what was never meant for us; a word where somebody may have expected injection.
-fn untouched(whose: &str, reason: Reason, of_pods: Option<&str>) -> Option<String> {
-    match (reason, of_pods) {
+fn untouched(whose: &str, reason: Reason, told: &Option<Misplaced>) -> Option<String> {
+    match (reason, told) {
         (Reason::SystemNamespace | Reason::NoContainers, _) | (Reason::NoTypeLabel, None) => None,
-        (Reason::NoTypeLabel, Some(seen)) => Some(format!(
-            "{whose} stay as they are: label {} of their template is \"{seen}\"; write agent or tool, in small letters",
-            keys::LABEL_TYPE
-        )),
+        (Reason::NoTypeLabel, Some(told)) => Some(format!("{whose} stay as they are: {}", told.message)),
         (_, _) => Some(format!("{whose} stay as they are: {}", reason.sentence())),
     }
+}
+
+/// The review of a Namespace: it enrols nothing, and whoever labels one hears so.
+pub(in crate::admission) fn review_namespace(request: &Request<'_>, _: &Snapshot) -> Verdict {
+    let Ok(value) = object(request.object.as_ref()) else { return Verdict::skipped(Reason::Undecodable) };
+    let is_going = value.get("metadata").is_some_and(|metadata| metadata.get("deletionTimestamp").is_some());
+    match misplaced::of_namespace(&value).filter(|_| !is_going) {
+        Some(told) => Verdict {
+            warnings: vec![Warning::new(told.reason, told.message)],
+            ..Verdict::skipped(Reason::LabelIgnored)
+        },
+        None => Verdict::skipped(Reason::NothingToInject),
+    }
+}
+
+/// The tree behind the review of a Namespace.
+pub(in crate::admission) fn explain_namespace(request: &Request<'_>, _: &Snapshot, verdict: &Verdict) -> Explanation {
+    Explanation::of(&format!("Namespace {}", request.name.as_deref().unwrap_or_default()), verdict)
 }
 
 /// The tree behind the review of a workload.

@@ -20,7 +20,7 @@ use crate::cli::cluster::Answer;
 use crate::cli::cluster::log::Place;
 use crate::cli::io::Io;
 use crate::cli::survey::{label, text};
-use crate::cli::{Exit, Format};
+use crate::cli::{Exit, Format, Unseen};
 use crate::domain::keys;
 use crate::store::Kind;
 
@@ -140,7 +140,9 @@ impl Reader<'_> {
             let follow = news.is_some() && !ended;
             let lines = match found.cluster.log(&found.namespace, (pod_name, container), reading.place, follow).await? {
                 Ok(lines) => lines,
-                Err(Answer::Refused(403, message)) => bail!("the lines of {pod_name} may not be read: {message}"),
+                Err(Answer::Refused(403, message)) => {
+                    return Err(Unseen(format!("the lines of Pod {pod_name} cannot be read (403: {message})")).into());
+                }
                 Err(Answer::Refused(code, message)) => {
                     // Its kubelet does not answer, or has not started it after all.
                     reading.trouble = Some(format!("{code}: {message}"));

@@ -17,7 +17,7 @@ use super::cluster::watch::Collection;
 use super::cluster::{self, Answer, Cluster, ClusterArgs};
 use super::given;
 use super::io::Io;
-use super::{Exit, Format, survey};
+use super::{Exit, Format, Unseen, survey};
 use crate::pipelines::beeai_build::front;
 use crate::pipelines::request::{FrontEnd, KAGENTI};
 use crate::store::Kind;
@@ -119,11 +119,14 @@ impl Of {
         }
         match (there.pop(), refused) {
             (Some((kind, object)), _) => Ok(Found { cluster, kind, namespace, name: self.name.clone(), object }),
-            (None, Some(refused)) => bail!("{refused}"),
-            (None, None) => bail!(
-                "there is no AgentBuild {} in namespace {namespace}; kubectl get agentbuilds -A shows those that exist",
-                self.name
-            ),
+            (None, Some(refused)) => Err(Unseen(refused).into()),
+            (None, None) => {
+                cluster.expect_namespace(&namespace, &mut Vec::new()).await?;
+                bail!(
+                    "AgentBuild {} does not exist in namespace {namespace}; kubectl get agentbuilds -A shows those that do",
+                    self.name
+                )
+            }
         }
     }
 }
@@ -149,7 +152,9 @@ impl Found {
         match self.cluster.get(&self.path()).await? {
             Answer::Object(object) => Ok(object),
             Answer::Absent => bail!("AgentBuild {} in namespace {} is gone", self.name, self.namespace),
-            Answer::Refused(code, message) => bail!("{} cannot be read ({code}: {message})", self.path()),
+            Answer::Refused(code, message) => {
+                Err(Unseen(format!("{} cannot be read ({code}: {message})", self.path())).into())
+            }
         }
     }
 

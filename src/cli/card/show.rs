@@ -14,7 +14,7 @@ use crate::cli::cluster::{self, Answer, ClusterArgs};
 use crate::cli::given;
 use crate::cli::io::{self, Io};
 use crate::cli::survey::text;
-use crate::cli::{Exit, Format};
+use crate::cli::{Exit, Format, Unseen};
 use crate::domain::printable::printable;
 use crate::store::Kind;
 
@@ -139,7 +139,9 @@ pub(super) fn get(args: GetArgs, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             Answer::Absent => {
                 bail!("AgentCard {namespace}/{name} does not exist; drawbridge card list -A shows all of them")
             }
-            Answer::Refused(code, message) => bail!("AgentCard {namespace}/{name} cannot be read ({code}): {message}"),
+            Answer::Refused(code, message) => {
+                return Err(Unseen(format!("AgentCard {namespace}/{name} cannot be read ({code}: {message})")).into());
+            }
         };
         let whole = whole(&object);
         io::print(output, &whole, io.out, |out| told(out, &object, &whole.row))?;

@@ -9,6 +9,7 @@ mod crds;
 mod enrolment;
 mod guards;
 mod install;
+mod issuer;
 mod kaos;
 mod keycloak;
 mod leftovers;

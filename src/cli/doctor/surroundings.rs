@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Seen, Visit, keycloak, text};
+use super::{Seen, Visit, issuer, keycloak, text};
 use crate::cli::render::FailureMode;
 use crate::cli::render::platform::KEY_PLATFORM;
 use crate::config::resolved::SpireSwitch;
@@ -56,7 +56,8 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
         pod_security(visit, namespace);
     }
     waiting(visit, &pods);
-    keycloak::check(visit, !pods.is_empty()).await
+    keycloak::check(visit, !pods.is_empty()).await?;
+    issuer::check(visit, &pods).await
 }
 
 async fn spire(visit: &mut Visit) -> anyhow::Result<()> {

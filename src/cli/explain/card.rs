@@ -16,7 +16,7 @@ use crate::cli::card::row::{condition, holds};
 use crate::cli::cluster::{self, Answer, Cluster, ClusterArgs};
 use crate::cli::io::{self, Io, Tone};
 use crate::cli::survey::{self, label, text};
-use crate::cli::{Exit, Format};
+use crate::cli::{Exit, Format, Unseen};
 use crate::config::agent_card::AgentCardInput;
 use crate::domain::keys;
 use crate::domain::printable::printable;
@@ -92,6 +92,7 @@ pub(super) fn explain(
         let cluster = cluster.connect().await?;
         let namespace = namespace.unwrap_or(&cluster.namespace).to_owned();
         let mut notes = Vec::new();
+        cluster.expect_namespace(&namespace, &mut notes).await?;
         let facts = read(&cluster, &namespace, name, &mut notes).await?;
         let checks = checks(&facts);
         let failed = checks.iter().any(|check| check.state == State::Failed);
@@ -100,7 +101,7 @@ pub(super) fn explain(
         let [good, bad, unknown] = [("ok", tones[0]), ("fails", tones[1]), ("-", tones[2])]
             .map(|(word, tone)| io.paint(tone, &format!("{word:<5}")));
         io::print(output, &explained, io.out, |out| printed(out, &explained, [&good, &bad, &unknown]))?;
-        Ok(if failed { Exit::Findings } else { Exit::Ok })
+        Ok(cluster.seen_all_or_partial(if failed { Exit::Findings } else { Exit::Ok }))
     })
 }
 
@@ -109,7 +110,7 @@ async fn read(cluster: &Cluster, namespace: &str, name: &str, notes: &mut Vec<St
     let Some(card) = cards.iter().find(|card| text(card, "/metadata/name") == name).cloned() else {
         match notes.is_empty() {
             true => bail!("AgentCard {namespace}/{name} does not exist; drawbridge card list -A shows all of them"),
-            false => bail!("{}", notes.join("; ")),
+            false => return Err(Unseen(notes.join("; ")).into()),
         }
     };
     let target = card.get("spec").and_then(CardTarget::of_spec);
@@ -135,6 +136,7 @@ async fn found(cluster: &Cluster, path: &str, notes: &mut Vec<String>) -> anyhow
         Answer::Object(object) => Some(object),
         Answer::Absent => None,
         Answer::Refused(code, message) => {
+            cluster.has_not_seen_all();
             notes.push(format!("{path} could not be read ({code}: {message})"));
             None
         }

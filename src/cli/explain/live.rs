@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use super::Question;
+use crate::cli::Unseen;
 use crate::cli::cluster::watch::Collection;
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::offline::world::{Facts, World};
@@ -23,6 +24,7 @@ pub(super) async fn question(
 ) -> anyhow::Result<Question> {
     let Some((word, name)) = object.split_once('/') else { bail!("{object} is not TYPE/NAME, such as pod/{object}") };
     let mut notes = Vec::new();
+    cluster.expect_namespace(namespace, &mut notes).await?;
     let (kind, name) = if AGENT_RUNTIME_WORDS.contains(&word) {
         let target = target(cluster, namespace, name).await?;
         let kind = Type::of_kind(target.kind).context("every target is a type that makes Pods")?;
@@ -77,7 +79,9 @@ async fn existing(cluster: &Cluster, collection: &Collection, name: &str) -> any
     match cluster.get(&format!("{}/{name}", collection.path())).await? {
         Answer::Object(found) => Ok(found),
         Answer::Absent => bail!("{kind} {namespace}/{name} does not exist; name the namespace with -n"),
-        Answer::Refused(code, message) => bail!("{kind} {namespace}/{name} cannot be read ({code}): {message}"),
+        Answer::Refused(code, message) => {
+            Err(Unseen(format!("{kind} {namespace}/{name} cannot be read ({code}: {message})")).into())
+        }
     }
 }
 

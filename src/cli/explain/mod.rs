@@ -21,7 +21,7 @@ use super::io::{self, Io};
 use super::offline::documents::{self, Piece, Source};
 use super::offline::workload::Subject;
 use super::offline::world::{Facts, World};
-use super::offline::{governed, review};
+use super::offline::{governed, misplaced, review};
 use super::survey;
 use super::{Exit, Format, Unreachable};
 use crate::admission::explanation::Explanation;
@@ -148,20 +148,21 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         return kaos::explain((kind, name), (namespace.as_deref(), &facts.operator_namespace), &cluster, output, io);
     }
     let changes = what_if.iter().map(|text| Change::parse(text)).collect::<anyhow::Result<Vec<_>>>()?;
-    let questions = match object {
+    let (questions, reached) = match object {
         Some(object) => {
             let reading = async {
                 let cluster = cluster.connect().await?;
                 let namespace = namespace.unwrap_or_else(|| cluster.namespace.clone());
-                live::question(&cluster, &object, &namespace, &facts).await
+                let question = live::question(&cluster, &object, &namespace, &facts).await?;
+                Ok((vec![question], Some(cluster)))
             };
             let asked = cluster::block_on(reading);
-            vec![asked.map_err(|error| match error.downcast::<Unreachable>() {
+            asked.map_err(|error| match error.downcast::<Unreachable>() {
                 Ok(unreachable) => unreachable.or("explain manifests with -f, without a cluster").into(),
                 Err(error) => error,
-            })?]
+            })?
         }
-        None => offline(&filename, namespace.as_deref().unwrap_or("default"), &facts, io)?,
+        None => (offline(&filename, namespace.as_deref().unwrap_or("default"), &facts, io)?, None),
     };
     if questions.is_empty() {
         bail!(
@@ -173,7 +174,8 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let denied = told.iter().any(|told| told.explanation.denial.is_some());
     let painter = print::Painter { colour: io.colour };
     io::print(output, &told, io.out, |out| told.iter().try_for_each(|told| painter.tree(out, told)))?;
-    Ok(if denied { Exit::Findings } else { Exit::Ok })
+    let exit = if denied { Exit::Findings } else { Exit::Ok };
+    Ok(reached.map_or(exit, |cluster| cluster.seen_all_or_partial(exit)))
 }
 
 fn offline(paths: &[String], namespace: &str, facts: &Facts, io: &mut Io<'_>) -> anyhow::Result<Vec<Question>> {
@@ -221,7 +223,13 @@ fn of_its_agent_runtime(world: &World, object: &Value, namespace: &str) -> anyho
     };
     let snapshot = world.snapshot()?;
     let Some(governor) = governed::governor(&subject, &snapshot) else {
-        return Ok(of_its_label(object, &subject, &snapshot));
+        let misplaced =
+            || misplaced::of(object, &subject).map(|told| format!("{}: {}", told.reason.code(), told.message));
+        let asked = of_its_label(object, &subject, &snapshot);
+        return Ok(match governed::asks(object, &subject, &snapshot) {
+            Some(Asks::Enrolment(_) | Asks::Pending(_)) => asked,
+            _ => misplaced().or(asked),
+        });
     };
     let (name, code) = (&governor.name, Reason::LabelConflict.code());
     let of = |place: &Value, key: &str| survey::label(place, key).map(str::to_owned);

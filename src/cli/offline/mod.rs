@@ -11,6 +11,7 @@
 
 pub mod documents;
 pub mod governed;
+pub mod misplaced;
 pub mod review;
 pub mod runtimes;
 pub mod workload;

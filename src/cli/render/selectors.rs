@@ -70,14 +70,21 @@ pub fn trust_labelled_pods(operator_namespace: &str) -> Reach {
     }
 }
 
-/// Workloads whose author wants to hear what will happen to their Pods: those that carry the type label themselves or on
-/// their template, made by a person rather than by a controller, when the template is new.
+/// A label key that is the type label, or was meant to be: `kagenti/type`, `kagneti.io/type`, `kagenti.io/Types`. Which of these it is, the
+/// webhook finds out; here it only has to be asked.
+const LIKE_TYPE: &str = "key, key.lowerAscii().matches('^k[a-z]{3,9}([.][a-z]{1,3})?/[typeso]{3,5}$')";
+
+/// Workloads whose author wants to hear what will happen to their Pods: those that carry the type label, or one that was meant to be it, themselves or on
+/// their template, made by a person rather than by a controller, when the template or the label is new; and Namespaces that carry it, where
+/// it enrols nothing.
 #[must_use]
 pub fn labelled_workloads(operator_namespace: &str) -> Reach {
     let template = "(request.kind.kind == 'CronJob' ? OBJECT.spec.jobTemplate.spec.template : OBJECT.spec.template)";
     let of = |object: &str| template.replace("OBJECT", object);
-    let itself = format!(".metadata.?labels[?'{}']", keys::LABEL_TYPE);
-    let label = format!("{itself}.hasValue()");
+    let is_workload = "request.kind.kind != 'Namespace'";
+    let labels = |object: &str| format!("{object}.metadata.?labels.orValue({{}})");
+    let own = |object: &str| format!("{object}.metadata.?labels[?'{}']", keys::LABEL_TYPE);
+    let alike = |object: &str| format!("{}.filter({LIKE_TYPE})", labels(object));
     Reach {
         namespaces: LabelSelector {
             match_expressions: Some(vec![outside_system(operator_namespace)]),
@@ -87,7 +94,11 @@ pub fn labelled_workloads(operator_namespace: &str) -> Reach {
         conditions: vec![
             condition(
                 "labelled",
-                &format!("object{label} || {}.?metadata.?labels[?'{}'].hasValue()", of("object"), keys::LABEL_TYPE),
+                &format!(
+                    "{}.exists({LIKE_TYPE}) || ({is_workload} && {}.?metadata.?labels.orValue({{}}).exists({LIKE_TYPE}))",
+                    labels("object"),
+                    of("object")
+                ),
             ),
             condition(
                 "made-by-a-person",
@@ -96,9 +107,13 @@ pub fn labelled_workloads(operator_namespace: &str) -> Reach {
             condition(
                 "template-or-label-is-new",
                 &format!(
-                    "request.operation == 'CREATE' || {} != {} || object{itself} != oldObject{itself}",
+                    "request.operation == 'CREATE' || {} != {} || {} != {} || ({is_workload} && {} != {})",
+                    own("object"),
+                    own("oldObject"),
+                    alike("object"),
+                    alike("oldObject"),
                     of("object"),
-                    of("oldObject")
+                    of("oldObject"),
                 ),
             ),
         ],

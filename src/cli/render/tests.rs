@@ -444,3 +444,59 @@ fn settings_of_ones_own_take_the_place_of_the_shipped_ones() {
     let digest = |object: &Value| object["metadata"]["annotations"]["kagenti.io/content-digest"].clone();
     assert!(digest(&objects[0]) != digest(&shipped[0]), "what was rendered is no edit, whatever it was rendered from");
 }
+
+/// `kubectl get kagenti` shows our kinds, each once; a short name means one kind in the whole cluster; what tells protected from not
+/// stands in a column that is there without `-o wide`.
+#[test]
+fn answers_15_kinds_have_categories_short_names_of_their_own_and_the_column_that_matters() {
+    let own = Install::new(FailureMode::Fail, "own", "");
+    let all = parts(&own).into_iter().flat_map(|part| part.objects).chain(super::compat::objects(&own));
+    let definitions: Vec<Value> = all.filter(|object| object["kind"] == "CustomResourceDefinition").collect();
+    let mut taken: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
+    // What Kubernetes itself, Tekton, the Gateway API and cert-manager call their own.
+    let others = [
+        "po", "svc", "deploy", "rs", "sts", "ds", "cj", "cm", "ns", "no", "sa", "pr", "tr", "gtw", "cert", "certs",
+        "cr", "issuer",
+    ];
+    for definition in &definitions {
+        let (group, names) = (definition["spec"]["group"].as_str().unwrap(), &definition["spec"]["names"]);
+        let kind = format!("{}.{group}", names["kind"].as_str().unwrap());
+        let list = |key: &str| -> Vec<String> {
+            names[key].as_array().into_iter().flatten().map(|name| name.as_str().unwrap().to_owned()).collect()
+        };
+        if group == "agent.kagenti.dev" {
+            assert!(list("categories").contains(&"kagenti".to_owned()), "{kind}");
+        }
+        assert!(!list("categories").is_empty(), "{kind}");
+        for name in list("shortNames") {
+            assert!(!others.contains(&name.as_str()), "{kind}: {name} is somebody else's");
+            let before = taken.insert(name.clone(), kind.clone());
+            assert_eq!(before, None, "{name} is {kind}, too");
+        }
+    }
+    assert!(definitions.len() >= 8 && taken.len() >= 4, "{taken:?}");
+    let runtime = definitions.iter().find(|one| one["spec"]["names"]["kind"] == "AgentRuntime").unwrap();
+    let columns = runtime["spec"]["versions"][0]["additionalPrinterColumns"].as_array().unwrap();
+    let shown = |column: &&Value| column["priority"].as_u64().unwrap_or(0) == 0;
+    assert!(columns.iter().filter(shown).any(|column| column["name"] == "Protected"), "{columns:?}");
+}
+
+/// Who scrapes has to come from a namespace with the label that the NetworkPolicies ask for; the page of the installation says so.
+#[test]
+fn answers_16_a_pod_monitor_is_an_option_and_the_label_of_its_namespace_is_documented() {
+    let own = Install::new(FailureMode::Fail, "own", "");
+    let monitor = deploy::pod_monitor(&own);
+    assert_eq!(
+        (monitor["kind"].as_str(), monitor["metadata"]["namespace"].as_str()),
+        (Some("PodMonitor"), Some("own"))
+    );
+    let policies = parts(&own).into_iter().flat_map(|part| part.objects);
+    let policies: Vec<Value> = policies.filter(|object| object["kind"] == "NetworkPolicy").collect();
+    assert!(
+        !policies.is_empty() && policies.iter().all(|policy| policy.to_string().contains(r#""metrics":"enabled""#))
+    );
+    let page = include_str!("../../../docs/tasks/install.md");
+    for words in ["kubectl label namespace monitoring metrics=enabled", "--pod-monitor"] {
+        assert!(page.contains(words), "docs/tasks/install.md does not say {words}");
+    }
+}

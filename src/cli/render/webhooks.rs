@@ -134,11 +134,15 @@ fn validating(install: &Install) -> ValidatingWebhookConfiguration {
     ValidatingWebhookConfiguration { metadata: metadata(keys::WEBHOOK_CONFIGURATION, None), webhooks: Some(webhooks) }
 }
 
-/// Tells people what will happen to the Pods of what they apply.
+/// Tells people what will happen to the Pods of what they apply, and that a label on a Namespace enrols nothing.
 fn advice(install: &Install) -> ValidatingWebhook {
     let rules = vec![
-        rule("apps", "v1", &["deployments", "statefulsets", "daemonsets"], &["CREATE", "UPDATE"]),
+        rule("apps", "v1", &["deployments", "statefulsets", "daemonsets", "replicasets"], &["CREATE", "UPDATE"]),
         rule("batch", "v1", &["jobs", "cronjobs"], &["CREATE", "UPDATE"]),
+        RuleWithOperations {
+            scope: Some("Cluster".to_owned()),
+            ..rule("", "v1", &["namespaces"], &["CREATE", "UPDATE"])
+        },
     ];
     validator(
         install,

@@ -88,7 +88,7 @@ fn life(text: &str) -> Result<Span, String> {
     if LIVES.contains(&span.0) {
         Ok(span)
     } else {
-        Err(format!("{text} is no life of a certificate; use 1s to 876000h"))
+        Err(format!("{text} is not how long a certificate can be valid; use 1s to 876000h"))
     }
 }
 

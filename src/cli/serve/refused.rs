@@ -10,16 +10,31 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("zap-*", "use --log-level and --log-format"),
     (
         "enable-client-registration",
-        "client registration comes with the identity release; until then leave the flag out",
+        "the operator registers no clients at Keycloak: the sidecar of each Pod does; leave the flag out",
     ),
-    ("client-auth-type", "client registration comes with the identity release"),
-    ("spiffe-idp-alias", "client registration comes with the identity release"),
-    ("credential-wait-timeout", "client registration comes with the identity release"),
-    ("keycloak-*", "client registration comes with the identity release"),
+    (
+        "client-auth-type",
+        "the operator registers no clients at Keycloak: the sidecar of each Pod does, from ConfigMap authbridge-config; leave the flag out",
+    ),
+    (
+        "spiffe-idp-alias",
+        "the operator registers no clients at Keycloak: the sidecar of each Pod does, from ConfigMap authbridge-config; leave the flag out",
+    ),
+    (
+        "credential-wait-timeout",
+        "the operator registers no clients at Keycloak: the sidecar of each Pod does, from ConfigMap authbridge-config; leave the flag out",
+    ),
+    (
+        "keycloak-*",
+        "the operator registers no clients at Keycloak: the sidecar of each Pod does, from ConfigMap authbridge-config; leave the flag out",
+    ),
     ("enable-authbridge-config", "the ConfigMaps of agent namespaces are always made; leave the flag out"),
     ("require-a2a-signature", "set cards.trustBundle and cards.audit: false in the platform file"),
     ("signature-audit-mode", "set cards.audit in the platform file"),
-    ("enforce-network-policies", "network policies come with the trust release"),
+    (
+        "enforce-network-policies",
+        "each namespace says whether trust is enforced: label it agent.kagenti.dev/trust=enforced; leave the flag out",
+    ),
     (
         "spire-trust-domain",
         "set spiffe.trustDomain in the platform file, and cards.trustBundle.trustDomain where the bundle names none",
@@ -28,7 +43,10 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("spire-trust-bundle-configmap-namespace", "set cards.trustBundle.configMap.namespace in the platform file"),
     ("spire-trust-bundle-configmap-key", "set cards.trustBundle.configMap.key in the platform file"),
     ("spire-trust-bundle-refresh-interval", "the trust bundle is watched; leave the flag out"),
-    ("svid-expiry-grace-period", "restarts before an SVID expires come with the trust release"),
+    (
+        "svid-expiry-grace-period",
+        "an expired certificate counts for cards.expiredSvidSeconds of the platform file; leave the flag out",
+    ),
     ("enable-card-discovery", "agent cards are always looked for; leave the flag out"),
     (
         "enable-verified-fetch",
@@ -38,9 +56,18 @@ pub const REFUSED: &[(&str, &str)] = &[
         "verified-fetch-*",
         "agents are asked without TLS of their own, and their signatures are judged; leave the flag out",
     ),
-    ("enable-mlflow", "tracing with MLflow comes with the observability release"),
-    ("mlflow-*", "tracing with MLflow comes with the observability release"),
-    ("enable-otel-bootstrap", "tracing with MLflow comes with the observability release"),
+    (
+        "enable-mlflow",
+        "the operator sets no MLflow up; traces go where trace.endpoint of the platform file says; leave the flag out",
+    ),
+    (
+        "mlflow-*",
+        "the operator sets no MLflow up; traces go where trace.endpoint of the platform file says; leave the flag out",
+    ),
+    (
+        "enable-otel-bootstrap",
+        "the operator sets no MLflow up; traces go where trace.endpoint of the platform file says; leave the flag out",
+    ),
     ("enable-kuadrant", "Kuadrant is not supported"),
     ("enable-sigstore-verification", "image signatures are the work of an image policy engine"),
     ("sigstore-*", "image signatures are the work of an image policy engine"),

@@ -7,7 +7,6 @@
 mod builds;
 mod installation;
 mod kaos;
-mod misplaced;
 mod missing;
 mod print;
 mod rollout;
@@ -31,6 +30,7 @@ use super::offline::world::{Facts, World};
 use super::scope::{self, Scope};
 use super::survey::{self, TYPES, text};
 use super::{Exit, Format};
+use crate::config::misplaced::is_misspelt;
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 use crate::store::Kind;
@@ -245,7 +245,7 @@ fn concerns(seen: &Seen) -> bool {
         let itself = WorkloadKind::TARGETS.contains(&kind).then_some(object);
         let misspelt = |place: &Value| {
             let labels = place.pointer("/metadata/labels").and_then(Value::as_object);
-            labels.is_some_and(|labels| labels.keys().any(|key| misplaced::is_misspelt(key)))
+            labels.is_some_and(|labels| labels.keys().any(|key| is_misspelt(key)))
         };
         let own = survey::label(object, keys::LABEL_TYPE).is_some() || misspelt(object);
         own || itself

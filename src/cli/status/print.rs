@@ -3,7 +3,7 @@
 use std::io::{Result, Write};
 
 use super::row::{By, Drift, Rollout, Row};
-use super::{BuildRow, CardRow, Report, RolloutState};
+use super::{Report, RolloutState};
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
 
@@ -47,34 +47,45 @@ pub(super) fn table(out: &mut dyn Write, report: &Report, colour: bool) -> Resul
     report.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
 }
 
-/// Widths for rows that are printed as they come.
-pub(super) const FLOWING: [usize; 10] = [16, 34, 5, 14, 30, 9, 8, 16, 16, 10];
+/// A table whose rows are printed as they come. Columns stay where they are until a row needs more room; then the head is printed again.
+pub(super) struct Flow {
+    widths: Option<[usize; 10]>,
+    colour: bool,
+}
+
+impl Flow {
+    /// A table of which nothing is printed yet.
+    pub(super) fn new(colour: bool) -> Self {
+        Self { widths: None, colour }
+    }
+
+    /// Rows that came together: their cells, whether each is gone, and whether it needs a person.
+    pub(super) fn rows(&mut self, out: &mut dyn Write, rows: &[([String; 10], bool, bool)]) -> Result<()> {
+        let mut wanted = self.widths.unwrap_or(HEAD.map(str::len));
+        for (line, ..) in rows {
+            // What stands in the last column moves nothing.
+            for (width, cell) in wanted.iter_mut().zip(line).take(HEAD.len() - 1) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        if self.widths != Some(wanted) && !rows.is_empty() {
+            self.widths = Some(wanted);
+            head(out, &wanted)?;
+        }
+        for (line, gone, attention) in rows {
+            let mut line = line.clone();
+            if *gone {
+                line[9] = "(gone)".to_owned();
+            }
+            put(out, &line, &wanted, (*attention, self.colour))?;
+        }
+        Ok(())
+    }
+}
 
 /// The head of the table.
-pub(super) fn head(out: &mut dyn Write, widths: &[usize; 10]) -> Result<()> {
+fn head(out: &mut dyn Write, widths: &[usize; 10]) -> Result<()> {
     put(out, &HEAD.map(str::to_owned), widths, (false, false))
-}
-
-/// One row as it comes.
-pub(super) fn flowing(out: &mut dyn Write, row: &Row, gone: bool, colour: bool) -> Result<()> {
-    flow(out, cells(row), gone, (row.attention, colour))
-}
-
-/// The row of a build as it comes.
-pub(super) fn flowing_build(out: &mut dyn Write, row: &BuildRow, gone: bool, colour: bool) -> Result<()> {
-    flow(out, super::builds::beside_workloads(row), gone, (row.attention, colour))
-}
-
-/// The row of a card as it comes.
-pub(super) fn flowing_card(out: &mut dyn Write, row: &CardRow, gone: bool, colour: bool) -> Result<()> {
-    flow(out, row.beside_workloads(), gone, (row.attention, colour))
-}
-
-fn flow(out: &mut dyn Write, mut line: [String; 10], gone: bool, tone: (bool, bool)) -> Result<()> {
-    if gone {
-        line[9] = "(gone)".to_owned();
-    }
-    put(out, &line, &FLOWING, tone)
 }
 
 fn put(
@@ -90,7 +101,8 @@ fn put(
     if attention && colour { writeln!(out, "\u{1b}[33m{text}\u{1b}[0m") } else { writeln!(out, "{text}") }
 }
 
-fn cells(row: &Row) -> [String; 10] {
+/// What stands in each column.
+pub(super) fn cells(row: &Row) -> [String; 10] {
     let enrolled = match (&row.enrolled_by.by, &row.enrolled_by.agent_runtime) {
         (By::AgentRuntime, Some(name)) => format!("AgentRuntime {name}"),
         (By::WorkloadLabel, _) => "workload label".to_owned(),
@@ -139,7 +151,9 @@ fn restart(row: &Row) -> String {
     let (kind, name, namespace) = (row.kind.to_lowercase(), &row.name, &row.namespace);
     match row.rollout.state {
         RolloutState::Paused => return format!("kubectl -n {namespace} rollout resume {kind}/{name}"),
-        RolloutState::OnDelete => return "its update strategy is OnDelete: delete them".to_owned(),
+        RolloutState::OnDelete => {
+            return "its update strategy is OnDelete: delete the Pods, and they are made again".to_owned();
+        }
         _ => {}
     }
     let Rollout { held, desired, .. } = row.rollout;

@@ -8,13 +8,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 
 use super::row::{By, Drift, EnrolledBy, Pods, Rollout, RolloutState, Row};
-use super::{misplaced, missing, rollout};
+use super::{missing, rollout};
 use crate::admission::explanation::Explanation;
 use crate::admission::verdict::Verdict;
-use crate::cli::offline::governed;
-use crate::cli::offline::review;
 use crate::cli::offline::workload::Subject;
 use crate::cli::offline::world::World;
+use crate::cli::offline::{governed, misplaced, review};
 use crate::cli::scope::Scope;
 use crate::cli::survey::{self, annotation, is_gated, is_injected, label, text};
 use crate::config::enrolment::{self, Asks};

@@ -132,9 +132,7 @@ pub(super) async fn follow(
     let mut shown: BTreeMap<Key, Shown> = BTreeMap::new();
     let mut workloads = BTreeMap::new();
     let mut scope = scope::read(cluster, operator).await?;
-    if output == Format::Table {
-        print::head(io.out, &print::FLOWING)?;
-    }
+    let mut flow = print::Flow::new(io.colour);
     while let Some((number, event)) = events.next().await {
         known.take(number, &followed[number], event);
         let more = async {
@@ -153,7 +151,7 @@ pub(super) async fn follow(
         let mut now = workloads.clone();
         now.extend(builds(&known, &scope));
         now.extend(cards(&known));
-        changes(&shown, &now, output, io)?;
+        changes(&shown, &now, (output, &mut flow), io)?;
         shown = now;
     }
     Ok(Exit::Ok)
@@ -207,19 +205,21 @@ fn cards(known: &Known) -> impl Iterator<Item = (Key, Shown)> {
 fn changes(
     shown: &BTreeMap<Key, Shown>,
     now: &BTreeMap<Key, Shown>,
-    output: Format,
+    (output, flow): (Format, &mut print::Flow),
     io: &mut Io<'_>,
 ) -> anyhow::Result<()> {
     let differs = now.iter().filter(|(key, row)| shown.get(*key) != Some(*row));
     let changed = differs.map(|(key, row)| (if shown.contains_key(key) { "changed" } else { "listed" }, row));
     let gone = shown.iter().filter(|(key, _)| !now.contains_key(*key)).map(|(_, row)| ("gone", row));
+    if output == Format::Table {
+        let lines: Vec<_> = changed.chain(gone).map(|(change, row)| line(row, change == "gone")).collect();
+        flow.rows(io.out, &lines)?;
+        io.out.flush()?;
+        return Ok(());
+    }
     for (change, row) in changed.chain(gone) {
-        let gone = change == "gone";
         match (output, row) {
-            (Format::Table, Shown::Workload(row)) => print::flowing(io.out, row, gone, io.colour)?,
-            (Format::Table, Shown::Build(row)) => print::flowing_build(io.out, row, gone, io.colour)?,
-            (Format::Table, Shown::Card(row)) => print::flowing_card(io.out, row, gone, io.colour)?,
-            (Format::Json, row) => writeln!(io.out, "{}", serde_json::to_string(&told(change, row)?)?)?,
+            (Format::Table | Format::Json, row) => writeln!(io.out, "{}", serde_json::to_string(&told(change, row)?)?)?,
             (Format::Yaml, row) => {
                 write!(io.out, "---\n{}", crate::cli::yaml::emit::document(&told(change, row)?, None))?;
             }
@@ -227,6 +227,15 @@ fn changes(
     }
     io.out.flush()?;
     Ok(())
+}
+
+/// The cells of a row, whether it is gone, and whether it needs a person.
+fn line(row: &Shown, gone: bool) -> ([String; 10], bool, bool) {
+    match row {
+        Shown::Workload(row) => (print::cells(row), gone, row.attention),
+        Shown::Build(row) => (super::builds::beside_workloads(row), gone, row.attention),
+        Shown::Card(row) => (row.beside_workloads(), gone, row.attention),
+    }
 }
 
 fn told(change: &str, row: &Shown) -> anyhow::Result<Value> {
@@ -275,13 +284,14 @@ mod tests {
             json!({"spec": {"mode": "dev"}, "status": {"phase": "Building", "message": "Tasks Completed: 1"}});
         known.take(0, &collection, Event::Apply(building));
         let now: BTreeMap<Key, Shown> = builds(&known, &Scope::default()).collect();
-        let (key, Shown::Build(row)) = now.first_key_value().unwrap() else { panic!("{now:?}") };
+        let (key, row) = now.first_key_value().unwrap();
         assert_eq!(key, &("team".to_owned(), "AgentBuild".to_owned(), "weather".to_owned()));
         let mut out = Vec::new();
-        print::flowing_build(&mut out, row, false, false).unwrap();
-        print::flowing_build(&mut out, row, true, false).unwrap();
+        let mut flow = print::Flow::new(false);
+        flow.rows(&mut out, &[line(row, false)]).unwrap();
+        flow.rows(&mut out, &[line(row, true)]).unwrap();
         let text = String::from_utf8(out).unwrap();
-        let lines: Vec<&str> = text.lines().collect();
+        let lines: Vec<&str> = text.lines().skip(1).collect();
         let words: Vec<&str> = lines[0].split_whitespace().collect();
         assert_eq!(
             words,
@@ -297,6 +307,7 @@ mod tests {
         let mut known = Known::default();
         let mut shown = BTreeMap::new();
         let mut lines = Vec::new();
+        let mut flow = print::Flow::new(false);
         for (verified, reason) in
             [("False", "SignatureInvalid"), ("False", "SignatureInvalid"), ("True", "SignatureVerified")]
         {
@@ -309,11 +320,40 @@ mod tests {
             let now: BTreeMap<Key, Shown> = cards(&known).collect();
             let (mut out, mut err) = (Vec::new(), Vec::new());
             let mut io = Io { stdin: &mut std::io::empty(), out: &mut out, err: &mut err, colour: false };
-            changes(&shown, &now, Format::Table, &mut io).unwrap();
+            changes(&shown, &now, (Format::Table, &mut flow), &mut io).unwrap();
             shown = now;
-            lines.push(String::from_utf8(out).unwrap().split_whitespace().collect::<Vec<_>>().join(" "));
+            let text = String::from_utf8(out).unwrap();
+            let rows = text.lines().filter(|line| !line.starts_with("NAMESPACE"));
+            lines.push(
+                rows.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>().join("\n"),
+            );
         }
         let line = |told: &str| format!("team AgentCard/weather - a2a Deployment/weather - - - - {told}");
         assert_eq!(lines, [line("SignatureInvalid"), String::new(), line("verified")]);
+    }
+
+    #[test]
+    fn answers_15_columns_stay_where_they_are_until_a_row_needs_more_room() {
+        let cells = |name: &str| {
+            let mut line = ["-"; 10].map(str::to_owned);
+            line[1] = format!("Deployment/{name}");
+            (line, false, false)
+        };
+        let mut out = Vec::new();
+        let mut flow = print::Flow::new(false);
+        let long = "a-name-that-is-longer-than-any-width-that-was-thought-of";
+        for rows in [vec![cells("a")], vec![cells("b")], vec![cells(long), cells("c")], vec![cells("d")]] {
+            flow.rows(&mut out, &rows).unwrap();
+        }
+        let text = String::from_utf8(out).unwrap();
+        let heads: Vec<usize> =
+            text.lines().enumerate().filter(|(_, line)| line.contains("WORKLOAD")).map(|(at, _)| at).collect();
+        assert_eq!(heads, [0, 3], "{text}");
+        // The third column begins under its word in every row below a head.
+        let mut at = 0;
+        for line in text.lines() {
+            at = line.find("TYPE").unwrap_or(at);
+            assert!(line.is_char_boundary(at) && line[..at].ends_with("  "), "{text}");
+        }
     }
 }

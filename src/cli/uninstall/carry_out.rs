@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use kube::ResourceExt;
 use kube::runtime::watcher::Event;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Done;
 use super::found::Found;
@@ -21,13 +21,29 @@ const MANAGER: &str = "drawbridge/uninstall";
 /// How long a guard that was deleted may go on refusing.
 const GUARDED: Duration = Duration::from_secs(15);
 
-/// Carries out a plan.
+/// How many workloads are restarted at once; the next wait until their Pods are replaced.
+const WAVE: usize = 5;
+
+/// Carries out a plan; a wave of restarts is waited for so long at most.
 ///
 /// # Errors
 /// When the cluster does not answer any more.
-pub(super) async fn all(cluster: &Cluster, plan: &Plan) -> anyhow::Result<Vec<Done>> {
+pub(super) async fn all(
+    cluster: &Cluster,
+    found: &Found,
+    plan: &Plan,
+    patience: Duration,
+) -> anyhow::Result<Vec<Done>> {
     let mut done = Vec::new();
+    let mut wave: Vec<Step> = Vec::new();
     for step in &plan.steps {
+        if wave.len() == WAVE {
+            replaced(cluster, found, &wave, patience).await?;
+            wave.clear();
+        }
+        if step.phase == Phase::Restarts {
+            wave.push(step.clone());
+        }
         let answer = unguarded(cluster, step).await?;
         let (outcome, message) = match answer {
             Answer::Object(_) => ("done", None),
@@ -63,18 +79,27 @@ async fn one(cluster: &Cluster, step: &Step) -> anyhow::Result<Answer> {
         Action::Delete { uid } => cluster.delete(&step.path, uid).await,
         Action::Release { identity, manager } => cluster.apply(&step.path, identity, manager).await,
         Action::Merge { patch } => cluster.merge(&step.path, patch, MANAGER).await,
+        Action::Restart { uid } => {
+            let annotations = json!({"kubectl.kubernetes.io/restartedAt": format!("{:.0}", jiff::Timestamp::now())});
+            let template = json!({"template": {"metadata": {"annotations": annotations}}});
+            cluster.merge(&step.path, &json!({"metadata": {"uid": uid}, "spec": template}), MANAGER).await
+        }
     }
 }
 
-/// Waits until no Pod with sidecars of the workloads that were un-enrolled is left, for `patience` at most.
+/// Waits until no Pod with sidecars of the workloads that these steps roll is left, for `patience` at most.
 ///
 /// # Errors
 /// When the cluster does not answer any more.
-pub(super) async fn replaced(cluster: &Cluster, found: &Found, plan: &Plan, patience: Duration) -> anyhow::Result<()> {
-    let rolling: Vec<(String, Workload)> = plan
-        .steps
+pub(super) async fn replaced(
+    cluster: &Cluster,
+    found: &Found,
+    steps: &[Step],
+    patience: Duration,
+) -> anyhow::Result<()> {
+    let rolling: Vec<(String, Workload)> = steps
         .iter()
-        .filter(|step| matches!(step.action, Action::Release { .. }))
+        .filter(|step| matches!(step.action, Action::Release { .. } | Action::Restart { .. }))
         .filter_map(|step| found.workloads.iter().find(|part| part.path == step.path))
         .filter(|part| super::plan::replaces(&part.object))
         .filter_map(|part| {

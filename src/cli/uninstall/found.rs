@@ -1,6 +1,6 @@
 //! What is there: every object of ours, and every object that carries something of ours. Lists and reads only.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::cli::render::{self, FailureMode, Install};
 use crate::cli::survey::{self, TYPES, annotation, label, text};
 use crate::config::content::digest;
 use crate::domain::keys;
-use crate::domain::workload::WorkloadKind;
+use crate::domain::workload::{Workload, WorkloadKind};
 use crate::store::{Kind, KindOrigin};
 
 /// One object, and where it is.
@@ -37,6 +37,8 @@ pub(super) struct Found {
     pub(super) workloads: Vec<Part>,
     /// Pods of namespaces that concern us.
     pub(super) pods: Vec<Part>,
+    /// How many Pods of each workload run with our parts, by namespace.
+    pub(super) injected: BTreeMap<(String, Workload), usize>,
     /// AgentRuntimes.
     pub(super) agent_runtimes: Vec<Part>,
     /// Objects of our other kinds.
@@ -135,7 +137,7 @@ pub(super) async fn read(cluster: &Cluster, options: &Options, notes: &mut Vec<S
     for known in TYPES.iter().filter(|known| known.kind != WorkloadKind::Pod) {
         let collection = known.collection("");
         for object in cluster.list(&collection.path(), notes).await? {
-            if carries(&object) {
+            if carries(&object) || labels_its_pods(&object, known.kind) {
                 found.workloads.push(part(&known.collection(text(&object, "/metadata/namespace")).path(), object));
             }
         }
@@ -255,6 +257,12 @@ fn carries(object: &Value) -> bool {
         || left_behind(object).next().is_some()
 }
 
+/// Whether its Pods carry the type label by its template.
+fn labels_its_pods(object: &Value, kind: WorkloadKind) -> bool {
+    let template = kind.template_path().iter().try_fold(object, |value, key| value.get(key));
+    !survey::belongs_to_another(object) && template.is_some_and(|template| label(template, keys::LABEL_TYPE).is_some())
+}
+
 /// ConfigMaps and ServiceAccounts that controllers made in the namespaces of workloads.
 async fn belongings(
     cluster: &Cluster,
@@ -296,8 +304,13 @@ async fn pods(cluster: &Cluster, found: &mut Found, notes: &mut Vec<String>) -> 
     namespaces.extend(found.belongings.iter().map(|part| text(&part.object, "/metadata/namespace").to_owned()));
     for namespace in namespaces {
         let collection = format!("/api/v1/namespaces/{namespace}/pods");
+        let jobs = cluster.list(&format!("/apis/batch/v1/namespaces/{namespace}/jobs"), notes).await?;
+        let jobs: HashMap<&str, &Value> = jobs.iter().map(|job| (text(job, "/metadata/name"), job)).collect();
         for pod in cluster.list(&collection, notes).await? {
             if !matches!(text(&pod, "/status/phase"), "Succeeded" | "Failed") {
+                if survey::is_injected(&pod) && text(&pod, "/metadata/deletionTimestamp").is_empty() {
+                    *found.injected.entry((namespace.clone(), survey::owner(&pod, &jobs))).or_default() += 1;
+                }
                 uses(&pod["spec"], &namespace, &format!("Pod {}", text(&pod, "/metadata/name")), &mut found.users);
             }
             found.pods.push(part(&collection, pod));

@@ -3,7 +3,7 @@
 //! ```text
 //! cluster ─► found ─► plan (pure) ─► printed
 //!              ▲                └──► with --yes: carried out, then found and planned again: what that second plan
-//!              └──────────────────── would still do is left, and the exit code says so
+//!              └──────────────────── would still do is left, and the exit code says so; what has to wait for Pods is named
 //! ```
 //!
 //! Works without a running operator and without CRDs. What is a person's stays: settings and ConfigMaps that were edited, labels, AgentRuntimes.
@@ -42,6 +42,9 @@ pub struct Args {
     /// many Pods that opens.
     #[arg(long)]
     pub keep_policies: bool,
+    /// Replace no Pods of workloads that are enrolled by their Pods' own label: they are named, and keep their sidecars until they are replaced.
+    #[arg(long)]
+    pub keep_pods: bool,
     /// Namespace of the operator.
     #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE, value_parser = given::namespace)]
     pub operator_namespace: String,
@@ -88,33 +91,36 @@ pub struct Report {
 /// # Errors
 /// When the cluster does not answer.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
-    let Args { yes, crds, timeout, keep_policies, operator_namespace, output, cluster } = args;
-    let report = cluster::block_on(async {
+    let Args { yes, crds, timeout, keep_policies, keep_pods, operator_namespace, output, cluster } = args;
+    let (report, cluster) = cluster::block_on(async {
         let cluster = cluster.connect().await?;
-        let options = Options { operator_namespace, crds, keep_policies };
+        let options = Options { operator_namespace, crds, keep_policies, keep_pods };
         let mut notes = Vec::new();
         let found = found::read(&cluster, &options, &mut notes).await?;
         let plan = plan::plan(&found, &options);
         if !yes {
-            return Ok(Report { plan, done: None, left: None, notes });
+            return Ok((Report { plan, done: None, left: None, notes }, cluster));
         }
         if output == Format::Table {
             print::plan(io.out, &plan, &notes)?;
         }
-        let mut done = carry_out::all(&cluster, &plan).await?;
+        let mut done = carry_out::all(&cluster, &found, &plan, timeout.0).await?;
         if done.iter().all(|done| done.outcome != "refused" || done.step.phase > Phase::Operator) {
-            carry_out::replaced(&cluster, &found, &plan, timeout.0).await?;
-            // What was in use by then may not be any more.
+            carry_out::replaced(&cluster, &found, &plan.steps, timeout.0).await?;
+            // What was in use by then may not be any more. Nothing is restarted twice.
             let found = found::read(&cluster, &options, &mut Vec::new()).await?;
-            done.extend(carry_out::all(&cluster, &plan::plan(&found, &options)).await?);
+            let mut again = plan::plan(&found, &options);
+            again.steps.retain(|step| step.phase != Phase::Restarts);
+            done.extend(carry_out::all(&cluster, &found, &again, timeout.0).await?);
         }
         let mut proof = Vec::new();
         let rest = plan::plan(&found::read(&cluster, &options, &mut proof).await?, &options);
         notes.extend(proof);
         notes.dedup();
-        Ok(Report { plan, left: Some(plan::left(&rest, &done)), done: Some(done), notes })
+        Ok((Report { plan, left: Some(plan::left(&rest, &done)), done: Some(done), notes }, cluster))
     })?;
     io::print(output, &report, io.out, |out| print::report(out, &report))?;
-    let clean = report.left.as_ref().is_none_or(|left| left.is_empty() && report.notes.is_empty());
-    Ok(if clean { Exit::Ok } else { Exit::Findings })
+    // What stays because something needs it is in the plan, and no failure of it.
+    let undone = report.left.iter().flatten().any(|left| !left.planned);
+    Ok(cluster.seen_all_or_partial(if undone { Exit::Findings } else { Exit::Ok }))
 }

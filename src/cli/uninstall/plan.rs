@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::found::{Found, Part};
 use crate::domain::keys;
+use crate::domain::workload::{Workload, WorkloadKind};
 use crate::domain::written::{self, At};
 use crate::store::Kind;
 
@@ -23,6 +24,8 @@ pub struct Options {
     pub crds: bool,
     /// What cuts off and opens agents stays.
     pub keep_policies: bool,
+    /// Pods are replaced only where un-enrolment replaces them.
+    pub keep_pods: bool,
 }
 
 /// The order of the steps.
@@ -39,6 +42,8 @@ pub enum Phase {
     Trust,
     /// What we put on workloads.
     Workloads,
+    /// Workloads that only their Pods' own label enrols, and whose Pods therefore nothing replaces.
+    Restarts,
     /// Pods that wait behind the scheduling gate.
     GatedPods,
     /// Finalizers of our own kinds.
@@ -51,12 +56,13 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase, in order.
-    pub const ALL: [Phase; 9] = [
+    pub const ALL: [Phase; 10] = [
         Phase::Policies,
         Phase::Webhooks,
         Phase::Operator,
         Phase::Trust,
         Phase::Workloads,
+        Phase::Restarts,
         Phase::GatedPods,
         Phase::Finalizers,
         Phase::Belongings,
@@ -76,6 +82,9 @@ impl Phase {
                 "what cuts off agents that have not proved who they are, then what opens others, then the label that says who has"
             }
             Phase::Workloads => "un-enrolment: what we put on workloads is taken off; labels of yours stay",
+            Phase::Restarts => {
+                "workloads that their Pods' own label enrols: a few at a time are restarted, and their Pods come back without sidecars"
+            }
             Phase::GatedPods => {
                 "Pods that wait behind the scheduling gate: their controllers make them again, without sidecars"
             }
@@ -111,6 +120,11 @@ pub enum Action {
         /// The patch.
         patch: Value,
     },
+    /// What `kubectl rollout restart` does to the object of that uid.
+    Restart {
+        /// `metadata.uid`.
+        uid: String,
+    },
 }
 
 /// One step.
@@ -139,6 +153,8 @@ pub struct Kept {
     pub object: String,
     /// Why, and what to do about it.
     pub why: String,
+    /// The plan leaves it so: something needs it, or it is a person's.
+    pub planned: bool,
 }
 
 /// The plan.
@@ -160,6 +176,7 @@ pub(super) fn plan(found: &Found, options: &Options) -> Plan {
     found.parts.iter().for_each(|part| install(&mut plan, part, options));
     super::trust::plan(&mut plan, found, options);
     found.workloads.iter().for_each(|part| workload(&mut plan, part));
+    found.workloads.iter().for_each(|part| restart(&mut plan, part, (found, options)));
     found.pods.iter().for_each(|part| gated(&mut plan, part));
     found.agent_runtimes.iter().chain(&found.agents).for_each(|part| finalizer(&mut plan, part));
     for object in &found.belongings {
@@ -176,8 +193,12 @@ pub(super) fn left(rest: &Plan, done: &[super::Done]) -> Vec<Kept> {
     let undone = rest.steps.iter().map(|step| {
         let refusal = done.iter().rev().find(|done| done.step.object == step.object && done.outcome == "refused");
         let why = refusal.and_then(|done| done.message.clone());
-        let why = why.unwrap_or_else(|| "it is there again, or still: run uninstall once more".to_owned());
-        Kept { object: step.object.clone(), why }
+        let still = match step.phase {
+            Phase::Restarts => "its Pods still run with sidecars; they are gone once its rollout has ended",
+            _ => "it is there again, or still: run uninstall once more",
+        };
+        let why = why.unwrap_or_else(|| still.to_owned());
+        Kept { object: step.object.clone(), why, planned: false }
     });
     undone.chain(rest.later.iter().cloned()).collect()
 }
@@ -213,7 +234,7 @@ pub(super) fn delete(phase: Phase, part: &Part, effect: &str) -> Step {
 
 /// An object of the installation.
 fn install(plan: &mut Plan, part: &Part, options: &Options) {
-    let kept = |why: String| Kept { object: title(&part.object), why };
+    let kept = |why: String| Kept { object: title(&part.object), why, planned: true };
     let ours = part.always_ours
         || member(&part.object, "/metadata/labels", keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE);
     let phase = match text(&part.object, "/kind") {
@@ -335,6 +356,39 @@ pub(super) fn replaces(object: &Value) -> bool {
     by_itself && !held
 }
 
+/// Something that makes Pods and that nothing of the plan rolls, while Pods of it run with sidecars.
+fn restart(plan: &mut Plan, part: &Part, (found, options): (&Found, &Options)) {
+    let object = &part.object;
+    let kind = text(object, "/kind");
+    let namespace = text(object, "/metadata/namespace");
+    let Some(kind) = WorkloadKind::WITH_TEMPLATE.into_iter().find(|known| known.as_str() == kind) else { return };
+    let workload = Workload { kind, name: text(object, "/metadata/name").to_owned() };
+    let injected = found.injected.get(&(namespace.to_owned(), workload.clone())).copied().unwrap_or_default();
+    let rolls = plan.steps.iter().any(|step| step.path == part.path && matches!(step.action, Action::Release { .. }));
+    if injected == 0 || (rolls && replaces(object)) {
+        return;
+    }
+    if replaces(object) && !options.keep_pods {
+        let uid = text(object, "/metadata/uid").to_owned();
+        plan.steps.push(Step {
+            phase: Phase::Restarts,
+            object: title(object),
+            path: part.path.clone(),
+            action: Action::Restart { uid },
+            effect: format!("restarted; {} come back without sidecars", pods(injected)),
+        });
+        return;
+    }
+    let how = kind.restart(namespace, &workload.name);
+    let keeps = if injected == 1 { "keeps its sidecars until it is" } else { "keep their sidecars until they are" };
+    let why = format!("{} of it {keeps} replaced: {how}", pods(injected));
+    plan.later.push(Kept { object: title(object), why, planned: true });
+}
+
+fn pods(number: usize) -> String {
+    if number == 1 { "1 Pod".to_owned() } else { format!("{number} Pods") }
+}
+
 /// A Pod behind our gate, which nobody takes off any more.
 fn gated(plan: &mut Plan, part: &Part) {
     let pod = &part.object;
@@ -352,7 +406,7 @@ fn gated(plan: &mut Plan, part: &Part) {
             "it waits behind {} and nobody makes it again; delete it and apply its manifest: kubectl -n {namespace} delete pod {name}",
             keys::SCHEDULING_GATE
         );
-        plan.later.push(Kept { object: title(pod), why });
+        plan.later.push(Kept { object: title(pod), why, planned: true });
     }
 }
 
@@ -393,7 +447,7 @@ fn belonging(plan: &mut Plan, part: &Part, found: &Found) {
             "somebody changed it; when you do not need it: kubectl -n {namespace} delete {} {name}",
             kind.to_lowercase()
         );
-        return plan.stays.push(Kept { object: title(object), why });
+        return plan.stays.push(Kept { object: title(object), why, planned: true });
     }
     let users: BTreeSet<&str> = found.users_of(kind, namespace, name).collect();
     if let Some(first) = users.first() {
@@ -401,7 +455,7 @@ fn belonging(plan: &mut Plan, part: &Part, found: &Found) {
         let why = format!(
             "{first}{more} of that namespace still needs it; replace those Pods (kubectl rollout restart), then run uninstall again"
         );
-        return plan.later.push(Kept { object: title(object), why });
+        return plan.later.push(Kept { object: title(object), why, planned: true });
     }
     plan.steps.push(delete(Phase::Belongings, part, "deleted: no Pod uses it"));
 }

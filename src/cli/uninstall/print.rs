@@ -39,14 +39,15 @@ pub(super) fn report(out: &mut dyn Write, report: &Report) -> Result<()> {
                 count("gone"),
                 count("refused")
             )?;
-            if left.is_empty() && report.notes.is_empty() {
+            let (waits, undone): (Vec<Kept>, Vec<Kept>) = left.iter().cloned().partition(|left| left.planned);
+            if undone.is_empty() && report.notes.is_empty() {
                 writeln!(
                     out,
-                    "proof: everything was listed again, and nothing of ours is left but what stays (above)"
+                    "the plan was carried out: everything was listed again, and nothing of ours is left but what is named here and above"
                 )?;
-            } else {
-                kept(out, "left", left)?;
             }
+            kept(out, "left undone", &undone)?;
+            kept(out, "left until nothing needs it", &waits)?;
         }
         _ => {
             plan(out, &report.plan, &report.notes)?;

@@ -48,6 +48,7 @@ pub(super) fn plan(plan: &mut Plan, found: &Found, options: &Options) {
                 object: title(&part.object),
                 why: "--keep-policies: it cuts off or opens agents as it does now, and nobody changes that any more"
                     .to_owned(),
+                planned: true,
             }
         }));
         return;

@@ -116,7 +116,7 @@ fn below(path: &str, node: &Node, schema: &Value, faults: &mut Faults) {
                     key.line,
                     Severity::Warning,
                     Reason::UnknownField,
-                    format!("{place}: nobody knows this field, and it is dropped; {hint}"),
+                    format!("{place}: the API server knows no such field and drops it; {hint}"),
                 ));
             }
         }

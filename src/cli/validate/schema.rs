@@ -124,7 +124,7 @@ impl Walk<'_> {
                         key.line,
                         Severity::Warning,
                         &place,
-                        format!("nobody knows this field, and it is dropped; {hint}"),
+                        format!("the API server knows no such field and drops it; {hint}"),
                     );
                 }
             }

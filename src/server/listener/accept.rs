@@ -149,7 +149,7 @@ impl Door {
     async fn pause(&mut self, server: &Server, error: &io::Error) {
         server.metrics.accept_errors.get_or_create(&Port { port: server.name }).inc();
         if self.failures == 0 {
-            tracing::warn!(port = server.name, %error, "no connection can be accepted; trying again with pauses");
+            tracing::warn!(port = server.name, %error, "the process can accept no connection, most likely for want of file descriptors; it tries again with pauses");
         }
         let pause = PAUSE_FIRST.saturating_mul(1 << self.failures.min(10)).min(PAUSE_LAST);
         self.failures = self.failures.saturating_add(1);

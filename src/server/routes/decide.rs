@@ -2,12 +2,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::StatusCode;
 use tokio::time::Instant;
 
 use super::answer::Answer;
 use super::body::Held;
+use super::told::About;
 use super::{Reviews, Route};
 use crate::admission::verdict::{Denial, Outcome, Verdict};
 use crate::api::review::{self, API_VERSION, Request};
@@ -20,6 +22,9 @@ use crate::server::telemetry::metrics::{Decision, ReasonValue};
 
 /// Longest text from a request that goes into the log, in bytes; the longest names Kubernetes allows.
 const LOGGED: usize = 253;
+
+/// How long a Job that nobody has heard of yet is waited for: its watch needs milliseconds.
+const OWNER_COMES: Duration = Duration::from_millis(500);
 
 /// What an object with members takes as a tree, beside them.
 const OBJECT: usize = 640;
@@ -39,12 +44,40 @@ pub(super) struct Review {
 impl Review {
     /// Decides here and now. Never panics: a defect in the decision is an answer.
     pub(super) fn decide(&self) -> Answer {
-        if Instant::now() >= self.deadline {
-            return self.refuse(Reason::DeadlineExceeded);
+        self.decide_unless(|_| false).unwrap_or_else(|| self.refuse(Reason::InternalError))
+    }
+
+    /// The same; a Job that is made at the same moment as its first Pod gets a moment to become known, so that no Event warns of what is
+    /// over before it is read.
+    pub(super) async fn decide_soon(mut self) -> Answer {
+        let is_pending = |reason| reason == Reason::OwnerPending;
+        if let Some(answer) = self.decide_unless(is_pending) {
+            return answer;
         }
-        catch_unwind(AssertUnwindSafe(|| self.attempt())).unwrap_or_else(|_| {
+        let until = self.deadline.min(self.arrived + OWNER_COMES);
+        let shared = self.shared.clone();
+        if let Ok(_place) = shared.waiting.try_acquire() {
+            while Instant::now() < until {
+                tokio::time::sleep(OWNER_COMES / 25).await;
+                let newer = self.shared.snapshots.load().filter(|newer| !Arc::ptr_eq(newer, &self.snapshot));
+                let Some(newer) = newer else { continue };
+                self.snapshot = newer;
+                if let Some(answer) = self.decide_unless(is_pending) {
+                    return answer;
+                }
+            }
+        }
+        self.decide()
+    }
+
+    /// An answer, unless the reason is one that is waited for.
+    fn decide_unless(&self, waits: impl Fn(Reason) -> bool) -> Option<Answer> {
+        if Instant::now() >= self.deadline {
+            return Some(self.refuse(Reason::DeadlineExceeded));
+        }
+        catch_unwind(AssertUnwindSafe(|| self.attempt(waits))).unwrap_or_else(|_| {
             self.shared.metrics.panics.inc();
-            self.refuse(Reason::InternalError)
+            Some(self.refuse(Reason::InternalError))
         })
     }
 
@@ -70,7 +103,7 @@ impl Review {
         }
     }
 
-    fn attempt(&self) -> Answer {
+    fn attempt(&self, waits: impl Fn(Reason) -> bool) -> Option<Answer> {
         let account = self.body.charge().account();
         let tree = account.charge();
         if self.body.len() > SMALL {
@@ -79,19 +112,19 @@ impl Review {
                 account.prove();
             }
             if tree.resize(tree_size(&self.body)).is_err() {
-                return self.refuse(Reason::Overloaded);
+                return Some(self.refuse(Reason::Overloaded));
             }
         }
         let request = match review::parse(&self.body, self.route.phase) {
             Ok(request) => request,
             Err(bad) => {
                 let verdict = refusal(Reason::BadReview, bad.to_string());
-                return self.answered(bad.version, bad.uid.as_deref(), None, &verdict);
+                return Some(self.answered(bad.version, bad.uid.as_deref(), None, &verdict));
             }
         };
         account.prove();
         let verdict = (self.shared.evaluate)(&request, &self.snapshot);
-        self.answered(API_VERSION, Some(&request.uid), Some(&request), &verdict)
+        (!waits(verdict.reason)).then(|| self.answered(API_VERSION, Some(&request.uid), Some(&request), &verdict))
     }
 
     /// A refusal for a reason of our own, with the uid as far as the body gives it.
@@ -140,12 +173,19 @@ impl Review {
             Outcome::Patch(operations) => operations.len(),
             _ => 0,
         };
+        let about = request.map(About::of).unwrap_or_default();
+        let (namespace, kind) = request.map_or(("", ""), |request| (request.namespace(), &*request.kind.kind));
+        let whose = if about.owner.is_empty() { &*about.name } else { &about.owner };
+        let is_news = self.shared.told.is_news((namespace, whose), verdict.reason);
         log::reviewed(&Reviewed {
+            is_news: is_news || !verdict.allowed(),
             webhook: self.route.path,
             uid: cut(uid.unwrap_or("")),
-            namespace: request.map_or("", |request| cut(request.namespace())),
-            name: request.and_then(|request| request.name.as_deref()).map_or("", cut),
-            kind: request.map_or("", |request| cut(&request.kind.kind)),
+            namespace: cut(namespace),
+            name: cut(&about.name),
+            generate_name: cut(&about.generate_name),
+            owner: cut(&about.owner),
+            kind: cut(kind),
             dry_run: request.and_then(|request| request.dry_run).unwrap_or(false),
             allowed: verdict.allowed(),
             reason: verdict.reason.code(),

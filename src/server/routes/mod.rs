@@ -12,6 +12,7 @@ mod decide;
 mod patch;
 #[cfg(test)]
 mod tests;
+mod told;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +46,8 @@ const ALONE: Bounds = Bounds { connections: 1, memory: 128 * 1024 * 1024 };
 pub const INLINE: usize = 256 * 1024;
 /// Large reviews decided at once; more are refused with [`Reason::Overloaded`].
 const LARGE_AT_ONCE: usize = 4;
+/// Reviews that wait for a Job to become known; more are refused at once, and their controllers try again.
+const WAITING_AT_ONCE: usize = 32;
 /// `timeoutSeconds` of our registrations, for callers that do not send `?timeout=`.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest `timeoutSeconds` Kubernetes allows.
@@ -84,6 +87,8 @@ pub struct Reviews {
     evaluate: Evaluate,
     alone: Arc<Account>,
     large: Arc<Semaphore>,
+    waiting: Semaphore,
+    told: told::Told,
 }
 
 impl Reviews {
@@ -96,6 +101,8 @@ impl Reviews {
             evaluate: crate::admission::evaluate,
             alone: Account::alone(ALONE),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
+            waiting: Semaphore::new(WAITING_AT_ONCE),
+            told: told::Told::default(),
         }
     }
 
@@ -171,7 +178,7 @@ async fn answer(shared: &Arc<Reviews>, route: &'static Route, request: Request<B
         return Answer::plain(StatusCode::SERVICE_UNAVAILABLE, Reason::NotReady, sentence);
     };
     let review = decide::Review { shared: shared.clone(), route, body, snapshot, arrived, deadline };
-    if review.body.len() <= INLINE { review.decide() } else { review.decide_elsewhere().await }
+    if review.body.len() <= INLINE { review.decide_soon().await } else { review.decide_elsewhere().await }
 }
 
 fn refused_body(fault: Fault) -> Answer {

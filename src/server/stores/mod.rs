@@ -311,7 +311,7 @@ async fn server_version(client: Client, shared: Arc<Shared>, again: Arc<Notify>)
                 if failures == 1 {
                     let error =
                         other.err().map_or_else(|| "not a version".to_owned(), |error| refusal::of_error(&error));
-                    tracing::warn!(error, "the API server's version cannot be read; trying again");
+                    tracing::warn!(error, "the version of the API server cannot be read; it is asked for again");
                 }
                 tokio::time::sleep(backoff::pause(failures, backoff::jitter())).await;
             }

@@ -205,7 +205,7 @@ impl<S: Sink> Watch<'_, S> {
         self.sink.failed(&error);
         if self.logged.is_none_or(|at| at.elapsed() >= LOG_EVERY) {
             let (kind, failures) = (self.source.kind.label(), self.failures);
-            tracing::warn!(kind, failures, %error, "cannot watch; the last state is kept");
+            tracing::warn!(kind, failures, %error, "the watch of a kind is interrupted; what was read last is used until it works again");
             self.logged = Some(Instant::now());
             self.spoken = true;
         }

@@ -26,10 +26,14 @@ const ROOM: usize = 4 * 1024 * 1024;
 #[derive(Debug, Clone, Copy)]
 #[expect(missing_docs, reason = "fields are those of the line")]
 pub struct Reviewed<'a> {
+    /// At level INFO; else at DEBUG.
+    pub is_news: bool,
     pub webhook: &'a str,
     pub uid: &'a str,
     pub namespace: &'a str,
     pub name: &'a str,
+    pub generate_name: &'a str,
+    pub owner: &'a str,
     pub kind: &'a str,
     pub dry_run: bool,
     pub allowed: bool,
@@ -42,12 +46,17 @@ pub struct Reviewed<'a> {
 impl Reviewed<'_> {
     /// The line, without a time.
     fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(br#","level":"INFO","message":"reviewed""#);
+        out.extend_from_slice(match self.is_news {
+            true => br#","level":"INFO","message":"reviewed""#.as_slice(),
+            false => br#","level":"DEBUG","message":"reviewed""#,
+        });
         for (key, text) in [
             (r#","webhook":"#, self.webhook),
             (r#","uid":"#, self.uid),
             (r#","namespace":"#, self.namespace),
             (r#","name":"#, self.name),
+            (r#","generate_name":"#, self.generate_name),
+            (r#","owner":"#, self.owner),
             (r#","kind":"#, self.kind),
             (r#","reason":"#, self.reason),
         ] {
@@ -68,12 +77,18 @@ impl Reviewed<'_> {
 
     /// The same through tracing, for formats that are for people.
     pub fn trace(&self) {
-        let Self { webhook, uid, namespace, name, kind, dry_run, allowed, reason, warnings, operations, micros } =
-            *self;
-        tracing::info!(
-            target: TARGET,
-            webhook, uid, namespace, name, kind, reason, dry_run, allowed, warnings, operations, micros, "reviewed"
-        );
+        let Self { namespace, name, generate_name, owner, kind, dry_run, allowed, reason, .. } = *self;
+        let Self { webhook, uid, warnings, operations, micros, .. } = *self;
+        macro_rules! line {
+            ($level:ident) => {
+                tracing::$level!(
+                    target: TARGET,
+                    webhook, uid, namespace, name, generate_name, owner, kind, reason, dry_run, allowed, warnings, operations, micros,
+                    "reviewed"
+                )
+            };
+        }
+        if self.is_news { line!(info) } else { line!(debug) }
     }
 }
 
@@ -162,7 +177,7 @@ impl Shared {
             let _ = out.write_all(&batch).and_then(|()| out.flush());
             batch.clear();
             if lost > 0 {
-                tracing::warn!(lost, "lines of reviews were lost: nobody reads the log fast enough");
+                tracing::warn!(lost, "lines of reviews were lost: whoever reads the log is too slow");
             }
             if finished {
                 return;

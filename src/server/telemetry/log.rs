@@ -98,8 +98,15 @@ where
 /// Logs one review, when the level in force lets it.
 pub fn reviewed(line: &Reviewed<'_>) {
     match REVIEWS.get() {
-        Some(reviews) if tracing::enabled!(target: lines::TARGET, tracing::Level::INFO) => reviews.push(line),
-        Some(_) => {}
+        Some(reviews) => {
+            let is_wanted = match line.is_news {
+                true => tracing::enabled!(target: lines::TARGET, tracing::Level::INFO),
+                false => tracing::enabled!(target: lines::TARGET, tracing::Level::DEBUG),
+            };
+            if is_wanted {
+                reviews.push(line);
+            }
+        }
         None => line.trace(),
     }
 }

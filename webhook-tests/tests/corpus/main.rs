@@ -1,4 +1,4 @@
-//! The golden corpus, every case a test of its own, in five runs:
+//! The golden corpus, every case a test of its own, in six runs:
 //!
 //! | run | asks | needs |
 //! | --- | --- | --- |
@@ -6,6 +6,7 @@
 //! | `reinvoke::` | the same, after somebody else had the Pod | nothing |
 //! | `voices::` | the commands for people, in process, whether they say what the webhook says | nothing |
 //! | `router::` | the router, in process, over HTTP | nothing |
+//! | `warnings::` | `validate`, in process, with the objects of the case's cluster | nothing |
 //! | `apiserver::` | a real API server that calls the product's process | the control plane, the product's binary |
 //!
 //! `cargo test -p webhook-tests --test corpus evaluate::` runs one of them, `… case_034` one case in all of them, and
@@ -16,6 +17,7 @@ mod evaluate;
 mod reinvoke;
 mod router;
 mod voices;
+mod warnings;
 
 use std::process::ExitCode;
 
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         ("reinvoke", reinvoke::trials),
         ("router", router::trials),
         ("voices", voices::trials),
+        ("warnings", warnings::trials),
     ];
     let mut failed = false;
     for (run, trials) in pure {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use drawbridge::api::agent_kagenti_dev::AgentRuntime;
 use drawbridge::domain::keys;
-use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::Api;
 use kube::runtime::watcher;
 use serde_json::{Value, json};
@@ -141,6 +142,134 @@ async fn answers_04_what_may_not_be_seen_is_said_and_ends_with_4() -> Result<()>
     let output = command.output().await?;
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.code() == Some(4) && said.contains("note: "), "{:?} {said}", output.status.code());
+    // What is seen is printed, and what is not is said; what a question is about and may not be read ends the same way.
+    ns.accepts(&deployment("web", &json!({"kagenti.io/type": "agent"}))).await?;
+    let asked = |args: &'static [&'static str]| {
+        let mut command = Command::new(programs::workspace("drawbridge")?);
+        command.args(args).args(["-n", ns.name(), "--kubeconfig"]).arg(reader.kubeconfig()).kill_on_drop(true);
+        Ok::<_, anyhow::Error>(command)
+    };
+    for (args, says, code) in [
+        (&["explain", "deployment/web"][..], "Deployment", 4),
+        (&["explain", "pod/absent"], "does not exist", 2),
+        // It may be one of BeeAI's, which this person may not see.
+        (&["build", "explain", "absent"], "cannot be read", 4),
+    ] {
+        let output = asked(args)?.output().await?;
+        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        ensure!(
+            output.status.code() == Some(code) && said.contains(says),
+            "{args:?}: {:?} {said}",
+            output.status.code()
+        );
+    }
+    let stranger = cp.user("stranger", &[])?;
+    for args in [&["explain", "deployment/web"][..], &["build", "explain", "web"], &["build", "logs", "web"]] {
+        let mut command = Command::new(programs::workspace("drawbridge")?);
+        command.args(args).args(["-n", ns.name(), "--kubeconfig"]).arg(stranger.kubeconfig()).kill_on_drop(true);
+        let output = command.output().await?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.code() == Some(4) && said.contains("cannot be read"), "{args:?}: {output:?}");
+    }
+    for args in [&["explain", "deployment/web"][..], &["build", "explain", "web"], &["card", "list"]] {
+        let (said, code) = drawbridge(cp, &[args, &["-n", "no-such-namespace"]].concat()).await?;
+        ensure!(code == Some(2) && said.contains("no-such-namespace does not exist"), "{args:?}: {code:?} {said}");
+    }
+    Ok(())
+}
+
+/// A Job and its Pod are made within a millisecond; nobody is warned, and when it has ended nothing is found.
+#[tokio::test]
+async fn answers_03_a_new_job_gets_no_warning_and_an_ended_one_is_no_finding() -> Result<()> {
+    let cp = control_plane().await?;
+    let ns = cp.namespace("history").await?;
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "import"},
+        "spec": {"template": {
+            "metadata": {"labels": {"kagenti.io/type": "agent"}},
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "agent", "image": "example.com/agent:1"}]},
+        }},
+    });
+    ns.accepts(&job).await?;
+    let named = watcher::Config::default().fields("metadata.name=import");
+    let ended = |job: &Job| job.status.as_ref().is_some_and(|status| status.succeeded.is_some());
+    wait_until(&ns.api::<Job>(), named, |all| all.values().any(ended)).await.context("the Job ends")?;
+    let events = ns.api::<Event>().list(&Default::default()).await?.items;
+    let warned: Vec<_> = events.iter().filter(|event| event.type_.as_deref() == Some("Warning")).collect();
+    ensure!(warned.is_empty(), "{warned:?}");
+    let (said, code) = drawbridge(cp, &["status", "-n", ns.name()]).await?;
+    ensure!(code == Some(0) && !said.contains("import"), "{code:?} {said}");
+    Ok(())
+}
+
+/// Whoever puts the label where nobody reads it hears of it as it is applied, with the command.
+#[tokio::test]
+async fn answers_07_a_label_in_the_wrong_place_is_said_when_it_is_applied() -> Result<()> {
+    let cp = control_plane().await?;
+    let ns = cp.namespace("misplaced").await?;
+    let workload = |kind: &str, labels: Value, of_template: Value| {
+        let mut object = deployment("web", &of_template);
+        object["kind"] = json!(kind);
+        object["metadata"]["labels"] = labels;
+        object
+    };
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once", "labels": {"kagenti.io/type": "agent"}},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "agent", "image": "example.com/agent:1"}]}}},
+    });
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "misplaced-label", "labels": {"kagenti.io/type": "agent"}}});
+    let (label, misspelt) = (json!({"kagenti.io/type": "agent"}), json!({"kagenti/type": "agent"}));
+    for (object, says) in [
+        (job, "write kagenti.io/type: agent under spec.template.metadata.labels of its manifest"),
+        (workload("ReplicaSet", label, json!({})), "patch replicaset web --type merge -p"),
+        (
+            workload("Deployment", json!({}), misspelt.clone()),
+            "label kagenti/type=agent of its Pods is not one that is read",
+        ),
+        (workload("Deployment", misspelt, json!({})), "label kagenti/type=agent of the workload itself is not one"),
+        (
+            workload("Deployment", json!({}), json!({"kagenti.io/type": "Agent"})),
+            "patch deployment web --type merge -p",
+        ),
+        (namespace, "kubectl label namespace misplaced-label kagenti.io/type-"),
+    ] {
+        let arguments = ["apply", "--dry-run=server", "-n", ns.name(), "-f", "-"];
+        let arguments =
+            if object["kind"] == "Namespace" { &["apply", "--dry-run=server", "-f", "-"][..] } else { &arguments };
+        let ran = cp.kubectl(cp.admin(), arguments, &object.to_string()).await?;
+        ensure!(ran.success && ran.stderr.contains("Warning: ") && ran.stderr.contains(says), "{says}: {ran:?}");
+    }
+    let plain = workload("Deployment", json!({"app": "web", "example.com/type": "agent"}), json!({}));
+    let ran =
+        cp.kubectl(cp.admin(), &["apply", "--dry-run=server", "-n", ns.name(), "-f", "-"], &plain.to_string()).await?;
+    ensure!(ran.success && !ran.stderr.contains("Warning"), "{ran:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn answers_10_a_review_is_logged_by_what_its_pod_is_made_from_and_by_its_owner() -> Result<()> {
+    let cp = ControlPlane::start(Options::default()).await?;
+    let installation = Installation::start(&cp, &Installing::default()).await?;
+    let ns = cp.namespace("logged").await?;
+    let mut web = deployment("web", &json!({"kagenti.io/type": "agent"}));
+    web["spec"]["replicas"] = json!(3);
+    ns.accepts(&web).await?;
+    let running = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
+    wait_until(&ns.api::<Pod>(), watcher::Config::default().labels("app=web"), |all| {
+        all.values().filter(|pod| running(pod)).count() == 3
+    })
+    .await?;
+    let log: String = installation.webhooks.iter().map(|process| process.log()).collect();
+    let reviews = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let of_pods: Vec<Value> = reviews.filter(|line| line["message"] == "reviewed" && line["kind"] == "Pod").collect();
+    let injected: Vec<&Value> = of_pods.iter().filter(|line| line["reason"] == "Injected").collect();
+    ensure!(injected.len() == 1, "three Pods of one ReplicaSet are one line: {of_pods:#?}");
+    for line in &of_pods {
+        let text = |key: &str| line[key].as_str().unwrap_or_default();
+        ensure!(text("name").starts_with("web-") && text("name") == text("generate_name"), "{line}");
+        ensure!(text("owner").starts_with("ReplicaSet/web-") && text("level") == "INFO", "{line}");
+    }
     Ok(())
 }
 

@@ -58,7 +58,7 @@ fn mend_17_what_the_label_does_not_do_is_told_with_the_way_out() {
     let mut snapshot = fixtures::snapshot();
     let (reason, told) = said(&workload("Job", json!({})), &snapshot);
     assert_eq!(reason, Reason::LabelIgnored);
-    assert!(told[0].contains("write it under spec.template.metadata.labels"), "{told:?}");
+    assert!(told[0].contains("write kagenti.io/type: agent under spec.template.metadata.labels"), "{told:?}");
     let odd = json!({"metadata": {"labels": {keys::LABEL_TYPE: "Agent"}}});
     let (reason, told) = said(&workload("Deployment", odd), &snapshot);
     assert_eq!(reason, Reason::UnknownValue);

@@ -99,11 +99,15 @@ fn every_rendered_object_has_a_path() {
 
 #[test]
 fn bindings_go_ahead_of_policies_and_rights_ahead_of_processes() {
-    let order: Vec<String> =
-        rendered(&Options { operator_namespace: "own".to_owned(), crds: false, keep_policies: false })
-            .into_iter()
-            .map(|(_, object)| text(&object, "/kind").to_owned())
-            .collect();
+    let order: Vec<String> = rendered(&Options {
+        operator_namespace: "own".to_owned(),
+        crds: false,
+        keep_policies: false,
+        keep_pods: false,
+    })
+    .into_iter()
+    .map(|(_, object)| text(&object, "/kind").to_owned())
+    .collect();
     let place = |kind: &str| order.iter().position(|known| known == kind).unwrap();
     assert!(place("MutatingAdmissionPolicyBinding") < place("MutatingAdmissionPolicy"));
     assert!(place("ClusterRoleBinding") < place("Deployment"));

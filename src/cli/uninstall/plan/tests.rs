@@ -9,7 +9,7 @@ fn part(object: Value) -> Part {
 }
 
 fn options(crds: bool) -> Options {
-    Options { operator_namespace: "own".to_owned(), crds, keep_policies: false }
+    Options { operator_namespace: "own".to_owned(), crds, keep_policies: false, keep_pods: false }
 }
 
 fn ours(kind: &str, name: &str) -> Part {
@@ -43,6 +43,13 @@ fn the_order_is_policies_webhooks_operator_workloads_finalizers_and_what_pods_ne
         pods: vec![part(json!({"kind": "Pod", "metadata": {"name": "p", "ownerReferences": [{"controller": true}]},
             "spec": {"schedulingGates": [{"name": "drawbridge/injection"}]}}))],
         ..Found::default()
+    };
+    let workload = Workload { kind: WorkloadKind::Deployment, name: "labelled".to_owned() };
+    let labelled = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "labelled", "namespace": "team1", "uid": "u"}});
+    let found = Found {
+        workloads: found.workloads.iter().cloned().chain([part(labelled)]).collect(),
+        injected: [(("team1".to_owned(), workload), 2)].into(),
+        ..found
     };
     let plan = plan(&found, &options(false));
     let phases: Vec<Phase> = plan.steps.iter().map(|step| step.phase).collect();
@@ -212,6 +219,46 @@ fn what_pods_need_waits_and_what_was_edited_stays() {
     assert_eq!(planned.stays[0].object, "ConfigMap team1/envoy-config");
 }
 
+/// Nothing of ours stands on a workload that its Pods' own label enrols, so nothing that is taken off replaces its Pods.
+#[test]
+fn answers_11_a_workload_that_only_its_label_enrols_is_restarted_or_named() {
+    let object = |kind: &str, spec: Value| {
+        part(
+            json!({"apiVersion": "apps/v1", "kind": kind, "spec": spec, "metadata": {"name": "w", "namespace": "team1", "uid": "u"}}),
+        )
+    };
+    let of = |kind: &str, part: Part, injected: usize, keep_pods: bool| {
+        let kind = WorkloadKind::WITH_TEMPLATE.into_iter().find(|known| known.as_str() == kind).unwrap();
+        let workload = Workload { kind, name: "w".to_owned() };
+        let injected = [(("team1".to_owned(), workload), injected)].into();
+        let found = Found { workloads: vec![part], injected, ..Found::default() };
+        let plan = plan(&found, &Options { keep_pods, ..options(false) });
+        let steps: Vec<_> = plan.steps.iter().map(|step| step.effect.clone()).collect();
+        let later: Vec<_> = plan.later.iter().map(|kept| kept.why.clone()).collect();
+        assert!(plan.later.iter().all(|kept| kept.planned));
+        (steps.join("; "), later.join("; "))
+    };
+    let none = String::new;
+    let deployment_of = |spec: Value| object("Deployment", spec);
+    assert_eq!(of("Deployment", deployment_of(json!({})), 0, false), (none(), none()));
+    assert_eq!(
+        of("Deployment", deployment_of(json!({})), 2, false),
+        ("restarted; 2 Pods come back without sidecars".to_owned(), none())
+    );
+    for (part, kind, keep, says) in [
+        (deployment_of(json!({})), "Deployment", true, "kubectl -n team1 rollout restart deployment/w"),
+        (deployment_of(json!({"paused": true})), "Deployment", false, "1 Pod of it keeps its sidecars"),
+        (object("Job", json!({})), "Job", false, "delete job/w and create it again"),
+    ] {
+        let (steps, later) = of(kind, part, 1, keep);
+        assert!(steps.is_empty() && later.contains(says), "{steps} {later}");
+    }
+    // What un-enrolment rolls is not restarted besides.
+    let enrolled = Part { path: "/w".to_owned(), ..deployment(json!({}), json!({})) };
+    let (steps, later) = of("Deployment", enrolled, 1, false);
+    assert!(!steps.contains("restarted") && later.is_empty(), "{steps} {later}");
+}
+
 #[test]
 fn what_is_left_names_the_refusal_it_met() {
     let steps = plan(&Found { parts: vec![ours("Deployment", "d")], ..Found::default() }, &options(false)).steps;
@@ -221,7 +268,8 @@ fn what_is_left_names_the_refusal_it_met() {
         message: Some("refused (403): no".to_owned()),
     }];
     let rest = Plan { steps, ..Plan::default() };
-    assert_eq!(left(&rest, &done), [Kept { object: "Deployment d".to_owned(), why: "refused (403): no".to_owned() }]);
+    let undone = Kept { object: "Deployment d".to_owned(), why: "refused (403): no".to_owned(), planned: false };
+    assert_eq!(left(&rest, &done), [undone]);
     assert!(left(&rest, &[])[0].why.contains("once more"));
     assert!(left(&Plan::default(), &done).is_empty());
 }
@@ -250,7 +298,7 @@ fn mend_10_uninstall_takes_off_every_row_of_the_table() {
         let takes = |step: &Step| match &step.action {
             Action::Release { manager, .. } => row.off == Off::Released && manager == row.by,
             Action::Merge { patch } => patch["metadata"]["annotations"].get(row.key) == Some(&Value::Null),
-            Action::Delete { .. } => false,
+            Action::Delete { .. } | Action::Restart { .. } => false,
         };
         assert!(steps.iter().any(takes), "{row:?}: {steps:?}");
     }

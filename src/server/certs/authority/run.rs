@@ -318,7 +318,7 @@ impl SelfManaged {
                     %error,
                     namespace = self.config.namespace,
                     secret = keys::SECRET_AUTHORITY,
-                    "the authority's Secret could not be written (create, get, list, watch and update are needed); trying again"
+                    "the Secret of the certificate authority cannot be written (rights to create, get, list, watch and update it are needed); it is tried again within a minute"
                 );
                 self.postpone();
             }

@@ -329,7 +329,7 @@ impl Publisher {
                     error = error.as_str(),
                     kind = kind.words(),
                     name = keys::WEBHOOK_CONFIGURATION,
-                    "caBundle could not be published (patch is needed); trying again"
+                    "the caBundle of a webhook configuration cannot be written (the right to patch it is needed), so the API server does not trust this webhook; it is tried again within a minute"
                 );
                 self.despair(kind, &error);
             }

@@ -111,3 +111,33 @@ async fn mend_04_a_review_whose_tree_there_is_no_room_for_is_refused_before_it_i
     let long = format!("\"{}\"", "x".repeat(6 * 1024 * 1024));
     assert_eq!(fixture.review(body(&long).into_bytes()).await["status"]["code"], 400, "text alone makes no tree");
 }
+
+/// A Pod whose Job becomes known while its review is decided is let in; one whose Job never does is refused, half a second later.
+#[tokio::test(start_paused = true)]
+async fn answers_03_a_job_that_is_as_new_as_its_pod_costs_no_refusal() {
+    let evaluate: Evaluate = |_, snapshot| match snapshot.view.server_version {
+        (1, 33) => Verdict::denied(Denial::new(Reason::OwnerPending, 409, "Job x is not known", "wait")),
+        _ => Verdict::skipped(Reason::NothingToInject),
+    };
+    let cell = snapshots();
+    let metrics = Metrics::new();
+    let router = Reviews::new(cell.clone(), metrics.clone()).decided_by(evaluate).router();
+    let fixture = Fixture { router, metrics };
+    let begun = Instant::now();
+    let refused = fixture.review(body_of("u-1", &json!({}))).await;
+    assert_eq!((&refused["allowed"], &refused["status"]["code"]), (&json!(false), &json!(409)));
+    let waited = begun.elapsed();
+    assert!((Duration::from_millis(500)..Duration::from_millis(600)).contains(&waited), "{waited:?}");
+
+    let begun = Instant::now();
+    let comes = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let newer = Snapshot::clone(&cell.load().unwrap());
+        cell.store(Snapshot { view: ClusterView { server_version: (1, 34), ..newer.view.clone() }, ..newer });
+    };
+    let (answer, ()) = tokio::join!(fixture.review(body_of("u-2", &json!({}))), comes);
+    assert_eq!(answer["allowed"], true, "{answer}");
+    assert!(begun.elapsed() < Duration::from_millis(200));
+    // What was waited for is counted once, as it ended.
+    assert_eq!((fixture.decisions(Reason::OwnerPending), fixture.decisions(Reason::NothingToInject)), (1, 1));
+}

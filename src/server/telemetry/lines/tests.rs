@@ -32,10 +32,13 @@ impl Kept {
 }
 
 const LINE: Reviewed<'_> = Reviewed {
+    is_news: true,
     webhook: "/mutate",
     uid: "a \"quoted\" uid\n",
     namespace: "team1",
-    name: "",
+    name: "weather-",
+    generate_name: "weather-",
+    owner: "ReplicaSet/weather",
     kind: "Pod",
     dry_run: true,
     allowed: false,
