@@ -14,6 +14,8 @@ pub const BUNDLE_KEY: &str = "bundle.spiffe";
 /// Shortest and longest period of a card; 30 s when a card names none.
 pub const PERIODS: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(24 * 3600));
 
+/// How long before its end a signature is made anew, at most.
+const RESTART_GRACE: Duration = Duration::from_secs(1800);
 /// One day: how long an expired SVID, and a trust bundle that can no longer be read, still count.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -32,6 +34,10 @@ pub struct Cards {
     pub tolerance: Duration,
     /// The shortest period of a card.
     pub least_period: Duration,
+    /// Workloads that sign their cards are restarted before a signature counts no more.
+    pub restarts: bool,
+    /// So long before, at most; also the time between two restarts of a workload.
+    pub restart_grace: Duration,
     /// What agents may reach.
     pub trust: Trust,
 }
@@ -80,6 +86,8 @@ pub(super) struct Keys {
     pub(super) audit: bool,
     pub(super) tolerance: Duration,
     pub(super) least_period: Duration,
+    pub(super) restarts: bool,
+    pub(super) restart_grace: Duration,
     pub(super) trust: trust::Keys,
 }
 
@@ -96,6 +104,8 @@ impl Default for Keys {
             audit: true,
             tolerance: DAY,
             least_period: PERIODS.0,
+            restarts: false,
+            restart_grace: RESTART_GRACE,
             trust: trust::Keys::default(),
         }
     }
@@ -118,6 +128,8 @@ impl Keys {
             audit: self.audit,
             tolerance: self.tolerance,
             least_period: self.least_period,
+            restarts: self.restarts,
+            restart_grace: self.restart_grace,
             trust: self.trust.settled(self.config_map.name.is_some() || self.file.is_some()),
         }
     }

@@ -14,6 +14,7 @@ pub mod kaos_references;
 pub mod namespace_config;
 pub mod network_policy;
 pub mod rbac;
+pub mod resign;
 pub mod scaffold;
 pub mod service_account;
 mod trust;
@@ -28,7 +29,7 @@ pub use scaffold::run::Deps;
 pub use scaffold::runner::{Asking, Runner};
 
 /// Every controller; what comes first is planned first.
-const ALWAYS: [Row; 16] = [
+const ALWAYS: [Row; 17] = [
     network_policy::plan::ROW,
     trust_label::plan::ROW,
     service_account::plan::ROW,
@@ -45,6 +46,7 @@ const ALWAYS: [Row; 16] = [
     enrolment::plan::ROW,
     card_sync::plan::ROW,
     waiting::plan::ROW,
+    resign::plan::ROW,
 ];
 
 /// Runs the controllers until the watches end; `gate` adds the one of failure mode gate, `asking` are those that ask others than the API

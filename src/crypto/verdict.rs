@@ -347,6 +347,15 @@ impl NotVerified {
         let Self::Entries { entries, .. } = self else { return false };
         entries.iter().any(|fault| fault.reason == EntryReason::AuthorityUnknown)
     }
+
+    /// Whether a signature is good but for its authority, which is not in the bundle, or has expired: signed anew, it may count again.
+    #[must_use]
+    pub fn lacks_authority(&self) -> bool {
+        let Self::Entries { entries, .. } = self else { return false };
+        let lacks =
+            |fault: &EntryFault| matches!(fault.reason, EntryReason::AuthorityUnknown | EntryReason::AuthorityExpired);
+        entries.iter().any(lacks)
+    }
 }
 
 /// The entries' sentences, the first three in full.

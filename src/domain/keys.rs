@@ -308,8 +308,28 @@ pub fn is_ours(key: &str) -> bool {
     key.starts_with(PREFIX) || matches!(key, LABEL_APP_MANAGED_BY | ANNOTATION_SANDBOX_POD)
 }
 
+/// Whether an annotation of a workload itself is one that is read there.
+#[must_use]
+pub fn is_of_workload(key: &str) -> bool {
+    is_ours(key) || key == ANNOTATION_BUNDLE_HASH
+}
+
 // AgentCards.
 
+/// Beginning of the annotations and finalizers of AgentCards and their signing.
+pub const PREFIX_CARD: &str = "agentcard.kagenti.dev/";
+/// Name of the init container that signs an agent's card.
+pub const CONTAINER_SIGNER: &str = "sign-agentcard";
+/// Annotation of a Pod template: `true` says that its Pods sign their card when they start, without an init container of that name.
+pub const ANNOTATION_RESIGN: &str = "agentcard.kagenti.dev/resign";
+/// Annotation of a Pod template: when it was last restarted to have its card signed anew, RFC 3339.
+pub const ANNOTATION_RESIGN_TRIGGER: &str = "agentcard.kagenti.dev/resign-trigger";
+/// Annotation of a Pod template: the end of the certificate, or of its authority, for which that was done, RFC 3339.
+pub const ANNOTATION_RESIGN_EXPIRY: &str = "agentcard.kagenti.dev/resign-leaf-expiry";
+/// Annotation of a workload: why that was done ([`crate::domain::resign::Cause`]).
+pub const ANNOTATION_RESIGN_CAUSE: &str = "agentcard.kagenti.dev/resign-cause";
+/// Annotation of a workload: fingerprint of the authorities of which none vouched for its signature when it was last restarted for that.
+pub const ANNOTATION_BUNDLE_HASH: &str = "agentcard.kagenti.dev/bundle-hash";
 /// Annotation of an agent's workload: number or name of the port of its Service at which its card is asked for.
 pub const ANNOTATION_CARD_PORT: &str = "kagenti.io/port";
 /// What stands before a protocol's name in a label of a workload that speaks it.

@@ -10,6 +10,7 @@ pub mod quantity;
 pub mod quarantine;
 pub mod reason;
 pub mod refused_pods;
+pub mod resign;
 pub mod suggest;
 pub mod trust;
 pub mod workload;

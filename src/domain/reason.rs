@@ -328,6 +328,10 @@ reasons! {
     TrustUnavailable, Warning, "a namespace enforces trust, and no trust bundle could be read by which an agent would become verified";
     Quarantined, Warning, "agents of a namespace are in quarantine: nobody reaches them, they reach nobody, and no Pod of theirs is made";
     PolicyOverridden, Warning, "a NetworkPolicy of somebody else opens an agent that is cut off";
+    NotReadyBehindDeny, Warning, "an agent that is cut off does not become ready; perhaps it waits for somebody whom it does not reach";
+    LeftEnforcement, Warning, "a workload that was an agent is none any more, so nothing cuts its Pods off";
+    ResignTriggered, State, "a workload is restarted so that its card is signed anew before the signature counts no more";
+    ResignNotPossible, Warning, "the signature of a card will count no more, and the Pods that sign it are not replaced by themselves";
     AgentOpened, State, "an agent is verified, and its NetworkPolicy opens it";
     AgentCutOff, Warning, "an agent is not verified any more, and its NetworkPolicy cuts it off";
     DependencyMissing, Warning, "an object that an Agent of KAOS names does not exist";

@@ -11,6 +11,8 @@ use super::keys;
 pub enum On {
     /// Whatever can be enrolled.
     Workload,
+    /// What replaces its Pods when its template changes, and has a card.
+    Rolling,
     /// What makes Pods itself: a ReplicaSet, StatefulSet, DaemonSet or Job.
     Maker,
     /// A Job.
@@ -29,6 +31,7 @@ impl On {
     pub fn as_str(self) -> &'static str {
         match self {
             On::Workload => "Deployment, StatefulSet, DaemonSet, CronJob, Sandbox",
+            On::Rolling => "Deployment, StatefulSet",
             On::Maker => "ReplicaSet, StatefulSet, DaemonSet, Job",
             On::Job => "Job",
             On::Sandbox => "Sandbox",
@@ -77,6 +80,8 @@ pub enum Off {
     Released,
     /// By the controller that wrote it, once what it notes is over; what is left of it `uninstall` takes off.
     Noted,
+    /// By `uninstall` alone: it tells of what was done.
+    Uninstalled,
     /// With a Pod that is replaced, or an object of our kinds that is deleted.
     Gone,
 }
@@ -88,6 +93,7 @@ impl Off {
         match self {
             Off::Released => "when the enrolment ends: server-side apply of nothing by the same manager",
             Off::Noted => "by the same controller once that is over",
+            Off::Uninstalled => "by `drawbridge uninstall`",
             Off::Gone => "with the object",
         }
     }
@@ -114,6 +120,8 @@ pub struct Written {
 pub const MANAGER_WAITING: &str = "drawbridge/waiting";
 /// Field manager of the controller of the scheduling gate.
 pub const MANAGER_GATE: &str = "drawbridge/gate";
+/// Field manager of the controller that has cards signed anew.
+pub const MANAGER_RESIGN: &str = "drawbridge/resign";
 /// Field manager of the builds' controller.
 pub const MANAGER_BUILD: &str = "drawbridge/agent-build";
 const WEBHOOK: &str = "the webhook";
@@ -128,6 +136,12 @@ const fn enrolled(at: At, key: &'static str, when: &'static str) -> Written {
 
 const fn of_sandbox(at: At, key: &'static str, when: &'static str) -> Written {
     row(On::Sandbox, (at, key), keys::MANAGER_ENROLMENT, Off::Noted, when)
+}
+
+const fn resigned(at: At, key: &'static str, when: &'static str) -> Written {
+    // Taken off a template, its Pods would be replaced.
+    let off = if matches!(at, At::Annotation) { Off::Uninstalled } else { Off::Gone };
+    row(On::Rolling, (at, key), MANAGER_RESIGN, off, when)
 }
 
 const fn of_pod(key: &'static str, when: &'static str) -> Written {
@@ -175,6 +189,22 @@ pub const WRITTEN: &[Written] = &[
     of_sandbox(At::Annotation, keys::ANNOTATION_RESTART_PENDING, "its Pod is made again with another configuration"),
     of_sandbox(At::Annotation, keys::ANNOTATION_RESTART_REPLICAS, "the same: the number of replicas before"),
     of_sandbox(At::Field, "spec.replicas", "the same: 0 until the Pod is gone, then as before"),
+    resigned(
+        At::TemplateAnnotation,
+        keys::ANNOTATION_RESIGN_TRIGGER,
+        "it is restarted so that its card is signed anew: when",
+    ),
+    resigned(
+        At::TemplateAnnotation,
+        keys::ANNOTATION_RESIGN_EXPIRY,
+        "the same: the end of the certificate or authority for which",
+    ),
+    resigned(At::Annotation, keys::ANNOTATION_RESIGN_CAUSE, "the same: why"),
+    resigned(
+        At::Annotation,
+        keys::ANNOTATION_BUNDLE_HASH,
+        "the same, where no authority vouched for the signature: under which ones",
+    ),
     of_pod(keys::ANNOTATION_STATUS, "it is injected: which parts"),
     of_pod(keys::ANNOTATION_RUNTIME_CONFIG, "it is injected: the configuration of its sidecars"),
     of_pod(keys::ANNOTATION_CONFIG_HASH, "it is injected: the hash of its configuration"),
@@ -242,7 +272,8 @@ pub const WRITTEN: &[Written] = &[
 
 /// The annotations by which controllers note on somebody's workload what they have begun, each once.
 pub fn notes() -> impl Iterator<Item = &'static str> {
-    let notes = WRITTEN.iter().filter(|row| row.off == Off::Noted && row.at == At::Annotation);
+    let notes =
+        WRITTEN.iter().filter(|row| matches!(row.off, Off::Noted | Off::Uninstalled) && row.at == At::Annotation);
     notes.map(|row| row.key)
 }
 

@@ -21,6 +21,7 @@ const ROOMS: &[&str] = &[
     "src/controllers/card_sync",
     "src/controllers/enrolment/tests/cards.rs",
     "src/controllers/network_policy",
+    "src/controllers/resign",
     "src/controllers/trust",
     "src/controllers/trust_label",
     "src/crypto",
@@ -51,14 +52,16 @@ const OVERRIDDEN: &[(u32, &str)] = &[
     (127, "without a bundle ever loaded existing policies stay and new ones are restrictive"),
     (128, "peers are the operator's namespace, and an absent binding counts as {}"),
     (129, "peers are the operator's namespace, and the API server is open at its ports alone"),
-    (149, "an expired authority counts no longer although it stays in the bundle"),
+    (
+        149,
+        "that the bundle gets another authority restarts nobody; an expired one counts no longer although it stays in it",
+    ),
     (152, "a Sandbox gets the label on its Pods"),
 ];
 
-/// Cases of what is no part of this: the program in an agent's own Pod and restarts ahead of the end of an SVID, mTLS and Sigstore.
+/// Cases of what is no part of this: the program in an agent's own Pod, mTLS and Sigstore.
 const ELSEWHERE: &[(u32, u32, &str)] = &[
     (143, 144, "drawbridge card sign writes the card to standard output and no ConfigMap"),
-    (146, 151, "no workload is restarted for its signature"),
     (153, 157, "cards are not fetched by mTLS"),
     (158, 160, "Sigstore is not read"),
 ];

@@ -168,7 +168,13 @@ impl Judging {
         let served = Arc::new(publish(bytes, authority)?);
         let (InForce { bundles, policy, audit }, now) = ((self.under)(), (self.now)());
         if !bundles.configured() {
-            return Ok(Fetched { served, covered: Vec::new(), verdict: Arc::new(Verdict::Unknown), bundles });
+            return Ok(Fetched {
+                served,
+                covered: Vec::new(),
+                verdict: Arc::new(Verdict::Unknown),
+                bundles,
+                read: now,
+            });
         }
         let (under, document) = (Under { bundles: &bundles, policy: &policy }, digest::sha256(bytes));
         let known = verdicts.lock().known(authority, document, under, now);
@@ -189,7 +195,7 @@ impl Judging {
                 covered.push((good.covered.clone(), Arc::new(publish(&good.covered, authority)?)));
             }
         }
-        Ok(Fetched { served, covered, verdict, bundles })
+        Ok(Fetched { served, covered, verdict, bundles, read: now })
     }
 }
 

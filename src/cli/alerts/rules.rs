@@ -91,6 +91,24 @@ pub const ALERTS: &[Alert] = &[
                  drawbridge status -A names the cause and what to do.",
     },
     Alert {
+        name: "DrawbridgeTrustNotArmed",
+        expression: || led("drawbridge_trust_namespaces{state=\"waiting\"} > 0"),
+        lasting: "5m",
+        severity: Severity::Critical,
+        summary: "{{ $value }} namespaces enforce trust and lack what cuts agents off, so no Pod of an agent is made there",
+        remedy: "drawbridge doctor names them and what is in the way: a NetworkPolicy of the same name that is somebody else's, a quota for \
+                 NetworkPolicies, or a right that is missing.",
+    },
+    Alert {
+        name: "DrawbridgeTrustBundleOld",
+        expression: || "max(kagenti_x5c_trust_bundle_age_seconds) > 21600".to_owned(),
+        lasting: "10m",
+        severity: Severity::Warning,
+        summary: "The trust bundle was last readable {{ $value | humanizeDuration }} ago",
+        remedy: "Once it is older than cards.trustBundle.maxAgeSeconds (a day when unset), no agent stays verified, and where trust is enforced all are \
+                 cut off. drawbridge doctor tells where it is looked for; kagenti_x5c_trust_bundle_load_errors_total tells why it is not read.",
+    },
+    Alert {
         name: "DrawbridgeRolloutsHalted",
         expression: || led("drawbridge_rollouts{state=\"failed\"} >= 2"),
         lasting: "1m",

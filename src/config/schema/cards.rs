@@ -83,6 +83,10 @@ fn seconds(value: &Value, least: u64, most: u64) -> Read<Duration> {
     found.map(Duration::from_secs).ok_or_else(|| message().into())
 }
 
+pub(super) fn restart_grace(value: &Value) -> Read<Duration> {
+    seconds(value, 60, 86_400)
+}
+
 /// None at all is a choice: who wants it strict.
 pub(super) fn tolerance(value: &Value) -> Read<Duration> {
     seconds(value, 0, LONGEST)

@@ -517,6 +517,21 @@ pub const KEYS: &[Key] = &[
         "the shortest time between two looks at one agent, whatever its AgentCard asks for, 5 to 86400; 5 when unset"
     ),
     process!(
+        "cards.proactiveRestart",
+        cards.restarts,
+        read::boolean,
+        "whether Deployments and StatefulSets that sign their card when their Pods start (init container sign-agentcard, or annotation \
+         agentcard.kagenti.dev/resign: \"true\" of the Pod template) are restarted before the signature counts no more, in turn with other \
+         rollouts; false when unset"
+    ),
+    process!(
+        "cards.restartGraceSeconds",
+        cards.restart_grace,
+        cards::restart_grace,
+        "how long before its end, 60 to 86400, and never more than a quarter of the time that a signature counts; also the least time between \
+         two such restarts of a workload; 1800 when unset"
+    ),
+    process!(
         "cards.trust",
         cards.trust.default,
         trust::some_level,

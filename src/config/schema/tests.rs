@@ -166,6 +166,8 @@ fn every_process_key_changes_what_the_process_does() {
         "cards.audit",
         "cards.expiredSvidSeconds",
         "cards.minimumPeriodSeconds",
+        "cards.proactiveRestart",
+        "cards.restartGraceSeconds",
         "cards.trust",
         "cards.trustFloor",
         "cards.verifiedPeers",

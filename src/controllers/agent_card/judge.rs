@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use crate::admission::inject::RunsAs;
 use crate::config::cards::Cards;
+use crate::controllers::scaffold::note::Stands;
 use crate::crypto::{
     Binding, Bundles, Freshness, Good, NotBound, NotVerified, Policy, Profile, SpiffeId, Trust, TrustDomain, Verdict,
     Wanted, bind, verify_bytes,
@@ -203,6 +204,8 @@ pub struct Judgement {
     pub freshness: Option<Freshness>,
     /// The first second of the certificate that signed.
     pub leaf_from: Option<i64>,
+    /// How its signature stands, of one whose workload can be made to sign anew.
+    pub stands: Option<Stands>,
     /// When the same bytes are to be judged again at the latest, in seconds since 1970.
     pub again: Option<i64>,
     /// What may be published.
@@ -234,6 +237,7 @@ pub fn judge(verdict: &Verdict, bundles: &Bundles, asked: &Asked<'_>) -> Judgeme
         trusted_account: None,
         freshness: None,
         leaf_from: None,
+        stands: None,
         again: None,
         publish: Publish::AsServed,
         refused: false,
@@ -253,6 +257,8 @@ pub fn judge(verdict: &Verdict, bundles: &Bundles, asked: &Asked<'_>) -> Judgeme
             _ => bound,
         };
         if judgement.verified.status == Some(true) {
+            let (from, leaf, authority) = (good.leaf_from, good.leaf_until, good.authority_until);
+            judgement.stands = Some(Stands::Until { from, leaf, authority });
             judgement.trusted_account = asked.runs_as.map(|runs_as| runs_as.account.clone());
         }
     }
@@ -284,6 +290,7 @@ impl Judgement {
                 let why = match verdict {
                     Verdict::NotVerified(why) => {
                         self.awaits_authority = why.awaits_authority();
+                        self.stands = why.lacks_authority().then_some(Stands::Lost);
                         why.to_string()
                     }
                     _ => "no signature is good".to_owned(),

@@ -60,6 +60,8 @@ pub struct Fetched {
     pub verdict: Arc<Verdict>,
     /// The authorities by which that was judged.
     pub bundles: Arc<Bundles>,
+    /// When it was judged, in seconds since 1970.
+    pub read: i64,
 }
 
 impl PartialEq for Fetched {

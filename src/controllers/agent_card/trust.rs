@@ -19,7 +19,7 @@ use super::subject::Subject;
 use crate::admission::inject::runs_as;
 use crate::controllers::conditions::stored;
 use crate::controllers::scaffold::lane::{Fact, Facts};
-use crate::controllers::scaffold::note::{Note, Settling};
+use crate::controllers::scaffold::note::{Note, Settling, Signing, Stands};
 use crate::controllers::scaffold::plan::Context;
 use crate::controllers::scaffold::world::{CardRef, World};
 use crate::domain::reason::Reason;
@@ -101,6 +101,7 @@ pub(super) fn judged(
         Signed::Open => {}
         Signed::Good(fact, fetched, mut judgement) => {
             (note.leaf, note.awaiting) = (note.leaf.max(judgement.leaf_from), None);
+            note.signing = judgement.stands.map(|stands| signing(stands, fact, fetched));
             let drift = differs(subject, &fetched.served, pods.as_ref().map(|pods| &*pods.served));
             let published = shown(&judgement.publish, fetched);
             settle(card, &mut judgement, fact, note);
@@ -111,6 +112,7 @@ pub(super) fn judged(
             };
         }
     }
+    note.signing = pods.as_ref().and_then(|pods| pods.signing.clone());
     let judged = pods.filter(|pods| waits(cx, card, &pods.judgement, note)).map(|mut pods| {
         settle(card, &mut pods.judgement, pods.fact, note);
         let OfPods { judgement, published, covered, .. } = pods;
@@ -131,6 +133,13 @@ struct OfPods<'f> {
     served: Arc<Published>,
     /// The first second of the youngest certificate among those that signed for whom the workload runs as.
     leaf: Option<i64>,
+    /// How the signature stands that ends first.
+    signing: Option<Signing>,
+}
+
+/// How a signature stands that a question brought.
+fn signing(stands: Stands, fact: &Fact<Fetched>, fetched: &Fetched) -> Signing {
+    Signing { stands, bundle: fetched.bundles.version(), read: fetched.read, at: fact.at }
 }
 
 fn of_pods<'f>(
@@ -146,6 +155,13 @@ fn of_pods<'f>(
     let (published, covered) = (shown(&first.publish, fetched), matches!(first.publish, Publish::Covered(_)));
     let good = all.iter().filter(|(.., one)| one.verified.status == Some(true));
     let leaf = good.filter_map(|(.., one)| one.leaf_from).max();
+    let ends = |stands: &Stands| match stands {
+        Stands::Lost => i64::MIN,
+        Stands::Until { leaf, authority, .. } => *leaf.min(authority),
+    };
+    let signings = all.iter().filter_map(|(_, fact, fetched, one)| Some((one.stands?, *fact, *fetched)));
+    let signing =
+        signings.min_by_key(|(stands, ..)| ends(stands)).map(|(stands, fact, fetched)| signing(stands, fact, fetched));
     let counts = all.iter().position(|(.., one)| is_bad(one)).unwrap_or_default();
     let (question, fact, _, mut judgement) = all.swap_remove(counts);
     if let CardQuestion::Fetch(fetch) = question
@@ -154,7 +170,7 @@ fn of_pods<'f>(
     {
         judgement.verified.message.insert_str(0, &format!("the Pod at {}: ", fetch.address.ip()));
     }
-    Some(OfPods { judgement, fact, published, covered, served, leaf })
+    Some(OfPods { judgement, fact, published, covered, served, leaf, signing })
 }
 
 /// It is judged, and not good.

@@ -6,16 +6,12 @@
 
 use std::time::Duration;
 
+use crate::controllers::scaffold::budget::LEAST;
+pub(super) use crate::controllers::scaffold::budget::{Turn, budget, turn};
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 use crate::store::WorkloadSeen;
 
-/// Workloads that may roll at once, whatever the size of the fleet.
-const LEAST: usize = 5;
-/// One in so many may roll at once.
-const SHARE: usize = 10;
-/// So many failed rollouts end the wave.
-const FAILURES: usize = 2;
 /// How long a rollout may take before people are told that it keeps a place: the deadline that Deployments have by default. It goes
 /// on keeping it: a wave that passed over what is stuck would break one workload after the other.
 pub(super) const SLOW: Duration = Duration::from_secs(600);
@@ -80,52 +76,5 @@ pub(super) fn rolling(seen: &WorkloadSeen) -> Rolling {
         () if seen.rollout.deadline_exceeded => Rolling::Failed,
         () if seen.rollout.is_complete() => Rolling::No,
         () => Rolling::Yes,
-    }
-}
-
-/// Whether one more may begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// Now.
-    Now,
-    /// When one of those that roll is done.
-    Later,
-    /// Not before somebody has looked at those that failed.
-    Halted {
-        /// How many failed.
-        failed: usize,
-    },
-}
-
-/// How many may roll at once in a fleet of that size.
-pub(super) fn budget(enrolled: usize) -> usize {
-    LEAST.max(enrolled / SHARE)
-}
-
-/// Decides about one more, while so many roll and so many failed.
-pub(super) fn turn(budget: usize, rolling: usize, failed: usize) -> Turn {
-    match () {
-        () if failed >= FAILURES => Turn::Halted { failed },
-        () if rolling >= budget => Turn::Later,
-        () => Turn::Now,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn five_or_a_tenth_whichever_is_more() {
-        for (enrolled, may) in [(0, 5), (1, 5), (50, 5), (59, 5), (60, 6), (1_000, 100)] {
-            assert_eq!(budget(enrolled), may, "{enrolled}");
-            assert_eq!(turn(may, may - 1, 1), Turn::Now, "{enrolled}");
-            assert_eq!(turn(may, may, 1), Turn::Later, "{enrolled}");
-        }
-    }
-
-    #[test]
-    fn two_failures_end_the_wave() {
-        assert_eq!(turn(100, 0, 2), Turn::Halted { failed: 2 });
     }
 }

@@ -6,3 +6,4 @@ mod names;
 mod overridden;
 pub mod plan;
 mod quarantine;
+mod stuck;

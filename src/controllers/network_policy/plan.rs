@@ -17,8 +17,10 @@ use serde_json::{Value, json};
 use super::facts::facts;
 use super::kaos;
 use super::names::{label_of, policy_of};
+use super::stuck::{left, not_ready};
 use super::{overridden, quarantine};
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
+use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Item, Op, Plan, Report, Row};
 use crate::controllers::scaffold::world::{CardRef, PolicyRef, WorkloadRef, World};
 use crate::controllers::trust;
@@ -135,7 +137,9 @@ fn of_deny(cx: &Context<'_>, level: TrustLevel) -> Plan {
         None if is_opened(cx) => Plan::of(vec![create(cx, json!({}), &wanted)]),
         None => Plan::later(AGAIN),
     };
-    with_unavailable(cx, stored.as_ref(), plan)
+    let mut plan = with_unavailable(cx, stored.as_ref(), plan);
+    plan.note.armed = Some(stored.is_some_and(|policy| policy.seen.is_ours()));
+    plan
 }
 
 /// Says that nobody can become verified, where it is so.
@@ -208,7 +212,12 @@ fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
         let Some(policy) = stored.filter(|policy| policy.seen.is_ours()) else { return Plan::nothing() };
         // Where enforcement ends, what cuts off goes before what opens.
         let still_cut = !level.enforces() && cx.world.network_policy(&cx.key.namespace, keys::DEFAULT_DENY).is_some();
-        return if still_cut { Plan::later(AGAIN) } else { delete(cx, &policy) };
+        if still_cut {
+            return Plan::later(AGAIN);
+        }
+        let mut plan = delete(cx, &policy);
+        plan.ops.extend(left(cx, level, left_by(cx).as_ref()));
+        return plan;
     };
     let (facts, services) = facts(cx, &cx.key.namespace, kaos::wired(cx, &workload));
     let opens = match trust::of_workload(cx.world, &cx.key.namespace, &workload) {
@@ -225,6 +234,13 @@ fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
         (false, false) => restrictive(&selector, &facts),
     };
     let again = services.then_some(SERVICES);
+    let cut = stored.as_ref().filter(|policy| !opens && !is_held && policy.seen.is_ours() && is_same(policy, &spec));
+    let (stuck, look) = match cut {
+        Some(policy) => not_ready(cx, &workload, policy),
+        None => (None, None),
+    };
+    let again = again.into_iter().chain(look).min();
+    let note = Note { opened: Some(opens && !is_held), ..Note::default() };
     let ops = match stored {
         None => vec![create(cx, of_card(&card), &spec)],
         Some(policy) if policy.seen.is_ours() => {
@@ -233,12 +249,20 @@ fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
             let overridden = (!opens).then(|| overridden::told(cx, &policy, &selector)).flatten();
             let written = (!same).then(|| take(cx, &policy, &card, &spec));
             let told = told.filter(|_| !same);
-            written.into_iter().chain(told).chain(overridden).collect()
+            written.into_iter().chain(told).chain(overridden).chain(stuck).collect()
         }
         Some(policy) if policy.seen.is_upstreams() => vec![take_over(cx, &policy, &card, &spec)],
         Some(policy) => return foreign(cx, &policy, "the agent stays cut off until it is gone"),
     };
-    Plan { again, ..Plan::of(ops) }
+    Plan { again, note, ..Plan::of(ops) }
+}
+
+/// The workload of that policy that is no agent.
+fn left_by<'a>(cx: &Context<'a>) -> Option<WorkloadRef<'a>> {
+    let short = cx.key.name.strip_suffix(keys::SUFFIX_SIGNATURE_POLICY)?;
+    let named = |kind: WorkloadKind| cx.world.workload(Kind::of_workload(kind)?, &cx.key.namespace, short);
+    let mut found = KINDS.into_iter().filter_map(named);
+    found.find(|workload| workload.is_root() && !is_agent(workload))
 }
 
 /// What is told of an agent that is opened or cut off from now on.

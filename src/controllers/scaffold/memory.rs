@@ -34,6 +34,9 @@ pub struct Trouble {
     pub at: Duration,
 }
 
+/// What a note says of itself, or that it says nothing of it.
+type Says = fn(&Note) -> Option<bool>;
+
 /// Everything that is remembered.
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -49,6 +52,10 @@ pub struct Memory {
     drift: (usize, usize),
     /// AgentRuntimes that say they are protected, and that they are not, in all notes.
     protected: (usize, usize),
+    /// Agents that are open, and that are cut off, in all notes.
+    opened: (usize, usize),
+    /// Namespaces in which what cuts off stands, and in which it does not, in all notes.
+    armed: (usize, usize),
     blocked: HashMap<Item, Duration>,
     /// Items that are held back, by controller and namespace.
     held: HashMap<(Controller, Arc<str>), usize>,
@@ -69,10 +76,17 @@ impl Memory {
         let before = self.notes.get(item).map_or((0, 0), |old| (old.unprotected, old.outdated));
         self.drift.0 = self.drift.0 + note.unprotected - before.0;
         self.drift.1 = self.drift.1 + note.outdated - before.1;
-        let says = |note: Option<&Note>, what: bool| usize::from(note.is_some_and(|note| note.protected == Some(what)));
         let old = self.notes.get(item);
-        self.protected.0 = self.protected.0 + says(Some(&note), true) - says(old, true);
-        self.protected.1 = self.protected.1 + says(Some(&note), false) - says(old, false);
+        let said: [(&mut (usize, usize), Says); 3] = [
+            (&mut self.protected, |note| note.protected),
+            (&mut self.opened, |note| note.opened),
+            (&mut self.armed, |note| note.armed),
+        ];
+        for (counts, of) in said {
+            let says = |note: Option<&Note>, what: bool| usize::from(note.and_then(of) == Some(what));
+            counts.0 = counts.0 + says(Some(&note), true) - says(old, true);
+            counts.1 = counts.1 + says(Some(&note), false) - says(old, false);
+        }
         let was_held = self.notes.get(item).is_some_and(|old| old.held.is_some());
         if was_held != note.held.is_some() {
             let place = (item.controller, item.key.namespace.clone());
@@ -203,6 +217,18 @@ impl Memory {
     #[must_use]
     pub fn protected(&self) -> (usize, usize) {
         self.protected
+    }
+
+    /// Agents that are open, and that are cut off.
+    #[must_use]
+    pub fn opened(&self) -> (usize, usize) {
+        self.opened
+    }
+
+    /// Namespaces that enforce trust in which what cuts off stands, and in which it does not.
+    #[must_use]
+    pub fn armed(&self) -> (usize, usize) {
+        self.armed
     }
 
     /// A write failed: which, for what reason it was refused (if it was), and the server's words.
@@ -342,6 +368,20 @@ mod tests {
         memory.note(&item("a"), Note::default());
         memory.note(&item("a"), Note::default());
         assert_eq!(count(&memory), 1);
+    }
+
+    #[test]
+    fn what_is_open_and_what_is_cut_off_is_counted() {
+        let mut memory = Memory::default();
+        let agent = |opened| Note { opened: Some(opened), ..Note::default() };
+        for (name, opened) in [("a", true), ("b", false), ("c", false), ("b", true)] {
+            memory.note(&item(name), agent(opened));
+        }
+        memory.note(&item("deny"), Note { armed: Some(false), ..Note::default() });
+        assert_eq!((memory.opened(), memory.armed(), memory.protected()), ((2, 1), (0, 1), (0, 0)));
+        memory.note(&item("a"), Note::default());
+        memory.note(&item("deny"), Note { armed: Some(true), ..Note::default() });
+        assert_eq!((memory.opened(), memory.armed()), ((1, 1), (1, 0)));
     }
 
     #[test]

@@ -19,6 +19,8 @@ use super::lane::AskFault;
 use super::memory::Memory;
 use super::plan::{Controller, Op};
 use super::queue::Ending;
+use crate::domain::keys;
+use crate::domain::resign::Cause;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Write {
@@ -110,6 +112,14 @@ pub struct ControllerMetrics {
     protected: Family<State, Gauge>,
     questions: Family<Answered, Counter>,
     asking: Family<Asking, Gauge>,
+    resigned: Family<Resigned, Counter>,
+    opened: Family<State, Gauge>,
+    armed: Family<State, Gauge>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Resigned {
+    reason: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -169,6 +179,22 @@ impl ControllerMetrics {
             "Questions of the controllers to others than the API server that are under way (running) or wait for their turn (waiting)",
             self.asking.clone(),
         );
+        registry.register(
+            "agentcard_resign_restarts",
+            "Workloads that were restarted so that their card is signed anew, by why: leaf-expires, authority-expires, authority-lost",
+            self.resigned.clone(),
+        );
+        registry.register(
+            "drawbridge_trust_agents",
+            "Agents with a card in namespaces that enforce trust, which are open because they are verified (open) or are not (cut-off)",
+            self.opened.clone(),
+        );
+        registry.register(
+            "drawbridge_trust_namespaces",
+            "Namespaces that enforce trust in which NetworkPolicy drawbridge-default-deny stands (armed), or does not yet, so that no Pod of an agent \
+             is made (waiting)",
+            self.armed.clone(),
+        );
     }
 
     /// A plan ended, its writes included.
@@ -209,6 +235,15 @@ impl ControllerMetrics {
         };
         let labels = Write { controller: controller.as_str(), verb, kind: kind.label(), result };
         self.writes.get_or_create(&labels).inc();
+        if let (Op::Merge { patch, .. }, Controller::Resign, "ok") = (op, controller, result) {
+            let said =
+                patch.pointer("/metadata/annotations").and_then(|all| all.get(keys::ANNOTATION_RESIGN_CAUSE)?.as_str());
+            if let Some(cause) = said.and_then(Cause::named) {
+                self.opened.get_or_create(&State { state: "open" }).set(0);
+                self.armed.get_or_create(&State { state: "armed" }).set(0);
+                self.resigned.get_or_create(&Resigned { reason: cause.as_str() }).inc();
+            }
+        }
     }
 
     /// One series in every family: what the reference of all families is compared with, since a family without any is not exposed.
@@ -220,6 +255,7 @@ impl ControllerMetrics {
         self.protected.get_or_create(&State { state: "protected" }).set(0);
         self.questions.get_or_create(&Answered { controller: "agent-card", result: "ok" }).inc();
         self.asking.get_or_create(&Asking { controller: "agent-card", state: "running" }).set(0);
+        self.resigned.get_or_create(&Resigned { reason: Cause::LeafExpires.as_str() }).inc_by(0);
         self.field.depth.get_or_create(&Named { name: "gate" }).set(0);
         self.reconciled(Controller::ServiceAccount, Ending::Conflict, Duration::ZERO);
     }
@@ -239,6 +275,12 @@ impl ControllerMetrics {
         let (protected, unprotected) = memory.protected();
         set(&self.protected, "protected", protected);
         set(&self.protected, "unprotected", unprotected);
+        let (open, cut) = memory.opened();
+        set(&self.opened, "open", open);
+        set(&self.opened, "cut-off", cut);
+        let (armed, waiting) = memory.armed();
+        set(&self.armed, "armed", armed);
+        set(&self.armed, "waiting", waiting);
     }
 
     /// How many items wait for a worker, in all and by controller.

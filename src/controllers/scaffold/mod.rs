@@ -3,6 +3,7 @@
 pub mod answers;
 pub mod apply;
 mod ask;
+pub(super) mod budget;
 pub mod consent;
 pub mod lane;
 pub mod login;

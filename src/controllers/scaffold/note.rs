@@ -1,5 +1,6 @@
 //! What a plan found out about its item, for later plans ([`super::memory`]); data.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a plan found out about its item.
@@ -59,6 +60,14 @@ pub struct Note {
     pub first: Option<Duration>,
     /// The first second of the youngest certificate by which its card was accepted, in seconds since 1970.
     pub leaf: Option<i64>,
+    /// Whether an agent of a namespace that enforces trust is open, as its card is verified; `None` of what is none.
+    pub opened: Option<bool>,
+    /// Whether what cuts off stands in a namespace that enforces trust; `None` where nothing is enforced.
+    pub armed: Option<bool>,
+    /// Until when the signature of its card counts, as it was judged last.
+    pub signing: Option<Signing>,
+    /// When it was last restarted for its card to be signed anew.
+    pub resigned: Option<Duration>,
     /// What it is wired to, as its plan found it.
     pub wiring: Option<Wiring>,
 }
@@ -74,6 +83,35 @@ pub struct Wiring {
     pub gated: bool,
     /// Since when that is otherwise than its status says: what only flickers is not written.
     pub unsettled: Option<Duration>,
+}
+
+/// How the signature of a card stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signing {
+    /// What was found.
+    pub stands: Stands,
+    /// Fingerprint of the authorities by which it was judged.
+    pub bundle: Arc<str>,
+    /// When it was answered, in seconds since 1970.
+    pub read: i64,
+    /// The same moment on the clock of the plans.
+    pub at: Duration,
+}
+
+/// Whether a signature counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stands {
+    /// Until then; seconds since 1970.
+    Until {
+        /// The first second of the certificate that signed.
+        from: i64,
+        /// Its last second.
+        leaf: i64,
+        /// The last second of the authority that vouches for it.
+        authority: i64,
+    },
+    /// It is a good one, and no authority vouches for its certificate any more.
+    Lost,
 }
 
 /// When the first good answer was asked for, after trust was lost.

@@ -54,6 +54,8 @@ pub enum Controller {
     TrustLabel,
     /// What cuts off agents, and what opens them.
     NetworkPolicy,
+    /// Workloads whose card is signed anew when their Pods are.
+    Resign,
 }
 
 impl Controller {
@@ -80,6 +82,7 @@ impl Controller {
             Controller::AgentCard => "agent-card",
             Controller::TrustLabel => "trust-label",
             Controller::NetworkPolicy => "network-policy",
+            Controller::Resign => "resign",
         }
     }
 

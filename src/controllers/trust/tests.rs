@@ -439,6 +439,101 @@ fn what_an_agents_sidecars_need_is_open_to_one_that_is_not_verified_and_names_wi
     assert_eq!(scene.settle(), Vec::<String>::new());
 }
 
+/// A13: what waits for somebody whom it does not reach stays unready, and nobody would ask it for its card.
+#[test]
+fn who_does_not_become_ready_behind_the_deny_is_told_of_with_the_ways_out() {
+    let mut scene = Scene::new("");
+    scene.level("enforced");
+    scene.settle();
+    let told = |scene: &Scene, name: &str, now: u64| {
+        let plan = scene.cluster.plan_at(ROWS[0], &Key::new("team", &format!("{name}-signature-policy")), s(now));
+        let ops = plan.ops.into_iter().map(|op| match op {
+            Op::Report(report) => (report.reason, report.message),
+            other => panic!("{other:?}"),
+        });
+        (ops.collect::<Vec<_>>(), plan.again)
+    };
+    assert_eq!(told(&scene, "bad", 170), (vec![], Some(s(10))), "looked at again when it is due");
+    let (all, _) = told(&scene, "bad", 180);
+    let [(reason, message)] = &all[..] else { panic!("{all:?}") };
+    assert_eq!(*reason, Reason::NotReadyBehindDeny);
+    assert!(message.contains("Deployment bad") && message.contains("cards.restrictiveEgress"), "{message}");
+    assert_eq!(told(&scene, "good", 900).0, [], "who is open waits for nobody because of us");
+    let mut ready = pod("bad-1", "bad");
+    ready["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+    scene.put(Kind::Pod, ready);
+    assert_eq!(told(&scene, "bad", 900).0, []);
+}
+
+/// Ruling 11: leaving is no secret.
+#[test]
+fn a_workload_that_is_no_agent_any_more_is_told_of_where_that_opens_it() {
+    for (level, is_told) in [("enforced", true), ("enforced-all", false), ("off", false)] {
+        let mut scene = Scene::new("");
+        scene.level(if level == "off" { "enforced" } else { level });
+        scene.settle();
+        scene.level(level);
+        let more = json!({"spec": {"selector": {"matchLabels": {"app": "bad"}}, "template": {"metadata": {"labels": {"kagenti.io/type": null}}}}});
+        scene.put(Kind::Deployment, workload(Kind::Deployment, "bad", more));
+        let written = scene.settle();
+        assert!(written.contains(&"delete bad-signature-policy".to_owned()), "{level}: {written:?}");
+        assert_eq!(scene.told.contains(&Reason::LeftEnforcement), is_told, "{level}");
+    }
+    // One whose card alone goes is an agent still.
+    let mut scene = Scene::new("");
+    scene.level("enforced");
+    scene.settle();
+    scene.lose(Kind::AgentCard, "bad-card");
+    assert_eq!(scene.settle(), ["delete bad-signature-policy"]);
+    assert!(!scene.told.contains(&Reason::LeftEnforcement));
+}
+
+#[test]
+fn case_136_pods_of_both_revisions_are_those_of_the_verified_agent() {
+    let mut scene = Scene::new("");
+    let mut second = replica_set("good-2", "deployments-good");
+    second["metadata"]["ownerReferences"][0]["name"] = "good".into();
+    scene.put(Kind::ReplicaSet, second);
+    let mut newer = pod("good-2-1", "good-2");
+    newer["spec"]["serviceAccountName"] = "good".into();
+    scene.put(Kind::Pod, newer);
+    scene.level("enforced");
+    scene.settle();
+    assert!(scene.is_labelled("good-1") && scene.is_labelled("good-2-1") && scene.is_open("good"));
+    let selector = &scene.spec("good-signature-policy").unwrap()["podSelector"]["matchLabels"];
+    assert_eq!(
+        *selector,
+        json!({"app": "good", "agent.kagenti.dev/signature-verified": "true"}),
+        "nothing of one revision"
+    );
+}
+
+/// Whoever leads then: nothing of enforcement is left, and no card is held up (finalizers are taken off by the controller of cards).
+#[test]
+fn case_138_what_is_left_goes_when_enforcement_was_switched_off_while_nobody_led() {
+    let mut scene = Scene::new("");
+    scene.level("enforced");
+    scene.settle();
+    scene.cluster.world.memory = crate::controllers::scaffold::memory::Memory::default();
+    scene.level("off");
+    scene.settle();
+    assert!(scene.objects.keys().all(|(kind, _)| *kind != Kind::NetworkPolicy) && !scene.is_labelled("good-1"));
+}
+
+#[test]
+fn what_is_open_cut_off_and_armed_is_counted_for_metrics() {
+    let mut scene = Scene::new("");
+    let note = |scene: &Scene, name: &str| scene.cluster.plan_at(ROWS[0], &Key::new("team", name), s(100)).note;
+    scene.level("audit");
+    assert_eq!((note(&scene, DENY).armed, note(&scene, "good-signature-policy").opened), (None, None));
+    scene.level("enforced");
+    assert_eq!(note(&scene, DENY).armed, Some(false));
+    scene.settle();
+    assert_eq!(note(&scene, DENY).armed, Some(true));
+    let opened = ["good", "bad"].map(|name| note(&scene, &format!("{name}-signature-policy")).opened);
+    assert_eq!(opened, [Some(true), Some(false)]);
+}
+
 proptest! {
     /// Off, enforced and back, with the items in any order and the leader gone at any moment: who is verified is never cut, and who is not
     /// is never open while the deny stands.

@@ -167,6 +167,7 @@ fn mend_10_the_table_names_the_managers_that_write() {
     for (controller, manager) in [
         (Controller::Waiting, written::MANAGER_WAITING),
         (Controller::Gate, written::MANAGER_GATE),
+        (Controller::Resign, written::MANAGER_RESIGN),
         (Controller::AgentBuild, written::MANAGER_BUILD),
         (Controller::Enrolment, keys::MANAGER_ENROLMENT),
         (Controller::Agent, keys::MANAGER_AGENT),

@@ -238,6 +238,8 @@ pub struct TemplateSeen {
     pub labels: Pairs,
     /// Annotations of ours.
     pub annotations: Pairs,
+    /// An init container signs the card ([`keys::CONTAINER_SIGNER`]).
+    pub signs: bool,
     /// The members of `spec` that decide, as JSON text: a tenth of a tree's memory.
     pub(in crate::store) spec: Arc<str>,
 }
@@ -308,7 +310,7 @@ fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
         controller: owner(metadata),
         deleting: metadata.deletion_timestamp.is_some(),
         labels: labels(metadata),
-        annotations: Pairs::of(metadata.annotations.as_ref(), keys::is_ours),
+        annotations: Pairs::of(metadata.annotations.as_ref(), keys::is_of_workload),
         applied: entries.clone().find(|entry| entry.is(keys::MANAGER_ENROLMENT, "Apply")).map(|entry| entry.owned()),
         type_label: TypeLabel::of(metadata).filter(|_| root).map(Box::new),
         upstream: upstream.map(|(at, entry)| (at, entry.owned())).find(|(_, owned)| !owned.is_empty()),
@@ -493,11 +495,16 @@ fn failure(status: &Status) -> Option<Reason> {
 
 /// The part of a Pod template that decides about injection.
 fn reduced(template: &Template) -> TemplateSeen {
+    fn of_template(key: &str) -> bool {
+        key.starts_with(keys::PREFIX) || key == keys::LABEL_POD_TEMPLATE_HASH
+    }
     let metadata = template.metadata.as_ref();
-    let of_template = |key: &str| key.starts_with(keys::PREFIX) || key == keys::LABEL_POD_TEMPLATE_HASH;
+    let of_signer = |key: &str| of_template(key) || key.starts_with(keys::PREFIX_CARD);
+    let inits = template.spec.iter().filter_map(|spec| spec.init_containers.as_ref());
     TemplateSeen {
         labels: Pairs::of(metadata.and_then(|metadata| metadata.labels.as_ref()), of_template),
-        annotations: Pairs::of(metadata.and_then(|metadata| metadata.annotations.as_ref()), of_template),
+        annotations: Pairs::of(metadata.and_then(|metadata| metadata.annotations.as_ref()), of_signer),
+        signs: inits.flatten().any(|one| one.name == keys::CONTAINER_SIGNER),
         spec: pod_spec(template.spec.as_deref()).to_string().into(),
     }
 }

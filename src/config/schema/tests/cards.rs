@@ -45,6 +45,8 @@ fn every_key_of_cards_changes_what_its_row_says_and_nothing_else() {
     changed("{profiles: [a2a-sdk-1.x]}", &|cards| cards.profiles = vec![Profile::A2aSdk1]);
     changed("{audit: false}", &|cards| cards.audit = false);
     changed("{expiredSvidSeconds: 0}", &|cards| cards.tolerance = Duration::ZERO);
+    changed("{proactiveRestart: true}", &|cards| cards.restarts = true);
+    changed("{restartGraceSeconds: 60}", &|cards| cards.restart_grace = Duration::from_secs(60));
     changed("{minimumPeriodSeconds: 30}", &|cards| cards.least_period = Duration::from_secs(30));
     changed("{trust: enforced}", &|cards| cards.trust.default = TrustLevel::Enforced);
     changed("{trustFloor: audit}", &|cards| cards.trust.floor = TrustLevel::Audit);

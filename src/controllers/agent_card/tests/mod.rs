@@ -114,7 +114,8 @@ fn answer(cluster: &Cluster, now: Duration, value: Result<Value, AskError>) -> F
 /// An answer where no trust bundle is configured.
 fn unsigned(document: &Value, authority: &str) -> Fetched {
     let served = Arc::new(publish(document.to_string().as_bytes(), authority).unwrap());
-    Fetched { served, covered: Vec::new(), verdict: Arc::new(Verdict::Unknown), bundles: Arc::new(Bundles::default()) }
+    let (verdict, bundles) = (Arc::new(Verdict::Unknown), Arc::new(Bundles::default()));
+    Fetched { served, covered: Vec::new(), verdict, bundles, read: 0 }
 }
 
 fn refused(reason: Reason, message: &str) -> AskError {

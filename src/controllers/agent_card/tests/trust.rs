@@ -8,6 +8,7 @@ use crate::config::gates::Gates;
 use crate::config::inputs::NamespaceInputs;
 use crate::config::view::namespace_view;
 use crate::controllers::agent_card::judge::Under;
+use crate::controllers::scaffold::note::Stands;
 use crate::crypto::TrustBundle;
 use crate::store::{Observed, Over};
 
@@ -95,7 +96,7 @@ impl Trial {
         let show = |bytes: &[u8]| Arc::new(publish(bytes, &fetch.authority).unwrap());
         let good = verdict.verified().into_iter().flat_map(|verified| verified.good());
         let covered = good.map(|good| (good.covered.clone(), show(&good.covered))).collect();
-        Fetched { served: show(bytes.as_bytes()), covered, verdict, bundles }
+        Fetched { served: show(bytes.as_bytes()), covered, verdict, bundles, read: NOW }
     }
 
     /// The Pod serves that at that second, judged by these authorities.
@@ -418,4 +419,20 @@ fn what_nobody_signed_goes_from_the_status_when_audit_mode_ends() {
         trial.after(&facts, s(400));
         assert!(trial.object["status"].get("card").is_some(), "{what}: shown again");
     }
+}
+
+/// What the restart for a signature goes by: the end of whoever signed, that nobody vouches any more, and nothing of a card that is simply wrong.
+#[test]
+fn how_long_a_signature_counts_is_noted() {
+    let trial = Trial::new();
+    let noted = |document: &Value, bundle: TrustBundle| {
+        let facts = trial.served(document, bundle, s(100));
+        trial.plan(&facts, s(130)).0.note.signing
+    };
+    let signing = noted(&signed(), authority()).unwrap();
+    let Stands::Until { from, leaf, authority: end } = signing.stands else { panic!("{signing:?}") };
+    assert!(from < NOW && NOW < leaf.min(end) && !signing.bundle.is_empty(), "{signing:?}");
+    assert_eq!((signing.read, signing.at), (NOW, s(100)));
+    assert_eq!(noted(&signed(), TrustBundle::default()).map(|signing| signing.stands), Some(Stands::Lost));
+    assert_eq!(noted(&tampered(), authority()), None);
 }

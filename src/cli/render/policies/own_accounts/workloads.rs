@@ -25,6 +25,13 @@ const OF_PEOPLE: [&str; 10] = [
     keys::ANNOTATION_STATUS,
     keys::ANNOTATION_RUNTIME_CONFIG,
 ];
+/// What a restart for a card's signature leaves on a workload and its template.
+const OF_SIGNING: [&str; 4] = [
+    keys::ANNOTATION_RESIGN_TRIGGER,
+    keys::ANNOTATION_RESIGN_EXPIRY,
+    keys::ANNOTATION_RESIGN_CAUSE,
+    keys::ANNOTATION_BUNDLE_HASH,
+];
 const DAEMON_SET_GENERATION: &str = "deprecated.daemonset.template.generation";
 const METADATA: &str = "writes nothing on a workload that no Agent controls but its own labels and annotations";
 const SPEC: &str = "writes nothing of a workload that no Agent controls but labels and annotations of its template";
@@ -183,10 +190,11 @@ fn our_label(value: &str) -> String {
 
 fn our_annotation() -> String {
     format!(
-        "({} && !(k in [{}])) || k in ['{}', '{DAEMON_SET_GENERATION}']",
+        "({} && !(k in [{}])) || k in ['{}', '{DAEMON_SET_GENERATION}', {}]",
         our_prefix(),
         listed(OF_PEOPLE),
         keys::ANNOTATION_SANDBOX_POD,
+        listed(OF_SIGNING),
     )
 }
 

@@ -1,0 +1,191 @@
+//! What to do about the signature of one AgentCard's workload.
+//!
+//! In: the card, its workload, and how its signature stands. Out: the Pod template changed and the Event, a place in the queue, or nothing.
+//! Promises: a restart under way keeps its place among what rolls, for an hour at most, also for another leader; what cannot roll is left
+//! alone, and said where a person has to do it.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::due::{Due, Known, SPREAD, due, end, second, text};
+use crate::controllers::scaffold::budget::{Turn, budget, turn};
+use crate::controllers::scaffold::note::{Note, Signing, Stands};
+use crate::controllers::scaffold::plan::{Context, Controller, Item, Op, Plan, Report, Row};
+use crate::controllers::scaffold::world::{CardRef, WorkloadRef, World};
+use crate::controllers::trust;
+use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::domain::resign::Cause;
+use crate::domain::workload::WorkloadKind;
+use crate::store::{CardTarget, Key, Kind, TemplateSeen};
+
+/// The controller's row. Its items are AgentCards.
+pub const ROW: Row = Row { controller: Controller::Resign, touched, of_namespace, plan };
+
+/// Longest time between two looks: how a signature stands changes without bringing us back.
+const AGAIN: Duration = Duration::from_secs(60);
+/// For so long nobody may vouch for a signature before that has consequences: SPIRE publishes an authority later than it signs by it.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// A restart that is not over after so many seconds keeps its place no longer.
+const KEEPS: i64 = 3_600;
+
+fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+    let Key { namespace, name } = key;
+    match kind {
+        Kind::AgentCard => vec![key.clone()],
+        Kind::Deployment | Kind::StatefulSet => {
+            let target = kind.workload().map(|kind| CardTarget::of_workload(kind, name));
+            let cards = target.iter().flat_map(|target| world.agent_cards_of(namespace, target));
+            cards.map(|card| Key::new(namespace, card.name)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
+    world.agent_cards(namespace).map(|card| Key::new(namespace, card.name)).collect()
+}
+
+fn plan(cx: Context<'_>) -> Plan {
+    let Key { namespace, name } = cx.key;
+    if !cx.facts.platform.cards().restarts || cx.facts.snapshot.namespace(namespace).is_none() {
+        return Plan::nothing();
+    }
+    let found =
+        cx.world.agent_card(namespace, name).and_then(|card| Some((workload_of(cx.world, namespace, &card)?, card)));
+    let Some((workload, card)) = found else { return Plan::nothing() };
+    let Some(template) = workload.seen.template.as_ref().filter(|template| signs(template)) else {
+        return Plan::nothing();
+    };
+    let before = cx.world.memory.of(&item(&cx)).cloned().unwrap_or_default();
+    let mut note = Note { resigned: before.resigned, ..Note::default() };
+    let signing = cx.world.memory.of(&Item { controller: Controller::AgentCard, key: cx.key.clone() });
+    let Some(signing) = signing.and_then(|note| note.signing.as_ref()) else {
+        return Plan { again: Some(AGAIN), note, ..Plan::nothing() };
+    };
+    note.awaiting = (signing.stands == Stands::Lost).then(|| before.awaiting.unwrap_or(cx.now));
+    let now = signing.read.saturating_add(seconds(cx.now.saturating_sub(signing.at)));
+    let triggered = template.annotations.get(keys::ANNOTATION_RESIGN_TRIGGER).and_then(second);
+    let is_recent = triggered.is_some_and(|then| now.saturating_sub(then) < KEEPS);
+    if is_recent && rolls(&workload) && !workload.seen.rollout.is_complete() {
+        return Plan { again: Some(AGAIN), note: Note { rolling: true, ..note }, ..Plan::nothing() };
+    }
+    // What somebody takes back at once, such as a tool that owns the template, is not written again and again.
+    let remembered = before.resigned.map(|at| now.saturating_sub(seconds(cx.now.saturating_sub(at))));
+    let cards = cx.facts.platform.cards();
+    let known = Known {
+        now,
+        stands: signing.stands,
+        bundle: &signing.bundle,
+        tolerance: cards.tolerance,
+        grace: cards.restart_grace,
+        restarted: triggered.max(remembered),
+        handled: template.annotations.get(keys::ANNOTATION_RESIGN_EXPIRY),
+        lost_under: workload.seen.annotations.get(keys::ANNOTATION_BUNDLE_HASH),
+        spread: spread(workload.uid),
+    };
+    match due(&known) {
+        Due::Never => Plan { again: Some(AGAIN), note, ..Plan::nothing() },
+        Due::At(second) => {
+            let wait = u64::try_from(second.saturating_sub(now)).map_or(AGAIN, Duration::from_secs);
+            Plan { again: Some(wait.clamp(Duration::from_secs(1), AGAIN)), note, ..Plan::nothing() }
+        }
+        Due::Now(_) if note.awaiting.is_some_and(|since| cx.now.saturating_sub(since) < PATIENCE) => {
+            Plan { again: Some(AGAIN), note, ..Plan::nothing() }
+        }
+        Due::Now(cause) => now_due(&cx, (&card, &workload), (signing, now), cause, note),
+    }
+}
+
+/// A restart is due.
+fn now_due(
+    cx: &Context<'_>,
+    (card, workload): (&CardRef<'_>, &WorkloadRef<'_>),
+    (signing, now): (&Signing, i64),
+    cause: Cause,
+    note: Note,
+) -> Plan {
+    let later = |ops, note| Plan { ops, again: Some(AGAIN), note };
+    let (kind, name) = (workload.seen.kind.as_str(), workload.name);
+    let report = |reason, message| {
+        let (about, uid) = (cx.key.clone(), card.uid.to_owned());
+        Op::Report(Report { kind: Kind::AgentCard, about, uid, reason, message, since: String::new() })
+    };
+    let end = end(signing.stands, cause);
+    let why = match (cause, &end) {
+        (Cause::LeafExpires, Some(end)) => format!("the certificate that signed the card ends at {end}"),
+        (Cause::AuthorityExpires, Some(end)) => {
+            format!("the authority that vouches for the card's signature ends at {end}")
+        }
+        _ => "no authority of the trust bundle vouches for the card's signature any more".to_owned(),
+    };
+    if workload.seen.rollout.on_delete {
+        let message = format!(
+            "{why}, and {kind} {name} replaces its Pods only when they are deleted (updateStrategy OnDelete): delete them, so that they sign anew"
+        );
+        return later(vec![report(Reason::ResignNotPossible, message)], note);
+    }
+    if !rolls(workload) {
+        return later(Vec::new(), note);
+    }
+    let memory = &cx.world.memory;
+    let may = || turn(budget(cx.world.enrolled_count()), memory.rolling_besides(&item(cx)), memory.failed());
+    if !memory.surveyed || may() != Turn::Now {
+        return later(Vec::new(), Note { waits: true, ..note });
+    }
+    let mut of_template = json!({keys::ANNOTATION_RESIGN_TRIGGER: text(now)});
+    let mut of_workload = json!({keys::ANNOTATION_RESIGN_CAUSE: cause.as_str()});
+    if let Some(end) = end {
+        of_template[keys::ANNOTATION_RESIGN_EXPIRY] = end.into();
+    }
+    if signing.stands == Stands::Lost {
+        of_workload[keys::ANNOTATION_BUNDLE_HASH] = (*signing.bundle).into();
+    }
+    let patch = json!({
+        "metadata": {"uid": workload.uid, "resourceVersion": workload.version.to_string(), "annotations": of_workload},
+        "spec": {"template": {"metadata": {"annotations": of_template}}},
+    });
+    let key = Key::new(&cx.key.namespace, name);
+    let restart = Op::Merge { kind: workload.kind, key, patch };
+    let told =
+        report(Reason::ResignTriggered, format!("{why}: {kind} {name} is restarted, so that its Pods sign anew"));
+    later(vec![restart, told], Note { rolling: true, resigned: Some(cx.now), ..note })
+}
+
+fn item(cx: &Context<'_>) -> Item {
+    Item { controller: Controller::Resign, key: cx.key.clone() }
+}
+
+/// The workload of a card that counts for it, of a kind whose template can be changed so that its Pods are made anew.
+fn workload_of<'a>(world: &'a World, namespace: &str, card: &CardRef<'_>) -> Option<WorkloadRef<'a>> {
+    let target = card.seen.spec.target.as_ref()?;
+    let kind =
+        target.workload_kind().filter(|kind| matches!(kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet))?;
+    let workload = world.workload(Kind::of_workload(kind)?, namespace, &target.name)?;
+    let counts = trust::card_of(world, namespace, &workload).is_some_and(|counts| counts.uid == card.uid);
+    (counts && !workload.seen.deleting).then_some(workload)
+}
+
+/// Pods of that template sign their card when they start.
+fn signs(template: &TemplateSeen) -> bool {
+    template.signs || template.annotations.get(keys::ANNOTATION_RESIGN) == Some("true")
+}
+
+/// Its Pods are replaced as soon as its template changes.
+fn rolls(workload: &WorkloadRef<'_>) -> bool {
+    let rollout = &workload.seen.rollout;
+    !rollout.paused && !rollout.on_delete && rollout.wanted > rollout.held
+}
+
+fn seconds(time: Duration) -> i64 {
+    i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// The same number for the same workload, in every process.
+fn spread(uid: &str) -> i64 {
+    let sum = uid
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    i64::try_from(sum >> 54).unwrap_or_default() % SPREAD
+}

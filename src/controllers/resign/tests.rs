@@ -1,0 +1,361 @@
+//! Restarts for a card's signature as tables, by the numbers of the cases of cards (docs/cases.md).
+//!
+//! Case 149 holds as corrected: the authorities' fingerprint is written down only where none of them vouches for the signature any more, and
+//! that another authority joins them restarts nobody.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::due::{Due, Known, due, horizon, second, text};
+use super::plan::ROW;
+use crate::config::gates::Gates;
+use crate::controllers::scaffold::fixtures::{Cluster, s, undeclared, workload};
+use crate::controllers::scaffold::note::{Note, Signing, Stands};
+use crate::controllers::scaffold::plan::{Controller, Item, Op, Plan};
+use crate::domain::reason::Reason;
+use crate::domain::resign::Cause;
+use crate::store::{Key, Kind};
+
+/// 15 January 2027, 08:00.
+const NOW: i64 = 1_800_000_000;
+const HOUR: i64 = 3_600;
+const DAY: i64 = 24 * HOUR;
+const CARD: &str = "w-deployment-card";
+
+fn until(leaf: i64, authority: i64) -> Stands {
+    Stands::Until { from: NOW, leaf, authority }
+}
+
+/// A certificate of an hour, an authority of a day, upstream's tolerance of none.
+fn known(now: i64, stands: Stands) -> Known<'static> {
+    Known {
+        now,
+        stands,
+        bundle: "two",
+        tolerance: Duration::ZERO,
+        grace: Duration::from_secs(1_800),
+        restarted: None,
+        handled: None,
+        lost_under: None,
+        spread: 0,
+    }
+}
+
+#[test]
+fn case_146_a_certificate_that_is_about_to_end_restarts_its_workload() {
+    let stands = until(NOW + HOUR, NOW + DAY);
+    // A quarter of the hour: half of it would be a restart every half hour.
+    assert_eq!(due(&known(NOW + HOUR - 901, stands)), Due::At(NOW + HOUR - 900));
+    assert_eq!(due(&known(NOW + HOUR - 900, stands)), Due::Now(Cause::LeafExpires));
+    // An old certificate counts for a day more, unless its authority ends before.
+    let tolerant = Known { tolerance: Duration::from_secs(86_400), ..known(NOW + HOUR, stands) };
+    assert_eq!(due(&tolerant), Due::At(NOW + DAY - 1_800));
+    assert_eq!(due(&Known { now: NOW + DAY - 1_800, ..tolerant }), Due::Now(Cause::AuthorityExpires));
+    assert_eq!(horizon(NOW + HOUR, NOW + 10 * DAY, Duration::from_secs(60)), (NOW + HOUR + 60, Cause::LeafExpires));
+    // Nothing to gain from a certificate that counts for no time at all.
+    assert_eq!(due(&known(NOW, until(NOW, NOW))), Due::Never);
+}
+
+#[test]
+fn case_147_one_end_restarts_once() {
+    let stands = until(NOW + HOUR, NOW + DAY);
+    let end = text(NOW + HOUR);
+    let handled = Known { handled: Some(&end), restarted: Some(NOW + HOUR - 900), ..known(NOW + HOUR - 900, stands) };
+    for now in [NOW + HOUR - 900, NOW + HOUR, NOW + 2 * HOUR, NOW + DAY] {
+        assert_eq!(due(&Known { now, ..handled }), Due::Never, "{now}");
+    }
+    // Every certificate of an authority that ends is one end.
+    let end = text(NOW + DAY);
+    let tolerance = Duration::from_secs(86_400);
+    for leaf in [NOW + DAY - 60, NOW + DAY] {
+        let stands = Stands::Until { from: NOW + 23 * HOUR, leaf, authority: NOW + DAY };
+        let handled = Known { handled: Some(&end), tolerance, ..known(NOW + DAY - 30, stands) };
+        assert_eq!(due(&handled), Due::Never, "{leaf}");
+    }
+}
+
+#[test]
+fn case_148_a_new_certificate_restarts_once_more_when_the_grace_is_over() {
+    let before = text(NOW + HOUR);
+    let stands = Stands::Until { from: NOW + HOUR, leaf: NOW + 2 * HOUR, authority: NOW + DAY };
+    let at = |now, restarted| Known { handled: Some(&before), restarted: Some(restarted), ..known(now, stands) };
+    let begins = NOW + 2 * HOUR - 900;
+    assert_eq!(due(&at(begins, begins - 899)), Due::At(begins + 1));
+    assert_eq!(due(&at(begins + 1, begins - 899)), Due::Now(Cause::LeafExpires));
+}
+
+#[test]
+fn case_149_another_authority_in_the_bundle_restarts_nobody() {
+    let stands = until(NOW + HOUR, NOW + DAY);
+    for bundle in ["two", "three"] {
+        let known = Known { bundle, lost_under: Some("one"), ..known(NOW + HOUR - 901, stands) };
+        assert_eq!(due(&known), Due::At(NOW + HOUR - 900), "{bundle}");
+    }
+}
+
+#[test]
+fn case_151_a_lost_authority_restarts_also_who_was_restarted_for_that_certificate() {
+    let end = text(NOW + HOUR);
+    let lost = Known { handled: Some(&end), ..known(NOW + HOUR, Stands::Lost) };
+    assert_eq!(due(&lost), Due::Now(Cause::AuthorityLost));
+    assert_eq!(due(&Known { restarted: Some(NOW + HOUR - 1), ..lost }), Due::At(NOW + HOUR - 1 + 1_800));
+    // Once under the same authorities.
+    assert_eq!(due(&Known { lost_under: Some("two"), ..lost }), Due::Never);
+    assert_eq!(due(&Known { lost_under: Some("one"), ..lost }), Due::Now(Cause::AuthorityLost));
+}
+
+/// What ends at the same moment begins in the first half of the grace, and at different moments.
+#[test]
+fn restarts_are_spread() {
+    let stands = until(NOW + 10 * HOUR, NOW + DAY);
+    let begins = |spread| match due(&Known { spread, ..known(NOW, stands) }) {
+        Due::At(second) => second - (NOW + 10 * HOUR),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((begins(0), begins(512), begins(1_023)), (-1_800, -1_350, -901));
+}
+
+/// Two days of an authority that rotates every day, certificates of an hour, as SPIRE's: one restart per authority.
+#[test]
+fn case_150_two_days_of_rotation_take_one_restart_for_each_end() {
+    let tolerance = Duration::from_secs(86_400);
+    let (mut signed, mut handled, mut restarted, mut restarts) = (NOW, None::<String>, None, Vec::new());
+    for now in (NOW..NOW + 2 * DAY).step_by(60) {
+        // An authority of 24 h; the next one signs from the sixteenth hour on.
+        let authority_of =
+            |at: i64| NOW + (at - NOW + 8 * HOUR) / DAY * DAY + DAY + if at - NOW < 16 * HOUR { 0 } else { 8 * HOUR };
+        let stands = Stands::Until { from: signed, leaf: signed + HOUR, authority: authority_of(signed) };
+        let known = Known { tolerance, handled: handled.as_deref(), restarted, ..known(now, stands) };
+        if let Due::Now(cause) = due(&known) {
+            handled = super::due::end(stands, cause);
+            (signed, restarted) = (now, Some(now));
+            restarts.push((now - NOW) / HOUR);
+        }
+    }
+    assert!((1..=2).contains(&restarts.len()), "{restarts:?}");
+}
+
+#[test]
+fn times_are_written_as_they_are_read() {
+    assert_eq!(text(NOW), "2027-01-15T08:00:00Z");
+    assert_eq!((second("2027-01-15T08:00:00Z"), second("2027-01-15T09:00:00+01:00")), (Some(NOW), Some(NOW)));
+    assert_eq!(second("yesterday"), None);
+}
+
+/// Deployment `w` that signs, its card, and how its signature stands.
+struct Trial {
+    cluster: Cluster,
+    kind: Kind,
+    object: Value,
+}
+
+impl Trial {
+    fn with(platform: &str, kind: Kind, more: Value) -> Self {
+        let mut cluster = Cluster::with(platform, Gates::default());
+        let mut object = workload(
+            kind,
+            "w",
+            json!({
+                "metadata": {"generation": 1},
+                "spec": {"replicas": 1, "template": {"spec": {"initContainers": [{"name": "sign-agentcard", "image": "s"}]}}},
+                "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1, "readyReplicas": 1},
+            }),
+        );
+        json_patch::merge(&mut object, &more);
+        cluster.see(kind, object.clone());
+        let name = kind.workload().unwrap().as_str();
+        let target = json!({"apiVersion": kind.api_version(), "kind": name, "name": "w"});
+        cluster.see(
+            Kind::AgentCard,
+            json!({"metadata": {"name": CARD, "namespace": "team", "uid": "card-w", "resourceVersion": "30", "generation": 1},
+                "spec": {"targetRef": target}}),
+        );
+        cluster.world.memory.surveyed = true;
+        Self { cluster, kind, object }
+    }
+
+    fn new(more: Value) -> Self {
+        Self::with("cards: {proactiveRestart: true, expiredSvidSeconds: 0}\n", Kind::Deployment, more)
+    }
+
+    /// The card was judged at second 100 of the plans' clock, which is that second.
+    fn judged(mut self, stands: Stands, read: i64) -> Self {
+        let item = Item { controller: Controller::AgentCard, key: Key::new("team", CARD) };
+        let signing = Signing { stands, bundle: "two".into(), read, at: s(100) };
+        self.cluster.world.memory.note(&item, Note { signing: Some(signing), ..Note::default() });
+        self
+    }
+
+    fn plan(&mut self, now: u64) -> Plan {
+        let key = Key::new("team", CARD);
+        let plan = self.cluster.plan_at(ROW, &key, s(now));
+        assert_eq!(plan.ops.iter().flat_map(undeclared).collect::<Vec<_>>(), [String::new(); 0]);
+        self.cluster.world.memory.note(&Item { controller: Controller::Resign, key }, plan.note.clone());
+        plan
+    }
+
+    /// The workload as the API server has it, once the plan is carried out: its rollout has begun.
+    fn carried_out(&mut self, plan: &Plan) -> Vec<Reason> {
+        let mut told = Vec::new();
+        for op in &plan.ops {
+            match op {
+                Op::Merge { patch, .. } => {
+                    json_patch::merge(&mut self.object, patch);
+                    self.object["metadata"]["resourceVersion"] = json!("11");
+                    self.object["metadata"]["generation"] = json!(2);
+                    self.cluster.see(self.kind, self.object.clone());
+                }
+                Op::Report(report) => told.push(report.reason),
+                other => panic!("{other:?}"),
+            }
+        }
+        told
+    }
+
+    fn rolled_out(&mut self) {
+        self.object["metadata"]["resourceVersion"] = json!("12");
+        self.object["status"]["observedGeneration"] = json!(2);
+        self.cluster.see(self.kind, self.object.clone());
+    }
+
+    fn of_template(&self, key: &str) -> &Value {
+        &self.object["spec"]["template"]["metadata"]["annotations"][format!("agentcard.kagenti.dev/{key}")]
+    }
+
+    fn of_workload(&self, key: &str) -> &Value {
+        &self.object["metadata"]["annotations"][format!("agentcard.kagenti.dev/{key}")]
+    }
+}
+
+const ENDING: Stands = Stands::Until { from: NOW - HOUR, leaf: NOW, authority: NOW + DAY };
+
+#[test]
+fn case_146_the_template_says_when_and_for_what_and_it_is_told_once() {
+    for kind in [Kind::Deployment, Kind::StatefulSet] {
+        let platform = "cards: {proactiveRestart: true, expiredSvidSeconds: 0}\n";
+        let mut trial = Trial::with(platform, kind, json!({})).judged(ENDING, NOW - 100);
+        let plan = trial.plan(100);
+        assert!(plan.note.rolling, "{plan:?}");
+        assert_eq!(trial.carried_out(&plan), [Reason::ResignTriggered]);
+        assert_eq!(trial.of_template("resign-trigger"), "2027-01-15T07:58:20Z");
+        assert_eq!(trial.of_template("resign-leaf-expiry"), "2027-01-15T08:00:00Z");
+        assert_eq!(
+            (trial.of_workload("resign-cause"), trial.of_workload("bundle-hash")),
+            (&json!("leaf-expires"), &Value::Null)
+        );
+        // It keeps its place until it is over, and then nothing more is done for that certificate.
+        let plan = trial.plan(110);
+        assert!(plan.ops.is_empty() && plan.note.rolling, "{plan:?}");
+        trial.rolled_out();
+        for now in [120, 5_000, 90_000] {
+            let plan = trial.plan(now);
+            assert!(plan.ops.is_empty() && !plan.note.rolling, "{now}: {plan:?}");
+        }
+    }
+}
+
+#[test]
+fn case_150_a_healthy_signature_writes_nothing() {
+    let mut trial = Trial::new(json!({})).judged(ENDING, NOW - HOUR);
+    let plan = trial.plan(100);
+    assert_eq!((plan.ops.as_slice(), plan.again), (&[] as &[Op], Some(s(60))));
+    // A minute before it is due, the next look is then.
+    let plan = trial.plan(100 + 3_600 - 900 - 20);
+    assert!(plan.ops.is_empty() && plan.again <= Some(s(60)), "{plan:?}");
+}
+
+#[test]
+fn case_151_a_lost_authority_restarts_after_five_minutes_once_for_the_same_authorities() {
+    let mut trial = Trial::new(json!({})).judged(Stands::Lost, NOW);
+    assert_eq!(trial.plan(100).ops, [], "it may be published yet");
+    assert_eq!(trial.plan(399).ops, []);
+    let plan = trial.plan(400);
+    assert_eq!(trial.carried_out(&plan), [Reason::ResignTriggered]);
+    assert_eq!(
+        (trial.of_workload("resign-cause"), trial.of_workload("bundle-hash")),
+        (&json!("authority-lost"), &json!("two"))
+    );
+    assert_eq!(trial.of_template("resign-leaf-expiry"), &Value::Null);
+    trial.rolled_out();
+    for now in [500, 3_000, 50_000] {
+        assert_eq!(trial.plan(now).ops, [], "{now}");
+    }
+}
+
+#[test]
+fn case_152_kinds_that_do_not_roll_are_left_alone() {
+    for kind in [Kind::Sandbox, Kind::DaemonSet] {
+        let platform = "cards: {proactiveRestart: true, expiredSvidSeconds: 0}\n";
+        let mut trial = Trial::with(platform, kind, json!({})).judged(ENDING, NOW);
+        assert_eq!(trial.plan(100), Plan::nothing(), "{kind:?}");
+    }
+}
+
+#[test]
+fn nobody_is_restarted_who_does_not_sign_or_where_it_is_not_asked_for() {
+    let unsigned = json!({"spec": {"template": {"spec": {"initContainers": null}}}});
+    assert_eq!(Trial::new(unsigned.clone()).judged(ENDING, NOW).plan(100), Plan::nothing());
+    let mut off = Trial::with("cards: {expiredSvidSeconds: 0}\n", Kind::Deployment, json!({})).judged(ENDING, NOW);
+    assert_eq!(off.plan(100), Plan::nothing());
+    let mut says_so = unsigned;
+    says_so["spec"]["template"]["metadata"] = json!({"annotations": {"agentcard.kagenti.dev/resign": "true"}});
+    assert_eq!(Trial::new(says_so).judged(ENDING, NOW).plan(100).ops.len(), 2);
+    assert_eq!(Trial::new(json!({})).plan(100).ops, [], "nothing is known of its signature");
+    let deleting = json!({"metadata": {"deletionTimestamp": "2027-01-15T08:00:00Z"}});
+    assert_eq!(Trial::new(deleting).judged(ENDING, NOW).plan(100), Plan::nothing());
+}
+
+#[test]
+fn what_is_paused_is_skipped_and_what_is_replaced_by_hand_is_told() {
+    let mut paused = Trial::new(json!({"spec": {"paused": true}})).judged(ENDING, NOW);
+    assert_eq!(paused.plan(100).ops, []);
+    let by_hand = json!({"spec": {"updateStrategy": {"type": "OnDelete"}}});
+    let platform = "cards: {proactiveRestart: true, expiredSvidSeconds: 0}\n";
+    let mut by_hand = Trial::with(platform, Kind::StatefulSet, by_hand).judged(ENDING, NOW);
+    let plan = by_hand.plan(100);
+    let [Op::Report(report)] = &plan.ops[..] else { panic!("{plan:?}") };
+    assert_eq!(report.reason, Reason::ResignNotPossible);
+    assert!(
+        report.message.contains("StatefulSet w replaces its Pods only when they are deleted"),
+        "{}",
+        report.message
+    );
+    let none =
+        json!({"spec": {"replicas": 0}, "status": {"replicas": 0, "updatedReplicas": 0, "availableReplicas": 0}});
+    assert_eq!(Trial::new(none).judged(ENDING, NOW).plan(100).ops, []);
+}
+
+#[test]
+fn restarts_take_turns_with_every_other_rollout() {
+    let mut trial = Trial::new(json!({})).judged(ENDING, NOW);
+    for number in 0..5 {
+        let item = Item { controller: Controller::Enrolment, key: Key::new("other", &number.to_string()) };
+        trial.cluster.world.memory.note(&item, Note { rolling: true, ..Note::default() });
+    }
+    let plan = trial.plan(100);
+    assert!(plan.ops.is_empty() && plan.note.waits, "{plan:?}");
+    let item = Item { controller: Controller::Enrolment, key: Key::new("other", "0") };
+    let woken = trial.cluster.world.memory.note(&item, Note::default());
+    assert_eq!(woken, [Item { controller: Controller::Resign, key: Key::new("team", CARD) }]);
+    assert_eq!(trial.plan(101).ops.len(), 2);
+    trial.cluster.world.memory.surveyed = false;
+    let mut new = Trial::new(json!({})).judged(ENDING, NOW);
+    new.cluster.world.memory.surveyed = false;
+    assert!(new.plan(100).note.waits, "who rolls is not known yet");
+}
+
+/// A tool that owns the template takes the annotations back: that is no reason to restart again at once.
+#[test]
+fn annotations_that_are_taken_back_restart_nobody_within_the_grace() {
+    let mut trial = Trial::new(json!({})).judged(ENDING, NOW);
+    let first = trial.object.clone();
+    let plan = trial.plan(100);
+    trial.carried_out(&plan);
+    trial.object = first;
+    trial.object["metadata"]["resourceVersion"] = json!("13");
+    trial.cluster.see(Kind::Deployment, trial.object.clone());
+    assert_eq!(trial.plan(150).ops, []);
+    assert_eq!(trial.plan(100 + 899).ops, []);
+    assert_eq!(trial.plan(100 + 900).ops.len(), 2);
+}
