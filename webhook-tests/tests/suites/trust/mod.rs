@@ -7,6 +7,7 @@ mod life;
 mod preview;
 mod quarantine;
 mod rest;
+mod ways_in;
 
 use anyhow::{Context as _, Result, ensure};
 use drawbridge::api::agent_kagenti_dev::agent_card::AgentCard;
