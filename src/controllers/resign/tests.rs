@@ -190,7 +190,7 @@ impl Trial {
     fn plan(&mut self, now: u64) -> Plan {
         let key = Key::new("team", CARD);
         let plan = self.cluster.plan_at(ROW, &key, s(now));
-        assert_eq!(plan.ops.iter().flat_map(undeclared).collect::<Vec<_>>(), [String::new(); 0]);
+        assert_eq!(plan.ops.iter().flat_map(undeclared).collect::<Vec<_>>(), Vec::<String>::new());
         self.cluster.world.memory.note(&Item { controller: Controller::Resign, key }, plan.note.clone());
         plan
     }
