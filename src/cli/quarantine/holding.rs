@@ -14,8 +14,11 @@ use super::record::Change;
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::doctor::trust::plugin_of;
 use crate::cli::policy::overridden;
-use crate::cli::survey::{self, label, text};
+use crate::cli::survey::{self, annotation, label, text};
 use crate::domain::keys;
+use crate::domain::quarantine::Quarantine;
+use crate::policy::network_policy::{Direction, NetworkPolicy};
+use crate::policy::pod::labels;
 use crate::store::Kind;
 
 /// Between two looks.
@@ -56,6 +59,8 @@ struct Look {
     /// Pods of those that are meant.
     pods: Vec<Value>,
     policies: Vec<Value>,
+    /// Those of them that are ours.
+    ours: Vec<NetworkPolicy>,
 }
 
 /// Waits until it holds, for `patience` at most.
@@ -70,17 +75,18 @@ pub(super) async fn wait(
     notes: &mut Vec<String>,
 ) -> anyhow::Result<Holding> {
     let begun = Instant::now();
-    let settled = |look: &Look| look.pods.iter().filter(|pod| is_settled(pod, look, (holds, change.everybody))).count();
-    let mut look = seen(cluster, namespace, change, notes).await?;
-    while settled(&look) < held(&look).count() || (holds && !stands(&look)) {
+    let is_done = |pod: &&Value, look: &Look| is_settled(pod, look, (holds, change.everybody));
+    let is_complete = |look: &Look| held(look).all(|pod| is_done(&pod, look)) && (!holds || stands(look));
+    let mut look = seen(cluster, namespace, (change, holds), notes).await?;
+    while !is_complete(&look) {
         if begun.elapsed() > patience {
             break;
         }
         tokio::time::sleep(LOOK).await;
-        look = seen(cluster, namespace, change, notes).await?;
+        look = seen(cluster, namespace, (change, holds), notes).await?;
     }
-    let count = settled(&look);
-    let complete = count >= held(&look).count() && (!holds || stands(&look));
+    let after = is_complete(&look).then(|| begun.elapsed().as_millis());
+    let count = look.pods.iter().filter(|pod| is_done(pod, &look)).count();
     let definitions = cluster
         .list("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &mut Vec::new())
         .await
@@ -102,7 +108,7 @@ pub(super) async fn wait(
         quarantined: holds,
         pods: look.pods.len(),
         settled: count,
-        after_ms: complete.then(|| begun.elapsed().as_millis()),
+        after_ms: after,
         opened,
         not_held,
         plugin: plugin_of(&definitions),
@@ -111,8 +117,20 @@ pub(super) async fn wait(
     })
 }
 
-async fn seen(cluster: &Cluster, namespace: &str, change: &Change, notes: &mut Vec<String>) -> anyhow::Result<Look> {
+/// Reads the Pods that are meant; after a release those that are held for another reason are not.
+async fn seen(
+    cluster: &Cluster,
+    namespace: &str,
+    (change, holds): (&Change, bool),
+    notes: &mut Vec<String>,
+) -> anyhow::Result<Look> {
     let mut fresh = Vec::new();
+    let mut still = Quarantine::default();
+    if !holds {
+        let here = cluster.get(&format!("{}/{namespace}", Kind::Namespace.path(""))).await?.object();
+        let said = here.as_ref().and_then(|here| annotation(here, keys::ANNOTATION_QUARANTINE));
+        still = said.map(Quarantine::parse).unwrap_or_default();
+    }
     let jobs = cluster.list(&format!("/apis/batch/v1/namespaces/{namespace}/jobs"), &mut fresh).await?;
     let jobs: HashMap<&str, &Value> = jobs.iter().map(|job| (text(job, "/metadata/name"), job)).collect();
     let quarantine = change.quarantine();
@@ -120,20 +138,34 @@ async fn seen(cluster: &Cluster, namespace: &str, change: &Change, notes: &mut V
     pods.retain(|pod| {
         let is_over = matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
         let labelled = label(pod, keys::LABEL_QUARANTINED).is_some_and(|value| quarantine.holds_label(value));
-        !is_over && (labelled || quarantine.holds(&survey::owner(pod, &jobs).name))
+        let owner = survey::owner(pod, &jobs).name;
+        !is_over && !still.holds(&owner) && (labelled || quarantine.holds(&owner))
     });
     let policies = cluster.list(&Kind::NetworkPolicy.path(namespace), &mut fresh).await?;
+    let ours = policies.iter().filter(|policy| is_ours(policy));
+    let ours = ours.filter_map(|policy| NetworkPolicy::read(policy, namespace).ok()).collect();
     fresh.retain(|note| !notes.contains(note));
     notes.extend(fresh);
-    Ok(Look { pods, policies })
+    Ok(Look { pods, policies, ours })
+}
+
+fn is_ours(policy: &Value) -> bool {
+    label(policy, keys::LABEL_POLICY_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE)
+}
+
+/// A policy of ours still opens something of the Pod, if only the way to the API server.
+fn is_opened(pod: &Value, look: &Look) -> bool {
+    let labels = labels(pod);
+    let opens = |policy: &NetworkPolicy| {
+        Direction::ALL.into_iter().any(|direction| policy.rules(direction).is_some_and(|rules| !rules.is_empty()))
+    };
+    look.ours.iter().any(|policy| opens(policy) && policy.selects.matches(&labels))
 }
 
 /// The policy of quarantine is there.
 fn stands(look: &Look) -> bool {
-    look.policies.iter().any(|policy| {
-        text(policy, "/metadata/name") == keys::QUARANTINE_POLICY
-            && label(policy, keys::LABEL_POLICY_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE)
-    })
+    let is_it = |policy: &Value| text(policy, "/metadata/name") == keys::QUARANTINE_POLICY && is_ours(policy);
+    look.policies.iter().any(is_it)
 }
 
 /// Pods that are waited for: those with the label by which the controllers watch them.
@@ -148,7 +180,7 @@ fn is_settled(pod: &Value, look: &Look, (holds, everybody): (bool, bool)) -> boo
     }
     let trusted = label(pod, keys::LABEL_VERIFIED).is_some();
     let watched = label(pod, keys::LABEL_TYPE).is_some();
-    stands(look) && !trusted && (labelled || (everybody && !watched))
+    stands(look) && !trusted && !is_opened(pod, look) && (labelled || (everybody && !watched))
 }
 
 /// Why no NetworkPolicy holds a Pod.

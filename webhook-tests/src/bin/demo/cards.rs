@@ -110,6 +110,7 @@ impl Stage {
         let agent = Agent::start(&self.network, address, &card).await?;
         shown(access, "True").await?;
         reach(access, true).await?;
+        super::quarantine::show(access, NAMESPACE).await?;
         Ok(agent)
     }
 }

@@ -11,6 +11,7 @@ mod builds;
 mod cards;
 mod faults;
 mod kaos;
+mod quarantine;
 
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -4,9 +4,11 @@
 mod attacks;
 mod dead;
 mod life;
+mod many;
 mod preview;
 mod quarantine;
 mod rest;
+mod steady;
 mod ways_in;
 
 use anyhow::{Context as _, Result, ensure};

@@ -11,12 +11,12 @@ use webhook_tests::{ControlPlane, installation, programs, wait_for, wait_gone};
 
 use super::*;
 
-const HELD: &str = "agent.kagenti.dev/quarantined";
-const QUARANTINE: &str = "drawbridge-quarantine";
+pub(super) const HELD: &str = "agent.kagenti.dev/quarantined";
+pub(super) const QUARANTINE: &str = "drawbridge-quarantine";
 const ANNOTATION: &str = "agent.kagenti.dev/quarantine";
 
 /// A command of a person who runs the cluster: its answer and its exit code.
-async fn command(cp: &ControlPlane, args: &[&str]) -> Result<(Value, Option<i32>)> {
+pub(super) async fn command(cp: &ControlPlane, args: &[&str]) -> Result<(Value, Option<i32>)> {
     let mut command = Command::new(programs::workspace("drawbridge")?);
     command.args(args).args(["-o", "json", "--kubeconfig"]).arg(cp.admin().kubeconfig()).kill_on_drop(true);
     let output = command.output().await?;

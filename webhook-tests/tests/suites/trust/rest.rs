@@ -18,7 +18,7 @@ const CONTROLLERS: &str = "system:serviceaccount:kagenti-system:drawbridge-contr
 const AGENTS: usize = 30;
 
 /// What the controllers wrote on Pods and NetworkPolicies since then.
-async fn written(cp: &ControlPlane, mark: Mark) -> Result<Vec<String>> {
+pub(super) async fn written(cp: &ControlPlane, mark: Mark) -> Result<Vec<String>> {
     let requests = cp.audit().settled(mark).await?.by(CONTROLLERS).writes();
     let of = |resource: &str| ["pods", "networkpolicies"].contains(&resource);
     Ok(requests.filter(|request| of(&request.resource)).iter().map(ToString::to_string).collect())
