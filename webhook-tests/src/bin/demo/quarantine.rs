@@ -13,7 +13,9 @@ const POLICY: &str = "drawbridge-quarantine";
 /// Into quarantine and out, with the policies and the status in between.
 pub(super) async fn show(access: &Access, namespace: &str) -> Result<()> {
     let policies: Api<NetworkPolicy> = Api::namespaced(access.client().await?, namespace);
-    step("its token has leaked: nobody is let in to the agent or out of it any more, its card notwithstanding, and no Pod of it is made")?;
+    step(
+        "its token has leaked: nobody is let in to the agent or out of it any more, its card notwithstanding, and no Pod of it is made",
+    )?;
     let reason = ["quarantine", AGENT, "-n", namespace, "--reason", "token leaked"];
     say(&drawbridge(access, &reason).await?)?;
     wait_for(&policies, POLICY, |_| true).await?;

@@ -72,7 +72,8 @@ fn matrices(namespace: &str, history: &History) -> Vec<Vec<(String, String)>> {
             Some(content) => objects.insert((kind, name), content),
             None => objects.remove(&(kind, name)),
         };
-        let of = |kind: &'static str| objects.iter().filter(move |((one, _), _)| *one == kind).map(|(_, object)| object);
+        let of =
+            |kind: &'static str| objects.iter().filter(move |((one, _), _)| *one == kind).map(|(_, object)| object);
         let pods: Vec<_> = of("Pod").map(Judged::read).collect();
         let policies: Vec<_> = of("NetworkPolicy").filter_map(|object| Policy::read(object, namespace).ok()).collect();
         let world = World::new([(namespace.to_owned(), Labels::default())], pods, policies);
