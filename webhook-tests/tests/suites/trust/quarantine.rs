@@ -195,6 +195,9 @@ async fn a_namespace_that_enforces_nothing_is_held_as_well_and_evicted_pods_do_n
     let (answer, code) = command(cp, &["release", &target]).await?;
     ensure!(code == Some(0), "{code:?} {answer:#}");
     wait_gone(&policies(&ns), QUARANTINE).await?;
+    // Its controller waits longer after each Pod that was refused; a change of the workload has it try at once.
+    let scale = Patch::Merge(json!({"spec": {"replicas": 2}}));
+    ns.api::<Deployment>().patch("one", &PatchParams::default(), &scale).await?;
     running(&ns, "one").await?;
     let namespaces: Api<Namespace> = Api::all(cp.client().await?);
     ensure!(!namespaces.get(ns.name()).await?.annotations().keys().any(|key| key.starts_with(ANNOTATION)));
