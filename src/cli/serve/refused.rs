@@ -43,10 +43,7 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("spire-trust-bundle-configmap-namespace", "set cards.trustBundle.configMap.namespace in the platform file"),
     ("spire-trust-bundle-configmap-key", "set cards.trustBundle.configMap.key in the platform file"),
     ("spire-trust-bundle-refresh-interval", "the trust bundle is watched; leave the flag out"),
-    (
-        "svid-expiry-grace-period",
-        "an expired certificate counts for cards.expiredSvidSeconds of the platform file; leave the flag out",
-    ),
+    ("svid-expiry-grace-period", "set cards.proactiveRestart and cards.restartGraceSeconds in the platform file"),
     ("enable-card-discovery", "agent cards are always looked for; leave the flag out"),
     (
         "enable-verified-fetch",

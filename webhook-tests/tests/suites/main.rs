@@ -32,7 +32,6 @@ mod inline;
 mod kaos;
 mod kinds;
 mod launcher;
-mod papers;
 mod pressure;
 mod resilience;
 mod restored;
