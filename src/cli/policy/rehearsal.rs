@@ -17,6 +17,7 @@ use crate::config::snapshot::Published;
 use crate::controllers::scaffold::plan::{Context, Op, Row};
 use crate::controllers::scaffold::world::World;
 use crate::controllers::{network_policy, trust_label};
+use crate::domain::reason::Reason;
 use crate::store::decode::change_of;
 use crate::store::{Key, Kind, Reach};
 
@@ -116,7 +117,8 @@ impl Rehearsal {
                 self.world.apply(&change, NOW);
             }
             Op::Report(report) => {
-                if !self.reports.contains(&report.message) {
+                // How long Pods have waited behind what stands is told elsewhere, and no consequence of the change.
+                if report.reason != Reason::NotReadyBehindDeny && !self.reports.contains(&report.message) {
                     self.reports.push(report.message);
                 }
                 return Ok(false);

@@ -256,6 +256,8 @@ impl ControllerMetrics {
         self.questions.get_or_create(&Answered { controller: "agent-card", result: "ok" }).inc();
         self.asking.get_or_create(&Asking { controller: "agent-card", state: "running" }).set(0);
         self.resigned.get_or_create(&Resigned { reason: Cause::LeafExpires.as_str() }).inc_by(0);
+        self.opened.get_or_create(&State { state: "open" }).set(0);
+        self.armed.get_or_create(&State { state: "armed" }).set(0);
         self.field.depth.get_or_create(&Named { name: "gate" }).set(0);
         self.reconciled(Controller::ServiceAccount, Ending::Conflict, Duration::ZERO);
     }

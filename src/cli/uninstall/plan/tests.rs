@@ -345,7 +345,8 @@ fn the_deny_goes_first_then_openings_then_labels_and_all_of_it_stays_where_that_
     assert_eq!(
         steps[2].action,
         Action::Merge {
-            patch: json!({"metadata": {"uid": "a", "labels": {"agent.kagenti.dev/signature-verified": null}}})
+            patch: json!({"metadata": {"uid": "a", "labels": {"agent.kagenti.dev/signature-verified": null,
+                "agent.kagenti.dev/quarantined": null}}})
         }
     );
     let kept = plan(&found, &Options { keep_policies: true, ..options(false) });

@@ -65,7 +65,7 @@ fn the_worked_example_has_this_environment_in_this_order() {
         ]
     );
     let from: Vec<_> = composed.variables.iter().map(|variable| (&*variable.name, &*variable.from)).collect();
-    assert!(from.contains(&("TZ", "spec.container.env")) && from.contains(&("MODEL_NAME", "spec.model")));
+    assert!(from.contains(&("TZ", "spec.container.env[0]")) && from.contains(&("MODEL_NAME", "spec.model")));
 }
 
 #[test]

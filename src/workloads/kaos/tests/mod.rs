@@ -77,12 +77,12 @@ fn hosted(model: &str) -> ModelApi {
 }
 
 fn env(entries: &[Value]) -> Vec<Variable> {
-    let one = |entry: &Value| Variable {
+    let one = |(at, entry): (usize, &Value)| Variable {
         name: entry["name"].as_str().unwrap().to_owned(),
         entry: entry.clone(),
-        path: String::new(),
+        path: format!("spec.container.env[{at}]"),
     };
-    entries.iter().map(one).collect()
+    entries.iter().enumerate().map(one).collect()
 }
 
 fn made(composed: &Composed) -> Workload {

@@ -54,7 +54,7 @@ async fn builds_are_started_cancelled_explained_and_listed() -> Result<()> {
     let (code, _, err) = run(cp, &ns, &["build", "logs", "b"]).await?;
     assert!(code == Some(2) && err.contains("has no run yet"), "{err}");
     let (code, _, err) = run(cp, &ns, &["build", "run", "nobody"]).await?;
-    assert!(code == Some(2) && err.contains("there is no AgentBuild nobody"), "{err}");
+    assert!(code == Some(2) && err.contains("AgentBuild nobody does not exist"), "{err}");
 
     build(&ns, "b", &json!({"phase": "Failed", "message": "task run, step run: exit 1"})).await?;
     let (code, out, _) = run(cp, &ns, &["status", "-o", "json"]).await?;

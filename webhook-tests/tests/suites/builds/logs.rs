@@ -201,7 +201,7 @@ async fn what_cannot_be_printed_is_named() -> Result<()> {
     let ns = cp.namespace("missing").await?;
     let (code, out, err) = run(cp, &ns, &["build", "logs", NAME]).await?;
     ensure!(code == Some(2) && out.is_empty(), "{code:?} {out}");
-    ensure!(err.contains(&format!("there is no AgentBuild {NAME} in namespace {}", ns.name())), "{err}");
+    ensure!(err.contains(&format!("AgentBuild {NAME} does not exist in namespace {}", ns.name())), "{err}");
 
     let run_of_it = begun(&ns).await?;
     let clone = TaskPod::start(&ns, &run_of_it, "clone", &[("step-fetch", "ended")]).await?;
