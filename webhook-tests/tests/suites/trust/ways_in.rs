@@ -69,7 +69,7 @@ async fn what_makes_workloads_brings_no_trust_to_their_pods() -> Result<()> {
     wait_until(&ns.api::<Pod>(), enrolled, |all| !all.is_empty()).await?;
     if is_made {
         wait_until(&ns.api::<Pod>(), kube::runtime::watcher::Config::default(), |all| {
-            all.keys().any(|name| name.starts_with("made-"))
+            all.values().any(|pod| pod.metadata.name.as_deref().is_some_and(|name| name.starts_with("made-")))
         })
         .await?;
     }
