@@ -28,6 +28,22 @@ fn the_committed_manifests_are_what_the_code_renders() {
     }
 }
 
+/// The API server shows a match condition of a policy no Namespace: one that names it fails for every object, and with `failurePolicy: Fail` refuses it.
+#[test]
+fn no_match_condition_names_the_namespace() {
+    let mut conditions = 0;
+    for (path, text) in generated() {
+        for document in text.split("\n---") {
+            let Some((_, rest)) = document.split_once("\n  matchConditions:\n") else { continue };
+            let of_it: Vec<_> =
+                rest.lines().take_while(|line| line.starts_with("  -") || line.starts_with("    ")).collect();
+            assert!(!of_it.iter().any(|line| line.contains("namespaceObject")), "{path}: {of_it:#?}");
+            conditions += of_it.len();
+        }
+    }
+    assert!(conditions > 10, "only {conditions} lines");
+}
+
 #[test]
 fn nothing_else_lies_in_the_generated_folders() {
     let known: BTreeSet<String> = generated().into_iter().map(|(path, _)| path).collect();

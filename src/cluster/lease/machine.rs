@@ -190,7 +190,8 @@ impl Candidate {
         let Some(lease) = lease else {
             if let Some(gone) = self.seen.take() {
                 effects.push(Effect::Deleted);
-                self.deleted = Some(gone);
+                // Whoever heard nothing for a while does not know how late it was renewed: until now, at the latest.
+                self.deleted = Some(LeaseSeen { changed: now, ..gone });
             }
             self.object = None;
             return;

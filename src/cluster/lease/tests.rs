@@ -149,6 +149,20 @@ async fn a_deleted_lease_is_made_again_by_its_holder_only() {
     two.abort();
 }
 
+/// A candidate that got no time for a while has not seen the last renewals: the holder may write for a whole Lease after the deletion is noticed.
+#[test]
+fn after_a_deletion_a_candidate_waits_a_whole_lease() {
+    let lease = json!({"metadata": {"name": "l", "resourceVersion": "1"},
+        "spec": {"holderIdentity": "other", "leaseDurationSeconds": 8}});
+    let lease = serde_json::from_value(lease).unwrap();
+    let mut candidate = super::machine::Candidate::new("me", Times::default());
+    let writes = |effects: Vec<Effect>| effects.iter().any(|effect| matches!(effect, Effect::Write(_)));
+    assert!(!writes(candidate.step(Input::Seen(Some(Box::new(lease))), s(10))));
+    assert!(!writes(candidate.step(Input::Seen(None), s(17))));
+    assert!(!writes(candidate.step(Input::Time, s(24))), "the holder may have renewed at the 17th second");
+    assert!(writes(candidate.step(Input::Time, s(25))));
+}
+
 #[tokio::test(start_paused = true)]
 async fn d4_requests_are_refused_and_ended_by_the_fence() {
     use tower::{Layer as _, Service as _, ServiceExt as _};
