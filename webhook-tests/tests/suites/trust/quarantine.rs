@@ -102,6 +102,10 @@ async fn a_quarantine_holds_against_its_tenants_and_release_gives_back_exactly_w
     twin["metadata"]["name"] = "good".into();
     ensure!(request(&client, "POST", path, Some(twin)).await?.0 == 409, "it is there");
 
+    // What was tried meanwhile under its name would get its Pod now.
+    let jobs = ns.api::<k8s_openapi::api::batch::v1::Job>();
+    drop(jobs.delete("good", &kube::api::DeleteParams::background()).await);
+    wait_gone(&jobs, "good").await?;
     let (answer, code) = command(cp, &["release", "agent/good", "-n", ns.name()]).await?;
     ensure!(code == Some(0), "{code:?} {answer:#}");
     labelled(&ns, "good", true).await?;
