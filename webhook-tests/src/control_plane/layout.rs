@@ -26,7 +26,8 @@ const API_SERVER_NAMES: &[&str] = &[
     "kubernetes.default.svc.cluster.local",
 ];
 
-/// What kube-controller-manager leaves out: it needs a cloud, or looks after kinds that no test makes.
+/// What kube-controller-manager leaves out: it needs a cloud, looks after kinds that no test makes, or, as the check of types in
+/// policies, costs as much as all the rest and has a control plane of its own (suite `policies`).
 const UNUSED_CONTROLLERS: &[&str] = &[
     "certificatesigningrequest-approving-controller",
     "certificatesigningrequest-cleaner-controller",
@@ -43,6 +44,7 @@ const UNUSED_CONTROLLERS: &[&str] = &[
     "storage-version-migrator-controller",
     "storageversion-garbage-collector-controller",
     "ttl-controller",
+    "validatingadmissionpolicy-status-controller",
     "volumeattributesclass-protection-controller",
 ];
 
@@ -152,18 +154,21 @@ impl Layout {
         self.write("kwok.yaml", &stages)
     }
 
-    /// The command that starts `process`; `extra` arguments come last and so win.
+    /// The command that starts `process`; `extra` arguments come last, in place of ours of the same name.
     pub(super) fn command(&self, process: Process, extra: &[String]) -> Result<Command> {
         let mut command = Command::new(programs::control_plane(process.program())?);
         command.current_dir(self.folder.path()).env("HOME", self.folder.path()).env("KWOK_WORKDIR", self.folder.path());
         // Memory for time: their garbage is collected a quarter as often, unless much has piled up.
-        command.env("GOGC", "400").env("GOMEMLIMIT", "1GiB");
-        command.args(match process {
+        command.env("GOGC", "400").env("GOMEMLIMIT", "1536MiB");
+        let ours = match process {
             Process::Etcd => self.etcd(),
             Process::ApiServer => self.api_server(),
             Process::ControllerManager => self.controller_manager(),
             Process::Kwok => self.kwok(),
-        });
+        };
+        // A list that is given twice would be added up.
+        let name = |arg: &str| arg.split('=').next().map(str::to_owned);
+        command.args(ours.iter().filter(|one| extra.iter().all(|other| name(other) != name(one))));
         command.args(extra);
         Ok(command)
     }
