@@ -186,12 +186,15 @@ impl Candidate {
 
     /// Takes note of the Lease as it is now: what is watched or read is the truth.
     fn observe(&mut self, lease: Option<Lease>, now: Moment, effects: &mut Vec<Effect>) {
-        self.looked = true;
+        let first = !std::mem::replace(&mut self.looked, true);
         let Some(lease) = lease else {
             if let Some(gone) = self.seen.take() {
                 effects.push(Effect::Deleted);
                 // Whoever heard nothing for a while does not know how late it was renewed: until now, at the latest.
                 self.deleted = Some(LeaseSeen { changed: now, ..gone });
+            } else if first {
+                // It may have been deleted before this process began, while its holder goes on writing until its time is over.
+                self.not_before = now + self.times.duration;
             }
             self.object = None;
             return;

@@ -125,9 +125,10 @@ fn following(seen: Situation<'_>, now: Moment) -> Step {
         // Left behind by ourselves: our own term is over, so nobody else can be writing under it.
         (Some(lease), _) if lease.holder.is_empty() || lease.holder == seen.me => Step::Take,
         (Some(lease), _) => after(lease, now, Step::Take),
-        // Its holder may go on writing until its time is over: somebody deleting the object does not tell it.
-        (None, Some(gone)) if !gone.holder.is_empty() && gone.holder != seen.me => after(gone, now, Step::Create),
-        (None, _) => Step::Create,
+        // Its holder may go on writing until its time is over: somebody deleting the object does not tell it. Who that was nobody knows, for
+        // it may have changed hands unseen since it was looked at.
+        (None, Some(gone)) => after(gone, now, Step::Create),
+        (None, None) => Step::Create,
     }
 }
 

@@ -25,7 +25,7 @@ fn what_to_do_next() {
     // (what, lease, deleted, held, now, step); times: lease 8 s, renewal 2 s, margin 1 s
     type Row<'a> = (&'a str, Option<&'a LeaseSeen>, Option<&'a LeaseSeen>, Option<Held>, u64, Step);
     let table: &[Row<'_>] = &[
-        ("no lease, never one", None, None, None, 0, Step::Create),
+        ("no lease, never one, and long enough looked for", None, None, None, 0, Step::Create),
         ("released", Some(&free), None, None, 10, Step::Take),
         ("held by another, fresh", Some(&other), None, None, 10, Step::Wait(s(18))),
         ("held by another, nearly over", Some(&other), None, None, 17, Step::Wait(s(18))),
@@ -33,7 +33,8 @@ fn what_to_do_next() {
         ("left over from a lost term of ours", Some(&me), None, None, 11, Step::Take),
         ("deleted while another held it", None, Some(&other), None, 12, Step::Wait(s(18))),
         ("deleted, and its time is over", None, Some(&other), None, 18, Step::Create),
-        ("deleted after release", None, Some(&free), None, 12, Step::Create),
+        ("deleted after release, perhaps taken in between", None, Some(&free), None, 12, Step::Wait(s(18))),
+        ("deleted after a lost term of ours, perhaps taken in between", None, Some(&me), None, 12, Step::Wait(s(18))),
         ("ours, fresh", Some(&me), None, held(10, 10), 11, Step::Wait(s(12))),
         ("ours, to be renewed", Some(&me), None, held(10, 10), 12, Step::Renew),
         ("ours, a renewal failed, next one due later", Some(&me), None, held(10, 12), 13, Step::Wait(s(14))),
@@ -161,6 +162,37 @@ fn after_a_deletion_a_candidate_waits_a_whole_lease() {
     assert!(!writes(candidate.step(Input::Seen(None), s(17))));
     assert!(!writes(candidate.step(Input::Time, s(24))), "the holder may have renewed at the 17th second");
     assert!(writes(candidate.step(Input::Time, s(25))));
+}
+
+/// A process that finds no Lease when it begins does not know whether one was deleted a moment ago, whose holder still writes.
+#[test]
+fn without_a_lease_a_new_process_waits_a_whole_one() {
+    let mut candidate = super::machine::Candidate::new("me", Times::default());
+    let writes = |effects: Vec<Effect>| effects.iter().any(|effect| matches!(effect, Effect::Write(_)));
+    assert!(!writes(candidate.step(Input::Time, s(1))), "nothing was looked at yet");
+    assert!(!writes(candidate.step(Input::Seen(None), s(10))));
+    let effects = candidate.step(Input::Time, s(17));
+    assert!(effects.contains(&Effect::Wake(s(18))), "{effects:?}");
+    assert!(!writes(effects));
+    assert!(writes(candidate.step(Input::Time, s(18))));
+}
+
+/// One that was starved while it led, and then finds the Lease deleted: another may have taken it in between.
+#[test]
+fn a_former_holder_that_finds_its_lease_deleted_waits_a_whole_one() {
+    let mut candidate = super::machine::Candidate::new("me", Times::default());
+    let written = |effects: &[Effect]| {
+        effects.iter().find_map(|effect| if let Effect::Write(write) = effect { Some(write.lease.clone()) } else { None })
+    };
+    candidate.step(Input::Seen(None), s(0));
+    let lease = written(&candidate.step(Input::Time, s(8))).unwrap();
+    assert!(candidate.step(Input::Stored(Box::new(lease)), s(8)).contains(&Effect::Term(Some(1))));
+    let effects = candidate.step(Input::Time, s(100));
+    assert!(effects.contains(&Effect::Closed) && written(&effects).is_some(), "it tries to take back what is its own: {effects:?}");
+    assert!(matches!(candidate.step(Input::Conflict, s(100))[..], [Effect::Read { .. }]));
+    assert_eq!(written(&candidate.step(Input::Read(Some(None)), s(101))), None);
+    assert_eq!(written(&candidate.step(Input::Time, s(108))), None);
+    assert!(written(&candidate.step(Input::Time, s(109))).is_some());
 }
 
 #[tokio::test(start_paused = true)]
