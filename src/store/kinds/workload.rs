@@ -120,7 +120,7 @@ pub struct WorkloadSeen {
     /// Suspended by us, to replace Pods that wait behind the gate (Jobs).
     pub suspended_by_us: bool,
     /// `status.active` (Jobs).
-    pub active: i64,
+    pub active: i32,
     /// `spec.selector` of one that makes agents' Pods and whose selector never changes; of a Sandbox, which has none, the labels of its
     /// template. `None` of others, and of one that is larger than [`SELECTOR`].
     pub selector: Option<Arc<Value>>,
@@ -322,7 +322,7 @@ fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
         retried: metadata.annotation(keys::ANNOTATION_RETRY).map(Into::into),
         suspended: spec.suspend == Some(true),
         suspended_by_us: metadata.annotation(keys::ANNOTATION_SUSPENDED).is_some(),
-        active: status.active(),
+        active: i32::try_from(status.active()).unwrap_or(i32::MAX),
         selects_type: spec.selector.as_ref().is_some_and(selects_type),
         selector: selector(kind, template.as_ref(), &spec),
         template,

@@ -159,7 +159,7 @@ fn a_projection_is_a_few_hundred_bytes_whatever_the_object_is() {
     let object = deployment(json!({"replicas": 3}));
     assert!(object.to_string().len() > 16_000);
     let kept = heap(Kind::Deployment, &object);
-    assert!(kept <= 1_504, "an enrolled Deployment: {kept}");
+    assert!(kept < 1_500, "an enrolled Deployment: {kept}");
     let mut plain = object.clone();
     plain["metadata"]["managedFields"] = json!([]);
     plain["metadata"]["labels"] = json!({"app": "x"});
