@@ -14,6 +14,7 @@ pub mod governed;
 pub mod misplaced;
 pub mod review;
 pub mod runtimes;
+mod shipped;
 pub mod workload;
 pub mod world;
 

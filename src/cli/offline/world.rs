@@ -10,6 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
+use super::shipped::shipped;
 use super::workload::{OFFLINE_UID, Subject, next_job};
 use crate::api::place::mapping;
 use crate::cli::given;
@@ -27,7 +28,6 @@ use crate::config::snapshot::Snapshot;
 use crate::config::view::{ClusterView, JobOwner, NamespaceView, Ownership, namespace_view};
 use crate::domain::keys;
 use crate::domain::workload::{Workload, WorkloadKind};
-use crate::pipelines::catalogue::{self, Values};
 use crate::pipelines::templates::ConfigMapText;
 use crate::store::{Kind, change_of};
 
@@ -413,8 +413,10 @@ impl World {
             namespaces: HashMap::new(),
         };
         let mut builds = Builds::new(platform.builds(&self.operator_namespace, false));
-        let shipped = catalogue::config_maps(&self.operator_namespace, &Values::default());
-        builds.view = builds.view.with(shipped).with(self.pipelines.iter().cloned());
+        for (name, entry) in shipped(&self.operator_namespace).iter() {
+            builds.view.put(&self.operator_namespace, name, entry.as_ref());
+        }
+        builds.view = builds.view.with(self.pipelines.iter().cloned());
         Ok(Read {
             files: (self.platform.text.clone(), self.gates.text.clone()),
             base: Snapshot::new(&platform, gates, view).with_builds(Arc::new(builds)),

@@ -40,6 +40,7 @@ pub(super) async fn missing(
         }
     }
     let mut lost = Vec::new();
+    let installed = policies::installed(mode);
     for kind in [Guard::Policy, Guard::Binding] {
         let ours = format!("{}%3D{}", keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
         let before = notes.len();
@@ -49,7 +50,7 @@ pub(super) async fn missing(
         }
         let names: BTreeSet<&str> = all.iter().map(|object| text(object, "/metadata/name")).collect();
         there += names.len();
-        let wanted = policies::installed(mode).into_iter().filter(|(of, _)| *of == kind);
+        let wanted = installed.iter().filter(|(of, _)| *of == kind);
         lost.extend(wanted.filter(|(_, name)| !names.contains(name.as_str())));
     }
     if there == 0 && !gone.is_empty() {

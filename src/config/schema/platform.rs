@@ -1,7 +1,7 @@
 //! The platform file as one value: what it sets, and what follows for a namespace that sets nothing.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -123,6 +123,12 @@ impl Platform {
     /// Without a file.
     #[must_use]
     pub fn built_in() -> Self {
+        static BUILT_IN: LazyLock<Platform> = LazyLock::new(|| Platform::bare().complete());
+        BUILT_IN.clone()
+    }
+
+    /// Without a file, and without what is made for namespaces.
+    fn bare() -> Self {
         Self {
             process: ProcessSettings::default(),
             warnings: Vec::new(),
@@ -131,7 +137,6 @@ impl Platform {
             templates: BTreeMap::new(),
             made: BTreeMap::new(),
         }
-        .complete()
     }
 
     /// Works out what is made for namespaces, after a change of what it is made from.
@@ -152,7 +157,7 @@ impl Platform {
     pub fn parse(text: &str, file: &str) -> Result<Self, SchemaError> {
         let document = yaml::parse(text).map_err(|error| SchemaError::yaml(file, &error))?;
         let Walked { settings, mut faults, left_out, retired } = walk(&document);
-        let mut platform = Self::built_in();
+        let mut platform = Self::bare();
         let resolved = Arc::make_mut(&mut platform.resolved);
         layers::lay(resolved, &Layer::PlatformFile, &settings);
         faults.extend(layers::conflicts(resolved).into_iter().map(|conflict| Fault {

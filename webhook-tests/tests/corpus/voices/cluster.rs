@@ -11,11 +11,14 @@ use anyhow::Context as _;
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use drawbridge::cli::render::platform::{KEY_GATES, KEY_PLATFORM};
 use drawbridge::domain::keys;
 use drawbridge::store::Kind;
 use serde_json::{Value, json};
 use webhook_tests::corpus::fixture::Fixture;
+use webhook_tests::pki::Authority;
 
 type Held = Arc<Mutex<HashMap<usize, Arc<Objects>>>>;
 
@@ -30,6 +33,9 @@ pub(super) struct Clusters {
     address: SocketAddr,
     held: Held,
     next: AtomicUsize,
+    /// An authority for the kubeconfigs. Nothing here is served with a certificate, and a client that is given none reads all that the machine trusts,
+    /// each time.
+    authority: String,
 }
 
 /// One of them, for as long as it is asked.
@@ -55,7 +61,8 @@ impl Clusters {
                 Ok(axum::serve(listener, router).await?)
             })
         });
-        Ok(Self { address, held, next: AtomicUsize::new(0) })
+        let authority = BASE64_STANDARD.encode(Authority::new("nobody")?.certificate());
+        Ok(Self { address, held, next: AtomicUsize::new(0), authority })
     }
 
     /// The cluster of a case, with an object in it and the namespace that it lives in.
@@ -83,7 +90,8 @@ impl Clusters {
         self.held.lock().map_err(|_| anyhow::anyhow!("the clusters are lost"))?.insert(number, objects);
         let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [],
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}],
-            "clusters": [{"name": "c", "cluster": {"server": format!("http://{}/{number}", self.address)}}]});
+            "clusters": [{"name": "c", "cluster": {"server": format!("http://{}/{number}", self.address),
+                "certificate-authority-data": self.authority}}]});
         let file = tempfile::NamedTempFile::new()?;
         std::fs::write(file.path(), config.to_string())?;
         Ok(Cluster { of: self, number, operator, file })
