@@ -17,6 +17,8 @@ pub mod rbac;
 pub mod resign;
 pub mod scaffold;
 pub mod service_account;
+#[cfg(test)]
+mod simulation;
 mod trust;
 pub mod trust_label;
 pub mod waiting;

@@ -182,13 +182,18 @@ fn without_a_lease_a_new_process_waits_a_whole_one() {
 fn a_former_holder_that_finds_its_lease_deleted_waits_a_whole_one() {
     let mut candidate = super::machine::Candidate::new("me", Times::default());
     let written = |effects: &[Effect]| {
-        effects.iter().find_map(|effect| if let Effect::Write(write) = effect { Some(write.lease.clone()) } else { None })
+        effects
+            .iter()
+            .find_map(|effect| if let Effect::Write(write) = effect { Some(write.lease.clone()) } else { None })
     };
     candidate.step(Input::Seen(None), s(0));
     let lease = written(&candidate.step(Input::Time, s(8))).unwrap();
     assert!(candidate.step(Input::Stored(Box::new(lease)), s(8)).contains(&Effect::Term(Some(1))));
     let effects = candidate.step(Input::Time, s(100));
-    assert!(effects.contains(&Effect::Closed) && written(&effects).is_some(), "it tries to take back what is its own: {effects:?}");
+    assert!(
+        effects.contains(&Effect::Closed) && written(&effects).is_some(),
+        "it tries to take back what is its own: {effects:?}"
+    );
     assert!(matches!(candidate.step(Input::Conflict, s(100))[..], [Effect::Read { .. }]));
     assert_eq!(written(&candidate.step(Input::Read(Some(None)), s(101))), None);
     assert_eq!(written(&candidate.step(Input::Time, s(108))), None);

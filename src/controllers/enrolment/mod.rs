@@ -25,7 +25,7 @@ mod wave;
 mod work;
 
 #[cfg(test)]
-mod tests;
+pub(in crate::controllers) mod tests;
 
 /// The first twelve characters of a hash: what people compare.
 fn short(hash: &str) -> &str {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
-mod bench;
+pub(in crate::controllers) mod bench;
 mod cards;
 mod changes;
 mod contest;

@@ -12,7 +12,7 @@
 
 mod configured;
 mod ended;
-mod machine;
+pub(in crate::controllers) mod machine;
 
 use std::collections::HashMap;
 use std::sync::Arc;

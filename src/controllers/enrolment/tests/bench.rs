@@ -243,7 +243,7 @@ pub(super) fn template(kind: Kind) -> &'static str {
 }
 
 /// A Deployment of a user who knows nothing of us, rolled out.
-pub(super) fn deployment(name: &str) -> Value {
+pub(in crate::controllers) fn deployment(name: &str) -> Value {
     json!({
         "metadata": {"name": name, "generation": 1, "labels": {"app": name}},
         "spec": {"replicas": 1, "template": {
@@ -275,7 +275,7 @@ pub(super) fn pod(name: &str, owner: (Kind, &str), hash: Option<&str>) -> Value 
 }
 
 /// Server-side apply by our manager: what it had and has no more goes, unless another manager has it, too.
-fn apply(kind: Kind, object: &mut Value, body: &Value) {
+pub(in crate::controllers) fn apply(kind: Kind, object: &mut Value, body: &Value) {
     let before = object.clone();
     let mut managers: Vec<Value> = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
     managers.retain(|entry| entry["manager"] != keys::MANAGER_ENROLMENT);

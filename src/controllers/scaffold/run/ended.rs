@@ -16,7 +16,7 @@ use crate::controllers::scaffold::queue::Ending;
 
 /// How a plan went: what was learned on the way, and the end: when to look again, and whether fields were applied; or
 /// what failed.
-pub(super) type Outcome = (Vec<Learned>, Result<(Ending, bool), (ApplyError, Op)>);
+pub(in crate::controllers) type Outcome = (Vec<Learned>, Result<(Ending, bool), (ApplyError, Op)>);
 
 impl Loop {
     /// A plan ended, unless its term did before.

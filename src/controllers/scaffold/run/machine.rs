@@ -29,7 +29,7 @@ const UNREAD: Duration = Duration::from_secs(1);
 const TOLD: usize = 10_000;
 
 /// Something happened.
-pub(super) enum Input {
+pub(in crate::controllers) enum Input {
     /// The term of our leadership is another one, or over.
     Term(Option<u64>),
     /// Another configuration is in force.
@@ -49,7 +49,7 @@ pub(super) enum Input {
 /// What is to be done about it.
 #[derive(Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "an effect is carried out as soon as it is there: none is kept")]
-pub(super) enum Effect {
+pub(in crate::controllers) enum Effect {
     /// Carry out that plan; [`Input::Ended`] with its ticket is to follow, unless the plan is given up.
     Start(Ticket, Item, Plan),
     /// Give up whatever is under way.
@@ -59,10 +59,10 @@ pub(super) enum Effect {
 }
 
 /// Tells one carrying out of a plan from every other.
-pub(super) type Ticket = u64;
+pub(in crate::controllers) type Ticket = u64;
 
 /// The loop.
-pub(super) struct Loop {
+pub(in crate::controllers) struct Loop {
     pub(super) rows: Vec<Box<dyn Runner>>,
     pub(super) metrics: ControllerMetrics,
     pub(super) world: World,
@@ -82,13 +82,13 @@ pub(super) struct Loop {
 }
 
 /// What a loop takes from outside that is neither input nor rows.
-pub(super) struct Given {
+pub(in crate::controllers) struct Given {
     /// Counters.
-    pub(super) metrics: ControllerMetrics,
+    pub(in crate::controllers) metrics: ControllerMetrics,
     /// A number in 0..1, another one each time.
-    pub(super) jitter: Box<dyn FnMut() -> f64 + Send>,
+    pub(in crate::controllers) jitter: Box<dyn FnMut() -> f64 + Send>,
     /// The time since the loop began.
-    pub(super) clock: Box<dyn Fn() -> Duration + Send>,
+    pub(in crate::controllers) clock: Box<dyn Fn() -> Duration + Send>,
 }
 
 /// What holds in a namespace is not known yet: whatever is planned there would be planned on a guess.
@@ -98,7 +98,7 @@ fn is_unread(facts: &Published, namespace: &str) -> bool {
 
 impl Loop {
     /// Nothing is known; `epoch` counts how often the cluster went back before.
-    pub(super) fn new(
+    pub(in crate::controllers) fn new(
         rows: Vec<Box<dyn Runner>>,
         (operator_namespace, epoch): (&str, u64),
         Given { metrics, jitter, clock }: Given,
@@ -122,7 +122,7 @@ impl Loop {
     }
 
     /// One step at `now`.
-    pub(super) fn step(&mut self, input: Input, now: Duration) -> Vec<Effect> {
+    pub(in crate::controllers) fn step(&mut self, input: Input, now: Duration) -> Vec<Effect> {
         let mut effects = Vec::new();
         match input {
             Input::Term(term) => self.lead(term, &mut effects),
@@ -137,7 +137,7 @@ impl Loop {
     }
 
     /// When something is due though nothing happens; nothing is without a term, or while every worker is busy.
-    pub(super) fn due(&self) -> Option<Duration> {
+    pub(in crate::controllers) fn due(&self) -> Option<Duration> {
         self.queue.due().filter(|_| self.term.is_some() && self.under_way.len() < WORKERS)
     }
 

@@ -1,0 +1,245 @@
+//! One process of role controllers as a value: its candidacy, its watches, its loop and what it makes of the namespace's configuration.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use drawbridge_cluster::cluster::lease::Times;
+use drawbridge_cluster::cluster::lease::machine::Candidate;
+use k8s_openapi::api::coordination::v1::Lease;
+
+use super::Fault;
+use super::random::Random;
+use super::server::Server;
+use crate::config::inputs::NamespaceInputs;
+use crate::config::snapshot::Published;
+use crate::config::view::namespace_view;
+use crate::controllers::scaffold::apply::Learned;
+use crate::controllers::scaffold::fixtures::{Cluster, OWN, change};
+use crate::controllers::scaffold::metrics::ControllerMetrics;
+use crate::controllers::scaffold::plan::{Plan, Row};
+use crate::controllers::scaffold::run::machine::{Effect, Given, Input, Loop, Ticket};
+use crate::controllers::scaffold::runner::Runner;
+use crate::controllers::{enrolment, namespace_config, service_account, waiting};
+use crate::store::kinds::Kind;
+use crate::store::known::KnownObjects;
+use crate::store::{Change, Feed, Reach};
+
+/// The namespace in which everything happens.
+pub(super) const TEAM: &str = "team";
+/// What is watched.
+pub(super) const WATCHED: [Kind; 5] =
+    [Kind::Namespace, Kind::Deployment, Kind::AgentRuntime, Kind::ServiceAccount, Kind::ConfigMap];
+/// Kinds of which there are none.
+const EMPTY: [Kind; 4] = [Kind::StatefulSet, Kind::DaemonSet, Kind::CronJob, Kind::Pod];
+/// The controllers that take part.
+const ROWS: [Row; 4] =
+    [service_account::plan::ROW, namespace_config::plan::ROW, enrolment::plan::ROW, waiting::plan::ROW];
+
+/// The configuration of an installation in which nobody set anything.
+static BASE: LazyLock<Published> = LazyLock::new(|| Cluster::new().facts);
+
+/// One list-and-watch.
+#[derive(Default)]
+pub(super) struct Watch {
+    known: KnownObjects,
+    /// History and place in the log from which the watch goes on; nothing while a list is to be read.
+    at: Option<(u64, usize)>,
+    /// The version of the last list.
+    version: Option<u64>,
+}
+
+/// A plan that is being carried out.
+pub(super) struct Work {
+    pub(super) plan: Plan,
+    pub(super) next: usize,
+    pub(super) learned: Vec<Learned>,
+}
+
+/// One process.
+pub(super) struct Replica {
+    /// Which process of the replica it is.
+    pub(super) incarnation: u32,
+    pub(super) candidate: Candidate,
+    /// The request for the Lease that is under way.
+    pub(super) request: Option<u64>,
+    /// The timer of the candidacy that counts.
+    pub(super) timer: u64,
+    /// Until when it may write.
+    pub(super) fence: Duration,
+    pub(super) term: Option<u64>,
+    pub(super) work: Loop,
+    pub(super) under_way: BTreeMap<Ticket, Work>,
+    /// When its loop has its next turn.
+    pub(super) turn: Option<Duration>,
+    /// It gets no time until then.
+    pub(super) frozen: Duration,
+    watches: BTreeMap<Kind, Watch>,
+    inputs: NamespaceInputs,
+    base: Published,
+    epoch: u64,
+    fault: Fault,
+}
+
+impl Replica {
+    pub(super) fn start((number, incarnation): (usize, u32), seed: u64, fault: Fault) -> Self {
+        let rows = ROWS.into_iter().map(|row| Box::new(row) as Box<dyn Runner>).collect();
+        let mut random = Random::of(seed);
+        let given = Given {
+            metrics: ControllerMetrics::default(),
+            jitter: Box::new(move || random.fraction()),
+            clock: Box::new(|| Duration::ZERO),
+        };
+        let mut replica = Self {
+            incarnation,
+            candidate: Candidate::new(&format!("replica-{number}_{incarnation}"), Times::default()),
+            request: None,
+            timer: 0,
+            fence: Duration::ZERO,
+            term: None,
+            work: Loop::new(rows, (OWN, 0), given),
+            under_way: BTreeMap::new(),
+            turn: None,
+            frozen: Duration::ZERO,
+            watches: WATCHED.iter().map(|kind| (*kind, Watch::default())).collect(),
+            inputs: NamespaceInputs::default(),
+            base: BASE.clone(),
+            epoch: 0,
+            fault,
+        };
+        for kind in EMPTY {
+            replica.feed(Feed::Reach(kind, Reach::Listed), Duration::ZERO);
+        }
+        replica.feed(Feed::Reach(Kind::Sandbox, Reach::Absent), Duration::ZERO);
+        let own = serde_json::json!({"metadata": {"name": OWN, "uid": OWN}});
+        replica.feed(Feed::Change(change(Kind::Namespace, own)), Duration::ZERO);
+        if fault == Fault::AbsenceBeforeTheList {
+            for kind in WATCHED {
+                replica.feed(Feed::Reach(kind, Reach::Listed), Duration::ZERO);
+            }
+            replica.feed(Feed::Listed(0), Duration::ZERO);
+        }
+        replica.publish(Duration::ZERO);
+        replica
+    }
+
+    fn feed(&mut self, message: Feed, now: Duration) {
+        self.step(Input::Epoch(self.epoch), now);
+        self.step(Input::Feed(message), now);
+    }
+
+    /// One step of the loop; plans to be begun.
+    pub(super) fn step(&mut self, input: Input, now: Duration) -> Vec<Ticket> {
+        let mut begun = Vec::new();
+        for effect in self.work.step(input, now) {
+            match effect {
+                Effect::Start(ticket, _, plan) => {
+                    begun.push(ticket);
+                    self.under_way.insert(ticket, Work { plan, next: 0, learned: Vec::new() });
+                }
+                Effect::GiveUp => self.under_way.clear(),
+                Effect::More => self.turn = Some(now),
+            }
+        }
+        begun
+    }
+
+    /// The configuration in force, as far as it follows from what was seen.
+    fn publish(&mut self, now: Duration) {
+        let mut snapshot = (*self.base.snapshot).clone();
+        let view = namespace_view(&self.base.platform, TEAM, &self.inputs, None);
+        snapshot.view.namespaces.insert(TEAM.into(), Arc::new(view));
+        let snapshot = Arc::new(snapshot);
+        let settled = Arc::clone(&snapshot);
+        let published = Published { snapshot, settled, platform: Arc::clone(&self.base.platform), spreading: false };
+        self.step(Input::Published(Some(Arc::new(published))), now);
+    }
+
+    fn change(&mut self, change: Change, now: Duration) {
+        let in_team = &*change.key.namespace == TEAM || (change.kind == Kind::Namespace && &*change.key.name == TEAM);
+        let is_news = in_team && self.inputs.take(&change);
+        self.feed(Feed::Change(change), now);
+        if is_news {
+            self.publish(now);
+        }
+    }
+
+    /// The watch of a kind breaks, or what it goes on from is not kept any more.
+    pub(super) fn expire(&mut self, kind: Kind) {
+        if let Some(watch) = self.watches.get_mut(&kind) {
+            watch.at = None;
+        }
+    }
+
+    /// The watch of a kind says the next thing; whether it has more to say.
+    pub(super) fn watch(&mut self, kind: Kind, server: &Server, now: Duration) -> bool {
+        let Some(watch) = self.watches.get_mut(&kind) else { return false };
+        let Some((history, at)) = watch.at else {
+            self.list(kind, server, now);
+            return false;
+        };
+        if history != server.history {
+            // Another server: it does not know what the watch goes on from.
+            watch.at = None;
+            return true;
+        }
+        let Some(found) = server.log.iter().skip(at).position(|happened| happened.seen.kind == kind) else {
+            return false;
+        };
+        let happened = &server.log[at + found];
+        watch.at = Some((history, at + found + 1));
+        let seen = happened.seen.clone();
+        let news = match happened.gone {
+            true => watch.known.deleted(kind, (seen.key.clone(), seen.version)),
+            false => watch.known.changed(seen),
+        };
+        if let Some(news) = news {
+            self.change(news, now);
+        }
+        true
+    }
+
+    fn list(&mut self, kind: Kind, server: &Server, now: Duration) {
+        let newer_wins = self.fault == Fault::NewerVersionWins;
+        let Some(watch) = self.watches.get_mut(&kind) else { return };
+        let again = watch.version.is_some();
+        let went_back = watch.version.is_some_and(|known| server.version() < known);
+        if went_back && !newer_wins {
+            // Whatever was known of the old history is compared with nothing any more, by no watch of the process.
+            self.epoch += 1;
+            self.watches.values_mut().for_each(|watch| watch.at = None);
+        }
+        let Some(watch) = self.watches.get_mut(&kind) else { return };
+        watch.version = Some(server.version());
+        watch.at = Some((server.history, server.log.len()));
+        let seen: Vec<Change> = server.listed(kind).collect();
+        let mut news = Vec::new();
+        for one in seen {
+            news.extend(if newer_wins { watch.known.changed(one) } else { watch.known.listed(one, again) });
+        }
+        if !newer_wins {
+            news.extend(watch.known.complete(kind));
+        }
+        for one in news {
+            self.change(one, now);
+        }
+        if !again {
+            let missing = self.watches.values().filter(|watch| watch.version.is_none()).count();
+            self.feed(Feed::Reach(kind, Reach::Listed), now);
+            self.feed(Feed::Listed(missing), now);
+        }
+    }
+}
+
+impl Replica {
+    /// The process ends in order: what hands the Lease over, if it holds it and none of its writes may be under way.
+    pub(super) fn resign(&mut self) -> Option<Lease> {
+        let resignation = self.candidate.resign()?;
+        self.under_way.is_empty().then_some(resignation.lease)
+    }
+
+    /// A list is to be read next.
+    pub(super) fn lists(&self, kind: Kind) -> bool {
+        self.watches.get(&kind).is_some_and(|watch| watch.at.is_none())
+    }
+}
