@@ -6,3 +6,4 @@
 pub mod card;
 pub mod http;
 pub mod spiffe;
+pub mod tools;

@@ -19,6 +19,7 @@ pub mod scaffold;
 pub mod service_account;
 #[cfg(test)]
 mod simulation;
+pub mod tool_discovery;
 mod trust;
 pub mod trust_label;
 pub mod waiting;

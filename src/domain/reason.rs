@@ -344,6 +344,8 @@ reasons! {
     RouteRefused, Warning, "the route could not be written, or its Gateway does not take it";
     ProxyOpen, Warning, "a proxy has no master key: every Pod that reaches it can spend the provider's key";
     ProxyClosed, State, "a proxy asks for its master key";
+    ToolsNotListed, Warning, "an MCPServer did not say which tools it offers; the list that it gave last is kept";
+    ToolsTruncated, Warning, "an MCPServer offers more tools than are listed";
     TakeoverPending, State, "what an earlier operator made runs on as it is until something else is wanted of it";
     CardDrift, Warning, "the ConfigMap with an agent's signed card is not what counts, or the agent serves another card than it";
     PodsNotLabelled, Warning, "the Pods of the workload do not carry kagenti.io/type=agent, so none of them is asked for its card";

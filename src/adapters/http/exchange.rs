@@ -3,9 +3,9 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, HOST, SERVER, USER_AGENT};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HOST, SERVER, USER_AGENT};
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -15,38 +15,43 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use super::fault::{Bound, HttpFault, Phase};
+use super::sent::is_stream;
 use super::wire::{Came, Metered};
-use super::{Answer, BODY, Get, HEAD, HEADERS, Patience, SAID, SMALL};
+use super::{Answer, Answered, BODY, HEAD, HEADERS, Method, Patience, SAID, SMALL, Sent};
 use crate::domain::printable::printable;
 
-pub(super) async fn exchange(get: Get<'_>, patience: Patience, large: &Arc<Semaphore>) -> Result<Answer, HttpFault> {
+pub(super) async fn exchange(
+    sent: Sent<'_>,
+    patience: Patience,
+    large: &Arc<Semaphore>,
+) -> Result<Answered, HttpFault> {
     let begun = Instant::now();
     let (head, whole) = (begun + patience.head.min(patience.whole), begun + patience.whole);
-    let connected = timeout_at(head, TcpStream::connect(get.address)).await;
+    let connected = timeout_at(head, TcpStream::connect(sent.address)).await;
     let stream = connected.map_err(|_| HttpFault::Timeout(Phase::Connect))?.map_err(|error| unconnected(&error))?;
-    until(stream, get, (head, whole), large).await
+    until(stream, sent, (head, whole), large).await
 }
 
 /// The same over a connection that is there already.
 pub(super) async fn over<S>(
     stream: S,
-    get: Get<'_>,
+    sent: Sent<'_>,
     patience: Patience,
     large: &Arc<Semaphore>,
-) -> Result<Answer, HttpFault>
+) -> Result<Answered, HttpFault>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let begun = Instant::now();
-    until(stream, get, (begun + patience.head.min(patience.whole), begun + patience.whole), large).await
+    until(stream, sent, (begun + patience.head.min(patience.whole), begun + patience.whole), large).await
 }
 
 async fn until<S>(
     stream: S,
-    get: Get<'_>,
+    sent: Sent<'_>,
     (head, whole): (Instant, Instant),
     large: &Arc<Semaphore>,
-) -> Result<Answer, HttpFault>
+) -> Result<Answered, HttpFault>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -54,7 +59,7 @@ where
     // The buffer holds one head, and is what bounds it.
     let built = Builder::new().max_headers(HEADERS).max_buf_size(HEAD).handshake(TokioIo::new(stream)).await;
     let (sender, connection) = built.map_err(|error| broken(&error, &came))?;
-    let mut talk = Box::pin(talk(sender, get, (&came, large), head, whole));
+    let mut talk = Box::pin(talk(sender, sent, (&came, large), head, whole));
     let mut connection = Box::pin(connection);
     tokio::select! {
         answer = &mut talk => return answer,
@@ -65,21 +70,13 @@ where
 }
 
 async fn talk(
-    mut sender: SendRequest<Empty<Bytes>>,
-    get: Get<'_>,
+    mut sender: SendRequest<Full<Bytes>>,
+    sent: Sent<'_>,
     (came, large): (&Arc<Came>, &Arc<Semaphore>),
     head: Instant,
     whole: Instant,
-) -> Result<Answer, HttpFault> {
-    let request = Request::get(get.path)
-        .header(HOST, get.host)
-        .header(ACCEPT, "application/json")
-        .header(ACCEPT_ENCODING, "identity")
-        .header(CONNECTION, "close")
-        .header(USER_AGENT, concat!("drawbridge/", env!("CARGO_PKG_VERSION")))
-        .body(Empty::new());
-    // Only a Host that no header can hold: it is no name of a Service then.
-    let request = request.map_err(|_| HttpFault::Malformed)?;
+) -> Result<Answered, HttpFault> {
+    let request = request(sent)?;
     let answered = timeout_at(head, sender.send_request(request)).await;
     let answer =
         answered.map_err(|_| HttpFault::Timeout(Phase::Head))?.map_err(|error| match error.is_parse_too_large() {
@@ -88,20 +85,54 @@ async fn talk(
         })?;
     let late = HttpFault::Timeout(Phase::Body);
     match answer.status() {
-        StatusCode::OK => timeout_at(whole, body(answer, came, large)).await.map_err(|_| late)?,
+        StatusCode::OK => timeout_at(whole, body(answer, sent.whole, came, large)).await.map_err(|_| late)?,
+        StatusCode::ACCEPTED | StatusCode::NO_CONTENT if sent.method != Method::Get => {
+            Ok(Answered { headers: answer.headers().clone(), answer: Answer { body: Vec::new(), _place: None } })
+        }
         StatusCode::NOT_FOUND => Err(HttpFault::NotFound),
         status if status.is_redirection() => Err(HttpFault::Redirect(status.as_u16())),
         _ => Err(timeout_at(whole, refusal(answer)).await.map_err(|_| late)?),
     }
 }
 
+/// The request, with what every request has.
+fn request(sent: Sent<'_>) -> Result<Request<Full<Bytes>>, HttpFault> {
+    let method = match sent.method {
+        Method::Get => http::Method::GET,
+        Method::Post => http::Method::POST,
+        Method::Delete => http::Method::DELETE,
+    };
+    let mut request = Request::builder()
+        .method(method)
+        .uri(sent.path)
+        .header(HOST, sent.host)
+        .header(ACCEPT, sent.accept)
+        .header(ACCEPT_ENCODING, "identity")
+        .header(CONNECTION, "close")
+        .header(USER_AGENT, concat!("drawbridge/", env!("CARGO_PKG_VERSION")));
+    for (name, value) in sent.headers {
+        request = request.header(*name, *value);
+    }
+    if sent.method == Method::Post {
+        request = request.header(CONTENT_TYPE, "application/json");
+    }
+    // Only a value that no header can hold: it is no name of a Service then.
+    request.body(Full::new(Bytes::copy_from_slice(sent.body.as_bytes()))).map_err(|_| HttpFault::Malformed)
+}
+
 /// All of the body.
-async fn body(answer: Response<Incoming>, came: &Came, large: &Arc<Semaphore>) -> Result<Answer, HttpFault> {
+async fn body(
+    answer: Response<Incoming>,
+    whole: Option<fn(&[u8]) -> bool>,
+    came: &Came,
+    large: &Arc<Semaphore>,
+) -> Result<Answered, HttpFault> {
     let mut encodings = answer.headers().get_all(CONTENT_ENCODING).iter();
     if encodings.any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Err(HttpFault::Encoded);
     }
-    let mut incoming = answer.into_body();
+    let (parts, mut incoming) = answer.into_parts();
+    let streams = whole.filter(|_| is_stream(&parts.headers));
     if incoming.size_hint().lower() > BODY as u64 {
         return Err(HttpFault::TooLarge(Bound::Body));
     }
@@ -117,8 +148,11 @@ async fn body(answer: Response<Incoming>, came: &Came, large: &Arc<Semaphore>) -
             place = large.clone().acquire_owned().await.ok();
         }
         body.extend_from_slice(&data);
+        if streams.is_some_and(|whole| whole(&body)) {
+            break;
+        }
     }
-    Ok(Answer { body, _place: place })
+    Ok(Answered { headers: parts.headers, answer: Answer { body, _place: place } })
 }
 
 /// What another status than 200 says: the beginning of it.

@@ -1,5 +1,5 @@
-//! The one outgoing HTTP/1.1 client. In: an address, a Host, a path, how long to wait. Out: at most 1 MiB of a body that was answered with 200, or a
-//! fault of a closed list.
+//! The one outgoing HTTP/1.1 client. In: an address, a Host, a path, how long to wait, and what is sent besides. Out: at most 1 MiB of a body that was
+//! answered with 200, or a fault of a closed list.
 //!
 //! Promises: it connects to that very address and to no other: no name is resolved, no redirect followed, no proxy asked, no environment
 //! read; addresses that no Pod can have are refused before the first packet. Everything is bounded: head, number of headers, body, what came
@@ -9,6 +9,7 @@
 mod address;
 mod exchange;
 mod fault;
+mod sent;
 mod wire;
 
 #[cfg(test)]
@@ -23,6 +24,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use address::{Addresses, PodAddresses, Refused};
 pub use fault::{Bound, HttpFault, Phase};
+pub use sent::{Answered, Method, Sent};
 
 /// Bytes of a body.
 pub const BODY: usize = 1 << 20;
@@ -102,7 +104,16 @@ impl<A: Addresses> Http<A> {
         if let Some(refused) = self.addresses.refuses(get.address.ip()) {
             return Err(HttpFault::AddressRefused(refused));
         }
-        Box::pin(exchange::exchange(get, patience, &self.large)).await
+        let answered = Box::pin(exchange::exchange(Sent::of(get), patience, &self.large)).await;
+        answered.map(|answered| answered.answer)
+    }
+
+    /// Asks once, by another method than GET or with headers of one's own.
+    pub async fn send(&self, sent: Sent<'_>, patience: Patience) -> Result<Answered, HttpFault> {
+        if let Some(refused) = self.addresses.refuses(sent.address.ip()) {
+            return Err(HttpFault::AddressRefused(refused));
+        }
+        Box::pin(exchange::exchange(sent, patience, &self.large)).await
     }
 
     /// Asks once over `stream`, a connection to that address that is there already, such as one of TLS.
@@ -113,6 +124,7 @@ impl<A: Addresses> Http<A> {
         if let Some(refused) = self.addresses.refuses(get.address.ip()) {
             return Err(HttpFault::AddressRefused(refused));
         }
-        Box::pin(exchange::over(stream, get, patience, &self.large)).await
+        let answered = Box::pin(exchange::over(stream, Sent::of(get), patience, &self.large)).await;
+        answered.map(|answered| answered.answer)
     }
 }

@@ -21,7 +21,22 @@ pub fn crd() -> CustomResourceDefinition {
         spec: spec(),
         status: status(
             &["Pending", "Ready", "Failed"],
-            [("availableTools", texts("Tools that it offers, where they are asked for."))],
+            [
+                (
+                    "availableTools",
+                    texts(
+                        "Tools that it offers, as it answered last. Asked for where kaos.toolDiscovery of the platform file is true.",
+                    ),
+                ),
+                (
+                    "toolDiscovery",
+                    object(
+                        "Why availableTools is not newer, or not whole; absent when it is both.",
+                        &[],
+                        [("reason", text("A word for it.")), ("message", text("The facts."))],
+                    ),
+                ),
+            ],
         ),
         scale: false,
     })

@@ -12,6 +12,7 @@ pub mod flags;
 pub mod refused;
 mod signed_cards;
 pub mod times;
+mod tool_servers;
 mod versions;
 mod wiring;
 

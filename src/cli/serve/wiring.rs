@@ -13,15 +13,17 @@ use tokio::sync::watch;
 
 use super::flags::{Args, MetricsAddress, Role};
 use super::signed_cards::signed_cards;
+use super::tool_servers::tool_servers;
 use super::versions::Versions;
 use crate::adapters::card::{Cards, InForce, Judging, SignedCards};
 use crate::adapters::http::PodAddresses;
+use crate::adapters::tools::ToolServers;
 use crate::cli::render::{FailureMode, policies, webhooks};
 use crate::cluster::client as clients;
 use crate::cluster::lease::{self, Writer};
 use crate::cluster::watch::Watching;
 use crate::controllers::agent_card::metrics::CardMetrics;
-use crate::controllers::{self, Asking, ControllerMetrics, Deps, Runner, agent_card, kaos_references};
+use crate::controllers::{self, Asking, ControllerMetrics, Deps, Runner, agent_card, kaos_references, tool_discovery};
 use crate::crypto::Bundles;
 use crate::domain::keys;
 use crate::server::certs::{
@@ -304,6 +306,8 @@ impl Wiring {
             let versions = Versions(self.client.clone());
             let mut asking = asking(bundles, self.settings.clone(), signed_cards(self.client.clone()), cards);
             asking.push(Box::new(Asking::new(kaos_references::plan::ROW, versions)));
+            let tools = ToolServers::new(PodAddresses, tool_servers(self.client.clone()));
+            asking.push(Box::new(Asking::new(tool_discovery::plan::ROW, tools)));
             let deps = Deps { writer, feed, published, terms, operator_namespace, epochs, metrics };
             running.endless.spawn("controllers", never_fails(controllers::run(deps, gate, asking)));
         }

@@ -351,6 +351,12 @@ pub const KEYS: &[Key] = &[
         "true: Pods are made again, within about a minute, when a Secret or ConfigMap that their environment refers to has changed"
     ),
     process!(
+        "kaos.toolDiscovery",
+        kaos.tool_discovery,
+        read::boolean,
+        "true: each ready MCPServer is asked, about once in five minutes, which tools it offers; status.availableTools lists them"
+    ),
+    process!(
         "kaos.restrictModelAPIs",
         kaos.restrict_model_apis,
         read::boolean,

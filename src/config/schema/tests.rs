@@ -139,6 +139,7 @@ fn every_process_key_changes_what_the_process_does() {
         "kaos.clusterDomain",
         "kaos.servicePort80",
         "kaos.rollOnSecretChange",
+        "kaos.toolDiscovery",
         "kaos.restrictModelAPIs",
         "beeai.enabled",
         "beeai.takeover",

@@ -44,6 +44,8 @@ pub enum Controller {
     McpServer,
     /// Secrets and ConfigMaps that environments of KAOS refer to.
     KaosReferences,
+    /// Which tools an MCPServer offers.
+    ToolDiscovery,
     /// Runs of AgentBuilds of BeeAI, and the Agents that they keep.
     BeeaiBuild,
     /// The same of the group that the original operator served.
@@ -77,6 +79,7 @@ impl Controller {
             Controller::ModelApi => "model-api",
             Controller::McpServer => "mcp-server",
             Controller::KaosReferences => "kaos-references",
+            Controller::ToolDiscovery => "tool-discovery",
             Controller::BeeaiBuild => "beeai-build",
             Controller::BeeaiCompatBuild => "beeai-compat-build",
             Controller::AgentCard => "agent-card",

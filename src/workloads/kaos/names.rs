@@ -27,6 +27,11 @@ pub const ANNOTATION_CONFIG: &str = "kaos.tools/config-hash";
 /// Key of the configuration in its ConfigMap and of the file in the container.
 pub const CONFIG_FILE: &str = "config.yaml";
 
+/// Member of an MCPServer's status: the names of its tools, as it answered last.
+pub const STATUS_TOOLS: &str = "availableTools";
+/// Member of an MCPServer's status: why that list is not newer, or not whole.
+pub const STATUS_DISCOVERY: &str = "toolDiscovery";
+
 impl Role {
     /// All of them.
     pub const ALL: [Role; 3] = [Role::Agent, Role::ModelApi, Role::McpServer];

@@ -31,6 +31,8 @@ pub struct Settings {
     pub restrict_model_apis: bool,
     /// `kaos.rollOnSecretChange`: Pods are made again when a Secret or ConfigMap that their environment refers to has changed.
     pub roll_on_secret_change: bool,
+    /// `kaos.toolDiscovery`: each ready MCPServer is asked which tools it offers.
+    pub tool_discovery: bool,
 }
 
 /// Through which Gateway routes lead.
@@ -127,6 +129,7 @@ impl Default for Settings {
             service_port_80: false,
             restrict_model_apis: false,
             roll_on_secret_change: false,
+            tool_discovery: false,
         }
     }
 }

@@ -251,18 +251,24 @@ async fn every_shape_of_a_proxy_asks_its_provider_for_what_it_should_with_the_ke
     iter(shapes().into_iter().map(holds)).buffer_unordered(2).collect::<Vec<_>>().await;
 }
 
-/// The text of the tools reaches the tool server as it was written, and its functions are tools.
-#[tokio::test]
-async fn the_tools_that_are_written_as_text_are_listed_by_the_published_tool_server() {
-    let text = "def echo(text: str) -> str:\n    \"\"\"Says $(AGENT_NAME) $$ back.\"\"\"\n    return text\n";
-    let looked = read::mcp_server(&object("MCPServer", "t", json!({"runtime": "python-string", "params": text})));
+/// The published tool server with the environment that an MCPServer of that spec gives it, once it listens.
+pub(super) async fn tool_server(network: &Network, spec: &Value) -> anyhow::Result<Container> {
+    let looked = read::mcp_server(&object("MCPServer", "t", spec.clone()));
     let registry = Registry::read("runtimes: {python-string: {image: 'tools:1', paramsEnvVar: MCP_TOOLS_STRING}}");
     let composed = mcp_server::compose(&identity("t"), (&looked.value, false), &registry, &settings()).unwrap();
     let tools = format!("{}/peers/tools.py", env!("CARGO_MANIFEST_DIR"));
     let around = image(&["python3", &tools]);
+    let running = Container::start(network, &container(&composed), &around).await?;
+    running.ready(network, 8000, None).await?;
+    Ok(running)
+}
+
+/// The text of the tools reaches the tool server as it was written, and its functions are tools.
+#[tokio::test]
+async fn the_tools_that_are_written_as_text_are_listed_by_the_published_tool_server() {
+    let text = "def echo(text: str) -> str:\n    \"\"\"Says $(AGENT_NAME) $$ back.\"\"\"\n    return text\n";
     let network = Network::new().await.unwrap();
-    let running = Container::start(&network, &container(&composed), &around).await.unwrap();
-    running.ready(&network, 8000, None).await.unwrap();
+    let running = tool_server(&network, &json!({"runtime": "python-string", "params": text})).await.unwrap();
     let accept = ("Accept", "application/json, text/event-stream");
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}});

@@ -10,6 +10,7 @@ mod cards_load;
 mod cards_rotation;
 mod fleet;
 mod kaos;
+mod kaos_tools;
 mod names;
 mod tekton;
 mod tekton_builds;

@@ -162,3 +162,17 @@ fn tools_say_their_runtime_and_a_wrong_one_what_there_is() {
     let said = text(&told(&elsewhere));
     assert!(said.contains("does not watch namespace shop") && said.contains("spec.params must be a string"), "{said}");
 }
+
+#[test]
+fn ruling_18_a_tool_server_says_which_tools_it_offers_where_it_is_asked() {
+    let status = json!({"phase": "Ready", "ready": true, "availableTools": ["add", "echo"],
+        "toolDiscovery": {"reason": "ToolsNotListed", "message": "Pod t-1: answered with HTTP status 500"}});
+    let mut facts = facts(Kind::McpServer, object("MCPServer", "t", json!({"runtime": "python-string"}), status));
+    assert!(text(&told(&facts)).contains("not asked for: kaos.toolDiscovery"));
+    facts.settings.tool_discovery = true;
+    let said = text(&told(&facts));
+    assert!(said.contains("add, echo") && said.contains("answered with HTTP status 500"), "{said}");
+    facts.object["status"]["availableTools"] = json!([]);
+    let said = text(&told(&facts));
+    assert!(said.lines().any(|line| line.contains(" tools ") && line.ends_with(" none")), "{said}");
+}

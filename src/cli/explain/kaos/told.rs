@@ -14,6 +14,7 @@ use crate::api::owner::Owner;
 use crate::cli::explain::card::{check, unknown};
 use crate::cli::survey::{label, text};
 use crate::domain::keys;
+use crate::domain::printable::printable;
 use crate::store::Kind;
 use crate::workloads::kaos::compose::{ComposeFault, Composed};
 use crate::workloads::kaos::identity::Identity;
@@ -80,6 +81,7 @@ pub(super) fn told(facts: &Facts) -> Told {
     told.checks.extend(service(facts, role, &seen));
     told.checks.extend(route(facts, role, seen.exposed));
     told.checks.extend(conditions(facts));
+    told.checks.extend(offered_tools(facts, role));
     told.checks.extend(enrolment(facts, role));
     if seen.exposed {
         told.endpoint = Some(role.endpoint((namespace, name), seen.port, &facts.settings.cluster_domain));
@@ -382,6 +384,31 @@ fn conditions(facts: &Facts) -> Vec<Check> {
             "rollout",
             Err((words, "the message says it; drawbridge status tells what Pods lack".to_owned())),
         ));
+    }
+    checks
+}
+
+/// Which tools a server offers, where it is asked.
+fn offered_tools(facts: &Facts, role: Role) -> Vec<Check> {
+    const NAME: &str = "tools";
+    if role != Role::McpServer {
+        return Vec::new();
+    }
+    if !facts.settings.tool_discovery {
+        return vec![unknown(NAME, "not asked for: kaos.toolDiscovery of the platform file is not true")];
+    }
+    let mut checks = Vec::new();
+    match facts.object.pointer("/status/availableTools").and_then(Value::as_array) {
+        Some(names) if names.is_empty() => checks.push(check(NAME, Ok("none".to_owned()))),
+        Some(names) => {
+            let names: Vec<_> = names.iter().filter_map(Value::as_str).collect();
+            checks.push(check(NAME, Ok(printable(&names.join(", "), 4096))));
+        }
+        None => checks.push(unknown(NAME, "it has not said yet which tools it offers")),
+    }
+    let problem = text(&facts.object, "/status/toolDiscovery/message");
+    if !problem.is_empty() {
+        checks.push(unknown(NAME, &format!("the list is not newer, or not whole: {}", printable(problem, 600))));
     }
     checks
 }

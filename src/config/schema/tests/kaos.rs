@@ -33,6 +33,7 @@ fn every_key_of_kaos_changes_what_its_row_says_and_nothing_else() {
     changed("kaos: {logLevel: DEBUG}", &|settings| settings.log_level = LogLevel::Debug);
     changed("kaos: {clusterDomain: corp.example}", &|settings| settings.cluster_domain = "corp.example".to_owned());
     changed("kaos: {rollOnSecretChange: true}", &|settings| settings.roll_on_secret_change = true);
+    changed("kaos: {toolDiscovery: true}", &|settings| settings.tool_discovery = true);
     changed("kaos: {restrictModelAPIs: true}", &|settings| settings.restrict_model_apis = true);
     changed("kaos: {servicePort80: true}", &|settings| settings.service_port_80 = true);
 }

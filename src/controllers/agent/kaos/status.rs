@@ -20,7 +20,7 @@ use crate::controllers::conditions::Condition;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::reason::Reason;
 use crate::store::{AgentDeploymentSeen, Kind, Rollout};
-use crate::workloads::kaos::names::Role;
+use crate::workloads::kaos::names::{Role, STATUS_DISCOVERY, STATUS_TOOLS};
 
 /// Whether what an Agent names is there and ready.
 pub(super) const DEPENDENCIES: &str = "DependenciesReady";
@@ -279,12 +279,13 @@ fn fields(subject: &Subject<'_>, verdict: &Verdict<'_>, (look, judged): (&Look, 
     if let Some((name, url)) = &look.model_api {
         put("linkedResources", json!({"modelapi": name, "modelapiEndpoint": url}));
     }
-    if let Some(tools) = before.get("availableTools").filter(|_| look.role == Role::McpServer) {
-        put("availableTools", tools.clone());
-    }
-    // Another controller's word.
-    if let Some(references) = before.get("references") {
-        put("references", references.clone());
+    // Other controllers' words. What nobody keeps up to date any more is taken away.
+    let discovers = look.role == Role::McpServer && subject.cx.facts.platform.kaos().tool_discovery;
+    let tools = [STATUS_TOOLS, STATUS_DISCOVERY].into_iter().filter(|_| discovers);
+    for key in std::iter::once("references").chain(tools) {
+        if let Some(said) = before.get(key) {
+            put(key, said.clone());
+        }
     }
     if let Some((rollout, own)) = deployment(subject, verdict) {
         let mut copy = Map::new();

@@ -9,6 +9,7 @@ use crate::controllers::scaffold::plan::{Op, Row};
 use crate::store::{Key, Kind, Reach};
 
 mod cases;
+mod samples;
 
 const ROWS: [Row; 3] = [MODEL_API_ROW, MCP_SERVER_ROW, AGENT_ROW];
 const IMAGES: &str = "  kaosAgent: agent:1\n  kaosLitellm: litellm:1\n  kaosOllama: ollama:1\n  kaosPython: python:1\n";

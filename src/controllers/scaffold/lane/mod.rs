@@ -40,6 +40,8 @@ pub trait Question: Clone + Debug + Eq + Hash + Send + Sync + 'static {
 pub enum Host {
     /// Whoever listens at that address.
     At(SocketAddr),
+    /// Whoever answers for the object of that namespace and name.
+    Of(Arc<str>, Arc<str>),
     /// This process itself, for that namespace: what takes too long for a plan.
     Here(Arc<str>),
 }

@@ -17,6 +17,7 @@ use webhook_tests::{
     AuditLevel, ControlPlane, Drawbridge, Installation, Installing, Options, Tekton, TestNamespace, dial,
 };
 
+use super::beeai;
 use super::stage::{DIGEST, PATIENCE, build, ended, reason, saying, wait};
 
 /// A text that looks different in every escaping.
@@ -227,6 +228,7 @@ async fn g2_g10_case_f7_no_credential_of_a_build_is_ever_repeated_nor_a_paramete
         let status = wait(&ns, name, quotes).await;
         assert_eq!(reason(&status, "Ready"), "RunRefused", "{status:#}");
     }
+    beeai(&ns).await;
     for (name, phase) in names {
         let (seen, why, status) = ended(&ns, &name).await;
         assert_eq!((seen.as_str(), why != "PrerequisitesMissing"), (phase, true), "{name}: {status:#}");
@@ -245,7 +247,18 @@ async fn g2_g10_case_f7_no_credential_of_a_build_is_ever_repeated_nor_a_paramete
     assert!(ours.iter().any(|(_, text)| text.contains("DEBUG")), "not at level debug");
     // Events and status are objects: the audit log has every write of them. It is the right log, with bodies:
     assert!(others[0].1.contains("a2a/weather") && others[0].1.contains("\"BuildSucceeded\""));
-    for name in ["ssh", "password", "user-token", "token", "registry", "config", "signing", "signing-password"] {
+    for name in [
+        "ssh",
+        "password",
+        "user-token",
+        "token",
+        "registry",
+        "config",
+        "signing",
+        "signing-password",
+        "beeai-git",
+        "beeai-registry",
+    ] {
         is_nowhere(&canary(name), others.iter().chain(&ours));
     }
     // What is looked for was there to be found: runs carry their parameters.
@@ -258,6 +271,38 @@ async fn g2_g10_case_f7_no_credential_of_a_build_is_ever_repeated_nor_a_paramete
     // What may be said is said.
     let told = |words: &str| ours.iter().any(|(_, text)| text.contains(words));
     assert!(told("refused by ValidatingAdmissionPolicy quoting-house") && told("403 Forbidden"));
+}
+
+/// Builds of BeeAI with both of their tokens, one that ends well and one that fails: each token is in the Secret that was given, and that of
+/// the registry in the login that is made of it.
+async fn beeai(ns: &TestNamespace) {
+    for name in ["beeai-git", "beeai-registry"] {
+        beeai::token(ns, name, &canary(name)).await;
+    }
+    let reference = |name: &str, secret: &str| json!({ "name": name, "valueFrom": { "secretKeyRef": { "name": secret, "key": "token" } } });
+    for (name, says) in [("beeai-well", None), ("beeai-fails", Some(kubelet::exit("push", 1)))] {
+        let object = json!({
+            "apiVersion": "beeai.dev/v1", "kind": "AgentBuild", "metadata": { "name": name },
+            "spec": {
+                "repoUrl": "github.com/acme/agents.git", "revision": "v1.4.2", "imageRegistry": "registry.cr-system.svc:5000",
+                "image": "weather", "imageTag": "v0.0.1",
+                "env": [reference("GITHUB_TOKEN", "beeai-git"), reference("IMAGE_REPO_TOKEN", "beeai-registry")],
+            },
+        });
+        ns.accepts(&object).await.unwrap();
+        let image = "registry.cr-system.svc:5000/weather:v0.0.1";
+        let well = || kubelet::results("push", &[("IMAGE_URL", image), ("IMAGE_DIGEST", DIGEST)]);
+        let wanted = if says.is_none() { "Completed" } else { "Failed" };
+        beeai::starts(ns, name, &[says.unwrap_or_else(well)]).await;
+        let status = beeai::wait(ns, name, |status| status["buildStatus"] == wanted).await;
+        assert_eq!(status["attempts"], 1, "{status:#}");
+        let login = ns.api::<k8s_openapi::api::core::v1::Secret>().get(&format!("{name}-docker")).await.unwrap();
+        let config = String::from_utf8(login.data.unwrap()[".dockerconfigjson"].0.clone()).unwrap();
+        assert!(
+            forms(&canary("beeai-registry")).iter().any(|form| config.contains(form.as_str())),
+            "the login is there"
+        );
+    }
 }
 
 fn is_nowhere<'s>(canary: &str, said: impl IntoIterator<Item = &'s (&'static str, String)>) {

@@ -2,6 +2,7 @@
 //! those of cases of KAOS (docs/cases.md).
 
 mod outside;
+mod settings;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
