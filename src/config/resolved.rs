@@ -63,6 +63,7 @@ pub struct Images {
     pub spiffe_helper: Field<Option<String>>,
     pub client_registration: Field<Option<String>>,
     pub authbridge: Field<Option<String>>,
+    pub card_signer: Field<Option<String>>,
     /// `Always`, `IfNotPresent` or `Never`.
     pub pull_policy: Field<String>,
 }
@@ -93,6 +94,7 @@ pub struct Resources {
     pub spiffe_helper: Field<Value>,
     pub client_registration: Field<Value>,
     pub authbridge: Field<Value>,
+    pub card_signer: Field<Value>,
 }
 
 /// Defaults of the token exchange, used where ConfigMap `authbridge-config` has no value.
@@ -248,6 +250,7 @@ impl Resolved {
                 spiffe_helper: image(),
                 client_registration: image(),
                 authbridge: image(),
+                card_signer: image(),
                 pull_policy: Field::built_in("IfNotPresent".to_owned()),
             },
             proxy: Proxy {
@@ -263,6 +266,7 @@ impl Resolved {
                 spiffe_helper: resources(["50m", "64Mi"], ["100m", "128Mi"]),
                 client_registration: resources(["50m", "64Mi"], ["100m", "128Mi"]),
                 authbridge: resources(["100m", "128Mi"], ["300m", "384Mi"]),
+                card_signer: resources(["10m", "16Mi"], ["100m", "64Mi"]),
             },
             trust_domain: Field::built_in("cluster.local".to_owned()),
             spire: Field::built_in(SpireSwitch::Auto),

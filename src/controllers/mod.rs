@@ -20,6 +20,7 @@ pub mod service_account;
 #[cfg(test)]
 mod simulation;
 pub mod tool_discovery;
+pub mod signer;
 mod trust;
 pub mod trust_label;
 pub mod waiting;
@@ -32,10 +33,11 @@ pub use scaffold::run::Deps;
 pub use scaffold::runner::{Asking, Runner};
 
 /// Every controller; what comes first is planned first.
-const ALWAYS: [Row; 17] = [
+const ALWAYS: [Row; 18] = [
     network_policy::plan::ROW,
     trust_label::plan::ROW,
     service_account::plan::ROW,
+    signer::plan::ROW,
     namespace_config::plan::ROW,
     agent_build::plan::ROW,
     agent_build::beeai::ROW,

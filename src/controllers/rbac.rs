@@ -114,6 +114,10 @@ pub const ASKS: &[Ask] = &[
     ask(UsedBy::Controllers, Kind::ConfigMap, &["create", "patch", "delete"]),
     // The trust bundle, by name, wherever it is.
     ask(UsedBy::Controllers, Kind::ConfigMap, &["get"]),
+    // Cards that Pods sign: the right to write the one ConfigMap, for the account that they run under. What of it may be written is bound by the
+    // policy for our own account.
+    ask(UsedBy::Controllers, Kind::Role, &["get", "list", "watch", "create", "patch", "delete"]),
+    ask(UsedBy::Controllers, Kind::RoleBinding, &["get", "list", "watch", "create", "patch", "delete"]),
     // What agents reach: where the API server is, policies, and the trust label of running Pods.
     ask(UsedBy::Controllers, Kind::EndpointSlice, FOLLOW),
     ask(UsedBy::Controllers, Kind::NetworkPolicy, &["create", "patch", "delete"]),

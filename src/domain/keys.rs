@@ -106,6 +106,12 @@ pub const OUR_CONTAINERS: [&str; 6] = [
     CONTAINER_AUTHBRIDGE,
 ];
 
+/// Whether a container of that name may be one that we added. The signer is not among [`OUR_CONTAINERS`]: people bring their own under its name.
+#[must_use]
+pub fn may_be_ours(container: &str) -> bool {
+    OUR_CONTAINERS.contains(&container) || container == CONTAINER_SIGNER
+}
+
 /// Label of a Pod or Namespace: the waypoint that its traffic goes through (Istio's ambient mesh).
 pub const LABEL_USE_WAYPOINT: &str = "istio.io/use-waypoint";
 /// Annotation: the variable that tells the agent its port, in mode proxy-sidecar.
@@ -150,9 +156,15 @@ pub const AGENT_VARIABLES: [&str; 11] = [
 pub const VOLUME_RUNTIME_CONFIG: &str = "authbridge-runtime-config";
 /// Volume: projected credentials Secret, in place of [`VOLUME_SHARED`] in our containers.
 pub const VOLUME_CREDENTIALS: &str = "kagenti-credentials";
+/// Volume: the card that the signer reads.
+pub const VOLUME_UNSIGNED_CARD: &str = "unsigned-card";
+/// Volume: the card that the signer writes.
+pub const VOLUME_SIGNED_CARD: &str = "signed-card";
+/// Volume: the signer's token for the API server.
+pub const VOLUME_SIGNER_TOKEN: &str = "sign-agentcard-token";
 
 /// All volume names that are ours.
-pub const OUR_VOLUMES: [&str; 8] = [
+pub const OUR_VOLUMES: [&str; 11] = [
     VOLUME_SHARED,
     VOLUME_SPIRE_SOCKET,
     VOLUME_SPIFFE_HELPER,
@@ -161,6 +173,9 @@ pub const OUR_VOLUMES: [&str; 8] = [
     VOLUME_ROUTES,
     VOLUME_RUNTIME_CONFIG,
     VOLUME_CREDENTIALS,
+    VOLUME_UNSIGNED_CARD,
+    VOLUME_SIGNED_CARD,
+    VOLUME_SIGNER_TOKEN,
 ];
 
 /// Where containers of ours see the client credentials.
@@ -320,6 +335,20 @@ pub fn is_of_workload(key: &str) -> bool {
 pub const PREFIX_CARD: &str = "agentcard.kagenti.dev/";
 /// Name of the init container that signs an agent's card.
 pub const CONTAINER_SIGNER: &str = "sign-agentcard";
+/// Annotation of a Pod or Pod template: `true` has the card of its agent signed when a Pod starts, by [`CONTAINER_SIGNER`].
+pub const ANNOTATION_SIGN: &str = "agentcard.kagenti.dev/sign";
+/// Annotation of a Pod or Pod template: `true` shows the signed card to its containers, as file [`KEY_SIGNED_CARD`] in [`PATH_SIGNED_CARD`].
+pub const ANNOTATION_MOUNT_SIGNED: &str = "agentcard.kagenti.dev/mount-signed";
+/// Annotation of a ConfigMap for a signed card that was made ahead of the signature, and holds none yet; the signer takes it off.
+pub const ANNOTATION_AWAITS_SIGNATURE: &str = "agentcard.kagenti.dev/awaits-signature";
+/// Where the signed card is written in a Pod.
+pub const PATH_SIGNED_CARD: &str = "/app/.well-known";
+/// End of the name of the ConfigMap that holds the card of a workload that is to be signed, behind the workload's name.
+pub const SUFFIX_UNSIGNED_CARD: &str = "-card-unsigned";
+/// Its key.
+pub const KEY_UNSIGNED_CARD: &str = "agent.json";
+/// Field manager of the signer, and `app.kubernetes.io/managed-by` of the ConfigMap that it makes itself.
+pub const MANAGER_SIGNER: &str = "agentcard-signer";
 /// Annotation of a Pod template: `true` says that its Pods sign their card when they start, without an init container of that name.
 pub const ANNOTATION_RESIGN: &str = "agentcard.kagenti.dev/resign";
 /// Annotation of a Pod template: when it was last restarted to have its card signed anew, RFC 3339.

@@ -16,6 +16,7 @@ use super::plan::InjectionPlan;
 use super::refuse;
 use super::runtime_config;
 use super::service_account::{self, Demand};
+use super::signing;
 use super::volumes;
 use super::workload_name::{self, UnknownJob};
 use crate::admission::verdict::{Denial, Warning};
@@ -194,6 +195,7 @@ fn complete<'a>(cx: &Context<'a>, plan: &mut InjectionPlan<'a>, source: Source<'
     }
     let spire = cx.effective.spire();
     plan.fs_group = spire && pod.security_context("fsGroup").is_none();
+    signing::add(cx, plan)?;
     if cx.effective.native {
         native::arrange(pod, plan);
     }

@@ -145,6 +145,8 @@ pub(super) enum DecidedBy {
     FeatureGate,
     /// A label of the Pod.
     WorkloadLabel,
+    /// An annotation of the Pod.
+    WorkloadAnnotation,
     /// Nobody said otherwise.
     Default,
     /// The mode has its own proxy, or none.
@@ -161,6 +163,7 @@ impl DecidedBy {
         match self {
             DecidedBy::FeatureGate => "feature-gate",
             DecidedBy::WorkloadLabel => "workload-label",
+            DecidedBy::WorkloadAnnotation => "workload-annotation",
             DecidedBy::Default => "default",
             DecidedBy::Mode => "mode",
             DecidedBy::Spire => "spire",
@@ -224,13 +227,15 @@ pub(super) struct Decisions {
     pub(super) spiffe: Decision,
     /// `kagenti-client-registration`.
     pub(super) registration: Decision,
+    /// `sign-agentcard`.
+    pub(super) signer: Decision,
 }
 
 impl Decisions {
     /// None of them, by that layer's word.
     pub(super) fn none(by: DecidedBy) -> Self {
         let none = Decision { inject: false, by };
-        Self { envoy: none, proxy_init: none, spiffe: none, registration: none }
+        Self { envoy: none, proxy_init: none, spiffe: none, registration: none, signer: none }
     }
 }
 
@@ -242,6 +247,8 @@ pub(super) fn sidecars(pod: PodView<'_>, gates: &Gates) -> Decisions {
         proxy_init: envoy,
         spiffe: SPIFFE.decide(pod, gates),
         registration: REGISTRATION.decide(pod, gates),
+        // Decided last, by what SPIRE comes to.
+        signer: Decision { inject: false, by: DecidedBy::Default },
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) enum Edit {
     /// A probe or lifecycle hook that follows a moved port; `at` such as `livenessProbe.httpGet`.
     #[serde(rename_all = "camelCase")]
     Handler { container: String, at: String, was: Value, to: u16 },
-    /// A read-only mount of one file.
+    /// A read-only mount: of one file, or of the whole volume where `sub_path` is empty.
     #[serde(rename_all = "camelCase")]
     Mount { container: String, volume: String, path: String, sub_path: String },
 }
@@ -100,6 +100,14 @@ impl Edit {
             Edit::Mount { container, path, .. } => format!("{container}: {path} mounted"),
         }
     }
+}
+
+fn mount(volume: &str, path: &str, sub_path: &str) -> Value {
+    let mut mount = json!({"name": volume, "mountPath": path, "readOnly": true});
+    if !sub_path.is_empty() {
+        mount["subPath"] = sub_path.into();
+    }
+    mount
 }
 
 /// Edits by container, one per place: so that a Pod with thousands of containers costs no more than its size.
@@ -284,9 +292,7 @@ fn put_in_place(
         Edit::Mount { volume, path, sub_path, .. } => {
             let mounts = items(container, "volumeMounts");
             if !mounts.iter().any(|mount| text(mount, "mountPath") == path) {
-                lists[1]
-                    .appended
-                    .push(json!({"name": volume, "mountPath": path, "subPath": sub_path, "readOnly": true}));
+                lists[1].appended.push(mount(volume, path, sub_path));
             }
         }
         Edit::Port { index, to, moved, .. } => {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use super::decide::{self, DecidedBy, Decision, Decisions, Subject};
 use super::governor;
+use super::signing;
 use crate::admission::explanation::{FieldLine, ShadowedLine};
 use crate::admission::verdict::Warning;
 use crate::api::agent_kagenti_dev::agent_runtime::{
@@ -86,6 +87,7 @@ impl<'a> Effective<'a> {
                 ),
             ));
         }
+        sidecars.signer = signing::decide(subject, (mode.value, resolved), &sidecars, &mut warnings);
         Self { resolved, trace, trust_domain, mode, native_switch, native, sidecars, credentials, warnings }
     }
 

@@ -28,6 +28,7 @@ pub(in crate::admission) fn resolved() -> Resolved {
             spiffe_helper: file("REG/spiffe-helper:latest"),
             client_registration: file("REG/client-registration:latest"),
             authbridge: file("REG/authbridge:latest"),
+            card_signer: file("REG/drawbridge:latest"),
             pull_policy: Field::built_in("IfNotPresent".to_owned()),
         },
         spire: Field { value: SpireSwitch::Required, layer: Layer::PlatformFile, shadowed: vec![] },

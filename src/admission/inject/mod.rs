@@ -39,6 +39,7 @@ mod repair;
 mod requested;
 mod runtime_config;
 mod service_account;
+mod signing;
 mod status;
 mod strip;
 mod template;
@@ -87,6 +88,8 @@ pub struct Needs {
     pub enrolled: bool,
     /// The dedicated ServiceAccount that must exist; `None` when the Pods keep theirs.
     pub service_account: Option<String>,
+    /// The ServiceAccount under which its Pods sign their card; `None` when they do not.
+    pub signs_as: Option<String>,
     /// The stamp the webhook puts on the Pods, 64 hexadecimal digits; `None` when they get none, because they stay as they are
     /// or would be refused.
     pub config_hash: Option<String>,
@@ -98,7 +101,7 @@ pub struct Needs {
 
 impl Needs {
     fn nothing(reason: Reason) -> Self {
-        Self { enrolled: false, service_account: None, config_hash: None, reason, refused: None }
+        Self { enrolled: false, service_account: None, signs_as: None, config_hash: None, reason, refused: None }
     }
 }
 
@@ -110,9 +113,11 @@ pub fn needs(namespace: &str, workload: &Workload, template: &Value, snapshot: &
     match assess(Subject::new(pod, namespace, snapshot), Source::Template(workload)) {
         Decided::Skip(reason, ..) => Needs::nothing(reason),
         Decided::Inject(decided) => {
-            let (_, plan) = *decided;
+            let (cx, plan) = *decided;
+            let signs = cx.effective.sidecars.signer.inject;
             Needs {
                 enrolled: true,
+                signs_as: signs.then(|| identity::planned(&cx, &plan).account),
                 service_account: plan.service_account,
                 config_hash: Some(plan.config_hash),
                 ..Needs::nothing(Reason::Injected)

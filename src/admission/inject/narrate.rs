@@ -63,6 +63,9 @@ fn in_force(tree: &mut Explanation, effective: Option<&Effective<'_>>, workload:
         line(keys::CONTAINER_SPIFFE_HELPER, sidecars.spiffe),
         line(keys::CONTAINER_REGISTRATION, sidecars.registration),
     ]);
+    if sidecars.signer.inject || sidecars.signer.by != decide::DecidedBy::Default {
+        tree.sidecars.push(line(keys::CONTAINER_SIGNER, sidecars.signer));
+    }
     tree.fields = effective.fields();
 }
 

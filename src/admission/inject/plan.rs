@@ -146,6 +146,8 @@ pub(super) struct SecurityContext {
     pub(super) privileged: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) allow_privilege_escalation: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) read_only_root_filesystem: Option<bool>,
     pub(super) capabilities: Capabilities,
     pub(super) seccomp_profile: SeccompProfile,
 }
@@ -232,6 +234,12 @@ pub(super) enum Source<'a> {
     Annotation,
     /// The client credentials in the Secret of that name.
     Credentials(Cow<'a, str>),
+    /// The card that is to be signed, in the ConfigMap of that name.
+    UnsignedCard(Cow<'a, str>),
+    /// Where the signed card is written.
+    SignedCard,
+    /// A token of the Pod's account, and whom it is for.
+    ApiToken,
 }
 
 /// Everything that happens to one Pod.

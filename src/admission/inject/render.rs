@@ -51,7 +51,7 @@ pub(super) fn operations(
             let mounted = |(place, which): &(usize, usize)| {
                 token::operation(&at.with_trailing_token(*place), wanted[*which].value(), token)
             };
-            out.extend(placed.iter().map(mounted));
+            out.extend(placed.iter().filter_map(mounted));
         }
     }
     volumes(pod, recorded, &ours.volumes, &mut out);

@@ -123,10 +123,10 @@ impl<'p> Status<'p> {
     pub(super) fn read(pod: PodView<'_>) -> Option<Self> {
         let mut status: Self = serde_json::from_str(pod.annotation(keys::ANNOTATION_STATUS)?).ok()?;
         for list in [&mut status.init, &mut status.containers] {
-            list.retain(|part| keys::OUR_CONTAINERS.contains(&part.name.as_str()));
+            list.retain(|part| keys::may_be_ours(&part.name));
         }
         status.volumes.retain(|part| keys::OUR_VOLUMES.contains(&part.name.as_str()));
-        status.edits.retain(|edit| !keys::OUR_CONTAINERS.contains(&edit.container()));
+        status.edits.retain(|edit| !keys::may_be_ours(edit.container()));
         // Only a Pod that named none, or the default, was given another.
         status.service_account = status.service_account.take().filter(Account::is_likely);
         status.brought = brought(pod);

@@ -12,6 +12,7 @@ mod mends;
 mod reinvocation;
 mod resources;
 mod rulings;
+mod signing;
 mod token;
 mod trust;
 

@@ -25,19 +25,25 @@ pub(super) fn mount(pod: PodView<'_>) -> Option<Arc<Part>> {
     }
     let mut volumes = pod.list("volumes").iter().map(|volume| text(volume, "name"));
     let volume = volumes.find(|name| name.starts_with(TOKEN_VOLUME))?;
-    let has =
-        |container: &Value| items(container, "volumeMounts").iter().any(|one| text(one, "mountPath") == TOKEN_PATH);
     pod.all_containers()
-        .all(|(_, _, container)| has(container))
+        .all(|(_, _, container)| has_mount(container))
         .then(|| Arc::new(Part::new(json!({"name": volume, "readOnly": true, "mountPath": TOKEN_PATH}))))
 }
 
-/// Gives the container at `at`, which the patch has just put there as `rendered`, the mount behind its own.
-pub(super) fn operation(at: &PointerBuf, rendered: &Value, mount: &Arc<Part>) -> Operation {
+/// Whether the container mounts something at the token's path.
+fn has_mount(container: &Value) -> bool {
+    items(container, "volumeMounts").iter().any(|one| text(one, "mountPath") == TOKEN_PATH)
+}
+
+/// Gives the container at `at`, which the patch has just put there as `rendered`, the mount behind its own, unless it has one there.
+pub(super) fn operation(at: &PointerBuf, rendered: &Value, mount: &Arc<Part>) -> Option<Operation> {
     let at = at.with_trailing_token("volumeMounts");
-    if rendered.get("volumeMounts").is_some_and(Value::is_array) {
+    if has_mount(rendered) {
+        return None;
+    }
+    Some(if rendered.get("volumeMounts").is_some_and(Value::is_array) {
         patch::add_part(at.with_trailing_token("-"), mount)
     } else {
         patch::add_parts(at, vec![Arc::clone(mount)])
-    }
+    })
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::credentials;
 use super::plan::{InjectionPlan, Source, Volume};
+use super::signing;
 use crate::domain::keys;
 
 /// One row of the table.
@@ -52,6 +53,9 @@ impl Volume<'_> {
                     {"path": "config.yaml", "fieldRef": {"fieldPath": path}}]}})
             }
             Source::Credentials(secret) => credentials::volume(name, secret),
+            Source::UnsignedCard(config_map) => signing::unsigned(name, config_map),
+            Source::SignedCard => signing::signed(name),
+            Source::ApiToken => signing::token(name),
         }
     }
 
@@ -63,6 +67,9 @@ impl Volume<'_> {
             Source::ConfigMap { optional } => Source::ConfigMap { optional: *optional },
             Source::SpiffeSocket => Source::SpiffeSocket,
             Source::Annotation => Source::Annotation,
+            Source::UnsignedCard(config_map) => Source::UnsignedCard(Cow::Owned(config_map.clone().into_owned())),
+            Source::SignedCard => Source::SignedCard,
+            Source::ApiToken => Source::ApiToken,
         };
         Volume { name: self.name, source }
     }
@@ -88,5 +95,6 @@ pub(super) fn fill<'a>(cx: &Context<'a>, plan: &mut InjectionPlan<'a>) {
     if let Some(secret) = cx.effective.credentials {
         volumes.push(Volume { name: keys::VOLUME_CREDENTIALS, source: Source::Credentials(Cow::Borrowed(secret)) });
     }
+    volumes.extend(signing::volumes(cx));
     plan.volumes = volumes;
 }

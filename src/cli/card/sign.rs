@@ -17,8 +17,10 @@ use crate::adapters::spiffe;
 use crate::cli::Exit;
 use crate::cli::cluster;
 use crate::cli::io::Io;
-use crate::crypto::{Card, Profile, Signer, limits};
+use crate::crypto::{Card, Profile, Signature, Signer, limits};
 use crate::domain::period;
+
+mod in_pod;
 
 #[cfg(test)]
 mod tests;
@@ -30,9 +32,10 @@ const PEM_BYTES: usize = 64 << 10;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The card, as JSON; `-` reads standard input.
-    card: PathBuf,
+    #[arg(required_unless_present = "in_pod")]
+    card: Option<PathBuf>,
     /// Private key of the SVID: PKCS#8 in PEM.
-    #[arg(long, value_name = "FILE", requires = "chain", required_unless_present = "spiffe_socket")]
+    #[arg(long, value_name = "FILE", requires = "chain", required_unless_present_any = ["spiffe_socket", "in_pod"])]
     key: Option<PathBuf>,
     /// Certificates of the SVID in PEM, its own first; what issued it follows, up to but without the authority.
     #[arg(long, value_name = "FILE", requires = "key")]
@@ -46,6 +49,13 @@ pub(super) struct Args {
     /// What the signature covers; can be repeated. By default all that give different signatures.
     #[arg(long, value_name = "NAME", value_parser = profile)]
     profile: Vec<Profile>,
+    /// Sign as an init container of an agent does: socket, card, file and ConfigMap are named by SPIFFE_ENDPOINT_SOCKET, UNSIGNED_CARD_PATH,
+    /// AGENT_CARD_PATH, SIGN_TIMEOUT, AGENT_NAME and POD_NAMESPACE.
+    #[arg(long, conflicts_with_all = ["card", "key", "chain", "spiffe_socket", "timeout", "profile"])]
+    in_pod: bool,
+    /// That there is no card to sign is no failure.
+    #[arg(long, requires = "in_pod")]
+    if_present: bool,
 }
 
 fn socket(text: &str) -> Result<PathBuf, String> {
@@ -81,13 +91,41 @@ fn profile(text: &str) -> Result<Profile, String> {
 /// # Errors
 /// When a file cannot be read, the key is not the certificate's, or the card is none.
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
+    if args.in_pod {
+        return in_pod::run(args.if_present, &|name| std::env::var(name).ok(), io);
+    }
     let signer = signer(args)?;
-    let text = document(&args.card, io)?;
-    let card = Card::read(&text).context("nothing is signed")?;
+    let text = document(args.card.as_deref().context("no card is named")?, io)?;
     let profiles = if args.profile.is_empty() { Profile::ALL } else { &args.profile };
+    let signed = sign(&text, &signer, profiles)?;
+    io.out.write_all(signed.text.as_bytes())?;
+    let by: Vec<_> = signed.entries.iter().map(|entry| entry.profile.as_str()).collect();
+    writeln!(io.err, "signed by {} ({}), key {}", signer.identity(), by.join(", "), signer.key_id())?;
+    if !signed.has_skills {
+        writeln!(io.err, "{SKELETON}")?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// What is said of a card that says nothing of its agent.
+const SKELETON: &str = "the card names no skill: sign what the agent really serves";
+
+/// A card that was signed.
+struct Signed {
+    /// As it is written.
+    text: String,
+    /// The signatures that were added.
+    entries: Vec<Signature>,
+    /// It names a skill.
+    has_skills: bool,
+}
+
+/// Signs the card in `text`, and verifies that what is written says what was signed.
+fn sign(text: &[u8], signer: &Signer, profiles: &[Profile]) -> anyhow::Result<Signed> {
+    let card = Card::read(text).context("nothing is signed")?;
     let entries = signer.sign(&card, profiles).context("nothing is signed")?;
-    let mut members: Members = serde_json::from_slice(&text).context("the card")?;
-    let mut signatures = kept(&members, &signer)?;
+    let mut members: Members = serde_json::from_slice(text).context("the card")?;
+    let mut signatures = kept(&members, signer)?;
     let count = signatures.len() + entries.len();
     if count > limits::SIGNATURES {
         bail!("the card has {count} signatures then, and verifiers look at no more than {}", limits::SIGNATURES);
@@ -100,13 +138,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     members.0.push(("signatures".to_owned(), serde_json::value::to_raw_value(&signatures)?));
     let signed = members.written()?;
     unchanged(&card, &signed)?;
-    io.out.write_all(signed.as_bytes())?;
-    let by: Vec<_> = entries.iter().map(|entry| entry.profile.as_str()).collect();
-    writeln!(io.err, "signed by {} ({}), key {}", signer.identity(), by.join(", "), signer.key_id())?;
-    if !members.0.iter().any(|(name, value)| name == "skills" && value.get().len() > 2) {
-        writeln!(io.err, "the card names no skill: sign what the agent really serves")?;
-    }
-    Ok(Exit::Ok)
+    let has_skills = members.0.iter().any(|(name, value)| name == "skills" && value.get().len() > 2);
+    Ok(Signed { text: signed, entries, has_skills })
 }
 
 /// The signatures of others, as they are written.

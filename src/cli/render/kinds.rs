@@ -49,7 +49,8 @@ impl Kinds {
     /// Whether a right is needed.
     #[must_use]
     pub fn needs(self, right: &Right) -> bool {
-        self.serves(right.group)
+        // Rights are given to Pods that sign their AgentCard, which the others do not have.
+        self.serves(right.group) && (self == Kinds::All || right.group != Kind::Role.group())
     }
 }
 

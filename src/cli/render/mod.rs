@@ -54,6 +54,9 @@ pub enum FailureMode {
     Gate,
 }
 
+/// Image of the operator, where none is named.
+pub const IMAGE: &str = concat!("drawbridge:", env!("CARGO_PKG_VERSION"));
+
 /// Arguments of `render`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -64,7 +67,7 @@ pub struct Args {
     #[arg(short, long, default_value = keys::OPERATOR_NAMESPACE, value_parser = given::namespace)]
     pub namespace: String,
     /// Image of the operator.
-    #[arg(long, default_value = concat!("drawbridge:", env!("CARGO_PKG_VERSION")), value_parser = given::image)]
+    #[arg(long, default_value = IMAGE, value_parser = given::image)]
     pub image: String,
     /// Namespaces that are served, separated by commas; none means all. Then rights are Roles there instead of ClusterRoles.
     #[arg(long, default_value = "", hide_default_value = true, value_name = "NAMES")]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
 
-use super::{FailureMode, Install, metadata, object, settings};
+use super::{FailureMode, IMAGE, Install, metadata, object, settings};
 use crate::config::gates::Gates;
 use crate::domain::keys;
 use crate::workloads::kaos::registry;
@@ -26,7 +26,7 @@ pub const KEY_GATES: &str = "feature-gates.yaml";
 /// Platform file and feature gates, and the record of when they were first applied.
 #[must_use]
 pub fn objects(install: &Install) -> Vec<Value> {
-    let platform = install.platform_file.clone().unwrap_or_else(platform_file);
+    let platform = install.platform_file.clone().unwrap_or_else(|| platform_file_with(&install.image));
     let gates = install.feature_gates.clone().unwrap_or_else(|| gates_file(&Gates::default()));
     let files = [(keys::CONFIG_MAP_PLATFORM, KEY_PLATFORM, platform), (keys::CONFIG_MAP_GATES, KEY_GATES, gates)].map(
         |(name, key, text)| {
@@ -94,6 +94,12 @@ const KAOS_IMAGES: [(&str, &str); 4] = [
 /// The platform file of a fresh installation: the images, which have no built-in value, and nothing else.
 #[must_use]
 pub fn platform_file() -> String {
+    platform_file_with(IMAGE)
+}
+
+/// The same for an operator of that image, which signs cards, too.
+#[must_use]
+pub fn platform_file_with(operator: &str) -> String {
     let image = |key: &str, name: &str| format!("  {key}: {IMAGE_REPOSITORY}/{name}:{IMAGE_TAG}\n");
     let images: String = [
         image("envoyProxy", "authbridge-envoy"),
@@ -106,7 +112,7 @@ pub fn platform_file() -> String {
     .concat();
     let kaos: String = KAOS_IMAGES.map(|(key, image)| format!("  {key}: {image}\n")).concat();
     format!(
-        "# What is not set here has its built-in value; see docs/reference/platform.md.\nimages:\n{images}{kaos}  pullPolicy: IfNotPresent\n"
+        "# What is not set here has its built-in value; see docs/reference/platform.md.\nimages:\n{images}  cardSigner: {operator}\n{kaos}  pullPolicy: IfNotPresent\n"
     )
 }
 

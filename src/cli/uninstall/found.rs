@@ -327,6 +327,10 @@ async fn pods(cluster: &Cluster, found: &mut Found, notes: &mut Vec<String>) -> 
             .list(&format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings"), notes)
             .await?
         {
+            // It goes before the account does.
+            if trust::is_of_signing(&binding) {
+                continue;
+            }
             for subject in
                 binding["subjects"].as_array().into_iter().flatten().filter(|it| it["kind"] == "ServiceAccount")
             {

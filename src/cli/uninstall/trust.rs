@@ -18,6 +18,8 @@ use crate::store::Kind;
 pub(super) struct Trust {
     pub(super) policies: Vec<Part>,
     pub(super) verified: Vec<Part>,
+    /// What Pods publish their signed card by: RoleBindings, Roles, and the ConfigMaps.
+    pub(super) signing: Vec<Part>,
 }
 
 /// Reads them.
@@ -36,12 +38,28 @@ pub(super) async fn read(cluster: &Cluster, notes: &mut Vec<String>) -> anyhow::
     let held =
         cluster.list(&format!("{}?labelSelector={}", Kind::Pod.path(""), keys::LABEL_QUARANTINED), notes).await?;
     verified.extend(held.into_iter().filter(|pod| label(pod, keys::LABEL_VERIFIED).is_none()));
-    Ok(Trust { policies: parts(Kind::NetworkPolicy, policies), verified: parts(Kind::Pod, verified) })
+    let mut signing = Vec::new();
+    let ours = format!("{}%3D{}", keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
+    for kind in [Kind::RoleBinding, Kind::Role, Kind::SignedCard] {
+        let mut found = cluster.list(&format!("{}?labelSelector={ours}", kind.path("")), notes).await?;
+        found.retain(is_of_signing);
+        signing.extend(parts(kind, found));
+    }
+    Ok(Trust { policies: parts(Kind::NetworkPolicy, policies), verified: parts(Kind::Pod, verified), signing })
+}
+
+/// One of the objects by which the Pods of a workload publish their signed card, and ours.
+pub(super) fn is_of_signing(object: &Value) -> bool {
+    text(object, "/metadata/name").ends_with(keys::SUFFIX_SIGNED_CARD)
+        && label(object, keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE)
 }
 
 /// The steps, in their order.
 pub(super) fn plan(plan: &mut Plan, found: &Found, options: &Options) {
     let trust = &found.trust;
+    for part in &trust.signing {
+        plan.steps.push(delete(Phase::Trust, part, "deleted: no Pod publishes a signed card by it any more"));
+    }
     if options.keep_policies {
         plan.stays.extend(trust.policies.iter().chain(&trust.verified).map(|part| {
             Kept {

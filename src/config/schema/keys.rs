@@ -158,6 +158,12 @@ pub const KEYS: &[Key] = &[
     field!("images.spiffeHelper", images.spiffe_helper, read::some_word, "fetches SVIDs"),
     field!("images.clientRegistration", images.client_registration, read::some_word, "registers the OAuth client"),
     field!("images.authbridge", images.authbridge, read::some_word, "combined sidecar, gate combinedSidecar"),
+    field!(
+        "images.cardSigner",
+        images.card_signer,
+        read::some_word,
+        "signs the cards of agents that ask for it: Drawbridge's own image"
+    ),
     process!("images.kaosAgent", kaos.image_agent, read::some_word, "runs Agents of KAOS"),
     process!("images.kaosLitellm", kaos.image_litellm, read::some_word, "runs proxies: ModelAPIs with mode Proxy"),
     process!("images.kaosOllama", kaos.image_ollama, read::some_word, "runs hosted models: ModelAPIs with mode Hosted"),
@@ -184,6 +190,7 @@ pub const KEYS: &[Key] = &[
     resources!("resources.spiffeHelper", spiffe_helper, "requests and limits of spiffe-helper"),
     resources!("resources.clientRegistration", client_registration, "requests and limits of the registration sidecar"),
     resources!("resources.authbridge", authbridge, "requests and limits of the combined sidecar"),
+    resources!("resources.cardSigner", card_signer, "requests and limits of sign-agentcard"),
     field!("tokenExchange.tokenUrl", token_exchange.token_url, read::word_or_empty, "stands in for TOKEN_URL"),
     field!(
         "tokenExchange.defaultAudience",
@@ -593,7 +600,7 @@ pub const KEYS: &[Key] = &[
 ];
 
 /// The resource requirements of every sidecar, by the path of their key.
-pub(crate) fn requirements(resolved: &Resolved) -> [(&'static str, &Value); 5] {
+pub(crate) fn requirements(resolved: &Resolved) -> [(&'static str, &Value); 6] {
     let resources = &resolved.resources;
     [
         ("resources.envoyProxy", &resources.envoy_proxy.value),
@@ -601,6 +608,7 @@ pub(crate) fn requirements(resolved: &Resolved) -> [(&'static str, &Value); 5] {
         ("resources.spiffeHelper", &resources.spiffe_helper.value),
         ("resources.clientRegistration", &resources.client_registration.value),
         ("resources.authbridge", &resources.authbridge.value),
+        ("resources.cardSigner", &resources.card_signer.value),
     ]
 }
 

@@ -190,6 +190,10 @@ fn signed(cx: &Context<'_>, workload: &WorkloadRef<'_>, authority: &Arc<str>) ->
     }
     let namespace = &cx.key.namespace;
     let found = cx.world.signed_card(namespace, &format!("{}{}", workload.name, keys::SUFFIX_SIGNED_CARD))?;
+    // Made ahead of the signer, it holds nothing yet.
+    if found.seen.awaits {
+        return None;
+    }
     Some(CardQuestion::Read(Read {
         namespace: namespace.clone(),
         name: found.name.clone(),

@@ -169,7 +169,8 @@ fn workload_of<'a>(world: &'a World, namespace: &str, card: &CardRef<'_>) -> Opt
 
 /// Pods of that template sign their card when they start.
 fn signs(template: &TemplateSeen) -> bool {
-    template.signs || template.annotations.get(keys::ANNOTATION_RESIGN) == Some("true")
+    let says = |key| template.annotations.get(key) == Some("true");
+    template.signs || says(keys::ANNOTATION_SIGN) || says(keys::ANNOTATION_RESIGN)
 }
 
 /// Its Pods are replaced as soon as its template changes.

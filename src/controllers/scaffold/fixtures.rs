@@ -23,8 +23,7 @@ use crate::store::{Change, Key, Kind};
 pub(in crate::controllers) const OWN: &str = "kagenti-system";
 
 /// What every installation's platform file has: an image for each mode.
-const IMAGES: &str =
-    "images:\n  envoyProxy: e\n  proxyInit: i\n  spiffeHelper: s\n  clientRegistration: r\n  authbridgeLight: l\n";
+const IMAGES: &str = "images:\n  envoyProxy: e\n  proxyInit: i\n  spiffeHelper: s\n  clientRegistration: r\n  authbridgeLight: l\n  cardSigner: c\n";
 
 /// Seconds.
 pub(in crate::controllers) const fn s(seconds: u64) -> Duration {

@@ -52,6 +52,8 @@ pub enum Controller {
     BeeaiCompatBuild,
     /// What agents say of themselves.
     AgentCard,
+    /// What Pods that sign their card need for publishing it.
+    Signer,
     /// The trust label on Pods.
     TrustLabel,
     /// What cuts off agents, and what opens them.
@@ -83,6 +85,7 @@ impl Controller {
             Controller::BeeaiBuild => "beeai-build",
             Controller::BeeaiCompatBuild => "beeai-compat-build",
             Controller::AgentCard => "agent-card",
+            Controller::Signer => "signer",
             Controller::TrustLabel => "trust-label",
             Controller::NetworkPolicy => "network-policy",
             Controller::Resign => "resign",

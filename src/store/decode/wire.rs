@@ -278,6 +278,9 @@ struct Wire {
     status: Option<Box<Status>>,
     endpoints: Option<Value>,
     ports: Option<Value>,
+    rules: Option<Value>,
+    role_ref: Option<Value>,
+    subjects: Option<Value>,
 }
 
 /// A watched object as the client hands it over.
@@ -297,6 +300,12 @@ pub struct Raw {
     pub endpoints: Option<Value>,
     /// Of EndpointSlices.
     pub ports: Option<Value>,
+    /// Of Roles.
+    pub rules: Option<Value>,
+    /// Of RoleBindings.
+    pub role_ref: Option<Value>,
+    /// Of RoleBindings.
+    pub subjects: Option<Value>,
 }
 
 impl From<Wire> for Raw {
@@ -311,6 +320,9 @@ impl From<Wire> for Raw {
             status: wire.status,
             endpoints: wire.endpoints,
             ports: wire.ports,
+            rules: wire.rules,
+            role_ref: wire.role_ref,
+            subjects: wire.subjects,
         }
     }
 }

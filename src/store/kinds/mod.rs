@@ -18,6 +18,7 @@ pub mod lease;
 pub mod namespace;
 pub mod network_policy;
 pub mod pod;
+pub mod right;
 pub mod secret;
 pub mod service;
 pub mod service_account;
@@ -36,6 +37,7 @@ use lease::LeaseSeen;
 use namespace::NamespaceSeen;
 use network_policy::NetworkPolicySeen;
 use pod::{BuildPodSeen, PodSeen};
+use right::RightSeen;
 use service::ServiceSeen;
 use service_account::ServiceAccountSeen;
 use signed_card::SignedCardSeen;
@@ -106,6 +108,8 @@ kinds! {
     Secret => secret::DESCRIPTOR;
     Lease => lease::DESCRIPTOR;
     SignedCard => signed_card::DESCRIPTOR;
+    Role => right::ROLE;
+    RoleBinding => right::ROLE_BINDING;
 }
 
 /// What is kept of an object. Large variants are boxed: there are ten Pods to a workload.
@@ -151,6 +155,8 @@ pub enum What {
     Lease(LeaseSeen),
     /// A ConfigMap with a signed card.
     SignedCard(SignedCardSeen),
+    /// A Role or RoleBinding by which a Pod publishes its signed card.
+    Right(Box<RightSeen>),
     /// A PipelineRun of a build.
     PipelineRun(Box<PipelineRunSeen>),
     /// A TaskRun of such a run.

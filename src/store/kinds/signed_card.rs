@@ -5,6 +5,7 @@
 
 use super::{Kind, What};
 use crate::domain::keys;
+use crate::store::decode::identity::owner;
 use crate::store::decode::wire::Raw;
 use crate::store::kind::page;
 use crate::store::{Decode, Descriptor, Key, Selection, UsedBy};
@@ -25,14 +26,27 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 pub struct SignedCardSeen {
     /// `metadata.resourceVersion`: what was read in another one says nothing.
     pub version: Box<str>,
+    /// Made ahead of the signature by us ([`keys::LABEL_APP_MANAGED_BY`]).
+    pub ours: bool,
+    /// It was made ahead of the signature, and holds none yet.
+    pub awaits: bool,
+    /// The owner that controls it, by its uid.
+    pub owner: Option<Box<str>>,
 }
 
-fn is_signed_card(key: &Key) -> bool {
+pub(super) fn is_signed_card(key: &Key) -> bool {
     key.name.strip_suffix(keys::SUFFIX_SIGNED_CARD).is_some_and(|workload| !workload.is_empty())
 }
 
 fn project(_: Kind, raw: Raw) -> Option<What> {
-    Some(What::SignedCard(SignedCardSeen { version: raw.metadata.resource_version.unwrap_or_default().into() }))
+    let metadata = &raw.metadata;
+    let owner = owner(metadata).map(|owner| owner.uid.as_str().into());
+    Some(What::SignedCard(SignedCardSeen {
+        ours: metadata.label(keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE),
+        awaits: metadata.annotation(keys::ANNOTATION_AWAITS_SIGNATURE).is_some(),
+        owner,
+        version: raw.metadata.resource_version.unwrap_or_default().into(),
+    }))
 }
 
 #[cfg(test)]
@@ -55,7 +69,7 @@ mod tests {
         let text = r#"{"metadata": {"name": "w-card-signed", "namespace": "n", "uid": "u", "resourceVersion": "7",
             "annotations": {"a": "b"}}, "data": {"agent-card.json": "{}"}}"#;
         let change = change_of(Kind::SignedCard, text).unwrap();
-        let seen = SignedCardSeen { version: "7".into() };
+        let seen = SignedCardSeen { version: "7".into(), ours: false, awaits: false, owner: None };
         assert_eq!(change.now.unwrap().what, What::SignedCard(seen));
     }
 }

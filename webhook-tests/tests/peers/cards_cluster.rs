@@ -20,11 +20,11 @@ const OTHER: u32 = 20_002;
 /// How long a state may take until it is there.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The trust domain that an installation has by default.
-const DOMAIN: &str = "cluster.local";
-const NAME: &str = "weather-agent";
+pub(crate) const DOMAIN: &str = "cluster.local";
+pub(crate) const NAME: &str = "weather-agent";
 
 /// An agent that needs nothing but its own container.
-fn agent() -> Value {
+pub(crate) fn agent() -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {
@@ -44,7 +44,7 @@ fn agent() -> Value {
     })
 }
 
-fn service() -> Value {
+pub(crate) fn service() -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"name": NAME},
@@ -52,7 +52,7 @@ fn service() -> Value {
     })
 }
 
-fn account() -> Value {
+pub(crate) fn account() -> Value {
     json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "weather"}})
 }
 
@@ -76,7 +76,7 @@ async fn address(ns: &TestNamespace) -> Result<SocketAddr> {
 }
 
 /// The AgentCard once `holds`; the last state is the error.
-async fn card(ns: &TestNamespace, what: &str, holds: impl Fn(&Value) -> bool) -> Result<Value> {
+pub(crate) async fn card(ns: &TestNamespace, what: &str, holds: impl Fn(&Value) -> bool) -> Result<Value> {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
         // Until it is there, there is none.
@@ -97,7 +97,7 @@ fn condition<'a>(card: &'a Value, type_: &str) -> Option<(&'a str, &'a str)> {
     Some((one["status"].as_str()?, one["reason"].as_str()?))
 }
 
-fn is(card: &Value, type_: &str, status: &str) -> bool {
+pub(crate) fn is(card: &Value, type_: &str, status: &str) -> bool {
     condition(card, type_).is_some_and(|(now, _)| now == status)
 }
 

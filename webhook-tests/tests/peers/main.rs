@@ -8,6 +8,7 @@ mod cards;
 mod cards_cluster;
 mod cards_load;
 mod cards_rotation;
+mod cards_signing;
 mod fleet;
 mod kaos;
 mod kaos_tools;

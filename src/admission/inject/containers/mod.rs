@@ -8,6 +8,7 @@ pub(super) mod env;
 pub(super) mod envoy;
 pub(super) mod proxy_init;
 pub(super) mod registration;
+pub(super) mod signer;
 pub(super) mod spiffe_helper;
 
 use std::borrow::Cow;

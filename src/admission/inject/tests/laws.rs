@@ -68,9 +68,11 @@ fn annotations() -> impl Strategy<Value = Option<Value>> {
         (keys::ANNOTATION_OUTBOUND_EXCLUDE, "1,x,99999, 22"),
         (keys::ANNOTATION_CREDENTIALS, "secret"),
         (keys::ANNOTATION_CONFIG_HASH, "template"),
+        (keys::ANNOTATION_SIGN, "true"),
+        (keys::ANNOTATION_MOUNT_SIGNED, "true"),
         ("a/b~1", "c"),
     ];
-    let some = subsequence(pairs, 0..4).prop_map(|pairs| {
+    let some = subsequence(pairs, 0..5).prop_map(|pairs| {
         Some(Value::Object(pairs.into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect()))
     });
     prop_oneof![1 => Just(None), 1 => Just(Some(Value::Null)), 6 => some]
@@ -244,7 +246,7 @@ proptest! {
             if let Some(items) = seen["spec"][list].as_array_mut() {
                 let ours = items.iter().position(|item| {
                     let name = text(item, "name");
-                    keys::OUR_CONTAINERS.contains(&name) || keys::OUR_VOLUMES.contains(&name)
+                    keys::may_be_ours(name) || keys::OUR_VOLUMES.contains(&name)
                 });
                 if let Some(index) = ours.filter(|_| which % 2 == 0) { items.remove(index); }
                 if shuffle { items.reverse(); }
@@ -259,7 +261,7 @@ proptest! {
         prop_assert_eq!(third.operations(), Vec::new());
         for list in ["containers", "initContainers", "volumes"] {
             let mut all = names(&settled["spec"][list]);
-            all.retain(|name| keys::OUR_CONTAINERS.contains(name) || keys::OUR_VOLUMES.contains(name));
+            all.retain(|name| keys::may_be_ours(name) || keys::OUR_VOLUMES.contains(name));
             let count = all.len();
             all.sort_unstable();
             all.dedup();

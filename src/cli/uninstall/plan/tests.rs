@@ -32,7 +32,7 @@ fn the_order_is_policies_webhooks_operator_workloads_finalizers_and_what_pods_ne
         parts: ["Lease", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicy"]
             .map(|kind| ours(kind, kind))
             .into(),
-        trust: Trust { policies: vec![ours("NetworkPolicy", "drawbridge-default-deny")], verified: Vec::new() },
+        trust: Trust { policies: vec![ours("NetworkPolicy", "drawbridge-default-deny")], ..Trust::default() },
         workloads: vec![deployment(json!({"f:kagenti.io/type": {}}), json!({}))],
         agent_runtimes: vec![part(
             json!({"kind": "AgentRuntime", "metadata": {"name": "a", "finalizers": ["kagenti.io/cleanup"]}}),
@@ -326,6 +326,7 @@ fn the_deny_goes_first_then_openings_then_labels_and_all_of_it_stays_where_that_
         trust: Trust {
             policies: vec![policy("a-signature-policy"), policy("drawbridge-default-deny")],
             verified: vec![pod("a", "Running", verified.clone())],
+            ..Trust::default()
         },
         pods: vec![
             pod("a", "Running", verified),
@@ -351,4 +352,23 @@ fn the_deny_goes_first_then_openings_then_labels_and_all_of_it_stays_where_that_
     );
     let kept = plan(&found, &Options { keep_policies: true, ..options(false) });
     assert!(kept.steps.is_empty() && kept.stays.len() == 3, "{kept:?}");
+}
+
+/// A RoleBinding would hold the account that it names.
+#[test]
+fn what_pods_publish_their_card_by_goes_first_of_all() {
+    let of = |kind: &str| {
+        part(json!({"kind": kind, "metadata": {"name": "w-card-signed", "namespace": "team", "uid": kind,
+            "labels": {"app.kubernetes.io/managed-by": "drawbridge"}}}))
+    };
+    let signing = ["RoleBinding", "Role", "ConfigMap"].map(of).into();
+    let found = Found { trust: Trust { signing, ..Trust::default() }, ..Found::default() };
+    for keep_policies in [false, true] {
+        let steps = plan(&found, &Options { keep_policies, ..options(false) }).steps;
+        let objects: Vec<_> = steps.iter().map(|step| step.object.as_str()).collect();
+        assert_eq!(
+            objects,
+            ["RoleBinding team/w-card-signed", "Role team/w-card-signed", "ConfigMap team/w-card-signed"]
+        );
+    }
 }

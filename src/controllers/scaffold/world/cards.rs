@@ -2,7 +2,7 @@
 
 use super::World;
 use super::builds::{Ref, of};
-use crate::store::{AgentCardSeen, CardTarget, Kind, SignedCardSeen, What};
+use crate::store::{AgentCardSeen, CardTarget, Kind, RightSeen, SignedCardSeen, What};
 
 /// An AgentCard.
 pub type CardRef<'a> = Ref<'a, AgentCardSeen>;
@@ -21,7 +21,25 @@ fn signed(what: &What) -> Option<&SignedCardSeen> {
     }
 }
 
+fn right(what: &What) -> Option<&RightSeen> {
+    match what {
+        What::Right(seen) => Some(seen),
+        _ => None,
+    }
+}
+
 impl World {
+    /// The Role or RoleBinding by which Pods publish the signed card of that name.
+    #[must_use]
+    pub fn signing_right(&self, kind: Kind, namespace: &str, name: &str) -> Option<Ref<'_, RightSeen>> {
+        of(self.object(kind, namespace, name)?, right)
+    }
+
+    /// The ConfigMaps with signed cards that a namespace has.
+    pub fn signed_cards(&self, namespace: &str) -> impl Iterator<Item = Ref<'_, SignedCardSeen>> {
+        self.of_kind(Kind::SignedCard, namespace).filter_map(|named| of(named, signed))
+    }
+
     /// The ConfigMap with a signed card of that name.
     #[must_use]
     pub fn signed_card(&self, namespace: &str, name: &str) -> Option<Ref<'_, SignedCardSeen>> {

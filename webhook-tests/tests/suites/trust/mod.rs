@@ -8,6 +8,7 @@ mod many;
 mod preview;
 mod quarantine;
 mod rest;
+mod signing;
 mod steady;
 mod ways_in;
 

@@ -49,6 +49,8 @@ fn rows(own: &str) -> Vec<Row> {
         agent_cards(),
         network_policies(),
         routes(),
+        roles(),
+        role_bindings(),
     ]
 }
 
@@ -97,8 +99,9 @@ fn config_maps(own: &str) -> Row {
         group: "",
         resource: "configmaps",
         made: format!(
-            "({gate}) || ({} && {} && {}) || (!({here}) && variables.new.metadata.?name.orValue('') in [{names}] && {} && {} && \
+            "({gate}) || ({}) || ({} && {} && {}) || (!({here}) && variables.new.metadata.?name.orValue('') in [{names}] && {} && {} && \
              !has(variables.new.metadata.ownerReferences) && !has(variables.new.metadata.finalizers))",
+            made_for_signer("new", "!has(variables.new.data) && !has(variables.new.binaryData)"),
             of_its_proxy("new"),
             marked("new"),
             plain("new"),
@@ -114,9 +117,9 @@ fn config_maps(own: &str) -> Row {
             same_but("annotations", &format!("k == '{}'", keys::ANNOTATION_CONTENT_DIGEST)),
             marked("old"),
         ),
-        deleted: of_its_proxy("old"),
-        what: "writes no ConfigMap but those that injected Pods refer to, and those only while they are its own, and the configuration \
-               of a proxy",
+        deleted: format!("({}) || ({} && {})", of_its_proxy("old"), of_its_signer("old"), marked("old")),
+        what: "writes no ConfigMap but those that injected Pods refer to, and those only while they are its own, the configuration of a \
+               proxy, and the empty one that a Pod writes its signed card to",
     }
 }
 
@@ -133,6 +136,71 @@ fn of_its_api(of: &str) -> String {
 /// It is the Service of an Agent, or of an object of KAOS.
 fn of_its_object(of: &str) -> String {
     format!("({} || {})", of_its_agent(of), made_for_kaos(&format!("variables.{of}"), &KAOS_WORKLOADS))
+}
+
+/// It is of the signer of a workload: that one controls it, and it has the name of its signed card.
+fn of_its_signer(of: &str) -> String {
+    format!(
+        "variables.{of}.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && \
+         o.kind in ['Deployment', 'StatefulSet', 'DaemonSet', 'Sandbox'] && variables.{of}.metadata.?name.orValue('') == o.name + '{}')",
+        keys::SUFFIX_SIGNED_CARD
+    )
+}
+
+/// One that is made for it, and is what `is` says.
+fn made_for_signer(of: &str, is: &str) -> String {
+    format!("{} && {} && !has(variables.{of}.metadata.finalizers) && {is}", of_its_signer(of), marked(of))
+}
+
+/// What the Role of a signer gives: writing the one ConfigMap of its name.
+fn one_config_map(of: &str) -> String {
+    format!(
+        "variables.{of}.?rules.orValue([]).size() == 1 && variables.{of}.rules.all(r, r.?apiGroups.orValue([]) == [''] && \
+         r.?resources.orValue([]) == ['configmaps'] && r.?resourceNames.orValue([]) == [variables.{of}.metadata.name] && \
+         r.verbs == ['get', 'patch'])"
+    )
+}
+
+/// To whom the RoleBinding of a signer gives it: one account of the namespace.
+fn one_account(of: &str) -> String {
+    format!(
+        "variables.{of}.roleRef.kind == 'Role' && variables.{of}.roleRef.name == variables.{of}.metadata.name && \
+         variables.{of}.?subjects.orValue([]).size() == 1 && variables.{of}.subjects.all(s, s.kind == 'ServiceAccount' && \
+         s.?namespace.orValue('') == request.namespace)"
+    )
+}
+
+fn roles() -> Row {
+    right(
+        "roles",
+        one_config_map,
+        "makes no Role but the one by which the Pods of a workload publish its signed card, on that ConfigMap alone",
+    )
+}
+
+fn role_bindings() -> Row {
+    right(
+        "rolebindings",
+        one_account,
+        "binds no Role but that one, and it to the account of the workload's namespace that signs",
+    )
+}
+
+fn right(resource: &'static str, gives: fn(&str) -> String, what: &'static str) -> Row {
+    Row {
+        group: "rbac.authorization.k8s.io",
+        resource,
+        made: made_for_signer("new", &gives("new")),
+        changed: format!(
+            "{} && {} && {} && {}",
+            of_its_signer("old"),
+            marked("old"),
+            gives("new"),
+            untouched(&["labels", "annotations", "ownerReferences", "finalizers"])
+        ),
+        deleted: format!("{} && {}", of_its_signer("old"), marked("old")),
+        what,
+    }
 }
 
 fn routes() -> Row {

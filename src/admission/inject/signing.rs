@@ -1,0 +1,129 @@
+//! Whether a Pod signs its agent's card when it starts, and what it gets for that.
+//!
+//! In: annotation `agentcard.kagenti.dev/sign` of the Pod, what is in force for it. Out: the decision with who took it, and the parts in a plan:
+//! the init container ahead of every other of ours, so that nothing redirects its traffic; what it reads, what it writes, and a token that no
+//! other container sees. Promise: what asks for a signature and gets none is told why.
+
+use serde_json::{Value, json};
+
+use super::containers::signer;
+use super::context::Context;
+use super::decide::{DecidedBy, Decision, Decisions, Subject};
+use super::edit::Edit;
+use super::plan::{InjectionPlan, Source, Volume};
+use super::pod::{items, text};
+use crate::admission::verdict::{Denial, Warning};
+use crate::config::resolved::{Resolved, SpireSwitch};
+use crate::domain::keys;
+use crate::domain::mode::Mode;
+use crate::domain::reason::Reason;
+
+/// Seconds that the token is good for: the least that Kubernetes gives.
+const TOKEN_SECONDS: u32 = 600;
+
+/// Whether the signer is injected, after every other decision was taken.
+pub(super) fn decide(
+    subject: &Subject<'_>,
+    (mode, resolved): (Mode, &Resolved),
+    sidecars: &Decisions,
+    warnings: &mut Vec<Warning>,
+) -> Decision {
+    let annotation = keys::ANNOTATION_SIGN;
+    let no = |by| Decision { inject: false, by };
+    match subject.pod.annotation(annotation) {
+        None | Some("false") => return no(DecidedBy::Default),
+        Some("true") => {}
+        Some(other) => {
+            warnings.push(Warning::new(
+                Reason::UnknownValue,
+                format!("annotation {annotation} is \"{other}\", which means nothing; use true or false"),
+            ));
+            return no(DecidedBy::Default);
+        }
+    }
+    let mut ignored = |why: String| {
+        warnings.push(Warning::new(
+            Reason::LabelIgnored,
+            format!("annotation {annotation}: true has no effect, because {why}"),
+        ));
+    };
+    if subject.pod.label(keys::LABEL_TYPE) != Some("agent") {
+        ignored(format!("only agents have a card, and label {} is not agent", keys::LABEL_TYPE));
+        return no(DecidedBy::WorkloadLabel);
+    }
+    if subject.pod.all_containers().any(|(_, _, container)| text(container, "name") == keys::CONTAINER_SIGNER) {
+        ignored(format!("the Pod brings its own container {}; remove one of the two", keys::CONTAINER_SIGNER));
+        return no(DecidedBy::WorkloadAnnotation);
+    }
+    if mode == Mode::Waypoint {
+        ignored("mode waypoint adds nothing to a Pod".to_owned());
+        return no(DecidedBy::Mode);
+    }
+    if !sidecars.spiffe.inject {
+        // That the driver is absent has its own warning.
+        if resolved.spire.value == SpireSwitch::Disabled || sidecars.spiffe.by != DecidedBy::Spire {
+            let by = match sidecars.spiffe.by {
+                DecidedBy::Spire => format!("{} sets spire: disabled", resolved.spire.layer),
+                by => format!("{} leaves out the parts for SPIRE", by.as_str()),
+            };
+            ignored(format!("a card is signed by the Pod's SPIFFE identity, and {by}"));
+        }
+        return no(sidecars.spiffe.by);
+    }
+    Decision { inject: true, by: DecidedBy::WorkloadAnnotation }
+}
+
+/// Adds the signer to a plan that has its other containers.
+pub(super) fn add<'a>(cx: &Context<'a>, plan: &mut InjectionPlan<'a>) -> Result<(), Box<Denial>> {
+    if !cx.effective.sidecars.signer.inject {
+        return Ok(());
+    }
+    plan.init.insert(0, signer::container(cx)?);
+    let pod = cx.subject.pod;
+    if pod.annotation(keys::ANNOTATION_MOUNT_SIGNED) == Some("true") {
+        for container in pod.list("containers") {
+            let mounts = items(container, "volumeMounts");
+            let is_taken = |mount: &Value| text(mount, "mountPath").starts_with(keys::PATH_SIGNED_CARD);
+            if !mounts.iter().any(is_taken) {
+                plan.edits.push(Edit::Mount {
+                    container: text(container, "name").to_owned(),
+                    volume: keys::VOLUME_SIGNED_CARD.to_owned(),
+                    path: keys::PATH_SIGNED_CARD.to_owned(),
+                    sub_path: String::new(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The volumes of the signer, where the plan has it.
+pub(super) fn volumes(cx: &Context<'_>) -> Vec<Volume<'static>> {
+    if !cx.effective.sidecars.signer.inject {
+        return Vec::new();
+    }
+    let unsigned = format!("{}{}", cx.workload.name, keys::SUFFIX_UNSIGNED_CARD);
+    vec![
+        Volume { name: keys::VOLUME_UNSIGNED_CARD, source: Source::UnsignedCard(unsigned.into()) },
+        Volume { name: keys::VOLUME_SIGNED_CARD, source: Source::SignedCard },
+        Volume { name: keys::VOLUME_SIGNER_TOKEN, source: Source::ApiToken },
+    ]
+}
+
+/// The ConfigMap with the card that is to be signed; the Pod does not wait for it.
+pub(super) fn unsigned(name: &str, config_map: &str) -> Value {
+    json!({"name": name, "configMap": {"name": config_map, "optional": true}})
+}
+
+/// Where the signed card is written, in memory.
+pub(super) fn signed(name: &str) -> Value {
+    json!({"name": name, "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}})
+}
+
+/// What a client of the API server needs, as every Pod has it that mounts its token.
+pub(super) fn token(name: &str) -> Value {
+    json!({"name": name, "projected": {"sources": [
+        {"serviceAccountToken": {"path": "token", "expirationSeconds": TOKEN_SECONDS}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}}]}})
+}
