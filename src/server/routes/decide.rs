@@ -23,13 +23,19 @@ use crate::server::telemetry::metrics::{Decision, ReasonValue};
 /// Longest text from a request that goes into the log, in bytes; the longest names Kubernetes allows.
 const LOGGED: usize = 253;
 
-/// How long a Job that nobody has heard of yet is waited for: its watch needs milliseconds.
-const OWNER_COMES: Duration = Duration::from_millis(500);
+/// How often a review that is held looks for news.
+const LOOKS_AGAIN: Duration = Duration::from_millis(20);
 
 /// What an object with members takes as a tree, beside them.
 const OBJECT: usize = 640;
 /// What a member or an element takes, with what is allocated for it.
 const MEMBER: usize = 192;
+
+/// A refusal that is not given yet, since it may be over in a moment.
+struct Pending {
+    reason: Reason,
+    namespace: String,
+}
 
 /// A review whose body is complete.
 pub(super) struct Review {
@@ -44,40 +50,47 @@ pub(super) struct Review {
 impl Review {
     /// Decides here and now. Never panics: a defect in the decision is an answer.
     pub(super) fn decide(&self) -> Answer {
-        self.decide_unless(|_| false).unwrap_or_else(|| self.refuse(Reason::InternalError))
+        self.decide_unless(|_, _| false).unwrap_or_else(|_| self.refuse(Reason::InternalError))
     }
 
-    /// The same; a Job that is made at the same moment as its first Pod gets a moment to become known, so that no Event warns of what is
-    /// over before it is read.
+    /// The same; what is made at the same moment as its first Pod (the Job that owns it, the ServiceAccount that it runs as) gets a moment to
+    /// become known, so that no Event warns of what is over before it is read.
     pub(super) async fn decide_soon(mut self) -> Answer {
-        let is_pending = |reason| reason == Reason::OwnerPending;
-        if let Some(answer) = self.decide_unless(is_pending) {
-            return answer;
-        }
-        let until = self.deadline.min(self.arrived + OWNER_COMES);
         let shared = self.shared.clone();
+        let mut pending = match self.decide_unless(|reason, namespace| shared.in_vain.patience(reason, namespace).is_some()) {
+            Ok(answer) => return answer,
+            Err(pending) => pending,
+        };
         if let Ok(_place) = shared.waiting.try_acquire() {
-            while Instant::now() < until {
-                tokio::time::sleep(OWNER_COMES / 25).await;
+            loop {
+                tokio::time::sleep(LOOKS_AGAIN).await;
+                // The caller's patience is longer than ours, or there is no time left for a second look.
+                let is_time = |patience| (self.arrived + patience).min(self.deadline - LOOKS_AGAIN) > Instant::now();
+                if !shared.in_vain.patience(pending.reason, &pending.namespace).is_some_and(is_time) {
+                    shared.in_vain.note(pending.reason, &pending.namespace);
+                    break;
+                }
                 let newer = self.shared.snapshots.load().filter(|newer| !Arc::ptr_eq(newer, &self.snapshot));
                 let Some(newer) = newer else { continue };
                 self.snapshot = newer;
-                if let Some(answer) = self.decide_unless(is_pending) {
-                    return answer;
+                let waits = |reason, namespace: &str| shared.in_vain.patience(reason, namespace).is_some_and(is_time);
+                match self.decide_unless(waits) {
+                    Ok(answer) => return answer,
+                    Err(still) => pending = still,
                 }
             }
         }
         self.decide()
     }
 
-    /// An answer, unless the reason is one that is waited for.
-    fn decide_unless(&self, waits: impl Fn(Reason) -> bool) -> Option<Answer> {
+    /// An answer, unless the reason is one that is waited for in that namespace.
+    fn decide_unless(&self, waits: impl Fn(Reason, &str) -> bool) -> Result<Answer, Pending> {
         if Instant::now() >= self.deadline {
-            return Some(self.refuse(Reason::DeadlineExceeded));
+            return Ok(self.refuse(Reason::DeadlineExceeded));
         }
         catch_unwind(AssertUnwindSafe(|| self.attempt(waits))).unwrap_or_else(|_| {
             self.shared.metrics.panics.inc();
-            Some(self.refuse(Reason::InternalError))
+            Ok(self.refuse(Reason::InternalError))
         })
     }
 
@@ -103,7 +116,7 @@ impl Review {
         }
     }
 
-    fn attempt(&self, waits: impl Fn(Reason) -> bool) -> Option<Answer> {
+    fn attempt(&self, waits: impl Fn(Reason, &str) -> bool) -> Result<Answer, Pending> {
         let account = self.body.charge().account();
         let tree = account.charge();
         if self.body.len() > SMALL {
@@ -112,19 +125,22 @@ impl Review {
                 account.prove();
             }
             if tree.resize(tree_size(&self.body)).is_err() {
-                return Some(self.refuse(Reason::Overloaded));
+                return Ok(self.refuse(Reason::Overloaded));
             }
         }
         let request = match review::parse(&self.body, self.route.phase) {
             Ok(request) => request,
             Err(bad) => {
                 let verdict = refusal(Reason::BadReview, bad.to_string());
-                return Some(self.answered(bad.version, bad.uid.as_deref(), None, &verdict));
+                return Ok(self.answered(bad.version, bad.uid.as_deref(), None, &verdict));
             }
         };
         account.prove();
         let verdict = (self.shared.evaluate)(&request, &self.snapshot);
-        (!waits(verdict.reason)).then(|| self.answered(API_VERSION, Some(&request.uid), Some(&request), &verdict))
+        if waits(verdict.reason, request.namespace()) {
+            return Err(Pending { reason: verdict.reason, namespace: request.namespace().to_owned() });
+        }
+        Ok(self.answered(API_VERSION, Some(&request.uid), Some(&request), &verdict))
     }
 
     /// A refusal for a reason of our own, with the uid as far as the body gives it.

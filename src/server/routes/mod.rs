@@ -10,6 +10,7 @@ mod answer;
 mod body;
 mod decide;
 mod patch;
+mod soon;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -46,7 +47,7 @@ const ALONE: Bounds = Bounds { connections: 1, memory: 128 * 1024 * 1024 };
 pub const INLINE: usize = 256 * 1024;
 /// Large reviews decided at once; more are refused with [`Reason::Overloaded`].
 const LARGE_AT_ONCE: usize = 4;
-/// Reviews that wait for a Job to become known; more are refused at once, and their controllers try again.
+/// Reviews that wait for their Job or their account to become known; more are refused at once, and their controllers try again.
 const WAITING_AT_ONCE: usize = 32;
 /// `timeoutSeconds` of our registrations, for callers that do not send `?timeout=`.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -88,6 +89,7 @@ pub struct Reviews {
     alone: Arc<Account>,
     large: Arc<Semaphore>,
     waiting: Semaphore,
+    in_vain: soon::InVain,
     told: told::Told,
 }
 
@@ -102,6 +104,7 @@ impl Reviews {
             alone: Account::alone(ALONE),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
             waiting: Semaphore::new(WAITING_AT_ONCE),
+            in_vain: soon::InVain::default(),
             told: told::Told::default(),
         }
     }

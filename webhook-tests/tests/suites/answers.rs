@@ -195,11 +195,7 @@ async fn answers_03_a_new_job_gets_no_warning_and_an_ended_one_is_no_finding() -
     let ended = |job: &Job| job.status.as_ref().is_some_and(|status| status.succeeded.is_some());
     wait_until(&ns.api::<Job>(), named, |all| all.values().any(ended)).await.context("the Job ends")?;
     let events = ns.api::<Event>().list(&Default::default()).await?.items;
-    // Whether the controllers make the Job's account before its first Pod is tried is a race that the webhook does not wait for.
-    let is_of_account =
-        |event: &&Event| event.message.as_deref().is_some_and(|text| text.contains("ServiceAccountPending"));
-    let warned = events.iter().filter(|event| event.type_.as_deref() == Some("Warning"));
-    let warned: Vec<_> = warned.filter(|event| !is_of_account(event)).collect();
+    let warned: Vec<_> = events.iter().filter(|event| event.type_.as_deref() == Some("Warning")).collect();
     ensure!(warned.is_empty(), "{warned:?}");
     let (said, code) = drawbridge(cp, &["status", "-n", ns.name()]).await?;
     ensure!(code == Some(0) && !said.contains("import"), "{code:?} {said}");

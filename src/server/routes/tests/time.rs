@@ -141,3 +141,42 @@ async fn answers_03_a_job_that_is_as_new_as_its_pod_costs_no_refusal() {
     // What was waited for is counted once, as it ended.
     assert_eq!((fixture.decisions(Reason::OwnerPending), fixture.decisions(Reason::NothingToInject)), (1, 1));
 }
+
+/// The account of a new workload is waited for, as its Job is; a namespace in which it does not come is held up once, not with every Pod.
+#[tokio::test(start_paused = true)]
+async fn answers_03_an_account_that_is_made_for_a_new_pod_costs_no_refusal() {
+    let evaluate: Evaluate = |_, snapshot| match snapshot.view.server_version {
+        (1, 33) => Verdict::denied(Denial::new(Reason::OwnerPending, 409, "Job x is not known", "wait")),
+        (1, 34) => Verdict::denied(Denial::new(Reason::ServiceAccountPending, 409, "x is being made", "wait")),
+        _ => Verdict::skipped(Reason::NothingToInject),
+    };
+    let cell = snapshots();
+    let metrics = Metrics::new();
+    let router = Reviews::new(cell.clone(), metrics.clone()).decided_by(evaluate).router();
+    let fixture = Fixture { router, metrics };
+    let becomes = async |version, after: u64| {
+        tokio::time::sleep(Duration::from_millis(after)).await;
+        let newer = Snapshot::clone(&cell.load().unwrap());
+        cell.store(Snapshot { view: ClusterView { server_version: version, ..newer.view.clone() }, ..newer });
+    };
+    let take = async |uid: &str, coming| {
+        let begun = Instant::now();
+        let (answer, ()) = tokio::join!(fixture.review(body_of(uid, &json!({}))), coming);
+        (answer["allowed"] == true, begun.elapsed().as_millis())
+    };
+    // First the Job becomes known, then its account: later than a Job would be waited for.
+    let (allowed, took) = take("u-1", async {
+        becomes((1, 34), 300).await;
+        becomes((1, 35), 1200).await;
+    })
+    .await;
+    assert!(allowed && (1500..1600).contains(&took), "{took}");
+    // It does not come: one review is held, those after it are not, and a while later one is again.
+    becomes((1, 34), 0).await;
+    for (uid, pause, held) in [("u-2", 0, 3000..3100), ("u-3", 0, 0..10), ("u-4", 30, 3000..3100)] {
+        tokio::time::sleep(Duration::from_secs(pause)).await;
+        let (allowed, took) = take(uid, async {}).await;
+        assert!(!allowed && held.contains(&took), "{uid}: {took}");
+    }
+    assert_eq!((fixture.decisions(Reason::OwnerPending), fixture.decisions(Reason::ServiceAccountPending)), (0, 3));
+}

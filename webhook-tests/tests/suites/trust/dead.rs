@@ -108,11 +108,11 @@ async fn in_mode(failure_mode: FailureMode) -> Result<()> {
 }
 
 #[tokio::test]
-async fn while_every_replica_is_dead_no_agents_pod_begins_in_mode_fail() -> Result<()> {
+async fn g7_while_every_replica_is_dead_no_agents_pod_begins_in_mode_fail() -> Result<()> {
     in_mode(FailureMode::Fail).await
 }
 
 #[tokio::test]
-async fn while_every_replica_is_dead_no_agents_pod_begins_in_mode_gate() -> Result<()> {
+async fn g7_while_every_replica_is_dead_no_agents_pod_begins_in_mode_gate() -> Result<()> {
     in_mode(FailureMode::Gate).await
 }

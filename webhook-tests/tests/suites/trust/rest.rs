@@ -89,7 +89,7 @@ async fn at_rest_nothing_is_written_a_flip_is_two_writes_and_addresses_are_follo
 
 /// What cannot be made holds everybody back, and is made once it can be.
 #[tokio::test]
-async fn where_no_network_policy_may_be_made_no_agent_begins() -> Result<()> {
+async fn g7_where_no_network_policy_may_be_made_no_agent_begins() -> Result<()> {
     let cp = webhook_tests::installation::shared().await?;
     let ns = cp.namespace("quota").await?;
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"},
