@@ -17,10 +17,10 @@ pub mod rbac;
 pub mod resign;
 pub mod scaffold;
 pub mod service_account;
+pub mod signer;
 #[cfg(test)]
 mod simulation;
 pub mod tool_discovery;
-pub mod signer;
 mod trust;
 pub mod trust_label;
 pub mod waiting;

@@ -72,10 +72,18 @@ impl Authority {
     /// # Errors
     /// When the path is none of a SPIFFE ID.
     pub fn signer(&self, path: &str) -> Result<Signer> {
+        let (chain, key) = self.svid(path)?;
+        Ok(Signer::read(key.as_bytes(), chain.as_bytes())?)
+    }
+
+    /// The SVID of that path, in PEM: certificate and key.
+    ///
+    /// # Errors
+    /// When the path is none of a SPIFFE ID.
+    pub fn svid(&self, path: &str) -> Result<(String, String)> {
         let (mut leaf, key) = (params(&format!("spiffe://{}{path}", self.domain))?, KeyPair::generate()?);
         leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        let chain = leaf.signed_by(&key, &self.issuer)?.pem();
-        Ok(Signer::read(key.serialize_pem().as_bytes(), chain.as_bytes())?)
+        Ok((leaf.signed_by(&key, &self.issuer)?.pem(), key.serialize_pem()))
     }
 }
 

@@ -11,15 +11,7 @@ use crate::domain::reason::Reason;
 const NAMED: usize = 10;
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
-    let mut report = Report {
-        installation: Vec::new(),
-        workloads: Vec::new(),
-        builds: Vec::new(),
-        cards: Vec::new(),
-        kaos: Vec::new(),
-        trust: Vec::new(),
-        notes: Vec::new(),
-    };
+    let mut report = Report::default();
     for namespace in visit.places() {
         let more = status::everything(&visit.cluster, &namespace, &visit.operator).await?;
         report.workloads.extend(more.workloads);

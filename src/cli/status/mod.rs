@@ -13,6 +13,7 @@ mod rollout;
 mod row;
 mod rows;
 pub mod shape;
+mod terminating;
 mod trust;
 mod watch;
 
@@ -64,7 +65,7 @@ pub struct Args {
 }
 
 /// What is printed; [`shape::FIELDS`] documents it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// What is missing of the installation itself.
     pub installation: Vec<String>,
@@ -78,6 +79,8 @@ pub struct Report {
     pub kaos: Vec<KaosRow>,
     /// Namespaces in which something follows from cards, by name.
     pub trust: Vec<TrustRow>,
+    /// Namespaces that are being deleted: what is in them is left out.
+    pub terminating: Vec<String>,
     /// What could not be read.
     pub notes: Vec<String>,
 }
@@ -149,10 +152,17 @@ pub async fn everything(cluster: &Cluster, namespace: &str, operator_namespace: 
     }
     let kaos = kaos::rows(&of_kaos, &base.scope);
     let trusted = base.world.platform()?.cards().trust;
-    let trust = trust::rows(cluster, namespace, (&trusted, operator_namespace), &mut notes).await?;
+    let namespaces = if namespace.is_empty() {
+        cluster.list(&Kind::Namespace.path(""), &mut notes).await?
+    } else {
+        cluster.get(&format!("{}/{namespace}", Kind::Namespace.path(""))).await?.object().into_iter().collect()
+    };
+    let terminating = terminating::names(&namespaces);
+    seen.retain(|namespace, _| !terminating.contains(namespace));
+    let trust = trust::rows(cluster, (namespace, &namespaces), (&trusted, operator_namespace), &mut notes).await?;
     let installation = installation::missing(cluster, !base.scope.watched().is_empty(), &mut notes).await?;
     let report = report(cluster, &seen, &base, notes).await?;
-    Ok(Report { installation, builds, cards, kaos, trust, ..report })
+    Ok(terminating::left_out(Report { installation, builds, cards, kaos, trust, ..report }, terminating))
 }
 
 /// The kinds of AgentBuild.
@@ -225,15 +235,7 @@ async fn report(
         let rows = rows::rows(seen, namespace, &world, &events)?;
         workloads.extend(rows.into_iter().map(|row| rows::placed(row, &base.scope)));
     }
-    Ok(Report {
-        installation: Vec::new(),
-        workloads,
-        builds: Vec::new(),
-        cards: Vec::new(),
-        kaos: Vec::new(),
-        trust: Vec::new(),
-        notes,
-    })
+    Ok(Report { workloads, notes, ..Report::default() })
 }
 
 /// Something there is enrolled, pointed at, or runs with our parts.

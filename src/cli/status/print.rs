@@ -44,6 +44,9 @@ pub(super) fn table(out: &mut dyn Write, report: &Report, colour: bool) -> Resul
     }
     super::kaos::table(out, &report.kaos)?;
     super::trust::table(out, &report.trust)?;
+    for namespace in &report.terminating {
+        writeln!(out, "namespace {namespace} is being deleted: what is in it is not listed")?;
+    }
     report.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
 }
 

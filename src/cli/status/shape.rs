@@ -163,5 +163,6 @@ pub const FIELDS: &[Field] = &[
         "boolean",
         "a person should act: what cuts off is not there and should be, or the other way round, or somebody else opens it",
     ),
+    ("terminating[]", "string", "namespaces that are being deleted: what is in them is left out"),
     ("notes[]", "string", "what could not be read: then the exit code is 4"),
 ];

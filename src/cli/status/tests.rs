@@ -198,6 +198,7 @@ fn what_a_partition_keeps_is_not_to_be_restarted() {
             cards: Vec::new(),
             kaos: Vec::new(),
             trust: Vec::new(),
+            terminating: Vec::new(),
             notes: vec![],
         };
         let mut out = Vec::new();
@@ -281,6 +282,7 @@ fn what_is_printed_as_json_is_what_is_documented() {
             opened_by_others: vec!["x".to_owned()],
             attention: false,
         }],
+        terminating: vec!["x".to_owned()],
         notes: vec!["x".to_owned()],
     };
     let mut printed = BTreeSet::new();
@@ -303,6 +305,7 @@ fn the_table_names_what_a_person_should_do() {
         cards: Vec::new(),
         kaos: Vec::new(),
         trust: Vec::new(),
+        terminating: Vec::new(),
         notes: vec!["half".to_owned()],
     };
     let mut out = Vec::new();
@@ -343,6 +346,7 @@ fn builds_have_a_table_of_their_own_and_a_failure_needs_a_person() {
             cards: Vec::new(),
             kaos: Vec::new(),
             trust: Vec::new(),
+            terminating: Vec::new(),
             notes: Vec::new(),
         },
         false,
@@ -401,6 +405,7 @@ fn outside_of_the_watched_namespaces_nothing_is_missing_and_the_place_is_named()
             cards: Vec::new(),
             kaos: Vec::new(),
             trust: Vec::new(),
+            terminating: Vec::new(),
             notes: Vec::new(),
         },
         false,
@@ -571,6 +576,7 @@ fn answers_05_what_is_missing_of_the_installation_comes_first() {
         cards: vec![],
         kaos: vec![],
         trust: vec![],
+        terminating: Vec::new(),
         notes: vec![],
     };
     let mut out = Vec::new();

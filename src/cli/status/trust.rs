@@ -70,24 +70,19 @@ impl TrustRow {
     }
 }
 
-/// The rows of a namespace, or with an empty name of all.
+/// The rows of a namespace, or with an empty name of all; `namespaces` are those that the question is about.
 ///
 /// # Errors
 /// When the cluster does not answer.
 pub(super) async fn rows(
     cluster: &Cluster,
-    namespace: &str,
+    (namespace, namespaces): (&str, &[Value]),
     (trust, own): (&Trust, &str),
     notes: &mut Vec<String>,
 ) -> anyhow::Result<Vec<TrustRow>> {
     let policies = cluster.list(&Kind::NetworkPolicy.path(namespace), notes).await?;
     let is_ours = |policy: &&Value| label(policy, keys::LABEL_POLICY_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE);
     let ours: Vec<Value> = policies.iter().filter(is_ours).cloned().collect();
-    let namespaces = if namespace.is_empty() {
-        cluster.list(&Kind::Namespace.path(""), notes).await?
-    } else {
-        cluster.get(&format!("{}/{namespace}", Kind::Namespace.path(""))).await?.object().into_iter().collect()
-    };
     let pods = if ours.is_empty() || ours.len() == policies.len() {
         Vec::new()
     } else {

@@ -57,10 +57,11 @@ impl Review {
     /// become known, so that no Event warns of what is over before it is read.
     pub(super) async fn decide_soon(mut self) -> Answer {
         let shared = self.shared.clone();
-        let mut pending = match self.decide_unless(|reason, namespace| shared.in_vain.patience(reason, namespace).is_some()) {
-            Ok(answer) => return answer,
-            Err(pending) => pending,
-        };
+        let mut pending =
+            match self.decide_unless(|reason, namespace| shared.in_vain.patience(reason, namespace).is_some()) {
+                Ok(answer) => return answer,
+                Err(pending) => pending,
+            };
         if let Ok(_place) = shared.waiting.try_acquire() {
             loop {
                 tokio::time::sleep(LOOKS_AGAIN).await;

@@ -87,11 +87,12 @@ async fn a_pod_signs_its_card_when_it_starts_and_publishes_it_by_its_own_account
 /// The init container that the webhook put into the agent's Pod.
 async fn signer(ns: &webhook_tests::TestNamespace) -> Result<Value> {
     let named = |pod: &Pod| {
-        let inits = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
-        inits.cloned().find(|container| container.name == "sign-agentcard")
+        let mut inits = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+        inits.find(|container| container.name == "sign-agentcard").cloned()
     };
     let config = kube::runtime::watcher::Config::default();
-    let pods = webhook_tests::wait_until(&ns.api::<Pod>(), config, |all| all.values().any(|pod| named(pod).is_some()));
+    let pods: kube::Api<Pod> = ns.api();
+    let pods = webhook_tests::wait_until(&pods, config, |all| all.values().any(|pod| named(pod).is_some()));
     let found = pods.await?.iter().find_map(named).context("the signer")?;
     Ok(serde_json::to_value(found)?)
 }

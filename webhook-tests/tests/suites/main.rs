@@ -32,6 +32,7 @@ mod inline;
 mod kaos;
 mod kinds;
 mod launcher;
+mod papers;
 mod policies;
 mod pressure;
 mod resilience;

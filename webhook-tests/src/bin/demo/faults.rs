@@ -85,7 +85,7 @@ pub(super) async fn show(cp: &ControlPlane) -> Result<()> {
     }
     tell(&kubectl(access, &["create", "-f", "-"], &kept.to_string()).await?)?;
     for namespace in [NAMESPACE, "second-act-configuration"] {
-        tell(&kubectl(access, &["delete", "namespace", namespace, "--wait=false"], "").await?)?;
+        tell(&kubectl(access, &["delete", "namespace", namespace, "--timeout=120s"], "").await?)?;
     }
     Ok(())
 }

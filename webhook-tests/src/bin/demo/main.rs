@@ -92,6 +92,11 @@ async fn on_our_own(once: bool, with: Option<Peer>) -> Result<()> {
     let installing = stage.as_ref().map_or_else(Installing::default, cards::Stage::installing);
     let installation = Installation::start(&cp, &installing).await?;
     show(cp.admin(), "default", !once).await?;
+    if !once {
+        say(
+            "  kwok plays the kubelet and no container runs, so nothing answers at the agent's address: its AgentCard says FetchFailed\n",
+        )?;
+    }
     let agent = match &stage {
         Some(stage) => Some(stage.show(&cp).await?),
         None => {
@@ -115,14 +120,25 @@ async fn on_our_own(once: bool, with: Option<Peer>) -> Result<()> {
         _ => step("not shown: agents, model APIs and tool servers of KAOS: make demo WITH=kaos")?,
     }
     faults::show(&cp).await?;
-    step("drawbridge status -A, at the end")?;
-    say(&drawbridge(cp.admin(), &["status", "-A"]).await?)?;
+    at_the_end(cp.admin(), once && !matches!(with, Some(Peer::Tekton | Peer::Kaos))).await?;
     say(&format!("\nTo look around:\n  export KUBECONFIG={}\n", cp.admin().kubeconfig().display()))?;
     if !once {
         say("It stays up until you interrupt it (Ctrl-C).\n")?;
         std::future::pending::<()>().await;
     }
     drop((installation, tekton, agent, stage));
+    Ok(())
+}
+
+/// What is left, in the words of `status`; with `clean`, nothing of it may need a person.
+async fn at_the_end(access: &Access, clean: bool) -> Result<()> {
+    step("drawbridge status -A, at the end")?;
+    let mut command = tokio::process::Command::new(programs::workspace("drawbridge")?);
+    let ran = command.args(["status", "-A", "--kubeconfig"]).arg(access.kubeconfig()).output().await?;
+    say(&String::from_utf8_lossy(&ran.stdout))?;
+    if clean && !ran.status.success() {
+        bail!("status ends with {:?} where everything was put back", ran.status.code());
+    }
     Ok(())
 }
 
