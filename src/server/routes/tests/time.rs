@@ -159,23 +159,24 @@ async fn answers_03_an_account_that_is_made_for_a_new_pod_costs_no_refusal() {
         let newer = Snapshot::clone(&cell.load().unwrap());
         cell.store(Snapshot { view: ClusterView { server_version: version, ..newer.view.clone() }, ..newer });
     };
-    let take = async |uid: &str, coming| {
+    let take = async |uid: &str, coming: &[((u32, u32), u64)]| {
         let begun = Instant::now();
-        let (answer, ()) = tokio::join!(fixture.review(body_of(uid, &json!({}))), coming);
+        let comes = async {
+            for (version, after) in coming {
+                becomes(*version, *after).await;
+            }
+        };
+        let (answer, ()) = tokio::join!(fixture.review(body_of(uid, &json!({}))), comes);
         (answer["allowed"] == true, begun.elapsed().as_millis())
     };
     // First the Job becomes known, then its account: later than a Job would be waited for.
-    let (allowed, took) = take("u-1", async {
-        becomes((1, 34), 300).await;
-        becomes((1, 35), 1200).await;
-    })
-    .await;
+    let (allowed, took) = take("u-1", &[((1, 34), 300), ((1, 35), 1200)]).await;
     assert!(allowed && (1500..1600).contains(&took), "{took}");
     // It does not come: one review is held, those after it are not, and a while later one is again.
     becomes((1, 34), 0).await;
     for (uid, pause, held) in [("u-2", 0, 3000..3100), ("u-3", 0, 0..10), ("u-4", 30, 3000..3100)] {
         tokio::time::sleep(Duration::from_secs(pause)).await;
-        let (allowed, took) = take(uid, async {}).await;
+        let (allowed, took) = take(uid, &[]).await;
         assert!(!allowed && held.contains(&took), "{uid}: {took}");
     }
     assert_eq!((fixture.decisions(Reason::OwnerPending), fixture.decisions(Reason::ServiceAccountPending)), (0, 3));
