@@ -150,12 +150,16 @@ fn rooms() -> Vec<Room> {
 /// What every controller may know of: the loop, conditions, its rights, whom to trust. Nothing else of the room is another one's business.
 const SHARED_BY_CONTROLLERS: &[&str] = &["scaffold", "conditions", "rbac", "trust"];
 
+/// Folders of the room that are no controller: what tests all of them together.
+const NO_CONTROLLERS: &[&str] = &["simulation"];
+
 /// Whether `module` is another controller than the one whose folder `file` is in.
 fn is_of_another(file: &str, module: Option<&str>) -> bool {
     let folder = file.strip_prefix("controllers/").and_then(|below| below.split_once('/')).map(|(folder, _)| folder);
     let (Some(own), Some(module)) = (folder, module) else { return false };
     module.starts_with(|letter: char| letter.is_ascii_lowercase())
         && module != own
+        && !NO_CONTROLLERS.contains(&own)
         && !SHARED_BY_CONTROLLERS.contains(&module)
 }
 
