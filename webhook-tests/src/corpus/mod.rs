@@ -39,7 +39,7 @@ const BASE: &str = "base";
 pub const REFRESH: &str = "CORPUS_REFRESH";
 
 /// One case.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Case {
     /// `<area>/<case>`.
     pub name: String,

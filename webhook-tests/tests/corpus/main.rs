@@ -36,24 +36,26 @@ fn main() -> ExitCode {
         ("voices", voices::trials),
         ("warnings", warnings::trials),
     ];
+    let cases = load().map_err(|error| format!("{error:#}"));
     let mut failed = false;
     for (run, trials) in pure {
-        failed |= libtest_mimic::run(&arguments, named(run, trials)).has_failed();
+        failed |= libtest_mimic::run(&arguments, named(run, &cases, trials)).has_failed();
     }
     arguments.test_threads = arguments.test_threads.or(Some(AT_API_SERVER));
     let world = apiserver::World::shared();
-    failed |= libtest_mimic::run(&arguments, named("apiserver", |cases| apiserver::trials(&world, cases))).has_failed();
+    failed |= libtest_mimic::run(&arguments, named("apiserver", &cases, |cases| apiserver::trials(&world, cases)))
+        .has_failed();
     // Processes and folders go before this one ends.
     drop(world);
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// The trials that `of` makes of all cases; a corpus that cannot be read is a trial that fails.
-fn named(run: &str, of: impl FnOnce(Vec<Case>) -> Vec<Trial>) -> Vec<Trial> {
-    match load() {
-        Ok(cases) => of(cases),
+fn named(run: &str, cases: &Result<Vec<Case>, String>, of: impl FnOnce(Vec<Case>) -> Vec<Trial>) -> Vec<Trial> {
+    match cases {
+        Ok(cases) => of(cases.clone()),
         Err(error) => {
-            let failed = Failed::from(format!("{error:#}"));
+            let failed = Failed::from(error.as_str());
             vec![Trial::test(format!("{run}::the corpus can be read"), move || Err(failed))]
         }
     }
