@@ -98,8 +98,9 @@ test-peers: ## the suites that need heavy peers: real Tekton Pipelines, SPIRE, A
 # The same tests as in `make test`, at their full size, one at a time.
 LONG := at_rest_and_after crowd fleet the_webhook_only_watches d16 files_and_tasks killed_ c2_
 
-test-long: controlplane envoy promtool build ## the long trials: fleets, crowds, floods, kills and rotations at full size, then soak, chaos and quiet
+test-long: controlplane envoy promtool build ## the long trials: fleets, crowds, floods, kills and rotations at full size, 200 simulated histories, then soak, chaos and quiet
 	@.ci/timed trials 420 env DRAWBRIDGE_LONG=1 RUST_TEST_THREADS=1 $(CARGO) test $(ALL) --test suites -- $(LONG) --nocapture
+	@.ci/timed simulation 60 env DRAWBRIDGE_LONG=1 $(CARGO) test $(ALL) --lib -- simulation::
 	@.ci/timed soak 90 $(MAKE) --no-print-directory soak MINUTES=1
 	@.ci/timed chaos 150 $(MAKE) --no-print-directory chaos MINUTES=1
 	@.ci/timed quiet 270 $(MAKE) --no-print-directory test-quiet MINUTES=1
