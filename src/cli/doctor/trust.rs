@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use super::{Seen, Visit, surroundings, text};
+use crate::cli::policy::left::left;
 use crate::cli::policy::overridden;
 use crate::cli::quarantine;
 use crate::cli::survey::label;
@@ -52,6 +53,9 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     for namespace in &enforcing {
         of_namespace(visit, text(namespace, "/metadata/name")).await?;
     }
+    for namespace in enforcing.iter().filter(|one| level(&trust, &visit.operator, one) == TrustLevel::Enforced) {
+        left_by(visit, text(namespace, "/metadata/name")).await?;
+    }
     for namespace in &held {
         of_quarantine(visit, namespace).await?;
     }
@@ -77,6 +81,26 @@ async fn of_quarantine(visit: &mut Visit, namespace: &Value) -> anyhow::Result<(
             format!("{who}: NetworkPolicy {} of ours is not there, so nobody is cut off; no new Pod is made", keys::QUARANTINE_POLICY),
             "look at the log of the controllers: a quota for NetworkPolicies, or a policy of somebody else under that name, keeps them from making it",
         ),
+    }
+    Ok(())
+}
+
+/// Who was an agent and is none: nothing cuts such Pods off.
+async fn left_by(visit: &mut Visit, namespace: &str) -> anyhow::Result<()> {
+    let (mut notes, mut objects) = (Vec::new(), Vec::new());
+    for kind in [Kind::AgentCard, Kind::Deployment, Kind::StatefulSet, Kind::DaemonSet] {
+        objects.extend(visit.cluster.list(&kind.path(namespace), &mut notes).await?);
+    }
+    let found = left(objects.iter());
+    if !found.is_empty() {
+        visit.finding(
+            &format!("agents of {namespace} that are none"),
+            found.join("; "),
+            format!(
+                "put the label, or the AgentRuntime, back; or cut off every Pod: kubectl label namespace {namespace} {}=enforced-all --overwrite",
+                keys::LABEL_TRUST
+            ),
+        );
     }
     Ok(())
 }

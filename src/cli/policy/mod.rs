@@ -1,5 +1,6 @@
 //! `drawbridge policy`: what NetworkPolicies mean, and what would change; and what `explain reach` shares with it.
 
+pub(in crate::cli) mod left;
 pub(in crate::cli) mod overridden;
 pub(in crate::cli) mod population;
 mod preview;

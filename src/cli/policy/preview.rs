@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::End;
+use super::left::left;
 use super::population::{Population, Settled};
 use super::rehearsal::Rehearsal;
 use crate::cli::cluster::{self, Cluster, ClusterArgs};
@@ -151,6 +152,10 @@ pub(super) fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             let mut settings = Settings::new(&facts)?;
             survey::facts(&cluster, &mut settings, &namespace, &mut unseen).await?;
             let change = format!("trust of namespace {namespace} is {}", args.trust.as_str());
+            if args.trust == TrustLevel::Enforced {
+                let here = objects.iter().map(|(_, object)| object);
+                notes.extend(left(here.filter(|object| text(object, "/metadata/namespace") == namespace)));
+            }
             (rehearsed(&settings, &objects, (&namespace, args.trust), &mut notes)?, change)
         } else {
             let mut after = objects.clone();

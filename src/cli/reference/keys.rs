@@ -135,6 +135,18 @@ pub const ROWS: &[Row] = &[
          refused there (`PortFixed`)",
     ),
     row(
+        keys::ANNOTATION_SIGN,
+        Carrier::PodAnnotation,
+        SWITCH,
+        "`true`: each Pod signs its agent's card when it starts, and publishes it in ConfigMap `WORKLOAD-card-signed`",
+    ),
+    row(
+        keys::ANNOTATION_MOUNT_SIGNED,
+        Carrier::PodAnnotation,
+        SWITCH,
+        "`true`, beside the one before: the agent's containers see the signed card as `/app/.well-known/agent-card.json`",
+    ),
+    row(
         keys::LABEL_NAMESPACE_ENABLED,
         Carrier::NamespaceLabel,
         SWITCH,

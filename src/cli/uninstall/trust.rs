@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::found::{Found, Part, part};
 use super::plan::{Action, Kept, Options, Phase, Plan, Step, delete, title};
 use crate::cli::cluster::Cluster;
-use crate::cli::survey::{label, text};
+use crate::cli::survey::{annotation, label, text};
 use crate::domain::keys;
 use crate::store::Kind;
 
@@ -18,6 +18,8 @@ use crate::store::Kind;
 pub(super) struct Trust {
     pub(super) policies: Vec<Part>,
     pub(super) verified: Vec<Part>,
+    /// Namespaces that hold somebody in quarantine.
+    pub(super) held: Vec<Part>,
     /// What Pods publish their signed card by: RoleBindings, Roles, and the ConfigMaps.
     pub(super) signing: Vec<Part>,
 }
@@ -38,6 +40,8 @@ pub(super) async fn read(cluster: &Cluster, notes: &mut Vec<String>) -> anyhow::
     let held =
         cluster.list(&format!("{}?labelSelector={}", Kind::Pod.path(""), keys::LABEL_QUARANTINED), notes).await?;
     verified.extend(held.into_iter().filter(|pod| label(pod, keys::LABEL_VERIFIED).is_none()));
+    let mut namespaces = cluster.list(&Kind::Namespace.path(""), notes).await?;
+    namespaces.retain(|namespace| annotation(namespace, keys::ANNOTATION_QUARANTINE).is_some());
     let mut signing = Vec::new();
     let ours = format!("{}%3D{}", keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
     for kind in [Kind::RoleBinding, Kind::Role, Kind::SignedCard] {
@@ -45,7 +49,12 @@ pub(super) async fn read(cluster: &Cluster, notes: &mut Vec<String>) -> anyhow::
         found.retain(is_of_signing);
         signing.extend(parts(kind, found));
     }
-    Ok(Trust { policies: parts(Kind::NetworkPolicy, policies), verified: parts(Kind::Pod, verified), signing })
+    Ok(Trust {
+        policies: parts(Kind::NetworkPolicy, policies),
+        verified: parts(Kind::Pod, verified),
+        held: parts(Kind::Namespace, namespaces),
+        signing,
+    })
 }
 
 /// One of the objects by which the Pods of a workload publish their signed card, and ours.
@@ -60,6 +69,17 @@ pub(super) fn plan(plan: &mut Plan, found: &Found, options: &Options) {
     for part in &trust.signing {
         plan.steps.push(delete(Phase::Trust, part, "deleted: no Pod publishes a signed card by it any more"));
     }
+    // Whom to hold is said by people with the right to say it, and it holds again with the next installation.
+    plan.stays.extend(trust.held.iter().map(|part| Kept {
+        object: title(&part.object),
+        why: format!(
+            "annotation {}: {} is a person's word; nothing cuts off who is in that quarantine any more, and the next installation does again. drawbridge release \
+             takes it back",
+            keys::ANNOTATION_QUARANTINE,
+            annotation(&part.object, keys::ANNOTATION_QUARANTINE).unwrap_or_default()
+        ),
+        planned: true,
+    }));
     if options.keep_policies {
         plan.stays.extend(trust.policies.iter().chain(&trust.verified).map(|part| {
             Kept {

@@ -63,6 +63,12 @@ fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
             let workload = name.strip_suffix(keys::SUFFIX_SIGNED_CARD).unwrap_or_default();
             KINDS.into_iter().flat_map(|kind| of_workload(world, namespace, kind, workload)).collect()
         }
+        // It may open who is cut off.
+        Kind::NetworkPolicy => {
+            let is_ours = world.network_policy(namespace, name).is_some_and(|policy| policy.seen.is_ours());
+            let is_of_agent = is_ours && name.ends_with(keys::SUFFIX_SIGNATURE_POLICY);
+            if is_of_agent { Vec::new() } else { of_namespace(world, namespace) }
+        }
         Kind::Service => KINDS.into_iter().flat_map(|kind| of_workload(world, namespace, kind, name)).collect(),
         Kind::Pod => {
             let controller = world.pod(namespace, name).and_then(|pod| pod.seen.controller.as_deref());

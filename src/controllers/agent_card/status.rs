@@ -11,11 +11,13 @@ use serde_json::{Map, Value, json};
 use super::judge::{Judgement, Said};
 use super::published::Published;
 use super::subject::Hindrance;
-use super::trust::{Silence, Source, VERIFIED, binding};
+use super::trust::{Silence, Source, VERIFIED, binding, is_trusted};
 use crate::controllers::conditions::{self, Condition, stored};
+use crate::controllers::network_policy::overridden;
 use crate::controllers::scaffold::lane::AskError;
 use crate::controllers::scaffold::plan::{Context, NOW, Op, Report, escaped};
 use crate::controllers::scaffold::world::{CardRef, WorkloadRef};
+use crate::controllers::trust;
 use crate::domain::printable::{cut, printable};
 use crate::domain::reason::{Class, Reason};
 use crate::store::Kind;
@@ -28,8 +30,9 @@ const BOUND: &str = "Bound";
 const SUSPENDED: &str = "FetchSuspended";
 const DRIFT: &str = "CardDrift";
 const SHARED: &str = "SharedServiceAccount";
+const OVERRIDDEN: &str = "PolicyOverridden";
 /// The condition types that are ours.
-const OURS: [&str; 9] = [SYNCED, REACHABLE, READY, SIGNATURE, BOUND, VERIFIED, SUSPENDED, DRIFT, SHARED];
+const OURS: [&str; 10] = [SYNCED, REACHABLE, READY, SIGNATURE, BOUND, VERIFIED, SUSPENDED, DRIFT, SHARED, OVERRIDDEN];
 /// Of these, those that stay when nothing is said about them because there is no answer.
 const KEPT: [&str; 5] = [REACHABLE, SIGNATURE, BOUND, VERIFIED, SHARED];
 /// Whether what is shown was covered by a good signature.
@@ -101,7 +104,8 @@ pub(super) fn refresh_of(value: &str) -> String {
 pub(super) fn update(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>, drift: Option<&Said>) -> Vec<Op> {
     let before = &*card.seen.status;
     let list = before.get("conditions").unwrap_or(&Value::Null);
-    let said: Vec<_> = judged(card, found).into_iter().chain(drift.map(|said| of_said(DRIFT, said))).collect();
+    let drift = drift.map(|said| of_said(DRIFT, said));
+    let said: Vec<_> = judged(card, found).into_iter().chain(drift).chain(overridden(cx, card, found)).collect();
     // What failed before may have been something else under the same reason: whether the agent answers tells them apart.
     let is_same = |said: &[Condition]| said.iter().all(|one| one.type_ != REACHABLE || !conditions::is_news(list, one));
     let again = matches!(found, Found::Failed { .. }) && is_same(&said);
@@ -142,6 +146,22 @@ pub(super) fn update(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>, dr
     let mut ops = told(cx, card, &wanted, content);
     ops.push(Op::Restate { kind: Kind::AgentCard, key: cx.key.clone(), operations: operations.into() });
     ops
+}
+
+/// Somebody else's NetworkPolicies open the agent, although it is cut off. It stands in an Event of the policy that cuts it off as well.
+fn overridden(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>) -> Option<Condition> {
+    let (workload, verified) = match found {
+        Found::Card { workload, judgement, .. } => (Some(workload), judgement.verified.status == Some(true)),
+        Found::Failed { workload, lost, .. } => (Some(workload), is_trusted(card) && *lost == Silence::Kept),
+        Found::Hindered { hindrance, lost } => {
+            (hindrance.workload.as_ref(), is_trusted(card) && *lost == Silence::Kept)
+        }
+    };
+    let namespace = &*cx.key.namespace;
+    let selector = workload?.seen.selector.as_deref().filter(|_| !verified)?;
+    trust::level(cx, namespace).filter(|level| level.enforces())?;
+    let message = overridden::message(cx.world, (namespace, &workload?.name[..]), selector)?;
+    Some(Condition::new(OVERRIDDEN, true, Reason::PolicyOverridden, cut(message, MESSAGE)))
 }
 
 /// It was said that there is no workload, and there is one again.

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Check, Facts, State, check, of_card, place};
+use crate::cli::policy::left::left;
 use crate::cli::survey::{label, text};
 use crate::domain::keys;
 
@@ -23,6 +24,11 @@ pub(super) fn reach(facts: &Facts) -> Check {
         let text = "trust is not enforced in this namespace, so nothing that the agent reaches follows from the card"
             .to_owned();
         return Check { name: NAME, state: State::Ok, text, remedy: None };
+    }
+    if let Some(told) = facts.workload.as_ref().and_then(|workload| left([&facts.card, workload].into_iter()).pop()) {
+        let remedy =
+            format!("put the label, or the AgentRuntime, back; {}=enforced-all cuts off every Pod", keys::LABEL_TRUST);
+        return check(NAME, Err((told, remedy)));
     }
     let uid = of_card(facts, "/metadata/uid");
     let owners = |policy: &Value| policy.pointer("/metadata/ownerReferences").and_then(Value::as_array).cloned();

@@ -372,3 +372,15 @@ fn what_pods_publish_their_card_by_goes_first_of_all() {
         );
     }
 }
+
+#[test]
+fn who_is_in_quarantine_is_told_and_the_word_of_people_stays() {
+    let held = part(json!({"kind": "Namespace", "metadata": {"name": "team", "uid": "n",
+        "annotations": {"agent.kagenti.dev/quarantine": "weather"}}}));
+    let found = Found { trust: Trust { held: vec![held], ..Trust::default() }, ..Found::default() };
+    let planned = plan(&found, &options(false));
+    assert_eq!(planned.steps, []);
+    let [kept] = &planned.stays[..] else { panic!("{:?}", planned.stays) };
+    assert_eq!(kept.object, "Namespace team");
+    assert!(kept.why.contains("quarantine: weather") && kept.why.contains("drawbridge release"), "{}", kept.why);
+}

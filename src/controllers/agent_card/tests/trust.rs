@@ -436,3 +436,47 @@ fn how_long_a_signature_counts_is_noted() {
     assert_eq!(noted(&signed(), TrustBundle::default()).map(|signing| signing.stands), Some(Stands::Lost));
     assert_eq!(noted(&tampered(), authority()), None);
 }
+
+/// Where trust is enforced, who is cut off and open all the same has it on his card, once, and no longer than it is so.
+#[test]
+fn what_somebody_else_opens_of_an_agent_that_is_cut_off_stands_on_its_card() {
+    let mut trial = Trial::new();
+    let there = |kind: Kind, mut object: Value, trial: &mut Trial| {
+        object["metadata"]["namespace"] = json!("team1");
+        trial.cluster.see(kind, object);
+    };
+    let more = json!({"metadata": {"resourceVersion": "91"}, "spec": {"selector": {"matchLabels": {"app": "w"}},
+        "template": {"spec": {"serviceAccountName": "weather"}}}});
+    there(Kind::Deployment, deployment(more), &mut trial);
+    let policy = |name: &str, labels: Value, spec: Value| json!({"metadata": {"name": name, "uid": name, "resourceVersion": "40", "labels": labels}, "spec": spec});
+    let ours = json!({"managed-by": "drawbridge", "app.kubernetes.io/managed-by": "drawbridge"});
+    let deny = json!({"podSelector": {}, "policyTypes": ["Ingress", "Egress"]});
+    let open = json!({"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{}]});
+    there(Kind::NetworkPolicy, policy("drawbridge-default-deny", ours, deny), &mut trial);
+    there(Kind::NetworkPolicy, policy("open", json!({}), open.clone()), &mut trial);
+    let condition = |trial: &Trial| {
+        let list = trial.object.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+        list.into_iter().find(|one| one["type"] == "PolicyOverridden")
+    };
+    let bad = trial.served(&tampered(), authority(), s(100));
+    trial.after(&bad, s(100));
+    assert_eq!(condition(&trial), None, "nobody is cut off where trust is not enforced");
+
+    let namespace =
+        json!({"metadata": {"name": "team1", "uid": "team1", "labels": {"agent.kagenti.dev/trust": "enforced"}}});
+    trial.cluster.see(Kind::Namespace, namespace);
+    trial.after(&bad, s(110));
+    let told = condition(&trial).expect("it is cut off, and open");
+    assert_eq!((&told["status"], &told["reason"]), (&json!("True"), &json!("PolicyOverridden")));
+    assert!(told["message"].as_str().unwrap().contains("delete networkpolicy open"), "{told}");
+    assert_eq!(trial.plan(&bad, s(111)).0.ops, [], "at rest nothing is written");
+    let touched = (ROW.touched)(&trial.cluster.world, Kind::NetworkPolicy, &Key::new("team1", "open"));
+    assert_eq!(touched, [Key::new("team1", CARD)]);
+
+    let mut gone = policy("open", json!({}), open);
+    gone["metadata"]["namespace"] = json!("team1");
+    gone["metadata"]["resourceVersion"] = json!("41");
+    trial.cluster.lose(Kind::NetworkPolicy, gone);
+    trial.after(&bad, s(112));
+    assert_eq!(condition(&trial), None);
+}
