@@ -148,6 +148,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         return kaos::explain((kind, name), (namespace.as_deref(), &facts.operator_namespace), &cluster, output, io);
     }
     let changes = what_if.iter().map(|text| Change::parse(text)).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut of_kaos = Vec::new();
     let (questions, reached) = match object {
         Some(object) => {
             let reading = async {
@@ -162,23 +163,49 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
                 Err(error) => error,
             })?
         }
-        None => (offline(&filename, namespace.as_deref().unwrap_or("default"), &facts, io)?, None),
+        None => {
+            let (questions, told) = offline(&filename, namespace.as_deref().unwrap_or("default"), &facts, io)?;
+            of_kaos = told;
+            (questions, None)
+        }
     };
-    if questions.is_empty() {
+    if questions.is_empty() && of_kaos.is_empty() {
         bail!(
             "no Pod and nothing that makes Pods in the input; explain reads Pods, Deployments, StatefulSets, DaemonSets, ReplicaSets, \
-             ReplicationControllers, Jobs, CronJobs and Sandboxes"
+             ReplicationControllers, Jobs, CronJobs and Sandboxes, and Agents, ModelAPIs and MCPServers of kaos.tools"
         );
     }
     let told = questions.into_iter().map(|question| answer(question, &changes)).collect::<anyhow::Result<Vec<_>>>()?;
-    let denied = told.iter().any(|told| told.explanation.denial.is_some());
+    let denied =
+        told.iter().any(|told| told.explanation.denial.is_some()) || of_kaos.iter().any(kaos::Told::has_findings);
     let painter = print::Painter { colour: io.colour };
-    io::print(output, &told, io.out, |out| told.iter().try_for_each(|told| painter.tree(out, told)))?;
+    let marks = kaos::marks(io);
+    let all: Vec<_> = told.iter().map(Answer::Workload).chain(of_kaos.iter().map(Answer::Kaos)).collect();
+    let text = |out: &mut dyn std::io::Write| {
+        all.iter().try_for_each(|one| match one {
+            Answer::Workload(told) => painter.tree(out, told),
+            Answer::Kaos(told) => kaos::tree(out, told, &marks),
+        })
+    };
+    io::print(output, &all, io.out, text)?;
     let exit = if denied { Exit::Findings } else { Exit::Ok };
     Ok(reached.map_or(exit, |cluster| cluster.seen_all_or_partial(exit)))
 }
 
-fn offline(paths: &[String], namespace: &str, facts: &Facts, io: &mut Io<'_>) -> anyhow::Result<Vec<Question>> {
+/// What is said of one object.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answer<'t> {
+    Workload(&'t Told),
+    Kaos(&'t kaos::Told),
+}
+
+fn offline(
+    paths: &[String],
+    namespace: &str,
+    facts: &Facts,
+    io: &mut Io<'_>,
+) -> anyhow::Result<(Vec<Question>, Vec<kaos::Told>)> {
     let sources = documents::read(paths, io)?;
     let mut world = World::new(facts)?;
     let mut objects = Vec::new();
@@ -190,10 +217,13 @@ fn offline(paths: &[String], namespace: &str, facts: &Facts, io: &mut Io<'_>) ->
     objects.iter().for_each(|object| world.observe(object, namespace));
     // What is read once is there in every copy.
     world.snapshot()?;
+    let platform = world.platform()?;
+    let of_kaos = kaos::of_manifests(&objects, namespace, (platform.kaos(), &facts.operator_namespace));
     let subjects = objects.into_iter().filter(|object| Subject::of(object, namespace).is_some());
-    Ok(subjects
+    let questions = subjects
         .map(|object| Question { world: world.clone(), object, namespace: namespace.to_owned(), notes: Vec::new() })
-        .collect())
+        .collect();
+    Ok((questions, of_kaos))
 }
 
 fn answer(question: Question, changes: &[Change]) -> anyhow::Result<Told> {

@@ -51,7 +51,7 @@ fn runtimes(install: &Install) -> Value {
 }
 
 /// What is a program's own flag stands in `args`: as a command it would take the place of the image's entry point.
-const RUNTIMES: &str = "\
+pub const RUNTIMES: &str = "\
 # The runtimes that spec.runtime of an MCPServer may name.
 runtimes:
   python-string:

@@ -44,14 +44,14 @@ pub(super) const KINDS: [Kind; 3] = [Kind::ModelApi, Kind::McpServer, Kind::Kaos
 type Known<'a> = BTreeMap<(&'static str, &'a str, &'a str), &'a Value>;
 
 /// The rows of all of them, by namespace and kind.
-pub(super) fn rows(objects: &[(Kind, Value)], scope: &Scope) -> Vec<KaosRow> {
+pub(super) fn rows(objects: &[(Kind, &Value)], scope: &Scope) -> Vec<KaosRow> {
     let place = |kind: Kind, object: &'_ Value| -> (&'static str, String, String) {
         (kind.as_str(), text(object, "/metadata/namespace").to_owned(), text(object, "/metadata/name").to_owned())
     };
     let known: Known<'_> = objects
         .iter()
         .map(|(kind, object)| {
-            ((kind.as_str(), text(object, "/metadata/namespace"), text(object, "/metadata/name")), object)
+            ((kind.as_str(), text(object, "/metadata/namespace"), text(object, "/metadata/name")), *object)
         })
         .collect();
     let mut rows: Vec<_> =
@@ -145,6 +145,29 @@ fn message(object: &Value) -> String {
     printable(said, LINE)
 }
 
+/// A row in the columns of the workloads.
+pub(super) fn beside_workloads(row: &KaosRow) -> [String; 10] {
+    let dash = || "-".to_owned();
+    let says = match (&row.waits_for[..], row.attention, &row.endpoint) {
+        ([_, ..], ..) => format!("waits for {}", row.waits_for.join(", ")),
+        ([], false, Some(endpoint)) if row.ready => endpoint.clone(),
+        _ if row.message.is_empty() => dash(),
+        _ => row.message.clone(),
+    };
+    [
+        row.namespace.clone(),
+        format!("{}/{}", row.kind, row.name),
+        dash(),
+        printable(&row.what, 44),
+        dash(),
+        dash(),
+        dash(),
+        dash(),
+        row.phase.clone(),
+        says,
+    ]
+}
+
 /// The objects, and below them what those say that need a person; nothing when there are none.
 pub(super) fn table(out: &mut dyn Write, rows: &[KaosRow]) -> Result<()> {
     if rows.is_empty() {
@@ -194,6 +217,11 @@ mod tests {
         (kind, json!({"metadata": {"name": name, "namespace": "shop"}, "spec": spec, "status": status}))
     }
 
+    fn of(objects: &[(Kind, Value)]) -> Vec<KaosRow> {
+        let all: Vec<_> = objects.iter().map(|(kind, object)| (*kind, object)).collect();
+        rows(&all, &Scope::default())
+    }
+
     #[test]
     fn who_waits_for_whom_is_looked_up_among_the_objects_themselves() {
         let ready = json!({"phase": "Ready", "ready": true, "endpoint": "http://x"});
@@ -205,7 +233,7 @@ mod tests {
             object(Kind::McpServer, "stock", json!({"runtime": "slack"}), json!({"phase": "Pending"})),
             object(Kind::ModelApi, "llm", json!({"mode": "Proxy", "proxyConfig": {"models": ["fast"]}}), ready),
         ];
-        let rows = rows(&objects, &Scope::default());
+        let rows = of(&objects);
         let told: Vec<_> =
             rows.iter().map(|row| (&*row.name, &*row.what, row.attention, row.waits_for.join(", "))).collect();
         assert_eq!(
@@ -228,13 +256,10 @@ mod tests {
     fn what_stalls_or_failed_needs_a_person_with_its_own_words() {
         let stalled = json!({"phase": "Pending", "message": "0/1", "conditions": [{"type": "Stalled", "status": "True", "message": "Pods are refused"}]});
         let failed = json!({"phase": "Failed", "message": "wrong"});
-        let rows = rows(
-            &[
-                object(Kind::McpServer, "a", json!({"runtime": "x"}), stalled),
-                object(Kind::McpServer, "b", json!({"runtime": "x"}), failed),
-            ],
-            &Scope::default(),
-        );
+        let rows = of(&[
+            object(Kind::McpServer, "a", json!({"runtime": "x"}), stalled),
+            object(Kind::McpServer, "b", json!({"runtime": "x"}), failed),
+        ]);
         let told: Vec<_> = rows.iter().map(|row| (row.attention, &*row.message)).collect();
         assert_eq!(told, [(true, "Pods are refused"), (true, "wrong")]);
     }

@@ -1,6 +1,6 @@
 //! `drawbridge status`: every enrolled workload, what it is, and whether its Pods are what they should be.
 //!
-//! In: a cluster, read by lists (and workloads, builds and cards followed by watches with `--watch`). Out: a row per workload, one per
+//! In: a cluster, read by lists (and workloads, builds, cards and objects of KAOS followed by watches with `--watch`). Out: a row per workload, one per
 //! AgentBuild, one per AgentCard, and one per object of KAOS; exit code 1 when one needs a person. Works
 //! also while no operator runs: what becomes of a Pod that is made now is decided here, by the webhook's own function.
 
@@ -150,6 +150,7 @@ pub async fn everything(cluster: &Cluster, namespace: &str, operator_namespace: 
         let items = cluster.list(&kind.path(namespace), &mut notes).await?;
         of_kaos.extend(items.into_iter().map(|item| (kind, item)));
     }
+    let of_kaos: Vec<_> = of_kaos.iter().map(|(kind, object)| (*kind, object)).collect();
     let kaos = kaos::rows(&of_kaos, &base.scope);
     let trusted = base.world.platform()?.cards().trust;
     let namespaces = if namespace.is_empty() {

@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::builds::BuildRow;
+use super::kaos::{self, KaosRow};
 use super::row::Row;
 use super::{base, collections, keep, print, report};
 use crate::cli::card::row::CardRow;
@@ -46,6 +47,7 @@ enum Shown {
     Workload(Row),
     Build(BuildRow),
     Card(CardRow),
+    Kaos(KaosRow),
 }
 
 /// Objects of the followed collections.
@@ -105,7 +107,11 @@ pub(super) async fn follow(
 ) -> anyhow::Result<Exit> {
     let mut followed = Vec::new();
     let mut known = Known::default();
-    let alone = super::BUILDS.into_iter().chain([Kind::AgentCard]).map(|kind| survey::collection(kind, namespace));
+    let alone = super::BUILDS
+        .into_iter()
+        .chain([Kind::AgentCard])
+        .chain(kaos::KINDS)
+        .map(|kind| survey::collection(kind, namespace));
     for collection in collections(namespace).into_iter().chain(alone) {
         match cluster.get(&one_of(&collection)).await? {
             Answer::Object(_) => {
@@ -151,6 +157,7 @@ pub(super) async fn follow(
         let mut now = workloads.clone();
         now.extend(builds(&known, &scope));
         now.extend(cards(&known));
+        now.extend(of_kaos(&known, &scope));
         changes(&shown, &now, (output, &mut flow), io)?;
         shown = now;
     }
@@ -183,7 +190,8 @@ async fn judge(cluster: &Cluster, known: &Known, operator: &str) -> anyhow::Resu
 
 /// Kinds whose rows are their objects' own.
 fn stands_alone(kind: &str) -> bool {
-    kind == Kind::AgentBuild.as_str() || kind == Kind::AgentCard.as_str()
+    let alone = [Kind::AgentBuild, Kind::AgentCard].into_iter().chain(kaos::KINDS);
+    alone.into_iter().any(|one| one.as_str() == kind)
 }
 
 fn of_kind(known: &Known, kind: Kind) -> impl Iterator<Item = &Value> {
@@ -200,6 +208,14 @@ fn builds(known: &Known, scope: &Scope) -> impl Iterator<Item = (Key, Shown)> {
 fn cards(known: &Known) -> impl Iterator<Item = (Key, Shown)> {
     let rows = of_kind(known, Kind::AgentCard).map(CardRow::of);
     rows.map(|row| ((row.namespace.clone(), row.kind.to_owned(), row.name.clone()), Shown::Card(row)))
+}
+
+/// The rows of KAOS: who waits for whom is a matter of all of them.
+fn of_kaos(known: &Known, scope: &Scope) -> impl Iterator<Item = (Key, Shown)> {
+    let of = |kind: Kind| of_kind(known, kind).map(move |object| (kind, object));
+    let objects: Vec<_> = kaos::KINDS.into_iter().flat_map(of).collect();
+    let rows = kaos::rows(&objects, scope).into_iter();
+    rows.map(|row| ((row.namespace.clone(), row.kind.to_owned(), row.name.clone()), Shown::Kaos(row)))
 }
 
 fn changes(
@@ -234,6 +250,7 @@ fn line(row: &Shown, gone: bool) -> ([String; 10], bool, bool) {
     match row {
         Shown::Workload(row) => (print::cells(row), gone, row.attention),
         Shown::Build(row) => (super::builds::beside_workloads(row), gone, row.attention),
+        Shown::Kaos(row) => (kaos::beside_workloads(row), gone, row.attention),
         Shown::Card(row) => (row.beside_workloads(), gone, row.attention),
     }
 }
@@ -330,6 +347,31 @@ mod tests {
         }
         let line = |told: &str| format!("team AgentCard/weather - a2a Deployment/weather - - - - {told}");
         assert_eq!(lines, [line("SignatureInvalid"), String::new(), line("verified")]);
+    }
+
+    #[test]
+    fn objects_of_kaos_are_told_beside_workloads_and_say_who_waits_for_whom() {
+        let mut known = Known::default();
+        let mut see = |number: usize, kind: Kind, name: &str, spec: Value, status: Value| {
+            let mut made = object(name);
+            made.data = json!({"spec": spec, "status": status});
+            known.take(number, &survey::collection(kind, "team"), Event::Apply(made));
+            of_kaos(&known, &Scope::default()).map(|(_, row)| line(&row, false).0.join(" ")).collect::<Vec<_>>()
+        };
+        let waiting = json!({"phase": "Waiting", "ready": false, "message": "ModelAPI m not found"});
+        let lines = see(0, Kind::KaosAgent, "clerk", json!({"modelAPI": "m", "model": "x"}), waiting);
+        assert_eq!(lines, ["team Agent.kaos.tools/clerk - x of m - - - - Waiting waits for ModelAPI/m (is not there)"]);
+        let api = json!({"mode": "Proxy", "proxyConfig": {"models": ["x"]}});
+        let ready = json!({"phase": "Ready", "ready": true, "endpoint": "http://m:8000"});
+        let lines = see(1, Kind::ModelApi, "m", api, ready);
+        assert_eq!(
+            lines,
+            [
+                "team ModelAPI/m - Proxy: x - - - - Ready http://m:8000",
+                "team Agent.kaos.tools/clerk - x of m - - - - Waiting ModelAPI m not found",
+            ]
+        );
+        assert!(kaos::KINDS.iter().all(|kind| stands_alone(kind.as_str())), "what happens to them asks for nothing");
     }
 
     #[test]

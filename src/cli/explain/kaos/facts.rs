@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::offline::world::{self, World};
+use crate::cli::render::platform::RUNTIMES;
 use crate::cli::scope;
 use crate::cli::survey::{self, text};
 use crate::domain::keys;
@@ -37,6 +38,8 @@ pub(super) struct Facts {
     pub(super) registry: (String, Option<String>),
     /// AgentRuntimes of the namespace.
     pub(super) agent_runtimes: Vec<Value>,
+    /// Only what manifests say is known: nothing was asked of a cluster.
+    pub(super) offline: bool,
     /// The operator watches the namespace.
     pub(super) watched: bool,
     pub(super) notes: Vec<String>,
@@ -112,6 +115,56 @@ pub(super) async fn read(
     facts.agent_runtimes = cluster.list(&survey::agent_runtimes(namespace).path(), notes).await?;
     facts.object = object;
     Ok(facts)
+}
+
+/// The same of an object among manifests: what it names is looked for among them.
+pub(super) fn of_manifests(
+    (kind, object): (Kind, &Value),
+    objects: &[Value],
+    (settings, operator): (&Settings, &str),
+) -> Facts {
+    let group = |one: &Value| text(one, "/apiVersion").split('/').next().unwrap_or_default().to_owned();
+    let namespace = text(object, "/metadata/namespace");
+    let find = |kind: Kind, name: &str| {
+        let is_it = |one: &&Value| {
+            group(one) == kind.group()
+                && text(one, "/kind") == kind.as_str()
+                && text(one, "/metadata/namespace") == namespace
+                && text(one, "/metadata/name") == name
+        };
+        (name.to_owned(), objects.iter().find(is_it).cloned())
+    };
+    let named = |kind: Kind, pointer: &str| {
+        let mut all: Vec<Named> = Vec::new();
+        for name in object.pointer(pointer).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+            if !name.is_empty() && all.iter().all(|(known, _)| known != name) {
+                all.push(find(kind, name));
+            }
+        }
+        all
+    };
+    let place = settings.registry_namespace.clone().unwrap_or_else(|| operator.to_owned());
+    let is_registry = |one: &&Value| {
+        text(one, "/kind") == Kind::ConfigMap.as_str() && text(one, "/metadata/name") == keys::CONFIG_MAP_MCP_RUNTIMES
+    };
+    let registry = objects.iter().find(is_registry).and_then(|map| map["data"][KEY].as_str());
+    let api = Some(text(object, "/spec/modelAPI")).filter(|api| kind == Kind::KaosAgent && !api.is_empty());
+    let is_agent = kind == Kind::KaosAgent;
+    Facts {
+        kind: Some(kind),
+        object: object.clone(),
+        settings: settings.clone(),
+        operator: operator.to_owned(),
+        model_api: api.map(|api| find(Kind::ModelApi, api)),
+        mcp_servers: if is_agent { named(Kind::McpServer, "/spec/mcpServers") } else { Vec::new() },
+        peers: if is_agent { named(Kind::KaosAgent, "/spec/agentNetwork/access") } else { Vec::new() },
+        route: settings.gateway.enabled.then_some(None),
+        routes_served: true,
+        registry: (place, Some(registry.unwrap_or(RUNTIMES).to_owned())),
+        offline: true,
+        watched: true,
+        ..Facts::default()
+    }
 }
 
 /// The objects of those names, each once, in the order written.

@@ -11,13 +11,17 @@ mod told;
 use std::io::{Result as Written, Write};
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::card::{Check, State};
+use crate::api::kaos_tools::migrate::is_kaos;
 use crate::cli::cluster::{self, ClusterArgs};
 use crate::cli::io::{self, Io, Tone};
+use crate::cli::survey::text;
 use crate::cli::{Exit, Format};
 use crate::domain::printable::printable;
 use crate::store::Kind;
+use crate::workloads::kaos::settings::Settings;
 
 /// Longest text of others on one line.
 const LINE: usize = 600;
@@ -43,7 +47,7 @@ struct Spelling {
 /// What is printed.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+pub(super) struct Told {
     subject: String,
     /// `status.phase` and `status.message`.
     says: String,
@@ -81,11 +85,48 @@ pub(super) fn explain(
         let facts = facts::read(&cluster, (kind, &namespace, name), operator).await?;
         let told = told::told(&facts);
         let failed = told.checks.iter().any(|check| check.state == State::Failed);
-        let [good, bad, unknown] = [("ok", Tone::Good), ("fails", Tone::Bad), ("-", Tone::Faint)]
-            .map(|(word, tone)| io.paint(tone, &format!("{word:<5}")));
-        io::print(output, &told, io.out, |out| printed(out, &told, [&good, &bad, &unknown]))?;
+        let marks = marks(io);
+        io::print(output, &told, io.out, |out| tree(out, &told, &marks))?;
         Ok(cluster.seen_all_or_partial(if failed { Exit::Findings } else { Exit::Ok }))
     })
+}
+
+/// What is said of every object of KAOS among manifests.
+pub(super) fn of_manifests(objects: &[Value], namespace: &str, (settings, operator): (&Settings, &str)) -> Vec<Told> {
+    let placed = |object: &Value| {
+        let mut object = object.clone();
+        if text(&object, "/metadata/namespace").is_empty() {
+            object["metadata"]["namespace"] = namespace.into();
+        }
+        object
+    };
+    let objects: Vec<Value> = objects.iter().filter(|object| object["metadata"].is_object()).map(placed).collect();
+    let kind = |object: &Value| match text(object, "/kind") {
+        "Agent" => Kind::KaosAgent,
+        "ModelAPI" => Kind::ModelApi,
+        _ => Kind::McpServer,
+    };
+    let ours = objects.iter().filter(|object| is_kaos(object));
+    ours.map(|object| told::told(&facts::of_manifests((kind(object), object), &objects, (settings, operator))))
+        .collect()
+}
+
+impl Told {
+    /// Something of it cannot be made as it is.
+    pub(super) fn has_findings(&self) -> bool {
+        self.checks.iter().any(|check| check.state == State::Failed)
+    }
+}
+
+/// The words that stand before each check.
+pub(super) fn marks(io: &Io<'_>) -> [String; 3] {
+    [("ok", Tone::Good), ("fails", Tone::Bad), ("-", Tone::Faint)]
+        .map(|(word, tone)| io.paint(tone, &format!("{word:<5}")))
+}
+
+/// Prints one as a tree.
+pub(super) fn tree(out: &mut dyn Write, told: &Told, [good, bad, unknown]: &[String; 3]) -> Written<()> {
+    printed(out, told, [good, bad, unknown])
 }
 
 fn printed(out: &mut dyn Write, told: &Told, [good, bad, unknown]: [&str; 3]) -> Written<()> {

@@ -176,3 +176,36 @@ fn ruling_18_a_tool_server_says_which_tools_it_offers_where_it_is_asked() {
     let said = text(&told(&facts));
     assert!(said.lines().any(|line| line.contains(" tools ") && line.ends_with(" none")), "{said}");
 }
+
+#[test]
+fn manifests_are_explained_without_a_cluster_and_what_they_name_is_looked_for_among_them() {
+    let manifest = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "kaos.tools/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
+    let objects = [
+        manifest("Agent", "clerk", json!({"modelAPI": "llm", "model": "fast", "mcpServers": ["stock", "none"]})),
+        manifest("ModelAPI", "llm", json!({"mode": "Proxy", "proxyConfig": {"models": ["fast"]}})),
+        manifest("MCPServer", "stock", json!({"runtime": "python-string", "params": "def f(): pass"})),
+        json!({"apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "Agent", "metadata": {"name": "other"}}),
+    ];
+    let settings = facts(Kind::KaosAgent, Value::Null).settings;
+    let all = super::of_manifests(&objects, "shop", (&settings, "kaos-system"));
+    assert_eq!(all.len(), 3, "those of other groups are not KAOS's");
+    let said = text(&all[0]);
+    has(
+        &said,
+        &[
+            "Agent.kaos.tools shop/clerk",
+            "ok    ModelAPI     llm is among the manifests",
+            "ok    MCPServer    stock is among the manifests",
+            "-     MCPServer    none is not among the manifests; nothing is made before it is there",
+            "ok    model        asks for fast; the ModelAPI offers fast",
+            "address: http://agent-clerk.shop.svc.cluster.local:8000",
+        ],
+    );
+    assert!(said.contains("MCP_SERVER_stock_URL"), "{said}");
+    let said = text(&all[2]);
+    assert!(
+        said.contains("python-string runs image ") && !said.contains("Deployment   "),
+        "the registry that is installed: {said}"
+    );
+    assert!(all.iter().all(|told| !told.has_findings()));
+}

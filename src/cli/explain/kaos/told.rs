@@ -77,8 +77,11 @@ pub(super) fn told(facts: &Facts) -> Told {
         told.checks.push(check("template", Err((fault.to_string(), remedy))));
     }
     let composed = seen.composed.as_ref().and_then(|made| made.as_ref().ok());
-    told.checks.push(deployment(facts, role, composed));
-    told.checks.extend(service(facts, role, &seen));
+    // Nobody has made anything of manifests.
+    if !facts.offline {
+        told.checks.push(deployment(facts, role, composed));
+        told.checks.extend(service(facts, role, &seen));
+    }
     told.checks.extend(route(facts, role, seen.exposed));
     told.checks.extend(conditions(facts));
     told.checks.extend(offered_tools(facts, role));
@@ -110,6 +113,7 @@ fn spelling(old: &OldSpelling) -> Spelling {
 
 fn says(object: &Value) -> String {
     match (text(object, "/status/phase"), text(object, "/status/message")) {
+        ("", _) if text(object, "/metadata/uid").is_empty() => "a manifest: what would be made of it".to_owned(),
         ("", _) => "no controller has said anything of it yet".to_owned(),
         (phase, "") => phase.to_owned(),
         (phase, message) => format!("{phase}: {message}"),
@@ -164,11 +168,17 @@ fn of_agent(facts: &Facts, identity: &Identity, checks: &mut Vec<Check>) -> Seen
     };
     let offered = facts.model_api.as_ref().and_then(|(_, api)| api.as_ref()).map(read::model_api);
     if let Some(named) = &facts.model_api {
-        checks.push(dependency(("ModelAPI", "modelapi"), named, held(agent.waits), gates));
+        checks.push(match facts.offline {
+            true => among("ModelAPI", named),
+            false => dependency(("ModelAPI", "modelapi"), named, held(agent.waits), gates),
+        });
         checks.extend(offered.as_ref().map(|offered| model(&looked, offered)));
     }
     for named in &facts.mcp_servers {
-        checks.push(dependency(("MCPServer", "mcpserver"), named, held(agent.waits), gates));
+        checks.push(match facts.offline {
+            true => among("MCPServer", named),
+            false => dependency(("MCPServer", "mcpserver"), named, held(agent.waits), gates),
+        });
     }
     let mut peers = Vec::new();
     for (name, peer) in &facts.peers {
@@ -194,6 +204,14 @@ fn of_agent(facts: &Facts, identity: &Identity, checks: &mut Vec<Check>) -> Seen
     let wiring = agents::Wiring { model_port: if hosted { PORT_OLLAMA } else { PORT }, peers };
     let exposed = agent.expose;
     Seen::of(looked, (PORT, exposed), |agent: &Agent| agents::compose(identity, agent, &wiring, &facts.settings))
+}
+
+/// What manifests say of an object that is named.
+fn among(kind: &'static str, (name, there): &Named) -> Check {
+    match there {
+        Some(_) => check(kind, Ok(format!("{name} is among the manifests"))),
+        None => unknown(kind, &format!("{name} is not among the manifests; nothing is made before it is there")),
+    }
 }
 
 fn dependency((kind, word): (&'static str, &str), (name, there): &Named, held: &str, gates: bool) -> Check {
@@ -391,7 +409,7 @@ fn conditions(facts: &Facts) -> Vec<Check> {
 /// Which tools a server offers, where it is asked.
 fn offered_tools(facts: &Facts, role: Role) -> Vec<Check> {
     const NAME: &str = "tools";
-    if role != Role::McpServer {
+    if role != Role::McpServer || facts.offline {
         return Vec::new();
     }
     if !facts.settings.tool_discovery {

@@ -9,6 +9,7 @@ use crate::controllers::scaffold::plan::{Op, Row};
 use crate::store::{Key, Kind, Reach};
 
 mod cases;
+mod first;
 mod samples;
 
 const ROWS: [Row; 3] = [MODEL_API_ROW, MCP_SERVER_ROW, AGENT_ROW];

@@ -49,6 +49,8 @@ pub(super) async fn show(cp: &ControlPlane) -> Result<()> {
     step("and comes back")?;
     kubectl(access, &["apply", "-n", NAMESPACE, "-f", "-"], &team).await?;
     until(access, "fact-checker,researcher").await?;
+    // Until then the Deployment of that name may be the one that goes with the Agent before.
+    phase(access, "fact-checker", "Ready").await?;
 
     step("kubectl scale deployment: what a person sets stays, also when the Agent is edited")?;
     let scale = ["scale", "deployment/agent-fact-checker", "--replicas=2", "-n", NAMESPACE];

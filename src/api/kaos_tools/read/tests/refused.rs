@@ -153,7 +153,7 @@ fn case_114_tool_servers_that_cannot_be_built() {
 }
 
 #[test]
-fn names_have_room_for_their_prefix() {
+fn case_140_names_have_room_for_their_prefix() {
     let fits = |kind: &str, name: &str| {
         let faults = match kind {
             "Agent" => read::agent(&object(kind, name, json!({"modelAPI": "m"}))).faults,
