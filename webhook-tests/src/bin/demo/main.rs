@@ -187,6 +187,14 @@ async fn show(access: &Access, namespace: &str, stay: bool) -> Result<()> {
         );
     }
     say("  the Deployment equals its original, field by field\n")?;
+    if !stay {
+        step("kubectl delete deployment,service weather-agent: its AgentCard goes with it")?;
+        let delete = ["delete", "deployment,service", "weather-agent", "-n", namespace];
+        tell(&kubectl(access, &delete, "").await?)?;
+        let gone =
+            ["wait", "--for=delete", "agentcard/weather-agent-deployment-card", "--timeout=60s", "-n", namespace];
+        tell(&kubectl(access, &gone, "").await?)?;
+    }
     if stay {
         step(&format!("kubectl apply -f {SAMPLE}: once more, to play with"))?;
         tell(&kubectl(access, &["apply", "-f", "-"], runtime).await?)?;
