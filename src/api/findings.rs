@@ -47,16 +47,16 @@ impl Fault {
     pub fn over(over: Over) -> Self {
         let sentence = match over {
             Over::Size => format!(
-                "is larger, with labels and annotations, than {} KiB, the most that is read of one object; what was made of it \
+                "is larger with its labels and annotations than {} KiB, the most that Drawbridge reads of one object; what was made of it \
                  before stays",
                 LARGEST_TEXT / 1024
             ),
             Over::Count => {
-                "is one too many: no more of one kind are read in a namespace; what was made of it before stays".to_owned()
+                "is one object too many: Drawbridge reads no more of one kind in a namespace; what it made of this object before stays".to_owned()
             }
             Over::Total => {
-                "has no room beside the others of its kind, of which one namespace is never given more than is left; what was \
-                 made of it before stays"
+                "has no room: the objects of its kind fill the memory that is kept for them, and no namespace gets more than its share; what was \
+                 made of this object before stays"
                     .to_owned()
             }
         };

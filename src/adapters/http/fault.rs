@@ -36,7 +36,7 @@ pub enum HttpFault {
     Connect(&'static str),
     /// It took too long.
     #[error("{}", match .0 {
-        Phase::Connect => "no connection came about in time",
+        Phase::Connect => "no connection was made in time",
         Phase::Head => "no answer came in time",
         Phase::Body => "the answer began in time and did not end in time",
     })]

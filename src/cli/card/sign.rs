@@ -75,7 +75,7 @@ fn signer(args: &Args) -> anyhow::Result<Signer> {
         return Signer::of_svid(&svid.key, &svid.chain).with_context(named);
     }
     let (Some(key), Some(chain)) = (&args.key, &args.chain) else {
-        bail!("who signs is not said: --key FILE and --chain FILE, or --spiffe-socket SOCKET");
+        bail!("no signer is named: give --key FILE and --chain FILE, or --spiffe-socket SOCKET");
     };
     let named = || format!("--key {}, --chain {}", key.display(), chain.display());
     Signer::read(&pem(key)?, &pem(chain)?).with_context(named)

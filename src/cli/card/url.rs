@@ -119,7 +119,7 @@ async fn connected(address: SocketAddr) -> anyhow::Result<TcpStream> {
     if let Some(refused) = Named.refuses(address.ip()) {
         return Err(HttpFault::AddressRefused(refused).into());
     }
-    Ok(timeout(PATIENCE.head, TcpStream::connect(address)).await.context("no connection came about in time")??)
+    Ok(timeout(PATIENCE.head, TcpStream::connect(address)).await.context("no connection was made in time")??)
 }
 
 #[cfg(test)]

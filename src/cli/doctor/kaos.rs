@@ -254,7 +254,7 @@ fn proxies(objects: &Objects, settings: &Settings) -> Said {
 fn takeover<'o>(objects: impl Iterator<Item = &'o Value>) -> Said {
     let pending: Vec<String> = objects.filter(|object| is(object, "TakeoverPending", "True")).map(title).collect();
     if pending.is_empty() {
-        return ok("nothing runs on as the operator before made it");
+        return ok("no Deployment is left as the KAOS operator made it");
     }
     let seen = format!(
         "{} run on as the operator before made them; a proxy among them may not start again, since a current LiteLLM ends without a master key",

@@ -18,7 +18,7 @@ use crate::domain::trust::TrustLevel;
 use crate::store::Kind;
 
 const PLUGIN: &str = "network plugin";
-const WAITING: &str = "agents wait for what cuts them off";
+const WAITING: &str = "agents that wait for their NetworkPolicy";
 
 /// Network plugins: the group of their definitions, their name, and what they need.
 const PLUGINS: [(&str, &str, Option<&str>); 5] = [
@@ -179,7 +179,7 @@ async fn of_namespace(visit: &mut Visit, namespace: &str) -> anyhow::Result<()> 
     match visit.read(&name, &path).await? {
         Seen::Hidden => {}
         Seen::Is(policy) if label(&policy, keys::LABEL_POLICY_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE) => {
-            visit.ok(&name, format!("NetworkPolicy {} cuts off who is not verified", keys::DEFAULT_DENY));
+            visit.ok(&name, format!("NetworkPolicy {} cuts off agents that are not verified", keys::DEFAULT_DENY));
         }
         Seen::Is(_) => visit.finding(
             &name,

@@ -147,7 +147,7 @@ fn reach(visit: &mut Visit, entry: &str, hook: &Value) {
     } else if entry == keys::WEBHOOK_INJECT && matches(&hook["objectSelector"], &BTreeMap::new()) {
         visit.finding(&name, format!("match Pods without label {}", keys::LABEL_TYPE), APPLY);
     } else {
-        visit.ok(&name, "match neither our own namespace nor those of Kubernetes");
+        visit.ok(&name, "match neither the namespace of Drawbridge nor those of Kubernetes");
     }
 }
 
@@ -226,7 +226,7 @@ async fn try_a_pod(visit: &mut Visit) -> anyhow::Result<()> {
     if !visit.watches(&visit.namespace) {
         let remedy =
             format!("name one that is with -n: {}; or render with a list that has it", visit.watched.join(", "));
-        visit.finding(&name, "would come back without our parts: the namespace is not watched", remedy);
+        visit.finding(&name, "would come back without sidecars: the namespace is not watched", remedy);
         return Ok(());
     }
     let pod = json!({
@@ -278,7 +278,7 @@ fn injected(visit: &mut Visit, name: &str, pod: &Value, took: Duration) {
             "kubectl label namespace {} without kagenti-enabled=false, check the gates; `drawbridge explain -f` shows why",
             visit.namespace
         );
-        visit.finding(name, format!("came back without our parts after {milliseconds} ms"), remedy);
+        visit.finding(name, format!("came back without sidecars after {milliseconds} ms"), remedy);
     } else if took > SLOW {
         visit.finding(
             name,

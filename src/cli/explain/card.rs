@@ -359,7 +359,7 @@ fn identity(facts: &Facts) -> Check {
 fn remedy(reason: &str) -> &'static str {
     match reason {
         "WorkloadNotFound" | "WorkloadError" | "NotAgentWorkload" | "NoProtocol" | "ServiceNotFound"
-        | "PodsNotLabelled" => "see what fails above",
+        | "PodsNotLabelled" => "correct what fails above",
         "WorkloadNotReady" => "wait until the workload is available; kubectl rollout status tells why it is not",
         "FetchFailed" => {
             "ask the agent from a Pod of the cluster for /.well-known/agent-card.json; its own log tells what it answered"
@@ -373,9 +373,9 @@ fn remedy(reason: &str) -> &'static str {
         "SignatureInvalid" | "NotVerified" | "NoTrustAnchor" | "UnknownAuthority" => {
             "drawbridge card verify --bundle FILE FILE says which entry fails for what; have the agent sign what it serves"
         }
-        "TrustDomainUnknown" => "say whose the bundle is: platform key cards.trustBundle.trustDomain",
+        "TrustDomainUnknown" => "name the trust domain of the bundle in platform key cards.trustBundle.trustDomain",
         "NotBound" => "have the card signed by the workload's own SVID, not by another workload's",
-        "Settling" => "nothing: it counts again after the next good look",
+        "Settling" => "nothing needs to be done: the card counts again once it was read twice without a fault",
         "DuplicateCard" => "delete one of the cards of the workload",
         _ => "the message says it; after a change annotation agentcard.kagenti.dev/refresh has the card read at once",
     }

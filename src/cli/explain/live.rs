@@ -89,7 +89,7 @@ async fn existing(cluster: &Cluster, collection: &Collection, name: &str) -> any
 fn recorded(pod: &Value) -> Vec<String> {
     let annotation =
         |key: &str| pod.pointer("/metadata/annotations").and_then(|map| map.get(key)).and_then(Value::as_str);
-    let parts = if survey::is_injected(pod) { "our parts" } else { "none of our parts" };
+    let parts = if survey::is_injected(pod) { "the sidecars" } else { "no sidecars" };
     let mut notes =
         vec![format!("the live Pod carries {parts}; the decision is for a Pod made now from the same template")];
     if let Some(hash) = annotation(keys::ANNOTATION_CONFIG_HASH) {

@@ -326,7 +326,7 @@ fn notes(object: &Value) -> Option<(Value, &'static str)> {
     if annotations.is_empty() {
         return None;
     }
-    let mut effect = "a note of ours is taken off; nothing rolls";
+    let mut effect = "an annotation that Drawbridge wrote is taken off; no Pod is replaced";
     let mut spec = Value::Null;
     if note(keys::ANNOTATION_SUSPENDED).is_some() {
         spec = json!({"suspend": false});

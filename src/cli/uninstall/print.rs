@@ -9,7 +9,7 @@ use super::plan::{Kept, Phase, Plan};
 pub(super) fn plan(out: &mut dyn Write, plan: &Plan, notes: &[String]) -> Result<()> {
     if plan.steps.is_empty() {
         let seen = if notes.is_empty() { "" } else { " that could be read" };
-        writeln!(out, "nothing of ours{seen} is to be taken away")?;
+        writeln!(out, "nothing that Drawbridge made{seen} is left to take away")?;
     }
     for (number, phase) in
         Phase::ALL.into_iter().filter(|phase| plan.steps.iter().any(|step| step.phase == *phase)).enumerate()
@@ -43,7 +43,7 @@ pub(super) fn report(out: &mut dyn Write, report: &Report) -> Result<()> {
             if undone.is_empty() && report.notes.is_empty() {
                 writeln!(
                     out,
-                    "the plan was carried out: everything was listed again, and nothing of ours is left but what is named here and above"
+                    "the plan was carried out: everything was listed again, and nothing that Drawbridge made is left but what is named here and above"
                 )?;
             }
             kept(out, "left undone", &undone)?;

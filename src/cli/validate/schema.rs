@@ -81,7 +81,7 @@ impl Walk<'_> {
                 line,
                 Severity::Error,
                 path,
-                format!("{value} is an unsupported value; there are {}{hint}", names.join(", ")),
+                format!("{value} is an unsupported value; supported are {}{hint}", names.join(", ")),
             );
         }
         if let (Some(least), Some(number)) = (schema["minimum"].as_f64(), value.as_f64())

@@ -238,7 +238,7 @@ pub const KEYS: &[Key] = &[
         "keycloak.publicUrl",
         keycloak.public_url,
         read::some_url,
-        "base of ISSUER and of the audiences; without it they stay unset"
+        "Keycloak's address as users log in at it: ISSUER and the audiences are made of it; without it they stay unset"
     ),
     process!(
         "rollout.onUpgrade",
@@ -293,7 +293,7 @@ pub const KEYS: &[Key] = &[
         "kaos.registryNamespace",
         kaos.registry_namespace,
         kaos::namespace,
-        "where ConfigMap kaos-mcp-runtimes lists the runtimes of MCPServers; our own namespace when unset"
+        "where ConfigMap kaos-mcp-runtimes lists the runtimes of MCPServers; the namespace of Drawbridge when unset"
     ),
     process!(
         "kaos.gateway.enabled",
@@ -305,9 +305,14 @@ pub const KEYS: &[Key] = &[
         "kaos.gateway.name",
         kaos.gateway.name,
         kaos::gateway,
-        "the Gateway that they name; kaos-gateway when unset"
+        "the Gateway that HTTPRoutes lead through; kaos-gateway when unset"
     ),
-    process!("kaos.gateway.namespace", kaos.gateway.namespace, kaos::namespace, "its namespace; our own when unset"),
+    process!(
+        "kaos.gateway.namespace",
+        kaos.gateway.namespace,
+        kaos::namespace,
+        "namespace of that Gateway; that of Drawbridge when unset"
+    ),
     process!(
         "kaos.gateway.timeouts.agent",
         kaos.gateway.agent_timeout,
@@ -318,13 +323,13 @@ pub const KEYS: &[Key] = &[
         "kaos.gateway.timeouts.modelAPI",
         kaos.gateway.model_api_timeout,
         kaos::timeout,
-        "the same of a ModelAPI; 120s when unset"
+        "how long a ModelAPI may take to answer that says nothing itself; 120s when unset, 0s for no limit"
     ),
     process!(
         "kaos.gateway.timeouts.mcp",
         kaos.gateway.mcp_timeout,
         kaos::timeout,
-        "the same of an MCPServer; 60s when unset"
+        "how long an MCPServer may take to answer that says nothing itself; 60s when unset, 0s for no limit"
     ),
     process!(
         "kaos.telemetry.enabled",
@@ -332,12 +337,17 @@ pub const KEYS: &[Key] = &[
         read::boolean,
         "true: Agents, MCPServers and proxies that say nothing themselves send traces"
     ),
-    process!("kaos.telemetry.endpoint", kaos.telemetry.endpoint, read::some_word, "where to: OTLP over gRPC"),
+    process!(
+        "kaos.telemetry.endpoint",
+        kaos.telemetry.endpoint,
+        read::some_word,
+        "where traces are sent: an address that takes OTLP over gRPC"
+    ),
     process!(
         "kaos.logLevel",
         kaos.log_level,
         kaos::log_level,
-        "how much they log: TRACE, DEBUG, INFO, WARNING or ERROR; INFO when unset"
+        "how much Agents and MCPServers of KAOS log: TRACE, DEBUG, INFO, WARNING or ERROR; INFO when unset"
     ),
     process!(
         "kaos.clusterDomain",
@@ -482,20 +492,25 @@ pub const KEYS: &[Key] = &[
         "cards.trustBundle.configMap.namespace",
         cards.config_map.namespace,
         cards::namespace,
-        "its namespace; spire-system when unset"
+        "namespace of that ConfigMap; spire-system when unset"
     ),
-    process!("cards.trustBundle.configMap.key", cards.config_map.key, cards::key, "its key; bundle.spiffe when unset"),
+    process!(
+        "cards.trustBundle.configMap.key",
+        cards.config_map.key,
+        cards::key,
+        "key of that ConfigMap; bundle.spiffe when unset"
+    ),
     process!(
         "cards.trustBundle.file",
         cards.file,
         cards::file,
-        "file with such authorities, besides the ConfigMap or instead; looked at as often as this one"
+        "file with the authorities whose SVIDs sign agent cards, besides the ConfigMap or instead of it; read as often as this platform file"
     ),
     process!(
         "cards.trustBundle.trustDomain",
         cards.bundle_domain,
         cards::trust_domain,
-        "whose a bundle is that does not say so itself (PEM, JWK Set); unset: the one that all its certificates name in their URI"
+        "trust domain of a bundle that does not name its own (PEM, JWK Set); unset: the one that the URIs of all its certificates name"
     ),
     process!(
         "cards.trustBundle.maxAgeSeconds",
@@ -527,7 +542,7 @@ pub const KEYS: &[Key] = &[
         "cards.minimumPeriodSeconds",
         cards.least_period,
         cards::least_period,
-        "the shortest time between two looks at one agent, whatever its AgentCard asks for, 5 to 86400; 5 when unset"
+        "the shortest time between two readings of the card of one agent, whatever its AgentCard asks for, 5 to 86400; 5 when unset"
     ),
     process!(
         "cards.proactiveRestart",
@@ -541,7 +556,7 @@ pub const KEYS: &[Key] = &[
         "cards.restartGraceSeconds",
         cards.restart_grace,
         cards::restart_grace,
-        "how long before its end, 60 to 86400, and never more than a quarter of the time that a signature counts; also the least time between \
+        "how long before the end of a signature its workload is restarted, 60 to 86400, and never more than a quarter of the time that a signature counts; also the least time between \
          two such restarts of a workload; 1800 when unset"
     ),
     process!(
@@ -556,7 +571,7 @@ pub const KEYS: &[Key] = &[
         "cards.trustFloor",
         cards.trust.floor,
         trust::level,
-        "the least that a namespace may choose; off when unset"
+        "the least level of trust that a namespace may choose by label agent.kagenti.dev/trust; off when unset"
     ),
     process!(
         "cards.verifiedPeers",
@@ -585,18 +600,18 @@ pub const KEYS: &[Key] = &[
         read::boolean,
         "whether agents that are not verified reach the cluster's DNS in any case; false when unset"
     ),
-    retired!("images.authbridgeLite", "mode lite does not exist in this profile"),
-    retired!("resources.authbridgeLite", "mode lite does not exist in this profile"),
-    retired!("proxy.transparentPort", "there is no transparent egress listener in this profile"),
-    retired!("proxy.transparentInboundPort", "there is no transparent inbound listener in this profile"),
+    retired!("images.authbridgeLite", "Drawbridge has no mode lite"),
+    retired!("resources.authbridgeLite", "Drawbridge has no mode lite"),
+    retired!("proxy.transparentPort", "Drawbridge has no transparent egress listener"),
+    retired!("proxy.transparentInboundPort", "Drawbridge has no transparent inbound listener"),
     retired!("proxy.iptablesCmd", "proxy-init chooses the tool itself"),
-    retired!("proxy.allowedEgressEnforcement", "there is no egress enforcement in this profile"),
-    retired!("proxy.allowedInboundInterception", "there is no choice of interception in this profile"),
+    retired!("proxy.allowedEgressEnforcement", "Drawbridge has no egress enforcement of the proxy"),
+    retired!("proxy.allowedInboundInterception", "Drawbridge has one way of interception for each mode"),
     retired!("spiffe.socketPath", "the path in the Pod is fixed: /spiffe-workload-api/spire-agent.sock"),
     retired!("spiffe.helperConfig", "edit ConfigMap spiffe-helper-config of the operator's namespace instead"),
     retired!("observability", "use trace, and the flags of the process"),
     retired!("sidecars", "use the feature gates, or the labels of the Pod"),
-    retired!("ibac", "its plugins do not exist in this profile"),
+    retired!("ibac", "Drawbridge has no plugins of ibac"),
 ];
 
 /// The resource requirements of every sidecar, by the path of their key.

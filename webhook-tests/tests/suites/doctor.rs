@@ -288,7 +288,7 @@ async fn broken_objects(cp: &ControlPlane, port: u16) -> Result<()> {
 
     mutating.delete(keys::WEBHOOK_CONFIGURATION, &DeleteParams::default()).await?;
     finds(cp, "MutatingWebhookConfiguration drawbridge", "does not exist").await?;
-    finds(cp, "an enrolled Pod in default", "without our parts").await?;
+    finds(cp, "an enrolled Pod in default", "without sidecars").await?;
     validating.delete(keys::WEBHOOK_CONFIGURATION, &DeleteParams::default()).await?;
     finds(cp, "ValidatingWebhookConfiguration drawbridge", "does not exist").await?;
     broken_policies(cp).await?;

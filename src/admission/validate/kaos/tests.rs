@@ -60,7 +60,7 @@ fn everything_that_is_wrong_is_in_one_refusal_with_paths() {
     let text = refused(reviewed(&agent, None)).to_string();
     for part in [
         "spec.gatewayRoute.timeout",
-        "spec.podSpec.containers[0].env[1].name is that of spec.podSpec.containers[0].env[0] again",
+        "spec.podSpec.containers[0].env[1].name repeats that of spec.podSpec.containers[0].env[0]",
         "spec.model and spec.config.env[0] say different things",
     ] {
         assert!(text.contains(part), "{part} is missing in: {text}");

@@ -54,10 +54,10 @@ pub(super) const CARD: &[Member] = &[
     ("defaultInputModes", Texts, "Media types that the agent takes."),
     ("defaultOutputModes", Texts, "Media types that the agent gives."),
     ("skills", Records(SKILL), "What the agent can be asked for."),
-    ("security", Maps(&Texts), "What a caller has to present: one of these."),
-    ("securityRequirements", Records(REQUIREMENT), "What a caller has to present, as in A2A 1.x."),
-    ("securitySchemes", Shape::Map(&Free), "How a caller presents himself, by name."),
-    ("supportsAuthenticatedExtendedCard", Flag, "Whether callers who present themselves get a longer card."),
+    ("security", Maps(&Texts), "What a caller has to authenticate with: one of these."),
+    ("securityRequirements", Records(REQUIREMENT), "What a caller has to authenticate with, as in A2A 1.x."),
+    ("securitySchemes", Shape::Map(&Free), "Ways in which a caller authenticates, by name."),
+    ("supportsAuthenticatedExtendedCard", Flag, "Whether callers who authenticate get a longer card."),
     ("signatures", Records(SIGNATURE), "Signatures as served; they are of the card as served, not of this copy."),
 ];
 const ADDITIONAL_INTERFACE: &[Member] =
@@ -73,7 +73,7 @@ const CAPABILITIES: &[Member] = &[
     ("streaming", Flag, "Whether it streams answers."),
     ("pushNotifications", Flag, "Whether it calls back."),
     ("stateTransitionHistory", Flag, "Whether it tells the states of a task."),
-    ("extendedAgentCard", Flag, "Whether callers who present themselves get a longer card."),
+    ("extendedAgentCard", Flag, "Whether callers who authenticate get a longer card."),
     ("extensions", Records(EXTENSION), "Extensions of A2A that it speaks."),
 ];
 const EXTENSION: &[Member] = &[
@@ -91,8 +91,8 @@ const SKILL: &[Member] = &[
     ("inputModes", Texts, "Media types that it takes."),
     ("outputModes", Texts, "Media types that it gives."),
     ("parameters", Records(PARAMETER), "Parameters that it takes."),
-    ("security", Maps(&Texts), "What a caller has to present."),
-    ("securityRequirements", Records(REQUIREMENT), "What a caller has to present, as in A2A 1.x."),
+    ("security", Maps(&Texts), "What a caller has to authenticate with."),
+    ("securityRequirements", Records(REQUIREMENT), "What a caller has to authenticate with, as in A2A 1.x."),
 ];
 const PARAMETER: &[Member] = &[
     ("name", Text, "Name of the parameter."),
@@ -106,7 +106,11 @@ const REQUIREMENT: &[Member] =
 const SIGNATURE: &[Member] = &[
     ("protected", Text, "Protected header of the signature."),
     ("signature", Text, "The signature."),
-    ("header", Record(&[("timestamp", Text, "When it was signed, as its maker says.")]), "Header nobody has signed."),
+    (
+        "header",
+        Record(&[("timestamp", Text, "When it was signed, as its maker says.")]),
+        "Header of the signature that the signature does not cover.",
+    ),
 ];
 
 /// The schema of `status.card`.

@@ -159,7 +159,7 @@ fn memory(place: &Place<'_>, found: &mut Found) -> Option<Memory> {
     let kind = place.at("type");
     let local = kind.text(found).unwrap_or_else(|| "local".to_owned());
     if local != "local" {
-        found.invalid(&kind.path, format!("is {local:?}; there is local alone"), "write local, or leave it out");
+        found.invalid(&kind.path, format!("is {local:?}; only local is supported"), "write local, or leave it out");
     }
     let mut number = |name: &str, most: i64, default: i64| place.at(name).integer((1, most), found).unwrap_or(default);
     let context_limit = number("contextLimit", 100, 6);

@@ -210,7 +210,7 @@ fn kind(spec: &Place<'_>, found: &mut Found) {
             found.note(Reason::FieldUnused, &place.path, text);
         }
         other => {
-            let sentence = format!("is {other:?}; there are python-runtime and node-runtime");
+            let sentence = format!("is {other:?}; python-runtime and node-runtime are supported");
             found.invalid(&place.path, sentence, "leave it out: the source of the tools says what runs");
         }
     }

@@ -207,7 +207,7 @@ fn configuration(place: &Place<'_>, found: &mut Found) -> Option<Configuration> 
             let secret = shared::key_ref(&secret, found);
             for key in members.keys().filter(|key| !["fromString", "fromSecretKeyRef"].contains(&key.as_str())) {
                 let path = format!("{}.{key}", place.path);
-                let sentence = "is no field there: there are fromString and fromSecretKeyRef";
+                let sentence = "is not a field there; the fields are fromString and fromSecretKeyRef";
                 found.invalid(&path, sentence, "write LiteLLM's configuration as a text under fromString");
             }
             if literal.is_some() && secret.is_some() {

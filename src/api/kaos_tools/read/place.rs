@@ -54,7 +54,7 @@ impl Found {
 
     /// Two spellings say different things.
     pub(super) fn conflict(&mut self, new: &str, old: &str) {
-        let sentence = format!("and {old} say different things, and mean the same");
+        let sentence = format!("and {old} say different things, and are two spellings of one field");
         let fault = Fault::new(Reason::SpellingConflict, new, sentence, format!("keep {new} alone"));
         if !self.conflicts.contains(&fault) {
             self.conflicts.push(fault);

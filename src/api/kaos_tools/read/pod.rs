@@ -57,7 +57,7 @@ fn keyed(list: &Place<'_>, keys: &[&str], found: &mut Found) {
         let more = more.map(|place| place.value.map_or_else(|| "TCP".to_owned(), told));
         let whole = more.iter().fold(key.clone(), |whole, more| format!("{whole}/{more}"));
         if let Some(before) = seen.insert(whole, index) {
-            let sentence = format!("is that of {}[{before}] again", list.path);
+            let sentence = format!("repeats that of {}[{before}]", list.path);
             let fault = Fault::new(Reason::DuplicateName, &first.path, sentence, "keep one of the two");
             found.fault(fault.seeing(&key));
         }
