@@ -53,8 +53,10 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     for namespace in &enforcing {
         of_namespace(visit, text(namespace, "/metadata/name")).await?;
     }
-    for namespace in enforcing.iter().filter(|one| level(&trust, &visit.operator, one) == TrustLevel::Enforced) {
-        left_by(visit, text(namespace, "/metadata/name")).await?;
+    let is_enforced = |one: &&&Value| level(&trust, &visit.operator, one) == TrustLevel::Enforced;
+    let names: Vec<_> = enforcing.iter().filter(is_enforced).map(|one| text(one, "/metadata/name")).collect();
+    for name in names {
+        left_by(visit, name).await?;
     }
     for namespace in &held {
         of_quarantine(visit, namespace).await?;
@@ -94,7 +96,7 @@ async fn left_by(visit: &mut Visit, namespace: &str) -> anyhow::Result<()> {
     let found = left(objects.iter());
     if !found.is_empty() {
         visit.finding(
-            &format!("agents of {namespace} that are none"),
+            &format!("former agents in {namespace}"),
             found.join("; "),
             format!(
                 "put the label, or the AgentRuntime, back; or cut off every Pod: kubectl label namespace {namespace} {}=enforced-all --overwrite",
