@@ -248,7 +248,7 @@ async fn run_all(stage: &Stage, root: &Path) -> Result<(usize, Vec<String>, BTre
                 continue;
             }
             // The first command of the installation was run before there was one.
-            if line == INSTALL {
+            if line.starts_with(INSTALL) {
                 continue;
             }
             ran += 1;
