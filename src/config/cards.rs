@@ -14,6 +14,9 @@ pub const BUNDLE_KEY: &str = "bundle.spiffe";
 /// Shortest and longest period of a card; 30 s when a card names none.
 pub const PERIODS: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(24 * 3600));
 
+/// Where `drawbridge render --with-spire` mounts the SPIFFE agent's socket.
+pub const SOCKET: &str = "/spiffe-workload-api/spire-agent.sock";
+
 /// How long before its end a signature is made anew, at most.
 const RESTART_GRACE: Duration = Duration::from_secs(1800);
 /// One day: how long an expired SVID, and a trust bundle that can no longer be read, still count.
@@ -38,6 +41,8 @@ pub struct Cards {
     pub restarts: bool,
     /// So long before, at most; also the time between two restarts of a workload.
     pub restart_grace: Duration,
+    /// The socket of the SPIFFE agent, where agents are to prove over TLS who they are.
+    pub proof: Option<PathBuf>,
     /// What agents may reach.
     pub trust: Trust,
 }
@@ -88,6 +93,8 @@ pub(super) struct Keys {
     pub(super) least_period: Duration,
     pub(super) restarts: bool,
     pub(super) restart_grace: Duration,
+    pub(super) proof: bool,
+    pub(super) socket: PathBuf,
     pub(super) trust: trust::Keys,
 }
 
@@ -106,6 +113,8 @@ impl Default for Keys {
             least_period: PERIODS.0,
             restarts: false,
             restart_grace: RESTART_GRACE,
+            proof: false,
+            socket: SOCKET.into(),
             trust: trust::Keys::default(),
         }
     }
@@ -130,6 +139,7 @@ impl Keys {
             least_period: self.least_period,
             restarts: self.restarts,
             restart_grace: self.restart_grace,
+            proof: self.proof.then(|| self.socket.clone()),
             trust: self.trust.settled(self.config_map.name.is_some() || self.file.is_some()),
         }
     }

@@ -95,7 +95,7 @@ impl Signer {
 
     /// The signer with the key in `key` (PKCS#8) and the certificates in `chain` (DER, one behind the other, the leaf first): as SPIFFE's Workload API gives them.
     pub fn of_svid(key: &[u8], chain: &[u8]) -> Result<Self, SignFault> {
-        Self::of(certificates(chain)?, || Ok(Zeroizing::new(key.to_vec())))
+        Self::of(chain_of(chain)?, || Ok(Zeroizing::new(key.to_vec())))
     }
 
     fn of(ders: Vec<Vec<u8>>, key: impl FnOnce() -> Result<Zeroizing<Vec<u8>>, SignFault>) -> Result<Self, SignFault> {
@@ -192,10 +192,15 @@ impl Signer {
     }
 }
 
-/// Certificates in DER that stand one behind the other; at most one more than a chain has.
-fn certificates(mut ders: &[u8]) -> Result<Vec<Vec<u8>>, SignFault> {
+/// The certificates of a chain in DER that stand one behind the other, as SPIFFE's Workload API gives them; at most one more than a chain has.
+pub fn chain_of(ders: &[u8]) -> Result<Vec<Vec<u8>>, SignFault> {
+    certificates(ders, limits::CHAIN + 1)
+}
+
+/// Certificates in DER that stand one behind the other; the first `most` of them.
+pub(crate) fn certificates(mut ders: &[u8], most: usize) -> Result<Vec<Vec<u8>>, SignFault> {
     let mut found = Vec::new();
-    while !ders.is_empty() && found.len() <= limits::CHAIN {
+    while !ders.is_empty() && found.len() < most {
         // A SEQUENCE, and its length in one byte or in up to three behind it.
         let [0x30, length, rest @ ..] = ders else { return Err(SignFault::NoChain) };
         let (head, length) = match *length {

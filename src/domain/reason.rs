@@ -322,6 +322,9 @@ reasons! {
     NotBound, Warning, "the agent's card is not signed by the identity that its workload runs as";
     IdentityUnknown, Warning, "what the workload runs as is not known at the moment";
     SignatureVerified, State, "the agent's card is signed, and by the identity that its workload runs as";
+    #[expect(non_camel_case_types, reason = "the word of the Go operator, which dashboards look for")]
+    mTLSVerified, State, "the agent has proved over TLS who it is, and it is whom its workload runs as";
+    FallbackToHTTP, Warning, "agents are to prove over TLS who they are, and this one's Service has no port for it: it was asked over plain HTTP";
     Settling, State, "a card that was not good is good again; it counts with the next good answer";
     FetchSuspended, Warning, "many trusted agents fail to answer at once, which points at the network: none of them loses its trust because of it, for an hour at most";
     UntrustableKind, Warning, "no card of a workload of that kind is read, so it is never trusted, and stays cut off where trust is enforced";

@@ -5,6 +5,7 @@
 //! the first byte and two in all, a patient one ten in all, both paths together; what was served is read off the threads that wait for
 //! sockets, two documents at a time, and what is kept of it is what is published.
 
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,19 +15,24 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::http::{Addresses, Answer, Get, Http, HttpFault, Patience};
+use super::spiffe::{NoIdentity, Own, Source};
 use crate::controllers::agent_card::judge::{Under, Verdicts};
 use crate::controllers::agent_card::metrics::{CardMetrics, From};
 use crate::controllers::agent_card::published::{NoCard, Published, publish};
 use crate::controllers::agent_card::question::PATHS;
 use crate::controllers::agent_card::{CardQuestion, Fetch, Fetched, Read};
 use crate::controllers::scaffold::lane::{Adapter, AskError, AskFault, Attempt};
-use crate::crypto::{Bundles, Policy, Verdict};
+use crate::crypto::{Bundles, Policy, SpiffeId, Verdict};
 use crate::domain::digest;
 use crate::domain::printable::printable;
 use crate::domain::reason::Reason;
 
+mod proved;
+
 #[cfg(test)]
 mod tests;
+
+use proved::NotProved;
 
 /// Documents that are read at once: the processors belong to everybody.
 const READERS: usize = 2;
@@ -52,6 +58,8 @@ pub struct InForce {
     pub policy: Policy,
     /// Nothing follows from what is not.
     pub audit: bool,
+    /// The socket of the SPIFFE agent, where agents are to prove over TLS who they are.
+    pub proof: Option<PathBuf>,
 }
 
 /// By what signatures are judged, at this moment.
@@ -63,6 +71,18 @@ pub struct Judging {
     pub now: Arc<dyn Fn() -> i64 + Send + Sync>,
 }
 
+/// What an agent answered, and who it has proved to be.
+type Document = (Answer, Option<SpiffeId>);
+
+/// Why there is no document.
+#[derive(Debug)]
+enum Fault {
+    Http(HttpFault),
+    Proof(NotProved),
+    /// We cannot say who we are.
+    Nobody(NoIdentity),
+}
+
 /// The adapter.
 #[derive(Clone)]
 pub struct Cards<A> {
@@ -70,6 +90,7 @@ pub struct Cards<A> {
     readers: Arc<Semaphore>,
     config_maps: Arc<Semaphore>,
     signed: SignedCards,
+    own: Arc<Source>,
     judging: Judging,
     verdicts: Arc<Mutex<Verdicts>>,
     metrics: CardMetrics,
@@ -81,39 +102,66 @@ impl<A: Addresses> Cards<A> {
         let readers = Arc::new(Semaphore::new(READERS));
         let config_maps = Arc::new(Semaphore::new(CONFIG_MAPS));
         let http = Http::new(addresses);
-        Self { http, readers, config_maps, signed, judging, verdicts: Arc::default(), metrics }
+        Self { http, readers, config_maps, signed, own: Arc::default(), judging, verdicts: Arc::default(), metrics }
     }
 
     /// Every path in turn, within one time.
-    async fn document(&self, fetch: &Fetch, patience: Patience) -> Result<Answer, (&'static str, HttpFault)> {
+    async fn document(&self, fetch: &Fetch, patience: Patience) -> Result<Document, (&'static str, Fault)> {
         let begun = Instant::now();
+        let own = self.own(fetch).await.map_err(|nobody| (PATHS[0], Fault::Nobody(nobody)))?;
         let mut first = None;
         for path in PATHS {
             let get = Get { address: fetch.address, host: &fetch.authority, path };
             let passed = begun.elapsed();
             let left = |time: Duration| time.saturating_sub(passed);
             let patience = Patience { head: left(patience.whole).min(patience.head), whole: left(patience.whole) };
-            match self.http.get(get, patience).await {
-                Ok(answer) => return Ok(answer),
-                Err(HttpFault::NotFound) => {
-                    first.get_or_insert((path, HttpFault::NotFound));
+            match self.once(get, own.as_deref(), patience).await {
+                Ok(document) => return Ok(document),
+                Err(Fault::Http(HttpFault::NotFound)) => {
+                    first.get_or_insert((path, Fault::Http(HttpFault::NotFound)));
                 }
                 Err(fault) => {
                     // Who is slow at a later path is asked again with more time.
-                    let slow = matches!(fault, HttpFault::Timeout(_));
+                    let slow = matches!(fault, Fault::Http(HttpFault::Timeout(_)) | Fault::Proof(NotProved::Timeout));
                     return Err(first.filter(|_| !slow).unwrap_or((path, fault)));
                 }
             }
         }
-        Err(first.unwrap_or((PATHS[0], HttpFault::NotFound)))
+        Err(first.unwrap_or((PATHS[0], Fault::Http(HttpFault::NotFound))))
+    }
+
+    /// Who we are, where the agent is to prove who it is.
+    async fn own(&self, fetch: &Fetch) -> Result<Option<Arc<Own>>, NoIdentity> {
+        let socket = if fetch.proves { (self.judging.under)().proof } else { None };
+        match socket {
+            Some(socket) => self.own.own(&socket, (self.judging.now)()).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// One path; over TLS where we say who we are.
+    async fn once(&self, get: Get<'_>, own: Option<&Own>, patience: Patience) -> Result<Document, Fault> {
+        let Some(own) = own else {
+            return Ok((self.http.get(get, patience).await.map_err(Fault::Http)?, None));
+        };
+        if let Some(refused) = self.http.refuses(get.address) {
+            return Err(Fault::Http(refused));
+        }
+        let begun = Instant::now();
+        let at = ((self.judging.now)(), begun + patience.head);
+        let (stream, peer) = proved::connect(get.address, own, at).await.map_err(Fault::Proof)?;
+        let left = |time: Duration| time.saturating_sub(begun.elapsed());
+        let patience = Patience { head: left(patience.head), whole: left(patience.whole) };
+        let answer = self.http.get_over(stream, get, patience).await.map_err(Fault::Http)?;
+        Ok((answer, Some(peer)))
     }
 
     async fn fetch(&self, fetch: Fetch, attempt: Attempt) -> Result<Fetched, AskError> {
         let document = self.document(&fetch, patience(attempt)).await;
-        let answer = document.map_err(|(path, fault)| error(&fetch, attempt, path, &fault))?;
+        let (answer, peer) = document.map_err(|(path, fault)| error(&fetch, attempt, path, &fault))?;
         let (authority, from) = (fetch.authority.clone(), format!("what {} serves", fetch.address));
         let (body, place) = answer.apart();
-        self.read_document(body, place, authority, from).await
+        Ok(Fetched { peer, ..self.read_document(body, place, authority, from).await? })
     }
 
     /// The signed card in a ConfigMap.
@@ -166,7 +214,7 @@ impl Judging {
         metrics: &CardMetrics,
     ) -> Result<Fetched, NoCard> {
         let served = Arc::new(publish(bytes, authority)?);
-        let (InForce { bundles, policy, audit }, now) = ((self.under)(), (self.now)());
+        let (InForce { bundles, policy, audit, .. }, now) = ((self.under)(), (self.now)());
         if !bundles.configured() {
             return Ok(Fetched {
                 served,
@@ -174,6 +222,7 @@ impl Judging {
                 verdict: Arc::new(Verdict::Unknown),
                 bundles,
                 read: now,
+                peer: None,
             });
         }
         let (under, document) = (Under { bundles: &bundles, policy: &policy }, digest::sha256(bytes));
@@ -195,7 +244,7 @@ impl Judging {
                 covered.push((good.covered.clone(), Arc::new(publish(&good.covered, authority)?)));
             }
         }
-        Ok(Fetched { served, covered, verdict, bundles, read: now })
+        Ok(Fetched { served, covered, verdict, bundles, read: now, peer: None })
     }
 }
 
@@ -220,7 +269,16 @@ fn patience(attempt: Attempt) -> Patience {
     }
 }
 
-fn error(fetch: &Fetch, attempt: Attempt, path: &str, fault: &HttpFault) -> AskError {
+fn error(fetch: &Fetch, attempt: Attempt, path: &str, fault: &Fault) -> AskError {
+    let fault = match fault {
+        Fault::Http(fault) => fault,
+        Fault::Proof(fault) => return unproved(fetch, attempt, fault),
+        Fault::Nobody(why) => {
+            let message =
+                format!("agents cannot be asked over TLS, because Drawbridge has no identity of its own: {why}");
+            return failed(AskFault::Unreachable, Reason::FetchFailed, &message);
+        }
+    };
     let (kind, reason) = match fault {
         HttpFault::AddressRefused(_) => (AskFault::Refused, Reason::AddressRefused),
         HttpFault::Connect(_) | HttpFault::Cut => (AskFault::Unreachable, Reason::AgentUnreachable),
@@ -245,6 +303,20 @@ fn error(fetch: &Fetch, attempt: Attempt, path: &str, fault: &HttpFault) -> AskE
         }
         _ => "",
     };
-    let message = printable(&format!("http://{}{path}: {fault}{more}", fetch.address), MESSAGE);
-    AskError { fault: kind, reason, message: message.into() }
+    let scheme = if fetch.proves { "https" } else { "http" };
+    failed(kind, reason, &format!("{scheme}://{}{path}: {fault}{more}", fetch.address))
+}
+
+fn unproved(fetch: &Fetch, attempt: Attempt, fault: &NotProved) -> AskError {
+    let (kind, reason) = match fault {
+        NotProved::Connect(_) => (AskFault::Unreachable, Reason::AgentUnreachable),
+        NotProved::Timeout if attempt == Attempt::Quick => (AskFault::Slow, Reason::AnswerTooLate),
+        NotProved::Timeout => (AskFault::TimedOut, Reason::AnswerTooLate),
+        NotProved::Handshake(_) => (AskFault::Refused, Reason::FetchFailed),
+    };
+    failed(kind, reason, &format!("https://{}: {fault}", fetch.address))
+}
+
+fn failed(fault: AskFault, reason: Reason, message: &str) -> AskError {
+    AskError { fault, reason, message: printable(message, MESSAGE).into() }
 }

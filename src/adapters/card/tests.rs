@@ -59,7 +59,7 @@ fn status(line: &str) -> String {
 
 fn fetch(address: SocketAddr) -> Fetch {
     let authority = "w.n.svc.cluster.local:8000".into();
-    Fetch { namespace: "n".into(), pod: "pod".into(), address, authority, injected: false }
+    Fetch { namespace: "n".into(), pod: "pod".into(), address, authority, injected: false, proves: false }
 }
 
 /// No ConfigMap.

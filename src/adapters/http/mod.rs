@@ -99,6 +99,11 @@ impl<A: Addresses> Http<A> {
         Self { addresses, large: Arc::new(Semaphore::new(LARGE)) }
     }
 
+    /// Why it connects to nobody at that address, where it does not.
+    pub fn refuses(&self, address: SocketAddr) -> Option<HttpFault> {
+        self.addresses.refuses(address.ip()).map(HttpFault::AddressRefused)
+    }
+
     /// Asks once.
     pub async fn get(&self, get: Get<'_>, patience: Patience) -> Result<Answer, HttpFault> {
         if let Some(refused) = self.addresses.refuses(get.address.ip()) {

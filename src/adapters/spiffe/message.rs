@@ -13,6 +13,8 @@ const SVIDS: u64 = 1;
 const CHAIN: u64 = 2;
 /// `X509SVID.x509_svid_key`.
 const KEY: u64 = 3;
+/// `X509SVID.bundle`.
+const BUNDLE: u64 = 4;
 
 /// The first message, once it is all there.
 pub(super) fn whole(came: &[u8]) -> Result<Option<&[u8]>, NoSvid> {
@@ -38,7 +40,8 @@ pub(super) fn first_svid(message: &[u8]) -> Result<Svid, NoSvid> {
     };
     let chain = of(CHAIN, "an SVID without certificates")?.to_vec();
     let key = Zeroizing::new(of(KEY, "an SVID without a key")?.to_vec());
-    Ok(Svid { chain, key })
+    let bundle = field(svid, BUNDLE).map_err(unread)?.unwrap_or_default().to_vec();
+    Ok(Svid { chain, key, bundle })
 }
 
 /// The bytes of the first field of that number.

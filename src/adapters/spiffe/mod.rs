@@ -7,9 +7,10 @@
 //! moment to reach an agent; the key stands in no error and in no Debug, and is overwritten when the SVID goes.
 
 mod message;
+mod own;
 
 #[cfg(test)]
-mod tests;
+pub(in crate::adapters) mod tests;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,6 +22,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep, timeout_at};
 use zeroize::Zeroizing;
+
+pub use own::{NoIdentity, Own, Source};
 
 use crate::domain::printable::printable;
 
@@ -40,6 +43,8 @@ pub struct Svid {
     pub chain: Vec<u8>,
     /// Its key: PKCS#8.
     pub key: Zeroizing<Vec<u8>>,
+    /// The authorities of its trust domain in DER, one behind the other.
+    pub bundle: Vec<u8>,
 }
 
 impl std::fmt::Debug for Svid {

@@ -19,7 +19,7 @@ use super::*;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A field of bytes.
-fn bytes(number: u8, content: &[u8]) -> Vec<u8> {
+pub(in crate::adapters) fn bytes(number: u8, content: &[u8]) -> Vec<u8> {
     let mut length = content.len();
     let mut out = vec![number << 3 | 2];
     while length >= 0x80 {
@@ -37,15 +37,15 @@ fn svid_of(chain: &[u8], key: &[u8]) -> Vec<u8> {
         .concat()
 }
 
-fn framed(message: &[u8]) -> Vec<u8> {
+pub(in crate::adapters) fn framed(message: &[u8]) -> Vec<u8> {
     [&[0][..], &u32::try_from(message.len()).unwrap().to_be_bytes(), message].concat()
 }
 
 /// How an agent answers one call: what it sends, and the status that it ends with; without one the call goes on.
-type Answer = (Vec<Vec<u8>>, Option<(&'static str, &'static str)>);
+pub(in crate::adapters) type Answer = (Vec<Vec<u8>>, Option<(&'static str, &'static str)>);
 
 /// An agent that gives these answers, the last one for ever.
-fn agent(at: &Path, answers: Vec<Answer>) -> Arc<AtomicUsize> {
+pub(in crate::adapters) fn agent(at: &Path, answers: Vec<Answer>) -> Arc<AtomicUsize> {
     let listener = UnixListener::bind(at).unwrap();
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();

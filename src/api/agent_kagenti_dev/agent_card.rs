@@ -219,6 +219,10 @@ pub struct AgentCardStatus {
     #[serde(rename = "expectedSpiffeID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub expected_spiffe_id: Option<String>,
+    /// SPIFFE ID that the agent has proved to have, over TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048))]
+    pub attested_agent_spiffe_id: Option<String>,
     /// Whether the signer is the identity that the workload runs as.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding_status: Option<BindingStatus>,

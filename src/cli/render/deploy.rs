@@ -20,6 +20,7 @@ use serde_json::Value;
 use super::platform::{FOLDER_GATES, FOLDER_PLATFORM};
 use super::rbac::Role;
 use super::{FailureMode, Install, metadata, object};
+use crate::config::cards::SOCKET;
 use crate::domain::keys;
 
 /// Name of the container port that reviews arrive at.
@@ -252,6 +253,23 @@ fn budget(install: &Install, role: Role) -> PodDisruptionBudget {
             ..PodDisruptionBudgetSpec::default()
         }),
         status: None,
+    }
+}
+
+/// Mounts the SPIFFE agent's socket where the object is the Deployment of the controllers.
+pub(super) fn with_socket(object: &mut Value) {
+    if object["kind"] != "Deployment" || object["metadata"]["name"] != Role::Controllers.name() {
+        return;
+    }
+    let folder = std::path::Path::new(SOCKET).parent().unwrap_or_else(|| std::path::Path::new("/"));
+    let volume = serde_json::json!({"name": keys::VOLUME_SPIRE_SOCKET,
+        "csi": {"driver": keys::CSI_DRIVER_SPIFFE, "readOnly": true}});
+    let mount = serde_json::json!({"name": keys::VOLUME_SPIRE_SOCKET, "mountPath": folder, "readOnly": true});
+    let spec = "/spec/template/spec";
+    for (list, item) in [("volumes", volume), ("containers/0/volumeMounts", mount)] {
+        if let Some(list) = object.pointer_mut(&format!("{spec}/{list}")).and_then(Value::as_array_mut) {
+            list.push(item);
+        }
     }
 }
 

@@ -91,6 +91,10 @@ pub struct Args {
     /// NetworkPolicies of the operator let nobody else in.
     #[arg(long)]
     pub pod_monitor: bool,
+    /// Mount the socket of the SPIFFE agent (CSI driver csi.spiffe.io) in the Pods of the controllers, for cards.proof of the platform file. Without SPIRE such
+    /// Pods never start.
+    #[arg(long)]
+    pub with_spire: bool,
     /// Leave the roles for people out of the cluster's own roles view, edit and admin: bind them yourself.
     #[arg(long)]
     pub no_aggregation: bool,
@@ -104,7 +108,7 @@ pub struct Args {
     #[arg(long, value_name = "CLASS")]
     pub gateway_class: Option<String>,
     /// Write the tree of manifests into this folder instead of printing one stream; both failure modes are written.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["beeai_compat", "kinds", "gateway_class", "failure_mode", "output", "watch_namespaces", "build_images", "openshift", "allow_unknown_git_hosts", "platform_file", "feature_gates_path", "pod_monitor", "no_aggregation"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["beeai_compat", "kinds", "gateway_class", "failure_mode", "output", "watch_namespaces", "build_images", "openshift", "allow_unknown_git_hosts", "platform_file", "feature_gates_path", "pod_monitor", "no_aggregation", "with_spire"])]
     pub out_dir: Option<PathBuf>,
     /// Output format; `table` lists the objects.
     #[arg(short, long, value_enum, default_value = "yaml")]
@@ -262,6 +266,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         watch_namespaces,
         beeai_compat,
         pod_monitor,
+        with_spire,
         no_aggregation,
         kinds,
         gateway_class,
@@ -282,6 +287,9 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     };
     if pod_monitor {
         objects.push(deploy::pod_monitor(&install));
+    }
+    if with_spire {
+        objects.iter_mut().for_each(deploy::with_socket);
     }
     if no_aggregation {
         for labels in objects.iter_mut().filter_map(|object| object.pointer_mut("/metadata/labels")?.as_object_mut()) {

@@ -500,3 +500,28 @@ fn answers_16_a_pod_monitor_is_an_option_and_the_label_of_its_namespace_is_docum
         assert!(page.contains(words), "docs/tasks/install.md does not say {words}");
     }
 }
+
+/// Without SPIRE a Pod with its socket never starts, so none has it unless that is asked for.
+#[test]
+fn the_spiffe_agents_socket_is_in_the_controllers_pods_alone_and_only_where_it_is_asked_for() {
+    let rendered = |more: &[&str]| {
+        let words = ["drawbridge", "render", "-o", "json"].iter().chain(more);
+        let (mut stdin, mut out, mut err) = (&b""[..], Vec::new(), Vec::new());
+        let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+        use clap::Parser as _;
+        crate::cli::Cli::try_parse_from(words).unwrap().command.run(&mut io).unwrap();
+        let list: Value = serde_json::from_slice(&out).unwrap();
+        list["items"].as_array().unwrap().clone()
+    };
+    let with_socket = |object: &Value| object["kind"] == "Deployment" && object.to_string().contains("\"csi\":{");
+    assert!(!rendered(&[]).iter().any(with_socket));
+    for object in rendered(&["--with-spire"]) {
+        let ours = object["kind"] == "Deployment" && object["metadata"]["name"] == "drawbridge-controllers";
+        assert_eq!(with_socket(&object), ours, "{object}");
+        if ours {
+            let mounts = &object["spec"]["template"]["spec"]["containers"][0]["volumeMounts"];
+            let mount = mounts.as_array().unwrap().iter().find(|mount| mount["name"] == "spire-agent-socket").unwrap();
+            assert_eq!((&mount["mountPath"], &mount["readOnly"]), (&"/spiffe-workload-api".into(), &true.into()));
+        }
+    }
+}

@@ -47,12 +47,9 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("enable-card-discovery", "agent cards are always looked for; leave the flag out"),
     (
         "enable-verified-fetch",
-        "agents are asked without TLS of their own, and their signatures are judged; leave the flag out",
+        "set cards.proof.enabled: true in the platform file, and install with drawbridge render --with-spire",
     ),
-    (
-        "verified-fetch-*",
-        "agents are asked without TLS of their own, and their signatures are judged; leave the flag out",
-    ),
+    ("verified-fetch-*", "set cards.proof.enabled and cards.proof.socket in the platform file"),
     (
         "enable-mlflow",
         "the operator sets no MLflow up; traces go where trace.endpoint of the platform file says; leave the flag out",

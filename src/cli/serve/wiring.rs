@@ -439,7 +439,7 @@ fn asking(
 ) -> Vec<Box<dyn Runner>> {
     let under = move || {
         let cards = settings.borrow().platform.cards();
-        InForce { bundles: bundles.borrow().clone(), policy: cards.policy(), audit: cards.audit }
+        InForce { bundles: bundles.borrow().clone(), policy: cards.policy(), audit: cards.audit, proof: cards.proof }
     };
     let now = || {
         let since = clock::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

@@ -56,6 +56,13 @@ pub(super) fn file(value: &Value) -> Read<Option<PathBuf>> {
     if path.is_absolute() { Ok(Some(path)) } else { Err("a path from / is expected".to_owned().into()) }
 }
 
+/// A socket: its path, or unix:// before it.
+pub(super) fn socket(value: &Value) -> Read<PathBuf> {
+    let named = read::word(value)?;
+    let path = PathBuf::from(named.strip_prefix("unix://").unwrap_or(&named));
+    if path.is_absolute() { Ok(path) } else { Err("a path from / is expected, or unix:// and one".to_owned().into()) }
+}
+
 pub(super) fn profiles(value: &Value) -> Read<Vec<Profile>> {
     let names = read::words(value)?;
     let mut profiles = Vec::new();

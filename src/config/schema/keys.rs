@@ -560,6 +560,19 @@ pub const KEYS: &[Key] = &[
          two such restarts of a workload; 1800 when unset"
     ),
     process!(
+        "cards.proof.enabled",
+        cards.proof,
+        read::boolean,
+        "whether agents whose Service has a port named agent-tls are asked there over TLS, and prove by their SVID who they are; needs \
+         drawbridge render --with-spire; false when unset"
+    ),
+    process!(
+        "cards.proof.socket",
+        cards.socket,
+        cards::socket,
+        "socket of the SPIFFE agent that says who Drawbridge is; unix:///spiffe-workload-api/spire-agent.sock when unset"
+    ),
+    process!(
         "cards.trust",
         cards.trust.default,
         trust::some_level,

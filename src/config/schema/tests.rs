@@ -176,6 +176,8 @@ fn every_process_key_changes_what_the_process_does() {
         "cards.minimumPeriodSeconds",
         "cards.proactiveRestart",
         "cards.restartGraceSeconds",
+        "cards.proof.enabled",
+        "cards.proof.socket",
         "cards.trust",
         "cards.trustFloor",
         "cards.verifiedPeers",

@@ -200,6 +200,8 @@ pub struct Judgement {
     pub expected: Option<String>,
     /// `trustedAccount`: the ServiceAccount that is trusted with this card.
     pub trusted_account: Option<String>,
+    /// `attestedAgentSpiffeId`: who the agent has proved to be over TLS.
+    pub attested: Option<String>,
     /// Whether the SVID that signed is still valid.
     pub freshness: Option<Freshness>,
     /// The first second of the certificate that signed.
@@ -235,6 +237,7 @@ pub fn judge(verdict: &Verdict, bundles: &Bundles, asked: &Asked<'_>) -> Judgeme
         profile: None,
         expected: asked.runs_as.map(RunsAs::spiffe_id),
         trusted_account: None,
+        attested: None,
         freshness: None,
         leaf_from: None,
         stands: None,
@@ -263,6 +266,30 @@ pub fn judge(verdict: &Verdict, bundles: &Bundles, asked: &Asked<'_>) -> Judgeme
         }
     }
     judgement
+}
+
+/// The same once the agent has proved over TLS who it is: that decides, whatever its signatures are. It is held against whom the workload runs as, like
+/// a signer.
+pub fn proved(judgement: &mut Judgement, peer: &SpiffeId, asked: &Asked<'_>) {
+    judgement.attested = Some(peer.to_string());
+    judgement.trusted_account = None;
+    judgement.verified = match wanted(asked) {
+        Err(said) => said,
+        Ok(wanted) => match bind(Some(peer), &wanted) {
+            Binding::Bound(id) => {
+                judgement.trusted_account = asked.runs_as.map(|runs_as| runs_as.account.clone());
+                said(Some(true), Reason::mTLSVerified, &format!("the agent has proved over TLS that it is {id}"))
+            }
+            Binding::NotBound(why) => said(Some(false), Reason::NotBound, &format!("over TLS: {why}")),
+        },
+    };
+    if judgement.verified.status == Some(true) {
+        judgement.refused = false;
+        judgement.awaits_authority = false;
+        if judgement.publish == Publish::Nothing {
+            judgement.publish = Publish::AsServed;
+        }
+    }
 }
 
 impl Judgement {

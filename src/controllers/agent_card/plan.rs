@@ -145,7 +145,7 @@ fn period_of(cx: &Context<'_>, card: &CardRef<'_>) -> Duration {
     let cards = cx.facts.platform.cards();
     let period = cards.period(wanted);
     // An SVID that has expired, or authorities that have changed, are noticed within that.
-    if cards.bundle.any() { period.min(JUDGED) } else { period }
+    if cards.bundle.any() || cards.proof.is_some() { period.min(JUDGED) } else { period }
 }
 
 fn of_subject(
@@ -291,7 +291,8 @@ fn noted(cx: &Context<'_>, card: &CardRef<'_>, last: Option<Duration>) -> Note {
 fn of_card<'a>(subject: &Subject<'a>, found: Judged, reach: Reach, handled: Option<Box<str>>) -> Found<'a> {
     let (workload, protocol) = (subject.workload, subject.protocol.clone());
     let Judged { judgement, published, covered, source } = found;
-    Found::Card { workload, protocol, published, covered, source, reach, judgement: Box::new(judgement), handled }
+    let (judgement, unproved) = (Box::new(judgement), subject.unproved);
+    Found::Card { workload, protocol, published, covered, source, reach, judgement, unproved, handled }
 }
 
 /// Nobody has answered.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::published::Published;
 use crate::controllers::scaffold::lane::{Host, Question};
-use crate::crypto::{Bundles, Verdict};
+use crate::crypto::{Bundles, SpiffeId, Verdict};
 
 /// Paths of a card, the newest first, that of KAOS's agents last. Each is asked for only where nothing is at those before it.
 pub const PATHS: [&str; 3] = ["/.well-known/agent-card.json", "/.well-known/agent.json", "/.well-known/agent"];
@@ -47,6 +47,8 @@ pub struct Fetch {
     pub authority: Arc<str>,
     /// The Pod carries our sidecar, which may be who refuses.
     pub injected: bool,
+    /// It is asked over TLS, and has to prove who it is.
+    pub proves: bool,
 }
 
 /// A card that was read.
@@ -62,12 +64,17 @@ pub struct Fetched {
     pub bundles: Arc<Bundles>,
     /// When it was judged, in seconds since 1970.
     pub read: i64,
+    /// Who the agent has proved to be over TLS.
+    pub peer: Option<SpiffeId>,
 }
 
 impl PartialEq for Fetched {
     fn eq(&self, other: &Self) -> bool {
         let judged = |one: &Self| (one.bundles.configured(), one.bundles.version());
-        self.served == other.served && self.verdict == other.verdict && judged(self) == judged(other)
+        self.served == other.served
+            && self.peer == other.peer
+            && self.verdict == other.verdict
+            && judged(self) == judged(other)
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::judge::{Judgement, Said};
 use super::published::Published;
-use super::subject::Hindrance;
+use super::subject::{Hindrance, PORT_TLS};
 use super::trust::{Silence, Source, VERIFIED, binding, is_trusted};
 use crate::controllers::conditions::{self, Condition, stored};
 use crate::controllers::network_policy::overridden;
@@ -30,9 +30,11 @@ const BOUND: &str = "Bound";
 const SUSPENDED: &str = "FetchSuspended";
 const DRIFT: &str = "CardDrift";
 const SHARED: &str = "SharedServiceAccount";
+const UNPROVED: &str = "FallbackToHTTP";
 const OVERRIDDEN: &str = "PolicyOverridden";
 /// The condition types that are ours.
-const OURS: [&str; 10] = [SYNCED, REACHABLE, READY, SIGNATURE, BOUND, VERIFIED, SUSPENDED, DRIFT, SHARED, OVERRIDDEN];
+const OURS: [&str; 11] =
+    [SYNCED, REACHABLE, READY, SIGNATURE, BOUND, VERIFIED, SUSPENDED, DRIFT, SHARED, UNPROVED, OVERRIDDEN];
 /// Of these, those that stay when nothing is said about them because there is no answer.
 const KEPT: [&str; 5] = [REACHABLE, SIGNATURE, BOUND, VERIFIED, SHARED];
 /// Whether what is shown was covered by a good signature.
@@ -61,6 +63,8 @@ pub(super) enum Found<'a> {
         /// Whether the agent answers.
         reach: Reach,
         judgement: Box<Judgement>,
+        /// It was to prove over TLS who it is, and its Service has no port for that.
+        unproved: bool,
         /// The refresh that this answers.
         handled: Option<Box<str>>,
     },
@@ -238,6 +242,7 @@ fn fields(status: &mut Map<String, Value>, before: &Value, card: &CardRef<'_>, f
     if matches!(found, Found::Failed { lost: Silence::Ended(_), .. } | Found::Hindered { lost: Silence::Ended(_), .. })
     {
         set("trustedAccount", None);
+        set("attestedAgentSpiffeId", None);
     }
 }
 
@@ -281,6 +286,7 @@ fn set_judgement(set: &mut dyn FnMut(&str, Option<Value>), judgement: &Judgement
     set("signatureIdentityMatch", judgement.identity_match.map(Value::from));
     set("expectedSpiffeID", judgement.expected.as_ref().map(|id| json!(id)));
     set("trustedAccount", judgement.trusted_account.as_ref().map(|account| json!(account)));
+    set("attestedAgentSpiffeId", judgement.attested.as_ref().map(|id| json!(id)));
     let stored = before.get("bindingStatus").unwrap_or(&Value::Null);
     set("bindingStatus", judgement.bound.as_ref().map(|said| binding(said, stored)));
 }
@@ -358,9 +364,11 @@ fn set_workload(set: &mut dyn FnMut(&str, Option<Value>), workload: &WorkloadRef
 fn judged(card: &CardRef<'_>, found: &Found<'_>) -> Vec<Condition> {
     let no = |type_, reason, message: &str| Condition::new(type_, false, reason, cut(message.to_owned(), MESSAGE));
     match found {
-        Found::Card { published, judgement, source, reach, .. } => {
+        Found::Card { published, judgement, source, reach, unproved, .. } => {
             let list = card.seen.status.get("conditions").unwrap_or(&Value::Null);
-            of_card(published.as_deref(), judgement, (*source, reach), list)
+            let mut judged = of_card(published.as_deref(), judgement, (*source, reach), list);
+            judged.extend(unproved.then(fallback));
+            judged
         }
         Found::Failed { error, lost, .. } => {
             let reachable = match error.reason {
@@ -396,6 +404,15 @@ fn judged(card: &CardRef<'_>, found: &Found<'_>) -> Vec<Condition> {
     }
 }
 
+/// The agent was asked without a proof of who it is.
+fn fallback() -> Condition {
+    let message = format!(
+        "agents are to prove over TLS who they are (cards.proof.enabled), and the agent's Service has no port named {PORT_TLS}: it was asked over \
+         plain HTTP, so its signature decides"
+    );
+    Condition::new(UNPROVED, true, Reason::FallbackToHTTP, message)
+}
+
 fn of_silence(silence: &Silence) -> Option<Condition> {
     match silence {
         Silence::Kept => None,
@@ -425,7 +442,7 @@ fn told(cx: &Context<'_>, card: &CardRef<'_>, wanted: &[Condition], content: Opt
     let is_told = |one: &&Condition| match one.type_ {
         SYNCED => one.reason.class() == Class::Warning,
         // That a platform judges no signatures is no news of an agent.
-        SIGNATURE | BOUND | SUSPENDED | DRIFT | SHARED => true,
+        SIGNATURE | BOUND | SUSPENDED | DRIFT | SHARED | UNPROVED => true,
         _ => false,
     };
     let mut reasons = Vec::new();

@@ -23,6 +23,8 @@ pub(super) const A2A: &str = "a2a";
 const CLUSTER_DOMAIN: &str = "cluster.local";
 /// The port of a Service that lists none.
 const DEFAULT_PORT: u16 = 8000;
+/// The port of a Service at which its agent proves over TLS who it is.
+pub(super) const PORT_TLS: &str = "agent-tls";
 /// Names of ports, the most fitting first.
 const PORT_NAMES: [&str; 2] = [A2A, "http"];
 
@@ -36,6 +38,8 @@ pub(super) struct Subject<'a> {
     pub(super) newest: usize,
     /// The ConfigMap with its signed card, where signatures are judged.
     pub(super) signed: Option<CardQuestion>,
+    /// Agents are to prove over TLS who they are, and this one cannot: what its Service has no port for.
+    pub(super) unproved: bool,
     /// Why no Pod can be asked, although there is a signed card.
     pub(super) hindrance: Option<Box<Hindrance<'a>>>,
 }
@@ -45,6 +49,8 @@ struct Reached {
     protocol: String,
     target: TargetPort,
     authority: Arc<str>,
+    /// Over TLS.
+    proves: bool,
 }
 
 /// What is in the way.
@@ -118,19 +124,21 @@ fn of_workload<'a>(
         let message = format!("{kind} {name} is not ready; its card is asked for once it is");
         Hindrance::new(Reason::WorkloadNotReady, message).of(workload)
     });
-    let Reached { protocol, target, authority } = match reached(cx, workload, namespace)? {
+    let Reached { protocol, target, authority, proves } = match reached(cx, workload, namespace)? {
         Ok(reached) => reached,
         Err(hindrance) => return Some(Err(waits.unwrap_or(hindrance))),
     };
-    let signed = signed(cx, &workload, &authority);
+    let unproved = cx.facts.platform.cards().proof.is_some() && !proves;
+    // Who proves who he is needs nobody's signature, and nothing is taken in its place.
+    let signed = if proves { None } else { signed(cx, &workload, &authority) };
     let (asked, newest) = match waits {
         Some(_) => (Vec::new(), 0),
-        None => questions(cx, &workload, &target, &authority),
+        None => questions(cx, &workload, (&target, proves), &authority),
     };
     let hindrance = waits.or_else(|| asked.is_empty().then(|| nobody(&workload).of(workload).speaking(&protocol)));
     Some(match hindrance {
         Some(hindrance) if signed.is_none() => Err(hindrance),
-        hindrance => Ok(Subject { workload, protocol, asked, newest, signed, hindrance }),
+        hindrance => Ok(Subject { workload, protocol, asked, newest, signed, unproved, hindrance }),
     })
 }
 
@@ -175,12 +183,16 @@ fn reached<'a>(
         let missing = || fails(Reason::ServiceNotFound, message).speaking(protocol);
         return cx.world.is_certain(Kind::Service).then(|| Err(missing()));
     };
-    let Some((port, target)) = port(&workload, service.seen) else {
+    let wants = cx.facts.platform.cards().proof.is_some();
+    let proving = service.seen.ports.iter().find(|port| wants && port.is_tcp && &*port.name == PORT_TLS);
+    let proves = proving.is_some();
+    let found = proving.map(|port| (port.port, port.target.clone())).or_else(|| port(&workload, service.seen));
+    let Some((port, target)) = found else {
         let message = format!("Service {name} has no port for TCP that fits annotation {}", keys::ANNOTATION_CARD_PORT);
         return Some(Err(fails(Reason::ServiceNotFound, message).speaking(protocol)));
     };
     let authority = format!("{name}.{namespace}.svc.{CLUSTER_DOMAIN}:{port}").into();
-    Some(Ok(Reached { protocol: protocol.to_owned(), target, authority }))
+    Some(Ok(Reached { protocol: protocol.to_owned(), target, authority, proves }))
 }
 
 /// The question for the signed card; none while signatures are not judged, which is all that it is for.
@@ -229,7 +241,7 @@ fn port(workload: &WorkloadRef<'_>, service: &ServiceSeen) -> Option<(u16, Targe
 fn questions(
     cx: &Context<'_>,
     workload: &WorkloadRef<'_>,
-    target: &TargetPort,
+    (target, proves): (&TargetPort, bool),
     authority: &Arc<str>,
 ) -> (Vec<CardQuestion>, usize) {
     let namespace = &cx.key.namespace;
@@ -250,6 +262,7 @@ fn questions(
                 address,
                 authority: authority.clone(),
                 injected: pod.seen.injected,
+                proves,
             };
             Some((std::cmp::Reverse(revisions.get(revision(pod)).copied()), pod.uid, CardQuestion::Fetch(fetch)))
         })

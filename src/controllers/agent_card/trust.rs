@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::judge::{AUTHORITY_PATIENCE, Asked, Judgement, Publish, Said, judge};
+use super::judge::{AUTHORITY_PATIENCE, Asked, Judgement, Publish, Said, judge, proved};
 use super::published::Published;
 use super::question::{CardQuestion, Fetched};
 use super::sharing::sharing;
@@ -87,7 +87,13 @@ pub(super) fn judged(
         binding: binding.map(|binding| binding.trust_domain.as_deref()),
         shared_with: &others,
     };
-    let of = |fetched: &Fetched| judge(&fetched.verdict, &fetched.bundles, &asked);
+    let of = |fetched: &Fetched| {
+        let mut judgement = judge(&fetched.verdict, &fetched.bundles, &asked);
+        if let Some(peer) = &fetched.peer {
+            proved(&mut judgement, peer, &asked);
+        }
+        judgement
+    };
     let pods = of_pods(subject, facts, &of);
     note.leaf = note.leaf.max(pods.as_ref().and_then(|pods| pods.leaf));
     let mut drift = None;
@@ -175,7 +181,8 @@ fn of_pods<'f>(
 
 /// It is judged, and not good.
 fn is_bad(judgement: &Judgement) -> bool {
-    judgement.signature.is_some() && judgement.verified.status == Some(false)
+    let is_judged = judgement.signature.is_some() || judgement.attested.is_some();
+    is_judged && judgement.verified.status == Some(false)
 }
 
 fn shown(publish: &Publish, fetched: &Fetched) -> Option<Arc<Published>> {

@@ -149,6 +149,9 @@ fn with_unavailable(cx: &Context<'_>, stored: Option<&PolicyRef<'_>>, mut plan: 
         let mut cards = cx.world.agent_cards(&cx.key.namespace);
         cards.any(|card| card.seen.is_unread())
     };
+    if cx.facts.platform.cards().proof.is_some() {
+        return plan;
+    }
     let why = if !cx.facts.platform.cards().bundle.any() {
         "no trust bundle is configured (cards.trustBundle of the platform file)"
     } else if unread() {

@@ -104,3 +104,20 @@ fn faults_name_the_entry_and_what_to_do() {
     }
     assert_eq!(cards("{trustBundle: {file: /a}}").bundle.file.as_deref(), Some(Path::new("/a")));
 }
+
+#[test]
+fn agents_prove_who_they_are_only_where_that_is_said_and_the_socket_may_be_named_as_spiffe_does() {
+    let proof = |text: &str| Platform::parse(text, "config.yaml").unwrap().cards().proof;
+    assert_eq!(proof("cards: {proof: {socket: /a.sock}}"), None);
+    let shipped = std::path::PathBuf::from("/spiffe-workload-api/spire-agent.sock");
+    assert_eq!(proof("cards: {proof: {enabled: true}}"), Some(shipped));
+    for named in ["/a/b.sock", "unix:///a/b.sock"] {
+        assert_eq!(proof(&format!("cards: {{proof: {{enabled: true, socket: {named}}}}}")), Some("/a/b.sock".into()));
+    }
+    for wrong in ["b.sock", "tcp://1.2.3.4:1"] {
+        assert!(
+            Platform::parse(&format!("cards: {{proof: {{socket: '{wrong}'}}}}"), "config.yaml").is_err(),
+            "{wrong}"
+        );
+    }
+}

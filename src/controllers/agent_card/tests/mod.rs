@@ -2,6 +2,7 @@
 
 mod cases;
 mod pods;
+mod proved;
 mod publishing;
 mod signed;
 mod trust;
@@ -115,7 +116,7 @@ fn answer(cluster: &Cluster, now: Duration, value: Result<Value, AskError>) -> F
 fn unsigned(document: &Value, authority: &str) -> Fetched {
     let served = Arc::new(publish(document.to_string().as_bytes(), authority).unwrap());
     let (verdict, bundles) = (Arc::new(Verdict::Unknown), Arc::new(Bundles::default()));
-    Fetched { served, covered: Vec::new(), verdict, bundles, read: 0 }
+    Fetched { served, covered: Vec::new(), verdict, bundles, read: 0, peer: None }
 }
 
 fn refused(reason: Reason, message: &str) -> AskError {

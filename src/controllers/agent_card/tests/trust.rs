@@ -96,7 +96,7 @@ impl Trial {
         let show = |bytes: &[u8]| Arc::new(publish(bytes, &fetch.authority).unwrap());
         let good = verdict.verified().into_iter().flat_map(|verified| verified.good());
         let covered = good.map(|good| (good.covered.clone(), show(&good.covered))).collect();
-        Fetched { served: show(bytes.as_bytes()), covered, verdict, bundles, read: NOW }
+        Fetched { served: show(bytes.as_bytes()), covered, verdict, bundles, read: NOW, peer: None }
     }
 
     /// The Pod serves that at that second, judged by these authorities.
@@ -127,6 +127,7 @@ fn none() -> super::super::Fetch {
         address: ([10, 0, 0, 1], 1).into(),
         authority: "".into(),
         injected: false,
+        proves: false,
     }
 }
 

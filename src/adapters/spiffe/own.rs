@@ -1,0 +1,158 @@
+//! Who this process is, as the SPIFFE agent of its node says, and whom it believes. In: the agent's socket. Out: what TLS needs for that.
+//!
+//! Promises: the agent is asked again after a minute at most, so a socket that comes or goes and an SVID that is renewed are noticed; while it does not answer, what it
+//! gave last serves until its certificate ends; a peer is believed by its chain to an authority of its trust domain alone, never by a name of DNS.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::{NoSvid, Svid, svid};
+use crate::crypto::{SpiffeId, TrustBundle, peer};
+
+/// For so long an answer of the agent serves without another question.
+const FRESH: Duration = Duration::from_secs(60);
+/// How long the agent may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Who this process is, and whom it believes.
+#[derive(Debug)]
+pub struct Own {
+    /// Who it is.
+    pub id: SpiffeId,
+    /// The authorities of its trust domain.
+    pub authorities: Arc<TrustBundle>,
+    /// Presents the SVID, and verifies a server's.
+    pub config: Arc<ClientConfig>,
+    /// The last second of its certificate, in seconds since 1970.
+    until: i64,
+}
+
+/// Why this process is nobody.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoIdentity {
+    /// The agent gives none.
+    #[error(transparent)]
+    Svid(#[from] NoSvid),
+    /// What it gives is of no use.
+    #[error("the SVID of this process is of no use: {0}")]
+    Unusable(Box<str>),
+}
+
+/// Where the identity comes from.
+#[derive(Debug, Default)]
+pub struct Source(Mutex<Option<Kept>>);
+
+#[derive(Debug)]
+struct Kept {
+    socket: PathBuf,
+    asked: Instant,
+    own: Arc<Own>,
+}
+
+impl Source {
+    /// Who this process is at `now`, in seconds since 1970.
+    pub async fn own(&self, socket: &Path, now: i64) -> Result<Arc<Own>, NoIdentity> {
+        let mut kept = self.0.lock().await;
+        let known = kept.as_ref().filter(|kept| kept.socket == socket && now < kept.own.until);
+        if let Some(known) = known.filter(|known| known.asked.elapsed() < FRESH) {
+            return Ok(known.own.clone());
+        }
+        let known = known.map(|known| known.own.clone());
+        let fresh = match svid(socket, PATIENCE).await {
+            Ok(svid) => Own::of(&svid),
+            Err(none) => Err(none.into()),
+        };
+        let own = match (fresh, known) {
+            (Ok(own), _) => Arc::new(own),
+            (Err(_), Some(known)) => known,
+            (Err(why), None) => return Err(why),
+        };
+        *kept = Some(Kept { socket: socket.to_owned(), asked: Instant::now(), own: own.clone() });
+        Ok(own)
+    }
+}
+
+impl Own {
+    /// What TLS needs for that SVID.
+    fn of(svid: &Svid) -> Result<Self, NoIdentity> {
+        let unusable = |why: &dyn std::fmt::Display| NoIdentity::Unusable(why.to_string().into());
+        let chain = crate::crypto::chain_of(&svid.chain).map_err(|why| unusable(&why))?;
+        let leaf = chain.first().ok_or_else(|| unusable(&"it has no certificate"))?;
+        let id = peer::identity(leaf).map_err(|why| unusable(&why))?;
+        let until = peer::ends(leaf).unwrap_or_default();
+        let authorities = peer::authorities(&svid.bundle, id.trust_domain());
+        let authorities = Arc::new(authorities.ok_or_else(|| unusable(&"its trust bundle has no authority"))?);
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let peers = Arc::new(Peers { authorities: authorities.clone(), provider: provider.clone() });
+        let chain = chain.into_iter().map(CertificateDer::from).collect();
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(svid.key.to_vec()));
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|why| unusable(&why))?
+            .dangerous()
+            .with_custom_certificate_verifier(peers)
+            .with_client_auth_cert(chain, key)
+            .map_err(|_| unusable(&"its key cannot be used for TLS"))?;
+        let mut config = config;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        // Who is asked presents its certificates each time.
+        config.resumption = Resumption::disabled();
+        Ok(Self { id, authorities, config: Arc::new(config), until })
+    }
+}
+
+/// Believes whoever has an SVID of the trust domain.
+#[derive(Debug)]
+struct Peers {
+    authorities: Arc<TrustBundle>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Peers {
+    fn verify_server_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let chain: Vec<&[u8]> = std::iter::once(leaf).chain(others).map(AsRef::as_ref).collect();
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        match peer::peer(&chain, &self.authorities, now) {
+            Ok(_) => Ok(ServerCertVerified::assertion()),
+            Err(why) => Err(Error::InvalidCertificate(CertificateError::Other(rustls::OtherError(Arc::new(why))))),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, leaf, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, leaf, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
