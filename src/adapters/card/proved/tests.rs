@@ -102,9 +102,9 @@ async fn serves((chain, key): Pair, authority: &Authority) -> SocketAddr {
     address
 }
 
-fn now() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    i64::try_from(since.as_secs()).unwrap()
+/// A moment at which every certificate here counts, in seconds since 1970.
+const fn now() -> i64 {
+    1_790_000_000
 }
 
 async fn ask(address: SocketAddr, socket: &Path) -> Result<Fetched, AskError> {
