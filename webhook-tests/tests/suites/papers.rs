@@ -41,6 +41,11 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "it needs SPIRE",
     ),
     (
+        "kubectl logs deployment/weather-agent -c sign-agentcard",
+        "a_pod_signs_its_card_when_it_starts_and_publishes_it_by_its_own_account",
+        "no container runs here; the test reads what the program says",
+    ),
+    (
         "drawbridge status -n default -w",
         "following_prints_a_row_when_it_changes_and_when_it_goes",
         "it never ends by itself",
