@@ -4,6 +4,8 @@
 //! quarantine, the card that counts for a workload, and what that proves. Promise: one place, for the labels on Pods and for NetworkPolicies
 //! alike; who is in quarantine is trusted by nobody, whatever a card proves.
 
+pub(in crate::controllers) mod opened;
+
 use crate::controllers::scaffold::plan::Context;
 use crate::controllers::scaffold::world::{CardRef, WorkloadRef, World};
 use crate::domain::keys;

@@ -13,7 +13,6 @@ use super::published::Published;
 use super::subject::{Hindrance, PORT_TLS};
 use super::trust::{Silence, Source, VERIFIED, binding, is_trusted};
 use crate::controllers::conditions::{self, Condition, stored};
-use crate::controllers::network_policy::overridden;
 use crate::controllers::scaffold::lane::AskError;
 use crate::controllers::scaffold::plan::{Context, NOW, Op, Report, escaped};
 use crate::controllers::scaffold::world::{CardRef, WorkloadRef};
@@ -164,7 +163,7 @@ fn overridden(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>) -> Option
     let namespace = &*cx.key.namespace;
     let selector = workload?.seen.selector.as_deref().filter(|_| !verified)?;
     trust::level(cx, namespace).filter(|level| level.enforces())?;
-    let message = overridden::message(cx.world, (namespace, &workload?.name[..]), selector)?;
+    let message = trust::opened::by_others(cx.world, (namespace, &workload?.name[..]), selector)?;
     Some(Condition::new(OVERRIDDEN, true, Reason::PolicyOverridden, cut(message, MESSAGE)))
 }
 

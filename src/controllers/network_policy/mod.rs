@@ -3,7 +3,7 @@
 mod facts;
 mod kaos;
 mod names;
-pub(in crate::controllers) mod overridden;
+mod overridden;
 pub mod plan;
 mod quarantine;
 mod stuck;

@@ -1,0 +1,60 @@
+//! What NetworkPolicies of others open of an agent that ours cut off.
+//!
+//! In: the selector of the agent's workload, and the NetworkPolicies of its namespace. Out: a sentence that names what is opened. NetworkPolicies
+//! add up, so nothing of that can be taken back; it can be said. Assumes: an agent's Pods have the labels that its workload selects by and the
+//! type; a policy that selects by another label of theirs is found by `status` and `doctor`, which read the Pods.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::controllers::scaffold::world::{PolicyRef, World};
+use crate::domain::keys;
+use crate::policy::network_policy::NetworkPolicy;
+use crate::policy::openings::openings;
+use crate::policy::pod::Pod;
+
+/// Openings that the sentence names.
+const NAMED: usize = 3;
+
+/// What NetworkPolicies of others open of the agent whose workload selects by that; nothing where none does.
+pub(in crate::controllers) fn by_others(
+    world: &World,
+    (namespace, name): (&str, &str),
+    selector: &Value,
+) -> Option<String> {
+    let (ours, others): (Vec<_>, Vec<_>) =
+        world.network_policies(namespace).filter(|one| !one.seen.deleting).partition(|one| one.seen.is_ours());
+    if others.is_empty() {
+        return None;
+    }
+    // What is too large, or says what cannot be read, is judged by nobody here.
+    let read = |list: &[PolicyRef<'_>]| {
+        let of = |one: &PolicyRef<'_>| {
+            let object =
+                json!({"metadata": {"name": &**one.name, "namespace": namespace}, "spec": one.seen.spec.as_deref()?});
+            NetworkPolicy::read(&object, namespace).ok()
+        };
+        list.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    let mut labels = selector.get("matchLabels").cloned().unwrap_or_else(|| json!({}));
+    labels[keys::LABEL_TYPE] = "agent".into();
+    let agent = Pod::template(&json!({"metadata": {"labels": labels}}), namespace, name);
+    let here = world.namespace(namespace)?;
+    let mut own = here.labels.clone();
+    own.insert(keys::LABEL_NAMESPACE_NAME.to_owned(), namespace.to_owned());
+    let (ours, others) = (read(&ours), read(&others));
+    let found = openings(&agent, &own.into_iter().collect(), &ours, &others);
+    let first = found.first()?;
+    let who: BTreeSet<&str> = found.iter().map(|opening| opening.policy.as_str()).collect();
+    let words: Vec<_> = found.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = found.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!(
+        "the agent is cut off, and NetworkPolicies of others open it all the same, since what they allow adds up: {}{more}. What to do: take that \
+         out of {}, or delete it: kubectl -n {namespace} delete networkpolicy {}",
+        words.join("; "),
+        who.into_iter().collect::<Vec<_>>().join(", "),
+        first.policy
+    ))
+}
