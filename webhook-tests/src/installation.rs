@@ -48,6 +48,8 @@ pub struct Installing {
     pub namespaces: String,
     /// How the balancer behaves.
     pub balancer: BalancerOptions,
+    /// Whether a Lease is there that its holder gave back, so that nobody waits for as long as one lasts before the first write.
+    pub lease_given_back: bool,
     /// Where the processes find the API server, in place of where it is.
     pub server: Option<String>,
     /// A command that each process is run by: its own command line follows.
@@ -67,6 +69,7 @@ impl Default for Installing {
             gates: platform::gates_file(&Gates::default()),
             spiffe_driver: true,
             namespaces: String::new(),
+            lease_given_back: false,
             balancer: BalancerOptions::default(),
             server: None,
             inside: Vec::new(),
@@ -103,6 +106,9 @@ impl Installation {
             objects.apply(&spiffe_driver().to_string()).await?;
         }
         apply_scoped(&objects, installing, balancer.address().port()).await?;
+        if installing.lease_given_back {
+            objects.apply(&lease_given_back().to_string()).await?;
+        }
         cp.publish_service(keys::OPERATOR_NAMESPACE, keys::SERVICE_WEBHOOK, balancer.address().port()).await?;
         let mut this =
             Self { webhooks: Vec::new(), controllers: Vec::new(), balancer, folder, entrances: Mutex::default() };
@@ -209,6 +215,15 @@ async fn apply_scoped(objects: &Objects, installing: &Installing, port: u16) -> 
         }
     }
     Ok(())
+}
+
+fn lease_given_back() -> Value {
+    serde_json::json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": { "name": keys::LEASE, "namespace": keys::OPERATOR_NAMESPACE },
+        "spec": { "holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 0 },
+    })
 }
 
 fn spiffe_driver() -> Value {

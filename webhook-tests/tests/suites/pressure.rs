@@ -383,8 +383,8 @@ async fn d10_while_etcd_is_slow_or_has_no_room_writes_are_tried_rarely_and_made_
     const AGAIN: usize = 3;
     const WORKLOADS: usize = 20;
     const REVIEWS: usize = 20;
-    // Nothing can be written, the Lease neither: one that runs out meanwhile is another story.
-    let mut installing = Installing::default();
+    // Nothing can be written, the Lease neither: one that runs out meanwhile is another story, as is the wait for one that nobody has seen.
+    let mut installing = Installing { lease_given_back: true, ..Installing::default() };
     installing.flags.retain(|flag| !flag.starts_with("--lease-duration"));
     installing.flags.push("--lease-duration=300s".to_owned());
     let (cp, installation) = installed_with(&installing).await?;
