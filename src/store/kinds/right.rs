@@ -1,6 +1,7 @@
 //! Roles and RoleBindings by which Pods publish their signed card: the ones that we made, by their label and name.
 //!
-//! In: the object. Out: whose it is, and what it gives to whom. Promise: no other right of the cluster is kept.
+//! In: the object. Out: whose it is, and what it gives to whom. Promise: no other right of the cluster is kept, and of one that somebody wrote under
+//! such a name and label no more than 4 KiB.
 
 use serde_json::{Value, json};
 
@@ -14,6 +15,9 @@ use crate::store::{Decode, Descriptor, Selection, UsedBy};
 const GROUP: &str = "rbac.authorization.k8s.io";
 /// What we make, of whatever kind.
 const OURS: &str = "app.kubernetes.io/managed-by=drawbridge";
+
+/// Longest text of what is given that is kept, in bytes: what we make takes less than a quarter of it, and what is longer is not ours.
+const KEPT: usize = 4096;
 
 const SELECTED: Selection =
     Selection { keep: |key, _| is_signed_card(key), ..Selection::labelled(OURS, page::SMALL, UsedBy::Controllers) };
@@ -33,7 +37,7 @@ pub(super) const ROLE_BINDING: Descriptor = Descriptor {
 pub struct RightSeen {
     /// The owner that controls it, by its uid.
     pub owner: Option<Box<str>>,
-    /// What it gives: `rules` of a Role; `roleRef` and `subjects` of a RoleBinding.
+    /// What it gives: `rules` of a Role; `roleRef` and `subjects` of a RoleBinding; null where that is longer than 4 KiB.
     pub gives: Value,
 }
 
@@ -42,6 +46,8 @@ fn project(kind: Kind, raw: Raw) -> Option<What> {
         Kind::Role => json!({"rules": raw.rules}),
         _ => json!({"roleRef": raw.role_ref, "subjects": raw.subjects}),
     };
+    let is_kept = serde_json::to_vec(&gives).is_ok_and(|text| text.len() <= KEPT);
+    let gives = if is_kept { gives } else { Value::Null };
     let owner = owner(&raw.metadata).map(|owner| owner.uid.as_str().into());
     Some(What::Right(Box::new(RightSeen { owner, gives })))
 }
@@ -68,5 +74,19 @@ mod tests {
             let seen = RightSeen { owner: Some("d".into()), gives };
             assert_eq!(change.now.unwrap().what, What::Right(Box::new(seen)), "{kind:?}");
         }
+    }
+
+    #[test]
+    fn of_a_right_that_is_longer_than_ours_can_be_nothing_is_kept_but_whose_it_is() {
+        let role = |verbs: usize| {
+            json!({"metadata": {"name": "w-card-signed", "namespace": "n", "uid": "u", "resourceVersion": "7"},
+                "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": vec!["get"; verbs]}]})
+        };
+        let gives = |verbs| match &change_of(Kind::Role, &role(verbs).to_string()).unwrap().now.unwrap().what {
+            What::Right(seen) => seen.gives.clone(),
+            other => unreachable!("{other:?}"),
+        };
+        assert_eq!(gives(2)["rules"][0]["verbs"], json!(["get", "get"]));
+        assert_eq!(gives(KEPT), Value::Null);
     }
 }
