@@ -4,6 +4,8 @@
 //! configurations and policies that `drawbridge render` prints; only the Deployments are left out, and the Service is
 //! an ExternalName in front of a balancer that plays kube-proxy. One per control plane: the names are the product's.
 
+mod prepared;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +19,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
+
+pub use prepared::plane;
 
 use crate::control_plane::ControlPlane;
 use crate::network::{Entrance, Network};
@@ -48,7 +52,8 @@ pub struct Installing {
     pub namespaces: String,
     /// How the balancer behaves.
     pub balancer: BalancerOptions,
-    /// Whether a Lease is there that its holder gave back, so that nobody waits for as long as one lasts before the first write.
+    /// Whether a Lease is there that its holder gave back (unless told otherwise, it is): where there is none, a candidate waits for as
+    /// long as one lasts before it makes one, for each installation anew.
     pub lease_given_back: bool,
     /// Where the processes find the API server, in place of where it is.
     pub server: Option<String>,
@@ -69,7 +74,7 @@ impl Default for Installing {
             gates: platform::gates_file(&Gates::default()),
             spiffe_driver: true,
             namespaces: String::new(),
-            lease_given_back: false,
+            lease_given_back: true,
             balancer: BalancerOptions::default(),
             server: None,
             inside: Vec::new(),
@@ -105,7 +110,8 @@ impl Installation {
         if installing.spiffe_driver {
             objects.apply(&spiffe_driver().to_string()).await?;
         }
-        apply_scoped(&objects, installing, balancer.address().port()).await?;
+        let wanted = rendered(installing, balancer.address().port())?;
+        apply_all(&objects, prepared::left_to_apply(cp, &objects, wanted).await?).await?;
         if installing.lease_given_back {
             objects.apply(&lease_given_back().to_string()).await?;
         }
@@ -195,14 +201,23 @@ pub async fn shared() -> Result<&'static ControlPlane> {
 /// # Errors
 /// When an object is refused.
 pub async fn apply(objects: &Objects, failure_mode: FailureMode, port: u16) -> Result<()> {
-    apply_scoped(objects, &Installing { failure_mode, ..Installing::default() }, port).await
+    apply_all(objects, rendered(&Installing { failure_mode, ..Installing::default() }, port)?).await
 }
 
-async fn apply_scoped(objects: &Objects, installing: &Installing, port: u16) -> Result<()> {
+async fn apply_all(objects: &Objects, rendered: Vec<(String, Value)>) -> Result<()> {
+    for (path, object) in rendered {
+        objects.apply(&object.to_string()).await.with_context(|| format!("{path}: {}", object["kind"]))?;
+    }
+    Ok(())
+}
+
+/// The manifests, but the Deployments and what belongs to their Pods, each with its file.
+fn rendered(installing: &Installing, port: u16) -> Result<Vec<(String, Value)>> {
     let mut install =
         Install::new(installing.failure_mode, keys::OPERATOR_NAMESPACE, "drawbridge.invalid/drawbridge:test");
     let served: Namespaces = installing.namespaces.parse().map_err(anyhow::Error::msg)?;
     install.namespaces = served.0;
+    let mut rendered = Vec::new();
     for part in render::parts(&install) {
         for mut object in part.objects {
             if matches!(object["kind"].as_str(), Some("Deployment" | "Service" | "PodDisruptionBudget")) {
@@ -211,10 +226,10 @@ async fn apply_scoped(objects: &Objects, installing: &Installing, port: u16) -> 
             for entry in object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
                 entry["clientConfig"]["service"]["port"] = port.into();
             }
-            objects.apply(&object.to_string()).await.with_context(|| format!("{}: {}", part.path, object["kind"]))?;
+            rendered.push((part.path.to_string(), object));
         }
     }
-    Ok(())
+    Ok(rendered)
 }
 
 fn lease_given_back() -> Value {

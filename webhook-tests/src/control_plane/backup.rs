@@ -15,6 +15,13 @@ use crate::household;
 #[derive(Debug)]
 pub struct Backup(TempDir);
 
+impl Backup {
+    /// Makes `store` an etcd's folder that holds this.
+    pub(super) fn begin(&self, store: &Path) -> Result<()> {
+        copy(self.0.path(), store)
+    }
+}
+
 impl ControlPlane {
     /// Copies what etcd holds; it is away meanwhile.
     ///
@@ -42,7 +49,7 @@ impl ControlPlane {
         for entry in std::fs::read_dir(store)? {
             std::fs::remove_dir_all(entry?.path())?;
         }
-        copy(backup.0.path(), store)?;
+        backup.begin(store)?;
         self.start_again(Process::Etcd).await?;
         if restart_api_server {
             self.start_again(Process::ApiServer).await?;

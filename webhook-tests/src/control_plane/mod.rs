@@ -98,6 +98,8 @@ pub struct Options {
     pub kwok_stages: Option<String>,
     /// Whether Pods are bound to nodes.
     pub scheduling: bool,
+    /// What etcd begins with; nothing unless given.
+    pub store: Option<Arc<Backup>>,
 }
 
 impl Default for Options {
@@ -114,6 +116,7 @@ impl Default for Options {
                 .collect(),
             kwok_stages: None,
             scheduling: true,
+            store: None,
         }
     }
 }
@@ -169,6 +172,11 @@ impl ControlPlane {
         let plane = Arc::clone(SHARED.lock().entry(suite).or_default());
         let start = async || Ok(&*Box::leak(Box::new(Self::start(Options::default()).await?)));
         plane.get_or_try_init(start).await.copied()
+    }
+
+    /// Whether this is what etcd began with, and nobody has asked before: who asks will change it.
+    pub(crate) fn still_holds(&self, store: &Arc<Backup>) -> bool {
+        self.options.lock().store.take_if(|own| Arc::ptr_eq(own, store)).is_some()
     }
 
     /// `https://127.0.0.1:<port>` of the API server.

@@ -30,6 +30,9 @@ pub(super) async fn start(options: Options) -> Result<ControlPlane> {
     ensure!(options.nodes > 0, "a control plane needs at least one node");
     crate::install_crypto();
     let layout = Layout::new(&options)?;
+    if let Some(store) = &options.store {
+        store.begin(layout.store())?;
+    }
     let mut processes = BTreeMap::new();
     // The others wait for the API server by themselves, which waits for etcd.
     for process in [Process::Etcd, Process::ApiServer] {

@@ -216,7 +216,7 @@ async fn written(cp: &ControlPlane, ns: &TestNamespace, mark: Mark) -> Result<Ve
 #[tokio::test]
 async fn at_rest_and_after_a_restart_no_card_is_written() -> Result<()> {
     let count = trial::size(40, 500);
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let installation = Installation::start(&cp, &Installing::default()).await?;
     let ns = cp.namespace("rest").await?;
     for number in 0..count {

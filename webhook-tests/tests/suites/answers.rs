@@ -249,7 +249,7 @@ async fn answers_07_a_label_in_the_wrong_place_is_said_when_it_is_applied() -> R
 
 #[tokio::test]
 async fn answers_10_a_review_is_logged_by_what_its_pod_is_made_from_and_by_its_owner() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let installation = Installation::start(&cp, &Installing::default()).await?;
     let ns = cp.namespace("logged").await?;
     let mut web = deployment("web", &json!({"kagenti.io/type": "agent"}));
@@ -314,7 +314,7 @@ async fn missing(process: &Drawbridge, part: &str, wanted: f64) -> Result<()> {
 #[tokio::test]
 async fn answers_05_a_webhook_configuration_that_is_deleted_is_counted_logged_and_told_with_the_way_back() -> Result<()>
 {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let installation = Installation::start(&cp, &Installing::default()).await?;
     let processes = || installation.webhooks.iter().chain(&installation.controllers);
     for process in processes() {

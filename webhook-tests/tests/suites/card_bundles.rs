@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams};
 use serde_json::{Value, json};
 use webhook_tests::svid::{Authority, signed};
-use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespace, household, wait_for};
+use webhook_tests::{Installation, Installing, Options, TestNamespace, household, installation, wait_for};
 
 const DOMAIN: &str = "cluster.local";
 const CARD: &str = "w";
@@ -57,7 +57,7 @@ async fn believed(ns: &TestNamespace, version: &str, by: &Authority) -> Result<(
 
 #[tokio::test]
 async fn cases_106_to_110_every_source_and_form_of_the_bundle_is_followed_and_the_last_good_one_counts() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let (bundles, ns) = (cp.namespace("bundles").await?, cp.namespace("signed").await?);
     let folder = tempfile::tempdir_in(&household::folders()?.disk)?;
     let file = folder.path().join("bundle");

@@ -10,7 +10,9 @@ use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use webhook_tests::objects::PATIENCE;
-use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace, wait_for, wait_gone};
+use webhook_tests::{
+    ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace, installation, wait_for, wait_gone,
+};
 
 const SANDBOXES: &str = "sandboxes.agents.x-k8s.io";
 const AGENT_RUNTIMES: &str = "agentruntimes.agent.kagenti.dev";
@@ -64,7 +66,7 @@ async fn remove(cp: &ControlPlane, definition: &str) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kinds_come_and_go_without_a_restart() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let installation = Installation::start(&cp, &Installing::default()).await?;
     let (controllers, webhook) = (&installation.controllers[0], &installation.webhooks[0]);
     let pids = (controllers.pid(), webhook.pid());

@@ -28,7 +28,8 @@ use webhook_tests::endurance::tenants::Tenants;
 use webhook_tests::endurance::until_created;
 use webhook_tests::objects::PATIENCE;
 use webhook_tests::{
-    ControlPlane, Drawbridge, Installation, Installing, Options, Process, TestNamespace, trial, wait_for, wait_until,
+    ControlPlane, Drawbridge, Installation, Installing, Options, Process, TestNamespace, installation, trial, wait_for,
+    wait_until,
 };
 
 /// Under which the controllers write.
@@ -39,7 +40,7 @@ async fn installed() -> Result<(ControlPlane, Installation)> {
 }
 
 async fn installed_with(installing: &Installing) -> Result<(ControlPlane, Installation)> {
-    let cp = ControlPlane::start(Options { scheduling: false, ..Options::default() }).await?;
+    let cp = installation::plane(Options { scheduling: false, ..Options::default() }).await?;
     let installation = Installation::start(&cp, installing).await?;
     Ok((cp, installation))
 }
@@ -384,7 +385,7 @@ async fn d10_while_etcd_is_slow_or_has_no_room_writes_are_tried_rarely_and_made_
     const WORKLOADS: usize = 20;
     const REVIEWS: usize = 20;
     // Nothing can be written, the Lease neither: one that runs out meanwhile is another story, as is the wait for one that nobody has seen.
-    let mut installing = Installing { lease_given_back: true, ..Installing::default() };
+    let mut installing = Installing::default();
     installing.flags.retain(|flag| !flag.starts_with("--lease-duration"));
     installing.flags.push("--lease-duration=300s".to_owned());
     let (cp, installation) = installed_with(&installing).await?;

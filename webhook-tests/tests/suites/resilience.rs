@@ -23,7 +23,7 @@ use webhook_tests::endurance::quiet::{Length, Quiet};
 use webhook_tests::endurance::{counted, soak, until_created};
 use webhook_tests::installation::{self, FAREWELL};
 use webhook_tests::objects::PATIENCE;
-use webhook_tests::{BalancerOptions, ControlPlane, Installation, Installing, Options, trial, wait_for, wait_until};
+use webhook_tests::{BalancerOptions, Installation, Installing, Options, trial, wait_for, wait_until};
 
 /// Each of these keeps a small machine busy; together they would measure each other.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
@@ -83,7 +83,7 @@ async fn mend_03_what_is_left_alone_is_quiet_and_what_happens_at_last_is_answere
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn d2_d3_a_rolling_restart_costs_nothing_and_losing_all_replicas_costs_only_enrolled_pods() -> Result<()> {
     let _turn = TURN.lock().await;
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let installing = Installing {
         webhooks: 2,
         // Longer than whoever plays kube-proxy needs to notice, on a crowded machine, too.
@@ -143,7 +143,7 @@ async fn refused(pods: &Api<Pod>, name: &str, change: &Value) -> Result<String> 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn d3_behind_the_gate_nothing_runs_unprotected_and_all_that_has_a_controller_comes_back() -> Result<()> {
     let _turn = TURN.lock().await;
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let installing = Installing { failure_mode: FailureMode::Gate, webhooks: 2, ..Installing::default() };
     let installation = Installation::start(&cp, &installing).await?;
     let ns = cp.namespace("gated").await?;
@@ -205,7 +205,7 @@ async fn d3_behind_the_gate_nothing_runs_unprotected_and_all_that_has_a_controll
 /// that somebody makes them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a16_without_the_webhook_configuration_the_next_pod_is_nobody_s_and_with_it_ours_again() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let installation = Installation::start(&cp, &Installing::default()).await?;
     let (ns, client) = (cp.namespace("configuration").await?, cp.client().await?);
     until_created(&ns, injected).await?;

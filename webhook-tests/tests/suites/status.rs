@@ -156,7 +156,7 @@ async fn doctor_knows_definitions_and_agent_runtimes_that_are_not_ready() -> Res
 
 #[tokio::test]
 async fn a_pod_that_lost_its_sidecars_or_its_configuration_is_drift() -> Result<()> {
-    let cp = &ControlPlane::start(Options::default()).await?;
+    let cp = &installation::plane(Options::default()).await?;
     let installation = Installation::start(cp, &Installing::default()).await?;
     let ns = cp.namespace("drift").await?;
     ns.accepts(&deployment("labelled", &json!({keys::LABEL_TYPE: "agent"}))).await?;

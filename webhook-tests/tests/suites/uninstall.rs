@@ -12,7 +12,8 @@ use kube::runtime::watcher;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use webhook_tests::{
-    Access, ControlPlane, Installation, Installing, Options, TestNamespace, programs, wait_for, wait_until,
+    Access, ControlPlane, Installation, Installing, Options, TestNamespace, installation, programs, wait_for,
+    wait_until,
 };
 
 /// One run of the command line.
@@ -132,7 +133,7 @@ async fn remains(cp: &ControlPlane) -> Result<Vec<String>> {
 }
 
 async fn own_control_plane() -> Result<ControlPlane> {
-    ControlPlane::start(Options::default()).await
+    installation::plane(Options::default()).await
 }
 
 /// The operator runs and would put everything back; the failure mode with the most objects is installed.

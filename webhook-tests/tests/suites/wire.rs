@@ -6,11 +6,11 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use webhook_tests::endurance::cut::{off, workload};
 use webhook_tests::wire::{Fault, Wire};
-use webhook_tests::{ControlPlane, Installation, Installing, Options, wait_for};
+use webhook_tests::{Installation, Installing, Options, installation, wait_for};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn d7_resets_and_dead_connections_lose_no_object_and_no_review() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let wire = Wire::lay(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, &cp.server()).await?;
     // A connection counts as dead five seconds after a watch should have ended.
     let flags = Installing::default().flags.into_iter().chain(["--watch-period=5s".to_owned()]).collect();

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
-use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespace, wait_for, wait_gone, wait_until};
+use webhook_tests::{Installation, Installing, Options, TestNamespace, installation, wait_for, wait_gone, wait_until};
 
 use drawbridge::api::agent_kagenti_dev::agent::Agent;
 use stage::{
@@ -264,7 +264,7 @@ async fn case_a35_what_an_agent_made_goes_with_it() -> Result<()> {
 /// A34, and a restart: on a control plane of its own, because every write counts.
 #[tokio::test]
 async fn case_a34_steady_state_and_a_restart_write_nothing() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     definitions(&cp).await?;
     let installation = Installation::start(&cp, &Installing::default()).await?;
     let ns = cp.namespace("agent-steady").await?;

@@ -10,7 +10,9 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{PersistentVolume, Pod, Secret};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
-use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespace, wait_for, wait_gone};
+use webhook_tests::{
+    ControlPlane, Installation, Installing, Options, TestNamespace, installation, wait_for, wait_gone,
+};
 
 use super::says;
 use crate::agents::stage::kubectl;
@@ -99,7 +101,7 @@ async fn login(ns: &TestNamespace, name: &str) -> Result<(String, String)> {
 /// Z13, Z14, Z18, Z19, Z20, Z22, Z23, Z25, Z31, Z32, Z37, Z41, Z46, Z48, in both groups; and the canary.
 #[tokio::test]
 async fn case_z31_the_samples_become_agents_by_digest_in_both_groups() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let objects = cp.objects().await?;
     for crd in tekton() {
         define(&objects, &crd).await?;

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
-use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespace, wait_for, wait_gone, wait_until};
+use webhook_tests::{Installation, Installing, Options, TestNamespace, installation, wait_for, wait_gone, wait_until};
 
 use crate::agents::stage::{CONTROLLERS, agent as kagenti, condition, kubectl, leads, ready as kagenti_ready, shared};
 
@@ -193,7 +193,7 @@ async fn an_agent_refers_to_a_secret_only_for_people_who_could_have_it() -> Resu
 /// One category and short names in one group alone, Z46 as far as Agents go, and nothing is written at a restart; on a control plane of its own.
 #[tokio::test]
 async fn case_z46_the_group_of_the_original_operator_is_served_while_its_definition_is_there() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let installation = Installation::start(&cp, &Installing::default()).await?;
     let ns = cp.namespace("beeai-compat").await?;
     ns.accepts(&agent(keys::GROUP_BEEAI, "one", &json!({}))).await?;

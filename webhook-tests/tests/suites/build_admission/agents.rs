@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
-use webhook_tests::{ControlPlane, Installation, Installing, Options};
+use webhook_tests::{Installation, Installing, Options, installation};
 
 use super::{accepted, control_plane, minimal, refused, resource, team, with};
 
@@ -101,7 +101,7 @@ async fn a_build_that_comes_later_is_known() -> Result<()> {
 /// A20 needs another setting of the platform, so it has an installation of its own.
 #[tokio::test]
 async fn case_a20_enforced_the_same_is_refused_with_its_path() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let installing = Installing { platform: "agents: {lockdown: enforce}\n".to_owned(), ..Installing::default() };
     let installation = Installation::start(&cp, &installing).await?;
     let ns = cp.namespace("team").await?;

@@ -16,7 +16,9 @@ use kube::api::PostParams;
 use kube::core::Status;
 use webhook_tests::objects::PATIENCE;
 use webhook_tests::pki::{Authority, Pair};
-use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace, wait_for};
+use webhook_tests::{
+    ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace, installation, wait_for,
+};
 
 use super::scope::agent;
 use super::{minimal, origin};
@@ -60,7 +62,7 @@ async fn until_unserved(ns: &TestNamespace, answered: &Cell<u32>) -> Result<Infa
 
 #[tokio::test]
 async fn case_f5_a_killed_leader_is_followed_and_reviews_are_answered_throughout() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let installing = Installing { webhooks: 2, controllers: 2, ..Installing::default() };
     let installation = Installation::start(&cp, &installing).await?;
     let ns = cp.namespace("team").await?;

@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use serde_json::{Value, json};
 use webhook_tests::objects::PATIENCE;
-use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options, wait_for};
+use webhook_tests::{Drawbridge, Installation, Installing, Options, installation, wait_for};
 
 use super::{minimal, origin, step_names, team, with};
 
@@ -32,7 +32,7 @@ async fn case_f1_without_a_list_every_namespace_is_served() -> Result<()> {
 
 #[tokio::test]
 async fn cases_f2_to_f4_only_listed_namespaces_are_served_with_rights_in_them_alone() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let (one, two, three) = (cp.namespace("team").await?, cp.namespace("team").await?, cp.namespace("team").await?);
     let namespaces = format!(" {} , {},{} ", one.name(), two.name(), one.name());
     let installation = Installation::start(&cp, &Installing { namespaces, ..Installing::default() }).await?;

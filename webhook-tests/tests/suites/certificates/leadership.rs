@@ -12,7 +12,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use webhook_tests::audit::{Request, Requests};
-use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options, wait_for};
+use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options, installation, wait_for};
 
 const CONTROLLERS: &str = "system:serviceaccount:kagenti-system:drawbridge-controllers";
 const WEBHOOK: &str = "system:serviceaccount:kagenti-system:drawbridge-webhook";
@@ -76,7 +76,7 @@ fn published(object: &MutatingWebhookConfiguration) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn d4_only_the_holder_of_the_lease_writes_and_a_frozen_one_stays_silent() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let from = cp.audit().mark()?;
     let lifetimes = ["--drain-delay=0s", "--cert-lifetime=10s", "--ca-lifetime=30s"].map(str::to_owned);
     let installing = Installing { controllers: 2, flags: lifetimes.to_vec(), ..Installing::default() };

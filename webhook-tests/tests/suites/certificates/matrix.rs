@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use webhook_tests::dial::PATIENCE;
-use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options};
+use webhook_tests::{Drawbridge, Installation, Installing, Options, installation};
 
 /// Name of the Service, as the API server asks for it.
 fn host() -> String {
@@ -192,7 +192,7 @@ async fn refusals(webhook: &Drawbridge) -> Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b3_the_running_webhook_speaks_every_suite_of_today_with_either_key_and_refuses_the_rest() -> Result<()> {
     webhook_tests::install_crypto();
-    let cp = ControlPlane::start(Options { scheduling: false, ..Options::default() }).await?;
+    let cp = installation::plane(Options { scheduling: false, ..Options::default() }).await?;
     let folder = tempfile::tempdir()?;
     let roots = issue(folder.path(), &KeyPair::generate()?)?;
     let path = format!("--webhook-cert-path={}", folder.path().display());

@@ -10,7 +10,7 @@ use kube::api::PostParams;
 use serde_json::json;
 use webhook_tests::objects::PATIENCE;
 use webhook_tests::pki::{Authority, Pair};
-use webhook_tests::{ControlPlane, Installation, Installing, Options};
+use webhook_tests::{Installation, Installing, Options, installation};
 
 /// The files by which an API server is given an identity for its webhook calls.
 fn admission_control(folder: &Path, identity: &Pair) -> Result<String> {
@@ -53,7 +53,7 @@ async fn b4_an_api_server_with_the_right_certificate_is_answered_and_one_with_an
     let (ours, theirs) = (Authority::new("webhook clients")?, Authority::new("somebody else")?);
     let identity = ours.client("kube-apiserver", &[])?;
     let options = Options::default().api_server_args(&[&admission_control(folder.path(), &identity)?]);
-    let cp = ControlPlane::start(options).await?;
+    let cp = installation::plane(options).await?;
     let accepted = folder.path().join("clients.crt");
     std::fs::write(&accepted, ours.certificate())?;
     let flags = [

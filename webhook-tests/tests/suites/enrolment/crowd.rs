@@ -8,7 +8,7 @@ use kube::ResourceExt as _;
 use kube::api::{DeleteParams, ListParams};
 use kube::runtime::watcher;
 use serde_json::json;
-use webhook_tests::{ControlPlane, Installation, Installing, Options, trial, wait_for, wait_until};
+use webhook_tests::{Installation, Installing, Options, installation, trial, wait_for, wait_until};
 
 use super::*;
 
@@ -18,7 +18,7 @@ const HANDS: usize = 16;
 #[tokio::test]
 async fn a_crowd_of_agent_runtimes_on_one_workload_has_one_winner_and_one_write() -> Result<()> {
     let crowd = trial::size(100, 1_000);
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     // Nobody answers at the validating webhook, which lets them all pass.
     let _installation = Installation::start(&cp, &Installing { webhooks: 0, ..Installing::default() }).await?;
     let ns = cp.namespace("crowd").await?;

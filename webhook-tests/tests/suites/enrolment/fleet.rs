@@ -17,7 +17,7 @@ use kube::api::ListParams;
 use kube::runtime::watcher;
 use serde_json::json;
 use webhook_tests::{
-    ControlPlane, Drawbridge, Installation, Installing, Mark, Options, Process, Requests, TestNamespace, trial,
+    Drawbridge, Installation, Installing, Mark, Options, Process, Requests, TestNamespace, installation, trial,
     wait_for, wait_until,
 };
 
@@ -196,7 +196,7 @@ async fn one_write_each(cp: &ControlPlane, ns: &TestNamespace, mark: Mark, size:
 #[tokio::test]
 async fn case_033_a_fleet_rolls_in_waves_and_restarts_relists_and_leaders_write_nothing() -> Result<()> {
     let size = fleet();
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let installation = Installation::start(&cp, &Installing { controllers: 2, ..Installing::default() }).await?;
     let (ns, pulses) = (cp.namespace("fleet").await?, cp.namespace("pulse").await?);
     let mark = cp.audit().mark()?;

@@ -9,7 +9,7 @@ use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use kube::runtime::watcher;
 use serde_json::json;
-use webhook_tests::{ControlPlane, Installation, Installing, Options, wait_for, wait_until};
+use webhook_tests::{Installation, Installing, Options, installation, wait_for, wait_until};
 
 use super::*;
 
@@ -38,7 +38,7 @@ async fn answered(cp: &ControlPlane, mark: webhook_tests::Mark, code: u16) -> Re
 
 #[tokio::test]
 async fn unprotected_pods_are_reported_and_evicted_one_at_a_time_as_budgets_allow() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let installing = Installing { platform: "repair: evict\n".into(), ..Installing::default() };
     let installation = Installation::start(&cp, &installing).await?;
     let ns = cp.namespace("repair").await?;

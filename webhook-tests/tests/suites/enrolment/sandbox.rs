@@ -11,7 +11,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::json;
-use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespace, wait_for, wait_gone};
+use webhook_tests::{Installation, Installing, Options, TestNamespace, installation, wait_for, wait_gone};
 
 use super::*;
 
@@ -66,7 +66,7 @@ fn replicas(found: &DynamicObject) -> Option<i64> {
 
 #[tokio::test]
 async fn case_042_043_044_049_sandboxes_come_restart_and_go_with_their_definition() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let _installation = Installation::start(&cp, &Installing::default()).await?;
     let ns = cp.namespace("boxes").await?;
     // case_044: without the definition the rest works, and an AgentRuntime says what is missing.

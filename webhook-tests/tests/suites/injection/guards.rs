@@ -11,7 +11,7 @@ use kube::runtime::watcher;
 use tokio::time::{Duration, Instant, sleep};
 use webhook_tests::installation::FAREWELL;
 use webhook_tests::objects::PATIENCE;
-use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options, wait_until};
+use webhook_tests::{Drawbridge, Installation, Installing, Options, installation, wait_until};
 
 const LOST: &str = "drawbridge-own-webhooks";
 
@@ -40,7 +40,7 @@ async fn says(process: &Drawbridge, text: &str) -> Result<()> {
 
 #[tokio::test]
 async fn mend_14_a_lost_policy_is_counted_logged_and_told_and_so_is_its_return() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let installing = Installing { failure_mode: FailureMode::Gate, ..Installing::default() };
     let installation = Installation::start(&cp, &installing).await?;
     let client = cp.client().await?;

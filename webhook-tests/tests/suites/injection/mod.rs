@@ -340,7 +340,7 @@ async fn leads(installation: &Installation) -> Result<()> {
 #[tokio::test]
 async fn the_webhook_only_watches_and_a_restart_writes_nothing_but_leases() -> Result<()> {
     let creations = trial::size(100, 500);
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let installation = Installation::start(&cp, &Installing::default()).await?;
     let ns = cp.namespace("watched").await?;
     ns.apply(&deployment("served", false, 1).to_string()).await?;

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
-use webhook_tests::{ControlPlane, Hook, Installation, Installing, Options, hook};
+use webhook_tests::{ControlPlane, Hook, Installation, Installing, Options, hook, installation};
 
 use super::{PARTS, containers, control_plane, init_containers, labels, pod, typed};
 
@@ -87,7 +87,7 @@ async fn a9_our_parts_are_there_once_and_images_stay_rewritten_among_foreign_web
 #[tokio::test]
 async fn the_same_pods_are_admitted_where_every_image_is_always_pulled() -> Result<()> {
     let always = Options::default().api_server_args(&["--enable-admission-plugins=AlwaysPullImages"]);
-    let cp = ControlPlane::start(always).await?;
+    let cp = installation::plane(always).await?;
     let _installation = Installation::start(&cp, &Installing::default()).await?;
     in_every_order(&cp, true).await
 }

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::json;
-use webhook_tests::{ControlPlane, Installation, Installing, Options, wait_for, wait_gone};
+use webhook_tests::{Installation, Installing, Options, installation, wait_for, wait_gone};
 
 use super::{objects, ready};
 
@@ -22,7 +22,7 @@ fn annotation(deployment: &Deployment) -> Option<&str> {
 /// Rulings 13 and 17: a ModelAPI lets in who names it, and its Pods are made again once the Secret of its key is another.
 #[tokio::test]
 async fn rulings_13_and_17_a_model_api_is_restricted_and_follows_its_secret() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let installing = Installing { platform: ON.to_owned(), ..Installing::default() };
     let installation = Installation::start(&cp, &installing).await?;
     let ns = cp.namespace("settings").await?;

@@ -23,7 +23,9 @@ use webhook_tests::dial::{self, Trust};
 use webhook_tests::endurance::load::{injected, pod};
 use webhook_tests::endurance::quiet::repairs::bundles;
 use webhook_tests::endurance::until_created;
-use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options, Process, TestNamespace};
+use webhook_tests::{
+    ControlPlane, Drawbridge, Installation, Installing, Options, Process, TestNamespace, installation,
+};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const TOLD: &str = "the cluster went back";
@@ -58,7 +60,7 @@ async fn until(what: &str, mut so: impl AsyncFnMut() -> Result<bool>) -> Result<
 
 impl Cluster {
     async fn start() -> Result<Self> {
-        let cp = ControlPlane::start(Options { scheduling: false, ..Options::default() }).await?;
+        let cp = installation::plane(Options { scheduling: false, ..Options::default() }).await?;
         let flags = ["--drain-delay=500ms", "--watch-period=6s"].map(str::to_owned).to_vec();
         let installing = Installing { webhooks: 2, controllers: 2, flags, ..Installing::default() };
         let installation = Installation::start(&cp, &installing).await?;

@@ -5,14 +5,15 @@ use std::pin::pin;
 
 use anyhow::{Context as _, Result, ensure};
 use drawbridge::cli::render::FailureMode;
+use drawbridge::domain::keys;
 use futures::TryStreamExt as _;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt as _;
 use kube::api::Api;
 use kube::runtime::watcher;
 use serde_json::{Value, json};
-use webhook_tests::{ControlPlane, Installation, Installing, Objects, Options, wait_for};
+use webhook_tests::{Installation, Installing, Objects, Options, installation, wait_for};
 
 use super::{DENY, SWITCH, agent, bare, template};
 
@@ -39,9 +40,14 @@ fn everything(namespace: &str) -> Vec<Value> {
 }
 
 async fn in_mode(failure_mode: FailureMode) -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let installing = Installing { failure_mode, ..Installing::default() };
     let installation = Installation::start(&cp, &installing).await?;
+    if failure_mode == FailureMode::Gate {
+        // Until somebody leads for the first time, the gate does not know whom to let wait, and refuses everybody in words of the API server's.
+        let parameters: Api<ConfigMap> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
+        wait_for(&parameters, keys::CONFIG_MAP_GATE, |map: &ConfigMap| map.data.is_some()).await?;
+    }
     for process in installation.controllers.iter().chain(&installation.webhooks) {
         process.kill().await;
     }

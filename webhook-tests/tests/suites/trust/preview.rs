@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::process::Command;
-use webhook_tests::{ControlPlane, Installation, Installing, Options, programs, wait_for, wait_gone};
+use webhook_tests::{Installation, Installing, Options, installation, programs, wait_for, wait_gone};
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn pairs(preview: &Value, what: &str) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn what_the_preview_says_is_cut_is_cut_once_the_namespace_enforces() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let _installation = Installation::start(&cp, &Installing::default()).await?;
     let ns = cp.namespace("ahead").await?;
     for name in ["one", "two"] {
