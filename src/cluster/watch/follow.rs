@@ -1,11 +1,11 @@
 //! A collection, followed step by step.
 //!
-//! In: a client for it, and what of it is asked for. Out: [`Step`]s, one per call. Promises: events that are older than
-//! the position are dropped (a lagging API server never moves anybody backwards); a watch is renewed before the client's
-//! read timeout would end it; the rule of [`super`] for lists, watches and versions.
+//! In: a client for it, and what of it is asked for. Out: [`Step`]s, one per call. What to ask for, and what of an answer counts, is decided by
+//! [`super::machine`], a value without I/O; here is what waits. Promises: events that are older than the position are dropped (a lagging API server
+//! never moves anybody backwards); a watch is renewed before the client's read timeout would end it; the rule of [`super`] for lists, watches and
+//! versions.
 
 use std::fmt::Debug;
-use std::time::Duration;
 
 use futures::TryStreamExt as _;
 use futures::stream::BoxStream;
@@ -16,10 +16,8 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::{WatchError, Watching, number};
-
-/// A watch that ends sooner than this has not really begun.
-const TOO_SHORT: Duration = Duration::from_secs(1);
+use super::machine::{Ended, Follower, Heard, Next};
+use super::{WatchError, Watching};
 
 /// What of a collection is asked for.
 #[derive(Debug, Clone, Default)]
@@ -60,24 +58,8 @@ pub enum Step<R> {
     Renewed,
 }
 
-/// How far the history is known.
-#[derive(Debug, Clone)]
-struct Position {
-    version: String,
-    number: u64,
-    epoch: u64,
-}
-
-enum State<R> {
-    /// The next page is to be read; with the token and the epoch in which the list was begun.
-    Listing { token: Option<String>, epoch: u64 },
-    /// All pages are read; the position is the list's.
-    Complete,
-    /// The next watch is to be begun.
-    Between,
-    /// It runs.
-    Watching { events: BoxStream<'static, kube::Result<WatchEvent<R>>>, begun: Instant, heard: bool, proved: bool },
-}
+/// A watch that runs.
+type Events<R> = BoxStream<'static, kube::Result<WatchEvent<R>>>;
 
 /// A collection that is followed.
 pub struct Following<R> {
@@ -86,8 +68,9 @@ pub struct Following<R> {
     selection: Selection,
     watching: Watching,
     turns: watch::Receiver<u64>,
-    position: Option<Position>,
-    state: State<R>,
+    machine: Follower,
+    events: Option<Events<R>>,
+    base: Instant,
 }
 
 impl<R> Following<R>
@@ -98,13 +81,13 @@ where
     #[must_use]
     pub fn new(api: Api<R>, what: &str, selection: Selection, watching: Watching) -> Self {
         let (turns, epoch) = (watching.history.turns(), watching.history.epoch());
-        let state = State::Listing { token: None, epoch };
-        Self { api, what: what.to_owned(), selection, watching, turns, position: None, state }
+        let machine = Follower::new(selection.careful, watching.pace.period, epoch);
+        Self { api, what: what.to_owned(), selection, watching, turns, machine, events: None, base: Instant::now() }
     }
 
     /// Everything is read again in the next step.
     pub fn list_again(&mut self) {
-        self.state = State::Listing { token: None, epoch: self.watching.history.epoch() };
+        self.machine.list_again(self.watching.history.epoch());
     }
 
     /// The next step.
@@ -114,28 +97,29 @@ where
     pub async fn next(&mut self) -> Result<Step<R>, WatchError> {
         let outcome = self.advance().await;
         if let Err(error) = &outcome {
-            // Half a list is no list.
-            let listing = matches!(self.state, State::Listing { .. });
-            if listing || error.gone() || self.selection.careful || self.position.is_none() {
-                self.list_again();
-            } else {
-                self.state = State::Between;
-            }
+            self.machine.failed(error.gone(), self.watching.history.epoch());
         }
         outcome
     }
 
+    /// What comes next is a page of a list, with as much in it as anybody has put there.
+    #[must_use]
+    pub fn lists(&self) -> bool {
+        self.machine.lists()
+    }
+
     async fn advance(&mut self) -> Result<Step<R>, WatchError> {
         loop {
-            match self.state {
-                State::Listing { .. } => return self.page().await,
-                State::Complete => {
-                    self.state = State::Between;
-                    return Ok(Step::Listed);
-                }
-                State::Between => return self.begin().await,
-                State::Watching { .. } => {
-                    if let Some(step) = self.event().await? {
+            let next = self.machine.next();
+            if next != Next::Hear {
+                self.events = None;
+            }
+            match next {
+                Next::Page(token) => return self.page(token).await,
+                Next::Listed => return Ok(Step::Listed),
+                Next::Watch(version) => return self.begin(&version).await,
+                Next::Hear => {
+                    if let Some(step) = self.hear().await? {
                         return Ok(step);
                     }
                 }
@@ -143,15 +127,7 @@ where
         }
     }
 
-    /// What comes next is a page of a list, with as much in it as anybody has put there.
-    #[must_use]
-    pub fn lists(&self) -> bool {
-        matches!(self.state, State::Listing { .. })
-    }
-
-    async fn page(&mut self) -> Result<Step<R>, WatchError> {
-        let State::Listing { token, epoch } = &mut self.state else { return Ok(Step::Alive) };
-        let (token, epoch) = (token.take(), *epoch);
+    async fn page(&mut self, token: Option<String>) -> Result<Step<R>, WatchError> {
         let mut parameters = ListParams { limit: self.selection.page, ..ListParams::default() };
         parameters.field_selector.clone_from(&self.selection.fields);
         parameters.label_selector.clone_from(&self.selection.labels);
@@ -162,27 +138,15 @@ where
             .map_err(|_| WatchError::Silent(silence))??;
         let version = page.metadata.resource_version.filter(|version| !version.is_empty());
         let version = version.ok_or(WatchError::NoVersion)?;
-        let next = Position { number: number(Some(&version)), version, epoch };
-        let again = self.position.is_some();
-        if let Some(known) = self.position.as_ref().filter(|known| next.number != 0 && next.number < known.number) {
-            self.watching.history.went_back(&self.what, known.epoch, (known.number, next.number));
-            // What this list says is of the new history.
-            let epoch = self.watching.history.epoch();
-            self.position = Some(Position { epoch, ..next.clone() });
+        let history = &self.watching.history;
+        let taken = self.machine.page(&version, page.metadata.continue_, history.epoch());
+        if let Some((epoch, versions)) = taken.went_back {
+            history.went_back(&self.what, epoch, versions);
         }
-        let epoch = self.position.as_ref().map_or(epoch, |position| position.epoch.max(epoch));
-        self.state = match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => State::Listing { token: Some(token), epoch },
-            None => {
-                self.position = Some(Position { epoch, ..next });
-                State::Complete
-            }
-        };
-        Ok(Step::Page { items: page.items, again })
+        Ok(Step::Page { items: page.items, again: taken.again })
     }
 
-    async fn begin(&mut self) -> Result<Step<R>, WatchError> {
-        let version = self.position.as_ref().map(|position| position.version.clone()).ok_or(WatchError::NoVersion)?;
+    async fn begin(&mut self, version: &str) -> Result<Step<R>, WatchError> {
         let parameters = WatchParams {
             field_selector: self.selection.fields.clone(),
             label_selector: self.selection.labels.clone(),
@@ -190,65 +154,54 @@ where
             bookmarks: true,
             send_initial_events: false,
         };
-        let (begun, silence) = (Instant::now(), self.watching.pace.silence());
-        let events = timeout(silence, watch(self.api.clone(), self.selection.metadata, (&parameters, &version)));
-        let events = events.await.map_err(|_| WatchError::Silent(silence))??;
-        self.state = State::Watching { events, begun, heard: false, proved: false };
+        let (sent, silence) = (self.base.elapsed(), self.watching.pace.silence());
+        let events = timeout(silence, watch(self.api.clone(), self.selection.metadata, (&parameters, version)));
+        self.events = Some(events.await.map_err(|_| WatchError::Silent(silence))??);
+        self.machine.begun(sent);
         Ok(Step::Begun)
     }
 
     /// What the watch says next; nothing, when that is of no interest.
-    async fn event(&mut self) -> Result<Option<Step<R>>, WatchError> {
-        let State::Watching { events, begun, heard, proved } = &mut self.state else { return Ok(None) };
-        let Some(position) = &mut self.position else { return Ok(None) };
-        let (silence, epoch) = (self.watching.pace.silence(), position.epoch);
+    async fn hear(&mut self) -> Result<Option<Step<R>>, WatchError> {
+        let Some(events) = &mut self.events else {
+            self.list_again();
+            return Ok(None);
+        };
+        let silence = self.watching.pace.silence();
         let event = tokio::select! {
             biased;
-            () = turned(&mut self.turns, epoch) => {
+            () = turned(&mut self.turns, self.machine.epoch().unwrap_or_default()) => {
                 self.list_again();
                 return Ok(None);
             }
             event = timeout(silence, events.try_next()) => event.map_err(|_| WatchError::Silent(silence))??,
         };
+        let epoch = self.watching.history.epoch();
         let Some(event) = event else {
-            let (too_short, mut proved) = (!*heard && begun.elapsed() < TOO_SHORT, *proved);
-            // Before its time: the server goes, and another may come.
-            proved &= !self.selection.careful || begun.elapsed() + TOO_SHORT >= self.watching.pace.period;
-            if too_short {
-                return Err(WatchError::TooShort);
-            }
-            if proved {
-                self.state = State::Between;
-                return Ok(Some(Step::Renewed));
-            }
-            tracing::debug!(what = self.what, "a watch ended in silence: a list tells what is true");
-            self.list_again();
-            return Ok(None);
+            return match self.machine.ended(self.base.elapsed(), epoch) {
+                Ended::TooShort => Err(WatchError::TooShort),
+                Ended::Renewed => Ok(Some(Step::Renewed)),
+                Ended::ListAgain => {
+                    tracing::debug!(what = self.what, "a watch ended in silence: a list tells what is true");
+                    Ok(None)
+                }
+            };
         };
-        *heard = true;
-        let version = match &event {
+        let (version, bookmark) = match &event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
-                object.meta().resource_version.clone().unwrap_or_default()
+                (object.meta().resource_version.clone().unwrap_or_default(), false)
             }
-            WatchEvent::Bookmark(bookmark) => bookmark.metadata.resource_version.clone(),
-            WatchEvent::Error(_) => String::new(),
+            WatchEvent::Bookmark(bookmark) => (bookmark.metadata.resource_version.clone(), true),
+            WatchEvent::Error(_) => (String::new(), false),
         };
-        let reached = number(Some(&version));
-        let late = reached != 0 && reached < position.number;
-        if !late {
-            *proved = true;
-            if !version.is_empty() {
-                (position.version, position.number) = (version, reached);
-            }
-        }
+        let heard = self.machine.said(&version, bookmark, epoch);
         Ok(match event {
             WatchEvent::Error(status) => return Err(WatchError::Status(status)),
-            WatchEvent::Bookmark(_) if late => {
+            _ if heard == Heard::ListAgain => {
                 tracing::debug!(what = self.what, "a bookmark lies before the position: a list tells what is true");
-                self.list_again();
                 None
             }
-            _ if late => None,
+            _ if heard == Heard::Late => None,
             WatchEvent::Bookmark(_) => Some(Step::Alive),
             WatchEvent::Added(object) | WatchEvent::Modified(object) => Some(Step::Changed(object)),
             WatchEvent::Deleted(object) => Some(Step::Deleted(object)),

@@ -6,7 +6,7 @@
 //!      └── 410, or it ended in silence ◄────┘      any failure: pause with jitter, then where it stopped
 //! ```
 //!
-//! In: a collection, or one object of it by name. Out: [`Step`]s ([`follow`]), or the object as it is now ([`named`]).
+//! In: a collection, or one object of it by name. Out: [`Step`](follow::Step)s ([`follow`], which asks what [`machine`] decides), or the object as it is now ([`named`]).
 //! The rule for lists, watches and versions, which every watch of the process keeps:
 //!
 //! - a watch that ends without an event or bookmark at or past its position has proved nothing: an API server that has
@@ -26,6 +26,7 @@ pub mod backoff;
 mod error;
 pub mod follow;
 mod history;
+pub mod machine;
 pub mod named;
 mod trouble;
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use drawbridge_cluster::cluster::lease::Times;
 use drawbridge_cluster::cluster::lease::machine::Candidate;
+use drawbridge_cluster::cluster::watch::Pace;
+use drawbridge_cluster::cluster::watch::machine::{Follower, Heard, Next};
 use k8s_openapi::api::coordination::v1::Lease;
 
 use super::Fault;
@@ -40,13 +42,20 @@ const ROWS: [Row; 4] =
 static BASE: LazyLock<Published> = LazyLock::new(|| Cluster::new().facts);
 
 /// One list-and-watch.
-#[derive(Default)]
 pub(super) struct Watch {
     known: KnownObjects,
-    /// History and place in the log from which the watch goes on; nothing while a list is to be read.
-    at: Option<(u64, usize)>,
-    /// The version of the last list.
-    version: Option<u64>,
+    machine: Follower,
+    /// History and place in the log from which the watch goes on.
+    at: (u64, usize),
+    /// A list was complete.
+    listed: bool,
+}
+
+impl Watch {
+    fn new() -> Self {
+        let machine = Follower::new(false, Pace::default().period, 0);
+        Self { known: KnownObjects::default(), machine, at: (0, 0), listed: false }
+    }
 }
 
 /// A plan that is being carried out.
@@ -101,7 +110,7 @@ impl Replica {
             under_way: BTreeMap::new(),
             turn: None,
             frozen: Duration::ZERO,
-            watches: WATCHED.iter().map(|kind| (*kind, Watch::default())).collect(),
+            watches: WATCHED.iter().map(|kind| (*kind, Watch::new())).collect(),
             inputs: NamespaceInputs::default(),
             base: BASE.clone(),
             epoch: 0,
@@ -164,31 +173,39 @@ impl Replica {
         }
     }
 
-    /// The watch of a kind breaks, or what it goes on from is not kept any more.
+    /// The watch of a kind breaks, and what it goes on from is not kept any more.
     pub(super) fn expire(&mut self, kind: Kind) {
         if let Some(watch) = self.watches.get_mut(&kind) {
-            watch.at = None;
+            watch.machine.failed(true, self.epoch);
         }
     }
 
     /// The watch of a kind says the next thing; whether it has more to say.
     pub(super) fn watch(&mut self, kind: Kind, server: &Server, now: Duration) -> bool {
         let Some(watch) = self.watches.get_mut(&kind) else { return false };
-        let Some((history, at)) = watch.at else {
-            self.list(kind, server, now);
-            return false;
-        };
+        match watch.machine.next() {
+            Next::Page(_) => {
+                self.list(kind, server, now);
+                return false;
+            }
+            Next::Watch(_) => watch.machine.begun(now),
+            Next::Hear | Next::Listed => {}
+        }
+        let (history, at) = watch.at;
         if history != server.history {
             // Another server: it does not know what the watch goes on from.
-            watch.at = None;
+            watch.machine.failed(true, self.epoch);
             return true;
         }
         let Some(found) = server.log.iter().skip(at).position(|happened| happened.seen.kind == kind) else {
             return false;
         };
         let happened = &server.log[at + found];
-        watch.at = Some((history, at + found + 1));
+        watch.at = (history, at + found + 1);
         let seen = happened.seen.clone();
+        if watch.machine.said(&seen.version.to_string(), false, self.epoch) != Heard::News {
+            return true;
+        }
         let news = match happened.gone {
             true => watch.known.deleted(kind, (seen.key.clone(), seen.version)),
             false => watch.known.changed(seen),
@@ -202,16 +219,19 @@ impl Replica {
     fn list(&mut self, kind: Kind, server: &Server, now: Duration) {
         let newer_wins = self.fault == Fault::NewerVersionWins;
         let Some(watch) = self.watches.get_mut(&kind) else { return };
-        let again = watch.version.is_some();
-        let went_back = watch.version.is_some_and(|known| server.version() < known);
-        if went_back && !newer_wins {
+        let page = watch.machine.page(&server.version().to_string(), None, self.epoch);
+        assert_eq!(watch.machine.next(), Next::Listed, "a list of one page");
+        watch.at = (server.history, server.log.len());
+        if let Some((epoch, _)) = page.went_back.filter(|_| !newer_wins)
+            && epoch == self.epoch
+        {
             // Whatever was known of the old history is compared with nothing any more, by no watch of the process.
             self.epoch += 1;
-            self.watches.values_mut().for_each(|watch| watch.at = None);
+            let others = self.watches.iter_mut().filter(|(other, _)| **other != kind);
+            others.for_each(|(_, watch)| watch.machine.list_again(self.epoch));
         }
         let Some(watch) = self.watches.get_mut(&kind) else { return };
-        watch.version = Some(server.version());
-        watch.at = Some((server.history, server.log.len()));
+        let again = std::mem::replace(&mut watch.listed, true);
         let seen: Vec<Change> = server.listed(kind).collect();
         let mut news = Vec::new();
         for one in seen {
@@ -224,7 +244,7 @@ impl Replica {
             self.change(one, now);
         }
         if !again {
-            let missing = self.watches.values().filter(|watch| watch.version.is_none()).count();
+            let missing = self.watches.values().filter(|watch| !watch.listed).count();
             self.feed(Feed::Reach(kind, Reach::Listed), now);
             self.feed(Feed::Listed(missing), now);
         }
@@ -240,6 +260,6 @@ impl Replica {
 
     /// A list is to be read next.
     pub(super) fn lists(&self, kind: Kind) -> bool {
-        self.watches.get(&kind).is_some_and(|watch| watch.at.is_none())
+        self.watches.get(&kind).is_some_and(|watch| watch.machine.lists())
     }
 }
