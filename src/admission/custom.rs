@@ -36,7 +36,7 @@ impl Objects {
         let read = |raw: Option<&Raw<'_>>| json::tree(raw?.get(), UNREAD).ok().filter(Value::is_object);
         let undecodable = || {
             let kind = &request.kind.kind;
-            let sentence = format!("the review carries no {kind}");
+            let sentence = format!("the AdmissionReview has no {kind}");
             Box::new(Verdict::denied(Denial::new(
                 Reason::Undecodable,
                 400,

@@ -195,7 +195,7 @@ impl Cluster {
     /// Notes what may not be seen.
     fn unseen(&self, path: &str, code: u16, message: &str, notes: &mut Vec<String>) {
         self.partial.store(true, Ordering::Relaxed);
-        notes.push(format!("{path} could not be read, so what is there is missing here ({code}: {message})"));
+        notes.push(format!("{path} could not be read, so it is missing below ({code}: {message})"));
     }
 
     /// Takes note that something may not be seen.

@@ -41,8 +41,8 @@ pub fn out_of_conflict(found: &str, selected: bool) -> String {
              be taken out only by deleting the workload and making it anew"
         ),
         (false, true) => format!(
-            "Delete the workload and make it anew without the label: it is in its selector, which cannot be changed, and \
-             {found:?} is no type"
+            "Delete the workload and make it anew without the label: it is in its selector, which cannot be changed, and {found:?} is \
+                not a type"
         ),
         (true, false) => format!("Take the label out of the workload's manifest, or change spec.type to {found}"),
         (false, false) => "Take the label out of the workload's manifest".to_owned(),

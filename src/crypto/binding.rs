@@ -26,7 +26,7 @@ pub enum Binding {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotBound {
     /// No signature is good, so nobody is identified.
-    #[error("no SPIFFE ID came from a verified chain")]
+    #[error("no verified chain of certificates gave a SPIFFE ID")]
     NoIdentity,
     /// No trust domain anywhere.
     #[error(
@@ -48,7 +48,7 @@ pub enum NotBound {
         wanted: TrustDomain,
     },
     /// Another workload.
-    #[error("{found} signed, and the workload runs as {wanted}")]
+    #[error("it is signed by {found}, and the workload runs as {wanted}")]
     OtherWorkload {
         /// Who signed.
         found: SpiffeId,

@@ -61,10 +61,10 @@ pub enum BundleFault {
     #[error("the trust bundle is neither PEM nor acceptable JSON: {0}")]
     InvalidJson(JsonFault),
     /// JSON, but no JWK Set.
-    #[error("the trust bundle is no JWK Set: {0}")]
+    #[error("the trust bundle is not a JWK Set: {0}")]
     NotAKeySet(&'static str),
     /// An `x5c` that is no base64.
-    #[error("key {index} of the trust bundle is no base64")]
+    #[error("key {index} of the trust bundle is not base64")]
     InvalidBase64 {
         /// Which key.
         index: usize,
@@ -82,10 +82,12 @@ pub enum BundleFault {
     #[error("the trust bundle holds more than {} trust domains", limits::TRUST_DOMAINS)]
     TooManyTrustDomains,
     /// Whose authorities these are is said nowhere.
-    #[error("whose the trust bundle is, is said neither by a setting nor by one URI in its certificates")]
+    #[error(
+        "the trust domain of the trust bundle is not known: no setting names it, and its certificates do not agree on one"
+    )]
     TrustDomainUnknown,
     /// A name in a map is no trust domain.
-    #[error("{name} in the trust bundle is no trust domain: {fault}")]
+    #[error("{name} in the trust bundle is not a trust domain: {fault}")]
     InvalidTrustDomain {
         /// The name, escaped and cut.
         name: String,
@@ -147,7 +149,7 @@ impl TrustBundle {
         for (name, set) in members {
             let set = set.object().filter(|set| set.contains_key("keys"));
             let set =
-                set.ok_or(BundleFault::NotAKeySet("it has no keys, and is no map of key sets by trust domain"))?;
+                set.ok_or(BundleFault::NotAKeySet("it has no keys, and is not a map of key sets by trust domain"))?;
             let domain = TrustDomain::configured(name)
                 .map_err(|fault| BundleFault::InvalidTrustDomain { name: shown(name), fault })?;
             let certificates = set_certificates(set)?;
@@ -273,10 +275,10 @@ fn pem_certificates(text: &str) -> Result<(Vec<Certificate>, usize), BundleFault
 
 /// The authorities of a JWK Set: keys whose `use` is `x509-svid`, or absent where there is an `x5c`.
 fn set_certificates(set: &Members) -> Result<Vec<Certificate>, BundleFault> {
-    let keys = set.get("keys").and_then(Value::list).ok_or(BundleFault::NotAKeySet("its keys are no list"))?;
+    let keys = set.get("keys").and_then(Value::list).ok_or(BundleFault::NotAKeySet("its keys are not a list"))?;
     let mut certificates = Vec::new();
     for (index, key) in keys.iter().enumerate() {
-        let key = key.object().ok_or(BundleFault::NotAKeySet("a key is no object"))?;
+        let key = key.object().ok_or(BundleFault::NotAKeySet("a key is not an object"))?;
         match (key.get("use"), key.contains_key("x5c")) {
             (Some(Value::Text(purpose)), _) if purpose == "x509-svid" => {}
             (None, true) => {}

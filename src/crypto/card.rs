@@ -18,10 +18,10 @@ pub enum CardFault {
     #[error("the card is not acceptable JSON: {0}")]
     Json(#[from] JsonFault),
     /// JSON, but no object.
-    #[error("the card is no JSON object")]
+    #[error("the card is not a JSON object")]
     NotAnObject,
     /// `signatures` is no list.
-    #[error("signatures is no list")]
+    #[error("member signatures is not a list")]
     SignaturesNotAList,
     /// More entries than are looked at.
     #[error("{count} signatures; at most {} are looked at", limits::SIGNATURES)]

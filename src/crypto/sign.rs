@@ -75,7 +75,7 @@ pub enum SignFault {
     #[error("the card has nothing that a signature would cover: {0}")]
     Card(ProfileFault),
     /// The library refused.
-    #[error("the key could not be used")]
+    #[error("the private key could not be used to sign")]
     Refused,
 }
 

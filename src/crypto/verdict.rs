@@ -114,7 +114,7 @@ pub struct EntryFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EntryReason {
     /// No object with `protected` and `signature`.
-    #[error("it is no object with protected and signature")]
+    #[error("it is not an object with protected and signature")]
     EntryMalformed,
     /// A long header.
     #[error("its header is longer than {} bytes", limits::HEADER_BYTES)]
@@ -159,7 +159,7 @@ pub enum EntryReason {
     #[error("its certificate has more than one URI")]
     SpiffeIdAmbiguous,
     /// The URI is no SPIFFE ID of a workload.
-    #[error("its certificate's URI is no SPIFFE ID of a workload: {0}")]
+    #[error("its certificate's URI is not the SPIFFE ID of a workload: {0}")]
     SpiffeIdInvalid(SpiffeFault),
     /// The key's kind, size or exponent.
     #[error("its certificate's key is neither RSA of {}-{} bits nor P-256, P-384 or P-521", limits::RSA_BITS.0, limits::RSA_BITS.1)]
@@ -183,13 +183,13 @@ pub enum EntryReason {
     #[error("its certificate has expired")]
     Expired,
     /// An intermediate is not valid.
-    #[error("an intermediate certificate is not valid at the time")]
+    #[error("an intermediate certificate of its chain has expired or is not valid yet")]
     IntermediateExpired,
     /// An issuer is no authority.
-    #[error("a certificate that issued another is no authority")]
+    #[error("a certificate that issued another one is not an authority")]
     IntermediateNotAuthority,
     /// A path length is exceeded.
-    #[error("more intermediates than an authority allows")]
+    #[error("its chain has more intermediate certificates than an authority allows")]
     PathTooLong,
     /// Name constraints exclude a name.
     #[error("an authority's name constraints exclude it, or cannot be applied")]
@@ -198,10 +198,10 @@ pub enum EntryReason {
     #[error("a certificate has a critical extension that is not understood")]
     CriticalExtension,
     /// The authority ended.
-    #[error("the authority has expired")]
+    #[error("the authority that issued its certificate has expired")]
     AuthorityExpired,
     /// The authority begins later.
-    #[error("the authority was not valid at the time")]
+    #[error("the authority that issued its certificate is not valid yet")]
     AuthorityNotYetValid,
     /// Everything else is good: the signature, the leaf; but nobody in the bundle vouches for it.
     #[error("the signature is good, and no authority of the trust bundle vouches for its certificate")]

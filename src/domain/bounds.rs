@@ -27,9 +27,7 @@ impl Over {
         match self {
             Over::Size => "is larger than what is read of one object",
             Over::Count => "is one too many: no more of its kind are read in a namespace",
-            Over::Total => {
-                "has no room beside the others of its kind, of which one namespace is never given more than is left"
-            }
+            Over::Total => "has no room: the objects of its kind fill the memory that is kept for them",
         }
     }
 

@@ -180,14 +180,14 @@ reasons! {
     LabelConflict, Warning, "the workload's label kagenti.io/type is somebody else's and has another value";
     ImmutableSelector, Warning, "the workload's selector forbids the label kagenti.io/type";
     ConfigApplyError, Warning, "the API server refuses what enrolment writes on the workload";
-    NotPermitted, Warning, "Drawbridge lacks a right; drawbridge doctor tells which";
+    NotPermitted, Warning, "Drawbridge lacks a right; drawbridge doctor shows which";
     RolloutHalted, Warning, "workloads that were rolled to the new configuration failed, so no more are rolled";
     ProgressDeadlineExceeded, Warning, "the workload's new Pods did not become available in time";
     UnprotectedPods, Warning, "Pods of an enrolled workload run without the sidecars";
     OutdatedPods, Warning, "Pods of an enrolled workload run with another configuration than the present one";
     PodsGated, Warning, "Pods wait behind the scheduling gate, because no webhook answered when they were made";
-    PodsMissing, Warning, "Pods that the workload wants are not there";
-    PodsNotRunning, Warning, "Pods of the workload are there and none of them runs";
+    PodsMissing, Warning, "Pods that the workload wants do not exist";
+    PodsNotRunning, Warning, "Pods of the workload exist and none of them runs";
     QuotaExceeded, Warning, "a ResourceQuota of the namespace has no room for the workload's Pods";
     LimitRangeRefused, Warning, "a LimitRange of the namespace does not allow what the workload's Pods ask for";
     Unschedulable, Warning, "no node takes a Pod of the workload";
@@ -202,8 +202,8 @@ reasons! {
     CertificateExpiring, Warning, "a certificate of the webhook is about to expire and was not renewed in time";
     AuthorityRepaired, Warning, "the certificate authority's Secret was damaged and has been put back";
     AuthorityRefused, Warning, "the certificate authority's Secret is somebody else's and cannot be used";
-    BundleOverwritten, Warning, "somebody else took our certificate authority out of a webhook configuration";
-    BundleUnpublished, Warning, "our certificate authority could not be written into a webhook configuration";
+    BundleOverwritten, Warning, "somebody else took Drawbridge's certificate authority out of a webhook configuration";
+    BundleUnpublished, Warning, "Drawbridge's certificate authority could not be written into a webhook configuration";
     WebhookMissing, Warning, "a webhook configuration that the manifests install is gone, so that the API server does not ask Drawbridge";
     PolicyMissing, Warning, "an admission policy that the manifests install, or its binding, is gone";
     ParameterUnused, Warning, "no step of the pipeline declares this parameter";
@@ -226,7 +226,7 @@ reasons! {
     BuildFailed, Warning, "the AgentBuild failed";
     BuildHasNoImage, Warning, "the AgentBuild that an Agent names ended without an image";
     DeploymentReady, State, "every wanted Pod of an Agent runs the wanted template";
-    DeploymentNotReady, State, "Pods of an Agent are not there yet";
+    DeploymentNotReady, State, "Pods of an Agent do not exist yet";
     ScaledToZero, State, "an Agent wants no Pods";
     DeploymentExists, State, "the Deployment of an Agent exists and reports no conditions yet";
     MinimumReplicasAvailable, State, "enough Pods of an Agent are available";
@@ -242,7 +242,7 @@ reasons! {
     ReplicaFailure, Warning, "Pods of the workload are refused by the API server";
     DeploymentFailed, Warning, "the Deployment of an Agent makes no progress";
     FieldsContested, Warning, "somebody else writes the fields that Drawbridge applies, each time they are applied";
-    BuildStarted, State, "the run of an AgentBuild is there";
+    BuildStarted, State, "the run of an AgentBuild exists";
     BuildCompleted, State, "the run of an AgentBuild ended well";
     BuildSucceeded, State, "an AgentBuild has made its image";
     BuildReady, State, "the image of an AgentBuild can be used";
@@ -259,7 +259,7 @@ reasons! {
     TektonAbsent, Warning, "the API server does not serve Tekton's kinds; builds wait until it does";
     TektonUnreachable, Warning, "runs cannot be created at present; builds wait until they can";
     ValidationFailed, Warning, "an AgentBuild cannot start as it is";
-    PrerequisitesMissing, Warning, "something that a build needs is missing or unusable; it starts once that is there";
+    PrerequisitesMissing, Warning, "something that a build needs is missing or unusable; it starts once that is corrected";
     SecretNotUsable, Warning, "a Secret that may be used only with its own annotation does not have that annotation; nothing is written until it does";
     LoginRefused, Warning, "the Secret with a build's login of a registry was refused by the API server";
     AgentCreated, State, "the Agent that an AgentBuild keeps was made";
@@ -281,7 +281,7 @@ reasons! {
     StepImagePullFailed, Warning, "the image of a step cannot be pulled";
     TaskPodFailed, Warning, "the Pod of a task could not be made, or was taken away";
     GateSkipped, Warning, "a task of the build was neither run nor skipped by its own condition";
-    NoImage, Warning, "the run ended well and no task that succeeded told which image it made";
+    NoImage, Warning, "the run ended well and no task that succeeded reported which image it made";
     SyncSucceeded, State, "the card that the agent serves is the one that is shown";
     ReadyToServe, State, "the agent can serve, and its card is shown";
     Answered, State, "the agent answers where its card is asked for";
@@ -299,16 +299,17 @@ reasons! {
     AnswerTooLarge, Warning, "the agent answered with more than is read";
     AnswerRefused, Warning, "the agent answered with another HTTP status than 200, or with a redirect, which is not followed";
     AnswerUnreadable, Warning, "the agent answered with something that is no HTTP, or is compressed";
-    CardInvalid, Warning, "what the agent serves is no card";
-    AddressRefused, Warning, "the address of the agent's Pod is one that is never connected to";
+    CardInvalid, Warning, "what the agent serves is not a card";
+    AddressRefused, Warning, "the agent's Pod has an address that Drawbridge never connects to";
     MeshRefused, Warning, "the agent's port takes connections and speaks no plain HTTP, as behind a mesh that insists on mTLS";
     BlockedBySidecar, Warning, "the agent's own sidecar does not let the question for its card through";
     CardContentChanged, Warning, "an agent serves another card than before";
     CardTruncated, Warning, "the card of an agent is too large to be shown; its name, version and the ids of its skills are";
     UrlMismatch, Warning, "the card of an agent names a host that is not the agent's Service";
     UnexpectedImage, Warning, "the run made an image outside the repository that the build names";
-    NoDigest, Warning, "the pipeline told no digest; the image is known by its tag only";
-    OldSpelling, Warning, "a field of an earlier version of KAOS was read as what it means today; drawbridge migrate kaos writes that";
+    NoDigest, Warning, "the pipeline reported no digest; the image is known by its tag only";
+    OldSpelling, Warning, "a field of an earlier version of KAOS was read as what it means today; drawbridge migrate kaos prints the \
+        present one";
     ModelUnchecked, Warning, "whether the ModelAPI offers the model of an Agent is not checked, since one of them says it in an old spelling";
     DefaultModel, Warning, "nothing says which model is meant, and the default of that spelling is used";
     FieldUnused, Warning, "a field has no effect beside the others of the object";
@@ -346,7 +347,7 @@ reasons! {
     RouteAccepted, State, "a Gateway takes the route";
     RouteRefused, Warning, "the route could not be written, or its Gateway does not take it";
     ProxyOpen, Warning, "a proxy has no master key: every Pod that reaches it can spend the provider's key";
-    ProxyClosed, State, "a proxy asks for its master key";
+    ProxyClosed, State, "a proxy requires its master key";
     ToolsNotListed, Warning, "an MCPServer did not say which tools it offers; the list that it gave last is kept";
     ToolsTruncated, Warning, "an MCPServer offers more tools than are listed";
     TakeoverPending, State, "what an earlier operator made runs on as it is until something else is wanted of it";

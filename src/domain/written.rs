@@ -164,7 +164,8 @@ pub const WRITTEN: &[Written] = &[
     enrolled(
         At::TemplateAnnotation,
         keys::ANNOTATION_CONFIG_HASH,
-        "the same; and of a workload whose template its user labelled, once a change of configuration must roll it",
+        "an AgentRuntime enrols it, or a label on the workload itself; and a workload whose template its user labelled, once a change \
+            of configuration must roll it",
     ),
     enrolled(
         At::Annotation,
@@ -185,10 +186,25 @@ pub const WRITTEN: &[Written] = &[
         Off::Noted,
         "its Pod waits behind the scheduling gate and is made again",
     ),
-    row(On::Job, (At::Field, "spec.suspend"), MANAGER_GATE, Off::Noted, "the same"),
+    row(
+        On::Job,
+        (At::Field, "spec.suspend"),
+        MANAGER_GATE,
+        Off::Noted,
+        "its Pods wait behind the scheduling gate and are made again",
+    ),
     of_sandbox(At::Annotation, keys::ANNOTATION_RESTART_PENDING, "its Pod is made again with another configuration"),
-    of_sandbox(At::Annotation, keys::ANNOTATION_RESTART_REPLICAS, "the same: the number of replicas before"),
-    of_sandbox(At::Field, "spec.replicas", "the same: 0 until the Pod is gone, then as before"),
+    of_sandbox(
+        At::Annotation,
+        keys::ANNOTATION_RESTART_REPLICAS,
+        "its Pod is made again with another configuration: the number of \
+        replicas before",
+    ),
+    of_sandbox(
+        At::Field,
+        "spec.replicas",
+        "its Pod is made again with another configuration: 0 until the Pod is gone, then as before",
+    ),
     resigned(
         At::TemplateAnnotation,
         keys::ANNOTATION_RESIGN_TRIGGER,
@@ -197,13 +213,13 @@ pub const WRITTEN: &[Written] = &[
     resigned(
         At::TemplateAnnotation,
         keys::ANNOTATION_RESIGN_EXPIRY,
-        "the same: the end of the certificate or authority for which",
+        "it is restarted so that its card is signed anew: the end of the certificate or authority for which",
     ),
-    resigned(At::Annotation, keys::ANNOTATION_RESIGN_CAUSE, "the same: why"),
+    resigned(At::Annotation, keys::ANNOTATION_RESIGN_CAUSE, "it is restarted so that its card is signed anew: why"),
     resigned(
         At::Annotation,
         keys::ANNOTATION_BUNDLE_HASH,
-        "the same, where no authority vouched for the signature: under which ones",
+        "it is restarted so that its card is signed anew, because no authority vouched for the signature: the authorities then",
     ),
     of_pod(keys::ANNOTATION_STATUS, "it is injected: which parts"),
     of_pod(keys::ANNOTATION_RUNTIME_CONFIG, "it is injected: the configuration of its sidecars"),

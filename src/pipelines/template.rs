@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
                 self.fault_seeing(&join(&place, "name"), &format!("is not {}", syntax::PARAMETER), &name);
             }
             if parameters.iter().any(|other| other.name == name) && !name.is_empty() {
-                self.fault_seeing(&join(&place, "name"), "is there twice", &name);
+                self.fault_seeing(&join(&place, "name"), "occurs twice", &name);
             }
             parameters.push(Parameter { name, value });
         }
@@ -290,7 +290,7 @@ fn steps(reader: &mut Reader<'_>, root: &Value) -> Vec<TemplateStep> {
         }
         let entry = step(reader, item, &at);
         if steps.iter().any(|other| other.step.name == entry.step.name) && !entry.step.name.is_empty() {
-            reader.fault_seeing(&format!("{at}.name"), "is there twice", &entry.step.name);
+            reader.fault_seeing(&format!("{at}.name"), "occurs twice", &entry.step.name);
         }
         steps.push(entry);
     }

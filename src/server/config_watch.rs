@@ -71,7 +71,7 @@ impl ConfigMetrics {
         registry.register("drawbridge_config_reloads", "Changed settings put in force", self.reloads.clone());
         registry.register(
             "drawbridge_config_reload_failures",
-            "Changed files that were refused",
+            "Changed settings files that were refused",
             self.failures.clone(),
         );
         let help = "1 while a settings file cannot be used and its last good content is in force";

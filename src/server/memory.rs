@@ -9,7 +9,7 @@ use rustix::thread::disable_transparent_huge_pages;
 /// Small pages from now on; to be called before there is much memory. A kernel that refuses changes nothing but the size.
 pub fn small_pages() {
     if let Err(error) = disable_transparent_huge_pages(true) {
-        tracing::debug!(%error, "the kernel goes on using huge pages");
+        tracing::debug!(%error, "the kernel keeps using huge pages: the process takes more memory");
     }
 }
 

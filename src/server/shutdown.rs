@@ -101,20 +101,24 @@ impl Signals {
 /// signal arrives: the caller then exits at once.
 pub async fn drive(mut signals: Signals, shutdown: Shutdown, readiness: Readiness, delay: Duration) {
     let name = signals.next().await;
-    tracing::info!(signal = name, delay_seconds = delay.as_secs_f64(), "draining: no longer ready, still serving");
+    tracing::info!(
+        signal = name,
+        delay_seconds = delay.as_secs_f64(),
+        "the process is ending: it is no longer ready and still answers"
+    );
     readiness.drain();
     shutdown.advance(Phase::Draining);
     tokio::select! {
         () = tokio::time::sleep(delay) => {}
         again = signals.next() => {
-            tracing::warn!(signal = again, "second signal: aborting");
+            tracing::warn!(signal = again, "second signal to end: the process ends at once");
             return;
         }
     }
-    tracing::info!("closing: no new connections");
+    tracing::info!("the process is ending: it takes no new connections");
     shutdown.advance(Phase::Closing);
     let again = signals.next().await;
-    tracing::warn!(signal = again, "second signal: aborting");
+    tracing::warn!(signal = again, "second signal to end: the process ends at once");
 }
 
 #[cfg(test)]

@@ -360,7 +360,7 @@ fn input_that_cannot_be_read_is_refused_with_what_to_do() {
             "a: {{ .Values.a }}\n",
             "-:1: a key must be text, not a list or mapping; a Helm template",
         ),
-        (&["inject", "-f", "-"], "a: 1\na: 2\n", "-:2: key \"a\" is there twice"),
+        (&["inject", "-f", "-"], "a: 1\na: 2\n", "-:2: key \"a\" occurs twice"),
     ] {
         let ran = run(arguments, input);
         assert_eq!(ran.exit, Exit::Usage);

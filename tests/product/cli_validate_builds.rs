@@ -218,7 +218,7 @@ fn templates_and_steps_are_judged_without_a_build() {
     assert_eq!(exit, Exit::Findings);
     tells(&found, 9, "error", "ConfigMap team1/pipeline-template-dev: steps is missing or empty");
     let (_, found) = validated(&map("own", "task-spec.yaml", "steps: [{name: a, image: i, resources: {}}]"));
-    tells(&found, 9, "error", "ConfigMap team1/own: steps[0].resources is no member");
+    tells(&found, 9, "error", "ConfigMap team1/own: steps[0].resources is not a field");
     let (_, found) =
         validated(&map("own", "task-spec.yaml", "{params: [{name: a, default: yes}], steps: [{image: i}]}"));
     tells(&found, 9, "warning", "yes is a string here and a boolean to readers of YAML 1.1");

@@ -35,8 +35,8 @@ fn a_card_in_order_has_no_finding_and_each_fault_its_line() {
     let (exit, found) = validated(&text);
     assert_eq!(exit, Exit::Findings);
     for (line, code, words) in [
-        (6, "FieldInvalid", "spec.syncPeriod is no time between 5s and 24h"),
-        (7, "FieldInvalid", "spec.identityBinding.trustDomain is no trust domain"),
+        (6, "FieldInvalid", "spec.syncPeriod is not a time between 5s and 24h"),
+        (7, "FieldInvalid", "spec.identityBinding.trustDomain is not a trust domain"),
         (8, "UnknownField", "spec.selector"),
     ] {
         let is = |(at, of, text): &(u64, String, String)| *at == line && of == code && text.contains(words);

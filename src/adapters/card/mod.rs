@@ -198,7 +198,7 @@ impl<A: Addresses> Cards<A> {
             Err(no_card) => Err(AskError {
                 fault: AskFault::Unusable,
                 reason: Reason::CardInvalid,
-                message: printable(&format!("{from} is no card: {no_card}"), MESSAGE).into(),
+                message: printable(&format!("{from} is not a card: {no_card}"), MESSAGE).into(),
             }),
         }
     }
@@ -299,7 +299,8 @@ fn error(fetch: &Fetch, attempt: Attempt, path: &str, fault: &Fault) -> AskError
     let more = match reason {
         Reason::BlockedBySidecar => "; its sidecar lets /.well-known/ through unless bypass_paths is overridden",
         Reason::MeshRefused => {
-            "; a mesh that insists on mTLS does so: exclude the port from it, or publish a signed card in ConfigMap <workload>-card-signed"
+            "; a service mesh that requires mTLS does this: exclude the port from the mesh, or publish a signed card in ConfigMap \
+                <workload>-card-signed"
         }
         _ => "",
     };

@@ -23,10 +23,10 @@ const SAID: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotProved {
     /// Nobody answers at the address.
-    #[error("nobody answers over TLS: {0}")]
+    #[error("the agent cannot be reached over TLS: {0}")]
     Connect(Box<str>),
     /// It took too long.
-    #[error("no TLS connection in time")]
+    #[error("no TLS connection was made in time")]
     Timeout,
     /// The handshake failed: the agent has no SVID of this trust domain, or does not want ours.
     #[error("the TLS handshake failed: {0}")]

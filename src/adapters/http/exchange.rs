@@ -173,11 +173,11 @@ async fn refusal(answer: Response<Incoming>) -> HttpFault {
 
 fn unconnected(error: &std::io::Error) -> HttpFault {
     HttpFault::Connect(match error.kind() {
-        ErrorKind::ConnectionRefused => "nobody listens at the port",
-        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => "the address is not reached",
+        ErrorKind::ConnectionRefused => "nothing listens on the port",
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => "no route leads to the address",
         ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted => "it was reset",
         ErrorKind::TimedOut => "nobody answered",
-        _ => "the system refused it",
+        _ => "the operating system refused the connection",
     })
 }
 

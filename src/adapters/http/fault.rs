@@ -29,7 +29,7 @@ pub enum Bound {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HttpFault {
     /// The address may not be connected to.
-    #[error("{} is never connected to", .0.as_str())]
+    #[error("Drawbridge never connects to {}", .0.as_str())]
     AddressRefused(Refused),
     /// Nobody listens, or nobody is there.
     #[error("no connection: {0}")]
@@ -61,7 +61,7 @@ pub enum HttpFault {
         envoy: bool,
     },
     /// The body is compressed, though that was not asked for.
-    #[error("the answer is compressed, which was not asked for and is not read")]
+    #[error("the answer is compressed, which Drawbridge does not ask for and does not read")]
     Encoded,
     /// The connection was taken and closed without a word.
     #[error("the connection was accepted and then closed without an answer")]
@@ -73,7 +73,7 @@ pub enum HttpFault {
     #[error("the connection broke in the middle of the answer")]
     Cut,
     /// It is not HTTP/1.1.
-    #[error("the answer is not HTTP/1.1 that can be read")]
+    #[error("the answer is not readable HTTP/1.1")]
     Malformed,
 }
 
@@ -81,6 +81,8 @@ fn too_large(bound: Bound) -> String {
     match bound {
         Bound::Head => format!("the answer has more than {HEAD} bytes or {HEADERS} lines of headers"),
         Bound::Body => format!("the answer is larger than {BODY} bytes"),
-        Bound::Wire => format!("more than {WIRE} bytes came for an answer of at most {BODY}"),
+        Bound::Wire => {
+            format!("the answer takes more than {WIRE} bytes on the wire; at most {BODY} bytes of content are read")
+        }
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn first_svid(message: &[u8]) -> Result<Svid, NoSvid> {
 fn field(mut message: &[u8], number: u64) -> Result<Option<&[u8]>, &'static str> {
     while !message.is_empty() {
         let (tag, rest) = varint(message)?;
-        let short = "a field that ends before its end";
+        let short = "a truncated protobuf field";
         message = match tag & 7 {
             0 => varint(rest)?.1,
             1 => rest.get(8..).ok_or(short)?,
@@ -62,7 +62,7 @@ fn field(mut message: &[u8], number: u64) -> Result<Option<&[u8]>, &'static str>
                 behind
             }
             5 => rest.get(4..).ok_or(short)?,
-            _ => return Err("a field of a type that there is not"),
+            _ => return Err("a protobuf field of an unknown type"),
         };
     }
     Ok(None)
@@ -77,5 +77,5 @@ fn varint(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
             return Ok((number, &bytes[at + 1..]));
         }
     }
-    Err("a number that does not end")
+    Err("a protobuf number without an end")
 }

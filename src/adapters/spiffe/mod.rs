@@ -74,7 +74,7 @@ pub enum NoSvid {
     #[error("the answer of the SPIFFE agent is larger than {MESSAGE} bytes")]
     TooLarge,
     /// What answers is no Workload API.
-    #[error("what answers at the socket is no SPIFFE Workload API: {0}")]
+    #[error("what answers at the socket is not a SPIFFE Workload API: {0}")]
     NotWorkloadApi(Box<str>),
 }
 
@@ -166,7 +166,7 @@ async fn once(socket: &Path) -> Result<Svid, NoSvid> {
                 return message::first_svid(message);
             }
         }
-        Err(NoSvid::NotWorkloadApi("it ended before its first message".into()))
+        Err(NoSvid::NotWorkloadApi("the answer ended before its first message".into()))
     };
     let found = answer.await;
     connection.abort();

@@ -43,7 +43,7 @@ pub enum NoIdentity {
     #[error(transparent)]
     Svid(#[from] NoSvid),
     /// What it gives is of no use.
-    #[error("the SVID of this process is of no use: {0}")]
+    #[error("the SVID of this process cannot be used: {0}")]
     Unusable(Box<str>),
 }
 

@@ -147,10 +147,10 @@ fn messages_are_read_as_far_as_they_are_there_and_any_bytes_have_an_answer() {
         (Vec::new(), "no SVID"),
         (bytes(1, &svid_of(b"", b"key")), "without certificates"),
         (bytes(1, &svid_of(b"chain", b"")), "without a key"),
-        (vec![1 << 3 | 2, 200], "a number that does not end"),
-        (vec![1 << 3 | 2, 20, 0], "ends before its end"),
-        (vec![1 << 3 | 3], "a type that there is not"),
-        (vec![0xff; 30], "a number that does not end"),
+        (vec![1 << 3 | 2, 200], "a protobuf number without an end"),
+        (vec![1 << 3 | 2, 20, 0], "truncated protobuf field"),
+        (vec![1 << 3 | 3], "protobuf field of an unknown type"),
+        (vec![0xff; 30], "a protobuf number without an end"),
     ] {
         let fault = first_svid(&message).unwrap_err().to_string();
         assert!(fault.contains(told), "{message:?}: {fault}");

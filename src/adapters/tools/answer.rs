@@ -35,13 +35,13 @@ pub struct Tool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
     /// Nothing in the body answers the question.
-    #[error("what it answered is no JSON-RPC response to the question")]
+    #[error("the answer is not a JSON-RPC response to the request")]
     None,
     /// It answered that it cannot.
     #[error("answered with JSON-RPC error {0}")]
     Error(i64),
     /// It opened a session whose name no header can hold.
-    #[error("the session that it opened has a name that cannot be said back")]
+    #[error("the MCP session id that the server sent cannot be sent back in a header")]
     Session,
 }
 

@@ -195,8 +195,8 @@ async fn ruling_18_what_is_no_answer_is_told_in_words_of_a_closed_list() {
         ("HTTP/1.1 500 No\r\nContent-Length: 8\r\n\r\n10:00:01".to_owned(), AskFault::Refused, "HTTP status 500"),
         (status("307 Elsewhere"), AskFault::Refused, "redirect"),
         (big, AskFault::Unusable, "larger than"),
-        (json("", &json!("text")), AskFault::Unusable, "no JSON-RPC response"),
-        (json("", &json!({"jsonrpc": "2.0", "id": 99, "result": {}})), AskFault::Unusable, "no JSON-RPC response"),
+        (json("", &json!("text")), AskFault::Unusable, "not a JSON-RPC response"),
+        (json("", &json!({"jsonrpc": "2.0", "id": 99, "result": {}})), AskFault::Unusable, "not a JSON-RPC response"),
         (
             json("", &json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600}})),
             AskFault::Unusable,
@@ -204,9 +204,9 @@ async fn ruling_18_what_is_no_answer_is_told_in_words_of_a_closed_list() {
         ),
         (json("", &json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32601}})), AskFault::Unusable, "error -32601"),
         (json("Mcp-Session-Id: a b\r\n", &json!({})), AskFault::Unusable, "session"),
-        (events("data: nothing\n\n"), AskFault::Unusable, "no JSON-RPC response"),
-        (events(&format!("data: {deep}\n\n")), AskFault::Unusable, "no JSON-RPC response"),
-        (status("202 Accepted"), AskFault::Unusable, "no JSON-RPC response"),
+        (events("data: nothing\n\n"), AskFault::Unusable, "not a JSON-RPC response"),
+        (events(&format!("data: {deep}\n\n")), AskFault::Unusable, "not a JSON-RPC response"),
+        (status("202 Accepted"), AskFault::Unusable, "not a JSON-RPC response"),
         ("…".to_owned(), AskFault::TimedOut, "in time"),
     ];
     for (answer, fault, words) in table {

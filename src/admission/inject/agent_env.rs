@@ -106,7 +106,7 @@ fn kept(container: &Value, setting: &Setting, ours: &str) -> Option<String> {
     let names: Vec<&str> = set.iter().map(|(name, _)| *name).collect();
     let mut places: Vec<String> = set.iter().map(|(_, entry)| leads(entry, setting)).collect();
     places.dedup();
-    let which = if set.len() == 1 { "which was kept and counts in both spellings" } else { "which were kept" };
+    let which = if set.len() == 1 { "which was kept and counts in upper and lower case" } else { "which were kept" };
     Some(format!("it sets {}, {which}, so its calls of {} {}", names.join(" and "), setting.calls, places.join(" or ")))
 }
 

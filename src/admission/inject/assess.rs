@@ -135,7 +135,7 @@ fn namespace_pending(subject: &Subject<'_>) -> Box<Denial> {
             Reason::NamespacePending,
             409,
             format!(
-                "namespace {} is not known yet, and only namespaces labelled {}=true are served (requireNamespaceLabel)",
+                "namespace {} has not been read yet, and only namespaces labelled {}=true are served (requireNamespaceLabel)",
                 subject.namespace,
                 keys::LABEL_NAMESPACE_ENABLED
             ),

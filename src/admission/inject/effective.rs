@@ -181,7 +181,7 @@ fn mode(subject: &Subject<'_>, resolved: &Resolved, warnings: &mut Vec<Warning>)
         warnings.push(Warning::new(
             Reason::UnknownMode,
             format!(
-                "annotation {} is \"{text}\", which is no mode; {} is used. Modes: {}",
+                "annotation {} is \"{text}\", which is not a mode; {} is used. Modes: {}",
                 keys::ANNOTATION_MODE,
                 below.value.as_str(),
                 known.join(", ")

@@ -35,7 +35,7 @@ pub(super) fn notice(subject: &Subject<'_>, governor: &Governor, warnings: &mut 
         |fault| {
             Warning::new(
                 fault.reason,
-                format!("{who}, {}: {} ({}); the layer below is in force", fault.field, fault.message, fault.seen),
+                format!("{who}, {}: {} ({}); the next lower layer is in force", fault.field, fault.message, fault.seen),
             )
         },
     ));

@@ -215,7 +215,7 @@ impl<'v> Received<'v> {
                     Box::new(Denial::new(
                         Reason::InternalError,
                         500,
-                        format!("our own parts could not be told from the Pod's: {error}"),
+                        format!("Drawbridge's own parts could not be told from the Pod's: {error}"),
                         "report this as a defect of Drawbridge, with the Pod's manifest",
                     ))
                 })?;
@@ -239,7 +239,7 @@ impl<'v> Received<'v> {
 
 /// The object of a request as JSON.
 fn object(raw: Option<&Raw<'_>>) -> Result<Value, Box<Denial>> {
-    parsed(raw.ok_or_else(|| undecodable("the review carries no object"))?.get(), json::ALL_WANTED)
+    parsed(raw.ok_or_else(|| undecodable("the AdmissionReview has no object"))?.get(), json::ALL_WANTED)
 }
 
 fn parsed(text: &str, unread: &'static Unwanted) -> Result<Value, Box<Denial>> {

@@ -112,7 +112,7 @@ fn unsafe_because(path: &str) -> Option<&'static str> {
     // `$` is read as a variable by the proxy, the others as a pattern, an escape or the end of the path.
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/-._~:@+,=".contains(letter);
     if !path.chars().all(is_plain) {
-        return Some("it holds a character that is a pattern to the token check, not text");
+        return Some("it contains a character that the token check reads as a pattern");
     }
     if path.len() > LONGEST {
         return Some("it is longer than 256 bytes");
@@ -185,11 +185,7 @@ pub(super) fn fill(cx: &Context<'_>, plan: &mut InjectionPlan<'_>, rendered: boo
             "tcpSocket" => plan.warnings.push(always_green(&asked)),
             "grpc" => path(cx, plan, (&checks, rendered), &asked, GRPC_HEALTH),
             _ if text(asked.target, "scheme").eq_ignore_ascii_case("HTTPS") => {
-                plan.warnings.push(behind(
-                    &asked,
-                    "asks over TLS, which the inbound listener does not speak",
-                    REMEDY_PORT,
-                ));
+                plan.warnings.push(behind(&asked, "asks over TLS, and the proxy takes plain HTTP only", REMEDY_PORT));
             }
             _ => path(cx, plan, (&checks, rendered), &asked, text(asked.target, "path")),
         }
@@ -222,7 +218,7 @@ fn path(
         let why = format!("{asks}, which {} of the namespace's configuration leaves out", runtime_config::BYPASS_PATHS);
         plan.warnings.push(behind(asked, &why, &by_hand));
     } else if asked.is_hook {
-        let why = format!("{asks}, and what a hook sets off is not opened to everybody");
+        let why = format!("{asks}, and the path of a lifecycle hook is opened to nobody without a token");
         plan.warnings.push(behind(asked, &why, REMEDY_PORT));
     } else if let Some(because) = unsafe_because(path) {
         plan.warnings.push(behind(asked, &format!("{asks}; {because}, so it is not opened"), REMEDY_PATH));
@@ -230,7 +226,8 @@ fn path(
         let why = format!("{asks}, and the platform opens nothing (proxy.inboundExclusions: none)");
         plan.warnings.push(behind(asked, &why, "let the probe ask for /healthz, /readyz or /livez"));
     } else if !rendered {
-        let why = format!("{asks}, and with gate combinedSidecar the configuration is the namespace's");
+        let why =
+            format!("{asks}, and with feature gate combinedSidecar only the namespace's configuration can open it");
         plan.warnings.push(behind(asked, &why, &by_hand));
     } else if !plan.open.iter().any(|open| open.path == seen) {
         plan.open.push(Open { path: seen, by: asked.by.clone() });

@@ -37,7 +37,7 @@ pub(super) fn demand(pod_account: &str, spire: bool, workload: &Workload) -> Dem
 pub(super) fn kept(workload: &Workload) -> Warning {
     let owner = match workload.kind {
         WorkloadKind::Pod => "a Pod that nobody controls".to_owned(),
-        WorkloadKind::Unknown => "a Pod whose controller is of a kind we do not know".to_owned(),
+        WorkloadKind::Unknown => "a Pod whose controller is of a kind that Drawbridge does not know".to_owned(),
         kind => format!("a Pod of a {}", kind.as_str()),
     };
     Warning::new(
@@ -59,7 +59,7 @@ pub(super) fn check(cx: &Context<'_>, name: &str) -> Result<(), Box<Denial>> {
                 Reason::ServiceAccountConflict,
                 409,
                 format!(
-                    "ServiceAccount {namespace}/{name} exists and is not ours, and running under it would give the Pod \
+                    "ServiceAccount {namespace}/{name} exists and was not made by Drawbridge, and running under it would give the Pod \
                      its permissions"
                 ),
                 format!(
@@ -75,8 +75,8 @@ pub(super) fn check(cx: &Context<'_>, name: &str) -> Result<(), Box<Denial>> {
             Denial::new(
                 Reason::ServiceAccountPending,
                 409,
-                format!("ServiceAccount {namespace}/{name} is not there yet; Drawbridge is making it"),
-                "nothing, the controller of the Pod tries again by itself; if this stays, drawbridge doctor tells \
+                format!("ServiceAccount {namespace}/{name} does not exist yet; Drawbridge is making it"),
+                "nothing, the controller of the Pod tries again by itself; if this stays, drawbridge doctor shows \
                  whether the controllers run and may make it",
             )
             .at("spec.serviceAccountName", shown(cx)),

@@ -34,10 +34,10 @@ pub(super) fn pending(
         Reason::NetworkPolicyPending,
         409,
         format!(
-            "namespace {namespace} cuts off Pods that have to prove first who they are, and NetworkPolicy {} is not there yet",
+            "namespace {namespace} cuts off agents until they have proved who they are, and NetworkPolicy {} does not exist yet",
             keys::DEFAULT_DENY
         ),
-        "nothing; the controller makes it, and whoever makes the Pod tries again; drawbridge doctor tells if it lasts",
+        "nothing; the controller makes it, and whoever makes the Pod tries again; if this lasts, drawbridge doctor shows why",
     )))
 }
 

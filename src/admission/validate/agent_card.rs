@@ -80,7 +80,7 @@ fn sync_period(spec: &Value) -> Option<Fault> {
     if period::parse(text).is_some_and(is_within) {
         return None;
     }
-    let sentence = format!("is no time between {}s and {}h", least.as_secs(), most.as_secs() / 3600);
+    let sentence = format!("is not a time between {}s and {}h", least.as_secs(), most.as_secs() / 3600);
     let remedy = "write it as 30s, 5m or 1h30m, or leave it out for 30s";
     Some(Fault::invalid(PERIOD, sentence, remedy).seeing(text))
 }
@@ -89,7 +89,7 @@ fn trust_domain(spec: &Value) -> Option<Fault> {
     let text = spec.get("identityBinding")?.get("trustDomain")?.as_str()?;
     let fault = trust_domain_fault(text)?;
     let remedy = "write the name alone, in small letters, such as example.org";
-    Some(Fault::invalid(TRUST_DOMAIN, format!("is no trust domain: {fault}"), remedy).seeing(text))
+    Some(Fault::invalid(TRUST_DOMAIN, format!("is not a trust domain: {fault}"), remedy).seeing(text))
 }
 
 /// Another card that a person made for the same workload.

@@ -24,7 +24,7 @@ fn parsed(raw: Option<&Raw<'_>>) -> Option<Value> {
 /// The decision.
 pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
     let Some(object) = parsed(request.object.as_ref()).filter(Value::is_object) else {
-        let sentence = "the review carries no AgentRuntime";
+        let sentence = "the AdmissionReview has no AgentRuntime";
         return Verdict::denied(Denial::new(
             Reason::Undecodable,
             400,

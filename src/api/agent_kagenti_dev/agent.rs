@@ -155,7 +155,7 @@ pub struct DeploymentStatus {
     /// Pending, Deploying, Ready or Failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// Replicas in words.
+    /// The replicas of the Deployment, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment_message: Option<String>,
     /// When the phase became Ready last.

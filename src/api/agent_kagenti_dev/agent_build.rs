@@ -165,7 +165,7 @@ pub struct PipelineStep {
     pub name: String,
     /// ConfigMap with its TaskSpec under key task-spec.yaml.
     pub config_map: String,
-    /// false takes the step out.
+    /// Whether the step runs; false leaves it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
     /// Parameters for this step.
@@ -185,7 +185,7 @@ pub struct PipelineStep {
 pub struct WhenExpression {
     /// Left side; may refer to a result of an earlier step.
     pub input: String,
-    /// in or notin.
+    /// How the sides are compared: in or notin.
     #[schemars(extend("enum" = ["in", "notin"]))]
     pub operator: String,
     /// Right side; at least one.
@@ -211,7 +211,7 @@ pub struct AgentBuildStatus {
     /// Identity of the inputs built last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build_hash: Option<String>,
-    /// Attempts at these inputs.
+    /// Runs that were started for these inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<i32>,
     /// When the last attempt began.
@@ -220,10 +220,10 @@ pub struct AgentBuildStatus {
     /// When the last attempt ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
-    /// The image that Agents run, by digest when the pipeline told one.
+    /// The image that Agents run, by digest when the pipeline reported one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub built_image: Option<String>,
-    /// The same by tag.
+    /// The image that was built, by tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub built_image_tag: Option<String>,
     /// Its digest.
@@ -254,7 +254,7 @@ pub struct TaskSummary {
     /// Its TaskRun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_run: Option<String>,
-    /// How it stands.
+    /// Whether the task waits, runs, succeeded or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// Tekton's reason.

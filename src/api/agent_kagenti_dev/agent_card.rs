@@ -109,10 +109,10 @@ pub struct AgentCardSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CardTargetRef {
-    /// Such as apps/v1.
+    /// API version of the workload, such as apps/v1.
     #[schemars(length(min = 1, max = 317))]
     pub api_version: String,
-    /// Such as Deployment, StatefulSet or Sandbox.
+    /// Kind of the workload, such as Deployment, StatefulSet or Sandbox.
     #[schemars(length(min = 1, max = 63))]
     pub kind: String,
     /// Name of the workload.
@@ -249,7 +249,7 @@ pub struct CardEndpoint {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BindingStatus {
-    /// Whether it is.
+    /// Whether the card is signed by the identity that the workload runs as.
     pub bound: bool,
     /// Why, as one code of docs/reference/reasons.md.
     #[serde(default, skip_serializing_if = "Option::is_none")]

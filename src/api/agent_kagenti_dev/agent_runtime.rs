@@ -291,9 +291,9 @@ pub struct EffectiveValue {
     pub field: String,
     /// The value in force.
     pub value: String,
-    /// Who set it.
+    /// Layer of the configuration that set the value.
     pub from: String,
-    /// Values that lost against it, weakest first.
+    /// Values of weaker layers, weakest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shadowed: Vec<ShadowedValue>,
 }
@@ -302,7 +302,7 @@ pub struct EffectiveValue {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShadowedValue {
-    /// Who set it.
+    /// Layer of the configuration that set the value.
     pub from: String,
     /// The value.
     pub value: String,

@@ -119,7 +119,7 @@ pub struct AgentBuildStatus {
     /// Pending, Building, Completed or Failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build_status: Option<String>,
-    /// The same in words.
+    /// The status of the build in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Current or last PipelineRun.
@@ -128,7 +128,7 @@ pub struct AgentBuildStatus {
     /// Identity of the inputs built last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build_hash: Option<String>,
-    /// Attempts at these inputs.
+    /// Runs that were started for these inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<i32>,
     /// When the last attempt began.
@@ -137,10 +137,10 @@ pub struct AgentBuildStatus {
     /// When the last attempt ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
-    /// The image, by digest when the pipeline told one.
+    /// The image, by digest when the pipeline reported one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub built_image: Option<String>,
-    /// The same by tag.
+    /// The image that was built, by tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub built_image_tag: Option<String>,
     /// Its digest.
@@ -152,7 +152,7 @@ pub struct AgentBuildStatus {
     /// The Agent that runs the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
-    /// That Agent's own deploymentStatus.
+    /// Field deploymentStatus of the Agent that runs the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment_status: Option<String>,
     /// The value of annotation beeai.dev/cancel that was acted on last.

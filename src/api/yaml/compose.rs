@@ -204,7 +204,7 @@ impl Composer {
                     let line = done.node.line;
                     let text = done.key.ok_or_else(|| YamlError::at(line, "a key must be a string"))?;
                     if !seen.insert(text.clone()) {
-                        return Err(YamlError::at(line, format!("key {text:?} is there twice")));
+                        return Err(YamlError::at(line, format!("key {text:?} occurs twice")));
                     }
                     *key = Some((text, line));
                 }

@@ -51,8 +51,8 @@ pub const ALERTS: &[Alert] = &[
         severity: Severity::Critical,
         summary: "The API server admitted enrolled Pods without asking Drawbridge",
         remedy: "No replica answered in time and the webhook's failure policy is Ignore. With install-gate.yaml these Pods wait behind the \
-                 scheduling gate and are replaced; without the gate policy they run unprotected: drawbridge doctor tells which, \
-                 drawbridge status -A names the Pods.",
+                 scheduling gate and are replaced; without the gate policy they run unprotected: drawbridge doctor shows which, \
+                 drawbridge status -A shows the Pods.",
     },
     Alert {
         name: "DrawbridgeAdviceLost",
@@ -70,7 +70,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Severity::Critical,
         summary: "An enrolled Pod has waited behind the scheduling gate for more than a minute",
         remedy: "It was created while no webhook replica answered. Pods with a controller are replaced once one answers; Pods without one \
-                 have to be made again: drawbridge status -A names them.",
+                 have to be made again: drawbridge status -A shows them.",
     },
     Alert {
         name: "DrawbridgePodsUnprotected",
@@ -78,7 +78,7 @@ pub const ALERTS: &[Alert] = &[
         lasting: "5m",
         severity: Severity::Critical,
         summary: "{{ $value }} Pods of enrolled workloads run without sidecars",
-        remedy: "They are older than the enrolment, or were made while nothing held them back. drawbridge status -A names their workloads; \
+        remedy: "They are older than the enrolment, or were made while nothing held them back. drawbridge status -A shows their workloads; \
                  restart those, or set repair: evict in the platform file.",
     },
     Alert {
@@ -87,8 +87,8 @@ pub const ALERTS: &[Alert] = &[
         lasting: "10m",
         severity: Severity::Warning,
         summary: "{{ $value }} AgentRuntimes say that their workloads are not protected",
-        remedy: "Their Pods run without sidecars, or are not there. kubectl get agentruntimes -A shows which (columns Protected and Reason); \
-                 drawbridge status -A names the cause and what to do.",
+        remedy: "Their Pods run without sidecars, or do not exist. kubectl get agentruntimes -A shows which (columns Protected and \
+                 Reason); drawbridge status -A shows the cause and what to do.",
     },
     Alert {
         name: "DrawbridgeTrustNotArmed",
@@ -96,8 +96,8 @@ pub const ALERTS: &[Alert] = &[
         lasting: "5m",
         severity: Severity::Critical,
         summary: "{{ $value }} namespaces enforce trust and lack what cuts agents off, so no Pod of an agent is made there",
-        remedy: "drawbridge doctor names them and what is in the way: a NetworkPolicy of the same name that is somebody else's, a quota for \
-                 NetworkPolicies, or a right that is missing.",
+        remedy: "drawbridge doctor shows them and what is in the way: a NetworkPolicy of the same name that is somebody else's, a quota \
+                 for NetworkPolicies, or a right that is missing.",
     },
     Alert {
         name: "DrawbridgeTrustBundleOld",
@@ -106,7 +106,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Severity::Warning,
         summary: "The trust bundle was last readable {{ $value | humanizeDuration }} ago",
         remedy: "Once it is older than cards.trustBundle.maxAgeSeconds (a day when unset), no agent stays verified, and where trust is enforced all are \
-                 cut off. drawbridge doctor tells where it is looked for; kagenti_x5c_trust_bundle_load_errors_total tells why it is not read.",
+                 cut off. drawbridge doctor shows where it is looked for; kagenti_x5c_trust_bundle_load_errors_total shows why it is not read.",
     },
     Alert {
         name: "DrawbridgeRolloutsHalted",
@@ -114,7 +114,7 @@ pub const ALERTS: &[Alert] = &[
         lasting: "1m",
         severity: Severity::Warning,
         summary: "A change of configuration is not rolled any further: {{ $value }} workloads failed with it",
-        remedy: "Their new Pods did not become available in time. drawbridge status -A names them (rollout stalled); repair or revert the \
+        remedy: "Their new Pods did not become available in time. drawbridge status -A shows them (rollout stalled); repair or revert the \
                  change, and the wave goes on by itself.",
     },
     Alert {
@@ -126,8 +126,8 @@ pub const ALERTS: &[Alert] = &[
         lasting: "30m",
         severity: Severity::Warning,
         summary: "{{ $value }} workloads have rolled for long and keep others from a change of configuration",
-        remedy: "They keep their places in the wave until they are done, and the others run with the old configuration. drawbridge status -A \
-                 names them (rollout progressing); kubectl describe says what their new Pods wait for. One that can wait is paused or \
+        remedy: "They keep their places in the wave until they are done, and the others run with the old configuration. drawbridge \
+            status -A shows them (rollout progressing); kubectl describe says what their new Pods wait for. One that can wait is paused or \
                  scaled to zero, and gives its place back.",
     },
     Alert {
@@ -158,8 +158,8 @@ pub const ALERTS: &[Alert] = &[
         lasting: "10m",
         severity: Severity::Critical,
         summary: "A certificate of the webhook ({{ $labels.part }}) is close to its end and was not renewed",
-        remedy: "Our own are renewed at two thirds of their life, so this one cannot be: the log of that replica says why. Files and \
-                 foreign Secrets are renewed by whoever provides them.",
+        remedy: "Drawbridge renews its own certificates at two thirds of their life, so it failed to renew this one: the log of that \
+            replica says why. Certificates from files and from Secrets of others are renewed by whoever provides them.",
     },
     Alert {
         name: "DrawbridgeCertificateNotTrusted",
@@ -184,9 +184,9 @@ pub const ALERTS: &[Alert] = &[
         expression: || "max by (part) (drawbridge_policies_missing) > 0".to_owned(),
         lasting: "0s",
         severity: Severity::Critical,
-        summary: "{{ $value }} of the admission policies are not there ({{ $labels.part }})",
-        remedy: "What they refuse is accepted. The logs name them, and drawbridge doctor tells what differs: apply the install manifests of \
-                 this version, and find in the API server's audit log who deleted them.",
+        summary: "{{ $value }} of the admission policies do not exist ({{ $labels.part }})",
+        remedy: "What they refuse is accepted. The logs name them, and drawbridge doctor shows what differs: apply the install \
+                 manifests of this version, and find in the API server's audit log who deleted them.",
     },
     Alert {
         name: "DrawbridgeConfigurationStale",

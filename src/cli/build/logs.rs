@@ -208,10 +208,7 @@ impl Reader<'_> {
             let read = progress.values().map(|reading| reading.task.as_str());
             let not_gone = read.chain(there.iter().map(String::as_str)).collect();
             for task in gone(&known, args.task.as_deref(), &not_gone) {
-                writeln!(
-                    io.err,
-                    "drawbridge: no lines of task {task} are there; its Pod is gone, or it never had one"
-                )?;
+                writeln!(io.err, "drawbridge: task {task} has no log lines; its Pod is gone, or it never had one")?;
             }
         }
         let failed = found.status("phase") == "Failed";
@@ -235,7 +232,7 @@ fn nothing(found: &Found, wanted: Option<&str>, known: &[&Value]) -> String {
         "Succeeded" => "its Pods go with cleanupAfterBuild once the build has succeeded",
         _ => "its Pods are gone, or it ended before one began",
     };
-    format!("no lines{of} of run {run} are there; {why}")
+    format!("no log lines{of} of run {run} exist; {why}")
 }
 
 /// The tasks that have ended and are not among those that were read or can be, in their order.

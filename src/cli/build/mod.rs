@@ -115,7 +115,7 @@ impl Of {
         }
         if there.len() > 1 {
             let groups: Vec<_> = there.iter().map(|(kind, _)| kind.group()).collect();
-            bail!("AgentBuild {} is there in {}; say which with --group", self.name, groups.join(" and in "));
+            bail!("AgentBuild {} exists in {}; choose one with --group", self.name, groups.join(" and in "));
         }
         match (there.pop(), refused) {
             (Some((kind, object)), _) => Ok(Found { cluster, kind, namespace, name: self.name.clone(), object }),

@@ -184,7 +184,7 @@ fn told(out: &mut dyn Write, object: &Value, row: &CardRow) -> Written<()> {
         line(text(one, "/type"), words.trim_end_matches([' ', ':']))?;
     }
     if row.attention {
-        writeln!(out, "drawbridge explain agentcard/{} -n {} tells what would change that", row.name, row.namespace)?;
+        writeln!(out, "drawbridge explain agentcard/{} -n {} shows what would change that", row.name, row.namespace)?;
     }
     Ok(())
 }

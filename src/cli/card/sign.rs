@@ -64,7 +64,7 @@ fn socket(text: &str) -> Result<PathBuf, String> {
 
 fn patience(text: &str) -> Result<Duration, String> {
     let read = period::parse(text).filter(|(negative, time)| !negative && !time.is_zero());
-    read.map(|(_, time)| time).ok_or_else(|| format!("{text:?} is no length of time, such as 30s"))
+    read.map(|(_, time)| time).ok_or_else(|| format!("{text:?} is not a length of time, such as 30s"))
 }
 
 /// Whoever signs.
@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         return in_pod::run(args.if_present, &|name| std::env::var(name).ok(), io);
     }
     let signer = signer(args)?;
-    let text = document(args.card.as_deref().context("no card is named")?, io)?;
+    let text = document(args.card.as_deref().context("no card is named; give a file, or a URL")?, io)?;
     let profiles = if args.profile.is_empty() { Profile::ALL } else { &args.profile };
     let signed = sign(&text, &signer, profiles)?;
     io.out.write_all(signed.text.as_bytes())?;

@@ -54,7 +54,7 @@ impl Roots {
 
     /// TLS over `stream` with who is named `host`, and what can be said of it then.
     pub(super) async fn over(self, stream: TcpStream, host: &str) -> Result<(TlsStream<TcpStream>, String), String> {
-        let name = ServerName::try_from(host.to_owned()).map_err(|_| format!("{host} is no name of a server"))?;
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| format!("{host} is not the name of a server"))?;
         let provider = Arc::new(aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

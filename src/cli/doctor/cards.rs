@@ -37,7 +37,11 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     if let Some(path) = &sources.file {
         let name = format!("{NAME} {}", path.display());
         let seen = "is a file that only the operator's Pods can read";
-        visit.unknown(&name, seen, "metric kagenti_x5c_trust_bundle_age_seconds is there, and small, where it is read");
+        visit.unknown(
+            &name,
+            seen,
+            "metric kagenti_x5c_trust_bundle_age_seconds exists on each replica that reads it, and is small",
+        );
     }
     Ok(())
 }

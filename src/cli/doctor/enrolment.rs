@@ -37,7 +37,7 @@ fn judge(visit: &mut Visit, report: &Report) {
         None => visit.ok("AgentRuntimes on one target", "no workload has more than one"),
         Some(seen) => visit.finding(
             "AgentRuntimes on one target",
-            format!("more than one points at {seen}; the oldest governs"),
+            format!("more than one AgentRuntime points at {seen}; the oldest governs it"),
             "delete the younger ones: drawbridge status -A -o yaml names them under duplicates",
         ),
     }
@@ -56,7 +56,7 @@ fn judge(visit: &mut Visit, report: &Report) {
     let old = |row: &&Row| row.enrolled_by.by == By::WorkloadLabel && row.reason == Reason::EnrolmentPending.code();
     match names(&old) {
         None if !is_whole => {}
-        None => visit.ok("labels on workloads themselves", "every one that asks for enrolment has been acted on"),
+        None => visit.ok("labels on workloads themselves", "every label that asks for enrolment has taken effect"),
         Some(seen) => visit.finding("labels on workloads themselves", format!("not enrolled: {seen}"), OLD_LABELS),
     }
     let not_ready = names(&|row| row.ready == Some(false));
@@ -64,7 +64,7 @@ fn judge(visit: &mut Visit, report: &Report) {
         None if !is_whole => {}
         None => visit.ok("AgentRuntimes that say they are not ready", "none"),
         Some(seen) => {
-            visit.finding("AgentRuntimes that say they are not ready", seen, "drawbridge status -A says why for each");
+            visit.finding("AgentRuntimes that say they are not ready", seen, "drawbridge status -A shows why for each");
         }
     }
     let cards = report.cards.iter().filter(|card| card.attention);
@@ -75,7 +75,7 @@ fn judge(visit: &mut Visit, report: &Report) {
             visit.finding(
                 "AgentCards",
                 format!("not read, not verified or not bound: {seen}"),
-                "drawbridge explain agentcard/NAME says why",
+                "drawbridge explain agentcard/NAME shows why",
             );
         }
     }
@@ -90,7 +90,7 @@ fn judge(visit: &mut Visit, report: &Report) {
     }
 }
 
-const OLD_LABELS: &str = "drawbridge status -A says why for each: labels from before this installation roll nobody until they are \
+const OLD_LABELS: &str = "drawbridge status -A shows why for each: labels from before this installation roll nobody until they are \
                           written anew, or enrolment.byWorkloadLabel is set in the platform file (true enrols them all in waves, false \
                           leaves such labels to discovery)";
 const REMEDY: &str = "set pod-security.kubernetes.io/enforce=privileged on the namespace, or choose mode proxy-sidecar, which passes restricted";

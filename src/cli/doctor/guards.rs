@@ -13,7 +13,7 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
         let path = format!("/apis/admissionregistration.k8s.io/v1/{}/{}", kind.plural(), keys::WEBHOOK_CONFIGURATION);
         match visit.read(&name, &path).await? {
             Seen::Absent => visit.finding(&name, format!("does not exist, so that {}", kind.effect()), &*repair),
-            Seen::Is(_) => visit.ok(&name, "is there"),
+            Seen::Is(_) => visit.ok(&name, "exists"),
             Seen::Hidden => {}
         }
     }

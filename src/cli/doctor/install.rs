@@ -69,7 +69,7 @@ async fn gates(visit: &mut Visit) -> anyhow::Result<()> {
         Seen::Is(config_map) => config_map,
         Seen::Hidden => return Ok(()),
         Seen::Absent => {
-            visit.ok(&name, "is not there; the built-in gates are in force");
+            visit.ok(&name, "does not exist; the built-in gates are in force");
             return Ok(());
         }
     };

@@ -219,7 +219,7 @@ fn routes(there: Option<&Value>, (place, name): (&str, &str), refused: &[String]
     let called = format!("Gateway {place}/{name}");
     let Some(there) = there else {
         return finding(
-            format!("{called} is not there: routes lead nowhere"),
+            format!("{called} does not exist: routes lead nowhere"),
             "make it (drawbridge render --kinds kaos --gateway-class CLASS prints one), or correct kaos.gateway.name and .namespace",
         );
     };
@@ -228,10 +228,10 @@ fn routes(there: Option<&Value>, (place, name): (&str, &str), refused: &[String]
         return finding(format!("{called} is not accepted or not programmed by its controller"), remedy);
     }
     if refused.is_empty() {
-        return ok(format!("{called} is there, and no route is refused"));
+        return ok(format!("{called} exists, and refuses no route"));
     }
     let seen = format!("{called} refuses the routes of {}", some(refused));
-    finding(seen, "let its listener allow routes from their namespaces; drawbridge explain tells what the Gateway says")
+    finding(seen, "let its listener allow routes from their namespaces; drawbridge explain shows what the Gateway says")
 }
 
 fn is(object: &Value, kind: &str, status: &str) -> bool {
@@ -376,7 +376,7 @@ mod tests {
             (None, &[][..], Status::Finding, "routes lead nowhere"),
             (Some(is("Programmed", "False")), &[][..], Status::Finding, "not programmed"),
             (Some(is("Programmed", "True")), &refused[..], Status::Finding, "refuses the routes of shop/a"),
-            (Some(is("Programmed", "True")), &[][..], Status::Ok, "no route is refused"),
+            (Some(is("Programmed", "True")), &[][..], Status::Ok, "refuses no route"),
         ] {
             let (found, seen, _) = routes(there.as_ref(), ("infra", "edge"), refused);
             assert!(found == status && seen.contains(words), "{seen}");

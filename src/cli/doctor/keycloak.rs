@@ -60,7 +60,7 @@ pub(super) async fn check(visit: &mut Visit, is_needed: bool) -> anyhow::Result<
     let Keycloak { url, realm, .. } = platform.keycloak();
     let settings = format!("keycloak.url in ConfigMap {} of namespace {}", keys::CONFIG_MAP_PLATFORM, visit.operator);
     let Some(place) = inside(url) else {
-        let seen = format!("{url} is no Service of this cluster, so only its Pods can tell whether it answers");
+        let seen = format!("{url} is not a Service of this cluster, so only its Pods can tell whether it answers");
         let ask =
             format!("kubectl run ask --rm -i --restart=Never --image=curlimages/curl -- -sS {url}/realms/{realm}");
         visit.unknown(NAME, seen, ask);
@@ -119,11 +119,11 @@ fn judge(
             return finding(format!("{called} answers {code}: {}", shown(&message)), repair);
         }
         Err(error) => {
-            return finding(format!("{called} is there and gives no answer that is one: {}", shown(&error)), repair);
+            return finding(format!("{called} exists and gives no answer of HTTP: {}", shown(&error)), repair);
         }
     };
     let Some(says) = description["issuer"].as_str() else {
-        return finding(format!("what {called} answers is no description of a realm: it names no issuer"), repair);
+        return finding(format!("the answer of {called} is not a description of a realm: it names no issuer"), repair);
     };
     match keycloak.issuer() {
         None => {

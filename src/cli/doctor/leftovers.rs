@@ -22,7 +22,7 @@ struct Leftover {
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let name = "objects of failure mode gate";
     if visit.mode == FailureMode::Gate {
-        visit.ok(name, "belong to the mode that is installed");
+        visit.ok(name, "belong to the failure mode that is installed");
         return Ok(());
     }
     let checks = visit.checks.len();

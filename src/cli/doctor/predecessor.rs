@@ -29,7 +29,8 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
             if !entries.is_empty() {
                 let called = text(configuration, "/metadata/name");
                 let seen = format!(
-                    "{kind} {called} has {}: what its webhooks answer for is ours here, and while nobody answers they may refuse it",
+                    "{kind} {called} has {}: its webhooks judge objects that Drawbridge serves here, and may refuse them while nobody \
+                        answers",
                     entries.join(", ")
                 );
                 visit.finding(

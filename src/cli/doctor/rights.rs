@@ -27,7 +27,7 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
                     Answer::Absent | Answer::Refused(..) => {
                         visit.unknown(
                             &name,
-                            "rights of others may not be asked for",
+                            "you may not ask which rights other accounts have",
                             "run doctor as somebody who may create subjectaccessreviews",
                         );
                         return Ok(());

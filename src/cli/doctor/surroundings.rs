@@ -79,7 +79,7 @@ async fn spire(visit: &mut Visit) -> anyhow::Result<()> {
         }
         (SpireSwitch::Disabled, _) => visit.ok(&name, "SPIRE is switched off"),
         (SpireSwitch::Auto, false) => visit.ok(&name, "is absent: Pods are injected without SPIRE parts"),
-        (_, true) => visit.ok(&name, "is there"),
+        (_, true) => visit.ok(&name, "exists"),
     }
     Ok(())
 }

@@ -80,7 +80,8 @@ async fn of_quarantine(visit: &mut Visit, namespace: &Value) -> anyhow::Result<(
         }
         _ => visit.finding(
             &check,
-            format!("{who}: NetworkPolicy {} of ours is not there, so nobody is cut off; no new Pod is made", keys::QUARANTINE_POLICY),
+            format!("{who}: Drawbridge's NetworkPolicy {} does not exist, so nobody is cut off; no new Pod is made",
+                keys::QUARANTINE_POLICY),
             "look at the log of the controllers: a quota for NetworkPolicies, or a policy of somebody else under that name, keeps them from making it",
         ),
     }
@@ -149,7 +150,7 @@ fn plugin(visit: &mut Visit, definitions: &[Value]) {
         Some((_, name, Some(needs))) => visit.unknown(PLUGIN, format!("{name} enforces NetworkPolicies"), needs),
         None => visit.finding(
             PLUGIN,
-            "none is known by its definitions, and without one NetworkPolicies cut off nobody",
+            "no network plugin is recognised by its CustomResourceDefinitions, and without one NetworkPolicies cut off nobody",
             "install one that enforces NetworkPolicies, or make sure that the cluster's own does",
         ),
     }
@@ -190,7 +191,7 @@ async fn of_namespace(visit: &mut Visit, namespace: &str) -> anyhow::Result<()> 
         ),
         Seen::Absent => visit.finding(
             &name,
-            format!("NetworkPolicy {} is not there, so no Pod of an agent is made", keys::DEFAULT_DENY),
+            format!("NetworkPolicy {} does not exist, so no Pod of an agent is made", keys::DEFAULT_DENY),
             "look at the log of the controllers: a quota for NetworkPolicies, or a right that is missing, keeps them from making it",
         ),
     }

@@ -85,7 +85,7 @@ fn bundle(visit: &mut Visit, entry: &str, hook: &Value, roots: &[RootCertificate
         visit.finding(
             &name,
             told,
-            "who put it there repairs that section or takes it out; what Drawbridge needs it publishes itself",
+            "ask whoever wrote that section to repair or remove it; Drawbridge publishes its own certificate authority itself",
         );
     }
     let published: BTreeSet<_> = bundle.certificates.iter().map(|one| one.root.fingerprint).collect();
@@ -153,7 +153,7 @@ fn reach(visit: &mut Visit, entry: &str, hook: &Value) {
 
 /// The validator of AgentRuntimes is everywhere, so it must hold up neither changes while no replica answers nor deletions ever.
 fn stands_aside(visit: &mut Visit, entry: &str, hook: &Value) {
-    let name = format!("{entry} stands in nobody's way");
+    let name = format!("{entry} blocks no object of others");
     let policy = text(hook, "/failurePolicy");
     let conditions = hook["matchConditions"].as_array().into_iter().flatten();
     let passes_deletions = conditions.into_iter().any(|one| text(one, "/expression").contains("deletionTimestamp"));
@@ -224,8 +224,10 @@ async fn while_away(visit: &mut Visit, hook: &Value) -> anyhow::Result<()> {
 async fn try_a_pod(visit: &mut Visit) -> anyhow::Result<()> {
     let name = format!("an enrolled Pod in {}", visit.namespace);
     if !visit.watches(&visit.namespace) {
-        let remedy =
-            format!("name one that is with -n: {}; or render with a list that has it", visit.watched.join(", "));
+        let remedy = format!(
+            "name a watched namespace with -n ({}), or render the manifests with a list that has this one",
+            visit.watched.join(", ")
+        );
         visit.finding(&name, "would come back without sidecars: the namespace is not watched", remedy);
         return Ok(());
     }
@@ -243,7 +245,7 @@ async fn try_a_pod(visit: &mut Visit) -> anyhow::Result<()> {
     let took = began.elapsed();
     match answer {
         Answer::Object(pod) => injected(visit, &name, &pod, took),
-        Answer::Absent => visit.finding(&name, "the namespace does not exist", "name one that does with -n"),
+        Answer::Absent => visit.finding(&name, "the namespace does not exist", "name an existing namespace with -n"),
         Answer::Refused(403, message) if message.contains("cannot create resource") => {
             let remedy = format!("run doctor as somebody who may create Pods in {}", visit.namespace);
             visit.unknown(&name, message, remedy);

@@ -170,7 +170,7 @@ fn checks(facts: &Facts) -> Vec<Check> {
         facts,
         "card",
         "Synced",
-        "nobody has read the card yet: is a leader running? drawbridge doctor tells",
+        "nobody has read the card yet: is a leader running? drawbridge doctor shows that",
     ));
     checks.push(said(
         facts,
@@ -310,7 +310,7 @@ fn service(facts: &Facts) -> Check {
         "Service",
         match &facts.service {
             None => Err((
-                format!("there is no Service {name}, by which the port of the agent is known"),
+                format!("Service {name} does not exist, and the agent's port is read from it"),
                 format!(
                     "kubectl {} expose {}/{name} --port 8000, with the port that the agent listens on",
                     place(facts),
@@ -341,7 +341,7 @@ fn said(facts: &Facts, name: &'static str, kind: &str, nothing: &str) -> Check {
 fn identity(facts: &Facts) -> Check {
     const NAME: &str = "identity";
     let (wanted, signer) = (of_card(facts, "/status/expectedSpiffeID"), of_card(facts, "/status/signatureSpiffeId"));
-    let both = |signer: &str| format!("signed by {signer}, and has to be by {wanted}");
+    let both = |signer: &str| format!("signed by {signer}; it has to be signed by {wanted}");
     match said(
         facts,
         NAME,
@@ -360,9 +360,9 @@ fn remedy(reason: &str) -> &'static str {
     match reason {
         "WorkloadNotFound" | "WorkloadError" | "NotAgentWorkload" | "NoProtocol" | "ServiceNotFound"
         | "PodsNotLabelled" => "correct what fails above",
-        "WorkloadNotReady" => "wait until the workload is available; kubectl rollout status tells why it is not",
+        "WorkloadNotReady" => "wait until the workload is available; kubectl rollout status shows why it is not",
         "FetchFailed" => {
-            "ask the agent from a Pod of the cluster for /.well-known/agent-card.json; its own log tells what it answered"
+            "ask the agent from a Pod of the cluster for /.well-known/agent-card.json; its own log shows what it answered"
         }
         "BlockedBySidecar" => {
             "let the path through the sidecar: listener.bypass_paths of the namespace's configuration has to hold /.well-known/*"
@@ -371,13 +371,15 @@ fn remedy(reason: &str) -> &'static str {
             "sign the card into ConfigMap <workload>-card-signed: a mesh that insists on mTLS lets nobody else in"
         }
         "SignatureInvalid" | "NotVerified" | "NoTrustAnchor" | "UnknownAuthority" => {
-            "drawbridge card verify --bundle FILE FILE says which entry fails for what; have the agent sign what it serves"
+            "drawbridge card verify --bundle FILE FILE shows which entry fails and why; have the agent sign what it serves"
         }
         "TrustDomainUnknown" => "name the trust domain of the bundle in platform key cards.trustBundle.trustDomain",
         "NotBound" => "have the card signed by the workload's own SVID, not by another workload's",
         "Settling" => "nothing needs to be done: the card counts again once it was read twice without a fault",
         "DuplicateCard" => "delete one of the cards of the workload",
-        _ => "the message says it; after a change annotation agentcard.kagenti.dev/refresh has the card read at once",
+        _ => {
+            "the message of the condition says what; after a change annotation agentcard.kagenti.dev/refresh has the card read at once"
+        }
     }
 }
 

@@ -44,7 +44,7 @@ fn what_is_not_ready_missing_hidden_or_not_offered_is_said() {
         "    asks for slow ModelAPI llm (Proxy: fast)  ready  does not offer slow",
         "    uses MCPServer none  is not there",
         "    calls Agent auditor  ready  is not exposed, so it is left out",
-        "  MCPServer spare (slack)  not ready no controller has said anything of it yet  (no agent names it)",
+        "  MCPServer spare (slack)  not ready no controller has written its status yet  (no agent names it)",
     ] {
         assert!(said.lines().any(|one| one == line), "{line:?} is missing in\n{said}");
     }

@@ -163,7 +163,7 @@ impl Graph {
                 let said = [text(object, "/status/phase"), text(object, "/status/message")];
                 node.why = said.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ");
                 if node.why.is_empty() {
-                    node.why = "no controller has said anything of it yet".to_owned();
+                    node.why = "no controller has written its status yet".to_owned();
                 }
             }
         }

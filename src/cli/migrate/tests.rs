@@ -57,7 +57,7 @@ fn values_become_keys_of_the_platform_file() {
         "defaultImages.mcpServer: not taken over",
         "defaultImages.mcpSlack: stays in",
         "gatewayAPI.gatewayClassName: ",
-        "security.enabled: nothing",
+        "security.enabled: Drawbridge has no setting",
     ] {
         assert!(err.contains(part), "{part} is missing in {err}");
     }

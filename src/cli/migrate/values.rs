@@ -151,7 +151,7 @@ impl Setting {
             other => other.to_string(),
         };
         let Some(row) = self.row else {
-            notes.push(format!("{}: nothing here reads it", self.name));
+            notes.push(format!("{}: Drawbridge has no setting for it", self.name));
             return;
         };
         match row.means {

@@ -274,7 +274,7 @@ fn of_service(
     });
     let pods: Vec<_> = selected.map(|(at, pod)| (at, port.as_ref().map(|port| port.of(pod)))).collect();
     if pods.is_empty() {
-        bail!("Service {namespace}/{name} selects no Pod that is there");
+        bail!("Service {namespace}/{name} selects no Pod that exists");
     }
     Ok(Some(Found::Pods { of: (namespace.to_owned(), "Service".to_owned(), name.to_owned()), pods }))
 }
@@ -307,7 +307,7 @@ fn target_port(service: &Value, port: &Port) -> anyhow::Result<Port> {
 
 /// What to say of a name that is not there.
 pub(in crate::cli) fn absent(wanted: &Wanted, settled: &Settled) -> String {
-    let Whom::Object { namespace, kind, name } = &wanted.whom else { return "there is no such address".to_owned() };
+    let Whom::Object { namespace, kind, name } = &wanted.whom else { return "this address does not exist".to_owned() };
     let kind = kind.as_deref().unwrap_or("Pod, workload or Service");
     let here: BTreeSet<&str> = settled
         .world

@@ -239,7 +239,8 @@ impl Holding {
             Some(name) => writeln!(out, "  {name} enforces it; connections that are open may last until the Pods go")?,
             None => writeln!(
                 out,
-                "  no network plugin is known by its definitions: without one that enforces NetworkPolicies nobody is cut off"
+                "  no network plugin is recognised by its CustomResourceDefinitions: without one that enforces NetworkPolicies nobody \
+                    is cut off"
             )?,
         }
         match self.evicted {

@@ -64,7 +64,7 @@ async fn serve(args: Args) -> anyhow::Result<Exit> {
             }
             end = running.finishing.next_end() => match end {
                 None => {
-                    tracing::info!("every request is answered: the end");
+                    tracing::info!("every request was answered: the process ends");
                     return Ok(Exit::Ok);
                 }
                 Some(end) if shutdown.phase() == Phase::Running || end.how != How::Finished => return Err(died(&end)),
@@ -80,6 +80,6 @@ fn died(end: &End) -> anyhow::Error {
         How::Failed(error) => error.clone(),
         How::Panicked => "panicked".to_owned(),
     };
-    tracing::error!(task = end.name, how, "a task that should run for ever has ended: the process ends with it");
+    tracing::error!(task = end.name, how, "a task that has to run as long as the process has ended: the process ends");
     anyhow::anyhow!("task {} {how}", end.name)
 }

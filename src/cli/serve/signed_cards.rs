@@ -64,7 +64,7 @@ async fn text(client: &Client, read: &Read) -> Result<String, AskError> {
         Ok(Err(error)) => return Err(open(format!("ConfigMap {name}: {error}"))),
     };
     if found.metadata.uid.as_deref() != Some(&*read.uid) {
-        return Err(open(format!("ConfigMap {name} is another one meanwhile")));
+        return Err(open(format!("ConfigMap {name} was deleted and made anew in the meantime")));
     }
     found.data.and_then(|data| data.card).ok_or_else(|| {
         let message = format!("ConfigMap {name} has no key {}", keys::KEY_SIGNED_CARD);

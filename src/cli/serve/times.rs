@@ -67,7 +67,7 @@ fn within(text: &str, what: &str, range: &RangeInclusive<Duration>) -> Result<Sp
     if range.contains(&span.0) {
         Ok(span)
     } else {
-        Err(format!("{text} is no {what}; use {:?} to {:?}", range.start(), range.end()))
+        Err(format!("{text} is not a {what}; use {:?} to {:?}", range.start(), range.end()))
     }
 }
 

@@ -92,7 +92,7 @@ async fn find(client: &Client, question: &ToolsOf) -> Result<Option<Pod>, AskErr
     let labels = labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",");
     let wanted = ListParams::default().labels(&labels).fields("status.phase=Running").limit(PODS);
     let request = Request::new(Kind::Pod.path(&question.namespace)).list(&wanted);
-    let request = request.map_err(|_| failed(AskFault::Unusable, "they cannot be asked for"))?;
+    let request = request.map_err(|_| failed(AskFault::Unusable, "the request for them is not valid"))?;
     match tokio::time::timeout(PATIENCE, client.request::<Found>(request)).await {
         Err(_) => Err(failed(AskFault::Unreachable, "the API server did not answer in time")),
         Ok(Ok(found)) => Ok(newest(found.items)),

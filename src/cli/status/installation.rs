@@ -55,7 +55,8 @@ pub(super) async fn missing(
     }
     if there == 0 && !gone.is_empty() {
         notes.push(
-            "Drawbridge is not installed in this cluster: neither its webhook configurations nor its policies are there".to_owned(),
+            "Drawbridge is not installed in this cluster: neither its webhook configurations nor its policies exist"
+                .to_owned(),
         );
         return Ok(found);
     }
@@ -68,7 +69,7 @@ pub(super) async fn missing(
         let names: Vec<String> = lost.iter().map(|(kind, name)| format!("{} {name}", kind.as_str())).collect();
         found.push(format!(
             "these are gone, so that what they refuse is accepted: {}. What to do: apply the install manifests of the installed version again; \
-             drawbridge doctor tells what differs",
+             drawbridge doctor shows what differs",
             names.join(", ")
         ));
     }

@@ -117,7 +117,7 @@ fn row(kind: Kind, object: &Value, known: &Known<'_>, scope: &Scope) -> KaosRow 
 }
 
 /// What is said of a name that nothing has.
-const MISSING: &str = " (is not there)";
+const MISSING: &str = " (does not exist)";
 
 /// What an Agent that names it waits for; `None`: it is there and ready.
 fn lack(known: &Known<'_>, kind: Kind, namespace: &str, name: &str) -> Option<String> {
@@ -242,7 +242,7 @@ mod tests {
                 ("llm", "Proxy: fast", false, String::new()),
                 ("stock", "slack", false, String::new()),
                 ("auditor", "smollm2:135m of llm", false, String::new()),
-                ("clerk", "fast of llm", true, "MCPServer/stock, MCPServer/none (is not there)".to_owned()),
+                ("clerk", "fast of llm", true, "MCPServer/stock, MCPServer/none (does not exist)".to_owned()),
             ]
         );
         let mut out = Vec::new();

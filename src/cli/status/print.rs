@@ -187,7 +187,7 @@ fn words(row: &Row) -> String {
         }
         _ if row.decision == "denied" => row.message.clone(),
         (_, Drift::Gated) => {
-            "Pods wait behind the scheduling gate: they were created while no webhook answered; `drawbridge doctor` tells why".to_owned()
+            "Pods wait behind the scheduling gate: they were created while no webhook answered; `drawbridge doctor` shows why".to_owned()
         }
         (_, Drift::Unprotected) => {
             format!("Pods run without sidecars; {}", restart(row))

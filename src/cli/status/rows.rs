@@ -316,7 +316,7 @@ fn without_workload(namespace: &str, object: &Value) -> Option<Row> {
             .filter(|seen| Some(*seen) == object.pointer("/metadata/generation"));
         ready.filter(|_| observed.is_some()).map_or_else(
             || {
-                let message = "its deletion waits until the controllers have taken off what they wrote for it; drawbridge doctor tells \
+                let message = "its deletion waits until the controllers have taken off what they wrote for it; drawbridge doctor shows \
                                whether they can";
                 (None, Reason::BeingDeleted.code().to_owned(), message.to_owned())
             },

@@ -43,7 +43,7 @@ pub const FIELDS: &[Field] = &[
     (
         "workloads[].protected",
         "true, false or null",
-        "every Pod that runs has the sidecars that it would get now, and Pods that are wanted are there; null while Pods are being replaced",
+        "every Pod that runs has the sidecars that it would get now, and Pods that are wanted exist; null while Pods are being replaced",
     ),
     (
         "workloads[].drift",
@@ -73,7 +73,7 @@ pub const FIELDS: &[Field] = &[
     (
         "workloads[].cause",
         "string or null",
-        "why Pods are not there or do not run, and what to do, as far as the cluster says it",
+        "why Pods do not exist or do not run, and what to do, as far as the cluster says it",
     ),
     ("workloads[].attention", "boolean", "a person should act; one of them makes the exit code 1"),
     (
@@ -139,7 +139,7 @@ pub const FIELDS: &[Field] = &[
     (
         "kaos[].attention",
         "boolean",
-        "a person should act: it failed or makes no progress, something that it names is not there, or nobody watches its namespace",
+        "a person should act: it failed or makes no progress, something that it names does not exist, or nobody watches its namespace",
     ),
     ("kaos[].watched", "boolean", "the operator watches its namespace"),
     (
@@ -149,7 +149,7 @@ pub const FIELDS: &[Field] = &[
     ),
     ("trust[].kind", "Namespace", "as with workloads"),
     ("trust[].level", "off, audit, enforced or enforced-all", "how far trust is enforced there"),
-    ("trust[].cutsOff", "boolean", "NetworkPolicy drawbridge-default-deny is there"),
+    ("trust[].cutsOff", "boolean", "NetworkPolicy drawbridge-default-deny exists"),
     ("trust[].open", "number", "agents whose NetworkPolicy opens them, because their card is verified"),
     ("trust[].cutOff", "number", "agents whose NetworkPolicy lets them reach only what they need to become verified"),
     ("trust[].quarantined[]", "string", "who is in quarantine there, with the reason that was given"),
@@ -161,7 +161,8 @@ pub const FIELDS: &[Field] = &[
     (
         "trust[].attention",
         "boolean",
-        "a person should act: what cuts off is not there and should be, or the other way round, or somebody else opens it",
+        "a person should act: NetworkPolicy drawbridge-default-deny does not exist and should, or exists and should not, or a policy of \
+            somebody else opens it",
     ),
     ("terminating[]", "string", "namespaces that are being deleted: what is in them is left out"),
     ("notes[]", "string", "what could not be read: then the exit code is 4"),

@@ -116,7 +116,7 @@ pub(super) fn table(out: &mut dyn Write, rows: &[TrustRow]) -> Written<()> {
             (false, true) if !level.starts_with("enforced") => writeln!(out, "; nobody is cut off by it")?,
             (false, true) => writeln!(
                 out,
-                "; NetworkPolicy {} is not there, so no agent's Pod is made: drawbridge doctor tells more",
+                "; NetworkPolicy {} does not exist, so no agent's Pod is made: drawbridge doctor shows more",
                 keys::DEFAULT_DENY
             )?,
             (false, false) => writeln!(out, "; nobody is cut off by it")?,

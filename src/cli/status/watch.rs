@@ -360,7 +360,10 @@ mod tests {
         };
         let waiting = json!({"phase": "Waiting", "ready": false, "message": "ModelAPI m not found"});
         let lines = see(0, Kind::KaosAgent, "clerk", json!({"modelAPI": "m", "model": "x"}), waiting);
-        assert_eq!(lines, ["team Agent.kaos.tools/clerk - x of m - - - - Waiting waits for ModelAPI/m (is not there)"]);
+        assert_eq!(
+            lines,
+            ["team Agent.kaos.tools/clerk - x of m - - - - Waiting waits for ModelAPI/m (does not exist)"]
+        );
         let api = json!({"mode": "Proxy", "proxyConfig": {"models": ["x"]}});
         let ready = json!({"phase": "Ready", "ready": true, "endpoint": "http://m:8000"});
         let lines = see(1, Kind::ModelApi, "m", api, ready);

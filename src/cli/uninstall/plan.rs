@@ -81,7 +81,7 @@ impl Phase {
             Phase::Trust => {
                 "what cuts off agents that have not proved who they are, then what opens others, then the label that says who has"
             }
-            Phase::Workloads => "un-enrolment: what we put on workloads is taken off; labels of yours stay",
+            Phase::Workloads => "un-enrolment: what Drawbridge put on workloads is taken off; labels of yours stay",
             Phase::Restarts => {
                 "workloads that their Pods' own label enrols: a few at a time are restarted, and their Pods come back without sidecars"
             }
@@ -92,7 +92,7 @@ impl Phase {
                 "finalizers: AgentRuntimes, Agents of every kind, AgentBuilds, AgentCards, ModelAPIs and MCPServers can be deleted without an operator"
             }
             Phase::Belongings => {
-                "ConfigMaps and ServiceAccounts that we made and that no Pod uses, and AgentCards that we made"
+                "ConfigMaps and ServiceAccounts that Drawbridge made and that no Pod uses, and AgentCards that it made"
             }
             Phase::Rest => "the operator's own objects",
         }
@@ -195,7 +195,7 @@ pub(super) fn left(rest: &Plan, done: &[super::Done]) -> Vec<Kept> {
         let why = refusal.and_then(|done| done.message.clone());
         let still = match step.phase {
             Phase::Restarts => "its Pods still run with sidecars; they are gone once its rollout has ended",
-            _ => "it is there again, or still: run uninstall once more",
+            _ => "it exists again, or still: run uninstall once more",
         };
         let why = why.unwrap_or_else(|| still.to_owned());
         Kept { object: step.object.clone(), why, planned: false }
@@ -292,12 +292,12 @@ fn workload(plan: &mut Plan, part: &Part) {
         let effect = match (labels, replaces(object)) {
             (true, true) => "label and hash are taken off; its Pods roll once and come back without sidecars",
             (true, false) => {
-                "label and hash are taken off; Pods that are there keep their sidecars until they are replaced"
+                "label and hash are taken off; Pods that exist keep their sidecars until they are replaced"
             }
             (false, true) => {
                 "the hash is taken off, the label is yours; its Pods roll once and come back without sidecars"
             }
-            (false, false) => "the hash is taken off, the label is yours; Pods that are there keep their sidecars",
+            (false, false) => "the hash is taken off, the label is yours; Pods that exist keep their sidecars",
         };
         let manager = keys::MANAGER_ENROLMENT.to_owned();
         plan.steps.push(step(Action::Release { identity, manager }, effect));
@@ -330,7 +330,7 @@ fn notes(object: &Value) -> Option<(Value, &'static str)> {
     let mut spec = Value::Null;
     if note(keys::ANNOTATION_SUSPENDED).is_some() {
         spec = json!({"suspend": false});
-        effect = "resumed: it was suspended by us";
+        effect = "resumed: Drawbridge had suspended it";
     }
     if note(keys::ANNOTATION_RESTART_PENDING).is_some() {
         annotations.insert(keys::ANNOTATION_SANDBOX_POD.to_owned(), Value::Null);

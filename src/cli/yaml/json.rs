@@ -82,7 +82,7 @@ impl Reader {
 
 /// What is said of a key that stands twice in a mapping.
 pub(super) fn twice(key: &str) -> String {
-    format!("key {key:?} is there twice; readers differ in which one they take, so remove one")
+    format!("key {key:?} occurs twice; readers differ in which one they take, so remove one")
 }
 
 impl<'de> Deserialize<'de> for Members<'de> {

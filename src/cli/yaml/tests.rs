@@ -123,7 +123,7 @@ fn words_without_quotes_are_what_kubectl_takes_them_for() {
         ("&a [*a]", "contains it"),
         ("!!int abc", "is not a value of tag"),
         ("{\"a\": 1e400}", "1e400 is beyond"),
-        ("{\"a\": 1, \"a\": 2}", "is there twice"),
+        ("{\"a\": 1, \"a\": 2}", "occurs twice"),
     ] {
         let error = tree::parse(text).unwrap_err().text;
         assert!(error.contains(says), "{text}: {error}");

@@ -23,7 +23,7 @@ pub struct Fence {
 
 /// A write that was refused, because this process does not (or no longer) hold the Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this process does not hold the Lease, so it does not write")]
+#[error("this process does not hold the Lease, so its controllers do not write")]
 pub struct Fenced;
 
 /// A write under way; dropping it says that it has ended.

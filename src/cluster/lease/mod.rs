@@ -208,11 +208,15 @@ impl Candidacy {
                 Effect::Term(term) => {
                     match term {
                         Some(term) => {
-                            tracing::info!(identity, term, "leading: the controllers of this process write");
+                            tracing::info!(identity, term, "this process holds the Lease: its controllers write");
                         }
                         None => {
                             let term = self.machine.term();
-                            tracing::warn!(identity, term, "no longer leading: the controllers write nothing");
+                            tracing::warn!(
+                                identity,
+                                term,
+                                "this process no longer holds the Lease: its controllers write nothing"
+                            );
                         }
                     }
                     self.terms.send_replace(term);

@@ -19,7 +19,7 @@ pub enum WatchError {
     #[error("no answer within {} s", .0.as_secs())]
     Silent(Duration),
     /// The server ends watches at once.
-    #[error("the watch ended as soon as it had begun")]
+    #[error("the API server ended the watch as soon as it had begun")]
     TooShort,
     /// A list without a version: there is nothing to go on from.
     #[error("the list has no resourceVersion")]

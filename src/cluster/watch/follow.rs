@@ -182,7 +182,10 @@ where
                 Ended::TooShort => Err(WatchError::TooShort),
                 Ended::Renewed => Ok(Some(Step::Renewed)),
                 Ended::ListAgain => {
-                    tracing::debug!(what = self.what, "a watch ended in silence: a list tells what is true");
+                    tracing::debug!(
+                        what = self.what,
+                        "a watch ended without saying up to where it had come: the objects are listed again"
+                    );
                     Ok(None)
                 }
             };
@@ -198,7 +201,10 @@ where
         Ok(match event {
             WatchEvent::Error(status) => return Err(WatchError::Status(status)),
             _ if heard == Heard::ListAgain => {
-                tracing::debug!(what = self.what, "a bookmark lies before the position: a list tells what is true");
+                tracing::debug!(
+                    what = self.what,
+                    "a bookmark is older than what was read: the objects are listed again"
+                );
                 None
             }
             _ if heard == Heard::Late => None,

@@ -41,7 +41,7 @@ impl History {
                 to,
                 epoch = epoch + 1,
                 "the cluster went back to an earlier state, as it does when a backup of etcd is put back: everything is \
-                 read again, and what was known before counts no more"
+                 read again, and what was read before counts no more"
             );
         }
     }

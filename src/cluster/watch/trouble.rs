@@ -42,7 +42,7 @@ impl Trouble {
                 name = self.name,
                 failures = self.failures,
                 %error,
-                "cannot be watched (get, list and watch are needed); the last state is kept"
+                "the objects cannot be watched (get, list and watch are needed); what was read last is kept"
             );
             (self.logged, self.spoken) = (Some(Instant::now()), true);
         }

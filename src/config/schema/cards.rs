@@ -18,7 +18,8 @@ type Read<T> = Result<T, Problem>;
 const LONGEST: u64 = 31 * 86_400;
 
 fn domain(text: &str) -> Result<TrustDomain, String> {
-    TrustDomain::read(text).map_err(|fault| format!("{text:?} is no trust domain: {fault}; write it without spiffe://"))
+    TrustDomain::read(text)
+        .map_err(|fault| format!("{text:?} is not a trust domain: {fault}; write it without spiffe://"))
 }
 
 pub(super) fn trust_domains(value: &Value) -> Read<Vec<TrustDomain>> {

@@ -46,7 +46,7 @@ pub(super) fn timeout(value: &Value) -> Read<String> {
     if rest.is_empty() && (1..=4).contains(&parts) {
         Ok(text)
     } else {
-        Err(format!("{text:?} is no duration of Gateway API, such as 300s, 5m or 1h30m").into())
+        Err(format!("{text:?} is not a duration of Gateway API, such as 300s, 5m or 1h30m").into())
     }
 }
 

@@ -28,7 +28,7 @@ fn refusal(entry: &str) -> String {
         KEYS.iter().filter(|key| key.is_overridable()).flat_map(|key| [Some(key.path), beginning(key.path)]);
     let near = super::nearest(entry, beginnings.flatten());
     let hint = near.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
-    format!("{entry} is no key of this file{hint}")
+    format!("{entry} is not a key of this file{hint}")
 }
 
 fn beginning(path: &'static str) -> Option<&'static str> {

@@ -84,9 +84,10 @@ pub(super) fn collector(value: &Value) -> Read<Option<String>> {
     let text = word(value)?;
     match otlp::url(&text) {
         Some(_) => Ok(Some(text)),
-        None => {
-            Err(Problem::mild(format!("{text:?} is no address that exporters know: {} is expected", otlp::EXPECTED)))
-        }
+        None => Err(Problem::mild(format!(
+            "{text:?} is not an address that exporters know: {} is expected",
+            otlp::EXPECTED
+        ))),
     }
 }
 

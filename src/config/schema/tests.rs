@@ -386,7 +386,7 @@ namespaceOverrides:
     assert_eq!(
         refused(text),
         "config.yaml:5: resources.envoyProxy.limits.memory: \"lots\" is not a quantity such as 100m or 64Mi\n\
-         config.yaml:8: namespaceOverrides[1]: tarce is no key of this file; did you mean trace?"
+         config.yaml:8: namespaceOverrides[1]: tarce is not a key of this file; did you mean trace?"
     );
 }
 

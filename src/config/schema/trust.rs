@@ -120,7 +120,7 @@ fn block(value: &Value) -> Read<PeerWhom> {
             canonical => Some(format!("{canonical}/{}", length.checked_sub(96)?)),
         }
     });
-    parsed.map(PeerWhom::Block).ok_or_else(|| format!("{text:?} is no block of addresses such as 10.0.0.0/8").into())
+    parsed.map(PeerWhom::Block).ok_or_else(|| format!("{text:?} is not a block of addresses such as 10.0.0.0/8").into())
 }
 
 fn ports(value: &Value) -> Read<Vec<u16>> {
@@ -128,7 +128,7 @@ fn ports(value: &Value) -> Read<Vec<u16>> {
         return Err(format!("a list of TCP ports is expected, {} was found", kind(value)).into());
     };
     let one = |item: &Value| item.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
-    let wrong = |item: &Value| Problem::from(format!("{item} is no port"));
+    let wrong = |item: &Value| Problem::from(format!("{item} is not a port"));
     if items.len() > MOST {
         return Err(format!("more than {MOST} ports").into());
     }

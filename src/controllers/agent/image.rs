@@ -65,7 +65,7 @@ fn missing(name: &str, reach: Reach) -> (Reason, String) {
         Reach::Absent => format!(
             "there is no AgentBuild {name}, because the API server does not serve AgentBuilds; install their definition"
         ),
-        Reach::Unknown => format!("AgentBuild {name} cannot be read at present; drawbridge doctor tells more"),
+        Reach::Unknown => format!("AgentBuild {name} cannot be read at present; drawbridge doctor shows more"),
     };
     (Reason::BuildNotFound, message)
 }
@@ -82,7 +82,7 @@ fn built(namespace: &str, name: &str, seen: &CustomSeen) -> Result<String, (Reas
         "Building" => Err((Reason::BuildInProgress, format!("AgentBuild {name} is running"))),
         "Failed" => {
             let why = text("message");
-            let why = if why.is_empty() { "it says no more" } else { why };
+            let why = if why.is_empty() { "it gives no reason" } else { why };
             let words = format!(
                 "AgentBuild {name} failed: {why}. kubectl -n {namespace} describe agentbuild {name} shows its tasks"
             );

@@ -44,12 +44,12 @@ pub(super) fn is_digest(text: &str) -> bool {
 /// The image; or why there is none, in a word and a sentence. `output`: where the build says that it goes.
 pub(super) fn built(output: Option<&ImageParts>, told: &Told<'_>) -> Result<Built, (Reason, String)> {
     let Some(reference) = told.image.or(told.parameter) else {
-        return Err((Reason::NoImage, "nothing told which image was made".to_owned()));
+        return Err((Reason::NoImage, "nothing reported which image was made".to_owned()));
     };
     if !syntax::is_image_reference(reference) {
         let shown = crate::api::findings::shown(reference);
         let why = syntax::no_image(reference);
-        return Err((Reason::NoImage, format!("what a task told as its image {why}: {shown}")));
+        return Err((Reason::NoImage, format!("what a task reported as its image {why}: {shown}")));
     }
     let (repository, tag, own_digest) = split(reference);
     if let Some(output) = output {

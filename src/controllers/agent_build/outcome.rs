@@ -109,14 +109,15 @@ fn told<'a>(run: &RunRef<'a>, ran: &[(&TaskSeen, TaskRunRef<'a>)]) -> Result<Tol
         // A result of the run is one that a task wrote; without such a task nobody did.
         (Some(told), from) if tellers.is_empty() || from.is_some() => Ok(told),
         (_, Some(told)) => Ok(told),
-        _ if tellers.is_empty() => match parameter {
-            Some(_) => Ok(Told { image: None, digest: None, parameter }),
-            None => {
-                Err("no task of the pipeline tells which image it made, and the run has no parameter image".to_owned())
+        _ if tellers.is_empty() => {
+            match parameter {
+                Some(_) => Ok(Told { image: None, digest: None, parameter }),
+                None => Err("no task of the pipeline reports which image it made, and the run has no parameter image"
+                    .to_owned()),
             }
-        },
+        }
         _ => Err(format!(
-            "no task that succeeded told which image it made; {} should have written {} or {}. Look at what was skipped in \
+            "no task that succeeded reported which image it made; {} should have written {} or {}. Look at what was skipped in \
              status.tasks",
             tellers.join(", "),
             RESULTS_IMAGE[0],
@@ -144,7 +145,7 @@ fn succeeded(subject: &Subject<'_>, run: &RunRef<'_>, built: &Built, commit: Opt
     state.ready = Some(format!("{image} is ready"));
     if built.digest.is_none() {
         let text = format!(
-            "PipelineRun {} told no digest of {image}: what runs may change when the tag does. Let a task write result {}",
+            "PipelineRun {} reported no digest of {image}: what runs may change when the tag does. Let a task write result {}",
             run.name, RESULTS_DIGEST[0]
         );
         state = state.telling(READY, Reason::NoDigest, text);

@@ -77,7 +77,7 @@ pub(super) fn secrets(subject: &Subject<'_>, request: &mut BuildRequest) -> Vec<
             }
             SecretFact::Forbidden => {
                 let remedy =
-                    "let Drawbridge get Secrets in this namespace; drawbridge doctor tells which right is missing";
+                    "let Drawbridge get Secrets in this namespace; drawbridge doctor shows which right is missing";
                 faults.push(fault(&wanted, format!("secret {} may not be read", wanted.name), remedy));
             }
             SecretFact::Is(seen) => {

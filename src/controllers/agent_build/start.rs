@@ -281,7 +281,7 @@ fn refusal(reason: Reason, words: &str) -> String {
         }
         Reason::NotPermitted => {
             format!(
-                "{words}. What to do: apply the install manifests again; drawbridge doctor tells which right is missing"
+                "{words}. What to do: apply the install manifests again; drawbridge doctor shows which right is missing"
             )
         }
         _ => format!(

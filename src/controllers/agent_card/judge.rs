@@ -296,7 +296,7 @@ impl Judgement {
     fn of_signature(&mut self, verdict: &Verdict, good: Option<&Good>, asked: &Asked<'_>) {
         match (verdict, good) {
             (Verdict::Unknown, _) => {
-                let message = "no trust bundle was ever readable: drawbridge doctor says what cards.trustBundle names";
+                let message = "no trust bundle was ever readable: drawbridge doctor shows what cards.trustBundle names";
                 let unknown = said(None, Reason::TrustBundleUnavailable, message);
                 self.signature = Some(unknown.clone());
                 self.verified = unknown;
@@ -355,8 +355,9 @@ fn wanted(asked: &Asked<'_>) -> Result<Wanted, Said> {
         None => own,
         named => domain(named)?,
     };
-    let workload = SpiffeId::read(&runs_as.spiffe_id())
-        .map_err(|fault| said(Some(false), Reason::NotBound, &format!("the workload's own id is none: {fault}")))?;
+    let workload = SpiffeId::read(&runs_as.spiffe_id()).map_err(|fault| {
+        said(Some(false), Reason::NotBound, &format!("the workload's own SPIFFE ID is not valid: {fault}"))
+    })?;
     Ok(Wanted { domain: named, workload: Some(workload) })
 }
 

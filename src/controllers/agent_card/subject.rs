@@ -100,7 +100,7 @@ fn workload<'a>(cx: &Context<'a>, card: &CardRef<'a>) -> Option<Result<WorkloadR
     };
     let Some(kind) = target.workload_kind().and_then(Kind::of_workload) else {
         let (kind, version) = (printable(&target.kind, 63), printable(&target.api_version, 128));
-        return error(format!("spec.targetRef: {kind} of {version} is no kind of workload that is read"));
+        return error(format!("spec.targetRef: {kind} of {version} is not a kind of workload that is read"));
     };
     let name = printable(&target.name, 253);
     let Some(workload) = cx.world.workload(kind, &cx.key.namespace, &target.name) else {

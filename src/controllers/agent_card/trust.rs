@@ -269,7 +269,7 @@ pub(super) fn silence(
         return Silence::Kept;
     }
     if silent < SUSPENDED && many_fail(cx.world) {
-        let message = "so many trusted agents do not answer at once that it is rather our own network: what they were trusted with stays for an hour at most";
+        let message = "many trusted agents fail to answer at once, which points at the network: they keep their trust for an hour at most";
         return Silence::Suspended(Said {
             status: Some(true),
             reason: Reason::FetchSuspended,

@@ -210,9 +210,9 @@ impl<'a> Subject<'a> {
 /// What to do about a write that the API server refuses.
 pub(super) fn remedy(reason: Reason) -> &'static str {
     match reason {
-        Reason::NotPermitted => "drawbridge doctor names the right that is missing",
+        Reason::NotPermitted => "drawbridge doctor shows which right is missing",
         Reason::ImmutableSelector => {
-            "A selector cannot be changed: make the workload anew with one that lets label kagenti.io/type be"
+            "A selector cannot be changed: delete the workload and create it with a selector that allows label kagenti.io/type"
         }
         Reason::LabelConflict => {
             "Take the label out of what that field manager applies, or change spec.type to its value; where the workload's \

@@ -40,7 +40,7 @@ pub(super) fn condition(found: &Governs<'_>) -> Condition {
     }
     if let Some(reason) = found.nothing {
         let message = format!(
-            "nothing is injected into the Pods of {called}: {}. drawbridge explain -n {namespace} {}/{name} tells what would change that",
+            "nothing is injected into the Pods of {called}: {}. drawbridge explain -n {namespace} {}/{name} shows what would change that",
             reason.sentence(),
             kind.to_lowercase()
         );
@@ -71,7 +71,7 @@ pub(super) fn condition(found: &Governs<'_>) -> Condition {
     }
     if wave::has_failed(seen) {
         let message = format!(
-            "the new Pods of {called} did not become available in time; drawbridge status -n {namespace} names the cause"
+            "the new Pods of {called} did not become available in time; drawbridge status -n {namespace} shows the cause"
         );
         return no(Reason::ProgressDeadlineExceeded, message);
     }
@@ -96,13 +96,15 @@ pub(super) fn condition(found: &Governs<'_>) -> Condition {
         (0, 0) => no(
             Reason::PodsMissing,
             format!(
-                "Pods that {called} wants are not there; kubectl -n {namespace} describe {} {name} tells why",
+                "Pods that {called} wants do not exist; kubectl -n {namespace} describe {} {name} shows why",
                 kind.to_lowercase()
             ),
         ),
         (0, _) => no(
             Reason::PodsNotRunning,
-            format!("Pods of {called} are there and none runs yet; drawbridge status -n {namespace} names the cause"),
+            format!(
+                "Pods of {called} exist and none of them runs yet; drawbridge status -n {namespace} shows the cause"
+            ),
         ),
         _ => Condition::new(
             PROTECTED,

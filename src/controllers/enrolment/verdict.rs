@@ -85,7 +85,7 @@ fn verdict(found: &Governs<'_>) -> Verdict {
             let message = match hash {
                 keys::HASH_OF_NOTHING => format!(
                     "{kind} {name} is enrolled with hash {}, and nothing is injected into its Pods: drawbridge explain -n \
-                     {namespace} {}/{name} tells why",
+                     {namespace} {}/{name} shows why",
                     short(hash),
                     kind.to_lowercase(),
                 ),

@@ -130,7 +130,7 @@ fn of_deny(cx: &Context<'_>, level: TrustLevel) -> Plan {
     let wanted = default_deny(level == TrustLevel::EnforcedAll, quarantine::held(cx), &facts);
     let plan = match stored {
         Some(policy) if !policy.seen.is_ours() => {
-            foreign(cx, &policy, "every Pod of this namespace that has to prove who it is waits")
+            foreign(cx, &policy, "every new Pod for which trust is enforced waits")
         }
         Some(policy) if is_same(&policy, &wanted) => Plan::nothing(),
         Some(policy) => Plan::of(vec![set_spec(cx, &policy, &wanted)]),
@@ -161,7 +161,7 @@ fn with_unavailable(cx: &Context<'_>, stored: Option<&PolicyRef<'_>>, mut plan: 
     };
     let message = format!(
         "this namespace enforces trust and {why}, so no agent becomes verified: those that were open stay open, and new ones are cut off. What \
-         to do: have SPIRE publish its bundle; drawbridge doctor tells where it is looked for"
+         to do: have SPIRE publish its bundle; drawbridge doctor shows where it is looked for"
     );
     plan.ops.push(report(cx, policy, Reason::TrustUnavailable, message, String::new()));
     plan
@@ -275,13 +275,13 @@ fn flipped(cx: &Context<'_>, policy: &PolicyRef<'_>, card: &CardRef<'_>, opens: 
     let (reason, message) = match (was_open, opens) {
         (false, true) => (
             Reason::AgentOpened,
-            format!("AgentCard {card} is Verified: what it is of reaches whatever nothing else forbids"),
+            format!("AgentCard {card} is Verified: its workload reaches whatever no other NetworkPolicy forbids"),
         ),
         (true, false) => (
             Reason::AgentCutOff,
             format!(
-                "AgentCard {card} is not Verified any more: what it is of reaches only what it needs to become so. What to do: drawbridge explain \
-                 agentcard/{card} -n {}",
+                "AgentCard {card} is not Verified any more: its workload reaches only what it needs to become Verified. What to do: \
+                 drawbridge explain agentcard/{card} -n {}",
                 cx.key.namespace
             ),
         ),

@@ -34,8 +34,8 @@ pub(super) fn plan(cx: &Context<'_>) -> Plan {
     }
     let who = if quarantine.everybody { "every Pod of this namespace".to_owned() } else { quarantine.text() };
     let message = format!(
-        "in quarantine: {who}. Nobody is let in or out that a network plugin asks NetworkPolicies about, unless another NetworkPolicy opens it; no \
-         Pod is made. What to do: drawbridge status shows them; drawbridge release ends it"
+        "in quarantine: {who}. Where the network plugin enforces NetworkPolicies, nothing reaches them and they reach nothing, unless \
+            another NetworkPolicy opens it; no new Pod is made. What to do: drawbridge status shows them; drawbridge release ends it"
     );
     // Of whom else it is told anew.
     let since = of_bytes(quarantine.text().as_bytes()).to_string();

@@ -55,8 +55,8 @@ pub(super) fn left(cx: &Context<'_>, level: TrustLevel, workload: Option<&Worklo
     let workload = workload.filter(|workload| level == TrustLevel::Enforced && !workload.seen.deleting)?;
     let (kind, name) = (workload.seen.kind.as_str(), workload.name);
     let message = format!(
-        "{kind} {name} is no agent any more, because its Pod template has no label {}: agent: nothing cuts its new Pods off. If that was not \
-         meant, put the label (or its AgentRuntime) back; label {}=enforced-all of namespace {} cuts off every Pod, agent or not",
+        "{kind} {name} is not an agent any more, because its Pod template has no label {}: agent: nothing cuts its new Pods off. If \
+         that was not meant, put the label (or its AgentRuntime) back; label {}=enforced-all of namespace {} cuts off every Pod, agent or not",
         keys::LABEL_TYPE,
         keys::LABEL_TRUST,
         cx.key.namespace

@@ -43,8 +43,8 @@ pub fn refusal(fact: &SecretFact, demand: &Demand) -> Option<String> {
         }
         SecretFact::Forbidden => {
             return Some(format!(
-                "Secret {secret} may not be read by Drawbridge. What to do: let it get Secrets in this namespace; drawbridge doctor tells \
-                 which right is missing"
+                "Secret {secret} may not be read by Drawbridge. What to do: let it get Secrets in this namespace; drawbridge doctor \
+                    shows which right is missing"
             ));
         }
         SecretFact::Is(seen) => seen,

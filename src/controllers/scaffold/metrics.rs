@@ -83,10 +83,10 @@ impl Field {
             "Plans that failed, by controller",
             self.errors.clone(),
         );
-        registry.register("workqueue_depth", "Items waiting for a worker, by controller", self.depth.clone());
+        registry.register("workqueue_depth", "Objects that wait for a worker, by controller", self.depth.clone());
         registry.register(
             "workqueue_retries",
-            "Items that wait to be tried again, by controller",
+            "Objects that wait to be tried again, by controller",
             self.retries.clone(),
         );
         registry.register(
@@ -143,8 +143,12 @@ impl ControllerMetrics {
     /// Puts the counters into a registry.
     pub fn register(&self, registry: &mut Registry) {
         self.field.register(registry);
-        registry.register("drawbridge_controller_writes", "Writes of the controllers", self.writes.clone());
-        registry.register("drawbridge_controller_ready_items", "Items waiting for a worker", self.ready.clone());
+        registry.register(
+            "drawbridge_controller_writes",
+            "Writes of the controllers to the API server",
+            self.writes.clone(),
+        );
+        registry.register("drawbridge_controller_ready_items", "Objects that wait for a worker", self.ready.clone());
         registry.register("drawbridge_gated_pods", "Pods that wait behind the scheduling gate", self.gated.clone());
         registry.register(
             "drawbridge_gated_pods_oldest_seconds",

@@ -60,7 +60,7 @@ pub enum JsonFault {
         at: usize,
     },
     /// Not JSON.
-    #[error("no JSON at byte {at}: {wanted} is expected")]
+    #[error("not JSON at byte {at}: {wanted} is expected")]
     Syntax {
         /// Where.
         at: usize,
@@ -85,7 +85,7 @@ pub enum JsonFault {
         at: usize,
     },
     /// An escape for half of a surrogate pair.
-    #[error("lone surrogate at byte {at}")]
+    #[error("unpaired UTF-16 surrogate at byte {at}")]
     LoneSurrogate {
         /// Where.
         at: usize,

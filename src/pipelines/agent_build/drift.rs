@@ -59,9 +59,7 @@ pub(super) fn swapped(object: &Value, view: &TemplatesView) -> Option<Fault> {
         ),
         None => format!("are those of template {config_map}, which is gone since the review"),
     };
-    let remedy = format!(
-        "look at the change; to accept it, set annotation {} to a new value",
-        keys::ANNOTATION_REFRESH_TEMPLATE
-    );
+    let remedy =
+        format!("read the change; to accept it, set annotation {} to a new value", keys::ANNOTATION_REFRESH_TEMPLATE);
     Some(Fault::new(Reason::TemplateDrift, PATH, sentence, remedy))
 }

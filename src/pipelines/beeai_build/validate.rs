@@ -77,7 +77,7 @@ fn variables(object: &Value, settings: &Settings, findings: &mut Findings) {
             continue;
         }
         if all[index + 1..].iter().any(|later| env::name(later) == name) {
-            let text = format!("variable {name} is there twice; the last one counts, so remove the others");
+            let text = format!("variable {name} occurs twice; the last one counts, so remove the others");
             findings.note(Note::new(Reason::ValueShadowed, format!("{at}.name"), text));
         }
         match env::meaning(entry) {
@@ -86,8 +86,8 @@ fn variables(object: &Value, settings: &Settings, findings: &mut Findings) {
             Meaning::Argument => argument(entry, (&at, name), findings),
             Meaning::Ignored => {
                 let text = format!(
-                    "variable {name} refers to something that is no credential of a build, and has no effect: what comes from elsewhere is \
-                     never put into an image; give the agent the variable in spec.agent.env"
+                    "variable {name} refers to something that is not a credential of a build, and has no effect: what comes from \
+                     elsewhere is never put into an image; give the agent the variable in spec.agent.env"
                 );
                 findings.note(Note::new(Reason::ParameterUnused, at, text));
             }
@@ -124,7 +124,8 @@ fn token(entry: &Value, (at, name): (&str, &str), settings: &Settings, findings:
 fn login(entry: &Value, at: &str, findings: &mut Findings) {
     let value = entry.get("value").and_then(Value::as_str).unwrap_or("");
     if !value.is_empty() && !syntax::is_subdomain(value) {
-        let sentence = "is no name that a Secret can have, and IMAGE_REPO_SECRET names the Secret that images are pushed and pulled with";
+        let sentence = "is not a name that a Secret can have, and IMAGE_REPO_SECRET names the Secret that images are pushed and pulled \
+            with";
         let remedy = "name a Secret of this namespace of type kubernetes.io/dockerconfigjson, never a token";
         findings.fault(Fault::invalid(format!("{at}.value"), sentence, remedy));
     }
@@ -168,7 +169,7 @@ fn agent(object: &Value, findings: &mut Findings) {
         match env::name(entry) {
             "" => findings.fault(Fault::required(format!("{at}.name"), "name the variable")),
             keys::ENV_PORT if !value.is_empty() && value.parse::<u16>().ok().is_none_or(|port| port == 0) => {
-                let sentence = "is no port: variable PORT is a number from 1 to 65535";
+                let sentence = "is not a port: variable PORT is a number from 1 to 65535";
                 let remedy = "write the number that the agent listens on";
                 findings.fault(Fault::invalid(format!("{at}.value"), sentence, remedy));
             }

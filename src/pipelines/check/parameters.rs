@@ -46,7 +46,7 @@ pub(super) fn names(parameters: &[Parameter], path: &str, findings: &mut Finding
         }
         if !seen.insert(&parameter.name) {
             let fault =
-                Fault::new(Reason::DuplicateName, format!("{at}.name"), "is there twice", "keep one of the entries");
+                Fault::new(Reason::DuplicateName, format!("{at}.name"), "occurs twice", "keep one of the entries");
             findings.fault(fault.seeing(&parameter.name));
         }
         if parameter.value.len() > MAX_VALUE {
@@ -147,7 +147,7 @@ fn build_arguments(request: &BuildRequest, findings: &mut Findings) {
         }
         if !seen.insert(name) {
             let fault =
-                Fault::new(Reason::DuplicateName, format!("{at}.name"), "is there twice", "keep one of the entries");
+                Fault::new(Reason::DuplicateName, format!("{at}.name"), "occurs twice", "keep one of the entries");
             findings.fault(fault.seeing(name));
         }
         if argument.value.contains(['\n', '\r', '\0']) || reference::mentions(&argument.value) {

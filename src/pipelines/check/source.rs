@@ -72,7 +72,7 @@ pub(super) fn replaced(request: &BuildRequest, name: &str, (path, value): (&str,
         "repo-url" if request.git_auth.is_some() => Some(Wrong {
             secret: true,
             ..wrong(
-                "would send the source's credentials to another repository than the one they are named for",
+                "would send the source's credentials to another repository than that of spec.source",
                 "remove the parameter, or the credentials",
             )
         }),
@@ -211,7 +211,7 @@ fn revision(revision: &str) -> Option<Wrong> {
         return Some(FORBIDDEN);
     }
     (revision.starts_with('+') || revision.contains([':', '~', '[']) || revision.contains("@{"))
-        .then_some(wrong("is more than a name: a leading +, and : ~ [ @{ have a meaning to git", SHAPE))
+        .then_some(wrong("contains what git does not read as a name: a leading +, or : ~ [ @{", SHAPE))
 }
 
 /// A folder below the root of the repository; empty for the root.

@@ -119,7 +119,7 @@ fn account(controls: &Controls, request: &BuildRequest, around: Surroundings<'_>
     let (Some(account), Some(known)) = (&controls.account, around.accounts) else { return };
     if !known.contains(account) {
         let sentence = format!(
-            "names ServiceAccount {account}, which is not there or not labelled {}=\"true\"",
+            "names ServiceAccount {account}, which does not exist or is not labelled {}=\"true\"",
             crate::domain::keys::LABEL_BUILD_ACCOUNT
         );
         let path = controls

@@ -76,7 +76,7 @@ fn usable<'r>(
             short(&entry.hash)
         );
         let remedy = format!(
-            "look at the change; to accept it, set annotation {} to a new value",
+            "read the change; to accept it, set annotation {} to a new value",
             keys::ANNOTATION_REFRESH_TEMPLATE
         );
         findings.content(Fault::new(Reason::StepDrift, path, sentence, remedy));
@@ -106,7 +106,7 @@ fn absent(request: &BuildRequest, around: Surroundings<'_>, name: &str, path: St
         (
             format!("names a ConfigMap that lacks label {label} or does not exist: step ConfigMap {name} not found"),
             format!(
-                "if it is there, label it: kubectl -n {namespace} label configmap {name} {label}; else create it with that \
+                "if it exists, label it: kubectl -n {namespace} label configmap {name} {label}; else create it with that \
                  label and key {key}, or let the pipeline's namespace be the one that has it"
             ),
         )

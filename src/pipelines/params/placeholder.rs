@@ -14,7 +14,7 @@ pub enum PlaceholderError {
     )]
     Nested(String),
     /// `{{` begins something else.
-    #[error("contains {{{{ that is no placeholder of the form {{{{.name}}}}")]
+    #[error("contains {{{{ that is not a placeholder of the form {{{{.name}}}}")]
     Malformed,
 }
 

@@ -23,7 +23,7 @@ pub fn fit(kind: Kind, text: &str) -> Fit {
         }),
         Kind::Map => match serde_json::from_str::<std::collections::BTreeMap<String, String>>(text) {
             Ok(members) => Ok(members.into_iter().map(|(key, value)| (key, Value::String(value))).collect()),
-            Err(_) => Err("is passed to a parameter of type object and is no JSON object of strings"),
+            Err(_) => Err("is passed to a parameter of type object and is not a JSON object of strings"),
         },
     }
 }

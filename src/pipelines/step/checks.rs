@@ -168,9 +168,9 @@ fn shape(value: &Value, shape: &Shape, at: &str, faults: &mut Faults) -> bool {
     for key in members.keys() {
         let place = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
         if let Some((_, remedy)) = shape.gone.iter().find(|(gone, _)| gone == key) {
-            faults.add(&place, "is no member of Tekton's v1 API, which refuses it as an unknown field", remedy);
+            faults.add(&place, "is not a field of Tekton's v1 API, which refuses it as an unknown field", remedy);
         } else if let Some(known) = shape.known.iter().find(|known| **known != key && known.eq_ignore_ascii_case(key)) {
-            faults.add(&place, "is spelt in another case than Tekton's member", &format!("write {known}"));
+            faults.add(&place, "is spelled in another case than Tekton's field", &format!("write {known}"));
         }
     }
     true
@@ -199,7 +199,7 @@ fn steps(task_spec: &Value, template: Option<&Value>, trusted: bool, faults: &mu
             faults.seeing(&format!("{at}.name"), format!("is not {}", syntax::LABEL), "rename the step", name);
         }
         if !name.is_empty() && !names.insert(name) {
-            faults.seeing(&format!("{at}.name"), "is there twice", "rename one of the steps", name);
+            faults.seeing(&format!("{at}.name"), "occurs twice", "rename one of the steps", name);
         }
         if step.get("ref").is_some_and(|action| !action.is_null()) {
             if !trusted {

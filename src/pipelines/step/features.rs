@@ -88,7 +88,7 @@ fn repeated(container: &Value, at: &str, faults: &mut Faults) {
     for (index, variable) in items(container, "env", at, faults).iter().enumerate() {
         let name = text(variable, "name");
         if !seen.insert(name) {
-            let sentence = "is there twice, which Tekton cannot merge with a stepTemplate";
+            let sentence = "occurs twice, which Tekton cannot merge with a stepTemplate";
             faults.seeing(&format!("{at}.env[{index}].name"), sentence, "keep one of the entries", name);
         }
     }
@@ -106,7 +106,12 @@ fn properties(of: &Value, at: &str, needed: bool, faults: &mut Faults) {
             for (name, property) in properties {
                 let at = format!("{at}.{name}");
                 if !syntax::is_parameter(name) || name.contains('.') {
-                    faults.seeing(&at, "has a name that no member may have", "use letters, digits, _ and -", name);
+                    faults.seeing(
+                        &at,
+                        "has a member with a name that Tekton does not allow",
+                        "use letters, digits, _ and -",
+                        name,
+                    );
                 }
                 let written = property.get("type").filter(|written| !written.is_null());
                 if !property.is_object() || written.is_some_and(|written| written != "string") {
@@ -216,7 +221,7 @@ fn wrong(inner: &str, path: &str, results: &BTreeSet<String>) -> Option<(&'stati
     }
     if of_step.is_some_and(|rest| rest.contains(".results")) && !RESULT_PLACES.iter().any(|place| path.contains(place))
     {
-        return Some(("reads a step's result where none may stand", "read it in env, command or args"));
+        return Some(("reads a step's result where Tekton allows none", "read it in env, command or args"));
     }
     if let Some(rest) = inner.strip_prefix("step.results.")
         && path.ends_with(".script")

@@ -251,7 +251,7 @@ fn params(task_spec: &mut Value, faults: &mut Faults) -> Vec<Declared> {
             faults.seeing(&format!("{at}.name"), format!("is not {}", syntax::PARAMETER), REMEDY, &name);
         }
         if !names.insert(name.clone()) {
-            faults.seeing(&format!("{at}.name"), "is there twice", REMEDY, &name);
+            faults.seeing(&format!("{at}.name"), "occurs twice", REMEDY, &name);
         }
         let default = param.get("default").filter(|default| !default.is_null()).cloned();
         let written = text(param, "type");
@@ -266,7 +266,7 @@ fn params(task_spec: &mut Value, faults: &mut Faults) -> Vec<Declared> {
             }
         };
         if default.as_ref().is_some_and(|default| Kind::of(default) != kind) {
-            faults.add(&format!("{at}.default"), format!("does not fit type {}", kind.as_str()), REMEDY);
+            faults.add(&format!("{at}.default"), format!("is not of type {}", kind.as_str()), REMEDY);
         }
         if kind == Kind::Map && name.contains('.') {
             faults.seeing(&format!("{at}.name"), "has a dot, which an object's name may not have", REMEDY, &name);
@@ -307,7 +307,7 @@ fn results(task_spec: &Value, faults: &mut Faults) -> BTreeMap<String, Kind> {
             faults.seeing(&format!("{at}.type"), "is none of string, array and object", REMEDY, written);
         }
         if results.insert(name.to_owned(), kind.unwrap_or(Kind::Text)).is_some() {
-            faults.seeing(&format!("{at}.name"), "is there twice", REMEDY, name);
+            faults.seeing(&format!("{at}.name"), "occurs twice", REMEDY, name);
         }
     }
     results
@@ -321,7 +321,7 @@ fn workspaces(task_spec: &Value, faults: &mut Faults) -> Vec<DeclaredWorkspace> 
             faults.add(&at, "is required", REMEDY);
         }
         if workspaces.iter().any(|other| other.name == name) {
-            faults.seeing(&at, "is there twice", REMEDY, name);
+            faults.seeing(&at, "occurs twice", REMEDY, name);
         }
         let optional = workspace.get("optional").and_then(Value::as_bool).unwrap_or(false);
         workspaces.push(DeclaredWorkspace { name: name.to_owned(), optional });

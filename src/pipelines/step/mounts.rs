@@ -55,7 +55,7 @@ pub(super) fn check(task_spec: &Value, workspaces: &[DeclaredWorkspace], trusted
         };
         if !taken.insert(path.clone()) {
             let at = format!("workspaces[{index}].mountPath");
-            faults.seeing(&at, "is where another workspace is mounted", "mount it elsewhere", &path);
+            faults.seeing(&at, "is a path at which another workspace is mounted", "mount it elsewhere", &path);
         }
     }
     taken.insert(format!("{WORKSPACES}{}", keys::WORKSPACE_SOURCE));
@@ -81,14 +81,19 @@ fn volumes(task_spec: &Value, trusted: bool, faults: &mut Faults) -> BTreeSet<St
             faults.seeing(&format!("{at}.name"), format!("is not {}", syntax::LABEL), "rename the volume", name);
         }
         if name.starts_with("tekton-internal-") {
-            faults.seeing(&format!("{at}.name"), "begins as Tekton's own volumes do", "rename the volume", name);
+            faults.seeing(
+                &format!("{at}.name"),
+                "begins like the names of Tekton's own volumes",
+                "rename the volume",
+                name,
+            );
         }
         if !names.insert(name.to_owned()) {
-            faults.seeing(&format!("{at}.name"), "is there twice", "rename one of the volumes", name);
+            faults.seeing(&format!("{at}.name"), "occurs twice", "rename one of the volumes", name);
         }
         if !trusted && volume.get("hostPath").is_some_and(|path| !path.is_null()) {
             let remedy = "use a workspace or an emptyDir, or let the platform keep this step in its own namespace";
-            faults.add(&format!("{at}.hostPath"), "takes files of the node", remedy);
+            faults.add(&format!("{at}.hostPath"), "mounts files of the node", remedy);
         }
     }
     names
@@ -110,13 +115,18 @@ impl Place {
                 faults.add(&format!("{at}.mountPath"), "is required", "say where the volume is mounted");
             }
             if name.starts_with("tekton-internal-") {
-                faults.seeing(&format!("{at}.name"), "begins as Tekton's own volumes do", "name another volume", name);
+                faults.seeing(
+                    &format!("{at}.name"),
+                    "begins like the names of Tekton's own volumes",
+                    "name another volume",
+                    name,
+                );
             }
             let mut clash = |sentence: &str, remedy: &str| {
                 faults.seeing(&format!("{at}.mountPath"), sentence, remedy, &path);
             };
             if self.taken.contains(&path) {
-                clash("is where a workspace is mounted", "mount the volume elsewhere, or use the workspace");
+                clash("is a path at which a workspace is mounted", "mount the volume elsewhere, or use the workspace");
             } else if format!("{path}/").starts_with(TEKTON)
                 && !format!("{path}/").starts_with(&format!("{TEKTON_HOME}/"))
             {
@@ -128,7 +138,7 @@ impl Place {
                 && !self.volumes.contains(name)
                 && !self.volumes.iter().any(|v| reference::mentions(v))
             {
-                faults.seeing(&format!("{at}.name"), "is no volume of the TaskSpec", "declare the volume", name);
+                faults.seeing(&format!("{at}.name"), "is not a volume of the TaskSpec", "declare the volume", name);
             }
         }
         // A step's own mount replaces the template's at the same path.

@@ -35,8 +35,8 @@ fn what_is_refused_and_how_it_is_named() {
         (&step(json!({"name": "a", "configMap": "c", "whenExpressions": [{"input": "a", "operator": "in", "values": []}]})), "values is empty"),
         (&step(json!({"name": "a", "configMap": "c", "lockedParameters": ["$x"]})), "lockedParameters[0] is not a parameter name"),
         (&json!({"name": "t", "customSteps": "maybe", "steps": [{"name": "a", "configMap": "c"}]}).to_string(), "customSteps is neither"),
-        (&json!({"name": "t", "globalParameters": [{"name": "a"}, {"name": "a"}], "steps": [{"name": "a", "configMap": "c"}]}).to_string(), "globalParameters[1].name is there twice"),
-        (&json!({"name": "t", "steps": [{"name": "a", "configMap": "c"}, {"name": "a", "configMap": "c"}]}).to_string(), "steps[1].name is there twice"),
+        (&json!({"name": "t", "globalParameters": [{"name": "a"}, {"name": "a"}], "steps": [{"name": "a", "configMap": "c"}]}).to_string(), "globalParameters[1].name occurs twice"),
+        (&json!({"name": "t", "steps": [{"name": "a", "configMap": "c"}, {"name": "a", "configMap": "c"}]}).to_string(), "steps[1].name occurs twice"),
     ] {
         let told = faults(text);
         assert!(told.contains(expected) && told.contains("ConfigMap ns/pipeline-template-x: "), "{text:.100} gave {told:?}");

@@ -42,8 +42,8 @@ impl Part {
             Part::Leaf => "see the log for why its authority cannot sign",
             Part::Authority => {
                 "check that this replica reaches the API server and may update Secret drawbridge-webhook-ca; an \
-                 authority without label app.kubernetes.io/managed-by=drawbridge is never renewed: replace it, or \
-                 delete the Secret to get one of ours"
+                 authority without label app.kubernetes.io/managed-by=drawbridge is never renewed: replace it, or delete \
+                 the Secret to get one of Drawbridge's"
             }
             Part::Provided => "whoever provides the files or the Secret must renew it",
             Part::Clients => "put its successor beside it into the file of --webhook-client-ca",
@@ -116,7 +116,7 @@ impl CertificateMetrics {
         registry.register("drawbridge_bundle_write_failures", "Patches of caBundle that failed", m.bundle_failures);
         registry.register(
             "drawbridge_bundle_overwritten",
-            "Times somebody else took our roots out of a caBundle",
+            "Times somebody else took Drawbridge's certificate authority out of a caBundle",
             m.bundle_overwritten,
         );
         registry.register(

@@ -53,7 +53,7 @@ pub fn read_bundle(pem: &[u8]) -> TrustBundle {
     let mut bundle = TrustBundle::default();
     for (index, (begin, end)) in begins.iter().copied().zip(ends).enumerate() {
         let read = match CertificateDer::from_pem_slice(&pem[begin..end]) {
-            Ok(der) => RootCertificate::read(der).ok_or_else(|| "what it holds is no certificate".to_owned()),
+            Ok(der) => RootCertificate::read(der).ok_or_else(|| "what it holds is not a certificate".to_owned()),
             Err(pem::Error::NoItemsFound) => continue,
             Err(error) => Err(words(&error)),
         };
@@ -108,8 +108,8 @@ mod tests {
             (one.replace(end, ""), "section CERTIFICATE has no end"),
             (lines[..3].join("\n") + "\n", "section CERTIFICATE has no end"),
             (one.replacen(lines[2], "!", 1), "a section is not base64"),
-            ([lines[0], lines[1], lines[lines.len() - 1], ""].join("\n"), "what it holds is no certificate"),
-            (format!("{begin}\n{end}\n"), "what it holds is no certificate"),
+            ([lines[0], lines[1], lines[lines.len() - 1], ""].join("\n"), "what it holds is not a certificate"),
+            (format!("{begin}\n{end}\n"), "what it holds is not a certificate"),
             (one.replace(begin, "-----BEGIN CERTIFICATE"), "a section begins in a line that cannot be read"),
         ] {
             for (text, section, line) in [

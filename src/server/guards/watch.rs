@@ -48,12 +48,12 @@ impl GuardMetrics {
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "drawbridge_policies_missing",
-            "Admission policies of the manifests, and bindings of policies, that are not there",
+            "Admission policies of the manifests, and bindings of policies, that do not exist",
             self.missing.clone(),
         );
         registry.register(
             "drawbridge_webhook_configurations_missing",
-            "1 while a webhook configuration of the manifests is not there, so that the API server does not ask Drawbridge",
+            "1 while a webhook configuration of the manifests does not exist, so that the API server does not ask Drawbridge",
             self.webhooks.clone(),
         );
     }
@@ -257,7 +257,7 @@ impl Guards {
         let message = match said {
             Said::Back(kind, name, after) => {
                 let after = format!("{:.1}", after.as_secs_f64());
-                tracing::info!(kind = kind.as_str(), name, after, "is there again");
+                tracing::info!(kind = kind.as_str(), name, after, "exists again");
                 return;
             }
             Said::Replaced(kind, name, after) => {
@@ -280,8 +280,8 @@ impl Guards {
 }
 
 /// What to do.
-const REMEDY: &str = "apply the install manifests of this version again (drawbridge doctor tells what differs), and find in the audit log who \
-                      deleted it";
+const REMEDY: &str = "apply the install manifests of this version again (drawbridge doctor shows what differs), and find in the audit \
+                      log who deleted it";
 
 #[cfg(test)]
 mod tests;

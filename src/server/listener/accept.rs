@@ -92,7 +92,7 @@ pub(super) async fn serve<A: Accept>(server: Arc<Server>, mut socket: A) -> usiz
         return 0;
     }
     let left = connections.len();
-    tracing::warn!(port = server.name, connections = left, "the grace is over: connections are cut off");
+    tracing::warn!(port = server.name, connections = left, "the grace period is over: open connections are cut off");
     steps.send_replace(Step::Cut);
     connections.wait().await;
     left
@@ -135,7 +135,11 @@ impl Door {
             match socket.accept().await {
                 Ok((stream, from)) => {
                     if self.failures > 0 {
-                        tracing::info!(port = server.name, failures = self.failures, "accepting again");
+                        tracing::info!(
+                            port = server.name,
+                            failures = self.failures,
+                            "the process accepts connections again"
+                        );
                         self.failures = 0;
                     }
                     return Accepted { stream, from, permit };

@@ -246,7 +246,7 @@ async fn b6_accepting_backs_off_when_descriptors_run_out_and_recovers() {
     let begun = Instant::now();
     let mut client = running.connect();
     client.write_all(REQUEST).await.unwrap();
-    assert!(answer(&mut client, 2).await.is_some(), "accepting again");
+    assert!(answer(&mut client, 2).await.is_some(), "the process accepts connections again");
     let took = begun.elapsed();
     assert!(took > Duration::from_secs(10), "20 failures without a pause: {took:?}");
     assert!(took < Duration::from_secs(20), "pauses do not grow without end: {took:?}");

@@ -239,7 +239,7 @@ impl Rebuild {
                 Ok(made) => (self, last, clock) = made,
                 // The process ends with this task.
                 Err(error) => {
-                    tracing::error!(%error, "no snapshot can be made any more");
+                    tracing::error!(%error, "no snapshot of the cluster can be made any more: the process ends");
                     return;
                 }
             }

@@ -177,7 +177,7 @@ impl Shared {
             let _ = out.write_all(&batch).and_then(|()| out.flush());
             batch.clear();
             if lost > 0 {
-                tracing::warn!(lost, "lines of reviews were lost: whoever reads the log is too slow");
+                tracing::warn!(lost, "log lines of reviews were dropped: whoever reads the log is too slow");
             }
             if finished {
                 return;

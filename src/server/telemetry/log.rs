@@ -43,7 +43,7 @@ pub enum LogError {
     Level(String, #[source] ParseError),
     /// A word of it is no level: the filter would take it for the name of a module, and leave out everything else.
     #[error(
-        "log level {0:?}: {1:?} is no level; use off, error, warn, info, debug or trace, or a list like drawbridge=debug,info"
+        "log level {0:?}: {1:?} is not a level; use off, error, warn, info, debug or trace, or a list like drawbridge=debug,info"
     )]
     Word(String, String),
     /// There is no thread for the lines of reviews.

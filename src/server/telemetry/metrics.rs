@@ -150,20 +150,22 @@ impl Metrics {
     fn register_all(&self) {
         self.register(|r| {
             let runtime = r.sub_registry_with_prefix("controller_runtime_webhook");
-            runtime.register("requests", "Answers by HTTP status of the envelope", self.webhook_requests.clone());
-            runtime.register("latency_seconds", "Head of the request to answer", self.webhook_latency.clone());
-            runtime.register("requests_in_flight", "Reviews being answered", self.webhook_in_flight.clone());
-            r.register("leader_election_master_status", "1 while the Lease is held", self.leader.clone());
+            runtime.register("requests", "Answers to admission reviews, by HTTP status", self.webhook_requests.clone());
+            runtime.register("latency_seconds", "Time from the head of an admission review's request to its answer",
+                self.webhook_latency.clone());
+            runtime.register("requests_in_flight", "Admission reviews being answered", self.webhook_in_flight.clone());
+            r.register("leader_election_master_status", "1 while this process holds the Lease, so that its controllers write",
+                self.leader.clone());
             let ours = r.sub_registry_with_prefix("drawbridge");
-            ours.register("decisions", "Verdicts by reason", self.decisions.clone());
-            ours.register("warnings", "Warnings by reason", self.warnings.clone());
-            ours.register("panics", "Panics turned into an answer", self.panics.clone());
-            ours.register("shed", "Reviews not decided, by cause", self.shed.clone());
+            ours.register("decisions", "Decisions of admission reviews, by reason", self.decisions.clone());
+            ours.register("warnings", "Warnings given in admission reviews, by reason", self.warnings.clone());
+            ours.register("panics", "Panics while a review was answered, each of which became an answer", self.panics.clone());
+            ours.register("shed", "Admission reviews that were not decided, by cause", self.shed.clone());
             ours.register("connections", "Open connections", self.connections.clone());
             ours.register("connections_accepted", "Connections accepted", self.connections_accepted.clone());
-            ours.register("connections_ended", "Connections ended by us, by cause", self.connections_ended.clone());
+            ours.register("connections_ended", "Connections that Drawbridge ended, by cause", self.connections_ended.clone());
             ours.register("handshake_failures", "Failed TLS handshakes, by cause", self.handshake_failures.clone());
-            ours.register("accept_errors", "Errors of accept", self.accept_errors.clone());
+            ours.register("accept_errors", "Connections that could not be accepted", self.accept_errors.clone());
             ours.register("tasks", "Tasks that have not ended", self.tasks.clone());
             ours.register(
                 "snapshot_staleness_seconds",

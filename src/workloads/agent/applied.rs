@@ -68,6 +68,6 @@ fn ports(container: &Value, at: &str, findings: &mut Findings) {
 }
 
 fn twice(at: String, seen: &str, findings: &mut Findings) {
-    let fault = Fault::new(Reason::DuplicateName, at, "is there twice", "keep one of the entries");
+    let fault = Fault::new(Reason::DuplicateName, at, "occurs twice", "keep one of the entries");
     findings.fault(fault.seeing(seen));
 }

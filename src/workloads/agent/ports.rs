@@ -31,14 +31,14 @@ pub(super) fn check(object: &Value, findings: &mut Findings) {
             findings.fault(fault.seeing(name));
         } else if !name.is_empty() && !names.insert(name) {
             let fault =
-                Fault::new(Reason::DuplicateName, format!("{at}.name"), "is there twice", "rename one of the ports");
+                Fault::new(Reason::DuplicateName, format!("{at}.name"), "occurs twice", "rename one of the ports");
             findings.fault(fault.seeing(name));
         }
         number(port.get("port"), true, &format!("{at}.port"), findings);
         if let Some(number) = port.get("port").and_then(Value::as_i64)
             && !numbers.insert((number, protocol(port)))
         {
-            let sentence = format!("is there twice with protocol {}, which no Service can have", protocol(port));
+            let sentence = format!("occurs twice with protocol {}, which no Service can have", protocol(port));
             let fault = Fault::new(Reason::DuplicateName, format!("{at}.port"), sentence, "change one of the ports");
             findings.fault(fault.seeing(&number.to_string()));
         }

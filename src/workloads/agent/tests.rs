@@ -148,7 +148,7 @@ fn ports_of_the_service() {
     assert!(told(ports(json!([{"port": 1}, {"name": "b", "port": 2}]))).contains("servicePorts[0].name is required"));
     assert!(
         told(ports(json!([{"name": "b", "port": 1}, {"name": "b", "port": 2}])))
-            .contains("servicePorts[1].name is there twice")
+            .contains("servicePorts[1].name occurs twice")
     );
     assert!(told(ports(json!([{"port": 0}]))).contains("servicePorts[0].port is not a port"));
     assert!(
@@ -185,28 +185,28 @@ fn what_no_deployment_can_be_made_of_is_refused_at_once() {
         |number: u16, name: &str, protocol: &str| json!({"containerPort": number, "name": name, "protocol": protocol});
     let twice = json!([{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]);
     for (members, path) in [
-        (container(json!({"name": "agent", "env": twice})), "containers[0].env[1].name is there twice"),
+        (container(json!({"name": "agent", "env": twice})), "containers[0].env[1].name occurs twice"),
         (
             pod(json!({"initContainers": [{"name": "i", "image": "i", "env": twice}]})),
-            "initContainers[0].env[1].name is there",
+            "initContainers[0].env[1].name occurs twice",
         ),
         (
             pod(json!({"volumes": [{"name": "v", "emptyDir": {}}, {"name": "v", "emptyDir": {}}]})),
-            "volumes[1].name is there twice",
+            "volumes[1].name occurs twice",
         ),
         (
             container(
                 json!({"name": "agent", "volumeMounts": [{"name": "a", "mountPath": "/x"}, {"name": "b", "mountPath": "/x"}]}),
             ),
-            "containers[0].volumeMounts[1].mountPath is there twice",
+            "containers[0].volumeMounts[1].mountPath occurs twice",
         ),
         (
             container(json!({"name": "agent", "ports": [port(1, "a", "TCP"), {"containerPort": 1}]})),
-            "ports[1].containerPort is there twice",
+            "ports[1].containerPort occurs twice",
         ),
         (
             container(json!({"name": "agent", "ports": [port(1, "a", "TCP"), port(2, "a", "TCP")]})),
-            "ports[1].name is there twice",
+            "ports[1].name occurs twice",
         ),
         (
             container(json!({"name": "agent", "ports": [port(1, "a-very-long-port-name", "TCP")]})),
@@ -265,7 +265,7 @@ fn the_default_port_is_looked_at_where_nobody_has_filled_it_in() {
 #[test]
 fn a_port_is_there_once_per_protocol() {
     let ports = |protocol: &str| json!({"spec": {"servicePorts": [{"name": "a", "port": 80, "targetPort": 8000}, {"name": "b", "port": 80, "targetPort": 8000, "protocol": protocol}]}});
-    assert!(told(ports("TCP")).contains("servicePorts[1].port is there twice with protocol TCP"));
+    assert!(told(ports("TCP")).contains("servicePorts[1].port occurs twice with protocol TCP"));
     assert_eq!(told(ports("UDP")), "");
 }
 

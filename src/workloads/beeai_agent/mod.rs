@@ -73,16 +73,16 @@ fn env(object: &Value, findings: &mut Findings) {
             continue;
         }
         if !names.insert(name) {
-            let text = format!("variable {name} is there twice; the last one counts, so remove the others");
+            let text = format!("variable {name} occurs twice; the last one counts, so remove the others");
             findings.note(Note::new(Reason::ValueShadowed, format!("{at}.name"), text));
         }
         let Some(value) = entry.get("value").and_then(Value::as_str) else { continue };
         let path = format!("{at}.value");
         if name == keys::ENV_PORT && read::port(value).is_none() {
-            let sentence = "is no port: variable PORT is a number from 1 to 65535";
+            let sentence = "is not a port: variable PORT is a number from 1 to 65535";
             findings.fault(Fault::invalid(path, sentence, "write the number that the agent listens on"));
         } else if name == keys::ENV_IMAGE_REPO_SECRET && !value.is_empty() && !syntax::is_subdomain(value) {
-            let sentence = "is no name that a Secret can have, and IMAGE_REPO_SECRET names the Secret that the image is pulled with";
+            let sentence = "is not a name that a Secret can have, and IMAGE_REPO_SECRET names the Secret that the image is pulled with";
             let remedy = "name a Secret of this namespace of type kubernetes.io/dockerconfigjson, never a token";
             findings.fault(Fault::invalid(path, sentence, remedy));
         }

@@ -26,7 +26,8 @@ const US: &str = "system:serviceaccount:kagenti-system:drawbridge-";
 /// What never comes is given up after this.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// What is logged, at DEBUG, before a watch becomes a list: nothing that came on it was at its position or past it.
-const SILENT: [&str; 2] = ["a watch ended in silence", "a bookmark lies before the position"];
+const SILENT: [&str; 2] =
+    ["a watch ended without saying up to where it had come", "a bookmark is older than what was read"];
 /// Of so many watches one may have ended like that: the API server sends its last bookmark two seconds before the end, and one that
 /// has no processor then sends it too late.
 const SPOKEN: usize = 2;

@@ -296,7 +296,7 @@ fn second_injector(injected: &Injected) -> anyhow::Result<Vec<String>> {
         all.sort();
         all.dedup();
         if all.len() != total {
-            wrong.push(format!("a container is there twice: {inits:?}"));
+            wrong.push(format!("a container occurs twice: {inits:?}"));
         }
         let ours = |name: &String| OUR_CONTAINERS.contains(&name.as_str());
         if native && inits.iter().skip_while(|name| ours(name)).any(ours) {

@@ -139,7 +139,7 @@ async fn cases_001_to_004_what_the_schema_fills_in_and_what_is_refused() -> Resu
         ("spec.identityBinding.trustDomain", json!({"identityBinding": {"trustDomain": "-bad"}})),
         ("spec.identityBinding.trustDomain", json!({"identityBinding": {"trustDomain": "a/b"}})),
         ("spec.targetRef is required", json!({"targetRef": null})),
-        ("spec.syncPeriod is no time", json!({"syncPeriod": "soon"})),
+        ("spec.syncPeriod is not a time", json!({"syncPeriod": "soon"})),
     ] {
         let mut object = card("other", "elsewhere", json!({}));
         json_patch::merge(&mut object["spec"], &patch);
@@ -316,7 +316,7 @@ async fn people_see_cards_by_commands() -> Result<()> {
     let (listed, code) = told(cp, &["card", "list", "-n", ns.name()]).await?;
     ensure!(code == Some(0) && listed.contains("Deployment/cook"), "{listed}");
     let (explained, code) = told(cp, &["explain", "agentcard/cook-deployment-card", "-n", ns.name()]).await?;
-    for words in ["Deployment/cook exists", "0 of 0 are ready", "there is no Service cook", "what would change it"] {
+    for words in ["Deployment/cook exists", "0 of 0 are ready", "Service cook does not exist", "what would change it"] {
         ensure!(explained.contains(words), "{words}: {explained}");
     }
     assert_eq!(code, Some(1), "{explained}");

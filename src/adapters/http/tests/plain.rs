@@ -66,7 +66,7 @@ async fn nobody_there_is_no_connection() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let get = Get { address, host: "h", path: "/" };
-    assert_eq!(Http::new(Here).get(get, PATIENCE).await, Err(HttpFault::Connect("nobody listens at the port")));
+    assert_eq!(Http::new(Here).get(get, PATIENCE).await, Err(HttpFault::Connect("nothing listens on the port")));
 }
 
 #[tokio::test(start_paused = true)]

@@ -31,7 +31,7 @@ pub(super) fn names(subject: &Subject<'_>) -> Option<Denial> {
     let denial = Denial::new(
         Reason::ContainerNameCollision,
         422,
-        format!("the Pod brings a container named {name}, which is the name of one of our sidecars"),
+        format!("the Pod brings a container named {name}, which is the name of a sidecar of Drawbridge"),
         "rename the container, or opt the Pod out with label kagenti.io/inject: disabled",
     );
     Some(denial.at(format!("spec.{list}[{index}].name"), name))

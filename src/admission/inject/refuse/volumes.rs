@@ -51,7 +51,7 @@ pub(super) fn sources(cx: &Context<'_>, plan: &InjectionPlan<'_>) -> Option<Deni
         let denial = Denial::new(
             Reason::VolumeCollision,
             422,
-            format!("the Pod brings a volume named {name} with another source than ours; ours is {wanted}"),
+            format!("the Pod brings a volume named {name} with another source than Drawbridge's, which is {wanted}"),
             "rename the volume, or opt the Pod out with label kagenti.io/inject: disabled",
         );
         Some(denial.at(format!("spec.volumes[{index}]"), volume.to_string().chars().take(200).collect::<String>()))

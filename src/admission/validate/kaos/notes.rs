@@ -17,8 +17,8 @@ pub(super) fn of_agent(looked: &Looked<Agent>) -> Option<Note> {
     let api = &looked.value.model_api;
     let text = match (&looked.value.model, old.alias) {
         (Model::Named(model), Alias::NoModel) => format!(
-            "is not there, so the agent asks for {model}, and whether ModelAPI {api} offers that is not checked: a proxy for any model at an \
-             address refuses a name without a provider; name the model"
+            "is left out, so the agent asks for {model}, and whether ModelAPI {api} offers that is not checked: a proxy for any model \
+             at an address refuses a name without a provider; name the model"
         ),
         (Model::Named(model), _) => {
             format!(
@@ -47,7 +47,7 @@ pub(super) fn of_unknown(kind: &str, object: &Value) -> Vec<Note> {
         Note::new(
             Reason::UnknownField,
             unknown.path,
-            format!("is no field that is known there; it is passed on as it is{hint}"),
+            format!("is not a field that is known there; it is passed on as it is{hint}"),
         )
     };
     unknown::members(kind, object).into_iter().map(note).collect()
@@ -69,7 +69,7 @@ pub(super) fn of_old(old: &[OldSpelling]) -> Option<Note> {
         named.push_str(&format!(" and {} more", written.len() - NAMED));
     }
     let text = format!(
-        "{named}: of an earlier version of KAOS, and taken as what they mean today; drawbridge migrate kaos writes that"
+        "{named}: spellings of an earlier version of KAOS, read as what they mean today; drawbridge migrate kaos prints the present ones"
     );
     Some(Note::new(Reason::OldSpelling, "spec", text))
 }

@@ -79,7 +79,7 @@ fn variable(item: &Place<'_>, found: &mut Found) -> Option<Variable> {
         return None;
     };
     if !is_name(&name) {
-        let sentence = "is no name of a variable: printable ASCII without = is allowed";
+        let sentence = "is not the name of a variable: printable ASCII without = is allowed";
         found.invalid(&at.path, sentence, "rename the variable");
     }
     let (value, from) = (item.at("value"), item.mapping("valueFrom", found));

@@ -86,7 +86,7 @@ impl Tools {
         {
             found.invalid(
                 path,
-                "begins with -, and is no name of a package",
+                "begins with -, so it is not the name of a package",
                 "name the package as pip install takes it",
             );
         }

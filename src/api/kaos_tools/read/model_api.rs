@@ -231,11 +231,11 @@ fn text_of(place: &Place<'_>, text: &str, found: &mut Found) -> Configuration {
     match yaml::parse_with_merge_keys(text) {
         Ok(node) if matches!(node.content, Content::Map(_)) => {}
         Ok(node) => {
-            let sentence = format!("is no configuration of LiteLLM: a mapping is needed, and it is {}", node.kind());
+            let sentence = format!("is not a configuration of LiteLLM: a mapping is needed, and it is {}", node.kind());
             found.invalid(&place.path, sentence, "write model_list and what else LiteLLM reads");
         }
         Err(error) => {
-            let sentence = format!("is no YAML: line {}: {}", error.line, error.message);
+            let sentence = format!("is not YAML: line {}: {}", error.line, error.message);
             found.invalid(&place.path, sentence, "correct the text");
         }
     }

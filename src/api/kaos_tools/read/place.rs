@@ -214,7 +214,7 @@ impl<'v> Place<'v> {
             match item.any_text(found) {
                 Some("") => found.required(&item.path, &format!("name {what}, or remove the item")),
                 Some(name) if names.iter().any(|known| known == name) => {
-                    let text = format!("{name} is there twice, and counts once; remove one");
+                    let text = format!("{name} occurs twice, and counts once; remove one");
                     found.note(Reason::ValueShadowed, &item.path, text);
                 }
                 Some(name) => names.push(name.to_owned()),

@@ -17,7 +17,7 @@ pub(super) fn spec<'v>(object: &'v Value, (prefix, most): (&str, usize), found: 
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("");
     if !is_name(name, most) {
         let sentence = format!(
-            "is no name from which Service {prefix}<name> can be called: at most {most} of a-z, 0-9 and -, beginning and ending \
+            "is not a name from which Service {prefix}<name> can be called: at most {most} of a-z, 0-9 and -, beginning and ending \
              with a letter or digit"
         );
         found.fault(crate::api::findings::Fault::invalid("metadata.name", sentence, "rename it").seeing(name));
@@ -76,7 +76,7 @@ pub(super) fn timeout(spec: &Place<'_>, found: &mut Found) -> Option<String> {
     let text = place.any_text(found)?;
     if !is_duration(text) {
         let sentence =
-            "is no duration of Gateway API: one to four numbers of at most five digits, each with h, m, s or ms";
+            "is not a duration of Gateway API: one to four numbers of at most five digits, each with h, m, s or ms";
         found.fault(
             crate::api::findings::Fault::invalid(
                 &place.path,

@@ -130,7 +130,7 @@ fn is_absent(path: &Path) -> bool {
 /// Writes the file in one step, readable to everybody: the agent runs as another user.
 fn write(path: &Path, text: &[u8]) -> anyhow::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        bail!("AGENT_CARD_PATH: {} is no file", path.display());
+        bail!("AGENT_CARD_PATH: {} is not a file", path.display());
     };
     let said = || format!("AGENT_CARD_PATH: {}", path.display());
     std::fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).with_context(said)?;

@@ -195,7 +195,7 @@ fn what_signs_nothing_says_why_and_nothing_of_the_key() {
     }
     svid.file("chain", &chain);
     for (card, says) in
-        [("[]", "no JSON object"), ("{", "acceptable JSON"), (r#"{"name":1,"version":1}"#, "would cover")]
+        [("[]", "not a JSON object"), ("{", "acceptable JSON"), (r#"{"name":1,"version":1}"#, "would cover")]
     {
         let (exit, out, err) = svid.signs(card, &[]);
         assert!(exit == Exit::Usage && out.is_empty() && err.contains(says), "{card}: {err}");

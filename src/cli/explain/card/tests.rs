@@ -116,7 +116,12 @@ fn what_was_judged_is_what_the_status_says_and_has_a_way_out() {
         ("Synced", "FetchFailed", "card", "/.well-known/agent-card.json"),
         ("Synced", "Other", "card", "agentcard.kagenti.dev/refresh"),
         ("Verified", "SignatureInvalid", "signature", "drawbridge card verify"),
-        ("Bound", "NotBound", "identity", "signed by spiffe://d/ns/x/sa/y, and has to be by spiffe://d/ns/team/sa/w"),
+        (
+            "Bound",
+            "NotBound",
+            "identity",
+            "signed by spiffe://d/ns/x/sa/y; it has to be signed by spiffe://d/ns/team/sa/w",
+        ),
     ] {
         let (failed, text) = failing(&Facts { card: card(fails(kind, reason)), ..good() });
         assert_eq!(failed, [name], "{text}");

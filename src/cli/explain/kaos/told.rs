@@ -114,7 +114,7 @@ fn spelling(old: &OldSpelling) -> Spelling {
 fn says(object: &Value) -> String {
     match (text(object, "/status/phase"), text(object, "/status/message")) {
         ("", _) if text(object, "/metadata/uid").is_empty() => "a manifest: what would be made of it".to_owned(),
-        ("", _) => "no controller has said anything of it yet".to_owned(),
+        ("", _) => "no controller has written its status yet".to_owned(),
         (phase, "") => phase.to_owned(),
         (phase, message) => format!("{phase}: {message}"),
     }
@@ -164,7 +164,7 @@ fn of_agent(facts: &Facts, identity: &Identity, checks: &mut Vec<Check>) -> Seen
     let held = |waits: bool| match (gates, waits) {
         (true, true) => "; the Deployment is made once it is",
         (true, false) => "; that holds nothing back, since waitForDependencies is false",
-        (false, _) => "; the Deployment is there already, so that holds nothing back",
+        (false, _) => "; the Deployment exists already, so that holds nothing back",
     };
     let offered = facts.model_api.as_ref().and_then(|(_, api)| api.as_ref()).map(read::model_api);
     if let Some(named) = &facts.model_api {
@@ -186,7 +186,7 @@ fn of_agent(facts: &Facts, identity: &Identity, checks: &mut Vec<Check>) -> Seen
         checks.push(match exposed {
             Some(true) => {
                 peers.push(name.clone());
-                check("peer", Ok(format!("{name} is there; peers hold nothing back")))
+                check("peer", Ok(format!("{name} exists; peers hold nothing back")))
             }
             Some(false) => check(
                 "peer",
@@ -195,9 +195,10 @@ fn of_agent(facts: &Facts, identity: &Identity, checks: &mut Vec<Check>) -> Seen
                     format!("set spec.agentNetwork.expose of {name}"),
                 )),
             ),
-            None => {
-                unknown("peer", &format!("{name} is not there; its variables come once it is, and hold nothing back"))
-            }
+            None => unknown(
+                "peer",
+                &format!("{name} does not exist; its variables come once it does, and hold nothing back"),
+            ),
         });
     }
     let hosted = offered.as_ref().is_some_and(|offered| offered.value.mode == Mode::Hosted);
@@ -210,7 +211,7 @@ fn of_agent(facts: &Facts, identity: &Identity, checks: &mut Vec<Check>) -> Seen
 fn among(kind: &'static str, (name, there): &Named) -> Check {
     match there {
         Some(_) => check(kind, Ok(format!("{name} is among the manifests"))),
-        None => unknown(kind, &format!("{name} is not among the manifests; nothing is made before it is there")),
+        None => unknown(kind, &format!("{name} is not among the manifests; nothing is made before it exists")),
     }
 }
 
@@ -229,7 +230,7 @@ fn dependency((kind, word): (&'static str, &str), (name, there): &Named, held: &
         Some(object) if is_ready(object) => check(kind, Ok(format!("{name} is ready"))),
         Some(object) => {
             let text = format!("{name} is not ready ({}){held}", says(object));
-            check(kind, Err((text, format!("drawbridge explain {word}/{name} tells why"))))
+            check(kind, Err((text, format!("drawbridge explain {word}/{name} shows why"))))
         }
     }
 }
@@ -306,7 +307,7 @@ fn deployment(facts: &Facts, role: Role, composed: Option<&Composed>) -> Check {
     let called = role.object(text(&facts.object, "/metadata/name"));
     let namespace = text(&facts.object, "/metadata/namespace");
     let Some(there) = &facts.deployment else {
-        return unknown(NAME, &format!("{called} is not there yet"));
+        return unknown(NAME, &format!("{called} does not exist yet"));
     };
     if !is_owned(there, &facts.object) {
         let seen = format!("{called} is not this object's and is left alone");
@@ -326,9 +327,10 @@ fn deployment(facts: &Facts, role: Role, composed: Option<&Composed>) -> Check {
         (false, 0) => {
             check(NAME, Err((text, format!("kubectl -n {namespace} scale deployment/{called} --replicas=1"))))
         }
-        (false, _) => {
-            check(NAME, Err((text, format!("kubectl -n {namespace} describe pods tells why; drawbridge status, too"))))
-        }
+        (false, _) => check(
+            NAME,
+            Err((text, format!("kubectl -n {namespace} describe pods shows why, and so does drawbridge status"))),
+        ),
     }
 }
 
@@ -342,7 +344,7 @@ fn service(facts: &Facts, role: Role, seen: &Seen) -> Option<Check> {
         }
         Some(_) => Some(check(NAME, Ok(format!("{called}, port {}", seen.port)))),
         None if !seen.exposed => Some(check(NAME, Ok("none: spec.agentNetwork.expose is false".to_owned()))),
-        None => Some(unknown(NAME, &format!("{called} is not there yet"))),
+        None => Some(unknown(NAME, &format!("{called} does not exist yet"))),
     }
 }
 
@@ -366,7 +368,7 @@ fn route(facts: &Facts, role: Role, exposed: bool) -> Option<Check> {
     let place = gateway.namespace.as_deref().unwrap_or(&facts.operator);
     let leads = format!("{} through Gateway {place}/{}", role.path(namespace, name), gateway.name);
     if there.is_none() {
-        return Some(unknown(NAME, &format!("HTTPRoute {} is not there yet: {leads}", role.route(name))));
+        return Some(unknown(NAME, &format!("HTTPRoute {} does not exist yet: {leads}", role.route(name))));
     }
     let said = condition(&facts.object, "RouteAccepted");
     let words = said.map(|said| format!(": {}", text(said, "/message"))).unwrap_or_default();
@@ -400,7 +402,7 @@ fn conditions(facts: &Facts) -> Vec<Check> {
         let words = format!("{}: {}", text(stalled, "/reason"), text(stalled, "/message"));
         checks.push(check(
             "rollout",
-            Err((words, "the message says it; drawbridge status tells what Pods lack".to_owned())),
+            Err((words, "the message of the condition says what; drawbridge status shows what Pods lack".to_owned())),
         ));
     }
     checks
@@ -453,7 +455,7 @@ fn enrolment(facts: &Facts, role: Role) -> Vec<Check> {
         }
     }
     if let Some(by) = by {
-        checks.push(check(NAME, Ok(format!("{by}; drawbridge explain deployment/{made} tells what its Pods get"))));
+        checks.push(check(NAME, Ok(format!("{by}; drawbridge explain deployment/{made} shows what its Pods get"))));
     }
     checks
 }

@@ -117,7 +117,7 @@ async fn plan(cluster: &Cluster, kind: Kind, object: &Value) -> anyhow::Result<V
             }
             Answer::Object(_) | Answer::Absent => {
                 let what = format!(
-                    "{} {name} of this Agent is not there; apply what drawbridge migrate beeai prints instead",
+                    "{} {name} of this Agent does not exist; apply what drawbridge migrate beeai prints instead",
                     part.as_str()
                 );
                 return Ok(vec![Step { outcome: "skipped", ..step(what, Action::Nothing) }]);

@@ -161,8 +161,8 @@ pub(super) fn bounds() -> Vec<(&'static str, Vec<String>)> {
 /// What must hold, and what it is called.
 fn holds(expression: String, what: &str) -> Validation {
     let message = format!(
-        "{SUBJECT} {what}. Whoever uses its token for something else uses an account of his own; was it \
-         the operator itself, drawbridge doctor tells whether the policies are those of its version"
+        "{SUBJECT} {what}. What to do: for anything else use another account; if it was the operator itself, drawbridge doctor shows \
+            whether the policies are those of its version"
     );
     Validation { expression, message: Some(message), reason: Some("Forbidden".to_owned()), message_expression: None }
 }

@@ -90,7 +90,7 @@ fn faults_name_the_entry_and_what_to_do() {
         ("cards.trustBundle.configMap.namespace", "a.b", "not the name of a namespace"),
         ("cards.trustBundle.configMap.key", "'a/b'", "not a key of a ConfigMap"),
         ("cards.trustBundle.file", "bundle.pem", "a path from /"),
-        ("cards.trustBundle.trustDomain", "a/b", "no trust domain"),
+        ("cards.trustBundle.trustDomain", "a/b", "not a trust domain"),
         ("cards.trustBundle.maxAgeSeconds", "59", "60 to 2678400"),
         ("cards.profiles", "[kagenti-v3]", "did you mean kagenti-v"),
         ("cards.profiles", "[kagenti-v1, kagenti-v1]", "cards.profiles[1]"),

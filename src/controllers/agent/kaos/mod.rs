@@ -166,7 +166,7 @@ fn is_registry(world: &World, key: &Key) -> bool {
 
 fn image(subject: &Subject<'_>, claims: &Claims<'_>) -> Image {
     let none = |reason, message: &str| Image { runs: None, reason, message: message.to_owned(), build: None };
-    let Some(look) = &subject.look else { return none(Reason::InvalidSpec, "nothing is known of it") };
+    let Some(look) = &subject.look else { return none(Reason::InvalidSpec, "its state is not known") };
     if let Some(why) = &look.failed {
         return none(why.0, &why.1);
     }

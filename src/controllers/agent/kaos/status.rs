@@ -216,7 +216,7 @@ fn open(look: &Look) -> Option<Condition> {
             let text = "the proxy has no master key: every Pod that reaches it can spend the provider's key";
             Condition::new(OPEN, true, Reason::ProxyOpen, text)
         }
-        Some(false) => Condition::new(OPEN, false, Reason::ProxyClosed, "the proxy asks for its master key"),
+        Some(false) => Condition::new(OPEN, false, Reason::ProxyClosed, "the proxy requires its master key"),
         None => {
             let text = "the configuration is in a Secret, so nobody here can tell whether it has a master key";
             Condition::unknown(OPEN, Reason::ProxyOpen, text)

@@ -210,7 +210,7 @@ impl SelfManaged {
                 Reason::AuthorityRefused,
                 about,
                 format!(
-                    "the certificate authority in {place} {}, and the Secret does not carry our label {}={}, so it is \
+                    "the certificate authority in {place} {}, and the Secret does not carry Drawbridge's label {}={}, so it is \
                      neither used nor changed. Replicas that have a certificate go on serving it, one that starts has \
                      nothing to serve and stays unready. Put a good ca.crt and ca.key (ECDSA P-256) there, or delete the \
                      Secret to get a new authority",

@@ -242,8 +242,8 @@ impl Publisher {
                     Reason::BundleOverwritten,
                     context::configuration(kind.words(), Some(configuration.uid.clone())),
                     format!(
-                        "{} took our authority out of caBundle in entry {} of {} {}; until it is back the API server \
-                         cannot call us. It is put back at once, and then at most once a minute: stop the other \
+                        "{} took Drawbridge's certificate authority out of caBundle in entry {} of {} {}; until it is back the API \
+                            server cannot call Drawbridge. It is put back at once, and then at most once a minute: stop the other \
                          writer, or give it the bundle to keep",
                         lost.writer.as_deref().unwrap_or("somebody"),
                         lost.entry,
@@ -262,7 +262,7 @@ impl Publisher {
         self.context.metrics.bundle_state(complete && publication == Publication::Published, contested);
         self.publication.send_if_modified(|known| {
             if *known != publication {
-                tracing::info!(state = %publication, "trust in our certificate");
+                tracing::info!(state = %publication, "trust in the certificate that the webhook serves");
             }
             set(known, publication)
         });
@@ -348,8 +348,8 @@ impl Publisher {
             Reason::BundleUnpublished,
             context::configuration(kind.words(), uid),
             format!(
-                "caBundle of {} {} cannot be written, so the API server does not trust every certificate of ours: \
-                 {error}. It is tried again and again: give the controllers' ServiceAccount the right to patch it (the \
+                "caBundle of {} {} cannot be written, so the API server does not trust every certificate that the webhook serves: \
+                    {error}. Drawbridge keeps trying: give the controllers' ServiceAccount the right to patch it (the \
                  install manifests do), and look at other admission webhooks",
                 kind.words(),
                 keys::WEBHOOK_CONFIGURATION,

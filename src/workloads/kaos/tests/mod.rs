@@ -112,7 +112,7 @@ fn variables(container: &Value) -> Vec<(String, String)> {
 fn variable(container: &Value, name: &str) -> Option<String> {
     let mut found = variables(container).into_iter().filter(|(known, _)| known == name);
     let first = found.next().map(|(_, value)| value);
-    assert!(found.next().is_none(), "{name} is there twice");
+    assert!(found.next().is_none(), "{name} occurs twice");
     first
 }
 

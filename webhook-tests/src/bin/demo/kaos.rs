@@ -25,7 +25,7 @@ pub(super) async fn show(cp: &ControlPlane) -> Result<()> {
         .replace("  name: researcher\nspec:", "  name: researcher\n  labels: {kagenti.io/type: agent}\nspec:")
         .replace("  agentNetwork:\n    access:", "  mcpServers: [echo-tools]\n  agentNetwork:\n    access:");
     step(
-        "kubectl apply: a coordinator, two peers (one of them enrolled) and their model API; the tool server is not there yet",
+        "kubectl apply: a coordinator, two peers (one of them enrolled) and their model API; the tool server does not exist yet",
     )?;
     tell(&kubectl(access, &["apply", "-n", NAMESPACE, "-f", "-"], &team).await?)?;
     ready(access, &["modelapi/team-models", "agents.kaos.tools/researcher", "agents.kaos.tools/fact-checker"]).await?;

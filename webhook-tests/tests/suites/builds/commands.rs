@@ -161,7 +161,7 @@ async fn a_build_that_does_not_end_or_is_cancelled_is_a_finding() -> Result<()> 
     let (code, _, err) = following.end().await?;
     ensure!(code == Some(1), "{code:?} {err}");
     // No Pod of it ever ran here, and that is said; so is how it ended.
-    ensure!(err.contains(&format!("no lines of run {} are there", run_of_it.name_any())), "{err}");
+    ensure!(err.contains(&format!("no log lines of run {} exist", run_of_it.name_any())), "{err}");
     ensure!(err.contains("Failed: ") && err.contains("cancelled"), "{err}");
 
     let waiting = Running::start(cp, &ns, &["build", "retry", NAME, "--wait"])?;

@@ -220,7 +220,7 @@ async fn what_cannot_be_printed_is_named() -> Result<()> {
     push.go().await?;
     let (code, out, err) = run(cp, &ns, &["build", "logs", NAME]).await?;
     assert_eq!((code, out.as_str()), (Some(0), "[clone/fetch] Cloning\n"), "{err}");
-    ensure!(err.contains("no lines of task push are there; its Pod is gone") && err.lines().count() == 1, "{err}");
+    ensure!(err.contains("task push has no log lines; its Pod is gone") && err.lines().count() == 1, "{err}");
     // A Pod that has not begun is there.
     let waiting = TaskPod::start(&ns, &run_of_it, "push", &[("step-build", "waiting")]).await?;
     let (code, out, err) = run(cp, &ns, &["build", "logs", NAME]).await?;

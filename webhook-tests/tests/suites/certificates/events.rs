@@ -113,7 +113,9 @@ async fn c6_another_writer_and_a_bundle_that_cannot_be_published_are_told_of_at_
     overwrite(&stage, &Authority::new("cainjector")?.certificate()).await?;
     let told = stage.told(configuration, Reason::BundleOverwritten, 1).await?;
     assert!(
-        told[0].starts_with("cainjector took our authority out of caBundle in entry inject.kagenti.io"),
+        told[0].starts_with(
+            "cainjector took Drawbridge's certificate authority out of caBundle in entry inject.kagenti.io"
+        ),
         "{told:?}"
     );
     one.published().await?;

@@ -28,7 +28,7 @@ pub(super) fn policy(install: &Install) -> [Value; 2] {
         ),
         message: format!(
             "the status of an AgentCard and the finalizers {} and {} are written by Drawbridge alone: what agents may reach follows from them. \
-             What to do: leave them to the operator; drawbridge explain agentcard/NAME tells what would change the status",
+             What to do: leave them to the operator; drawbridge explain agentcard/NAME shows what would change the status",
             keys::FINALIZER_CARD,
             keys::FINALIZER_CARD_POLICY
         ),

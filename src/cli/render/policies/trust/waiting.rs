@@ -28,8 +28,8 @@ pub(super) fn policy(install: &Install) -> Vec<Value> {
     ];
     let message = format!(
         "{}: NetworkPolicy {} of this namespace cuts off the Pods that have to prove first who they are, and is not as Drawbridge writes it, so \
-         no such Pod is made yet. Nothing is to be done: the controller puts it right, and whoever makes the Pod tries again. If it lasts: \
-         drawbridge doctor",
+         no such Pod is made yet. What to do: nothing, the controller corrects it, and what makes the Pod tries \
+         again. If this lasts, drawbridge doctor shows why",
         Reason::NetworkPolicyPending.code(),
         keys::DEFAULT_DENY
     );
