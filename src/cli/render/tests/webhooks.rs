@@ -1,0 +1,165 @@
+//! Webhook configurations and admission policies.
+
+use super::*;
+
+#[test]
+fn case_010_the_registered_webhook_is_as_in_section_1() {
+    for (mode, policy) in [(FailureMode::Fail, "Fail"), (FailureMode::Gate, "Ignore")] {
+        let objects = objects(mode);
+        let hook = &one(&objects, "MutatingWebhookConfiguration", "drawbridge")["webhooks"][0];
+        assert_eq!(hook["name"], "inject.kagenti.io");
+        assert_eq!(hook["clientConfig"]["service"]["path"], "/mutate-workloads-authbridge");
+        assert_eq!(hook["clientConfig"]["service"]["port"], 443);
+        assert_eq!(hook["clientConfig"].get("caBundle"), None, "a manifest never owns the bundle");
+        assert_eq!(hook["admissionReviewVersions"], serde_json::json!(["v1"]));
+        assert_eq!(
+            hook["rules"],
+            serde_json::json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"], "scope": "Namespaced"}])
+        );
+        // Design, deviations, "failure policy": Fail in mode `fail`, Ignore behind the gate.
+        assert_eq!(hook["failurePolicy"], policy);
+        assert_eq!(hook["reinvocationPolicy"], "IfNeeded");
+        assert_eq!(hook["timeoutSeconds"], 10);
+        assert_eq!(hook["sideEffects"], "None");
+        assert_eq!(
+            hook["objectSelector"]["matchExpressions"],
+            serde_json::json!([
+                {"key": "kagenti.io/type", "operator": "In", "values": ["agent", "tool"]},
+                {"key": "kagenti.io/inject", "operator": "NotIn", "values": ["disabled"]},
+            ])
+        );
+    }
+}
+
+#[test]
+fn case_011_system_and_own_namespaces_are_never_called_and_an_opted_out_one_is_not_either() {
+    // Design, deviations, "namespace label": the label is not required; `false` opts out.
+    for mode in [FailureMode::Fail, FailureMode::Gate] {
+        let objects = objects(mode);
+        let hook = &one(&objects, "MutatingWebhookConfiguration", "drawbridge")["webhooks"][0];
+        assert_eq!(
+            hook["namespaceSelector"]["matchExpressions"],
+            serde_json::json!([
+                {"key": "kubernetes.io/metadata.name", "operator": "NotIn",
+                 "values": ["kube-system", "kube-public", "kube-node-lease", "kagenti-system"]},
+                {"key": "kagenti-enabled", "operator": "NotIn", "values": ["false"]},
+            ])
+        );
+    }
+}
+
+#[test]
+fn the_gate_policy_reaches_exactly_the_pods_of_the_webhook() {
+    let objects = objects(FailureMode::Gate);
+    let hook = &one(&objects, "MutatingWebhookConfiguration", "drawbridge")["webhooks"][0];
+    let policy = &one(&objects, "MutatingAdmissionPolicy", "drawbridge-gate")["spec"];
+    let constraints = &policy["matchConstraints"];
+    assert_eq!(constraints["namespaceSelector"], hook["namespaceSelector"]);
+    assert_eq!(constraints["objectSelector"], hook["objectSelector"]);
+    assert_eq!(constraints["matchPolicy"], hook["matchPolicy"]);
+    assert_eq!(constraints["resourceRules"], hook["rules"]);
+    assert_eq!(policy["matchConditions"], hook["matchConditions"]);
+    assert_ne!(policy["matchConditions"], Value::Null);
+}
+
+#[test]
+fn a_missing_parameter_denies_and_a_second_run_never_puts_the_gate_back() {
+    let objects = objects(FailureMode::Gate);
+    let policy = &one(&objects, "MutatingAdmissionPolicy", "drawbridge-gate")["spec"];
+    assert_eq!(policy["failurePolicy"], "Fail");
+    assert_eq!(policy["reinvocationPolicy"], "Never");
+    let binding = &one(&objects, "MutatingAdmissionPolicyBinding", "drawbridge-gate")["spec"];
+    assert_eq!(binding["paramRef"]["parameterNotFoundAction"], "Deny");
+    let parameters = one(&objects, "ConfigMap", "drawbridge-gate");
+    assert_eq!(parameters.get("data"), None, "the leader's field is in nobody's manifest");
+}
+
+#[test]
+fn only_mode_gate_has_the_gate() {
+    for kind in ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"] {
+        assert!(objects(FailureMode::Fail).iter().all(|object| object["kind"] != kind));
+    }
+    let names = |mode| -> Vec<String> {
+        objects(mode)
+            .iter()
+            .filter(|object| object["kind"] == "ValidatingAdmissionPolicy")
+            .map(|object| object["metadata"]["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let gate_only: Vec<_> =
+        names(FailureMode::Gate).into_iter().filter(|name| !names(FailureMode::Fail).contains(name)).collect();
+    assert_eq!(gate_only, ["drawbridge-gate-removal"]);
+    assert_eq!(names(FailureMode::Gate).len(), names(FailureMode::Fail).len() + 1);
+}
+
+/// Whoever debugs or resizes a Pod is told, and never stopped, by what the policy finds or by its failure.
+#[test]
+fn mend_08_the_policy_about_a_weakened_proxy_refuses_nobody() {
+    let objects = objects(FailureMode::Fail);
+    let name = "drawbridge-weakened-proxy";
+    let policy = &one(&objects, "ValidatingAdmissionPolicy", name)["spec"];
+    assert_eq!(policy["failurePolicy"], "Ignore");
+    let resources = serde_json::json!(["pods/ephemeralcontainers", "pods/resize"]);
+    assert_eq!(policy["matchConstraints"]["resourceRules"][0]["resources"], resources);
+    let binding = &one(&objects, "ValidatingAdmissionPolicyBinding", name)["spec"];
+    assert_eq!(binding["validationActions"], serde_json::json!(["Warn"]));
+}
+
+#[test]
+fn the_runtime_configuration_is_kept_from_updates_of_the_status_too() {
+    let objects = objects(FailureMode::Fail);
+    let policy = &one(&objects, "ValidatingAdmissionPolicy", "drawbridge-runtime-config")["spec"];
+    assert_eq!(policy["matchConstraints"]["resourceRules"][0]["resources"], serde_json::json!(["pods", "pods/status"]));
+    let selector = serde_json::json!({"matchExpressions": [{"key": "kagenti.io/type", "operator": "Exists"}]});
+    assert_eq!(policy["matchConstraints"]["objectSelector"], selector, "other Pods cost nothing");
+}
+
+#[test]
+fn agent_runtimes_are_judged_unless_they_are_being_deleted() {
+    let objects = objects(FailureMode::Fail);
+    let hook = &one(&objects, "ValidatingWebhookConfiguration", "drawbridge")["webhooks"][1];
+    assert_eq!(hook["name"], "agentruntime.kagenti.io");
+    assert_eq!(hook["clientConfig"]["service"]["path"], "/validate-agent-kagenti-dev-v1alpha1-agentruntime");
+    assert_eq!((&hook["failurePolicy"], &hook["sideEffects"]), (&"Ignore".into(), &"None".into()));
+    assert_eq!(
+        hook["rules"],
+        serde_json::json!([{"apiGroups": ["agent.kagenti.dev"], "apiVersions": ["v1alpha1"], "operations": ["CREATE", "UPDATE"],
+            "resources": ["agentruntimes"], "scope": "Namespaced"}])
+    );
+    assert_eq!(hook["matchConditions"][0]["expression"], "!has(object.metadata.deletionTimestamp)");
+    let first = &parts(&install(FailureMode::Fail))[0].objects[0];
+    assert_eq!(first["kind"], "CustomResourceDefinition", "ahead of what speaks of its kind");
+}
+
+#[test]
+fn the_warning_webhook_never_stands_in_the_way() {
+    let objects = objects(FailureMode::Fail);
+    let hook = &one(&objects, "ValidatingWebhookConfiguration", "drawbridge")["webhooks"][0];
+    assert_eq!(hook["failurePolicy"], "Ignore");
+    assert_eq!(hook["sideEffects"], "None");
+    let resources: Vec<_> = hook["rules"].as_array().unwrap().iter().map(|rule| rule["resources"].clone()).collect();
+    assert!(resources.iter().all(|names| names.as_array().unwrap().iter().all(|name| name != "pods")));
+}
+
+#[test]
+fn builds_and_agents_are_registered_as_their_page_says() {
+    let objects = objects(FailureMode::Fail);
+    let mutating = &one(&objects, "MutatingWebhookConfiguration", "drawbridge")["webhooks"];
+    let validating = &one(&objects, "ValidatingWebhookConfiguration", "drawbridge")["webhooks"];
+    for (hooks, name, path, resource) in [
+        (mutating, "magentbuild.kb.io", "/mutate-agent-kagenti-dev-v1alpha1-agentbuild", "agentbuilds"),
+        (validating, "vagentbuild.kb.io", "/validate-agent-kagenti-dev-v1alpha1-agentbuild", "agentbuilds"),
+        (validating, "vagent.kb.io", "/validate-agent-kagenti-dev-v1alpha1-agent", "agents"),
+    ] {
+        let hook = hooks.as_array().unwrap().iter().find(|hook| hook["name"] == name).unwrap();
+        assert_eq!(hook["clientConfig"]["service"]["path"], path);
+        assert_eq!(
+            hook["rules"],
+            serde_json::json!([{"apiGroups": ["agent.kagenti.dev"], "apiVersions": ["v1alpha1"],
+                "operations": ["CREATE", "UPDATE"], "resources": [resource], "scope": "Namespaced"}])
+        );
+        assert_eq!((&hook["failurePolicy"], &hook["sideEffects"]), (&"Fail".into(), &"None".into()));
+        assert_eq!(hook["timeoutSeconds"], 10);
+        assert_eq!(hook["matchConditions"][0]["expression"], "!has(object.metadata.deletionTimestamp)");
+    }
+}
