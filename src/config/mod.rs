@@ -16,7 +16,6 @@ pub mod builds;
 pub mod cards;
 pub mod content;
 pub mod defaults;
-pub mod enrolment;
 pub mod envoy;
 pub mod gates;
 pub mod gather;
@@ -32,3 +31,5 @@ pub mod settle;
 pub mod snapshot;
 pub mod trust;
 pub mod view;
+
+pub use crate::store::enrolment;

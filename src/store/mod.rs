@@ -2,15 +2,18 @@
 //!
 //! In: the JSON of a watched object ([`decode`]). Out: an [`Observed`] with what admission and controllers read, and
 //! nothing else. Promise: a projection does not depend on fields that are not listed here, so an update elsewhere in
-//! the object compares equal. `server::stores` makes these values; the snapshot and `controllers` are built from them.
+//! the object compares equal. `server::stores` makes these values; the snapshot is built from them, and [`Store`] keeps them for
+//! whoever looks things up: the controllers.
 
 mod change;
 pub mod decode;
+pub mod enrolment;
 pub mod kind;
 pub mod kinds;
 pub mod known;
 pub mod label;
 mod object;
+pub mod objects;
 
 #[cfg(test)]
 mod tests;
@@ -41,3 +44,4 @@ pub use kinds::workload::{AgentDeploymentSeen, Pairs, Rollout, TemplateSeen, Wor
 pub use kinds::{Kind, What};
 pub use label::TypeLabel;
 pub use object::{Key, Observed, OwnerReference};
+pub use objects::Store;

@@ -1,57 +1,37 @@
-//! What the controllers know of the cluster; pure.
+//! The store as the controllers see it, and beside it what only they keep; pure.
 //!
-//! In: changes from the watches, and what the server answered to our own writes. Out: look-ups. Promises: an older
-//! version never replaces a newer one, so the answer to a write counts at once and a watch event that was already under
-//! way does not undo it; a new list is the truth in any case; taking note of a change and every look-up cost the same
-//! however many objects there are, but for the depth of a tree. Memory: the projections, which the watches share.
+//! In: changes from the watches, and what the server answered to our own writes. Out: the look-ups of the [`Store`], and what waits behind our
+//! gate, is suspended by us, or belongs to the original operator of KAOS. Promise: a change that says nothing new changes none of it.
 
 mod before;
-mod builds;
-mod cards;
-mod refs;
-mod space;
-mod trust;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use builds::{CustomRef, Ref, RunRef, TaskRunRef};
-pub use cards::CardRef;
-pub use refs::{PodRef, RuntimeRef, WorkloadRef};
-pub use trust::PolicyRef;
-
-use crate::domain::keys;
-use crate::domain::workload::WorkloadKind;
-use crate::store::{
-    Change, ConfigMapSeen, Key, Kind, NamespaceSeen, Observed, OwnerReference, PodSeen, Reach, ServiceAccountSeen, What,
+pub use crate::store::objects::{
+    CardRef, CustomRef, PodRef, PolicyRef, Ref, RunRef, RuntimeRef, TaskRunRef, WorkloadRef,
 };
-use space::{Entry, Space};
 
 use super::memory::Memory;
+use crate::domain::keys;
+use crate::store::{Change, Key, Kind, PodSeen, Reach, Store, What};
 
-/// Deletions that are remembered, so that a late answer does not bring the object back.
-const TOMBS: usize = 4096;
-
-/// The cluster, as the controllers see it.
+/// The cluster, as the controllers see it: every look-up of the [`Store`], and what only controllers keep.
 #[derive(Debug)]
 pub struct World {
-    operator_namespace: Arc<str>,
+    store: Store,
     /// Where the runtimes of tool servers are listed, as the settings have it.
     registry_namespace: Option<Arc<str>>,
-    spaces: BTreeMap<Arc<str>, Space>,
-    gone: HashMap<(Kind, Key), u64>,
-    /// Grows when the cluster went back: versions are compared within one epoch only.
-    epoch: u64,
     gated: BTreeSet<Key>,
     gatings: u64,
     suspended: BTreeSet<Key>,
     /// Leases of the original operator of KAOS.
     before: before::Before,
-    reach: BTreeMap<Kind, Reach>,
     /// What plans leave behind for later ones.
     pub memory: Memory,
     /// When a probe last came back without our gate.
@@ -60,31 +40,29 @@ pub struct World {
     pub probes: usize,
 }
 
+impl Deref for World {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.store
+    }
+}
+
 impl World {
     /// An empty cluster.
     #[must_use]
     pub fn new(operator_namespace: &str) -> Self {
         Self {
-            operator_namespace: operator_namespace.into(),
+            store: Store::new(operator_namespace),
             registry_namespace: None,
-            spaces: BTreeMap::new(),
-            gone: HashMap::new(),
-            epoch: 0,
             gated: BTreeSet::new(),
             gatings: 0,
             suspended: BTreeSet::new(),
             before: before::Before::default(),
-            reach: BTreeMap::new(),
             memory: Memory::default(),
             proved: None,
             probes: 0,
         }
-    }
-
-    /// Our own namespace.
-    #[must_use]
-    pub fn operator_namespace(&self) -> &str {
-        &self.operator_namespace
     }
 
     /// Where the runtimes of tool servers are listed: where the settings have it, or in our own namespace. The name of the original's own means
@@ -93,7 +71,7 @@ impl World {
     pub fn registry_namespace(&self) -> &str {
         let named = self.registry_namespace.as_deref();
         let there = named.filter(|name| *name != keys::KAOS_NAMESPACE || self.namespace(name).is_some());
-        there.unwrap_or(&self.operator_namespace)
+        there.unwrap_or(self.operator_namespace())
     }
 
     /// Takes note of where the settings have them.
@@ -103,59 +81,27 @@ impl World {
 
     /// Takes note of a change at `now`; false when it says nothing new.
     pub fn apply(&mut self, change: &Change, now: Duration) -> bool {
-        let Change { kind, key, version, listed, .. } = change;
-        let place = place(*kind, key);
-        let old = self.spaces.get(&place).and_then(|space| space.entry(*kind, &key.name));
-        let newer = |known: u64| !listed && *version != 0 && known > *version;
-        let tomb = || self.gone.get(&(*kind, key.clone())).is_some_and(|tomb| newer(tomb + 1));
-        let known = old.filter(|old| old.epoch == self.epoch);
-        if known.is_some_and(|old| newer(old.observed.version)) || (old.is_none() && tomb()) {
+        if !self.store.apply(change, now) {
             return false;
         }
-        let changed = match (old, &change.now) {
-            (None, None) => false,
-            (Some(old), Some(now)) => differs(&old.observed, now, (&self.operator_namespace, key)),
-            _ => true,
-        };
-        let arrived = old.filter(|old| change.now.as_ref().is_some_and(|now| now.uid == old.observed.uid));
-        let arrived = arrived.map_or(now, |old| old.arrived);
-        match &change.now {
-            Some(observed) => {
-                self.gone.remove(&(*kind, key.clone()));
-                // Of ConfigMaps only digests are kept: their texts would be the largest part of what is known here.
-                let slim = observed.without_text(&self.operator_namespace, key);
-                let entry =
-                    Entry { observed: slim.map_or_else(|| observed.clone(), Arc::new), arrived, epoch: self.epoch };
-                self.spaces.entry(place).or_default().put(*kind, &key.name, entry);
-            }
-            None => {
-                if self.gone.len() >= TOMBS {
-                    self.gone.clear();
-                }
-                self.gone.insert((*kind, key.clone()), *version);
-                if let Some(space) = self.spaces.get_mut(&place) {
-                    space.remove(*kind, &key.name);
-                    if space.is_empty() {
-                        self.spaces.remove(&place);
-                    }
-                }
-            }
-        }
         let waits = |what: &What| matches!(what, What::Pod(seen) if seen.gated && !seen.terminating);
-        let waited = mark(&mut self.gated, change, Kind::Pod, waits);
-        self.gatings += u64::from(changed && waited);
+        self.gatings += u64::from(mark(&mut self.gated, change, Kind::Pod, waits));
         let suspended = |what: &What| matches!(what, What::Workload(seen) if seen.suspended_by_us);
         mark(&mut self.suspended, change, Kind::Job, suspended);
-        if *kind == Kind::Lease {
-            self.before.note(key, now, change.now.as_deref());
+        if change.kind == Kind::Lease {
+            self.before.note(&change.key, now, change.now.as_deref());
         }
-        changed
+        true
     }
 
     /// The cluster went back: the versions that are known, of objects and of deletions, say nothing about those that come.
     pub fn forget_versions(&mut self) {
-        self.epoch += 1;
-        self.gone.clear();
+        self.store.forget_versions();
+    }
+
+    /// Takes note of whether a kind can be read; false when that is known.
+    pub fn set_reach(&mut self, kind: Kind, reach: Reach) -> bool {
+        self.store.set_reach(kind, reach)
     }
 
     /// How long the original operator of KAOS still holds its Lease; `None`: it does not write.
@@ -168,154 +114,6 @@ impl World {
     #[must_use]
     pub fn names_the_operator_before(&self) -> bool {
         self.before.is_named()
-    }
-
-    /// Takes note of whether a kind can be read; false when that is known.
-    pub fn set_reach(&mut self, kind: Kind, reach: Reach) -> bool {
-        self.reach.insert(kind, reach).unwrap_or_default() != reach
-    }
-
-    /// Whether what is known of a kind is all there is.
-    #[must_use]
-    pub fn reach(&self, kind: Kind) -> Reach {
-        self.reach.get(&kind).copied().unwrap_or_default()
-    }
-
-    /// Whether an object of that kind that is not known certainly does not exist. False while the kind has not been
-    /// read, or may not be: then nothing may be concluded from its absence.
-    #[must_use]
-    pub fn is_certain(&self, kind: Kind) -> bool {
-        self.reach(kind) != Reach::Unknown
-    }
-
-    /// Every namespace in which something is known.
-    pub fn namespaces(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.spaces.keys()
-    }
-
-    /// The namespace, while things can be created in it.
-    #[must_use]
-    pub fn namespace(&self, name: &str) -> Option<&NamespaceSeen> {
-        match &self.entry(Kind::Namespace, name, name)?.observed.what {
-            What::Namespace(seen) if !seen.terminating => Some(seen),
-            _ => None,
-        }
-    }
-
-    /// A ConfigMap with its uid and version.
-    #[must_use]
-    pub fn config_map(&self, namespace: &str, name: &str) -> Option<(&ConfigMapSeen, &Observed)> {
-        let observed = &*self.entry(Kind::ConfigMap, namespace, name)?.observed;
-        match &observed.what {
-            What::ConfigMap(seen) => Some((seen, observed)),
-            _ => None,
-        }
-    }
-
-    /// A ServiceAccount with its uid and version, and when it was first seen.
-    #[must_use]
-    pub fn service_account(&self, namespace: &str, name: &str) -> Option<(&ServiceAccountSeen, &Observed, Duration)> {
-        let entry = self.entry(Kind::ServiceAccount, namespace, name)?;
-        match &entry.observed.what {
-            What::ServiceAccount(seen) => Some((seen, &entry.observed, entry.arrived)),
-            _ => None,
-        }
-    }
-
-    /// One workload.
-    #[must_use]
-    pub fn workload(&self, kind: Kind, namespace: &str, name: &str) -> Option<WorkloadRef<'_>> {
-        self.spaces.get(namespace)?.workload(kind, name)
-    }
-
-    /// The workloads of a namespace.
-    pub fn workloads(&self, namespace: &str) -> impl Iterator<Item = WorkloadRef<'_>> {
-        self.spaces.get(namespace).into_iter().flat_map(Space::workloads)
-    }
-
-    /// The workloads whose identity gives that ServiceAccount name.
-    pub fn users<'a>(&'a self, namespace: &str, account: &str) -> impl Iterator<Item = WorkloadRef<'a>> {
-        let space = self.spaces.get(namespace);
-        space.into_iter().flat_map(move |space| space.users(account))
-    }
-
-    /// The roots whose template names that ServiceAccount, enrolled or not.
-    pub fn naming<'a>(&'a self, namespace: &str, account: &str) -> impl Iterator<Item = WorkloadRef<'a>> {
-        let space = self.spaces.get(namespace);
-        space.into_iter().flat_map(move |space| space.naming(account))
-    }
-
-    /// The roots of a namespace whose Pods are, or are meant to be, enrolled: those with the label in their template
-    /// and those that an AgentRuntime governs. ReplicaSets and Jobs that nobody controls are roots, too.
-    pub fn governed(&self, namespace: &str) -> impl Iterator<Item = WorkloadRef<'_>> {
-        self.spaces.get(namespace).into_iter().flat_map(Space::governed)
-    }
-
-    /// The other roots of a namespace that carry the label themselves: the settings say whether that enrols them.
-    pub fn asking(&self, namespace: &str) -> impl Iterator<Item = WorkloadRef<'_>> {
-        self.spaces.get(namespace).into_iter().flat_map(Space::asking)
-    }
-
-    /// [`World::governed`] of all namespaces, with the namespace.
-    pub fn enrolled(&self) -> impl Iterator<Item = (&Arc<str>, WorkloadRef<'_>)> {
-        self.spaces.iter().flat_map(|(name, space)| space.governed().map(move |workload| (name, workload)))
-    }
-
-    /// How many workloads are governed, in all namespaces.
-    #[must_use]
-    pub fn enrolled_count(&self) -> usize {
-        self.spaces.values().map(Space::governed_count).sum()
-    }
-
-    /// One AgentRuntime.
-    #[must_use]
-    pub fn agent_runtime(&self, namespace: &str, name: &str) -> Option<RuntimeRef<'_>> {
-        self.spaces.get(namespace)?.runtime(name)
-    }
-
-    /// The AgentRuntimes of a namespace.
-    pub fn agent_runtimes(&self, namespace: &str) -> impl Iterator<Item = RuntimeRef<'_>> {
-        self.spaces.get(namespace).into_iter().flat_map(Space::runtimes)
-    }
-
-    /// The AgentRuntimes that point at a workload, whether or not it exists. The first one governs it unless it is
-    /// being deleted: the oldest, then the one with the smallest uid; those being deleted come last.
-    pub fn agent_runtimes_of<'a>(
-        &'a self,
-        namespace: &str,
-        kind: WorkloadKind,
-        name: &str,
-    ) -> impl Iterator<Item = RuntimeRef<'a>> {
-        let space = self.spaces.get(namespace);
-        space.into_iter().flat_map(move |space| space.runtimes_of(kind, name))
-    }
-
-    /// The workload that an AgentRuntime points at.
-    #[must_use]
-    pub fn target_of(&self, namespace: &str, runtime: &RuntimeRef<'_>) -> Option<WorkloadRef<'_>> {
-        let target = runtime.seen.target.as_ref()?;
-        self.workload(Kind::of_workload(target.kind)?, namespace, &target.name)
-    }
-
-    /// One Pod.
-    #[must_use]
-    pub fn pod(&self, namespace: &str, name: &str) -> Option<PodRef<'_>> {
-        self.spaces.get(namespace)?.pod(name)
-    }
-
-    /// The Pods of a workload, by the uids of their controllers: its own, and those of its ReplicaSets or Jobs.
-    pub fn pods_of<'a>(&'a self, namespace: &str, workload: &WorkloadRef<'_>) -> impl Iterator<Item = PodRef<'a>> {
-        let (space, uid) = (self.spaces.get(namespace), workload.uid);
-        space.into_iter().flat_map(move |space| space.pods_of(uid))
-    }
-
-    /// The root behind a controller: itself, or the Deployment or CronJob of a ReplicaSet or Job. `None` while one of
-    /// them is not known, or is another object of the same name.
-    #[must_use]
-    pub fn root_of(&self, namespace: &str, controller: &OwnerReference) -> Option<WorkloadRef<'_>> {
-        let kind = WorkloadKind::from_group_kind(controller.group(), &controller.kind).and_then(Kind::of_workload)?;
-        let owner = self.workload(kind, namespace, &controller.name).filter(|found| found.uid == controller.uid)?;
-        if owner.is_root() { Some(owner) } else { self.root_of(namespace, owner.seen.controller.as_deref()?) }
     }
 
     /// The Pods behind our gate, with their uids.
@@ -336,21 +134,6 @@ impl World {
     pub fn suspended(&self) -> impl Iterator<Item = (&Key, WorkloadRef<'_>)> {
         self.suspended.iter().filter_map(|key| Some((key, self.workload(Kind::Job, &key.namespace, &key.name)?)))
     }
-
-    fn entry(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Entry> {
-        self.spaces.get(namespace)?.entry(kind, name)
-    }
-}
-
-/// Whether an object is another than the one that is kept.
-fn differs(old: &Observed, now: &Observed, (own, key): (&str, &Key)) -> bool {
-    let slim = now.without_text(own, key);
-    old.what != slim.as_ref().unwrap_or(now).what || old.uid != now.uid
-}
-
-/// Namespaces are filed under their own name; other cluster-scoped objects under the empty one.
-fn place(kind: Kind, key: &Key) -> Arc<str> {
-    if kind == Kind::Namespace { key.name.clone() } else { key.namespace.clone() }
 }
 
 /// Keeps the objects of a kind that are so; whether the changed one is or was.

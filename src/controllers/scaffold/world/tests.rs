@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::controllers::scaffold::fixtures::{change, s, workload};
+use crate::domain::workload::WorkloadKind;
 
 fn world() -> World {
     World::new("kagenti-system")
@@ -218,14 +219,14 @@ fn nothing_is_concluded_from_absence_before_a_kind_was_read() {
 fn visits(world: &mut World, kind: Kind, object: Value) -> usize {
     use crate::controllers::{namespace_config, service_account, waiting};
     let change = change(kind, object);
-    let before = world.spaces["team"].visits.get();
+    let before = world.visits();
     assert!(world.apply(&change, s(1)));
     for row in [service_account::plan::ROW, namespace_config::plan::ROW, waiting::plan::ROW] {
         assert!((row.touched)(world, kind, &change.key).len() <= 1);
     }
     world.workload(Kind::Deployment, "team", "w-0").unwrap();
     world.agent_runtimes_of("team", WorkloadKind::Deployment, "w-0").next().unwrap();
-    world.spaces["team"].visits.get() - before
+    world.visits() - before
 }
 
 /// A namespace with that many workloads, AgentRuntimes on one of them, and Pods elsewhere.

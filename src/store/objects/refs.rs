@@ -1,13 +1,13 @@
-//! Objects of the world with what identifies them.
+//! Objects of the store with what identifies them.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
-use crate::config::enrolment::{Asks, WorkloadLabels};
 use crate::domain::keys;
 use crate::domain::workload::{Workload, WorkloadKind};
+use crate::store::enrolment::{Asks, WorkloadLabels};
 use crate::store::{AgentRuntimeSeen, Kind, Place, PodSeen, TemplateSeen, WorkloadSeen};
 
 /// A workload.

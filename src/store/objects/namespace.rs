@@ -1,6 +1,6 @@
 //! One namespace: its objects, and who points at whom.
 //!
-//! Every index is kept in step by [`Space::put`] and [`Space::remove`], which look only at the object that changes and
+//! Every index is kept in step by [`Namespace::put`] and [`Namespace::remove`], which look only at the object that changes and
 //! at what it points at. Pods and what stands between them and their root are found by the uid of the controller, so a
 //! Deployment and a StatefulSet of one name never share any, nor does an object made again under its old name.
 
@@ -20,7 +20,7 @@ use crate::store::{AgentRuntimeSeen, CardTarget, CustomSeen, Kind, Observed, Wha
 pub(super) struct Entry {
     pub(super) observed: Arc<Observed>,
     pub(super) arrived: Duration,
-    /// The epoch of the world in which this version was learned.
+    /// The epoch of the store in which this version was learned.
     pub(super) epoch: u64,
 }
 
@@ -36,7 +36,7 @@ struct Rank {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Space {
+pub(super) struct Namespace {
     objects: BTreeMap<Kind, BTreeMap<Arc<str>, Entry>>,
     /// Workloads by the ServiceAccount name that their identity gives.
     users: BTreeMap<Arc<str>, BTreeSet<Slot>>,
@@ -60,12 +60,12 @@ pub(super) struct Space {
     by_name: BTreeMap<Slot, BTreeSet<Arc<str>>>,
     /// AgentCards by what they point at.
     cards: BTreeMap<CardTarget, BTreeSet<Arc<str>>>,
-    /// References that were given out, for tests of what an event costs.
-    #[cfg(test)]
-    pub(super) visits: std::cell::Cell<usize>,
+    /// References that were given out: what look-ups cost.
+    #[cfg(debug_assertions)]
+    visits: std::sync::atomic::AtomicUsize,
 }
 
-impl Space {
+impl Namespace {
     pub(super) fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
@@ -324,14 +324,20 @@ impl Space {
         names.filter_map(|name| self.pod(name))
     }
 
-    #[cfg(test)]
+    #[cfg(debug_assertions)]
     fn visit(&self) {
-        self.visits.set(self.visits.get() + 1);
+        self.visits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 
-    #[cfg(not(test))]
-    #[expect(clippy::unused_self, reason = "counts in tests")]
+    #[cfg(not(debug_assertions))]
+    #[expect(clippy::unused_self, reason = "counts where assertions are checked")]
     fn visit(&self) {}
+
+    /// References that were given out so far.
+    #[cfg(debug_assertions)]
+    pub(super) fn visits(&self) -> usize {
+        self.visits.load(std::sync::atomic::Ordering::Relaxed)
+    }
 }
 
 /// The objects that an Agent of KAOS names: its ModelAPI, its MCPServers, its peers. Every spelling names them so.

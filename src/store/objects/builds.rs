@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::World;
+use super::Store;
 use crate::store::{
     ClaimSeen, CustomSeen, HttpRouteSeen, Kind, Observed, PipelineRunSeen, ServiceSeen, TaskRunSeen, What,
 };
@@ -60,16 +60,16 @@ fn task_run(what: &What) -> Option<&TaskRunSeen> {
     }
 }
 
-impl World {
+impl Store {
     /// One object of any kind, with its name.
     #[must_use]
     pub fn object(&self, kind: Kind, namespace: &str, name: &str) -> Option<(&Arc<str>, &Observed)> {
-        self.spaces.get(namespace)?.object(kind, name)
+        self.namespaces.get(namespace)?.object(kind, name)
     }
 
     /// The objects of a kind in a namespace, by name.
     pub(super) fn of_kind(&self, kind: Kind, namespace: &str) -> impl Iterator<Item = (&Arc<str>, &Observed)> {
-        self.spaces.get(namespace).into_iter().flat_map(move |space| space.of_kind(kind))
+        self.namespaces.get(namespace).into_iter().flat_map(move |space| space.of_kind(kind))
     }
 
     /// One resource of a kind of ours that is kept whole.
@@ -96,14 +96,14 @@ impl World {
 
     /// The Agents that take their image from the AgentBuild of that name, whether or not it exists.
     pub fn agents_of_build<'a>(&'a self, namespace: &str, build: &str) -> impl Iterator<Item = CustomRef<'a>> {
-        let space = self.spaces.get(namespace);
+        let space = self.namespaces.get(namespace);
         let names = space.into_iter().flat_map(move |space| space.agents_of_build(build));
         names.filter_map(move |name| of(space?.object(Kind::Agent, name)?, custom))
     }
 
     /// The Agents of KAOS that name that ModelAPI, MCPServer or Agent, whether or not it exists.
     pub fn wired_to<'a>(&'a self, kind: Kind, namespace: &str, name: &str) -> impl Iterator<Item = CustomRef<'a>> {
-        let space = self.spaces.get(namespace);
+        let space = self.namespaces.get(namespace);
         let names = space.into_iter().flat_map(move |space| space.wired_to(kind, name));
         names.filter_map(move |name| of(space?.object(Kind::KaosAgent, name)?, custom))
     }
@@ -130,7 +130,7 @@ impl World {
 
     /// What the object of that uid controls, of the kinds of [`What::controller`].
     pub fn owned<'a>(&'a self, namespace: &str, uid: &str) -> impl Iterator<Item = (Kind, &'a Arc<str>, &'a Observed)> {
-        let space = self.spaces.get(namespace);
+        let space = self.namespaces.get(namespace);
         let slots = space.into_iter().flat_map(move |space| space.owned(uid));
         slots.filter_map(move |(kind, name)| {
             let (name, observed) = space?.object(*kind, name)?;

@@ -1,6 +1,6 @@
 //! Look-ups about AgentCards.
 
-use super::World;
+use super::Store;
 use super::builds::{Ref, of};
 use crate::store::{AgentCardSeen, CardTarget, Kind, RightSeen, SignedCardSeen, What};
 
@@ -28,7 +28,7 @@ fn right(what: &What) -> Option<&RightSeen> {
     }
 }
 
-impl World {
+impl Store {
     /// The Role or RoleBinding by which Pods publish the signed card of that name.
     #[must_use]
     pub fn signing_right(&self, kind: Kind, namespace: &str, name: &str) -> Option<Ref<'_, RightSeen>> {
@@ -59,7 +59,7 @@ impl World {
 
     /// The AgentCards that point at that workload, whether or not it exists, by name.
     pub fn agent_cards_of<'a>(&'a self, namespace: &str, target: &CardTarget) -> impl Iterator<Item = CardRef<'a>> {
-        let space = self.spaces.get(namespace);
+        let space = self.namespaces.get(namespace);
         let names = space.into_iter().flat_map(|space| space.cards_of(target));
         names.filter_map(move |name| of(space?.object(Kind::AgentCard, name)?, card))
     }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::builds::{Ref, of};
-use super::{PodRef, World};
+use super::{PodRef, Store};
 use crate::store::kinds::endpoint_slice;
 use crate::store::{Kind, NetworkPolicySeen, What};
 
@@ -19,7 +19,7 @@ fn policy(what: &What) -> Option<&NetworkPolicySeen> {
     }
 }
 
-impl World {
+impl Store {
     /// One NetworkPolicy.
     #[must_use]
     pub fn network_policy(&self, namespace: &str, name: &str) -> Option<PolicyRef<'_>> {
