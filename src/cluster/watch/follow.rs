@@ -110,7 +110,7 @@ where
 
     async fn advance(&mut self) -> Result<Step<R>, WatchError> {
         loop {
-            let next = self.machine.next();
+            let next = self.machine.asks();
             if next != Next::Hear {
                 self.events = None;
             }

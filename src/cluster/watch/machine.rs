@@ -98,7 +98,7 @@ impl Follower {
 
     /// What is to be done next.
     #[must_use]
-    pub fn next(&mut self) -> Next {
+    pub fn asks(&mut self) -> Next {
         match &mut self.state {
             State::Listing { token, .. } => Next::Page(token.take()),
             State::Complete => {
@@ -222,13 +222,13 @@ mod tests {
     /// One whose first list was of version 10, and whose watch began at 100 s.
     fn watching(careful: bool) -> Follower {
         let mut it = Follower::new(careful, PERIOD, 0);
-        assert_eq!(it.next(), Next::Page(None));
+        assert_eq!(it.asks(), Next::Page(None));
         assert_eq!(it.page("10", Some("more".to_owned()), 0), Page { again: false, went_back: None });
-        assert_eq!(it.next(), Next::Page(Some("more".to_owned())), "half a list is no list");
+        assert_eq!(it.asks(), Next::Page(Some("more".to_owned())), "half a list is no list");
         assert_eq!(it.page("10", None, 0), Page { again: false, went_back: None });
-        assert_eq!((it.next(), it.next()), (Next::Listed, Next::Watch("10".to_owned())));
+        assert_eq!((it.asks(), it.asks()), (Next::Listed, Next::Watch("10".to_owned())));
         it.begun(s(100));
-        assert_eq!(it.next(), Next::Hear);
+        assert_eq!(it.asks(), Next::Hear);
         it
     }
 
@@ -239,26 +239,26 @@ mod tests {
         assert_eq!(it.said("11", false, 0), Heard::Late, "never backwards");
         assert_eq!(it.said("15", true, 0), Heard::News);
         assert_eq!(it.ended(s(125), 0), Ended::Renewed);
-        assert_eq!(it.next(), Next::Watch("15".to_owned()));
+        assert_eq!(it.asks(), Next::Watch("15".to_owned()));
         it.begun(s(126));
         it.failed(false, 0);
-        assert_eq!(it.next(), Next::Watch("15".to_owned()), "a failure changes nothing of what is known");
+        assert_eq!(it.asks(), Next::Watch("15".to_owned()), "a failure changes nothing of what is known");
         it.failed(true, 0);
-        assert_eq!(it.next(), Next::Page(None), "unless the server does not keep that version any more");
+        assert_eq!(it.asks(), Next::Page(None), "unless the server does not keep that version any more");
     }
 
     #[test]
     fn a_watch_that_proves_nothing_is_followed_by_a_list() {
         let mut it = watching(false);
         assert_eq!(it.ended(s(125), 0), Ended::ListAgain, "silence is no proof");
-        assert_eq!(it.next(), Next::Page(None));
+        assert_eq!(it.asks(), Next::Page(None));
         let mut it = watching(false);
         assert_eq!(it.said("9", true, 0), Heard::ListAgain, "a bookmark before the position");
         let mut it = watching(false);
         assert_eq!(it.ended(s(100), 0), Ended::TooShort);
         let mut it = watching(false);
         assert_eq!(it.said("", true, 0), Heard::News);
-        assert_eq!((it.ended(s(125), 0), it.next()), (Ended::Renewed, Next::Watch("10".to_owned())), "of no version");
+        assert_eq!((it.ended(s(125), 0), it.asks()), (Ended::Renewed, Next::Watch("10".to_owned())), "of no version");
     }
 
     #[test]
@@ -268,14 +268,14 @@ mod tests {
         let mut it = watching(true);
         assert_eq!((it.said("11", false, 0), it.ended(s(124), 0)), (Heard::News, Ended::Renewed), "at its time");
         it.failed(false, 0);
-        assert_eq!(it.next(), Next::Page(None));
+        assert_eq!(it.asks(), Next::Page(None));
     }
 
     #[test]
     fn a_list_below_the_position_is_of_another_history_and_one_above_it_is_not() {
         let mut it = watching(false);
         it.list_again(0);
-        assert_eq!((it.next(), it.page("11", None, 0)), (Next::Page(None), Page { again: true, went_back: None }));
+        assert_eq!((it.asks(), it.page("11", None, 0)), (Next::Page(None), Page { again: true, went_back: None }));
         it.list_again(0);
         assert_eq!(it.page("4", None, 0), Page { again: true, went_back: Some((0, (11, 4))) });
         assert_eq!(it.epoch(), Some(1));
@@ -284,6 +284,6 @@ mod tests {
         it.list_again(1);
         assert_eq!(it.page("4", None, 1).went_back, Some((0, (10, 4))));
         assert_eq!(it.epoch(), Some(1));
-        assert_eq!((it.next(), it.next()), (Next::Listed, Next::Watch("4".to_owned())));
+        assert_eq!((it.asks(), it.asks()), (Next::Listed, Next::Watch("4".to_owned())));
     }
 }

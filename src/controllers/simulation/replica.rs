@@ -183,7 +183,7 @@ impl Replica {
     /// The watch of a kind says the next thing; whether it has more to say.
     pub(super) fn watch(&mut self, kind: Kind, server: &Server, now: Duration) -> bool {
         let Some(watch) = self.watches.get_mut(&kind) else { return false };
-        match watch.machine.next() {
+        match watch.machine.asks() {
             Next::Page(_) => {
                 self.list(kind, server, now);
                 return false;
@@ -220,7 +220,7 @@ impl Replica {
         let newer_wins = self.fault == Fault::NewerVersionWins;
         let Some(watch) = self.watches.get_mut(&kind) else { return };
         let page = watch.machine.page(&server.version().to_string(), None, self.epoch);
-        assert_eq!(watch.machine.next(), Next::Listed, "a list of one page");
+        assert_eq!(watch.machine.asks(), Next::Listed, "a list of one page");
         watch.at = (server.history, server.log.len());
         if let Some((epoch, _)) = page.went_back.filter(|_| !newer_wins)
             && epoch == self.epoch

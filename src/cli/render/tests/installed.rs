@@ -139,7 +139,7 @@ fn answers_16_a_pod_monitor_is_an_option_and_the_label_of_its_namespace_is_docum
     assert!(
         !policies.is_empty() && policies.iter().all(|policy| policy.to_string().contains(r#""metrics":"enabled""#))
     );
-    let page = include_str!("../../../docs/tasks/install.md");
+    let page = include_str!("../../../../docs/tasks/install.md");
     for words in ["kubectl label namespace monitoring metrics=enabled", "--pod-monitor"] {
         assert!(page.contains(words), "docs/tasks/install.md does not say {words}");
     }
