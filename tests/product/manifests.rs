@@ -67,3 +67,23 @@ fn the_image_is_built_by_the_toolchain_that_the_workspace_pins() {
         "the Dockerfile begins with another toolchain than {channel}"
     );
 }
+
+/// One Dockerfile for both: the target follows the machine that builds, and nothing in it or in the manifests names a processor.
+#[test]
+fn answers_17_the_image_is_built_for_the_processor_that_builds_it() {
+    let read = |name: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+    let file = read("Dockerfile");
+    let steps = || file.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let target = "$(uname -m)-unknown-linux-musl";
+    assert_eq!(
+        steps().filter(|line| line.contains(target)).count(),
+        2,
+        "the target that is added is the one that is built"
+    );
+    for named in ["x86_64", "amd64", "aarch64", "arm64", "--platform"] {
+        assert!(!steps().any(|line| line.contains(named)), "a step of the Dockerfile names {named}");
+        let of_manifests = generated().into_iter().find(|(_, text)| text.contains(named));
+        assert_eq!(of_manifests.map(|(path, _)| path), None, "{named}");
+    }
+    assert!(file.contains("--platform linux/amd64,linux/arm64"), "the command for both is not told");
+}
