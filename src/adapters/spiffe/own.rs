@@ -8,14 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::client::Resumption;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
+use rustls::{CertificateError, ClientConfig, Error};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::{NoSvid, Svid, svid};
+use crate::adapters::tls::{self, Judge};
 use crate::crypto::{SpiffeId, TrustBundle, peer};
 
 /// For so long an answer of the agent serves without another question.
@@ -91,18 +90,12 @@ impl Own {
         let until = peer::ends(leaf).unwrap_or_default();
         let authorities = peer::authorities(&svid.bundle, id.trust_domain());
         let authorities = Arc::new(authorities.ok_or_else(|| unusable(&"its trust bundle has no authority"))?);
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let peers = Arc::new(Peers { authorities: authorities.clone(), provider: provider.clone() });
         let chain = chain.into_iter().map(CertificateDer::from).collect();
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(svid.key.to_vec()));
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
+        let mut config = tls::client(Arc::new(Peers(authorities.clone())))
             .map_err(|why| unusable(&why))?
-            .dangerous()
-            .with_custom_certificate_verifier(peers)
             .with_client_auth_cert(chain, key)
             .map_err(|_| unusable(&"its key cannot be used for TLS"))?;
-        let mut config = config;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         // Who is asked presents its certificates each time.
         config.resumption = Resumption::disabled();
@@ -112,47 +105,15 @@ impl Own {
 
 /// Believes whoever has an SVID of the trust domain.
 #[derive(Debug)]
-struct Peers {
-    authorities: Arc<TrustBundle>,
-    provider: Arc<CryptoProvider>,
-}
+struct Peers(Arc<TrustBundle>);
 
-impl ServerCertVerifier for Peers {
-    fn verify_server_cert(
-        &self,
-        leaf: &CertificateDer<'_>,
-        others: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let chain: Vec<&[u8]> = std::iter::once(leaf).chain(others).map(AsRef::as_ref).collect();
+impl Judge for Peers {
+    fn judge(&self, chain: &[&CertificateDer<'_>], now: UnixTime) -> Result<(), Error> {
+        let chain: Vec<&[u8]> = chain.iter().map(|certificate| certificate.as_ref()).collect();
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        match peer::peer(&chain, &self.authorities, now) {
-            Ok(_) => Ok(ServerCertVerified::assertion()),
+        match peer::peer(&chain, &self.0, now) {
+            Ok(_) => Ok(()),
             Err(why) => Err(Error::InvalidCertificate(CertificateError::Other(rustls::OtherError(Arc::new(why))))),
         }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        leaf: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, leaf, signed, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        leaf: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, leaf, signed, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

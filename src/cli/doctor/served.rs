@@ -12,15 +12,15 @@ use std::time::{Duration, UNIX_EPOCH};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::client::danger::ServerCertVerifier as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme};
+use rustls::{Error as TlsError, RootCertStore};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::{Seen, Visit, text};
+use crate::adapters::tls::{self, Judge};
 use crate::server::certs::{Root, read_bundle};
 use crate::server::clock;
 
@@ -143,18 +143,12 @@ fn ready(slice: &Value) -> Vec<(String, u16)> {
 
 /// The chain that a server shows, whoever signed it. A server that asks for a client certificate shows its own first.
 async fn shown(address: &str, port: u16, host: &str) -> Result<Chain, String> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let witness = Arc::new(Witness { provider: provider.clone(), seen: Mutex::default() });
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .dangerous()
-        .with_custom_certificate_verifier(witness.clone())
-        .with_no_client_auth();
+    let witness = Arc::new(Witness::default());
+    let config = tls::client(witness.clone()).map_err(|error| error.to_string())?.with_no_client_auth();
     let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
     let stream = TcpStream::connect((address, port)).await.map_err(|error| error.to_string())?;
     let outcome = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
-    let seen = std::mem::take(&mut *witness.seen.lock());
+    let seen = std::mem::take(&mut *witness.0.lock());
     match outcome {
         Err(error) if seen.is_empty() => Err(error.to_string()),
         _ => Ok(seen),
@@ -162,10 +156,8 @@ async fn shown(address: &str, port: u16, host: &str) -> Result<Chain, String> {
 }
 
 /// Notes what is shown, and lets it pass: it is judged afterwards, against each bundle.
-struct Witness {
-    provider: Arc<CryptoProvider>,
-    seen: Mutex<Chain>,
-}
+#[derive(Default)]
+struct Witness(Mutex<Chain>);
 
 impl fmt::Debug for Witness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -173,40 +165,10 @@ impl fmt::Debug for Witness {
     }
 }
 
-impl ServerCertVerifier for Witness {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, TlsError> {
-        let chain = std::iter::once(end_entity).chain(intermediates);
-        *self.seen.lock() = chain.map(|certificate| certificate.clone().into_owned()).collect();
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+impl Judge for Witness {
+    fn judge(&self, chain: &[&CertificateDer<'_>], _: UnixTime) -> Result<(), TlsError> {
+        *self.0.lock() = chain.iter().map(|certificate| (*certificate).clone().into_owned()).collect();
+        Ok(())
     }
 }
 
