@@ -29,7 +29,10 @@ pub const OBJECT: usize = 4 * KIB;
 pub const RUNTIME: usize = 2 * KIB;
 /// Bytes that an AgentCard is counted besides its owners, finalizers and status.
 pub const CARD: usize = KIB;
-/// Bytes that are kept of all Agents; and as many of all AgentBuilds, all AgentRuntimes, all AgentCards, and all Agents of BeeAI of either group.
+/// Bytes that a Role or RoleBinding for a signed card is counted besides what it gives.
+pub const RIGHT: usize = KIB;
+/// Bytes that are kept of all Agents; and as many of all AgentBuilds, all AgentRuntimes, all AgentCards, all Agents of BeeAI of either group, all
+/// Roles and all RoleBindings for signed cards.
 pub const OBJECTS_KEPT: usize = 48 * KIB * KIB;
 /// Bytes of texts that wait to be read, in all namespaces; the others are asked for when their turn comes.
 pub const WAITING: usize = 8 * KIB * KIB;
@@ -175,6 +178,7 @@ mod tests {
             format!("| `spec` of an Agent or AgentBuild | {} KiB |", TEXT / KIB),
             format!("labels, annotations and `spec` | {} KiB |", TEXT / KIB),
             format!("that are read in a namespace | {OBJECTS} of each kind |"),
+            format!("that bear our label, in a namespace | {OBJECTS} of each kind |"),
             format!("what is kept of all objects of one of these kinds | {} MiB;", OBJECTS_KEPT / KIB / KIB),
             format!(
                 "{}\nsteps and templates may take {} MiB",

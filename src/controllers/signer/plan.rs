@@ -13,7 +13,7 @@ use crate::controllers::scaffold::world::{WorkloadRef, World};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
-use crate::store::{Key, Kind};
+use crate::store::{Key, Kind, Over};
 
 /// The controller's row. Its items are ConfigMaps with signed cards, by the name that they have or would have.
 pub const ROW: Row = Row { controller: Controller::Signer, touched, of_namespace, plan };
@@ -151,6 +151,9 @@ fn right(cx: &Context<'_>, kind: Kind, workload: &WorkloadRef<'_>, account: &str
     if seen.seen.owner.as_deref() != Some(workload.uid) {
         return Some(Op::Delete { kind, key: cx.key.clone(), uid: seen.uid.to_owned() });
     }
+    if let Some(over) = seen.seen.over {
+        return Some(unread(cx, kind, workload, over));
+    }
     if seen.seen.gives == gives {
         return None;
     }
@@ -208,6 +211,31 @@ fn card_body(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Value {
     json!({"metadata": metadata})
 }
 
+/// What a right gives is not read, so whether it is as it should be nobody can say.
+fn unread(cx: &Context<'_>, kind: Kind, workload: &WorkloadRef<'_>, over: Over) -> Op {
+    let Key { namespace, name } = cx.key;
+    let message = format!(
+        "{} {name} {}, so it is left as it is. What to do: kubectl -n {namespace} get roles,rolebindings -l {}={} shows them all; delete those that are \
+         not needed",
+        kind.as_str(),
+        over.sentence(),
+        keys::LABEL_APP_MANAGED_BY,
+        keys::MANAGED_BY_DRAWBRIDGE,
+    );
+    told(workload, namespace, Reason::ConfigUnknown, message)
+}
+
+fn told(workload: &WorkloadRef<'_>, namespace: &str, reason: Reason, message: String) -> Op {
+    Op::Report(Report {
+        kind: workload.kind,
+        about: Key::new(namespace, workload.name),
+        uid: workload.uid.to_owned(),
+        reason,
+        message,
+        since: String::new(),
+    })
+}
+
 fn foreign(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Op {
     let Key { namespace, name } = cx.key;
     let message = format!(
@@ -217,12 +245,5 @@ fn foreign(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Op {
         workload.name,
         keys::ANNOTATION_SIGN,
     );
-    Op::Report(Report {
-        kind: workload.kind,
-        about: Key::new(namespace, workload.name),
-        uid: workload.uid.to_owned(),
-        reason: Reason::NameConflict,
-        message,
-        since: String::new(),
-    })
+    told(workload, namespace, Reason::NameConflict, message)
 }

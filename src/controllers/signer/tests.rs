@@ -1,12 +1,15 @@
 //! What is planned for workloads that sign their card, as a table over their kinds and over what is there already.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::plan::ROW;
 use crate::controllers::scaffold::fixtures::{Cluster, workload};
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::reason::Reason;
-use crate::store::{Key, Kind, Reach};
+use crate::store::{Key, Kind, Observed, Over, Reach, change_of};
 
 fn at(kind: Kind) -> &'static str {
     if kind == Kind::Sandbox { "podTemplate" } else { "template" }
@@ -212,4 +215,37 @@ fn a_signature_that_is_there_is_left_alone() {
     signed["metadata"]["annotations"] = json!({});
     cluster.see(Kind::SignedCard, signed);
     assert_eq!(cluster.plan(ROW), []);
+}
+
+/// Somebody fills the namespace with Roles under our label: what ours give is not read then, and they are neither taken for others' nor written over and over.
+#[test]
+fn a_right_that_is_over_a_bound_is_left_as_it_is_and_told() {
+    for kind in [Kind::Role, Kind::RoleBinding] {
+        let mut cluster = cluster();
+        cluster.see(Kind::Deployment, signing(Kind::Deployment, "w", json!({})));
+        let ops = cluster.plan(ROW);
+        carried_out(&mut cluster, &ops);
+        let made = ops.iter().find_map(|op| match op {
+            Op::Ensure { kind: of, body, .. } if *of == kind => Some(body.clone()),
+            _ => None,
+        });
+        let mut made = made.unwrap();
+        made["metadata"]["uid"] = format!("{}-uid", kind.plural()).into();
+        made["metadata"]["resourceVersion"] = "400".into();
+        let mut change = change_of(kind, &made.to_string()).unwrap();
+        let now = change.now.take().unwrap();
+        let what = now.what.slim(Over::Count).unwrap();
+        change.now = Some(Arc::new(Observed { uid: now.uid.clone(), version: now.version, what }));
+        cluster.world.apply(&change, Duration::ZERO);
+        let ops = cluster.plan(ROW);
+        let [Op::Report(report)] = &ops[..] else { panic!("{kind:?}: {ops:?}") };
+        assert_eq!((report.reason, report.kind), (Reason::ConfigUnknown, Kind::Deployment));
+        assert!(
+            report.message.starts_with(&format!("{} w-card-signed is one too many", kind.as_str())),
+            "{}",
+            report.message
+        );
+        cluster.see(Kind::Deployment, workload(Kind::Deployment, "w", json!({"metadata": {"resourceVersion": "12"}})));
+        assert_eq!(kinds(&cluster.plan(ROW)), GONE, "{kind:?}: it goes as any other");
+    }
 }

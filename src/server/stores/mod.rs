@@ -129,9 +129,10 @@ pub fn spawn(options: Options) -> Stores {
         Kind::BeeaiBuild,
         Kind::BeeaiCompatBuild,
     ];
+    let rights = [Kind::Role, Kind::RoleBinding];
     let kaos = [Kind::KaosAgent, Kind::ModelApi, Kind::McpServer];
     let rooms: std::collections::HashMap<_, _> =
-        builds.into_iter().chain(kaos).map(|kind| (kind, Arc::<Mutex<Room>>::default())).collect();
+        builds.into_iter().chain(rights).chain(kaos).map(|kind| (kind, Arc::<Mutex<Room>>::default())).collect();
     let mut tasks = JoinSet::new();
     for (at, (bit, source, place)) in watches.into_iter().enumerate() {
         let mut outlet = Outlet {

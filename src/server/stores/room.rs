@@ -8,9 +8,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::config::bounds::{CARD, OBJECT, OBJECTS, OBJECTS_KEPT, RUNTIME};
+use crate::config::bounds::{CARD, OBJECT, OBJECTS, OBJECTS_KEPT, RIGHT, RUNTIME};
 use crate::config::reading::{block, weight};
-use crate::store::{AgentCardSeen, AgentRuntimeSeen, Change, CustomSeen, Observed, Over, OwnerReference, What};
+use crate::store::{
+    AgentCardSeen, AgentRuntimeSeen, Change, CustomSeen, Observed, Over, OwnerReference, RightSeen, What,
+};
 
 /// What one object holds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -101,6 +103,8 @@ fn measured(observed: &Observed) -> Option<Measured> {
         What::AgentRuntime(seen) => Measured { bytes: of_runtime(seen), over: seen.over, deleting: seen.deleting },
         // One with more owners than are kept counts as one without any.
         What::AgentCard(seen) => Measured { bytes: of_card(seen), over: None, deleting: seen.deleting },
+        // Who deletes it needs not be told that it goes.
+        What::Right(seen) => Measured { bytes: of_right(seen), over: None, deleting: false },
         what => {
             let seen = what.custom()?;
             Measured { bytes: of_custom(seen), over: seen.over, deleting: seen.deleting }
@@ -125,6 +129,10 @@ fn of_card(seen: &AgentCardSeen) -> usize {
         size_of::<OwnerReference>() + texts.into_iter().map(|text| block(text.len())).sum::<usize>()
     });
     CARD + weight(&seen.status) + finalizers + owners.sum::<usize>()
+}
+
+fn of_right(seen: &RightSeen) -> usize {
+    RIGHT + weight(&seen.gives)
 }
 
 fn of_custom(seen: &CustomSeen) -> usize {
@@ -240,6 +248,37 @@ mod tests {
         assert!(again, "those without room are to be read anew");
         let (change, _) = room.admit(card("more"));
         assert_eq!(seen(&change).trust("w"), Trust::Account("web"));
+    }
+
+    /// Whose a right is stays known, so that it can be taken away; what it gives is not.
+    #[test]
+    fn a_right_without_room_is_known_by_its_owner_alone() {
+        for kind in [Kind::Role, Kind::RoleBinding] {
+            let right = |name: &str| {
+                let metadata = json!({"namespace": "team", "name": name, "uid": name, "resourceVersion": "1",
+                    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "w", "uid": "w", "controller": true}]});
+                let given = json!({"metadata": metadata, "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}],
+                    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}});
+                change_of(kind, &given.to_string()).unwrap()
+            };
+            let seen = |change: &Change| match &change.now.as_ref().unwrap().what {
+                What::Right(seen) => (**seen).clone(),
+                _ => panic!("another kind"),
+            };
+            let mut room = Room::default();
+            for at in 0..OBJECTS {
+                let (change, _) = room.admit(right(&format!("r{at}-card-signed")));
+                assert!(seen(&change).over.is_none() && seen(&change).gives != Value::Null, "{at}");
+            }
+            assert!(room.held() > RIGHT * OBJECTS, "they are counted: {}", room.held());
+            let (change, _) = room.admit(right("more-card-signed"));
+            assert_eq!((seen(&change).over, room.count(Over::Count)), (Some(Over::Count), 1));
+            assert_eq!((seen(&change).owner.as_deref(), seen(&change).gives), (Some("w"), Value::Null));
+            let (_, again) = room.admit(Change { key: Key::new("team", "r7-card-signed"), ..gone(&change) });
+            assert!(again, "those without room are to be read anew");
+            let (change, _) = room.admit(right("more-card-signed"));
+            assert_eq!(seen(&change).over, None);
+        }
     }
 
     #[test]

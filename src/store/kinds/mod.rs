@@ -198,6 +198,7 @@ impl What {
             What::BeeaiBuild(seen) => What::BeeaiBuild(Box::new(seen.slim(over))),
             What::AgentRuntime(seen) => What::AgentRuntime(seen.slim(over)),
             What::AgentCard(seen) => What::AgentCard(Box::new(seen.slim(over))),
+            What::Right(seen) => What::Right(Box::new(seen.slim(over))),
             _ => return None,
         })
     }

@@ -10,7 +10,7 @@ use super::{Kind, What};
 use crate::store::decode::identity::owner;
 use crate::store::decode::wire::Raw;
 use crate::store::kind::page;
-use crate::store::{Decode, Descriptor, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Over, Selection, UsedBy};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 /// What we make, of whatever kind.
@@ -37,8 +37,18 @@ pub(super) const ROLE_BINDING: Descriptor = Descriptor {
 pub struct RightSeen {
     /// The owner that controls it, by its uid.
     pub owner: Option<Box<str>>,
-    /// What it gives: `rules` of a Role; `roleRef` and `subjects` of a RoleBinding; null where that is longer than 4 KiB.
+    /// What it gives: `rules` of a Role; `roleRef` and `subjects` of a RoleBinding; null where that is longer than 4 KiB or not read.
     pub gives: Value,
+    /// A bound that it is over: what it gives was not read.
+    pub over: Option<Over>,
+}
+
+impl RightSeen {
+    /// The same of which nothing is known but whose it is, because it is `over` a bound.
+    #[must_use]
+    pub(super) fn slim(&self, over: Over) -> Self {
+        Self { owner: self.owner.clone(), gives: Value::Null, over: Some(over) }
+    }
 }
 
 fn project(kind: Kind, raw: Raw) -> Option<What> {
@@ -49,7 +59,7 @@ fn project(kind: Kind, raw: Raw) -> Option<What> {
     let is_kept = serde_json::to_vec(&gives).is_ok_and(|text| text.len() <= KEPT);
     let gives = if is_kept { gives } else { Value::Null };
     let owner = owner(&raw.metadata).map(|owner| owner.uid.as_str().into());
-    Some(What::Right(Box::new(RightSeen { owner, gives })))
+    Some(What::Right(Box::new(RightSeen { owner, gives, over: None })))
 }
 
 #[cfg(test)]
@@ -71,7 +81,7 @@ mod tests {
             (Kind::RoleBinding, binding, json!({"roleRef": reference, "subjects": subjects})),
         ] {
             let change = change_of(kind, &object.to_string()).unwrap();
-            let seen = RightSeen { owner: Some("d".into()), gives };
+            let seen = RightSeen { owner: Some("d".into()), gives, over: None };
             assert_eq!(change.now.unwrap().what, What::Right(Box::new(seen)), "{kind:?}");
         }
     }
