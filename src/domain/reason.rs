@@ -351,6 +351,7 @@ reasons! {
     ToolsNotListed, Warning, "an MCPServer did not say which tools it offers; the list that it gave last is kept";
     ToolsTruncated, Warning, "an MCPServer offers more tools than are listed";
     TakeoverPending, State, "what an earlier operator made runs on as it is until something else is wanted of it";
+    AwaitsSignature, State, "the ConfigMap for an agent's signed card was made ahead of its signature, and no Pod of the workload has signed yet";
     CardDrift, Warning, "the ConfigMap with an agent's signed card is not what counts, or the agent serves another card than it";
     PodsNotLabelled, Warning, "the Pods of the workload do not carry kagenti.io/type=agent, so none of them is asked for its card";
     SharedServiceAccount, Warning, "other workloads run under the agent's ServiceAccount, so each of them can sign for the others";

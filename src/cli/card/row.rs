@@ -7,12 +7,16 @@ use serde_json::Value;
 
 use crate::cli::survey::text;
 use crate::domain::printable::printable;
+use crate::domain::reason::Reason;
 use crate::store::Kind;
 
 /// Longest word of an agent in a cell of a table.
 const CELL: usize = 40;
 /// Reasons that end by themselves.
 const PASSING: [&str; 2] = ["WorkloadNotReady", "Settling"];
+
+/// Why nobody is asked as long as the init containers of the Pods have not ended.
+const UNREADY: &str = "WorkloadNotReady";
 
 /// One AgentCard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -71,6 +75,7 @@ impl CardRow {
     #[must_use]
     pub fn of(object: &Value) -> Self {
         let some = |pointer: &str| Some(text(object, pointer).to_owned()).filter(|text| !text.is_empty());
+        let awaits = condition(object, Reason::AwaitsSignature.code()).filter(|one| text(one, "/status") == "True");
         // The first that fails is why the others do.
         let fails = ["Synced", "Verified", "Bound"].into_iter().find(|kind| holds(object, kind) == Some(false));
         let fails = fails.and_then(|kind| condition(object, kind));
@@ -78,7 +83,12 @@ impl CardRow {
             |key: &str| fails.map(|one| text(one, key).to_owned()).filter(|text: &String| !text.is_empty());
         let (kind, name) = (some("/spec/targetRef/kind"), some("/spec/targetRef/name"));
         let bound = object.pointer("/status/bindingStatus/bound").and_then(Value::as_bool);
-        let reason = of_failure("/reason");
+        let failed = of_failure("/reason");
+        let attention = failed.as_deref().is_some_and(|reason| !PASSING.contains(&reason));
+        // That nobody has signed yet says more than that nothing is signed, or that no Pod is ready.
+        let is_unsigned = holds(object, "Synced") != Some(false) || failed.as_deref() == Some(UNREADY);
+        let awaits = awaits.filter(|_| failed.is_some() && is_unsigned && holds(object, "Verified") != Some(true));
+        let of_awaited = |key: &str| awaits.map(|one| text(one, key).to_owned());
         Self {
             namespace: text(object, "/metadata/namespace").to_owned(),
             kind: Kind::AgentCard.as_str(),
@@ -91,9 +101,9 @@ impl CardRow {
             synced: holds(object, "Synced"),
             verified: holds(object, "Verified"),
             bound: holds(object, "Bound").or(bound),
-            attention: reason.as_deref().is_some_and(|reason| !PASSING.contains(&reason)),
-            reason,
-            message: of_failure("/message"),
+            attention,
+            reason: of_awaited("/reason").or(failed),
+            message: of_awaited("/message").or_else(|| of_failure("/message")),
         }
     }
 
@@ -196,4 +206,39 @@ pub fn table(out: &mut dyn std::io::Write, rows: &[CardRow]) -> std::io::Result<
         writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
     }
     rows.iter().filter(|row| row.attention).try_for_each(|row| writeln!(out, "{}", row.words()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn row(conditions: &[(&str, &str, &str)]) -> CardRow {
+        let conditions: Vec<Value> = conditions
+            .iter()
+            .map(|(kind, status, reason)| json!({"type": kind, "status": status, "reason": reason, "message": "m"}))
+            .collect();
+        CardRow::of(&json!({"metadata": {"name": "w", "namespace": "n"}, "status": {"conditions": conditions}}))
+    }
+
+    /// That nobody has signed yet stands in for what follows from it, and for nothing else.
+    #[test]
+    fn a_card_that_awaits_its_signature_says_so_where_that_is_why() {
+        let awaits = ("AwaitsSignature", "True", "AwaitsSignature");
+        let synced = ("Synced", "True", "SyncSucceeded");
+        for (what, others, reason, attention) in [
+            ("not signed", vec![synced, ("Verified", "False", "SignatureInvalid")], Some("AwaitsSignature"), true),
+            ("it still starts", vec![("Synced", "False", "WorkloadNotReady")], Some("AwaitsSignature"), false),
+            ("no Service", vec![("Synced", "False", "ServiceNotFound")], Some("ServiceNotFound"), true),
+            ("verified all the same", vec![("Verified", "True", "SignatureVerified"), synced], None, false),
+            ("nothing is judged", vec![synced], None, false),
+        ] {
+            let with: Vec<_> = others.iter().copied().chain([awaits]).collect();
+            let row = row(&with);
+            assert_eq!((row.reason.as_deref(), row.attention), (reason, attention), "{what}");
+        }
+        let signed = row(&[synced, ("Verified", "False", "SignatureInvalid")]);
+        assert_eq!(signed.reason.as_deref(), Some("SignatureInvalid"));
+    }
 }

@@ -112,7 +112,11 @@ pub const FIELDS: &[Field] = &[
     ("cards[].synced", "true, false or null", "condition Synced: the card could be read"),
     ("cards[].verified", "true, false or null", "condition Verified: it is signed by whom it has to be"),
     ("cards[].bound", "true, false or null", "condition Bound: the signer is the identity that the workload runs as"),
-    ("cards[].reason", "string or null", "reason code of the first of these that is False; null when none is"),
+    (
+        "cards[].reason",
+        "string or null",
+        "reason code of the first of these that is False, or AwaitsSignature where that is why; null when none is",
+    ),
     ("cards[].message", "string or null", "the reason in words"),
     (
         "cards[].attention",

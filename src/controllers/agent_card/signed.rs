@@ -9,7 +9,10 @@ use super::published::Published;
 use super::question::{CardQuestion, Fetched};
 use super::subject::Subject;
 use crate::controllers::scaffold::lane::{AskFault, Fact, Facts};
+use crate::controllers::scaffold::plan::Context;
+use crate::controllers::scaffold::world::WorkloadRef;
 use crate::crypto::Verdict;
+use crate::domain::keys;
 use crate::domain::reason::Reason;
 
 /// What becomes of the ConfigMap.
@@ -63,6 +66,26 @@ pub(super) fn awaits_authority(facts: &Facts<CardQuestion>, question: &CardQuest
         Verdict::NotVerified(why) => why.awaits_authority(),
         Verdict::Verified(_) => false,
     })
+}
+
+/// That a workload's ConfigMap was made ahead of its signature, and holds none yet; nothing where it does, or is none of ours.
+pub(super) fn awaited(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Option<Said> {
+    let namespace = &cx.key.namespace;
+    let found = cx.world.signed_card(namespace, &format!("{}{}", workload.name, keys::SUFFIX_SIGNED_CARD))?;
+    if !(found.seen.ours && found.seen.awaits && found.seen.owner.as_deref() == Some(workload.uid)) {
+        return None;
+    }
+    let kind = workload.kind.as_str();
+    let message = format!(
+        "ConfigMap {} is empty: no Pod of {kind} {} has signed the card yet. What to do where that lasts: kubectl -n {namespace} logs {}/{} -c {} says \
+         why; Pods without that container are older than the annotation, and kubectl -n {namespace} rollout restart replaces them",
+        found.name,
+        workload.name,
+        kind.to_lowercase(),
+        workload.name,
+        keys::CONTAINER_SIGNER,
+    );
+    Some(Said { status: Some(true), reason: Reason::AwaitsSignature, message })
 }
 
 /// What is said of a ConfigMap that does not count.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::judge::{Judgement, Said};
 use super::published::Published;
+use super::signed::awaited;
 use super::subject::{Hindrance, PORT_TLS};
 use super::trust::{Silence, Source, VERIFIED, binding, is_trusted};
 use crate::controllers::conditions::{self, Condition, stored};
@@ -31,9 +32,10 @@ const DRIFT: &str = "CardDrift";
 const SHARED: &str = "SharedServiceAccount";
 const UNPROVED: &str = "FallbackToHTTP";
 const OVERRIDDEN: &str = "PolicyOverridden";
+const AWAITS: &str = "AwaitsSignature";
 /// The condition types that are ours.
-const OURS: [&str; 11] =
-    [SYNCED, REACHABLE, READY, SIGNATURE, BOUND, VERIFIED, SUSPENDED, DRIFT, SHARED, UNPROVED, OVERRIDDEN];
+const OURS: [&str; 12] =
+    [SYNCED, REACHABLE, READY, SIGNATURE, BOUND, VERIFIED, SUSPENDED, DRIFT, SHARED, UNPROVED, OVERRIDDEN, AWAITS];
 /// Of these, those that stay when nothing is said about them because there is no answer.
 const KEPT: [&str; 5] = [REACHABLE, SIGNATURE, BOUND, VERIFIED, SHARED];
 /// Whether what is shown was covered by a good signature.
@@ -108,7 +110,9 @@ pub(super) fn update(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>, dr
     let before = &*card.seen.status;
     let list = before.get("conditions").unwrap_or(&Value::Null);
     let drift = drift.map(|said| of_said(DRIFT, said));
-    let said: Vec<_> = judged(card, found).into_iter().chain(drift).chain(overridden(cx, card, found)).collect();
+    let awaited = workload_of(found).and_then(|workload| awaited(cx, workload)).map(|said| of_said(AWAITS, &said));
+    let more = drift.into_iter().chain(awaited).chain(overridden(cx, card, found));
+    let said: Vec<_> = judged(card, found).into_iter().chain(more).collect();
     // What failed before may have been something else under the same reason: whether the agent answers tells them apart.
     let is_same = |said: &[Condition]| said.iter().all(|one| one.type_ != REACHABLE || !conditions::is_news(list, one));
     let again = matches!(found, Found::Failed { .. }) && is_same(&said);
@@ -151,15 +155,20 @@ pub(super) fn update(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>, dr
     ops
 }
 
+fn workload_of<'f, 'a>(found: &'f Found<'a>) -> Option<&'f WorkloadRef<'a>> {
+    match found {
+        Found::Card { workload, .. } | Found::Failed { workload, .. } => Some(workload),
+        Found::Hindered { hindrance, .. } => hindrance.workload.as_ref(),
+    }
+}
+
 /// Somebody else's NetworkPolicies open the agent, although it is cut off. It stands in an Event of the policy that cuts it off as well.
 fn overridden(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>) -> Option<Condition> {
-    let (workload, verified) = match found {
-        Found::Card { workload, judgement, .. } => (Some(workload), judgement.verified.status == Some(true)),
-        Found::Failed { workload, lost, .. } => (Some(workload), is_trusted(card) && *lost == Silence::Kept),
-        Found::Hindered { hindrance, lost } => {
-            (hindrance.workload.as_ref(), is_trusted(card) && *lost == Silence::Kept)
-        }
+    let verified = match found {
+        Found::Card { judgement, .. } => judgement.verified.status == Some(true),
+        Found::Failed { lost, .. } | Found::Hindered { lost, .. } => is_trusted(card) && *lost == Silence::Kept,
     };
+    let workload = workload_of(found);
     let namespace = &*cx.key.namespace;
     let selector = workload?.seen.selector.as_deref().filter(|_| !verified)?;
     trust::level(cx, namespace).filter(|level| level.enforces())?;

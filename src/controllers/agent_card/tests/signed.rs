@@ -302,3 +302,38 @@ fn a_config_map_touches_the_cards_of_its_workload() {
     assert_eq!(touched("w-card-signed"), [Key::new("team", CARD)]);
     assert_eq!(touched("x-card-signed"), []);
 }
+
+/// A ConfigMap that was made ahead of the signature says so on the card until it is signed; one of somebody else, or of a workload of that name that is gone, does not.
+#[test]
+fn a_config_map_that_awaits_its_signature_is_told_until_it_is_signed() {
+    let ahead = |version: &str, label: &str, owner: &str| {
+        let mut object = config_map(version);
+        object["metadata"]["labels"] = json!({"app.kubernetes.io/managed-by": label});
+        object["metadata"]["annotations"] = json!({"agentcard.kagenti.dev/awaits-signature": "true"});
+        object["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "w", "uid": owner, "controller": true}]);
+        object
+    };
+    let awaits = |trial: &Trial| judged(&trial.object, "AwaitsSignature").0 == "True";
+    let mut trial = trial();
+    let uid = trial.cluster.world.workload(Kind::Deployment, "team1", "w").unwrap().uid.to_owned();
+    let bad = trial.with(bad(&trial), s(100), 0);
+    trial.cluster.see(Kind::SignedCard, ahead("60", "drawbridge", &uid));
+    assert_eq!(trial.after(&bad, s(101)), [Reason::SignatureInvalid], "it is no Event of its own");
+    assert!(awaits(&trial));
+    assert_eq!(trial.plan(&bad, s(101)).0.ops, [], "at rest nothing is written");
+    for (version, label, owner) in [("61", "somebody", &*uid), ("63", "drawbridge", "another")] {
+        trial.cluster.see(Kind::SignedCard, ahead(version, label, owner));
+        trial.after(&bad, s(102));
+        assert!(!awaits(&trial), "{label} {owner}");
+    }
+    trial.cluster.see(Kind::SignedCard, ahead("64", "drawbridge", &uid));
+    trial.after(&bad, s(103));
+    assert!(awaits(&trial));
+    let mut signed = ahead("65", "drawbridge", &uid);
+    signed["metadata"]["annotations"] = json!({});
+    trial.cluster.see(Kind::SignedCard, signed);
+    let facts = both(&trial, self::bad(&trial), good(&trial), s(104));
+    trial.after(&facts, s(104));
+    assert!(!awaits(&trial));
+}
