@@ -57,7 +57,7 @@ pub(crate) fn account() -> Value {
 }
 
 /// The address of the agent's Pod, once it is Ready.
-async fn address(ns: &TestNamespace) -> Result<SocketAddr> {
+pub(crate) async fn address(ns: &TestNamespace) -> Result<SocketAddr> {
     let ready = |pod: &Pod| {
         let status = pod.status.as_ref()?;
         let is_ready = status.conditions.iter().flatten().any(|one| one.type_ == "Ready" && one.status == "True");
@@ -91,7 +91,7 @@ pub(crate) async fn card(ns: &TestNamespace, what: &str, holds: impl Fn(&Value) 
 }
 
 /// Status and reason of a condition.
-fn condition<'a>(card: &'a Value, type_: &str) -> Option<(&'a str, &'a str)> {
+pub(crate) fn condition<'a>(card: &'a Value, type_: &str) -> Option<(&'a str, &'a str)> {
     let list = card.pointer("/status/conditions")?.as_array()?;
     let one = list.iter().find(|one| one["type"] == type_)?;
     Some((one["status"].as_str()?, one["reason"].as_str()?))

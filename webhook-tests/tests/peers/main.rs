@@ -7,6 +7,7 @@ mod canonical;
 mod cards;
 mod cards_cluster;
 mod cards_load;
+mod cards_proof;
 mod cards_rotation;
 mod cards_signing;
 mod fleet;
