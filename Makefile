@@ -96,7 +96,7 @@ test-peers: ## the suites that need heavy peers: real Tekton Pipelines, SPIRE, A
 	DRAWBRIDGE_STRATEGIC_MERGE=$$(webhook-tests/peers/install-strategicmerge --where) $(CARGO) test $(ALL) --test suites -- strategic_merge::
 
 # The same tests as in `make test`, at their full size, one at a time.
-LONG := at_rest_and_after crowd fleet the_webhook_only_watches d16 files_and_tasks killed_ c2_
+LONG := at_rest_and_after many_agents crowd fleet the_webhook_only_watches d16 files_and_tasks killed_ c2_
 
 test-long: controlplane envoy promtool build ## the long trials: fleets, crowds, floods, kills and rotations at full size, 200 simulated histories, then soak, chaos and quiet
 	@.ci/timed trials 420 env DRAWBRIDGE_LONG=1 RUST_TEST_THREADS=1 $(CARGO) test $(ALL) --test suites -- $(LONG) --nocapture

@@ -144,6 +144,23 @@ impl Installation {
         self.folder.path()
     }
 
+    /// Kills every replica with role controllers, starts them again and waits until they are ready.
+    ///
+    /// # Errors
+    /// When one does not start or become ready; the message has the end of its log.
+    pub async fn restart_controllers(&self) -> Result<()> {
+        for process in &self.controllers {
+            process.kill().await;
+        }
+        for process in &self.controllers {
+            process.start_again()?;
+        }
+        for process in &self.controllers {
+            process.ready().await?;
+        }
+        Ok(())
+    }
+
     async fn launch(&self, cp: &ControlPlane, installing: &Installing, role: &str) -> Result<Drawbridge> {
         let access = cp.service_account(keys::OPERATOR_NAMESPACE, &format!("drawbridge-{role}")).await?;
         let access = installing.server.as_deref().map_or(Ok(access.clone()), |server| access.at(server))?;

@@ -231,10 +231,7 @@ async fn at_rest_and_after_a_restart_no_card_is_written() -> Result<()> {
     let all_said = move |known: &BTreeMap<String, AgentCard>| known.len() == count && known.values().all(said);
     wait_until(&cards(&ns), watcher::Config::default(), all_said).await?;
     let mark = cp.audit().mark()?;
-    let controllers = installation.controllers.first().context("controllers")?;
-    controllers.kill().await;
-    controllers.start_again()?;
-    controllers.ready().await?;
+    installation.restart_controllers().await?;
     ns.accepts(&agent("after")).await?;
     wait_until(&cards(&ns), watcher::Config::default(), all(count + 1)).await?;
     // What is made anew comes ahead of the backlog, what is put back behind it: of the last of the old ones.

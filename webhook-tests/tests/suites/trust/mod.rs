@@ -3,6 +3,8 @@
 
 mod attacks;
 mod dead;
+mod fleet;
+mod history;
 mod life;
 mod many;
 mod preview;
@@ -10,6 +12,7 @@ mod quarantine;
 mod rest;
 mod signing;
 mod steady;
+mod versions;
 mod ways_in;
 
 use anyhow::{Context as _, Result, ensure};
@@ -54,7 +57,7 @@ fn bare(name: &str) -> Value {
     pod
 }
 
-fn policies(ns: &TestNamespace) -> Api<NetworkPolicy> {
+fn policies(ns: &Objects) -> Api<NetworkPolicy> {
     ns.api()
 }
 
@@ -63,7 +66,7 @@ fn is_verified(pod: &Pod) -> bool {
 }
 
 /// As the card's controller writes it once a signature was good.
-async fn card_says(cp: &ControlPlane, ns: &TestNamespace, workload: &str, verified: bool) -> Result<()> {
+async fn card_says(cp: &ControlPlane, ns: &Objects, workload: &str, verified: bool) -> Result<()> {
     let name = format!("{workload}-deployment-card");
     let card = wait_for(&ns.api::<AgentCard>(), &name, |_| true).await?;
     let deployment = ns.api::<k8s_openapi::api::apps::v1::Deployment>().get(workload).await?;
@@ -73,7 +76,7 @@ async fn card_says(cp: &ControlPlane, ns: &TestNamespace, workload: &str, verifi
     let patch =
         json!({"status": {"targetUID": deployment.uid(), "trustedAccount": account, "conditions": [condition]}});
     let ours = cp.service_account("kagenti-system", "drawbridge-controllers").await?.client().await?;
-    let cards: Api<AgentCard> = Api::namespaced(ours, ns.name());
+    let cards: Api<AgentCard> = Api::namespaced(ours, ns.namespace());
     cards.patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
     Ok(())
 }
@@ -117,7 +120,7 @@ async fn request(client: &Client, method: &str, path: String, body: Option<Value
 }
 
 /// Waits for the Pod of a workload that runs.
-async fn running(ns: &TestNamespace, workload: &str) -> Result<Pod> {
+async fn running(ns: &Objects, workload: &str) -> Result<Pod> {
     let selector = kube::runtime::watcher::Config::default().labels(&format!("app={workload}"));
     let is_up = |pod: &Pod| {
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -128,7 +131,7 @@ async fn running(ns: &TestNamespace, workload: &str) -> Result<Pod> {
 }
 
 /// Waits until the running Pod of a workload carries the label, or does not.
-async fn labelled(ns: &TestNamespace, workload: &str, wanted: bool) -> Result<Pod> {
+async fn labelled(ns: &Objects, workload: &str, wanted: bool) -> Result<Pod> {
     let pod = running(ns, workload).await?;
     wait_for(&ns.api::<Pod>(), &pod.name_any(), |pod| is_verified(pod) == wanted).await
 }

@@ -2,27 +2,19 @@
 
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::{Event, Pod};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::watcher;
 use serde_json::{Value, json};
-use webhook_tests::{ControlPlane, Installation, Installing, Mark, Options, wait_for, wait_until};
+use webhook_tests::{ControlPlane, Options, wait_for, wait_until};
 
+use super::fleet::{self, a_restart_writes_nothing, written};
 use super::*;
 
-/// User of the processes that write.
-const CONTROLLERS: &str = "system:serviceaccount:kagenti-system:drawbridge-controllers";
 const AGENTS: usize = 30;
-
-/// What the controllers wrote on Pods and NetworkPolicies since then.
-pub(super) async fn written(cp: &ControlPlane, mark: Mark) -> Result<Vec<String>> {
-    let requests = cp.audit().settled(mark).await?.by(CONTROLLERS).writes();
-    let of = |resource: &str| ["pods", "networkpolicies"].contains(&resource);
-    Ok(requests.filter(|request| of(&request.resource)).iter().map(ToString::to_string).collect())
-}
 
 fn slice(name: &str, family: &str, address: &str) -> Value {
     json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": family,
@@ -41,30 +33,11 @@ fn addresses(policy: &NetworkPolicy) -> Vec<String> {
 async fn at_rest_nothing_is_written_a_flip_is_two_writes_and_addresses_are_followed() -> Result<()> {
     let cp = ControlPlane::start(Options::default()).await?;
     cp.objects().await?.apply(&slice("kubernetes", "IPv4", "203.0.113.10").to_string()).await?;
-    let installation = Installation::start(&cp, &Installing::default()).await?;
-    let ns = cp.namespace_with("rest", &[(SWITCH, "enforced")]).await?;
-    for number in 0..AGENTS {
-        ns.accepts(&agent(&format!("w-{number}"))).await?;
-    }
-    let all = |policies: &std::collections::BTreeMap<String, NetworkPolicy>| policies.len() == AGENTS + 1;
-    wait_until(&policies(&ns), watcher::Config::default(), all).await?;
+    let (installation, ns) = fleet::start(&cp, "rest", AGENTS).await?;
     card_says(&cp, &ns, "w-0", true).await?;
     labelled(&ns, "w-0", true).await?;
     wait_for(&policies(&ns), "w-0-signature-policy", opens).await?;
-    for number in 0..AGENTS {
-        running(&ns, &format!("w-{number}")).await?;
-    }
-
-    // A restart, and something that shows that everything was looked at again.
-    let mark = cp.audit().mark()?;
-    let controllers = installation.controllers.first().context("controllers")?;
-    controllers.kill().await;
-    controllers.start_again()?;
-    controllers.ready().await?;
-    ns.accepts(&agent("after")).await?;
-    wait_for(&policies(&ns), "after-signature-policy", |_| true).await?;
-    let written_then = written(&cp, mark).await?;
-    ensure!(written_then.len() == 1, "at rest nothing is written, restart included: {written_then:#?}");
+    a_restart_writes_nothing(&cp, &installation, &ns).await?;
 
     // One card flips.
     let mark = cp.audit().mark()?;

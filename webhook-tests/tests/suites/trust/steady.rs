@@ -1,96 +1,17 @@
 //! Who reaches whom after every single write, by the room `policy`: a namespace that begins to enforce and ends it, and cards that are deleted.
 
-use std::collections::BTreeMap;
-use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use drawbridge::policy::network_policy::NetworkPolicy as Policy;
-use drawbridge::policy::pod::Pod as Judged;
-use drawbridge::policy::reach::reach;
-use drawbridge::policy::selector::Labels;
-use drawbridge::policy::side::Party;
-use drawbridge::policy::world::World;
-use futures::TryStreamExt as _;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
-use kube::runtime::watcher::{self, Event};
-use serde_json::{Value, json};
-use tokio::sync::Notify;
+use serde_json::json;
 use tokio::task::JoinSet;
 use webhook_tests::{TestNamespace, installation, wait_for, wait_gone};
 
+use super::history::{History, matrices, recording};
 use super::*;
-
-/// One version: kind, name and content, `None` where it went.
-type Version = (&'static str, String, Option<Value>);
-
-/// Every version of Pods and NetworkPolicies of a namespace, by resourceVersion.
-#[derive(Default)]
-struct History {
-    versions: Mutex<BTreeMap<u64, Version>>,
-    news: Notify,
-}
-
-impl History {
-    fn all(&self) -> BTreeMap<u64, Version> {
-        self.versions.lock().map(|versions| versions.clone()).unwrap_or_default()
-    }
-}
-
-/// Writes down what a watch shows, as long as the tasks are kept.
-fn recording<K>(tasks: &mut JoinSet<()>, api: Api<K>, kind: &'static str, history: &Arc<History>)
-where
-    K: kube::Resource + Clone + std::fmt::Debug + serde::Serialize + serde::de::DeserializeOwned + Send + 'static,
-{
-    let history = history.clone();
-    tasks.spawn(async move {
-        let mut events = pin!(watcher::watcher(api, watcher::Config::default()));
-        while let Ok(Some(event)) = events.try_next().await {
-            let (object, stays) = match event {
-                Event::Apply(object) | Event::InitApply(object) => (object, true),
-                Event::Delete(object) => (object, false),
-                Event::Init | Event::InitDone => continue,
-            };
-            let version = object.resource_version().and_then(|text| text.parse().ok()).unwrap_or_default();
-            let content = serde_json::to_value(&object).ok().filter(|_| stays);
-            if let Ok(mut versions) = history.versions.lock() {
-                versions.insert(version, (kind, object.name_any(), content));
-            }
-            history.news.notify_one();
-        }
-    });
-}
-
-/// Pairs of workloads that reach each other, after every version.
-fn matrices(namespace: &str, history: &History) -> Vec<Vec<(String, String)>> {
-    let mut objects: BTreeMap<(&str, String), Value> = BTreeMap::new();
-    let mut all = Vec::new();
-    for (_, (kind, name, content)) in history.all() {
-        match content {
-            Some(content) => objects.insert((kind, name), content),
-            None => objects.remove(&(kind, name)),
-        };
-        let of =
-            |kind: &'static str| objects.iter().filter(move |((one, _), _)| *one == kind).map(|(_, object)| object);
-        let pods: Vec<_> = of("Pod").map(Judged::read).collect();
-        let policies: Vec<_> = of("NetworkPolicy").filter_map(|object| Policy::read(object, namespace).ok()).collect();
-        let world = World::new([(namespace.to_owned(), Labels::default())], pods, policies);
-        let mut pairs = Vec::new();
-        for from in world.pods() {
-            for to in world.pods() {
-                let ports = reach(&world, Party::Pod(from), Party::Pod(to)).ports();
-                if from.name != to.name && ports.is_some_and(|ports| !ports.is_empty()) {
-                    let app = |pod: &Judged| pod.labels.get("app").cloned().unwrap_or_default();
-                    pairs.push((app(from), app(to)));
-                }
-            }
-        }
-        all.push(pairs);
-    }
-    all
-}
 
 /// Waits until a change that comes after everything else was written down.
 async fn caught_up(ns: &TestNamespace, history: &History, round: &str) -> Result<()> {
@@ -99,21 +20,15 @@ async fn caught_up(ns: &TestNamespace, history: &History, round: &str) -> Result
     ns.accepts(&marker).await?;
     let mark = json!({"metadata": {"annotations": {"round": round}}});
     ns.api::<Pod>().patch("outsider", &PatchParams::default(), &Patch::Merge(&mark)).await?;
-    let seen = || {
-        let history = history.all();
-        let policy = history.values().any(|(_, name, _)| *name == format!("marker-{round}"));
-        let pod = history.values().any(|(_, name, content)| {
+    let all = history.until(|versions| {
+        let policy = versions.values().any(|(_, name, _)| *name == format!("marker-{round}"));
+        let pod = versions.values().any(|(_, name, content)| {
             name == "outsider"
                 && content.as_ref().is_some_and(|content| content["metadata"]["annotations"]["round"] == round)
         });
         policy && pod
-    };
-    let all = async {
-        while !seen() {
-            history.news.notified().await;
-        }
-    };
-    tokio::time::timeout(webhook_tests::objects::PATIENCE, all).await.context("the watches show everything")
+    });
+    all.await.context("the watches show everything")
 }
 
 async fn switch(ns: &TestNamespace, cp: &webhook_tests::ControlPlane, level: &str) -> Result<()> {
