@@ -1,7 +1,7 @@
 //! What the objects of a namespace say to admission, one object at a time; pure.
 //!
-//! In: an object as it is now, whichever way it came: by a watch, by a list, or from a file. Out: the namespace's [`NamespaceInputs`], and
-//! whether they are others than before. Promise: whose an object is, and what of it counts, is decided here alone, so a replica of the
+//! In: an object as it is now, whichever way it came: by a watch, by a list, or from a file; or a [`Store`] that has all of them. Out: the
+//! namespace's [`NamespaceInputs`], and whether they are others than before. Promise: whose an object is, and what of it counts, is decided here alone, so a replica of the
 //! webhook and a command that reads manifests cannot differ in it. ConfigMaps are not taken: their texts are bounded, and read elsewhere.
 
 use std::collections::BTreeMap;
@@ -11,21 +11,40 @@ use super::inputs::{AgentCardInput, AgentRuntimeInput, NamespaceInputs};
 use super::view::{JobOwner, Ownership};
 use crate::domain::keys::DEFAULT_DENY;
 use crate::domain::workload::Workload;
-use crate::store::{AgentRuntimeSeen, Change, Kind, ServiceAccountSeen, What};
+use crate::store::{AgentRuntimeSeen, Change, Kind, Observed, ServiceAccountSeen, Store, What};
 
 /// The kinds whose objects [`NamespaceInputs::take`] reads.
 pub const KINDS: [Kind; 6] =
     [Kind::Namespace, Kind::ServiceAccount, Kind::Job, Kind::AgentRuntime, Kind::AgentCard, Kind::NetworkPolicy];
 
 impl NamespaceInputs {
+    /// What the objects of a namespace say that a store has; the same as [`NamespaceInputs::take`] of each of them.
+    #[must_use]
+    pub fn of(store: &Store, namespace: &str) -> Self {
+        let mut inputs = Self::default();
+        for kind in KINDS {
+            for (name, observed) in store.of_kind(kind, namespace).filter(|(name, _)| is_read(kind, name)) {
+                inputs.see(name, observed);
+            }
+        }
+        inputs
+    }
+
     /// Takes note of one object of the namespace, or of the namespace itself; whether what is known is another than before. Objects of
     /// other kinds say nothing here.
     pub fn take(&mut self, change: &Change) -> bool {
         let name = &change.key.name;
-        if !KINDS.contains(&change.kind) || (change.kind == Kind::NetworkPolicy && &**name != DEFAULT_DENY) {
+        if !is_read(change.kind, name) {
             return false;
         }
-        let Some(observed) = change.now.as_deref() else { return self.forget(change.kind, name) };
+        match change.now.as_deref() {
+            Some(observed) => self.see(name, observed),
+            None => self.forget(change.kind, name),
+        }
+    }
+
+    /// An object of that name is there.
+    fn see(&mut self, name: &Arc<str>, observed: &Observed) -> bool {
         match &observed.what {
             What::Namespace(seen) => set(&mut self.labels, seen.labels.clone()),
             What::ServiceAccount(seen) => put(&mut self.service_accounts, name, Ownership::of(seen)),
@@ -59,6 +78,11 @@ impl NamespaceInputs {
             _ => false,
         }
     }
+}
+
+/// Whether an object of that kind and name is one of those that say anything here.
+fn is_read(kind: Kind, name: &str) -> bool {
+    KINDS.contains(&kind) && (kind != Kind::NetworkPolicy || name == DEFAULT_DENY)
 }
 
 impl Ownership {

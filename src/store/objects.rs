@@ -30,7 +30,7 @@ use namespace::{Entry, Namespace};
 const TOMBS: usize = 4096;
 
 /// What is known of a cluster.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Store {
     operator_namespace: Arc<str>,
     namespaces: BTreeMap<Arc<str>, Namespace>,

@@ -1,3 +1,5 @@
+mod one_way;
+
 use std::sync::Arc;
 
 use serde_json::json;

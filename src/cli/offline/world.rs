@@ -1,11 +1,12 @@
 //! Facts for a snapshot, taken from objects instead of watches.
 //!
 //! In: flags, and any objects (from manifests, or read from a cluster). Out: the [`Snapshot`] a webhook replica would have that had
-//! seen those objects. Kinds that say nothing about admission are ignored.
+//! seen those objects: they take the way of watched ones, into a [`Store`]. Kinds that say nothing about admission are ignored.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
@@ -25,11 +26,11 @@ use crate::config::gather;
 use crate::config::inputs::{AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
 use crate::config::schema::Platform;
 use crate::config::snapshot::Snapshot;
-use crate::config::view::{ClusterView, JobOwner, NamespaceView, Ownership, namespace_view};
+use crate::config::view::{ClusterView, NamespaceView, namespace_view};
 use crate::domain::keys;
-use crate::domain::workload::{Workload, WorkloadKind};
+use crate::domain::workload::WorkloadKind;
 use crate::pipelines::templates::ConfigMapText;
-use crate::store::{Kind, change_of};
+use crate::store::{Change, Key, Kind, NamespaceSeen, Observed, Store, What, change_of};
 
 /// Facts that manifests do not have.
 #[derive(Debug, Clone, clap::Args)]
@@ -93,7 +94,12 @@ pub struct World {
     installed: Option<Arc<str>>,
     spiffe_driver: bool,
     operator_namespace: String,
-    namespaces: BTreeMap<String, NamespaceInputs>,
+    store: Store,
+    /// The namespaces that are known, also those of which there is no object.
+    namespaces: BTreeSet<String>,
+    config_maps: BTreeMap<String, BTreeMap<String, ConfigMapInput>>,
+    /// Those of which a cluster said that what cuts off agents is not there.
+    not_cut_off: BTreeSet<String>,
     made: BTreeSet<(String, String)>,
     agent_runtimes: BTreeMap<(String, String), Value>,
     pipelines: Vec<ConfigMapText>,
@@ -136,7 +142,10 @@ impl World {
             installed: None,
             spiffe_driver: facts.spire_driver,
             operator_namespace: facts.operator_namespace.clone(),
-            namespaces: BTreeMap::new(),
+            store: Store::new(&facts.operator_namespace),
+            namespaces: BTreeSet::new(),
+            config_maps: BTreeMap::new(),
+            not_cut_off: BTreeSet::new(),
             made: BTreeSet::new(),
             agent_runtimes: BTreeMap::new(),
             pipelines: Vec::new(),
@@ -171,7 +180,9 @@ impl World {
     fn take(&mut self, kind: Kind, object: &Value, place: &str) {
         let Ok(mut change) = change_of(kind, &object.to_string()) else { return };
         let place = if kind == Kind::Namespace { change.key.name.to_string() } else { place.to_owned() };
-        change.key.namespace = place.as_str().into();
+        if kind != Kind::Namespace {
+            change.key.namespace = place.as_str().into();
+        }
         if let (Kind::Job, Some(job)) = (kind, &mut change.now) {
             // A manifest has no uid, and its Pods are made with that of every owner that is known from manifests alone.
             let job = Arc::make_mut(job);
@@ -180,7 +191,23 @@ impl World {
         if kind == Kind::AgentRuntime {
             self.agent_runtimes.insert((place.clone(), change.key.name.to_string()), object.clone());
         }
-        self.namespace(&place).take(&change);
+        self.apply(&place, change);
+    }
+
+    /// What a file says is the truth, whatever was known before.
+    fn apply(&mut self, place: &str, change: Change) {
+        self.touch(place);
+        self.store.apply(&Change { listed: true, ..change }, Duration::ZERO);
+    }
+
+    /// What is known of a namespace.
+    fn inputs(&self, name: &str) -> NamespaceInputs {
+        let mut inputs = NamespaceInputs::of(&self.store, name);
+        inputs.config_maps = self.config_maps.get(name).cloned().unwrap_or_default();
+        // What cuts off agents a controller makes before anything else: a namespace of a cluster has it.
+        let is_made = self.store.network_policy(name, keys::DEFAULT_DENY).is_none() && !self.not_cut_off.contains(name);
+        inputs.cut_off |= is_made;
+        inputs
     }
 
     /// Sets a field of the AgentRuntime that governs a workload, by its path from the object; a workload without one gets one. An empty
@@ -190,8 +217,9 @@ impl World {
     /// When the field cannot have that value.
     pub fn set_agent_runtime(&mut self, subject: &Subject, path: &str, value: Value) -> anyhow::Result<()> {
         let kind = subject.workload.kind;
-        let inputs = &self.namespace(&subject.namespace).agent_runtimes;
-        let name = Governors::of(inputs).winner(kind, &subject.workload.name).map(|governor| governor.name.to_string());
+        let inputs = self.inputs(&subject.namespace).agent_runtimes;
+        let name =
+            Governors::of(&inputs).winner(kind, &subject.workload.name).map(|governor| governor.name.to_string());
         let name = name.unwrap_or_else(|| "what-if".to_owned());
         let made = || {
             json!({
@@ -257,24 +285,28 @@ impl World {
             let created =
                 object.pointer("/metadata/creationTimestamp").and_then(Value::as_str).unwrap_or_default().into();
             let input = ConfigMapInput { is_defaults, kept, created, data };
-            self.namespace(place).config_maps.insert(name.to_owned(), input);
+            self.touch(place);
+            self.config_maps.entry(place.to_owned()).or_default().insert(name.to_owned(), input);
         }
     }
 
     /// The Job that a CronJob makes next.
     pub fn observe_next_job(&mut self, namespace: &str, cron_job: &str) {
-        let workload = Workload { kind: WorkloadKind::CronJob, name: cron_job.to_owned() };
-        let job = JobOwner { uid: OFFLINE_UID.to_owned(), workload };
-        self.namespace(namespace).jobs.insert(next_job(cron_job).into(), job);
+        let kind = WorkloadKind::CronJob;
+        let owner = json!({"apiVersion": kind.api_version(), "kind": kind.as_str(), "name": cron_job, "uid": OFFLINE_UID,
+            "controller": true});
+        let job = json!({"metadata": {"name": next_job(cron_job), "namespace": namespace, "ownerReferences": [owner]}});
+        self.take(Kind::Job, &job, namespace);
     }
 
     /// The ServiceAccount a controller would make ahead of the Pods; false when one of that name is there.
     pub fn make_service_account(&mut self, namespace: &str, name: &str) -> bool {
-        let known = &mut self.namespace(namespace).service_accounts;
-        if known.contains_key(name) {
+        if self.store.service_account(namespace, name).is_some() {
             return false;
         }
-        known.insert(name.into(), Ownership::Ours);
+        let labels = json!({keys::LABEL_MANAGED_BY: keys::MANAGED_BY_WEBHOOK});
+        let account = json!({"metadata": {"name": name, "namespace": namespace, "labels": labels}});
+        self.take(Kind::ServiceAccount, &account, namespace);
         self.made.insert((namespace.to_owned(), name.to_owned()));
         true
     }
@@ -291,7 +323,8 @@ impl World {
         &self.operator_namespace
     }
 
-    fn namespace(&mut self, name: &str) -> &mut NamespaceInputs {
+    /// Something about a namespace is other than before.
+    fn touch(&mut self, name: &str) {
         let read = self.read.get_mut();
         if name == self.operator_namespace {
             // Its ConfigMaps are templates for all the others.
@@ -299,9 +332,9 @@ impl World {
         } else if let Some(read) = read {
             read.namespaces.remove(name);
         }
-        // What cuts off agents a controller makes before anything else: a namespace of a cluster has it.
-        let fresh = || NamespaceInputs { cut_off: true, ..NamespaceInputs::default() };
-        self.namespaces.entry(name.to_owned()).or_insert_with(fresh)
+        if !self.namespaces.contains(name) {
+            self.namespaces.insert(name.to_owned());
+        }
     }
 
     /// Whether Pods of a namespace have to prove first who they are.
@@ -314,23 +347,28 @@ impl World {
 
     /// The policy that cuts off agents is not there: a cluster says so, and manifests never do.
     pub fn is_not_cut_off(&mut self, namespace: &str) {
-        self.namespace(namespace).cut_off = false;
+        self.touch(namespace);
+        self.not_cut_off.insert(namespace.to_owned());
     }
 
     /// Sets a label of a namespace; an empty value removes it.
     pub fn label_namespace(&mut self, name: &str, key: &str, value: &str) {
-        let labels = &mut self.namespace(name).labels;
+        let mut seen = match self.store.object(Kind::Namespace, name, name).map(|(_, known)| &known.what) {
+            Some(What::Namespace(known)) => known.clone(),
+            _ => NamespaceSeen::default(),
+        };
         if value.is_empty() {
-            labels.remove(key);
+            seen.labels.remove(key);
         } else {
-            labels.insert(key.to_owned(), value.to_owned());
+            seen.labels.insert(key.to_owned(), value.to_owned());
         }
+        self.apply(name, namespace_of(name, seen));
     }
 
     /// Makes sure that the namespace is known, also when no object said so.
     pub fn know_namespace(&mut self, name: &str) {
-        if !self.namespaces.contains_key(name) {
-            self.namespace(name);
+        if !self.namespaces.contains(name) {
+            self.touch(name);
         }
     }
 
@@ -341,7 +379,7 @@ impl World {
     pub fn platform(&self) -> anyhow::Result<Platform> {
         let parsed = Platform::parse(&self.platform.text, &self.platform.name)?;
         let nothing = BTreeMap::new();
-        let own = self.namespaces.get(&self.operator_namespace).map_or(&nothing, |own| &own.config_maps);
+        let own = self.config_maps.get(&self.operator_namespace).unwrap_or(&nothing);
         Ok(parsed.with_templates(own, None))
     }
 
@@ -357,9 +395,9 @@ impl World {
             Some(read) => read,
             None => self.read()?,
         });
-        for (name, inputs) in &self.namespaces {
+        for name in &self.namespaces {
             if !read.namespaces.contains_key(name.as_str()) {
-                let view = namespace_view(&read.platform, name, inputs, None);
+                let view = namespace_view(&read.platform, name, &self.inputs(name), None);
                 read.namespaces.insert(Arc::from(name.as_str()), Arc::new(view));
             }
         }
@@ -439,6 +477,12 @@ impl World {
         file.text = crate::cli::yaml::emit::document(&root, None);
         Ok(())
     }
+}
+
+/// A Namespace that says this.
+fn namespace_of(name: &str, seen: NamespaceSeen) -> Change {
+    let now = Some(Arc::new(Observed { uid: "".into(), version: 0, what: What::Namespace(seen) }));
+    Change { kind: Kind::Namespace, key: Key::new("", name), version: 0, listed: true, now }
 }
 
 fn put(place: &mut Value, path: &str, value: Value) -> anyhow::Result<()> {

@@ -68,7 +68,7 @@ impl Store {
     }
 
     /// The objects of a kind in a namespace, by name.
-    pub(super) fn of_kind(&self, kind: Kind, namespace: &str) -> impl Iterator<Item = (&Arc<str>, &Observed)> {
+    pub fn of_kind(&self, kind: Kind, namespace: &str) -> impl Iterator<Item = (&Arc<str>, &Observed)> {
         self.namespaces.get(namespace).into_iter().flat_map(move |space| space.of_kind(kind))
     }
 

@@ -16,7 +16,7 @@ use crate::domain::workload::WorkloadKind;
 use crate::store::{AgentRuntimeSeen, CardTarget, CustomSeen, Kind, Observed, What, WorkloadSeen};
 
 /// An object and when it was first seen.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) observed: Arc<Observed>,
     pub(super) arrived: Duration,
@@ -25,6 +25,18 @@ pub(super) struct Entry {
 }
 
 type Slot = (Kind, Arc<str>);
+
+/// A count that look-ups, which change nothing else, may raise.
+#[cfg(debug_assertions)]
+#[derive(Debug, Default)]
+struct Visits(std::sync::atomic::AtomicUsize);
+
+#[cfg(debug_assertions)]
+impl Clone for Visits {
+    fn clone(&self) -> Self {
+        Self(self.0.load(std::sync::atomic::Ordering::Relaxed).into())
+    }
+}
 
 /// An AgentRuntime among those that point at one workload; the smallest governs it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,7 +47,7 @@ struct Rank {
     name: Arc<str>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Namespace {
     objects: BTreeMap<Kind, BTreeMap<Arc<str>, Entry>>,
     /// Workloads by the ServiceAccount name that their identity gives.
@@ -62,7 +74,7 @@ pub(super) struct Namespace {
     cards: BTreeMap<CardTarget, BTreeSet<Arc<str>>>,
     /// References that were given out: what look-ups cost.
     #[cfg(debug_assertions)]
-    visits: std::sync::atomic::AtomicUsize,
+    visits: Visits,
 }
 
 impl Namespace {
@@ -326,7 +338,7 @@ impl Namespace {
 
     #[cfg(debug_assertions)]
     fn visit(&self) {
-        self.visits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.visits.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 
     #[cfg(not(debug_assertions))]
@@ -336,7 +348,7 @@ impl Namespace {
     /// References that were given out so far.
     #[cfg(debug_assertions)]
     pub(super) fn visits(&self) -> usize {
-        self.visits.load(std::sync::atomic::Ordering::Relaxed)
+        self.visits.0.load(std::sync::atomic::Ordering::Relaxed)
     }
 }
 

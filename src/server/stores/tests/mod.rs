@@ -11,7 +11,7 @@ use crate::config::inputs::NamespaceInputs;
 use crate::config::view::Ownership;
 use crate::domain::workload::WorkloadKind;
 use crate::store::decode::change_of;
-use crate::store::{Key, Kind};
+use crate::store::{Key, Kind, Store};
 
 fn change(kind: Kind, object: Value) -> Change {
     change_of(kind, &object.to_string()).unwrap()
@@ -154,6 +154,13 @@ proptest! {
             }
         }
         prop_assert_eq!(inputs(&straight), inputs(&other));
+        let mut store = Store::new("own");
+        for change in &history {
+            store.apply(change, Duration::ZERO);
+        }
+        let exist = store.namespaces().filter(|name| store.namespace(name).is_some());
+        let gathered: BTreeMap<_, _> = exist.map(|name| (name.clone(), NamespaceInputs::of(&store, name))).collect();
+        prop_assert_eq!(inputs(&straight), gathered, "what the controllers keep says the same");
     }
 }
 
