@@ -26,7 +26,7 @@ use tokio::process::Command;
 use webhook_tests::installation::apply;
 use webhook_tests::pki::Authority;
 use webhook_tests::{
-    ControlPlane, Hook, Installation, Installing, Options, dial, hook, installation, programs, wait_for, wait_until,
+    ControlPlane, Hook, Installation, Installing, Options, dial, hook, programs, wait_for, wait_until,
 };
 
 /// One run: exit code, and the checks.
@@ -160,7 +160,7 @@ async fn metrics_are_known(installation: &Installation) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_healthy_installation_has_no_finding_and_each_broken_thing_has_its_own() -> Result<()> {
-    let cp = installation::plane(Options::default()).await?;
+    let cp = ControlPlane::start(Options::default()).await?;
     let gate = Installing { failure_mode: FailureMode::Gate, ..Installing::default() };
     let installation = Installation::start(&cp, &gate).await?;
     deploy(&cp, FailureMode::Gate).await?;
@@ -186,6 +186,8 @@ async fn a_healthy_installation_has_no_finding_and_each_broken_thing_has_its_own
     metrics_are_known(&installation).await?;
     broken_trust(&cp, &installation).await?;
     healthy(&cp).await.context("trust is back")?;
+    answers_13_namespaces_without_an_issuer_are_one_finding(&cp).await?;
+    healthy(&cp).await.context("nothing is enrolled any more")?;
     broken_objects(&cp, installation.balancer.address().port()).await?;
     healthy(&cp).await.context("everything is back")
 }
@@ -259,6 +261,29 @@ async fn broken_trust(cp: &ControlPlane, installation: &Installation) -> Result<
     ensure!(visit.findings().iter().all(|(name, _)| !name.starts_with("caBundle")), "{:?}", visit.findings());
     patch(&configurations, set(PORT, &json!(installation.balancer.address().port()))).await?;
     installation.controllers[0].resume();
+    Ok(())
+}
+
+/// However many namespaces lack the issuer of tokens, it is said once, with the two lines that give it to all of them.
+async fn answers_13_namespaces_without_an_issuer_are_one_finding(cp: &ControlPlane) -> Result<()> {
+    let namespaces = [cp.namespace("calls-one").await?, cp.namespace("calls-two").await?];
+    let agent = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": {
+            "metadata": {"labels": {"app": "web", keys::LABEL_TYPE: "agent"}},
+            "spec": {"containers": [{"name": "agent", "image": "example.com/agent:1", "ports": [{"containerPort": 8000}]}]}}}});
+    for ns in &namespaces {
+        ns.accepts(&agent).await?;
+        wait_until(&ns.api::<Pod>(), watcher::Config::default(), |all| !all.is_empty()).await.context("a Pod comes")?;
+    }
+    let name = "issuer of tokens";
+    let visit = finds(cp, name, "and 1 more has no ISSUER").await?;
+    let told = visit.findings().iter().filter(|(_, seen)| seen.contains("ISSUER")).count();
+    let remedy = visit.remedy(name);
+    ensure!(told == 1 && remedy.contains("keycloak:") && remedy.contains("publicUrl: "), "{told}: {remedy}");
+    for ns in &namespaces {
+        ns.api::<Deployment>().delete("web", &DeleteParams::default()).await?;
+        wait_until(&ns.api::<Pod>(), watcher::Config::default(), |all| all.is_empty()).await.context("its Pods go")?;
+    }
     Ok(())
 }
 
@@ -363,7 +388,7 @@ async fn status_tells_the_place(cp: &ControlPlane, unwatched: &str) -> Result<()
 /// Section 15.2: what is asked, and what is found, is about the namespaces that are watched.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_installation_for_some_namespaces_is_judged_by_them() -> Result<()> {
-    let cp = installation::plane(Options::default()).await?;
+    let cp = ControlPlane::start(Options::default()).await?;
     let (one, two, unwatched) =
         (cp.namespace("team").await?, cp.namespace("team").await?, cp.namespace("other").await?);
     let namespaces = format!("{},{}", one.name(), two.name());

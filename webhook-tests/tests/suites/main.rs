@@ -39,6 +39,7 @@ mod resilience;
 mod restored;
 mod status;
 mod strategic_merge;
+mod told;
 mod trust;
 mod uninstall;
 mod wire;
