@@ -105,7 +105,9 @@ impl Hands {
         let about = json!({"apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "AgentRuntime", "name": name,
             "namespace": art.namespace(), "uid": art.uid()});
         let event = json!({"metadata": {"name": format!("{name}.bare")}, "involvedObject": about, "reason": "Configured",
-            "message": "Deployment is configured", "type": "Normal"});
+            "message": "Deployment is configured", "type": "Normal",
+            // The policies that fence the account take no Event of anybody else.
+            "reportingComponent": "drawbridge/bare", "reportingInstance": "bare"});
         self.events.create(&PostParams::default(), &typed(event)?).await?;
         let moment = "2026-05-01T00:00:00Z";
         let condition = |type_: &str, status: &str| {

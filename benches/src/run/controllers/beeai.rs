@@ -114,7 +114,7 @@ async fn writes(client: &Client, namespace: &str, agent: &DynamicObject, wanted:
     let told = async |reason: &str| {
         let about = json!({"apiVersion": "beeai.dev/v1", "kind": "Agent", "name": name, "namespace": namespace, "uid": agent.uid()});
         let event = json!({"metadata": {"name": format!("{name}.{}", reason.to_lowercase())}, "involvedObject": about, "reason": reason,
-            "message": "made", "type": "Normal"});
+            "message": "made", "type": "Normal", "reportingComponent": "drawbridge/bare", "reportingInstance": "bare"});
         events.create(&PostParams::default(), &serde_json::from_value(event)?).await?;
         anyhow::Ok(())
     };

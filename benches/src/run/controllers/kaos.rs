@@ -324,7 +324,11 @@ impl Hands {
         let labels = json!({"app": word, word.clone(): name});
         let owner = json!([{"apiVersion": "kaos.tools/v1alpha1", "kind": kind, "name": name, "uid": object.uid(),
             "controller": true, "blockOwnerDeletion": true}]);
-        let metadata = |name: &str| json!({"name": name, "labels": labels, "ownerReferences": owner});
+        // By these labels the policies that fence the account know what it may make.
+        let mut marked = labels.clone();
+        marked[keys::LABEL_APP_MANAGED_BY] = json!(keys::MANAGED_BY_DRAWBRIDGE);
+        marked[keys::LABEL_KAOS_KIND] = json!(word);
+        let metadata = |name: &str| json!({"name": name, "labels": marked, "ownerReferences": owner});
         let by = PatchParams::apply("bare").force();
         if kind == "ModelAPI" {
             let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
@@ -351,7 +355,8 @@ impl Hands {
         for reason in ["ServiceCreated", "DeploymentCreated"] {
             let about = json!({"apiVersion": "kaos.tools/v1alpha1", "kind": kind, "name": name, "namespace": self.namespace, "uid": object.uid()});
             let event = json!({"metadata": {"name": format!("{called}.{}", reason.to_lowercase())}, "involvedObject": about,
-                "reason": reason, "message": format!("{called} was made"), "type": "Normal"});
+                "reason": reason, "message": format!("{called} was made"), "type": "Normal",
+                "reportingComponent": "drawbridge/bare", "reportingInstance": "bare"});
             events.create(&PostParams::default(), &serde_json::from_value(event)?).await?;
         }
         self.status(kind, &name, "Pending").await
