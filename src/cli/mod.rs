@@ -25,6 +25,7 @@ pub(in crate::cli) mod scope;
 pub mod serve;
 pub mod status;
 pub mod survey;
+pub(in crate::cli) mod tool_names;
 pub mod uninstall;
 pub mod validate;
 pub mod version;

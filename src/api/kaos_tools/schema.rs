@@ -167,6 +167,22 @@ pub(super) fn status(phases: &[&str], more: impl IntoIterator<Item = (&'static s
                 ),
             ),
             (
+                "takeover",
+                object(
+                    "Of an object whose Deployment the KAOS operator made and that runs on as it is. Absent otherwise.",
+                    &[],
+                    [
+                        (
+                            "generation",
+                            json!({"type": "integer", "format": "int64", "description": "Generation of the spec that was compared."}),
+                        ),
+                        ("template", text("Digest of the template that was wanted then.")),
+                        ("configuration", text("Digest of the configuration that its Pods mount.")),
+                        ("changes", texts("What the next change does besides, or why its Pods are made again.")),
+                    ],
+                ),
+            ),
+            (
                 "references",
                 text(
                     "Which Secrets and ConfigMaps its environment refers to, and in which versions they were seen: digests.",

@@ -14,10 +14,13 @@ use super::{Seen, Status, Visit, surroundings, text};
 use crate::api::kaos_tools::read;
 use crate::api::kaos_tools::shape::{Mode, Runtime};
 use crate::domain::keys;
+use crate::domain::printable::printable;
 use crate::server::clock;
 use crate::store::Kind;
+use crate::workloads::kaos::names::STATUS_TAKEOVER;
 use crate::workloads::kaos::registry::{KEY, Registry};
 use crate::workloads::kaos::settings::Settings;
+use crate::workloads::kaos::takeover::Row;
 
 /// What is said of one thing: how it is, what was seen, what to do.
 type Said = (Status, String, Option<String>);
@@ -252,14 +255,29 @@ fn proxies(objects: &Objects, settings: &Settings) -> Said {
 }
 
 fn takeover<'o>(objects: impl Iterator<Item = &'o Value>) -> Said {
-    let pending: Vec<String> = objects.filter(|object| is(object, "TakeoverPending", "True")).map(title).collect();
+    let pending: Vec<&Value> = objects.filter(|object| is(object, "TakeoverPending", "True")).collect();
     if pending.is_empty() {
         return ok("no Deployment is left as the KAOS operator made it");
     }
-    let seen = format!(
-        "{} run on as the operator before made them; a proxy among them may not start again, since a current LiteLLM ends without a master key",
-        some(&pending)
-    );
+    let changes = |object: &&Value| {
+        let all = object.pointer(&format!("/status/{STATUS_TAKEOVER}/changes")).and_then(Value::as_array);
+        all.into_iter().flatten().filter_map(Value::as_str).map(|one| printable(one, 256)).collect::<Vec<_>>()
+    };
+    let told = |object: &&Value| match changes(object) {
+        all if all.is_empty() => title(object),
+        all => format!("{} ({})", title(object), all.join("; ")),
+    };
+    let all: Vec<String> = pending.iter().map(told).collect();
+    let open = |object: &&&Value| changes(*object).iter().any(|one| one.starts_with(Row::Open.words()));
+    let ends: Vec<String> = pending.iter().filter(open).map(|object| title(object)).collect();
+    let mut seen =
+        format!("run on as the KAOS operator made them, with what the next change does besides: {}", some(&all));
+    if !ends.is_empty() {
+        seen.push_str(&format!(
+            "; a Pod of {} that is restarted with a current LiteLLM does not start again, since that ends without a master key",
+            some(&ends)
+        ));
+    }
     finding(seen, "change each at a time that suits; condition TakeoverPending goes with it")
 }
 
@@ -389,7 +407,17 @@ mod tests {
         let objects = Objects { apis: vec![object("m", json!({}), open)], ..Objects::default() };
         assert_eq!(proxies(&objects, &Settings::default()).0, Status::Finding);
         assert_eq!(proxies(&objects, &Settings { restrict_model_apis: true, ..Settings::default() }).0, Status::Ok);
-        assert_eq!(takeover(objects.all()).0, Status::Finding);
+        let (status, seen, _) = takeover(objects.all());
+        assert!(status == Status::Finding && seen.ends_with("besides: shop/m"), "{seen}");
+        let mut one = objects.apis[0].clone();
+        let open = format!("{}: LITELLM_X", Row::Open.words());
+        one["status"]["takeover"] = json!({"changes": ["log level of the platform file: LITELLM_LOG", open]});
+        let (_, seen, _) = takeover(std::iter::once(&one));
+        assert!(seen.contains("shop/m (log level of the platform file: LITELLM_LOG; "), "{seen}");
+        assert!(
+            seen.contains("a Pod of shop/m that is restarted with a current LiteLLM does not start again"),
+            "{seen}"
+        );
         assert_eq!(
             (proxies(&Objects::default(), &Settings::default()).0, takeover([].into_iter()).0),
             (Status::Ok, Status::Ok)

@@ -9,6 +9,7 @@ use crate::api::kaos_tools::models;
 use crate::api::kaos_tools::read::{self, Looked};
 use crate::api::kaos_tools::shape::{Mode, Model, Runtime};
 use crate::cli::survey::text;
+use crate::cli::tool_names;
 use crate::store::Kind;
 
 /// Which object.
@@ -151,6 +152,9 @@ impl Graph {
                     Runtime::Custom => "custom".to_owned(),
                     Runtime::Package(package) => format!("package {package}"),
                 };
+                if live {
+                    node.what = tool_names::beside(std::mem::take(&mut node.what), object);
+                }
                 words(&looked)
             }
         };

@@ -13,8 +13,10 @@ use crate::api::kaos_tools::read;
 use crate::api::kaos_tools::shape::{Mode, Model, Runtime};
 use crate::cli::scope::Scope;
 use crate::cli::survey::text;
+use crate::cli::tool_names;
 use crate::domain::printable::printable;
 use crate::store::Kind;
+use crate::workloads::kaos::names::STATUS_TAKEOVER;
 
 /// One object of KAOS.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -30,6 +32,7 @@ pub struct KaosRow {
     pub endpoint: Option<String>,
     pub waits_for: Vec<String>,
     pub message: String,
+    pub takeover: Vec<String>,
     pub attention: bool,
     pub watched: bool,
 }
@@ -92,7 +95,7 @@ fn row(kind: Kind, object: &Value, known: &Known<'_>, scope: &Scope) -> KaosRow 
                 Runtime::Custom => "custom".to_owned(),
                 Runtime::Package(package) => format!("package {package}"),
             };
-            (what, Vec::new())
+            (tool_names::beside(what, object), Vec::new())
         }
     };
     let told = at("/status/phase");
@@ -112,9 +115,21 @@ fn row(kind: Kind, object: &Value, known: &Known<'_>, scope: &Scope) -> KaosRow 
         ready,
         endpoint: Some(at("/status/endpoint")).filter(|endpoint| !endpoint.is_empty()),
         waits_for,
+        takeover: if is_true(object, "TakeoverPending") { takeover(object) } else { Vec::new() },
         watched,
     }
 }
+
+/// What the next change of an object does besides, whose Deployment the KAOS operator made.
+fn takeover(object: &Value) -> Vec<String> {
+    let all = object.pointer(&format!("/status/{STATUS_TAKEOVER}/changes")).and_then(Value::as_array);
+    let changes: Vec<_> =
+        all.into_iter().flatten().filter_map(Value::as_str).map(|change| printable(change, LINE)).collect();
+    if changes.is_empty() { vec![NOTHING_BESIDES.to_owned()] } else { changes }
+}
+
+/// What is said where only the digest and the owner of fields become others.
+const NOTHING_BESIDES: &str = "nothing besides";
 
 /// What is said of a name that nothing has.
 const MISSING: &str = " (does not exist)";
@@ -192,6 +207,14 @@ pub(super) fn table(out: &mut dyn Write, rows: &[KaosRow]) -> Result<()> {
         let cells = line.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
         writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
     }
+    for row in rows.iter().filter(|row| !row.takeover.is_empty()) {
+        let (kind, name, namespace) = (row.kind, &row.name, &row.namespace);
+        writeln!(
+            out,
+            "{kind}/{name} in {namespace} runs on as the KAOS operator made it; its next change makes its Pods again and changes: {}",
+            row.takeover.join("; ")
+        )?;
+    }
     for row in rows.iter().filter(|row| row.attention) {
         let (kind, name, namespace) = (row.kind, &row.name, &row.namespace);
         let waits = match row.waits_for.first() {
@@ -250,6 +273,32 @@ mod tests {
         let said = String::from_utf8(out).unwrap();
         assert!(said.contains("Agent.kaos.tools/clerk in shop: MCPServer none not found; drawbridge explain agent.kaos.tools/clerk -n shop"), "{said}");
         assert!(said.lines().any(|line| line.starts_with("shop       MCPServer/stock")), "{said}");
+    }
+
+    #[test]
+    fn what_the_operator_before_made_and_which_tools_there_are_is_told() {
+        let pending = |changes: Value| {
+            json!({"phase": "Ready", "ready": true, "takeover": {"changes": changes},
+                "conditions": [{"type": "TakeoverPending", "status": "True"}]})
+        };
+        let listed = json!({"phase": "Ready", "ready": true, "availableTools": ["add", "echo"]});
+        let rows = of(&[
+            object(
+                Kind::McpServer,
+                "a",
+                json!({"runtime": "x"}),
+                pending(json!(["log level: LOG_LEVEL", "numbers of probes: p"])),
+            ),
+            object(Kind::McpServer, "b", json!({"runtime": "x"}), pending(Value::Null)),
+            object(Kind::McpServer, "c", json!({"runtime": "x"}), listed),
+        ]);
+        let told: Vec<_> = rows.iter().map(|row| (&*row.what, row.takeover.len(), row.attention)).collect();
+        assert_eq!(told, [("x", 2, false), ("x", 1, false), ("x: add, echo", 0, false)]);
+        let mut out = Vec::new();
+        table(&mut out, &rows).unwrap();
+        let said = String::from_utf8(out).unwrap();
+        assert!(said.contains("MCPServer/a in shop runs on as the KAOS operator made it; its next change makes its Pods again and changes: log level: LOG_LEVEL; numbers of probes: p"), "{said}");
+        assert!(said.contains("changes: nothing besides"), "{said}");
     }
 
     #[test]

@@ -129,7 +129,7 @@ pub const FIELDS: &[Field] = &[
     (
         "kaos[].what",
         "string",
-        "of an Agent its model and ModelAPI, of a ModelAPI its mode and models, of an MCPServer what runs",
+        "of an Agent its model and ModelAPI, of a ModelAPI its mode and models, of an MCPServer what runs and the tools that it listed",
     ),
     ("kaos[].phase", "Pending, Waiting, Ready or Failed", "`status.phase`"),
     ("kaos[].ready", "boolean", "`status.ready`"),
@@ -140,6 +140,11 @@ pub const FIELDS: &[Field] = &[
         "the ModelAPI and the MCPServers that an Agent names and that are not ready, or not there",
     ),
     ("kaos[].message", "string", "what its status says, or what keeps its Pods from being there"),
+    (
+        "kaos[].takeover[]",
+        "string",
+        "of one whose Deployment the KAOS operator made and that runs on as it is: what its next change does besides",
+    ),
     (
         "kaos[].attention",
         "boolean",

@@ -13,6 +13,7 @@ use super::wanted::Wanted;
 use crate::api::findings::Findings;
 use crate::api::secrets;
 use crate::config::builds;
+use crate::controllers::scaffold::note::Compared;
 use crate::controllers::scaffold::plan::{Controller, Op};
 use crate::domain::keys;
 use crate::store::Kind;
@@ -50,11 +51,31 @@ pub(in crate::controllers::agent) struct Face {
     /// What brings its status up to date.
     pub(in crate::controllers::agent) status: fn(&Subject<'_>, &Verdict<'_>) -> Vec<Op>,
     /// Whether what runs it is left as it is, though something else is wanted.
-    pub(in crate::controllers::agent) leaves: fn(&Subject<'_>, &Claims<'_>, &Wanted) -> bool,
+    pub(in crate::controllers::agent) leaves: fn(&Subject<'_>, &Wanted) -> Left,
     /// Whether what was made for it is left to the garbage collector when it goes.
     pub(in crate::controllers::agent) collected: bool,
     /// What to do about somebody else's Service of its name.
     pub(in crate::controllers::agent) service_remedy: &'static str,
+}
+
+/// What becomes of what runs an object, where that is not what is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::controllers::agent) enum Leaves {
+    /// It is written.
+    #[default]
+    Written,
+    /// It stays as it is.
+    AsItIs,
+    /// It has to be read first.
+    Unread,
+}
+
+/// The same, and what was found on the way.
+#[derive(Debug, Clone, Default)]
+pub(in crate::controllers::agent) struct Left {
+    pub(in crate::controllers::agent) how: Leaves,
+    /// How it differs; for later plans.
+    pub(in crate::controllers::agent) compared: Option<Compared>,
 }
 
 /// Agents of `agent.kagenti.dev`.
@@ -76,7 +97,7 @@ pub(in crate::controllers::agent) static KAGENTI: Face = Face {
     keeps: |subject, claims| matches!(claims.deployment, Claim::Ours(_)) && subject.is_handed_over(),
     inherits: |_| false,
     status: status::update,
-    leaves: |_, _, _| false,
+    leaves: |_, _| Left::default(),
     collected: false,
     service_remedy: "delete or rename it, or set spec.servicePorts: [] if the Agent needs none",
 };

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::claim::{Claim, Claims};
-use super::face::{Face, KAGENTI};
+use super::face::{Face, KAGENTI, Leaves};
 use super::image::Image;
 use super::status::Verdict;
 use super::subject::Subject;
@@ -33,6 +33,8 @@ const LATER: Duration = Duration::from_secs(60);
 const REFUSED: Duration = Duration::from_secs(300);
 /// How long a Secret that does not consent is not asked again, unless something else is wanted: nobody tells when it does.
 const UNUSABLE: Duration = Duration::from_secs(30);
+/// How long what could not be read is not read again.
+const UNREAD: Duration = Duration::from_secs(5);
 /// Failures in a row that people are told of.
 const FAILURES: u32 = 5;
 
@@ -176,7 +178,9 @@ impl Work {
         let blocked = conflicts.iter().any(|(kind, _)| *kind != Kind::Service);
         if !blocked {
             (work.note.rolling, work.note.failed) = goes_on(subject);
-            let leaves = (subject.face.leaves)(subject, claims, &wanted);
+            let left = (subject.face.leaves)(subject, &wanted);
+            let leaves = left.how != Leaves::Written;
+            work.note.compared = left.compared;
             let others = |last: bool| {
                 let of = subject.others.iter().zip(&claims.others).filter_map(|(other, claim)| {
                     let own = wanted.others.iter().find(|own| own.kind == other.kind)?;
@@ -193,6 +197,9 @@ impl Work {
             for (own, claim, seen) in others(false).chain(own).chain(others(true)) {
                 let Some(own) = own else { continue };
                 work.part(subject, (own, claim, seen), image);
+            }
+            if left.how == Leaves::Unread {
+                work.read(subject);
             }
             work.superfluous(subject, claims, &wanted);
             work.remember(subject);
@@ -249,6 +256,17 @@ impl Work {
         self.ops.push(op);
         self.note.sent.push_str(&own.digest);
         self.ops.extend(told(subject, own.kind, claim, image));
+    }
+
+    /// What an earlier operator wrote is read before it is judged; soon again, should nothing have come of that.
+    fn read(&mut self, subject: &Subject<'_>) {
+        let now = subject.cx.now;
+        let before = subject.note().and_then(|note| note.read).filter(|at| now.saturating_sub(*at) < UNREAD);
+        self.note.read = Some(before.unwrap_or(now));
+        match before {
+            Some(at) => self.again = Some(UNREAD.saturating_sub(now.saturating_sub(at))),
+            None => self.ops.push(Op::Template { key: subject.made.clone() }),
+        }
     }
 
     /// A Service that is not wanted any more goes. An account stays with the Agent: Pods of before may run under it.

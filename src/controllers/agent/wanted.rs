@@ -87,6 +87,11 @@ impl Wanted {
         })
     }
 
+    /// The Pod template.
+    pub(in crate::controllers::agent) fn template(&self) -> &Value {
+        &self.deployment.body["spec"]["template"]
+    }
+
     /// The selector of the Pods.
     pub(in crate::controllers::agent) fn selector(&self) -> BTreeMap<String, String> {
         let labels = self.deployment.body.pointer("/spec/selector/matchLabels").and_then(Value::as_object);

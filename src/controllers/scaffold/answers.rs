@@ -1,7 +1,7 @@
 //! What the API server was asked on behalf of plans, and answered; pure.
 //!
-//! In: what Secrets hold, by the names of their keys, and the shapes of objects that were taken in a dry run, each with the time
-//! of the answer. Out: the same, with its age. Promises: bounded, whatever is asked; who judges how old is too old is the
+//! In: what Secrets hold, by the names of their keys, specs of Deployments, and the shapes of objects that were taken in a dry run, each
+//! with the time of the answer. Out: the same, with its age. Promises: bounded, whatever is asked; who judges how old is too old is the
 //! reader of a Secret's fact, and this file for shapes; a shape counts in its own namespace only, and no longer once
 //! anything failed there.
 
@@ -38,6 +38,32 @@ pub struct SecretSeen {
     pub owners: BTreeSet<String>,
 }
 
+/// What was read of a Deployment. Its texts may be secrets: they are not printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TemplateFact {
+    /// `metadata.uid`.
+    pub uid: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `spec`, as JSON text; `None` of one that is larger than [`LARGEST`].
+    pub spec: Option<Box<str>>,
+}
+
+impl std::fmt::Debug for TemplateFact {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let size = self.spec.as_ref().map(|spec| spec.len());
+        let mut told = formatter.debug_struct("TemplateFact");
+        told.field("uid", &self.uid).field("generation", &self.generation).field("bytes", &size).finish()
+    }
+}
+
+/// Bytes of a Deployment's spec that is read, at most.
+pub const LARGEST: usize = 128 << 10;
+/// Bytes of specs that are remembered, in all.
+const SPECS: usize = 8 << 20;
+/// How long a spec is remembered: the plan that asked for it comes a moment later, and keeps what it made of it.
+const READ: Duration = Duration::from_secs(30);
+
 /// Secrets that are remembered.
 const SECRETS: usize = 4096;
 
@@ -51,6 +77,8 @@ const TAKEN: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub struct Answers {
     secrets: HashMap<Key, (SecretFact, Duration)>,
+    /// Specs of Deployments.
+    templates: HashMap<Key, (TemplateFact, Duration)>,
     /// What dry-run creates showed to be taken, by namespace and shape, and when.
     taken: HashMap<(String, String), Duration>,
 }
@@ -68,6 +96,24 @@ impl Answers {
     #[must_use]
     pub fn secret_fact(&self, key: &Key) -> Option<(&SecretFact, Duration)> {
         self.secrets.get(key).map(|(fact, at)| (fact, *at))
+    }
+
+    /// Takes note of the spec of a Deployment.
+    pub fn template(&mut self, key: Key, fact: TemplateFact, now: Duration) {
+        self.templates.retain(|_, (_, at)| now.saturating_sub(*at) < READ);
+        let size = |fact: &TemplateFact| fact.spec.as_ref().map_or(0, |spec| spec.len());
+        let all: usize = self.templates.values().map(|(fact, _)| size(fact)).sum();
+        if all + size(&fact) > SPECS || self.templates.len() >= SECRETS {
+            self.templates.clear();
+        }
+        self.templates.insert(key, (fact, now));
+    }
+
+    /// The spec that was read of the Deployment of that uid in that generation.
+    #[must_use]
+    pub fn template_fact(&self, key: &Key, (uid, generation): (&str, i64)) -> Option<&TemplateFact> {
+        let (fact, _) = self.templates.get(key)?;
+        (fact.uid == uid && fact.generation == generation).then_some(fact)
     }
 
     /// Takes note that an object of that shape would be taken in a namespace.
@@ -133,6 +179,22 @@ mod tests {
         assert_eq!(answers.taken.len(), SHAPES);
         answers.taken("n".into(), "shape".into(), now + TAKEN);
         assert_eq!(answers.taken.len(), 1, "what is over takes no memory");
+    }
+
+    #[test]
+    fn specs_of_deployments_are_bounded_and_of_one_generation() {
+        let mut answers = Answers::default();
+        let (key, now) = (Key::new("n", "d"), Duration::from_secs(7));
+        let fact = |generation| TemplateFact { uid: "u".into(), generation, spec: Some("x".repeat(LARGEST).into()) };
+        answers.template(key.clone(), fact(2), now);
+        let known = |answers: &Answers, uid: &str, generation| answers.template_fact(&key, (uid, generation)).is_some();
+        assert!(known(&answers, "u", 2) && !known(&answers, "u", 3) && !known(&answers, "v", 2));
+        for number in 0..200 {
+            answers.template(Key::new("n", &number.to_string()), fact(1), now);
+        }
+        assert!(answers.templates.len() * LARGEST <= SPECS, "{}", answers.templates.len());
+        answers.template(key.clone(), fact(2), now + READ);
+        assert_eq!(answers.templates.len(), 1, "what is over takes no memory");
     }
 
     /// Secrets come and go under names of their own for as long as a term lasts.

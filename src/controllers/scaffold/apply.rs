@@ -11,7 +11,7 @@ use kube::core::params::GetParams;
 use kube::core::{Request as Builder, Status};
 use serde_json::{Value, json};
 
-use super::answers::SecretFact;
+use super::answers::{SecretFact, TemplateFact};
 use super::plan::{Controller, NOW, Op, Report};
 use super::{ask, login, server_side};
 use crate::api::event::Regarding;
@@ -86,6 +86,8 @@ pub enum Learned {
     Blocked,
     /// What a Secret holds.
     Secret(Key, SecretFact),
+    /// The `spec` of a Deployment.
+    Template(Key, TemplateFact),
     /// An object of that shape would be taken in that namespace.
     Taken(String, String),
     /// Nothing that is kept.
@@ -104,7 +106,7 @@ pub async fn apply(client: &Client, controller: Controller, op: &Op) -> Result<L
             let request = Builder::new(kind.path(namespace)).create(&create(&manager, false), bytes(&body));
             send(client, *kind, built(op, request)?, op).await
         }
-        Op::Ensure { .. } | Op::Try { .. } | Op::Look { .. } | Op::Consent { .. } => {
+        Op::Ensure { .. } | Op::Try { .. } | Op::Look { .. } | Op::Template { .. } | Op::Consent { .. } => {
             ask::carry_out(client, &manager, op).await
         }
         Op::Login(wanted) => login::make(client, &manager, wanted, op).await,
@@ -363,6 +365,7 @@ pub(super) fn describe(op: &Op) -> String {
         }
         Op::Login(login) => Some(&*login.key.name),
         Op::Look { key }
+        | Op::Template { key }
         | Op::Merge { key, .. }
         | Op::Delete { key, .. }
         | Op::Apply { key, .. }

@@ -1,18 +1,19 @@
 //! Questions to the API server, and creations that may be made twice.
 //!
-//! In: [`Op::Ensure`], [`Op::Try`], [`Op::Look`], [`Op::Consent`]. Out: what the server made of them. Promises: an object of the same name
+//! In: [`Op::Ensure`], [`Op::Try`], [`Op::Look`], [`Op::Template`], [`Op::Consent`]. Out: what the server made of them. Promises: an object of the same name
 //! is read before anything is concluded, and never changed; of a Secret only the names of its keys are ever decoded.
 
 use std::collections::BTreeMap;
 
 use kube::Client;
 use kube::core::Request as Builder;
-use kube::core::params::GetParams;
+use kube::core::params::{GetParams, ListParams};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::answers::{SecretFact, SecretSeen};
+use super::answers::{LARGEST, SecretFact, SecretSeen, TemplateFact};
 use super::apply::{ApplyError, Learned, built, bytes, create, describe, failed, learned, refused, typed};
 use super::consent::{Demand, refusal};
 use super::plan::Op;
@@ -32,6 +33,7 @@ pub(super) async fn carry_out(client: &Client, manager: &str, op: &Op) -> Result
             make(client, (manager, Some(shape)), (*kind, namespace, body, owner), op).await
         }
         Op::Look { key } => look(client, key, op).await.map(|fact| Learned::Secret(key.clone(), fact)),
+        Op::Template { key } => template(client, key, op).await,
         Op::Consent { namespace, demands } => consent(client, (namespace, demands), op).await,
         _ => Err(ApplyError::Unbuildable { what: describe(op) }),
     }
@@ -132,6 +134,40 @@ async fn consent(client: &Client, (namespace, demands): (&str, &[Demand]), op: &
     Err(ApplyError::Refused { what: describe(op), reason: Reason::SecretNotUsable, brief, message })
 }
 
+/// A Deployment's spec, as the API server has it.
+#[derive(Deserialize)]
+struct Whole {
+    metadata: Metadata,
+    spec: Box<RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    #[serde(default)]
+    items: Vec<Whole>,
+}
+
+/// Asked as a list of that one name, which is what the controllers' rights allow.
+async fn template(client: &Client, key: &Key, op: &Op) -> Result<Learned, ApplyError> {
+    let named = ListParams::default().fields(&format!("metadata.name={}", key.name));
+    let request = Builder::new(Kind::Deployment.path(&key.namespace)).list(&named);
+    let text = client.request_text(built(op, request)?).await.map_err(|error| failed(op, error))?;
+    // What the decoder says of a text it does not take may repeat a part of it.
+    let found: Found = serde_json::from_str(&text).map_err(|_| ApplyError::Unbuildable { what: describe(op) })?;
+    let Some(found) = found.items.into_iter().next() else { return Ok(Learned::Nothing) };
+    Ok(Learned::Template(key.clone(), template_fact(&found)))
+}
+
+fn template_fact(found: &Whole) -> TemplateFact {
+    let text = found.spec.get();
+    let kept = Some(text).filter(|text| text.len() <= LARGEST);
+    TemplateFact {
+        uid: found.metadata.uid.clone().unwrap_or_default(),
+        generation: found.metadata.generation.unwrap_or_default(),
+        spec: kept.map(Into::into),
+    }
+}
+
 async fn look(client: &Client, key: &Key, op: &Op) -> Result<SecretFact, ApplyError> {
     let request = Builder::new(Kind::Secret.path(&key.namespace)).get(&key.name, &GetParams::default());
     Ok(match client.request_text(built(op, request)?).await {
@@ -159,6 +195,20 @@ fn fact(text: &str) -> Option<SecretFact> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_read_of_a_deployment_is_its_spec_bounded_and_never_printed() {
+        let of = |spec: &str| {
+            let text = format!(r#"{{"metadata": {{"uid": "u", "generation": 3}}, "spec": {spec}}}"#);
+            template_fact(&serde_json::from_str(&text).unwrap())
+        };
+        let fact = of(r#"{"template": {"spec": {"containers": [{"env": [{"name": "K", "value": "canary"}]}]}}}"#);
+        assert_eq!((&*fact.uid, fact.generation), ("u", 3));
+        assert!(fact.spec.as_deref().is_some_and(|spec| spec.contains("canary")));
+        assert!(!format!("{fact:?}").contains("canary"));
+        let large = of(&format!("{{\"a\": \"{}\"}}", "x".repeat(LARGEST)));
+        assert_eq!(large.spec, None);
+    }
 
     /// G2, G10: no value of a Secret gets any further than the connection.
     #[test]

@@ -70,6 +70,10 @@ pub struct Note {
     pub resigned: Option<Duration>,
     /// What it is wired to, as its plan found it.
     pub wiring: Option<Wiring>,
+    /// How what an earlier operator made stands against what is wanted.
+    pub compared: Option<Compared>,
+    /// When its Deployment was last read for that.
+    pub read: Option<Duration>,
 }
 
 /// What an object is wired to.
@@ -83,6 +87,19 @@ pub struct Wiring {
     pub gated: bool,
     /// Since when that is otherwise than its status says: what only flickers is not written.
     pub unsettled: Option<Duration>,
+}
+
+/// How the Deployment that an earlier operator made stands against what is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compared {
+    /// Digest of what is wanted.
+    pub wanted: Box<str>,
+    /// Generation of the Deployment.
+    pub generation: i64,
+    /// Paths of what differs and counts: it is rolled for.
+    pub counts: Arc<[String]>,
+    /// What the next change does besides, a line each.
+    pub later: Arc<[String]>,
 }
 
 /// How the signature of a card stands.

@@ -156,6 +156,11 @@ pub enum Op {
         /// The Secret.
         key: Key,
     },
+    /// Reads the `spec` of a Deployment, which is not kept of what is watched: what an earlier operator wrote is compared with what is wanted.
+    Template {
+        /// The Deployment.
+        key: Key,
+    },
     /// Reads Secrets at this moment; each must consent to its use, or the plan ends here, refused as [`Reason::SecretNotUsable`].
     Consent {
         /// Their namespace.
@@ -262,6 +267,7 @@ impl Op {
             Op::Ensure { kind, namespace, .. } | Op::Try { kind, namespace, .. } => ("create", *kind, namespace),
             Op::Look { key } => ("get", Kind::Secret, &key.namespace),
             Op::Consent { namespace, .. } => ("get", Kind::Secret, namespace),
+            Op::Template { key } => ("list", Kind::Deployment, &key.namespace),
             Op::Login(login) => ("patch", Kind::Secret, &login.key.namespace),
             Op::Delete { kind, key, .. } => ("delete", *kind, &key.namespace),
             Op::Probe { namespace, .. } => ("create", Kind::Pod, namespace),

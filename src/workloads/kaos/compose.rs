@@ -22,7 +22,7 @@ use crate::workloads::request::{LockdownProfile, WorkloadRequest};
 /// `apiVersion` of the three kinds.
 pub const API_VERSION: &str = "kaos.tools/v1alpha1";
 /// Which container of a Pod kubectl means.
-const ANNOTATION_DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
+pub(super) const ANNOTATION_DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 /// What we write on Deployments and Pods ourselves: said of an object, it would be taken for ours.
 const WRITTEN: [&str; 9] = [
     keys::ANNOTATION_STATUS,

@@ -16,6 +16,7 @@ pub mod registry;
 pub mod restrict;
 pub mod rules;
 pub mod settings;
+pub mod takeover;
 pub mod variables;
 
 #[cfg(test)]

@@ -29,6 +29,8 @@ pub const CONFIG_FILE: &str = "config.yaml";
 
 /// Member of an MCPServer's status: the names of its tools, as it answered last.
 pub const STATUS_TOOLS: &str = "availableTools";
+/// Member of a status: what will change with the next change of an object whose Deployment an earlier operator made.
+pub const STATUS_TAKEOVER: &str = "takeover";
 /// Member of an MCPServer's status: why that list is not newer, or not whole.
 pub const STATUS_DISCOVERY: &str = "toolDiscovery";
 

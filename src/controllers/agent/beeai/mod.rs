@@ -12,7 +12,7 @@ mod tests;
 use serde_json::Value;
 
 use super::claim::{Claim, Claims};
-use super::face::Face;
+use super::face::{Face, Left};
 use super::image::Image;
 use super::plan::{all, concerned, planned};
 use super::subject::Subject;
@@ -60,7 +60,7 @@ const fn face(kind: Kind, controller: Controller) -> Face {
         keeps: |subject, claims| kept(subject) && pending(subject, claims),
         inherits: |subject| !kept(subject) && inherited(subject),
         status: status::update,
-        leaves: |_, _, _| false,
+        leaves: |_, _| Left::default(),
         collected: false,
         service_remedy: "delete or rename it, or give the Agent another name",
     }

@@ -7,6 +7,7 @@
 
 mod look;
 mod status;
+mod takeover;
 mod wiring;
 
 #[cfg(test)]
@@ -23,9 +24,7 @@ use super::face::Face;
 use super::image::Image;
 use super::plan::{all, concerned, planned};
 use super::subject::Subject;
-use super::wanted::Wanted;
 use crate::api::findings::Findings;
-use crate::controllers::conditions;
 use crate::controllers::scaffold::plan::{Context, Controller, Plan, Row};
 use crate::controllers::scaffold::world::World;
 use crate::domain::keys;
@@ -113,9 +112,9 @@ const fn face(
         },
         secrets,
         keeps: |_, _| false,
-        inherits: |_| false,
+        inherits: takeover::inherits,
         status: status::update,
-        leaves: |subject, claims, wanted| is_before_us(subject, claims) && pending(subject, wanted),
+        leaves: takeover::left,
         collected: true,
         service_remedy: "delete or rename it, or give this object another name",
     }
@@ -183,19 +182,6 @@ fn image(subject: &Subject<'_>, claims: &Claims<'_>) -> Image {
         },
         None => none(Reason::InvalidSpec, "it cannot be read"),
     }
-}
-
-/// Whether the Deployment was made by an earlier operator for this very object, and never written by us.
-fn is_before_us(subject: &Subject<'_>, claims: &Claims<'_>) -> bool {
-    let own = subject.own_deployment().filter(|_| matches!(claims.deployment, Claim::Ours(_)));
-    own.is_some_and(|own| own.applied.is_none() && own.fields.is_none())
-}
-
-/// Whether what is wanted of such a Deployment is what was wanted when it was first seen : it runs on until that changes.
-fn pending(subject: &Subject<'_>, wanted: &Wanted) -> bool {
-    let list = subject.seen.status.get("conditions").unwrap_or(&Value::Null);
-    let told = conditions::stored(list, status::TAKEOVER).and_then(|told| told.get("message")?.as_str());
-    told.is_none_or(|told| told.contains(&status::mark(wanted)))
 }
 
 /// The Secrets that an object refers to.

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::look::{Look, RouteWish};
-use super::{is_before_us, pending};
+use super::takeover;
 use crate::api::findings::printed;
 use crate::controllers::agent::claim::Claim;
 use crate::controllers::agent::plan::is_route;
@@ -15,12 +15,11 @@ use crate::controllers::agent::status::{
     Phase, READY, RECONCILING, Ready, STALLED, Verdict, deployment, progress, written,
 };
 use crate::controllers::agent::subject::Subject;
-use crate::controllers::agent::wanted::Wanted;
 use crate::controllers::conditions::Condition;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::reason::Reason;
 use crate::store::{AgentDeploymentSeen, Kind, Rollout};
-use crate::workloads::kaos::names::{Role, STATUS_DISCOVERY, STATUS_TOOLS};
+use crate::workloads::kaos::names::{Role, STATUS_DISCOVERY, STATUS_TAKEOVER, STATUS_TOOLS};
 
 /// Whether what an Agent names is there and ready.
 pub(super) const DEPENDENCIES: &str = "DependenciesReady";
@@ -35,11 +34,6 @@ const IGNORED: &str = "VariablesIgnored";
 const OURS: [&str; 10] =
     [READY, ROUTE, OPEN, RESTRICTED, SPELLING, IGNORED, TAKEOVER, RECONCILING, STALLED, DEPENDENCIES];
 
-/// By which the message about a takeover says what was wanted then.
-pub(super) fn mark(wanted: &Wanted) -> String {
-    format!("[{}]", wanted.deployment.digest.chars().take(16).collect::<String>())
-}
-
 /// The operations that bring the status up to date: none when it is.
 pub(super) fn update(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Vec<Op> {
     let Some(look) = &subject.look else { return Vec::new() };
@@ -52,7 +46,7 @@ pub(super) fn update(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Vec<Op> {
     wanted.extend(restricted(subject, verdict, look));
     wanted.extend(spelling(look));
     wanted.extend(ignored(look));
-    wanted.extend(takeover(subject, verdict));
+    wanted.extend(verdict.wanted.and_then(|wanted| takeover::condition(subject, wanted)));
     wanted.extend(judged.progress());
     // What is said of dependencies stays while it may be otherwise in a moment.
     let ours = if look.hold.is_some() { &OURS[..OURS.len() - 1] } else { &OURS[..] };
@@ -252,17 +246,6 @@ fn ignored(look: &Look) -> Option<Condition> {
     (!all.is_empty()).then(|| Condition::new(IGNORED, true, Reason::ValueShadowed, text()))
 }
 
-fn takeover(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Option<Condition> {
-    let wanted = verdict.wanted.filter(|wanted| is_before_us(subject, verdict.claims) && pending(subject, wanted))?;
-    let text = format!(
-        "Deployment {} was made by the operator that was here before and runs on as it is. Its Pods are made again with the next change of \
-         what is wanted of it {}",
-        subject.made.name,
-        mark(wanted)
-    );
-    Some(Condition::new(TAKEOVER, true, Reason::TakeoverPending, text))
-}
-
 fn fields(subject: &Subject<'_>, verdict: &Verdict<'_>, (look, judged): (&Look, &Judged)) -> Map<String, Value> {
     let before = &*subject.seen.status;
     let mut status = Map::new();
@@ -286,6 +269,9 @@ fn fields(subject: &Subject<'_>, verdict: &Verdict<'_>, (look, judged): (&Look, 
         if let Some(said) = before.get(key) {
             put(key, said.clone());
         }
+    }
+    if let Some(field) = verdict.wanted.and_then(|wanted| takeover::field(subject, wanted)) {
+        put(STATUS_TAKEOVER, field);
     }
     if let Some((rollout, own)) = deployment(subject, verdict) {
         let mut copy = Map::new();

@@ -11,6 +11,7 @@ use crate::store::{Key, Kind, Reach};
 mod cases;
 mod first;
 mod samples;
+mod takeover;
 
 const ROWS: [Row; 3] = [MODEL_API_ROW, MCP_SERVER_ROW, AGENT_ROW];
 const IMAGES: &str = "  kaosAgent: agent:1\n  kaosLitellm: litellm:1\n  kaosOllama: ollama:1\n  kaosPython: python:1\n";

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::fields::Fields;
 use crate::controllers::agent::plan::ROW;
 use crate::controllers::enrolment::plan::ROW as ENROLMENT;
-use crate::controllers::scaffold::answers::SecretFact;
+use crate::controllers::scaffold::answers::{SecretFact, TemplateFact};
 use crate::controllers::scaffold::consent::{Demand, refusal};
 use crate::controllers::scaffold::fixtures::{Cluster, s};
 use crate::controllers::scaffold::plan::{Controller, Item, Op, Plan, Report, Row, UNMADE};
@@ -209,6 +209,9 @@ impl Bench {
                         failed = true;
                         break;
                     }
+                } else if let Op::Template { key } = &op {
+                    self.asked += 1;
+                    self.read(key);
                 } else if self.carry_out(row.controller, &op) {
                     all.push(op);
                 }
@@ -236,6 +239,17 @@ impl Bench {
             }
         }
         failed
+    }
+
+    /// What an API server answers when it is asked for a Deployment.
+    fn read(&mut self, key: &Key) {
+        let object = self.object(Kind::Deployment, &key.name);
+        let fact = TemplateFact {
+            uid: object["metadata"]["uid"].as_str().unwrap_or_default().to_owned(),
+            generation: object["metadata"]["generation"].as_i64().unwrap_or_default(),
+            spec: Some(object["spec"].to_string().into()),
+        };
+        self.cluster.world.memory.answers.template(key.clone(), fact, self.now);
     }
 
     fn refusal(&self, demands: &[Demand]) -> Option<String> {

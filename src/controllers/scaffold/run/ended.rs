@@ -42,6 +42,7 @@ impl Loop {
                 Learned::Evicted => self.world.memory.was_evicted(&item, now),
                 Learned::Blocked => self.world.memory.blocked(&item, now),
                 Learned::Secret(key, fact) => self.world.memory.answers.secret(key, fact, now),
+                Learned::Template(key, fact) => self.world.memory.answers.template(key, fact, now),
                 Learned::Taken(namespace, shape) => self.world.memory.answers.taken(namespace, shape, now),
                 Learned::Nothing => {}
             }

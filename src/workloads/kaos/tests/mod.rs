@@ -2,6 +2,7 @@
 
 mod agents;
 mod model_apis;
+mod routes;
 mod rulings;
 mod tools;
 

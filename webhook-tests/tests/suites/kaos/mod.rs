@@ -1,8 +1,10 @@
 //! KAOS on a real control plane: the samples of every spelling as they stand, under the installation's own rights and policies. Numbers are
 //! those of cases of KAOS (docs/cases.md).
 
+mod fence;
 mod outside;
 mod settings;
+mod takeover;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -244,65 +246,5 @@ async fn rulings_07_23_and_24_an_agent_tools_and_a_proxy_are_enrolled_in_both_mo
             || spec.service_account_name.is_some_and(|account| !account.is_empty());
         ensure!(!closed, "{name}: a template of KAOS gets no security context, no account and no automount from us");
     }
-    Ok(())
-}
-
-/// A Deployment as the Go operator writes it (its manager, its hash, a variable twice, one that we do not write)
-/// runs on as it is; the next change takes it over and leaves no variable behind.
-#[tokio::test]
-async fn ruling_21_what_the_go_operator_made_is_taken_over_with_its_next_change() -> Result<()> {
-    let cp = shared().await?;
-    let ns = cp.namespace("kaos-takeover").await?;
-    let agent = json!({
-        "apiVersion": "kaos.tools/v1alpha1", "kind": "Agent", "metadata": {"name": "old"},
-        "spec": {"modelAPI": "m", "model": "x"},
-    });
-    ns.accepts(&agent).await?;
-    let agents = objects(&ns, "Agent");
-    let waits = |agent: &DynamicObject| agent.data["status"]["phase"] == "Waiting";
-    let stored = wait_for(&agents, "old", waits).await?;
-    let labels = json!({"app": "agent", "agent": "old"});
-    let env = [("AGENT_NAME", "old"), ("OLD", "1"), ("LOG_LEVEL", "DEBUG"), ("LOG_LEVEL", "INFO")];
-    let env: Vec<Value> = env.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
-    let deployment: Deployment = serde_json::from_value(json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "agent-old", "labels": labels, "ownerReferences": [{
-            "apiVersion": "kaos.tools/v1alpha1", "kind": "Agent", "name": "old", "uid": stored.metadata.uid,
-            "controller": true, "blockOwnerDeletion": true,
-        }]},
-        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {
-            "metadata": {"labels": labels, "annotations": {"kaos.tools/pod-spec-hash": "0123456789abcdef"}},
-            "spec": {"containers": [{"name": "agent", "image": "example.com/kaos-agent:1", "env": env}]},
-        }},
-    }))?;
-    let deployments = ns.api::<Deployment>();
-    let by_go = kube::api::PostParams { field_manager: Some("manager".to_owned()), ..kube::api::PostParams::default() };
-    deployments.create(&by_go, &deployment).await?;
-    let api = json!({
-        "apiVersion": "kaos.tools/v1alpha1", "kind": "ModelAPI", "metadata": {"name": "m"},
-        "spec": {"mode": "Proxy", "proxyConfig": {"models": ["*"]}},
-    });
-    ns.accepts(&api).await?;
-    wait_for(&objects(&ns, "ModelAPI"), "m", ready).await?;
-    let says = |agent: &DynamicObject, type_: &str| {
-        let all = agent.data.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-        all.into_iter().any(|one| one["type"] == type_ && one["status"] == "True")
-    };
-    wait_for(&agents, "old", |agent| {
-        ready(agent) && says(agent, "TakeoverPending") && says(agent, "DependenciesReady")
-    })
-    .await?;
-    let kept = deployments.get("agent-old").await?;
-    assert_eq!(kept.metadata.generation, Some(1), "nothing of it was written");
-
-    let patch = json!({"spec": {"config": {"description": "changed"}}});
-    agents.patch("old", &PatchParams::default(), &Patch::Merge(&patch)).await?;
-    wait_for(&agents, "old", |agent| ready(agent) && !says(agent, "TakeoverPending")).await?;
-    let env = environment(&ns, "agent-old").await?;
-    assert_eq!((value(&env, "AGENT_DESCRIPTION"), value(&env, "OLD")), (Some("changed"), None), "{env:?}");
-    assert_eq!(env.iter().filter(|(name, _)| name == "LOG_LEVEL").count(), 1, "{env:?}");
-    let taken = deployments.get("agent-old").await?;
-    let managers = taken.metadata.managed_fields.unwrap_or_default();
-    ensure!(!managers.iter().any(|entry| entry.manager.as_deref() == Some("manager")), "{managers:?}");
     Ok(())
 }

@@ -1,0 +1,80 @@
+//! What the policies that fence our own accounts let the controllers write for the kinds of KAOS, tried with their own token.
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use kube::Client;
+use serde_json::{Value, json};
+use webhook_tests::wait_for;
+
+use super::{objects, ready};
+use crate::agents::stage::shared;
+
+/// What the API server says of a create that it is only asked to try.
+async fn tried(client: &Client, path: &str, body: &Value) -> Result<(u16, String)> {
+    let request = http::Request::builder()
+        .method("POST")
+        .uri(format!("{path}?dryRun=All"))
+        .header("content-type", "application/json")
+        .body(body.to_string().into_bytes())?;
+    match client.request::<Value>(request).await {
+        Ok(_) => Ok((201, String::new())),
+        Err(kube::Error::Api(status)) => Ok((status.code, status.message.clone())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Deployments, Services, ConfigMaps and NetworkPolicies are made for an object of KAOS, under the name that is made for it; under another name,
+/// for another kind's object or for nobody they are not.
+#[tokio::test]
+async fn ruling_27_our_own_account_writes_for_kaos_what_has_its_name_and_its_owner() -> Result<()> {
+    let cp = shared().await?;
+    let ns = cp.namespace("kaos-fence").await?;
+    ns.accepts(&json!({
+        "apiVersion": "kaos.tools/v1alpha1", "kind": "ModelAPI", "metadata": {"name": "m"},
+        "spec": {"mode": "Proxy", "proxyConfig": {"models": ["*"]}},
+    }))
+    .await?;
+    let api = wait_for(&objects(&ns, "ModelAPI"), "m", ready).await?;
+    let deployment = json!(ns.api::<Deployment>().get("modelapi-m").await?.spec);
+    let service = json!({"selector": {"app": "modelapi"}, "ports": ns.api::<Service>().get("modelapi-m").await?.spec.unwrap().ports});
+    let config = json!(ns.api::<ConfigMap>().get("litellm-config-m").await?.data);
+    let ours = cp.service_account("kagenti-system", "drawbridge-controllers").await?.client().await?;
+    let policy = json!({"podSelector": {"matchLabels": {"app": "modelapi"}}, "policyTypes": ["Ingress"]});
+    for (group, kind, resource, name, member) in [
+        ("/apis/apps/v1", "Deployment", "deployments", "modelapi-m", ("spec", deployment)),
+        ("/api/v1", "Service", "services", "modelapi-m", ("spec", service)),
+        ("/api/v1", "ConfigMap", "configmaps", "litellm-config-m", ("data", config)),
+        ("/apis/networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", "modelapi-m", ("spec", policy)),
+    ] {
+        let path = format!("{group}/namespaces/{}/{resource}", ns.name());
+        let object = |name: &str, owner: Option<(&str, &str)>| {
+            let owners: Vec<Value> = owner
+                .into_iter()
+                .map(|(group, kind)| {
+                    json!({"apiVersion": group, "kind": kind, "name": "m", "uid": api.metadata.uid, "controller": true})
+                })
+                .collect();
+            let labels = json!({"app.kubernetes.io/managed-by": "drawbridge", "app": "modelapi", "modelapi": "m", "kaos.tools/kind": "modelapi"});
+            let mut object = json!({
+                "apiVersion": group.trim_start_matches("/apis/").trim_start_matches("/api/"), "kind": kind,
+                "metadata": {"name": name, "labels": labels, "ownerReferences": owners},
+            });
+            object[member.0] = member.1.clone();
+            object
+        };
+        let own = Some(("kaos.tools/v1alpha1", "ModelAPI"));
+        let (code, said) = tried(&ours, &path, &object(name, own)).await?;
+        // One like the operator's own is let through; three of them are there already.
+        ensure!(code == 201 || code == 409, "{resource}: {code}: {said}");
+        for (what, object) in [
+            ("another name", object("modelapi-other", own)),
+            ("nobody's", object(name, None)),
+            ("of another group", object(name, Some(("example.com/v1", "ModelAPI")))),
+        ] {
+            let (code, said) = tried(&ours, &path, &object).await?;
+            ensure!(code == 403 && said.contains("drawbridge-own-"), "{resource}, {what}: {code}: {said}");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! A Deployment as the Go operator leaves it, on a real API server, which fills in what it fills in.
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use webhook_tests::wait_for;
+
+use super::{environment, objects, ready, value};
+use crate::agents::stage::{CONTROLLERS, shared};
+
+fn pending(agent: &DynamicObject) -> Option<&str> {
+    let all = agent.data.pointer("/status/conditions")?.as_array()?;
+    all.iter().find(|one| one["type"] == "TakeoverPending" && one["status"] == "True")?["message"].as_str()
+}
+
+/// What the Go operator writes for that Agent: its manager, its hash, a variable twice, one that nothing asks for, its numbers of probes, its
+/// level of logs.
+fn by_go(namespace: &str, image: &str, uid: Option<String>) -> Result<Deployment> {
+    let labels = json!({"app": "agent", "agent": "old"});
+    let url = format!("http://modelapi-m.{namespace}.svc.cluster.local:8000");
+    let env = [
+        ("AGENT_NAME", "old"),
+        ("OLD", "1"),
+        ("MODEL_NAME", "before"),
+        ("MODEL_API_URL", &*url),
+        ("MODEL_NAME", "x"),
+        ("LOG_LEVEL", "DEBUG"),
+    ];
+    let env: Vec<Value> = env.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+    let get = |path: &str| json!({"path": path, "port": 8000, "scheme": "HTTP"});
+    Ok(serde_json::from_value(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "agent-old", "labels": labels, "ownerReferences": [{
+            "apiVersion": "kaos.tools/v1alpha1", "kind": "Agent", "name": "old", "uid": uid,
+            "controller": true, "blockOwnerDeletion": true,
+        }]},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels, "annotations": {"kaos.tools/pod-spec-hash": "0123456789abcdef"}},
+            "spec": {"containers": [{
+                "name": "agent", "image": image, "imagePullPolicy": "IfNotPresent", "env": env, "resources": {},
+                "ports": [{"name": "http", "containerPort": 8000, "protocol": "TCP"}],
+                "livenessProbe": {"httpGet": get("/health"), "initialDelaySeconds": 5, "periodSeconds": 10},
+                "readinessProbe": {"httpGet": get("/ready"), "initialDelaySeconds": 3, "periodSeconds": 5},
+            }]},
+        }},
+    }))?)
+}
+
+/// It means what is wanted, so it runs on as it is, and the status lists what the next change does besides. That change rolls once, and leaves no
+/// variable and no manager behind.
+#[tokio::test]
+async fn ruling_21_what_the_go_operator_made_is_taken_over_with_its_next_change() -> Result<()> {
+    let cp = shared().await?;
+    let ns = cp.namespace("kaos-takeover").await?;
+    let (agents, deployments) = (objects(&ns, "Agent"), ns.api::<Deployment>());
+    let object = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "kaos.tools/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
+    let proxy = json!({"mode": "Proxy", "proxyConfig": {"models": ["*"]}});
+    // Which image the platform has is what is made for another Agent.
+    ns.accepts(&object("ModelAPI", "t", proxy.clone())).await?;
+    ns.accepts(&object("Agent", "twin", json!({"modelAPI": "t", "model": "x", "waitForDependencies": false}))).await?;
+    let twin = wait_for(&deployments, "agent-twin", |_| true).await?;
+    let image = twin.spec.and_then(|spec| spec.template.spec).and_then(|pod| pod.containers[0].image.clone());
+    ns.accepts(&object("Agent", "old", json!({"modelAPI": "m", "model": "x"}))).await?;
+    let waits = |agent: &DynamicObject| agent.data["status"]["phase"] == "Waiting";
+    let stored = wait_for(&agents, "old", waits).await?;
+    let by = PostParams { field_manager: Some("manager".to_owned()), ..PostParams::default() };
+    let made = by_go(ns.name(), &image.unwrap_or_default(), stored.metadata.uid)?;
+    let log = cp.audit();
+    let mark = log.mark()?;
+    let made = deployments.create(&by, &made).await?;
+    ns.accepts(&object("ModelAPI", "m", proxy)).await?;
+    wait_for(&objects(&ns, "ModelAPI"), "m", ready).await?;
+    let agent = wait_for(&agents, "old", |agent| ready(agent) && pending(agent).is_some()).await?;
+    let told = pending(&agent).unwrap_or_default();
+    for part in ["nothing asks for go: OLD", "LOG_LEVEL", "livenessProbe.initialDelaySeconds"] {
+        ensure!(told.contains(part), "{part}: {told}");
+    }
+    assert_eq!(agent.data["status"]["takeover"]["generation"], 1);
+    let written = log.settled(mark).await?.by(CONTROLLERS).writes().in_namespace(ns.name());
+    let templates = written.filter(|request| request.resource == "deployments" && request.name == "agent-old");
+    ensure!(templates.is_empty(), "{templates}");
+    let kept = deployments.get("agent-old").await?;
+    assert_eq!((kept.metadata.generation, &kept.spec), (Some(1), &made.spec), "byte for byte");
+
+    let patch = json!({"spec": {"config": {"description": "changed"}}});
+    agents.patch("old", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    wait_for(&agents, "old", |agent| ready(agent) && pending(agent).is_none()).await?;
+    let env = environment(&ns, "agent-old").await?;
+    assert_eq!((value(&env, "AGENT_DESCRIPTION"), value(&env, "OLD")), (Some("changed"), None), "{env:?}");
+    assert_eq!(env.iter().filter(|(name, _)| name == "MODEL_NAME").count(), 1, "{env:?}");
+    let taken = deployments.get("agent-old").await?;
+    assert_eq!(taken.metadata.generation, Some(2), "one rollout");
+    let managers = taken.metadata.managed_fields.unwrap_or_default();
+    ensure!(!managers.iter().any(|entry| entry.manager.as_deref() == Some("manager")), "{managers:?}");
+    Ok(())
+}
