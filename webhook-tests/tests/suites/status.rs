@@ -150,7 +150,7 @@ async fn doctor_knows_definitions_and_agent_runtimes_that_are_not_ready() -> Res
     for about in [keys::WEBHOOK_INJECT, keys::WEBHOOK_EXPLAIN, keys::WEBHOOK_AGENT_RUNTIME] {
         assert_eq!(check(&checks, &format!("caBundle of {about}"))["status"], "ok");
     }
-    assert_eq!(check(&checks, &format!("{} stands", keys::WEBHOOK_AGENT_RUNTIME))["status"], "ok");
+    assert_eq!(check(&checks, &format!("{} blocks no object of others", keys::WEBHOOK_AGENT_RUNTIME))["status"], "ok");
     Ok(())
 }
 

@@ -29,7 +29,11 @@ fn what_is_printed_as_json_is_what_is_documented() {
         builds: vec![BuildRow::of(&json!({}), &Scope::default())],
         cards: vec![CardRow::of(&json!({"status": {"card": {"skills": [{"tags": ["x"]}]}}}))],
         kaos: super::super::kaos::rows(
-            &[(crate::store::Kind::KaosAgent, &json!({"metadata": {"name": "a"}, "spec": {"modelAPI": "m"}}))],
+            &[(
+                crate::store::Kind::KaosAgent,
+                &json!({"metadata": {"name": "a"}, "spec": {"modelAPI": "m"}, "status": {
+                "takeover": {"changes": ["x"]}, "conditions": [{"type": "TakeoverPending", "status": "True"}]}}),
+            )],
             &Scope::default(),
         ),
         trust: vec![TrustRow {
