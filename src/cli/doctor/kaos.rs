@@ -268,7 +268,7 @@ fn takeover<'o>(objects: impl Iterator<Item = &'o Value>) -> Said {
         all => format!("{} ({})", title(object), all.join("; ")),
     };
     let all: Vec<String> = pending.iter().map(told).collect();
-    let open = |object: &&&Value| changes(*object).iter().any(|one| one.starts_with(Row::Open.words()));
+    let open = |object: &&&Value| changes(object).iter().any(|one| one.starts_with(Row::Open.words()));
     let ends: Vec<String> = pending.iter().filter(open).map(|object| title(object)).collect();
     let mut seen =
         format!("run on as the KAOS operator made them, with what the next change does besides: {}", some(&all));

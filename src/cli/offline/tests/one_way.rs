@@ -123,7 +123,8 @@ fn histories() -> impl Strategy<Value = Vec<History>> {
     let one = (prop::collection::vec((any::<bool>(), 1..4u64), 1..4), prop::bool::weighted(0.2));
     prop::collection::vec(one, OBJECTS.len() * SPACES.len()).prop_map(|all| {
         let places = SPACES.iter().flat_map(|space| OBJECTS.iter().map(move |object| (*space, object)));
-        let of = |((space, (kind, make)), (said, gone)): ((&str, &(Kind, Make)), (Vec<(bool, u64)>, bool))| {
+        type Place<'p> = (&'p str, &'p (Kind, Make));
+        let of = |((space, (kind, make)), (said, gone)): (Place<'_>, (Vec<(bool, u64)>, bool))| {
             let versions = said.into_iter().enumerate().map(|(at, (flag, number))| {
                 let mut object = make(space, flag, number);
                 object["apiVersion"] = json!(kind.api_version());

@@ -168,7 +168,7 @@ pub fn differences(live: &Value, wanted: &Value, asker: &Asker<'_>) -> Differenc
         }
     }
     if let Some(replicas) = asker.composed.request.replicas
-        && live.get("replicas").and_then(Value::as_i64).unwrap_or(1) != i64::from(replicas)
+        && live.get("replicas").and_then(Value::as_i64).unwrap_or(1) != replicas
     {
         found.later.entry(Row::NotActedOn).or_default().push("replicas".to_owned());
     }

@@ -336,7 +336,8 @@ fn ruling_21_each_row_of_the_table_is_told_and_does_not_count() {
 
 #[test]
 fn ruling_21_what_no_row_has_counts() {
-    let cases: &[(Role, fn() -> Value, fn(&mut Trial), &str)] = &[
+    type Case = (Role, fn() -> Value, fn(&mut Trial), &'static str);
+    let cases: &[Case] = &[
         (Role::Agent, simple, |trial| trial.main()["image"] = json!("agent:0"), "containers[agent].image"),
         (Role::Agent, simple, |trial| trial.set("MODEL_NAME", "other"), "containers[agent].env[MODEL_NAME]"),
         (Role::Agent, simple, |trial| trial.unset("MODEL_API_URL"), "containers[agent].env[MODEL_API_URL]"),
