@@ -77,7 +77,7 @@ fn decided(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
 }
 
 fn runs(object: &Value, accepted: bool, snapshot: &Snapshot) {
-    let openshift = snapshot.builds.settings.openshift;
+    let openshift = snapshot.builds.settings.pipelines.openshift;
     let request = workload(object, Some("registry.example/built:v1"));
     let image = request.image.clone().unwrap_or_default();
     let made = render(&request, &image, openshift);

@@ -147,11 +147,11 @@ fn keeps_what_is_written(before: &Value, after: &Value) {
 
 fn composed(object: &Value, namespace: &str, snapshot: &Snapshot) {
     let builds = &snapshot.builds;
-    let findings = validate(&Change { namespace, object, old: None }, &builds.view, &builds.settings);
+    let findings = validate(&Change { namespace, object, old: None }, &builds.view, &builds.settings.pipelines);
     let (request, _) = read(object, namespace, &builds.view, 1);
     let around = Surroundings {
         steps: builds.view.steps(builds.view.namespace(&request.steps_namespace)),
-        settings: &builds.settings,
+        settings: &builds.settings.pipelines,
         accounts: None,
     };
     let composed = compose(&request, around);

@@ -76,7 +76,7 @@ fn read_step(text: &str) {
 
 /// A build whose steps are the template's, in mode `dev` of its own namespace.
 fn composed(of_template: &str, steps: &[&str]) {
-    let settings = builds::settings(0);
+    let settings = builds::settings(0).pipelines;
     let mut view = TemplatesView::new(&*settings.operator_namespace, false);
     view.insert(&builds::template("team1", "dev", of_template));
     for (index, text) in steps.iter().enumerate() {
