@@ -63,16 +63,7 @@ fn the_table_names_what_a_person_should_do() {
         pods: vec![pod("b", "w", json!({}))],
         ..Seen::default()
     };
-    let report = Report {
-        installation: vec![],
-        workloads: told(&seen),
-        builds: Vec::new(),
-        cards: Vec::new(),
-        kaos: Vec::new(),
-        trust: Vec::new(),
-        terminating: Vec::new(),
-        notes: vec!["half".to_owned()],
-    };
+    let report = Report { workloads: told(&seen), notes: vec!["half".to_owned()], ..Report::default() };
     let mut out = Vec::new();
     print::table(&mut out, &report, false).unwrap();
     let text = String::from_utf8(out).unwrap();
@@ -102,21 +93,7 @@ fn builds_have_a_table_of_their_own_and_a_failure_needs_a_person() {
     let needs: Vec<bool> = builds.iter().map(|row| row.attention).collect();
     assert_eq!(needs, [true, false, false]);
     let mut out = Vec::new();
-    print::table(
-        &mut out,
-        &Report {
-            installation: vec![],
-            workloads: Vec::new(),
-            builds,
-            cards: Vec::new(),
-            kaos: Vec::new(),
-            trust: Vec::new(),
-            terminating: Vec::new(),
-            notes: Vec::new(),
-        },
-        false,
-    )
-    .unwrap();
+    print::table(&mut out, &Report { builds, ..Report::default() }, false).unwrap();
     let text = String::from_utf8(out).unwrap();
     for part in [
         "team1      good   dev   Succeeded  r/w@sha256:0",
