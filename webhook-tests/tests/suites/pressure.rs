@@ -392,39 +392,46 @@ async fn d10_while_etcd_is_slow_or_has_no_room_writes_are_tried_rarely_and_made_
     let ns = cp.namespace("full").await?;
     let (webhook, controllers) = (&installation.webhooks[0], &installation.controllers[0]);
     recovered(&ns, "first", Instant::now()).await?;
-    let before = samples(&installation).await?;
     let workloads = |name: &str| {
         (0..WORKLOADS).map(|number| workload("Deployment", &format!("{name}-{number}"))).collect::<Vec<_>>()
     };
+    let create =
+        async |late: Vec<Value>| futures::future::try_join_all(late.iter().map(|one| ns.accepts(one))).await.map(drop);
 
     let asking = Asking::start(&ns, webhook.webhook()).await?;
-    let (late, over) = (workloads("slow"), AtomicBool::new(false));
-    let slow = async {
-        while !over.load(Ordering::Relaxed) {
-            cp.pause(Process::Etcd);
-            tokio::time::sleep(SLOW).await;
-            cp.resume(Process::Etcd);
-            tokio::time::sleep(SLOW / 20).await;
-        }
-        anyhow::Ok(())
-    };
-    let served = async {
-        let served = async {
-            futures::future::try_join_all(late.iter().map(|one| ns.accepts(one))).await?;
-            made(&ns, 1 + WORKLOADS).await
+    let served_slowly = async |name: &str, served: usize| {
+        let over = AtomicBool::new(false);
+        let slow = async {
+            while !over.load(Ordering::Relaxed) {
+                cp.pause(Process::Etcd);
+                tokio::time::sleep(SLOW).await;
+                cp.resume(Process::Etcd);
+                tokio::time::sleep(SLOW / 20).await;
+            }
+            anyhow::Ok(())
         };
-        let served = served.await;
-        over.store(true, Ordering::Relaxed);
-        served
+        let served = async {
+            let served = async {
+                create(workloads(name)).await?;
+                made(&ns, 1 + served).await
+            };
+            let served = served.await;
+            over.store(true, Ordering::Relaxed);
+            served
+        };
+        tokio::try_join!(slow, served, asking.more(REVIEWS)).context("etcd is slow").map(drop)
     };
+    // Requests that wait for each other have a connection each, and keep it for a while: the first round opens them, and only what comes up
+    // after it is bounded.
+    served_slowly("first-slow", WORKLOADS).await?;
+    let before = samples(&installation).await?;
     let begun = Instant::now();
-    tokio::try_join!(slow, served, asking.more(REVIEWS)).context("etcd is slow")?;
+    served_slowly("slow", 2 * WORKLOADS).await?;
     println!("{WORKLOADS} workloads served in {:?} while etcd took {SLOW:?} for everything", begun.elapsed());
 
     // What comes up while nobody looks cannot be written once somebody does.
     controllers.pause();
-    let late = workloads("late");
-    futures::future::try_join_all(late.iter().map(|one| ns.accepts(one))).await?;
+    create(workloads("late")).await?;
     cp.set_storage_full(true).await?;
     let (mark, full) = (cp.audit().mark()?, Instant::now());
     controllers.resume();
@@ -441,12 +448,15 @@ async fn d10_while_etcd_is_slow_or_has_no_room_writes_are_tried_rarely_and_made_
     let since = Instant::now();
     ensure!(most <= tries, "one object was tried {most} times in {away:?}, {failed} writes were refused in all");
     bounded(before, during)?;
-    made(&ns, 1 + 2 * WORKLOADS).await?;
+    made(&ns, 1 + 3 * WORKLOADS).await?;
     let took = recovered(&ns, "after", since).await?;
     let (asked, slowest) = asking.end().await?;
     println!("{asked} reviews answered, the slowest in {slowest:?}");
-    println!("etcd was full for {away:?}: {failed} refused writes, {most} of one object; recovered in {took:?}");
-    bounded(before, samples(&installation).await?)
+    let after = samples(&installation).await?;
+    println!(
+        "etcd was full for {away:?}: {failed} refused writes, {most} of one object; recovered in {took:?}; {before:?}, {during:?}, {after:?}"
+    );
+    bounded(before, after)
 }
 
 /// The short form of `endurance tenants`: one namespace writes 4 ConfigMaps of 560 KB and 10 of 20 KB twice a second.
