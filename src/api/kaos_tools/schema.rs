@@ -169,7 +169,7 @@ pub(super) fn status(phases: &[&str], more: impl IntoIterator<Item = (&'static s
             (
                 "takeover",
                 object(
-                    "Of an object whose Deployment the KAOS operator made and that runs on as it is. Absent otherwise.",
+                    "Of an object whose Deployment still is as the KAOS operator made it. Absent otherwise.",
                     &[],
                     [
                         (
@@ -178,7 +178,7 @@ pub(super) fn status(phases: &[&str], more: impl IntoIterator<Item = (&'static s
                         ),
                         ("template", text("Digest of the template that was wanted then.")),
                         ("configuration", text("Digest of the configuration that its Pods mount.")),
-                        ("changes", texts("What the next change does besides, or why its Pods are made again.")),
+                        ("changes", texts("What else the next change does, or why the Pods are replaced.")),
                     ],
                 ),
             ),

@@ -270,11 +270,13 @@ fn takeover<'o>(objects: impl Iterator<Item = &'o Value>) -> Said {
     let all: Vec<String> = pending.iter().map(told).collect();
     let open = |object: &&&Value| changes(object).iter().any(|one| one.starts_with(Row::Open.words()));
     let ends: Vec<String> = pending.iter().filter(open).map(|object| title(object)).collect();
-    let mut seen =
-        format!("run on as the KAOS operator made them, with what the next change does besides: {}", some(&all));
+    let mut seen = format!(
+        "run as the KAOS operator made them; what else their next change does is in parentheses: {}",
+        some(&all)
+    );
     if !ends.is_empty() {
         seen.push_str(&format!(
-            "; a Pod of {} that is restarted with a current LiteLLM does not start again, since that ends without a master key",
+            "; a Pod of {} that is restarted with a current LiteLLM does not start, because LiteLLM exits without a master key",
             some(&ends)
         ));
     }
@@ -408,16 +410,13 @@ mod tests {
         assert_eq!(proxies(&objects, &Settings::default()).0, Status::Finding);
         assert_eq!(proxies(&objects, &Settings { restrict_model_apis: true, ..Settings::default() }).0, Status::Ok);
         let (status, seen, _) = takeover(objects.all());
-        assert!(status == Status::Finding && seen.ends_with("besides: shop/m"), "{seen}");
+        assert!(status == Status::Finding && seen.ends_with("in parentheses: shop/m"), "{seen}");
         let mut one = objects.apis[0].clone();
         let open = format!("{}: LITELLM_X", Row::Open.words());
         one["status"]["takeover"] = json!({"changes": ["log level of the platform file: LITELLM_LOG", open]});
         let (_, seen, _) = takeover(std::iter::once(&one));
         assert!(seen.contains("shop/m (log level of the platform file: LITELLM_LOG; "), "{seen}");
-        assert!(
-            seen.contains("a Pod of shop/m that is restarted with a current LiteLLM does not start again"),
-            "{seen}"
-        );
+        assert!(seen.contains("a Pod of shop/m that is restarted with a current LiteLLM does not start,"), "{seen}");
         assert_eq!(
             (proxies(&Objects::default(), &Settings::default()).0, takeover([].into_iter()).0),
             (Status::Ok, Status::Ok)

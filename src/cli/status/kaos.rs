@@ -120,7 +120,7 @@ fn row(kind: Kind, object: &Value, known: &Known<'_>, scope: &Scope) -> KaosRow 
     }
 }
 
-/// What the next change of an object does besides, whose Deployment the KAOS operator made.
+/// What else the next change of an object does whose Deployment the KAOS operator made.
 fn takeover(object: &Value) -> Vec<String> {
     let all = object.pointer(&format!("/status/{STATUS_TAKEOVER}/changes")).and_then(Value::as_array);
     let changes: Vec<_> =
@@ -211,7 +211,7 @@ pub(super) fn table(out: &mut dyn Write, rows: &[KaosRow]) -> Result<()> {
         let (kind, name, namespace) = (row.kind, &row.name, &row.namespace);
         writeln!(
             out,
-            "{kind}/{name} in {namespace} runs on as the KAOS operator made it; its next change makes its Pods again and changes: {}",
+            "{kind}/{name} in {namespace} runs as the KAOS operator made it; its next change replaces its Pods and also changes: {}",
             row.takeover.join("; ")
         )?;
     }
@@ -287,7 +287,7 @@ mod tests {
                 Kind::McpServer,
                 "a",
                 json!({"runtime": "x"}),
-                pending(json!(["log level: LOG_LEVEL", "numbers of probes: p"])),
+                pending(json!(["log level: LOG_LEVEL", "probe settings: p"])),
             ),
             object(Kind::McpServer, "b", json!({"runtime": "x"}), pending(Value::Null)),
             object(Kind::McpServer, "c", json!({"runtime": "x"}), listed),
@@ -297,7 +297,7 @@ mod tests {
         let mut out = Vec::new();
         table(&mut out, &rows).unwrap();
         let said = String::from_utf8(out).unwrap();
-        assert!(said.contains("MCPServer/a in shop runs on as the KAOS operator made it; its next change makes its Pods again and changes: log level: LOG_LEVEL; numbers of probes: p"), "{said}");
+        assert!(said.contains("MCPServer/a in shop runs as the KAOS operator made it; its next change replaces its Pods and also changes: log level: LOG_LEVEL; probe settings: p"), "{said}");
         assert!(said.contains("changes: nothing besides"), "{said}");
     }
 

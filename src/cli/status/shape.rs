@@ -143,7 +143,7 @@ pub const FIELDS: &[Field] = &[
     (
         "kaos[].takeover[]",
         "string",
-        "of one whose Deployment the KAOS operator made and that runs on as it is: what its next change does besides",
+        "of an object whose Deployment still is as the KAOS operator made it: what else its next change does",
     ),
     (
         "kaos[].attention",

@@ -135,25 +135,24 @@ pub(super) fn condition(subject: &Subject<'_>, wanted: &Wanted) -> Option<Condit
                 paths.push_str(&format!(" and {more} more"));
             }
             format!(
-                "Deployment {name} was made by the operator that was here before, and is not what is wanted: {paths}. Its Pods are made again in \
-                 their turn"
+                "Deployment {name} was made by the KAOS operator and differs from what is wanted at {paths}. Its Pods are replaced in their turn"
             )
         }
         (Leaves::AsItIs, Some(compared)) => {
             let open = compared.later.iter().any(|line| line.starts_with(Row::Open.words()));
             let ends = if open {
-                ". A Pod of it that is restarted with a current LiteLLM does not start again until then"
+                ". Until then, a Pod of it that is restarted with a current LiteLLM does not start"
             } else {
                 ""
             };
             let besides = if compared.later.is_empty() {
                 String::new()
             } else {
-                format!("; that changes besides: {}", compared.later.join("; "))
+                format!("; that also changes: {}", compared.later.join("; "))
             };
             format!(
-                "Deployment {name} was made by the operator that was here before, means what is wanted, and runs on as it is. Its Pods are made \
-                 again with the next change of what is wanted of it{besides}{ends}"
+                "Deployment {name} was made by the KAOS operator and does what is wanted, so Drawbridge leaves it as it is. Its Pods are replaced \
+                 when what is wanted of it changes{besides}{ends}"
             )
         }
     };

@@ -63,21 +63,21 @@ impl Row {
         Row::Annotations,
     ];
 
-    /// What the next change does besides.
+    /// What else the next change does.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
-            Row::LeftOver => "variables that nothing asks for go",
+            Row::LeftOver => "variables that nothing asks for are removed",
             Row::Pull => "the model is pulled without a fixed wait",
             Row::Open => "a current LiteLLM starts only with",
-            Row::Dollars => "the kubelet expands no $ in",
-            Row::NotActedOn => "fields of the object that were not acted on",
+            Row::Dollars => "$ is escaped, so that the kubelet expands nothing in",
+            Row::NotActedOn => "fields of the object that had no effect so far",
             Row::Configuration => "Pods follow their mounted configuration",
             Row::LogLevel => "log level of the platform file",
-            Row::Probes => "numbers of probes",
+            Row::Probes => "probe settings",
             Row::DebugMemory => "variable of agents of the oldest spelling",
             Row::Package => "the package is installed by another command",
-            Row::Annotations => "annotations of the operator",
+            Row::Annotations => "annotations that Drawbridge adds",
         }
     }
 }
@@ -110,7 +110,7 @@ const NAMES: usize = 8;
 const LINE: usize = 256;
 
 impl Differences {
-    /// What the next change does besides, a line for each row.
+    /// What else the next change does, a line for each row.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let line = |(row, names): (&Row, &Vec<String>)| {

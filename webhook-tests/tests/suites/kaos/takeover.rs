@@ -73,7 +73,7 @@ async fn ruling_21_what_the_go_operator_made_is_taken_over_with_its_next_change(
     wait_for(&objects(&ns, "ModelAPI"), "m", ready).await?;
     let agent = wait_for(&agents, "old", |agent| ready(agent) && pending(agent).is_some()).await?;
     let told = pending(&agent).unwrap_or_default();
-    for part in ["nothing asks for go: OLD", "LOG_LEVEL", "livenessProbe.initialDelaySeconds"] {
+    for part in ["nothing asks for are removed: OLD", "LOG_LEVEL", "livenessProbe.initialDelaySeconds"] {
         ensure!(told.contains(part), "{part}: {told}");
     }
     assert_eq!(agent.data["status"]["takeover"]["generation"], 1);

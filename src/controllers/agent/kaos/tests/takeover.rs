@@ -7,7 +7,7 @@ use crate::controllers::agent::tests::bench::Bench;
 use crate::controllers::scaffold::memory::Memory;
 
 /// Agents, and the Deployment of each as the Go operator leaves it: without our annotations, with its own hash, a variable twice and one that
-/// nothing asks for any more, its own numbers of probes.
+/// nothing asks for any more, its own probe settings.
 fn left_by_go(names: &[&str], image: &str) -> Bench {
     let made = running().object(Kind::Deployment, "agent-a");
     let mut bench = bench(IMAGES);
@@ -59,7 +59,10 @@ fn ruling_21_what_means_the_same_stays_until_something_that_counts_is_wanted() {
     assert_eq!(deployments(&converge(&mut bench)), 0);
     assert_eq!(condition(&bench, Kind::KaosAgent, "a", "TakeoverPending"), "True/TakeoverPending");
     let text = message(&bench, "a");
-    assert!(text.contains("variables that nothing asks for go: OLD") && text.contains("numbers of probes"), "{text}");
+    assert!(
+        text.contains("variables that nothing asks for are removed: OLD") && text.contains("probe settings"),
+        "{text}"
+    );
     let kept = status(&bench, Kind::KaosAgent, "a")["takeover"].clone();
     assert_eq!((&kept["generation"], kept["changes"].as_array().map(Vec::len)), (&json!(1), Some(3)), "{kept}");
     // At rest, and after a restart, which has forgotten what was read.
@@ -95,7 +98,7 @@ fn ruling_21_a_field_that_was_not_acted_on_is_once_its_user_writes_it() {
     let mut bench = left_by_go(&["a"], "agent:1");
     bench.edit(Kind::KaosAgent, "a", json!({"spec": {"container": {"image": "mine:1"}}}));
     assert_eq!(deployments(&converge(&mut bench)), 0);
-    assert!(message(&bench, "a").contains("not acted on: containers[agent].image"), "{}", message(&bench, "a"));
+    assert!(message(&bench, "a").contains("had no effect so far: containers[agent].image"), "{}", message(&bench, "a"));
 }
 
 #[test]
@@ -110,7 +113,7 @@ fn ruling_21_what_was_changed_while_nobody_looked_rolls_five_at_a_time() {
     assert_eq!(rolled(&bench), 5);
     let waiting: Vec<_> = names.iter().filter(|name| !message(&bench, name).is_empty()).collect();
     assert_eq!(waiting.len(), 3, "who waits says so");
-    assert!(message(&bench, waiting[0]).contains("is not what is wanted: containers[agent].image"));
+    assert!(message(&bench, waiting[0]).contains("differs from what is wanted at containers[agent].image"));
     for name in names {
         bench.rolled_out(&format!("agent-{name}"));
     }
