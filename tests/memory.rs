@@ -1,4 +1,4 @@
-//! What is kept costs, as resident memory of this process: 1,000 agents with 10,000 Pods in the controllers' world, and
+//! What is kept costs, as resident memory of this process: 1,000 agents with 10,000 Pods in the controllers' store, and
 //! the ConfigMaps of tenants who fill every bound.
 //!
 //! The whole process may take 64 MiB; the objects may take three eighths of it. The objects are as a cluster has them, long
@@ -12,11 +12,10 @@ use std::time::Duration;
 use drawbridge::config::agent_runtime::AgentRuntimeInput;
 use drawbridge::config::bounds::{KEPT, OBJECTS_KEPT, RUNTIME};
 use drawbridge::config::reading;
-use drawbridge::controllers::scaffold::world::World;
 use drawbridge::pipelines::templates::{self, ConfigMapText};
 use drawbridge::store::decode::Decoded as _;
 use drawbridge::store::decode::wire::Raw;
-use drawbridge::store::{Key, Kind, Pool, What};
+use drawbridge::store::{Key, Kind, Pool, Store, What};
 use serde_json::{Value, json};
 
 const MIB: usize = 1 << 20;
@@ -46,7 +45,7 @@ fn resident() -> usize {
 
 /// What a watch and the controllers keep.
 struct Kept {
-    world: World,
+    store: Store,
     known: HashMap<(Kind, Key), u64>,
     pool: Pool,
     version: u64,
@@ -61,7 +60,7 @@ impl Kept {
         let mut change = raw.into_change(kind);
         self.pool.share(&mut change);
         self.known.insert((kind, change.key.clone()), change.version);
-        assert!(self.world.apply(&change, Duration::ZERO));
+        assert!(self.store.apply(&change, Duration::ZERO));
     }
 }
 
@@ -152,17 +151,17 @@ fn a_thousand_agents_with_ten_thousand_pods_take_three_eighths_of_what_the_proce
         return;
     }
     let mut kept =
-        Kept { world: World::new("kagenti-system"), known: HashMap::new(), pool: Pool::default(), version: 0 };
+        Kept { store: Store::new("kagenti-system"), known: HashMap::new(), pool: Pool::default(), version: 0 };
     agent(&mut kept, 9_999, 10);
     let before = resident();
     for number in 0..1_000 {
         agent(&mut kept, number, 10);
     }
     let taken = resident().saturating_sub(before);
-    let workload = kept.world.workload(Kind::Deployment, "weather-team-production", "weather-forecast-agent-0007");
+    let workload = kept.store.workload(Kind::Deployment, "weather-team-production", "weather-forecast-agent-0007");
     let workload = workload.expect("it was seen");
-    assert_eq!(kept.world.pods_of("weather-team-production", &workload).count(), 10, "what is measured is in use");
-    assert_eq!(kept.world.enrolled().count(), 1_001);
+    assert_eq!(kept.store.pods_of("weather-team-production", &workload).count(), 10, "what is measured is in use");
+    assert_eq!(kept.store.enrolled().count(), 1_001);
     eprintln!("1,000 agents with 10,000 Pods take {} KiB", taken / 1024);
     assert!(taken < 24 * MIB, "{} KiB", taken / 1024);
 }
@@ -174,7 +173,7 @@ fn mend_02_the_largest_config_maps_cost_the_controllers_what_the_smallest_do() {
         return;
     }
     let mut kept =
-        Kept { world: World::new("kagenti-system"), known: HashMap::new(), pool: Pool::default(), version: 0 };
+        Kept { store: Store::new("kagenti-system"), known: HashMap::new(), pool: Pool::default(), version: 0 };
     let config_map = |name: String, bytes: usize| {
         json!({"metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-02T03:04:05Z",
                 "labels": {"kagenti.io/defaults": "true", "kagenti.operator.dev/tekton": "step",
@@ -188,7 +187,7 @@ fn mend_02_the_largest_config_maps_cost_the_controllers_what_the_smallest_do() {
         kept.see(Kind::ConfigMap, config_map(format!("large-{number}"), bytes));
     }
     let taken = resident().saturating_sub(before);
-    let (seen, _) = kept.world.config_map("weather-team-production", "large-7").expect("it was seen");
+    let (seen, _) = kept.store.config_map("weather-team-production", "large-7").expect("it was seen");
     assert_eq!(seen.size, 950 * 1024 + "config.yaml".len(), "what is measured is known");
     eprintln!("500 ConfigMaps of 119 MiB take {} KiB", taken / 1024);
     assert!(taken < 8 * MIB, "{} KiB", taken / 1024);

@@ -7,49 +7,49 @@
 pub(in crate::controllers) mod opened;
 
 use crate::controllers::scaffold::plan::Context;
-use crate::controllers::scaffold::world::{CardRef, WorkloadRef, World};
 use crate::domain::keys;
 use crate::domain::quarantine::Quarantine;
 use crate::domain::trust::TrustLevel;
-use crate::store::{CardTarget, Trust};
+use crate::store::objects::{CardRef, WorkloadRef};
+use crate::store::{CardTarget, Store, Trust};
 
 /// How far trust is enforced in a namespace; `None` of one that goes, that is not served, or that is not known yet.
 pub(in crate::controllers) fn level(cx: &Context<'_>, namespace: &str) -> Option<TrustLevel> {
-    let seen = cx.world.namespace(namespace)?;
+    let seen = cx.store.namespace(namespace)?;
     cx.facts.snapshot.namespace(namespace)?;
     let label = seen.labels.get(keys::LABEL_TRUST).map(String::as_str);
-    Some(cx.facts.platform.cards().trust.in_force(namespace, cx.world.operator_namespace(), label))
+    Some(cx.facts.platform.cards().trust.in_force(namespace, cx.store.operator_namespace(), label))
 }
 
 /// Who of a namespace is in quarantine; nobody of a system namespace, or of our own, ever is.
-pub(in crate::controllers) fn quarantine<'a>(world: &'a World, namespace: &str) -> Option<&'a Quarantine> {
-    if namespace == world.operator_namespace() || keys::SYSTEM_NAMESPACES.contains(&namespace) {
+pub(in crate::controllers) fn quarantine<'a>(store: &'a Store, namespace: &str) -> Option<&'a Quarantine> {
+    if namespace == store.operator_namespace() || keys::SYSTEM_NAMESPACES.contains(&namespace) {
         return None;
     }
-    world.namespace(namespace)?.quarantine.as_deref()
+    store.namespace(namespace)?.quarantine.as_deref()
 }
 
 /// The card that counts for a workload: a person's before a controller's, then the oldest, then by name.
 pub(in crate::controllers) fn card_of<'a>(
-    world: &'a World,
+    store: &'a Store,
     namespace: &str,
     workload: &WorkloadRef<'_>,
 ) -> Option<CardRef<'a>> {
     let target = CardTarget::of_workload(workload.seen.kind, workload.name);
-    let cards = world.agent_cards_of(namespace, &target).filter(|card| !card.seen.deleting);
+    let cards = store.agent_cards_of(namespace, &target).filter(|card| !card.seen.deleting);
     cards.min_by_key(|card| (card.seen.is_automatic(), card.seen.created.clone(), card.name.clone()))
 }
 
 /// What the cards of a workload prove of it.
 pub(in crate::controllers) fn of_workload<'a>(
-    world: &'a World,
+    store: &'a Store,
     namespace: &str,
     workload: &WorkloadRef<'_>,
 ) -> Trust<'a> {
-    if workload.seen.deleting || quarantine(world, namespace).is_some_and(|found| found.holds(workload.name)) {
+    if workload.seen.deleting || quarantine(store, namespace).is_some_and(|found| found.holds(workload.name)) {
         return Trust::None;
     }
-    card_of(world, namespace, workload).map_or(Trust::None, |card| card.seen.trust(workload.uid))
+    card_of(store, namespace, workload).map_or(Trust::None, |card| card.seen.trust(workload.uid))
 }
 
 #[cfg(test)]

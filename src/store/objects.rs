@@ -5,8 +5,10 @@
 //! way does not undo it; a new list is the truth in any case; taking note of a change and every look-up cost the same
 //! however many objects there are, but for the depth of a tree. Memory: the projections, which the watches share.
 
+mod before;
 mod builds;
 mod cards;
+mod marked;
 mod namespace;
 mod refs;
 mod trust;
@@ -38,6 +40,11 @@ pub struct Store {
     /// Grows when the cluster went back: versions are compared within one epoch only.
     epoch: u64,
     reach: BTreeMap<Kind, Reach>,
+    marked: marked::Marked,
+    /// Leases of the original operator of KAOS.
+    before: before::Before,
+    /// Where the runtimes of tool servers are listed, as the settings have it.
+    registry_namespace: Option<Arc<str>>,
 }
 
 impl Store {
@@ -50,6 +57,9 @@ impl Store {
             gone: HashMap::new(),
             epoch: 0,
             reach: BTreeMap::new(),
+            marked: marked::Marked::default(),
+            before: before::Before::default(),
+            registry_namespace: None,
         }
     }
 
@@ -75,6 +85,12 @@ impl Store {
             (Some(old), Some(now)) => differs(&old.observed, now, (&self.operator_namespace, key)),
             _ => true,
         };
+        if changed {
+            self.marked.note(change);
+            if *kind == Kind::Lease {
+                self.before.note(key, now, change.now.as_deref());
+            }
+        }
         let arrived = old.filter(|old| change.now.as_ref().is_some_and(|now| now.uid == old.observed.uid));
         let arrived = arrived.map_or(now, |old| old.arrived);
         match &change.now {

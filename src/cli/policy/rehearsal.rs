@@ -14,12 +14,12 @@ use crate::cli::offline;
 use crate::cli::survey::text;
 use crate::config::schema::Platform;
 use crate::config::snapshot::Published;
+use crate::controllers::scaffold::memory::Memory;
 use crate::controllers::scaffold::plan::{Context, Op, Row};
-use crate::controllers::scaffold::world::World;
 use crate::controllers::{network_policy, trust_label};
 use crate::domain::reason::Reason;
 use crate::store::decode::change_of;
-use crate::store::{Key, Kind, Reach};
+use crate::store::{Key, Kind, Reach, Store};
 
 /// Whose plans are carried out.
 const ROWS: [Row; 2] = [network_policy::plan::ROW, trust_label::plan::ROW];
@@ -32,7 +32,8 @@ const NOW: Duration = Duration::from_secs(3600);
 
 /// A cluster on which plans are carried out.
 pub(super) struct Rehearsal {
-    world: World,
+    store: Store,
+    memory: Memory,
     facts: Published,
     objects: BTreeMap<(Kind, Key), Value>,
     version: u64,
@@ -51,11 +52,18 @@ impl Rehearsal {
         let platform = platform.with_context(|| settings.platform.name.clone())?;
         let settled = Arc::clone(&snapshot);
         let facts = Published { snapshot, settled, platform: Arc::new(platform), spreading: false };
-        let mut world = World::new(settings.operator_namespace());
+        let mut store = Store::new(settings.operator_namespace());
         for kind in Kind::ALL {
-            world.set_reach(*kind, Reach::Listed);
+            store.set_reach(*kind, Reach::Listed);
         }
-        Ok(Self { world, facts, objects: BTreeMap::new(), version: FIRST_VERSION, reports: Vec::new() })
+        Ok(Self {
+            store,
+            memory: Memory::default(),
+            facts,
+            objects: BTreeMap::new(),
+            version: FIRST_VERSION,
+            reports: Vec::new(),
+        })
     }
 
     /// Takes note of an object.
@@ -66,7 +74,7 @@ impl Rehearsal {
         let name = text(&object, "/metadata/name").to_owned();
         let mut change = change_of(kind, &object.to_string()).with_context(|| format!("{} {name}", kind.as_str()))?;
         change.listed = true;
-        self.world.apply(&change, Duration::ZERO);
+        self.store.apply(&change, Duration::ZERO);
         self.objects.insert((kind, Key::new(text(&object, "/metadata/namespace"), &name)), object);
         Ok(())
     }
@@ -79,8 +87,9 @@ impl Rehearsal {
         for _ in 0..ROUNDS {
             let mut written = false;
             for row in ROWS {
-                for key in (row.of_namespace)(&self.world, namespace) {
-                    let cx = Context { world: &self.world, facts: &self.facts, key: &key, now: NOW };
+                for key in (row.of_namespace)(&self.store, namespace) {
+                    let cx =
+                        Context { store: &self.store, memory: &self.memory, facts: &self.facts, key: &key, now: NOW };
                     for op in (row.plan)(cx).ops {
                         written |= self.carry_out(op)?;
                     }
@@ -114,7 +123,7 @@ impl Rehearsal {
                 let Some(object) = self.objects.remove(&(kind, key)) else { return Ok(false) };
                 let mut change = change_of(kind, &object.to_string()).context("an object")?;
                 (change.now, change.listed) = (None, true);
-                self.world.apply(&change, NOW);
+                self.store.apply(&change, NOW);
             }
             Op::Report(report) => {
                 // How long Pods have waited behind what stands is told elsewhere, and no consequence of the change.

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::subject::Subject;
 use crate::admission::inject::{governed_template, needs};
 use crate::config::agent_runtime::AgentRuntimeInput;
-use crate::controllers::scaffold::world::RuntimeRef;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::{Workload, WorkloadKind};
+use crate::store::objects::RuntimeRef;
 use crate::store::{Place, WorkloadSeen};
 
 /// What is added to the Pod template.
@@ -52,7 +52,7 @@ pub(super) fn carried(
 
 fn winner<'a>(subject: &Subject<'a>) -> Option<RuntimeRef<'a>> {
     let (namespace, name) = (&subject.made.namespace, &subject.made.name);
-    let first = subject.cx.world.agent_runtimes_of(namespace, WorkloadKind::Deployment, name).next();
+    let first = subject.cx.store.agent_runtimes_of(namespace, WorkloadKind::Deployment, name).next();
     first.filter(|runtime| !runtime.seen.deleting)
 }
 

@@ -35,10 +35,10 @@ pub(in crate::controllers::agent) fn resolve(subject: &Subject<'_>, claims: &Cla
         let message = "spec.imageSource names neither an image nor an AgentBuild".to_owned();
         return Image { runs: None, reason: Reason::InvalidSpec, message, build: None };
     };
-    let world = subject.cx.world;
+    let store = subject.cx.store;
     let namespace = &subject.cx.key.namespace;
-    let build = world.agent_build(namespace, name);
-    let absent = || Err(missing(name, world.reach(Kind::AgentBuild)));
+    let build = store.agent_build(namespace, name);
+    let absent = || Err(missing(name, store.reach(Kind::AgentBuild)));
     match build.map_or_else(absent, |build| built(namespace, name, build.seen)) {
         Ok(image) => Image {
             message: format!("AgentBuild {name} made image {image}"),

@@ -1,6 +1,6 @@
 //! One Agent: what is written for it, in which order, and what is said about it.
 //!
-//! In: the world's view of an Agent and of what has its name, the snapshot. Out: operations, in an order in which the
+//! In: the store's view of an Agent and of what has its name, the snapshot. Out: operations, in an order in which the
 //! first failure leaves nothing half done: finalizer before anything that outlives the Agent, account and Service before
 //! the Deployment whose Pods need them. Promises: nothing is sent that stands already; what somebody else takes back
 //! every time is given up and said; deletion waits for nothing.
@@ -19,11 +19,10 @@ use super::wanted::{Own, Standing, Wanted};
 use crate::api::findings::{Fault, Findings};
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row};
-use crate::controllers::scaffold::world::World;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
-use crate::store::{ClaimSeen, Key, Kind, OwnerReference};
+use crate::store::{ClaimSeen, Key, Kind, OwnerReference, Store};
 
 /// How often something short is looked at again.
 const SOON: Duration = Duration::from_millis(100);
@@ -39,43 +38,44 @@ const UNREAD: Duration = Duration::from_secs(5);
 const FAILURES: u32 = 5;
 
 /// The controller's row. Its items are Agents.
-pub const ROW: Row = Row { controller: Controller::Agent, touched, of_namespace, plan };
+pub const ROW: Row =
+    Row { controller: Controller::Agent, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
-fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     match kind {
         Kind::AgentBuild => {
             let Key { namespace, name } = key;
-            world.agents_of_build(namespace, name).map(|agent| Key::new(namespace, agent.name)).collect()
+            store.agents_of_build(namespace, name).map(|agent| Key::new(namespace, agent.name)).collect()
         }
-        kind => concerned(world, (kind, key), &KAGENTI),
+        kind => concerned(store, (kind, key), &KAGENTI),
     }
 }
 
 /// The Agents of that face that a change of an object may concern.
-pub(in crate::controllers::agent) fn concerned(world: &World, (kind, key): (Kind, &Key), face: &Face) -> Vec<Key> {
+pub(in crate::controllers::agent) fn concerned(store: &Store, (kind, key): (Kind, &Key), face: &Face) -> Vec<Key> {
     let Key { namespace, name } = key;
-    let of_name = |name: &str| world.custom(face.kind, namespace, name).map(|agent| Key::new(namespace, agent.name));
+    let of_name = |name: &str| store.custom(face.kind, namespace, name).map(|agent| Key::new(namespace, agent.name));
     match kind {
         kind if kind == face.kind => vec![key.clone()],
         Kind::Deployment | Kind::Service | Kind::ServiceAccount => of_name(name).into_iter().collect(),
         Kind::AgentRuntime => {
-            let runtime = world.agent_runtime(namespace, name);
+            let runtime = store.agent_runtime(namespace, name);
             let target = runtime.and_then(|runtime| runtime.seen.target.clone());
             let target = target.filter(|target| target.kind == WorkloadKind::Deployment);
             target.and_then(|target| of_name(&target.name)).into_iter().collect()
         }
-        Kind::Namespace => all(world, name, face),
+        Kind::Namespace => all(store, name, face),
         _ => Vec::new(),
     }
 }
 
 /// The Agents of that face in a namespace.
-pub(in crate::controllers::agent) fn all(world: &World, namespace: &str, face: &Face) -> Vec<Key> {
-    world.customs(face.kind, namespace).map(|agent| Key::new(namespace, agent.name)).collect()
+pub(in crate::controllers::agent) fn all(store: &Store, namespace: &str, face: &Face) -> Vec<Key> {
+    store.customs(face.kind, namespace).map(|agent| Key::new(namespace, agent.name)).collect()
 }
 
-fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
-    all(world, namespace, &KAGENTI)
+fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
+    all(store, namespace, &KAGENTI)
 }
 
 fn plan(cx: Context<'_>) -> Plan {
@@ -96,7 +96,7 @@ pub(in crate::controllers::agent) fn planned(cx: Context<'_>, face: &'static Fac
         return Plan::nothing();
     }
     let namespace = &cx.key.namespace;
-    if cx.world.namespace(namespace).is_none() || cx.facts.snapshot.namespace(namespace).is_none() {
+    if cx.store.namespace(namespace).is_none() || cx.facts.snapshot.namespace(namespace).is_none() {
         // Nothing can be made in a namespace that goes; one that the snapshot does not know yet brings us back.
         return Plan::nothing();
     }

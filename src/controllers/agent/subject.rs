@@ -9,8 +9,8 @@ use crate::controllers::scaffold::consent::{Demand, Goes};
 use crate::controllers::scaffold::memory::Trouble;
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Item};
-use crate::controllers::scaffold::world::WorkloadRef;
 use crate::domain::keys;
+use crate::store::objects::WorkloadRef;
 use crate::store::{AgentDeploymentSeen, ClaimSeen, CustomSeen, Key, Kind, ServiceAccountSeen, ServiceSeen};
 use crate::workloads::settings::Settings;
 
@@ -52,11 +52,11 @@ impl<'a> Subject<'a> {
     /// The Agent of the item; `None` when there is none any more.
     pub(in crate::controllers::agent) fn of(cx: Context<'a>, face: &'static Face) -> Option<Self> {
         let Key { namespace, name } = cx.key;
-        let agent = cx.world.custom(face.kind, namespace, name)?;
+        let agent = cx.store.custom(face.kind, namespace, name)?;
         let made = Key::new(namespace, &format!("{}{name}", face.prefix));
         let other = |(kind, prefix): &(Kind, &str)| {
             let key = Key::new(namespace, &format!("{prefix}{name}"));
-            let found = cx.world.object(*kind, namespace, &key.name);
+            let found = cx.store.object(*kind, namespace, &key.name);
             let found = found.and_then(|(_, found)| Some((found.what.claim()?, &*found.uid)));
             Other { kind: *kind, key, found }
         };
@@ -69,9 +69,9 @@ impl<'a> Subject<'a> {
             object: agent.seen.object(namespace, name, agent.uid),
             look: None,
             others: face.others.iter().map(other).collect(),
-            deployment: cx.world.workload(Kind::Deployment, namespace, &made.name),
-            service: cx.world.service(namespace, &made.name).map(|service| (service.seen, service.uid)),
-            account: cx.world.service_account(namespace, &made.name).map(|(seen, observed, _)| (seen, &*observed.uid)),
+            deployment: cx.store.workload(Kind::Deployment, namespace, &made.name),
+            service: cx.store.service(namespace, &made.name).map(|service| (service.seen, service.uid)),
+            account: cx.store.service_account(namespace, &made.name).map(|(seen, observed, _)| (seen, &*observed.uid)),
             made,
         };
         subject.look = face.look.map(|look| Box::new(look(&subject)));
@@ -119,11 +119,11 @@ impl<'a> Subject<'a> {
 
     /// The note of its last plan.
     pub(in crate::controllers::agent) fn note(&self) -> Option<&'a Note> {
-        self.cx.world.memory.of(&self.item())
+        self.cx.memory.of(&self.item())
     }
 
     /// Its last write that came to nothing.
     pub(in crate::controllers::agent) fn trouble(&self) -> Option<&'a Trouble> {
-        self.cx.world.memory.trouble(&self.item())
+        self.cx.memory.trouble(&self.item())
     }
 }

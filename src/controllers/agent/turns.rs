@@ -33,10 +33,11 @@ pub(super) fn turn(subject: &Subject<'_>) -> Turn {
     if !of_fleet && !(subject.face.inherits)(subject) {
         return Turn::Own;
     }
-    let (world, item) = (subject.cx.world, Item { controller: subject.face.controller, key: subject.cx.key.clone() });
-    let all: usize = world.namespaces().map(|namespace| world.customs(subject.face.kind, namespace).count()).sum();
-    let rolling = world.memory.rolling_besides(&item);
-    if world.memory.failed() < FAILURES && rolling < LEAST.max(all / SHARE) { Turn::Now } else { Turn::Later }
+    let (store, memory) = (subject.cx.store, subject.cx.memory);
+    let item = Item { controller: subject.face.controller, key: subject.cx.key.clone() };
+    let all: usize = store.namespaces().map(|namespace| store.customs(subject.face.kind, namespace).count()).sum();
+    let rolling = memory.rolling_besides(&item);
+    if memory.failed() < FAILURES && rolling < LEAST.max(all / SHARE) { Turn::Now } else { Turn::Later }
 }
 
 /// Whether a rollout that took a place goes on; and whether it has failed.

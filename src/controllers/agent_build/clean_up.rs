@@ -12,10 +12,10 @@ use super::face::Face;
 use super::status;
 use super::subject::Subject;
 use crate::controllers::scaffold::plan::{Op, Plan};
-use crate::controllers::scaffold::world::{Ref, RunRef, World};
 use crate::domain::reason::Reason;
 use crate::pipelines::names;
-use crate::store::{BuildPodSeen, ClaimSeen, Key, Kind, PodPhase, What};
+use crate::store::objects::{Ref, RunRef};
+use crate::store::{BuildPodSeen, ClaimSeen, Key, Kind, PodPhase, Store, What};
 
 /// How often unfinished Pods are looked at without being asked to.
 const LATER: Duration = Duration::from_secs(30);
@@ -79,11 +79,11 @@ enum Leftovers {
 }
 
 fn leftovers(subject: &Subject<'_>) -> Leftovers {
-    let (world, namespace) = (subject.cx.world, subject.namespace());
+    let (store, namespace) = (subject.cx.store, subject.namespace());
     let runs = subject.run().into_iter();
-    let tasks = runs.flat_map(|run| world.task_runs_of(namespace, run.uid));
+    let tasks = runs.flat_map(|run| store.task_runs_of(namespace, run.uid));
     let pods =
-        tasks.flat_map(|task| world.owned(namespace, task.uid)).filter_map(|(_, name, observed)| {
+        tasks.flat_map(|task| store.owned(namespace, task.uid)).filter_map(|(_, name, observed)| {
             match &observed.what {
                 What::BuildPod(seen) => Some((name, &*observed.uid, seen)),
                 _ => None,
@@ -96,29 +96,29 @@ fn leftovers(subject: &Subject<'_>) -> Leftovers {
     }
     let build = (&**subject.build.name, subject.build.uid);
     let pods = pods.into_iter().map(|(name, uid, _)| delete(Kind::Pod, namespace, name, uid));
-    let deletions: Vec<Op> = pods.chain(claim_of(world, namespace, subject.face, build)).collect();
+    let deletions: Vec<Op> = pods.chain(claim_of(store, namespace, subject.face, build)).collect();
     match () {
         () if !deletions.is_empty() => Leftovers::Delete(deletions),
-        () if !leaving.is_empty() || own_claim(world, namespace, subject.face, build).is_some() => Leftovers::Leaving,
+        () if !leaving.is_empty() || own_claim(store, namespace, subject.face, build).is_some() => Leftovers::Leaving,
         () => Leftovers::Gone,
     }
 }
 
 /// The workspace of the build of that name and uid, where it is there: its name.
 fn own_claim<'w>(
-    world: &'w World,
+    store: &'w Store,
     namespace: &str,
     face: &Face,
     (build, uid): (&str, &str),
 ) -> Option<(String, Ref<'w, ClaimSeen>)> {
     let name = names::claim_name(build, face.front.claim_suffix);
-    let claim = world.claim(namespace, &name).filter(|claim| claim.seen.is_controlled_by(uid))?;
+    let claim = store.claim(namespace, &name).filter(|claim| claim.seen.is_controlled_by(uid))?;
     Some((name, claim))
 }
 
 /// The deletion of the claim of the build of that name and uid, unless it is on its way out.
-pub(super) fn claim_of(world: &World, namespace: &str, face: &Face, build: (&str, &str)) -> Option<Op> {
-    let (name, claim) = own_claim(world, namespace, face, build).filter(|(_, claim)| !claim.seen.deleting)?;
+pub(super) fn claim_of(store: &Store, namespace: &str, face: &Face, build: (&str, &str)) -> Option<Op> {
+    let (name, claim) = own_claim(store, namespace, face, build).filter(|(_, claim)| !claim.seen.deleting)?;
     Some(delete(Kind::PersistentVolumeClaim, namespace, &name, claim.uid))
 }
 

@@ -8,8 +8,8 @@ use super::face::Face;
 use super::follow::cancel;
 use super::plan::finalizer;
 use crate::controllers::scaffold::plan::{Context, Item, Plan};
-use crate::controllers::scaffold::world::CustomRef;
 use crate::store::Kind;
+use crate::store::objects::CustomRef;
 
 pub(super) fn plan(cx: &Context<'_>, face: &Face, build: &CustomRef<'_>) -> Plan {
     if !build.seen.carries(face.finalizer) {
@@ -17,13 +17,13 @@ pub(super) fn plan(cx: &Context<'_>, face: &Face, build: &CustomRef<'_>) -> Plan
     }
     let last = finalizer(cx, face, build, false);
     let item = Item { controller: face.controller, key: cx.key.clone() };
-    if cx.world.memory.trouble(&item).is_some() {
+    if cx.memory.trouble(&item).is_some() {
         return Plan::of(vec![last]);
     }
     let namespace = &*cx.key.namespace;
     let named = build.seen.status.get("pipelineRunName").and_then(serde_json::Value::as_str).unwrap_or_default();
     let mut ops = Vec::new();
-    for run in cx.world.runs_of(namespace, build.uid).filter(|run| !run.seen.deleting) {
+    for run in cx.store.runs_of(namespace, build.uid).filter(|run| !run.seen.deleting) {
         let active = run.seen.completed.is_none() && !run.seen.is_done();
         if active && run.seen.spec_status.is_none() {
             ops.push(cancel(namespace, &run));
@@ -32,7 +32,7 @@ pub(super) fn plan(cx: &Context<'_>, face: &Face, build: &CustomRef<'_>) -> Plan
             ops.push(clean_up::delete(Kind::PipelineRun, namespace, run.name, run.uid));
         }
     }
-    ops.extend(clean_up::claim_of(cx.world, namespace, face, (build.name, build.uid)));
+    ops.extend(clean_up::claim_of(cx.store, namespace, face, (build.name, build.uid)));
     ops.push(last);
     Plan::of(ops)
 }

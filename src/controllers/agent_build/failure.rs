@@ -7,9 +7,9 @@ use super::follow::failed;
 use super::outcome::children;
 use super::status::State;
 use super::subject::Subject;
-use crate::controllers::scaffold::world::{RunRef, TaskRunRef};
 use crate::domain::reason::Reason;
 use crate::store::TaskRunSeen;
+use crate::store::objects::{RunRef, TaskRunRef};
 
 /// So many lines of Tekton's are repeated, from the end.
 const LINES: usize = 3;

@@ -10,8 +10,8 @@ use super::subject::Subject;
 use super::{failure, start};
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Op, Plan};
-use crate::controllers::scaffold::world::RunRef;
 use crate::domain::reason::Reason;
+use crate::store::objects::RunRef;
 use crate::store::{Key, Kind};
 
 /// How long a run that is gone may be about to come back.

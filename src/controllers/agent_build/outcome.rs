@@ -10,9 +10,9 @@ use super::follow::failed;
 use super::image::{self, Built, Told};
 use super::status::{Phase, READY, State};
 use super::subject::Subject;
-use crate::controllers::scaffold::world::{RunRef, TaskRunRef};
 use crate::domain::reason::Reason;
 use crate::store::kinds::tekton::{ChildSeen, RESULT_COMMIT, RESULTS_DIGEST, RESULTS_IMAGE, ResultSeen, TaskSeen};
+use crate::store::objects::{RunRef, TaskRunRef};
 use crate::store::{PipelineRunSeen, TaskRunSeen};
 
 /// Tekton's words for a task whose own condition was false; another reason means that something it needs was missing.
@@ -35,7 +35,7 @@ pub(super) fn children<'a>(
     subject: &Subject<'a>,
     run: &RunRef<'a>,
 ) -> impl Iterator<Item = (&'a TaskSeen, TaskRunRef<'a>)> {
-    let mut all: Vec<TaskRunRef<'a>> = subject.cx.world.task_runs_of(subject.namespace(), run.uid).collect();
+    let mut all: Vec<TaskRunRef<'a>> = subject.cx.store.task_runs_of(subject.namespace(), run.uid).collect();
     all.sort_by(|a, b| (&b.seen.created, b.name).cmp(&(&a.seen.created, a.name)));
     let seen: &'a PipelineRunSeen = run.seen;
     seen.tasks.iter().filter_map(move |task| Some((task, *all.iter().find(|child| child.seen.task == task.name)?)))
@@ -44,7 +44,7 @@ pub(super) fn children<'a>(
 /// The judgement of a run that is done; `late`: nothing more is waited for.
 pub(super) fn of(subject: &Subject<'_>, run: &RunRef<'_>, late: bool) -> Outcome {
     let known = |child: &ChildSeen| {
-        let seen = subject.cx.world.task_run(subject.namespace(), &child.name);
+        let seen = subject.cx.store.task_run(subject.namespace(), &child.name);
         child.kind.as_ref() != "TaskRun" || seen.is_some_and(|child| is_over(child.seen))
     };
     if !late && !run.seen.children.iter().all(known) {

@@ -8,64 +8,64 @@ use super::subject::Subject;
 use super::{ending, follow, start};
 use crate::api::findings::Fault;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row};
-use crate::controllers::scaffold::world::{CustomRef, World};
 use crate::domain::reason::Reason;
-use crate::store::{Key, Kind, OwnerReference, What};
+use crate::store::objects::CustomRef;
+use crate::store::{Key, Kind, OwnerReference, Store, What};
 
 /// The controller's row. Its items are AgentBuilds.
 pub const ROW: Row = Row {
     controller: Controller::AgentBuild,
-    touched: |world, kind, key| concerned(world, (kind, key), &KAGENTI),
-    of_namespace: |world, namespace| all(world, namespace, &KAGENTI),
+    touched: |store, _, kind, key| concerned(store, (kind, key), &KAGENTI),
+    of_namespace: |store, namespace| all(store, namespace, &KAGENTI),
     plan: |cx| planned(cx, &KAGENTI),
 };
 
 /// The builds of that face that a change of an object may concern.
-pub(super) fn concerned(world: &World, (kind, key): (Kind, &Key), face: &Face) -> Vec<Key> {
+pub(super) fn concerned(store: &Store, (kind, key): (Kind, &Key), face: &Face) -> Vec<Key> {
     let Key { namespace, name } = key;
     match kind {
         kind if kind == face.kind => vec![key.clone()],
         Kind::PipelineRun | Kind::TaskRun | Kind::PersistentVolumeClaim | Kind::Pod => {
-            let controller = world.controller_of(kind, namespace, name);
-            controller.and_then(|owner| build_of(world, namespace, owner, face)).into_iter().collect()
+            let controller = controller_of(store, kind, namespace, name);
+            controller.and_then(|owner| build_of(store, namespace, owner, face)).into_iter().collect()
         }
         Kind::ServiceAccount => {
-            let concerned = world.service_account(namespace, name).is_some_and(|(seen, _, _)| seen.for_builds);
-            if concerned { unjudged(world, namespace, face) } else { Vec::new() }
+            let concerned = store.service_account(namespace, name).is_some_and(|(seen, _, _)| seen.for_builds);
+            if concerned { unjudged(store, namespace, face) } else { Vec::new() }
         }
-        Kind::Namespace => all(world, name, face),
+        Kind::Namespace => all(store, name, face),
         _ => Vec::new(),
     }
 }
 
 /// The AgentBuild of that face behind an owner: a build, a run of one, or a TaskRun of such a run.
-fn build_of(world: &World, namespace: &str, owner: &OwnerReference, face: &Face) -> Option<Key> {
+fn build_of(store: &Store, namespace: &str, owner: &OwnerReference, face: &Face) -> Option<Key> {
     let kind = match owner.kind.as_str() {
         "AgentBuild" => {
-            let build = world.custom(face.kind, namespace, &owner.name).filter(|build| build.uid == owner.uid)?;
+            let build = store.custom(face.kind, namespace, &owner.name).filter(|build| build.uid == owner.uid)?;
             return Some(Key::new(namespace, build.name));
         }
         "PipelineRun" => Kind::PipelineRun,
         "TaskRun" => Kind::TaskRun,
         _ => return None,
     };
-    build_of(world, namespace, world.controller_of(kind, namespace, &owner.name)?, face)
+    build_of(store, namespace, controller_of(store, kind, namespace, &owner.name)?, face)
 }
 
-fn unjudged(world: &World, namespace: &str, face: &Face) -> Vec<Key> {
-    let open = world.customs(face.kind, namespace).filter(|build| !status::is_judged(&build.seen.status));
+fn unjudged(store: &Store, namespace: &str, face: &Face) -> Vec<Key> {
+    let open = store.customs(face.kind, namespace).filter(|build| !status::is_judged(&build.seen.status));
     open.map(|build| Key::new(namespace, build.name)).collect()
 }
 
 /// The builds of that face in a namespace.
-pub(super) fn all(world: &World, namespace: &str, face: &Face) -> Vec<Key> {
-    world.customs(face.kind, namespace).map(|build| Key::new(namespace, build.name)).collect()
+pub(super) fn all(store: &Store, namespace: &str, face: &Face) -> Vec<Key> {
+    store.customs(face.kind, namespace).map(|build| Key::new(namespace, build.name)).collect()
 }
 
 /// What to do about one build of that face.
 pub(super) fn planned(cx: Context<'_>, face: &'static Face) -> Plan {
     let Key { namespace, name } = cx.key;
-    let Some(build) = cx.world.custom(face.kind, namespace, name) else { return Plan::nothing() };
+    let Some(build) = cx.store.custom(face.kind, namespace, name) else { return Plan::nothing() };
     if build.seen.deleting {
         return ending::plan(&cx, face, &build);
     }
@@ -73,7 +73,7 @@ pub(super) fn planned(cx: Context<'_>, face: &'static Face) -> Plan {
         return Plan::nothing();
     }
     // In a namespace that goes, nothing can be made.
-    if cx.world.namespace(namespace).is_none() {
+    if cx.store.namespace(namespace).is_none() {
         return Plan::nothing();
     }
     let subject = Subject::new(cx, face, build);
@@ -128,9 +128,7 @@ pub(super) fn finalizer(cx: &Context<'_>, face: &Face, build: &CustomRef<'_>, wa
     Op::Merge { kind: face.kind, key: Key::new(&cx.key.namespace, build.name), patch }
 }
 
-impl World {
-    /// The owner that controls an object of those kinds for which that is looked up.
-    fn controller_of(&self, kind: Kind, namespace: &str, name: &str) -> Option<&OwnerReference> {
-        self.object(kind, namespace, name).map(|(_, observed)| &observed.what).and_then(What::controller)
-    }
+/// The owner that controls an object of those kinds for which that is looked up.
+fn controller_of<'a>(store: &'a Store, kind: Kind, namespace: &str, name: &str) -> Option<&'a OwnerReference> {
+    store.object(kind, namespace, name).map(|(_, observed)| &observed.what).and_then(What::controller)
 }

@@ -40,7 +40,7 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Op> {
     let (now, every) = (subject.cx.now, interval(subject.held(), subject.cx.now, subject.held_in_namespace()));
     let keys = wanted(subject).into_iter().map(|wanted| Key::new(subject.namespace(), &wanted.name));
     let stale = |key: &Key| {
-        let fact = subject.cx.world.memory.answers.secret_fact(key);
+        let fact = subject.cx.memory.answers.secret_fact(key);
         fact.is_none_or(|(_, at)| now.saturating_sub(at) >= every)
     };
     let keys: BTreeSet<Key> = keys.filter(stale).collect();
@@ -62,7 +62,7 @@ pub(super) fn demands(subject: &Subject<'_>) -> Vec<Demand> {
 pub(super) fn secrets(subject: &Subject<'_>, request: &mut BuildRequest) -> Vec<Fault> {
     let mut faults = Vec::new();
     for wanted in wanted(subject) {
-        let Some((fact, _)) = subject.cx.world.memory.answers.secret_fact(&Key::new(subject.namespace(), &wanted.name))
+        let Some((fact, _)) = subject.cx.memory.answers.secret_fact(&Key::new(subject.namespace(), &wanted.name))
         else {
             continue;
         };

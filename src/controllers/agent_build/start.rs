@@ -120,7 +120,7 @@ fn taken(subject: &Subject<'_>) -> Option<u32> {
 
 fn composed(subject: &Subject<'_>, request: &BuildRequest) -> Result<Composition, Vec<Fault>> {
     let builds = subject.builds();
-    let accounts: BTreeSet<String> = subject.cx.world.build_accounts(subject.namespace()).map(str::to_owned).collect();
+    let accounts: BTreeSet<String> = subject.cx.store.build_accounts(subject.namespace()).map(str::to_owned).collect();
     let around = Surroundings {
         steps: builds.view.steps(subject.steps_namespace()),
         settings: &builds.settings.pipelines,
@@ -165,7 +165,7 @@ fn claim(subject: &Subject<'_>, request: &BuildRequest, composition: Composition
     let owner = subject.build.uid.to_owned();
     let text = |value: &Value| value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let (name, workspace) = (text(&composition.run), text(&composition.claim));
-    let existing = subject.cx.world.claim(&namespace, &workspace);
+    let existing = subject.cx.store.claim(&namespace, &workspace);
     if existing.is_some_and(|claim| claim.seen.deleting) {
         let ops = status::update(subject, &awaiting(subject, &workspace));
         return Plan { ops, again: Some(SOON), note: Note::default() };
@@ -176,7 +176,7 @@ fn claim(subject: &Subject<'_>, request: &BuildRequest, composition: Composition
     // One that had trouble is asked about, so that it does not claim and give up again and again.
     let known = request.attempt == 1
         && subject.trouble().is_none()
-        && subject.cx.world.memory.answers.is_taken(&namespace, &shape, subject.cx.now);
+        && subject.cx.memory.answers.is_taken(&namespace, &shape, subject.cx.now);
     let attempt = Op::Try { kind, namespace: namespace.clone(), body: body.clone(), shape, owner: owner.clone() };
     let made = existing.is_some_and(|claim| claim.seen.is_controlled_by(&owner));
     let room = Op::Ensure {

@@ -7,10 +7,10 @@ use crate::config::builds::Builds;
 use crate::controllers::scaffold::memory::Trouble;
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Item};
-use crate::controllers::scaffold::world::{CustomRef, RunRef};
 use crate::pipelines::names;
 use crate::pipelines::request::BuildRequest;
 use crate::store::Kind;
+use crate::store::objects::{CustomRef, RunRef};
 
 /// One AgentBuild.
 pub(super) struct Subject<'a> {
@@ -73,14 +73,14 @@ impl<'a> Subject<'a> {
 
     /// The run that the status names, if it is this build's.
     pub(super) fn run(&self) -> Option<RunRef<'a>> {
-        let run = self.cx.world.run(self.namespace(), self.recorded("pipelineRunName"))?;
+        let run = self.cx.store.run(self.namespace(), self.recorded("pipelineRunName"))?;
         let owner = run.seen.controller.as_ref()?;
         (owner.uid == self.build.uid).then_some(run)
     }
 
     /// The runs of this build.
     pub(super) fn runs(&self) -> impl Iterator<Item = RunRef<'a>> {
-        self.cx.world.runs_of(self.namespace(), self.build.uid)
+        self.cx.store.runs_of(self.namespace(), self.build.uid)
     }
 
     /// A run of other inputs, or of another attempt, that has not ended.
@@ -110,23 +110,23 @@ impl<'a> Subject<'a> {
 
     /// Since when the build has been held back, as the last plan noted.
     pub(super) fn held(&self) -> Option<std::time::Duration> {
-        self.cx.world.memory.of(&self.item()).and_then(|note: &Note| note.held)
+        self.cx.memory.of(&self.item()).and_then(|note: &Note| note.held)
     }
 
     /// How many builds of the namespace are held back.
     pub(super) fn held_in_namespace(&self) -> usize {
-        self.cx.world.memory.held_in(self.face.controller, &self.cx.key.namespace)
+        self.cx.memory.held_in(self.face.controller, &self.cx.key.namespace)
     }
 
     /// What failed last.
     pub(super) fn trouble(&self) -> Option<&'a Trouble> {
-        self.cx.world.memory.trouble(&self.item())
+        self.cx.memory.trouble(&self.item())
     }
 
     /// A kind of Tekton's that is not served, or cannot be read: which, and whether it is certainly absent.
     pub(super) fn tekton_lacks(&self) -> Option<(Kind, bool)> {
         use crate::store::Reach;
-        let reach = |kind| match self.cx.world.reach(kind) {
+        let reach = |kind| match self.cx.store.reach(kind) {
             Reach::Listed => None,
             Reach::Absent => Some((kind, true)),
             Reach::Unknown => Some((kind, false)),

@@ -17,15 +17,20 @@ use super::turn::Turn;
 use crate::controllers::scaffold::lane::{Ask, Fact, Facts};
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Asked, AskingRow, Context, Controller, Item, Plan};
-use crate::controllers::scaffold::world::{CardRef, World};
 use crate::domain::keys;
 use crate::domain::period;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
-use crate::store::{CardTarget, Key, Kind};
+use crate::store::objects::CardRef;
+use crate::store::{CardTarget, Key, Kind, Store};
 
 /// The controller's row. Its items are AgentCards.
-pub const ROW: AskingRow<CardQuestion> = AskingRow { controller: Controller::AgentCard, touched, of_namespace, plan };
+pub const ROW: AskingRow<CardQuestion> = AskingRow {
+    controller: Controller::AgentCard,
+    touched: |store, _, kind, key| touched(store, kind, key),
+    of_namespace,
+    plan,
+};
 
 /// The period of a card that names none, or none that can be read.
 const PERIOD: Duration = Duration::from_secs(30);
@@ -42,60 +47,60 @@ const SOON: Duration = Duration::from_millis(100);
 const KINDS: [WorkloadKind; 4] =
     [WorkloadKind::Deployment, WorkloadKind::StatefulSet, WorkloadKind::Sandbox, WorkloadKind::DaemonSet];
 
-fn keys_of(world: &World, namespace: &str, target: &CardTarget) -> Vec<Key> {
-    world.agent_cards_of(namespace, target).map(|card| Key::new(namespace, card.name)).collect()
+fn keys_of(store: &Store, namespace: &str, target: &CardTarget) -> Vec<Key> {
+    store.agent_cards_of(namespace, target).map(|card| Key::new(namespace, card.name)).collect()
 }
 
-fn of_workload(world: &World, namespace: &str, kind: WorkloadKind, name: &str) -> Vec<Key> {
-    keys_of(world, namespace, &CardTarget::of_workload(kind, name))
+fn of_workload(store: &Store, namespace: &str, kind: WorkloadKind, name: &str) -> Vec<Key> {
+    keys_of(store, namespace, &CardTarget::of_workload(kind, name))
 }
 
-fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     let Key { namespace, name } = key;
     match kind {
-        Kind::Namespace => of_namespace(world, name),
+        Kind::Namespace => of_namespace(store, name),
         // Of several cards of one workload one counts.
-        Kind::AgentCard => match world.agent_card(namespace, name).and_then(|card| card.seen.spec.target.as_ref()) {
-            Some(target) => keys_of(world, namespace, target),
+        Kind::AgentCard => match store.agent_card(namespace, name).and_then(|card| card.seen.spec.target.as_ref()) {
+            Some(target) => keys_of(store, namespace, target),
             None => vec![key.clone()],
         },
         Kind::SignedCard => {
             let workload = name.strip_suffix(keys::SUFFIX_SIGNED_CARD).unwrap_or_default();
-            KINDS.into_iter().flat_map(|kind| of_workload(world, namespace, kind, workload)).collect()
+            KINDS.into_iter().flat_map(|kind| of_workload(store, namespace, kind, workload)).collect()
         }
         // It may open who is cut off.
         Kind::NetworkPolicy => {
-            let is_ours = world.network_policy(namespace, name).is_some_and(|policy| policy.seen.is_ours());
+            let is_ours = store.network_policy(namespace, name).is_some_and(|policy| policy.seen.is_ours());
             let is_of_agent = is_ours && name.ends_with(keys::SUFFIX_SIGNATURE_POLICY);
-            if is_of_agent { Vec::new() } else { of_namespace(world, namespace) }
+            if is_of_agent { Vec::new() } else { of_namespace(store, namespace) }
         }
-        Kind::Service => KINDS.into_iter().flat_map(|kind| of_workload(world, namespace, kind, name)).collect(),
+        Kind::Service => KINDS.into_iter().flat_map(|kind| of_workload(store, namespace, kind, name)).collect(),
         Kind::Pod => {
-            let controller = world.pod(namespace, name).and_then(|pod| pod.seen.controller.as_deref());
-            let root = controller.and_then(|controller| world.root_of(namespace, controller));
-            root.map(|root| of_workload(world, namespace, root.seen.kind, root.name)).unwrap_or_default()
+            let controller = store.pod(namespace, name).and_then(|pod| pod.seen.controller.as_deref());
+            let root = controller.and_then(|controller| store.root_of(namespace, controller));
+            root.map(|root| of_workload(store, namespace, root.seen.kind, root.name)).unwrap_or_default()
         }
-        kind => match (kind.workload(), world.workload(kind, namespace, name)) {
+        kind => match (kind.workload(), store.workload(kind, namespace, name)) {
             (None, _) => Vec::new(),
             (Some(_), Some(workload)) if !workload.is_root() => {
-                let root = workload.seen.controller.as_deref().and_then(|owner| world.root_of(namespace, owner));
-                root.map(|root| of_workload(world, namespace, root.seen.kind, root.name)).unwrap_or_default()
+                let root = workload.seen.controller.as_deref().and_then(|owner| store.root_of(namespace, owner));
+                root.map(|root| of_workload(store, namespace, root.seen.kind, root.name)).unwrap_or_default()
             }
-            (Some(kind), _) => of_workload(world, namespace, kind, name),
+            (Some(kind), _) => of_workload(store, namespace, kind, name),
         },
     }
 }
 
-fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
-    world.agent_cards(namespace).map(|card| Key::new(namespace, card.name)).collect()
+fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
+    store.agent_cards(namespace).map(|card| Key::new(namespace, card.name)).collect()
 }
 
 fn plan(cx: Context<'_>, facts: &Facts<CardQuestion>) -> Asked<CardQuestion> {
     let nothing = (Plan::nothing(), Vec::new());
-    let Some(card) = cx.world.agent_card(&cx.key.namespace, &cx.key.name) else { return nothing };
+    let Some(card) = cx.store.agent_card(&cx.key.namespace, &cx.key.name) else { return nothing };
     // A namespace that is not served, or goes, is none of ours.
     let here =
-        cx.world.namespace(&cx.key.namespace).is_some() && cx.facts.snapshot.namespace(&cx.key.namespace).is_some();
+        cx.store.namespace(&cx.key.namespace).is_some() && cx.facts.snapshot.namespace(&cx.key.namespace).is_some();
     if card.seen.deleting || !here {
         return nothing;
     }
@@ -108,7 +113,7 @@ fn plan(cx: Context<'_>, facts: &Facts<CardQuestion>) -> Asked<CardQuestion> {
         let found = Found::Hindered { hindrance: Hindrance::new(Reason::WorkloadError, message), lost };
         return (Plan::of(update(&cx, &card, &found, None)), Vec::new());
     }
-    let same = card.seen.spec.target.iter().flat_map(|target| cx.world.agent_cards_of(&cx.key.namespace, target));
+    let same = card.seen.spec.target.iter().flat_map(|target| cx.store.agent_cards_of(&cx.key.namespace, target));
     if let Err(winner) = wins(&card, same) {
         let message = format!("AgentCard {winner} is of the same workload, and that one counts; delete one of them");
         let lost = no_longer(&card, Reason::DuplicateCard, &message);
@@ -271,7 +276,7 @@ fn reach(subject: &Subject<'_>, facts: &Facts<CardQuestion>, question: Option<&C
 /// What the plan before has left.
 fn before(cx: &Context<'_>) -> Note {
     let item = Item { controller: Controller::AgentCard, key: cx.key.clone() };
-    cx.world.memory.of(&item).cloned().unwrap_or_default()
+    cx.memory.of(&item).cloned().unwrap_or_default()
 }
 
 /// What a person asked for and nobody has answered yet.

@@ -6,7 +6,7 @@
 
 use crate::admission::inject::runs_as;
 use crate::controllers::scaffold::plan::Context;
-use crate::controllers::scaffold::world::WorkloadRef;
+use crate::store::objects::WorkloadRef;
 
 /// Workloads that are looked at for one card.
 const LOOKED: usize = 64;
@@ -18,10 +18,10 @@ pub(super) fn sharing<'a>(cx: &Context<'a>, workload: &WorkloadRef<'_>, account:
     let namespace = &cx.key.namespace;
     let is_unnamed = |other: &WorkloadRef<'_>| named(other).is_none_or(|named| named == DEFAULT);
     // Those that name it; those whose own account would have that name; of the account of all, those that name none.
-    let named = cx.world.naming(namespace, account);
-    let dedicated = cx.world.users(namespace, account).filter(is_unnamed);
+    let named = cx.store.naming(namespace, account);
+    let dedicated = cx.store.users(namespace, account).filter(is_unnamed);
     let is_default = account == DEFAULT;
-    let unnamed = cx.world.governed(namespace).filter(|other| is_default && is_unnamed(other));
+    let unnamed = cx.store.governed(namespace).filter(|other| is_default && is_unnamed(other));
     let all = named.chain(dedicated).chain(unnamed).filter(|other| other.uid != workload.uid && other.is_root());
     let mut found: Vec<_> =
         all.take(LOOKED).filter(|other| runs(cx, other, account)).map(|other| &**other.name).collect();

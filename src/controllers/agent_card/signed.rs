@@ -10,10 +10,10 @@ use super::question::{CardQuestion, Fetched};
 use super::subject::Subject;
 use crate::controllers::scaffold::lane::{AskFault, Fact, Facts};
 use crate::controllers::scaffold::plan::Context;
-use crate::controllers::scaffold::world::WorkloadRef;
 use crate::crypto::Verdict;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
+use crate::store::objects::WorkloadRef;
 
 /// What becomes of the ConfigMap.
 pub(super) enum Signed<'f> {
@@ -71,7 +71,7 @@ pub(super) fn awaits_authority(facts: &Facts<CardQuestion>, question: &CardQuest
 /// That a workload's ConfigMap was made ahead of its signature, and holds none yet; nothing where it does, or is none of ours.
 pub(super) fn awaited(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Option<Said> {
     let namespace = &cx.key.namespace;
-    let found = cx.world.signed_card(namespace, &format!("{}{}", workload.name, keys::SUFFIX_SIGNED_CARD))?;
+    let found = cx.store.signed_card(namespace, &format!("{}{}", workload.name, keys::SUFFIX_SIGNED_CARD))?;
     if !(found.seen.ours && found.seen.awaits && found.seen.owner.as_deref() == Some(workload.uid)) {
         return None;
     }

@@ -16,11 +16,11 @@ use super::trust::{Silence, Source, VERIFIED, binding, is_trusted};
 use crate::controllers::conditions::{self, Condition, stored};
 use crate::controllers::scaffold::lane::AskError;
 use crate::controllers::scaffold::plan::{Context, NOW, Op, Report, escaped};
-use crate::controllers::scaffold::world::{CardRef, WorkloadRef};
 use crate::controllers::trust;
 use crate::domain::printable::{cut, printable};
 use crate::domain::reason::{Class, Reason};
 use crate::store::Kind;
+use crate::store::objects::{CardRef, WorkloadRef};
 
 const SYNCED: &str = "Synced";
 const REACHABLE: &str = "Reachable";
@@ -172,7 +172,7 @@ fn overridden(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>) -> Option
     let namespace = &*cx.key.namespace;
     let selector = workload?.seen.selector.as_deref().filter(|_| !verified)?;
     trust::level(cx, namespace).filter(|level| level.enforces())?;
-    let message = trust::opened::by_others(cx.world, (namespace, &workload?.name[..]), selector)?;
+    let message = trust::opened::by_others(cx.store, (namespace, &workload?.name[..]), selector)?;
     Some(Condition::new(OVERRIDDEN, true, Reason::PolicyOverridden, cut(message, MESSAGE)))
 }
 

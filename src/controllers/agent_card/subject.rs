@@ -11,10 +11,10 @@ use std::sync::Arc;
 use super::question::{CardQuestion, Fetch, Read};
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::controllers::scaffold::plan::Context;
-use crate::controllers::scaffold::world::{CardRef, PodRef, WorkloadRef};
 use crate::domain::keys;
 use crate::domain::printable::printable;
 use crate::domain::reason::Reason;
+use crate::store::objects::{CardRef, PodRef, WorkloadRef};
 use crate::store::{AgentCardSeen, Kind, Pairs, PodEndpoint, ServicePort, ServiceSeen, TargetPort, TemplateSeen};
 
 /// The protocol that cards are a part of.
@@ -103,9 +103,9 @@ fn workload<'a>(cx: &Context<'a>, card: &CardRef<'a>) -> Option<Result<WorkloadR
         return error(format!("spec.targetRef: {kind} of {version} is not a kind of workload that is read"));
     };
     let name = printable(&target.name, 253);
-    let Some(workload) = cx.world.workload(kind, &cx.key.namespace, &target.name) else {
+    let Some(workload) = cx.store.workload(kind, &cx.key.namespace, &target.name) else {
         let missing = || Hindrance::new(Reason::WorkloadNotFound, format!("{} {name} does not exist", kind.as_str()));
-        return cx.world.is_certain(kind).then(|| Err(missing()));
+        return cx.store.is_certain(kind).then(|| Err(missing()));
     };
     if workload.seen.labels.get(keys::LABEL_TYPE) != Some(AgentType::Agent.as_str()) {
         let message = format!("{} {name} does not carry the label {}=agent", kind.as_str(), keys::LABEL_TYPE);
@@ -178,10 +178,10 @@ fn reached<'a>(
         let message = format!("unsupported protocol: {protocol}; cards are read over {A2A}");
         return Some(Err(fails(Reason::FetchFailed, message).speaking(protocol)));
     }
-    let Some(service) = cx.world.service(namespace, name) else {
+    let Some(service) = cx.store.service(namespace, name) else {
         let message = format!("Service {name} does not exist; it names the agent inside the cluster");
         let missing = || fails(Reason::ServiceNotFound, message).speaking(protocol);
-        return cx.world.is_certain(Kind::Service).then(|| Err(missing()));
+        return cx.store.is_certain(Kind::Service).then(|| Err(missing()));
     };
     let wants = cx.facts.platform.cards().proof.is_some();
     let proving = service.seen.ports.iter().find(|port| wants && port.is_tcp && &*port.name == PORT_TLS);
@@ -201,7 +201,7 @@ fn signed(cx: &Context<'_>, workload: &WorkloadRef<'_>, authority: &Arc<str>) ->
         return None;
     }
     let namespace = &cx.key.namespace;
-    let found = cx.world.signed_card(namespace, &format!("{}{}", workload.name, keys::SUFFIX_SIGNED_CARD))?;
+    let found = cx.store.signed_card(namespace, &format!("{}{}", workload.name, keys::SUFFIX_SIGNED_CARD))?;
     // Made ahead of the signer, it holds nothing yet.
     if found.seen.awaits {
         return None;
@@ -245,7 +245,7 @@ fn questions(
     authority: &Arc<str>,
 ) -> (Vec<CardQuestion>, usize) {
     let namespace = &cx.key.namespace;
-    let pods: Vec<_> = cx.world.pods_of(namespace, workload).collect();
+    let pods: Vec<_> = cx.store.pods_of(namespace, workload).collect();
     // A revision is as old as its oldest Pod.
     let mut revisions: BTreeMap<&str, &str> = BTreeMap::new();
     for pod in &pods {

@@ -21,8 +21,9 @@ use crate::controllers::conditions::stored;
 use crate::controllers::scaffold::lane::{Fact, Facts};
 use crate::controllers::scaffold::note::{Note, Settling, Signing, Stands};
 use crate::controllers::scaffold::plan::Context;
-use crate::controllers::scaffold::world::{CardRef, World};
 use crate::domain::reason::Reason;
+use crate::store::Store;
+use crate::store::objects::CardRef;
 
 pub(super) const VERIFIED: &str = "Verified";
 /// Failed attempts before trust ends.
@@ -268,7 +269,7 @@ pub(super) fn silence(
     if !is_trusted(card) || failures < ATTEMPTS || silent < patience(period) {
         return Silence::Kept;
     }
-    if silent < SUSPENDED && many_fail(cx.world) {
+    if silent < SUSPENDED && many_fail(cx.store) {
         let message = "many trusted agents fail to answer at once, which points at the network: they keep their trust for an hour at most";
         return Silence::Suspended(Said {
             status: Some(true),
@@ -318,11 +319,11 @@ fn patience(period: Duration) -> Duration {
 }
 
 /// More than half of the trusted agents do not answer, and they are many, of several namespaces.
-fn many_fail(world: &World) -> bool {
+fn many_fail(store: &Store) -> bool {
     let (mut trusted, mut failing, mut namespaces) = (0_usize, 0_usize, 0_usize);
-    for namespace in world.namespaces() {
+    for namespace in store.namespaces() {
         let before = failing;
-        for card in world.agent_cards(namespace).filter(is_trusted) {
+        for card in store.agent_cards(namespace).filter(is_trusted) {
             trusted += 1;
             let reachable = condition(&card, "Reachable");
             // That nobody is Ready is no network's fault.

@@ -13,14 +13,19 @@ use super::names::{card_name, label, workload_of};
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::config::resolved::SpireSwitch;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row, escaped};
-use crate::controllers::scaffold::world::{CardRef, WorkloadRef, World};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
-use crate::store::{AgentCardSeen, CardTarget, Key, Kind, OwnerReference, Reach};
+use crate::store::objects::{CardRef, WorkloadRef};
+use crate::store::{AgentCardSeen, CardTarget, Key, Kind, OwnerReference, Reach, Store};
 
 /// The controller's row. Its items are workloads, and cards that are being deleted.
-pub const ROW: Row = Row { controller: Controller::CardSync, touched, of_namespace, plan };
+pub const ROW: Row = Row {
+    controller: Controller::CardSync,
+    touched: |store, _, kind, key| touched(store, kind, key),
+    of_namespace,
+    plan,
+};
 
 /// The kinds whose workloads get a card by themselves.
 const KINDS: [WorkloadKind; 3] = [WorkloadKind::Deployment, WorkloadKind::StatefulSet, WorkloadKind::Sandbox];
@@ -47,35 +52,35 @@ fn of_card(namespace: &str, card: &CardRef<'_>) -> Vec<Key> {
     keys
 }
 
-fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     let Key { namespace, name } = key;
     match kind {
-        Kind::AgentCard => world.agent_card(namespace, name).map(|card| of_card(namespace, &card)).unwrap_or_default(),
-        Kind::Namespace => of_namespace(world, name),
+        Kind::AgentCard => store.agent_card(namespace, name).map(|card| of_card(namespace, &card)).unwrap_or_default(),
+        Kind::Namespace => of_namespace(store, name),
         kind => {
-            let workload = world.workload(kind, namespace, name).filter(|workload| is_agent(workload));
+            let workload = store.workload(kind, namespace, name).filter(|workload| is_agent(workload));
             workload.and_then(|workload| item(namespace, workload.seen.kind, name)).into_iter().collect()
         }
     }
 }
 
-fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
-    let agents = world.workloads(namespace).filter(is_agent);
+fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
+    let agents = store.workloads(namespace).filter(is_agent);
     let agents = agents.filter_map(|workload| item(namespace, workload.seen.kind, workload.name));
-    agents.chain(world.agent_cards(namespace).flat_map(|card| of_card(namespace, &card))).collect()
+    agents.chain(store.agent_cards(namespace).flat_map(|card| of_card(namespace, &card))).collect()
 }
 
 fn plan(cx: Context<'_>) -> Plan {
     let Key { namespace, name } = cx.key;
     let Some((plural, name)) = name.split_once('/') else { return Plan::nothing() };
     if plural == Kind::AgentCard.plural() {
-        let card = cx.world.agent_card(namespace, name).filter(ending);
+        let card = cx.store.agent_card(namespace, name).filter(ending);
         return card.map_or_else(Plan::nothing, |card| Plan::of(vec![released(namespace, &card)]));
     }
     let kind = KINDS.into_iter().filter_map(Kind::of_workload).find(|kind| kind.plural() == plural);
-    let workload = kind.and_then(|kind| cx.world.workload(kind, namespace, name));
+    let workload = kind.and_then(|kind| cx.store.workload(kind, namespace, name));
     // In a namespace that goes nothing can be made; one that the snapshot does not know yet brings us back.
-    let here = cx.world.namespace(namespace).is_some() && cx.facts.snapshot.namespace(namespace).is_some();
+    let here = cx.store.namespace(namespace).is_some() && cx.facts.snapshot.namespace(namespace).is_some();
     match workload.filter(|workload| here && is_eligible(workload)) {
         Some(workload) => of_workload(&cx, &workload),
         None => Plan::nothing(),
@@ -105,15 +110,15 @@ const FINALIZERS: [&str; 2] = [keys::FINALIZER_CARD, keys::FINALIZER_CARD_POLICY
 
 fn of_workload(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Plan {
     // That no card is there can only be said once they have been read; without their definition none can be made.
-    if cx.world.reach(Kind::AgentCard) != Reach::Listed {
+    if cx.store.reach(Kind::AgentCard) != Reach::Listed {
         return Plan::nothing();
     }
     let namespace = &cx.key.namespace;
     let target = CardTarget::of_workload(workload.seen.kind, workload.name);
     let name = card_name(workload.seen.kind, workload.name);
-    let mut others = cx.world.agent_cards_of(namespace, &target).filter(|card| **card.name != *name);
+    let mut others = cx.store.agent_cards_of(namespace, &target).filter(|card| **card.name != *name);
     let is_taken_care_of = others.any(|card| !card.seen.deleting);
-    let Some(card) = cx.world.agent_card(namespace, &name) else {
+    let Some(card) = cx.store.agent_card(namespace, &name) else {
         return if is_taken_care_of { Plan::nothing() } else { Plan::of(vec![create(cx, workload, &name)]) };
     };
     let is_ours = card.seen.is_automatic() && card.seen.spec.target.as_ref() == Some(&target);

@@ -18,7 +18,7 @@ fn cluster() -> Cluster {
 
 fn of(platform: &str) -> Cluster {
     let mut cluster = Cluster::with(platform, Gates::default());
-    cluster.world.set_reach(Kind::AgentCard, Reach::Listed);
+    cluster.store.set_reach(Kind::AgentCard, Reach::Listed);
     cluster
 }
 
@@ -270,7 +270,7 @@ fn case_028_a_card_that_was_deleted_comes_back_and_one_that_is_being_deleted_is_
         "finalizers": ["theirs", "agentcard.kagenti.dev/finalizer", "agentcard.kagenti.dev/network-policy"]}}));
     cluster.see(Kind::AgentCard, ending.clone());
     let key = Key::new("team", "w-deployment-card");
-    let touched = (ROW.touched)(&cluster.world, Kind::AgentCard, &key);
+    let touched = (ROW.touched)(&cluster.store, &cluster.memory, Kind::AgentCard, &key);
     assert!(touched.contains(&item), "its deletion brings the workload back: {touched:?}");
     assert_eq!(plan_of(&cluster, Kind::Deployment, "w"), Plan::nothing());
     // Neither is it adopted any more, nor deleted once more for a person's.
@@ -320,7 +320,7 @@ fn finalizers_come_off_in_a_namespace_that_goes_and_off_cards_of_persons() {
 fn case_029_nothing_is_made_while_the_kind_is_not_served_or_was_not_read() {
     for reach in [Reach::Unknown, Reach::Absent] {
         let mut cluster = cluster();
-        cluster.world.set_reach(Kind::AgentCard, reach);
+        cluster.store.set_reach(Kind::AgentCard, reach);
         see(&mut cluster, Kind::Deployment, "w");
         assert_eq!(cluster.plan(ROW), [], "{reach:?}");
     }
@@ -373,7 +373,7 @@ fn only_agents_and_what_has_cards_are_looked_at() {
     cluster.see(Kind::Deployment, agent(Kind::Deployment, "plain", json!({"app": "x"})));
     see(&mut cluster, Kind::Deployment, "w");
     see(&mut cluster, Kind::CronJob, "c");
-    let touched = |kind, name: &str| (ROW.touched)(&cluster.world, kind, &Key::new("team", name));
+    let touched = |kind, name: &str| (ROW.touched)(&cluster.store, &cluster.memory, kind, &Key::new("team", name));
     assert_eq!(touched(Kind::Deployment, "plain"), []);
     assert_eq!(touched(Kind::CronJob, "c"), []);
     assert_eq!(touched(Kind::Pod, "w"), []);

@@ -8,8 +8,8 @@
 use serde_json::{Value, json};
 
 use crate::controllers::scaffold::plan::Op;
-use crate::controllers::scaffold::world::WorkloadRef;
 use crate::domain::keys;
+use crate::store::objects::WorkloadRef;
 use crate::store::{Key, Place};
 
 /// The fields that enrolment writes, and that the Go operator wrote before.

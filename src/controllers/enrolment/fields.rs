@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::controllers::scaffold::world::WorkloadRef;
 use crate::domain::keys;
+use crate::store::objects::WorkloadRef;
 use crate::store::{Place, WorkloadSeen};
 
 /// The fields by place and key.

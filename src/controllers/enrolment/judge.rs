@@ -29,10 +29,10 @@ use crate::config::snapshot::Snapshot;
 use crate::config::view::NamespaceView;
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Item};
-use crate::controllers::scaffold::world::{RuntimeRef, WorkloadRef};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
+use crate::store::objects::{RuntimeRef, WorkloadRef};
 use crate::store::{Kind, Over, Place};
 
 /// How long namespace ConfigMaps are waited for before an enrolment goes on without them and says so (case 40).
@@ -125,7 +125,7 @@ impl<'a> Subject<'a> {
 
     /// The note of the last plan.
     pub(super) fn note(&self) -> Option<&'a Note> {
-        self.cx.world.memory.of(&self.item())
+        self.cx.memory.of(&self.item())
     }
 
     /// Whether its AgentRuntime was edited since a controller last said anything about it: all that is known of what was changed
@@ -140,16 +140,16 @@ impl<'a> Subject<'a> {
 
     /// Whether there is a place among those that roll; `None` while it is not known who does.
     pub(super) fn turn(&self) -> Option<Turn> {
-        let memory = &self.cx.world.memory;
-        let budget = wave::budget(self.cx.world.enrolled_count());
+        let memory = self.cx.memory;
+        let budget = wave::budget(self.cx.store.enrolled_count());
         let turn = || wave::turn(budget, memory.rolling_besides(&self.item()), memory.failed());
         memory.surveyed.then(turn)
     }
 
     /// Waiting for those that roll, with what is known of those that take long.
     pub(super) fn turn_later(&self) -> Step {
-        let budget = wave::budget(self.cx.world.enrolled_count());
-        let all = self.cx.world.memory.slow().map(|item| &item.key);
+        let budget = wave::budget(self.cx.store.enrolled_count());
+        let all = self.cx.memory.slow().map(|item| &item.key);
         let (here, elsewhere): (Vec<_>, Vec<_>) = all.partition(|key| *key.namespace == *self.namespace());
         let slow = here.iter().take(SLOW_NAMED).map(|key| key.name.to_string()).collect::<Vec<_>>();
         Step::Wait(Wait::Turn { budget, slow_elsewhere: elsewhere.len() + here.len() - slow.len(), slow })
@@ -162,7 +162,7 @@ impl<'a> Subject<'a> {
 
     /// The Pods against the hash they should carry.
     pub(super) fn tally(&self, wanted: &str) -> Tally<'a> {
-        let mut tally = Tally::of(self.cx.world.pods_of(self.namespace(), &self.workload), wanted);
+        let mut tally = Tally::of(self.cx.store.pods_of(self.namespace(), &self.workload), wanted);
         if !self.cx.facts.is_settled() {
             // Pods of the meantime carry what admission decides now, and nothing is to be done about them yet.
             let now = self.needs_in(&self.cx.facts.snapshot).and_then(|needs| needs.config_hash);
@@ -190,9 +190,9 @@ impl<'a> Subject<'a> {
 
     /// ConfigMaps that are made for the Pods of every namespace but our own, and that this one lacks.
     pub(super) fn lacking(&self) -> Vec<&'static str> {
-        let (world, namespace) = (self.cx.world, self.namespace());
-        let missing = |name: &&str| world.config_map(namespace, name).is_none();
-        let own = namespace == world.operator_namespace();
+        let (store, namespace) = (self.cx.store, self.namespace());
+        let missing = |name: &&str| store.config_map(namespace, name).is_none();
+        let own = namespace == store.operator_namespace();
         if own { Vec::new() } else { keys::NAMESPACE_CONFIG_MAPS.into_iter().filter(missing).collect() }
     }
 
@@ -361,9 +361,9 @@ fn label_of_others(subject: &Subject<'_>, winner: &RuntimeRef<'_>, agent_type: &
 
 /// What has to be there before the first Pod is made.
 pub(super) fn first(subject: &Subject<'_>, account: Option<&str>) -> Option<Wait> {
-    let (world, namespace) = (subject.cx.world, subject.namespace());
+    let (store, namespace) = (subject.cx.store, subject.namespace());
     if let Some(account) = account
-        && !world.service_account(namespace, account).is_some_and(|(seen, _, _)| seen.is_dedicated())
+        && !store.service_account(namespace, account).is_some_and(|(seen, _, _)| seen.is_dedicated())
     {
         return Some(Wait::ServiceAccount(account.to_owned()));
     }
@@ -378,7 +378,7 @@ fn ungoverned(subject: &Subject<'_>, standing: &Fields) -> Found {
     let labelled = seen.template.as_ref().is_some_and(|template| template.agent_type().is_some());
     match () {
         () if standing.is_enrolment() || (!labelled && !standing.is_empty()) => {
-            if subject.cx.world.is_certain(Kind::AgentRuntime) {
+            if subject.cx.store.is_certain(Kind::AgentRuntime) {
                 labelled::release(subject, standing).into()
             } else {
                 wait(Wait::Configuration)
@@ -416,7 +416,7 @@ fn label_only(subject: &Subject<'_>, standing: &Fields, needs: Needs) -> Found {
 
 /// A new hash on a workload that is enrolled already.
 pub(super) fn rehash(subject: &Subject<'_>, hash: &str, fields: Fields) -> Step {
-    let (seen, memory) = (subject.workload.seen, &subject.cx.world.memory);
+    let (seen, memory) = (subject.workload.seen, subject.cx.memory);
     // What a ConfigMap said before it became unreadable may be what the Pods run with (a read error never changes a hash).
     if subject.cx.facts.settled.namespace(subject.namespace()).is_some_and(|view| view.resolved.unread) {
         return Step::Wait(Wait::Unread);

@@ -20,7 +20,7 @@ use crate::store::Kind;
 /// What is to be written on a workload whose own label says that type.
 pub(super) fn judge(subject: &Subject<'_>, agent_type: &str, standing: &Fields) -> Found {
     // An AgentRuntime that cannot be read may govern it.
-    if subject.view(None).is_none() || !subject.cx.world.is_certain(Kind::AgentRuntime) {
+    if subject.view(None).is_none() || !subject.cx.store.is_certain(Kind::AgentRuntime) {
         return judge::wait(Wait::Configuration);
     }
     let Some(needs) = subject.needs() else { return judge::wait(Wait::Configuration) };
@@ -53,7 +53,7 @@ fn enter(subject: &Subject<'_>, hash: &str, fields: Fields) -> Step {
     if !subject.workload.seen.type_label.as_deref().is_some_and(|label| labels.is_new(label)) {
         return judge::in_turn(subject, hash, fields);
     }
-    let memory = &subject.cx.world.memory;
+    let memory = subject.cx.memory;
     if memory.surveyed && memory.entering_besides(&subject.item()) < wave::ENTRIES {
         return Step::Apply { fields: fields.rolled_for(Some(&wave::entry(hash))), wave: false };
     }

@@ -1,6 +1,6 @@
 //! One target: what is written on it, on the AgentRuntimes that point at it, and on its Pods.
 //!
-//! In: the world's view of a target, the snapshot. Out: operations, in an order in which the first failure leaves
+//! In: the store's view of a target, the snapshot. Out: operations, in an order in which the first failure leaves
 //! nothing half done: finalizer before enrolment, Event before status, un-enrolment before the finalizer goes. Promises:
 //! whatever happens to target, namespace or CustomResourceDefinition, an AgentRuntime's deletion does not wait for it;
 //! of several AgentRuntimes on one target only the oldest has an effect, and the next one takes over when it goes.
@@ -18,11 +18,11 @@ use crate::config::agent_runtime::AgentRuntimeInput;
 use crate::controllers::conditions;
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Item, Op, Plan, Row};
-use crate::controllers::scaffold::world::{RuntimeRef, WorkloadRef, World};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
-use crate::store::{CardTarget, Key, Kind, Over, Reach};
+use crate::store::objects::{RuntimeRef, WorkloadRef};
+use crate::store::{CardTarget, Key, Kind, Over, Reach, Store};
 
 /// Statuses and finalizers that one plan writes; a target with more AgentRuntimes is looked at again at once.
 const BATCH: usize = 32;
@@ -33,7 +33,12 @@ pub(super) const SOON: Duration = Duration::from_millis(100);
 const COUNTS: Duration = Duration::from_secs(5);
 
 /// The controller's row. Its items are targets.
-pub const ROW: Row = Row { controller: Controller::Enrolment, touched, of_namespace, plan };
+pub const ROW: Row = Row {
+    controller: Controller::Enrolment,
+    touched: |store, _, kind, key| touched(store, kind, key),
+    of_namespace,
+    plan,
+};
 
 fn item(namespace: &str, kind: WorkloadKind, name: &str) -> Option<Key> {
     let kind = Kind::of_workload(kind).filter(|_| WorkloadKind::TARGETS.contains(&kind))?;
@@ -51,36 +56,36 @@ fn of_workload(namespace: &str, workload: &WorkloadRef<'_>) -> Option<Key> {
     item(namespace, workload.seen.kind, workload.name)
 }
 
-fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     let Key { namespace, name } = key;
     match kind {
         Kind::AgentRuntime => {
-            let runtime = world.agent_runtime(namespace, name);
+            let runtime = store.agent_runtime(namespace, name);
             runtime.and_then(|runtime| of_runtime(namespace, &runtime)).into_iter().collect()
         }
         Kind::Pod => {
-            let controller = world.pod(namespace, name).and_then(|pod| pod.seen.controller.as_deref());
-            let root = controller.and_then(|controller| world.root_of(namespace, controller));
+            let controller = store.pod(namespace, name).and_then(|pod| pod.seen.controller.as_deref());
+            let root = controller.and_then(|controller| store.root_of(namespace, controller));
             root.and_then(|root| of_workload(namespace, &root)).into_iter().collect()
         }
         Kind::AgentCard => {
-            let target = world.agent_card(namespace, name).and_then(|card| card.seen.spec.target.as_ref());
+            let target = store.agent_card(namespace, name).and_then(|card| card.seen.spec.target.as_ref());
             target.and_then(|target| item(namespace, target.workload_kind()?, &target.name)).into_iter().collect()
         }
-        Kind::ServiceAccount => world.users(namespace, name).filter_map(|user| of_workload(namespace, &user)).collect(),
-        Kind::Namespace => of_namespace(world, name),
+        Kind::ServiceAccount => store.users(namespace, name).filter_map(|user| of_workload(namespace, &user)).collect(),
+        Kind::Namespace => of_namespace(store, name),
         kind => kind.workload().and_then(|kind| item(namespace, kind, name)).into_iter().collect(),
     }
 }
 
-fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
+fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
     let concerned = |workload: &WorkloadRef<'_>| {
         let carries = workload.seen.annotations.get(keys::ANNOTATION_ROLLED_FOR).is_some();
         workload.is_governed() || workload.may_ask() || workload.seen.applied.is_some() || carries
     };
-    let workloads = world.workloads(namespace).filter(concerned);
+    let workloads = store.workloads(namespace).filter(concerned);
     let workloads = workloads.filter_map(|workload| of_workload(namespace, &workload));
-    let runtimes = world.agent_runtimes(namespace).filter_map(|runtime| of_runtime(namespace, &runtime));
+    let runtimes = store.agent_runtimes(namespace).filter_map(|runtime| of_runtime(namespace, &runtime));
     workloads.chain(runtimes).collect()
 }
 
@@ -88,7 +93,7 @@ fn plan(cx: Context<'_>) -> Plan {
     let namespace = &*cx.key.namespace;
     let Some((plural, name)) = cx.key.name.split_once('/') else { return Plan::nothing() };
     if plural == Kind::AgentRuntime.plural() {
-        let runtime = cx.world.agent_runtime(namespace, name).filter(|runtime| runtime.seen.target.is_none());
+        let runtime = cx.store.agent_runtime(namespace, name).filter(|runtime| runtime.seen.target.is_none());
         return runtime.map_or_else(Plan::nothing, |runtime| targetless(&cx, &runtime));
     }
     let kind = WorkloadKind::TARGETS.into_iter().filter_map(Kind::of_workload).find(|kind| kind.plural() == plural);
@@ -120,11 +125,11 @@ fn targetless(cx: &Context<'_>, runtime: &RuntimeRef<'_>) -> Plan {
 fn target(cx: Context<'_>, kind: Kind, name: &str) -> Plan {
     let namespace = &*cx.key.namespace;
     let Some(workload_kind) = kind.workload() else { return Plan::nothing() };
-    let claims: Vec<_> = cx.world.agent_runtimes_of(namespace, workload_kind, name).collect();
+    let claims: Vec<_> = cx.store.agent_runtimes_of(namespace, workload_kind, name).collect();
     let (ending, live): (Vec<_>, Vec<_>) = claims.into_iter().partition(|claim| claim.seen.deleting);
-    let workload = cx.world.workload(kind, namespace, name).filter(|workload| !workload.seen.deleting);
+    let workload = cx.store.workload(kind, namespace, name).filter(|workload| !workload.seen.deleting);
     // In a namespace that goes, nothing can be made and every rollout is in vain.
-    let here = cx.world.namespace(namespace).is_some();
+    let here = cx.store.namespace(namespace).is_some();
     let mut work = match workload.filter(|_| here) {
         Some(workload) => Work::on(Subject { cx, workload }),
         None => Work::default(),
@@ -189,7 +194,7 @@ fn target(cx: Context<'_>, kind: Kind, name: &str) -> Plan {
 /// told where it has come to, and not each step.
 fn counts_later(news: &[Op], note: &mut Note, cx: &Context<'_>) -> Option<Duration> {
     let item = Item { controller: Controller::Enrolment, key: cx.key.clone() };
-    let last = cx.world.memory.of(&item).and_then(|note| note.counted);
+    let last = cx.memory.of(&item).and_then(|note| note.counted);
     let left = last.and_then(|at| COUNTS.checked_sub(cx.now.saturating_sub(at))).filter(|left| !left.is_zero());
     note.counted = last.filter(|_| left.is_some());
     if !matches!(news, [Op::Status { patch, .. }] if status::is_counts(patch)) {
@@ -216,7 +221,7 @@ fn held_up(namespace: &str, target: (Kind, &str), ending: &[RuntimeRef<'_>], wor
 /// Why there is no workload to enrol.
 fn unresolved(cx: &Context<'_>, kind: Kind, name: &str) -> Findings<'static> {
     let (called, namespace) = (kind.as_str(), &cx.key.namespace);
-    let (reason, message) = match (cx.world.workload(kind, namespace, name), cx.world.reach(kind)) {
+    let (reason, message) = match (cx.store.workload(kind, namespace, name), cx.store.reach(kind)) {
         (Some(_), _) => (
             Reason::TargetNotFound,
             format!(
@@ -275,7 +280,7 @@ fn governs<'a>(cx: &Context<'a>, workload: Option<WorkloadRef<'a>>, work: &'a Wo
 /// The card of a workload in a few words, as its AgentRuntime shows it: of several the one that counts.
 fn card(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Option<Value> {
     let target = CardTarget::of_workload(workload.seen.kind, workload.name);
-    let cards = cx.world.agent_cards_of(&cx.key.namespace, &target).filter(|card| !card.seen.deleting);
+    let cards = cx.store.agent_cards_of(&cx.key.namespace, &target).filter(|card| !card.seen.deleting);
     let card = cards.min_by_key(|card| (card.seen.is_automatic(), &card.seen.created, card.name))?;
     let conditions = card.seen.status.get("conditions").unwrap_or(&Value::Null);
     let stored = |type_: &str| conditions::stored(conditions, type_);

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use crate::controllers::scaffold::note::Eviction;
-use crate::controllers::scaffold::world::PodRef;
 use crate::domain::keys::HASH_OF_NOTHING;
+use crate::store::objects::PodRef;
 use crate::store::{PodPhase, Rollout};
 
 /// Pause after Pods were replaced that made nothing better.

@@ -13,8 +13,8 @@ use super::protected::PROTECTED;
 use super::verdict;
 use crate::controllers::conditions::{self, Condition};
 use crate::controllers::scaffold::plan::{Op, Report};
-use crate::controllers::scaffold::world::{RuntimeRef, WorkloadRef};
 use crate::domain::reason::Reason;
+use crate::store::objects::{RuntimeRef, WorkloadRef};
 use crate::store::{Key, Kind, WorkloadSeen};
 
 /// The condition types that are ours.

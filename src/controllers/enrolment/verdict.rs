@@ -234,7 +234,7 @@ fn pods(found: &Governs<'_>) -> Option<Condition> {
 
 /// What is wrong with the Pods of a workload that replaces none of its own accord.
 pub(super) fn drift(tally: &Tally<'_>) -> Option<(Reason, String)> {
-    let names = |pods: &[crate::controllers::scaffold::world::PodRef<'_>]| {
+    let names = |pods: &[crate::store::objects::PodRef<'_>]| {
         let mut names: Vec<&str> = pods.iter().map(|pod| &**pod.name).collect();
         names.sort_unstable();
         let more = if names.len() > 3 { format!(" and {} more", names.len() - 3) } else { String::new() };

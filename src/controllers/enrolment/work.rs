@@ -91,7 +91,7 @@ impl Work {
         let known = subject.note().cloned().unwrap_or_default();
         work.note.settled = known.settled;
         let trouble =
-            subject.cx.world.memory.trouble(&Item { controller: Controller::Enrolment, key: subject.cx.key.clone() });
+            subject.cx.memory.trouble(&Item { controller: Controller::Enrolment, key: subject.cx.key.clone() });
         match contest::look_back(&subject, &judgement, trouble.is_some()) {
             Contest::None(taken) => work.note.taken = taken,
             Contest::Left(taken, message, rest) => {
@@ -166,10 +166,10 @@ impl Work {
             }
             // Written under this configuration of the fleet: what changes from now on is this workload's own.
             Step::Apply { fields, .. } if fields.hash() == judgement.wanted.as_deref() => {
-                self.note.settled = Some(subject.cx.world.memory.epoch);
+                self.note.settled = Some(subject.cx.memory.epoch);
             }
             Step::Settled => {
-                self.note.settled = Some(subject.cx.world.memory.epoch);
+                self.note.settled = Some(subject.cx.memory.epoch);
                 self.note.evicted = subject.note().and_then(|note| note.evicted.clone());
                 let Some(tally) = judgement.wanted.as_deref().map(|wanted| subject.tally(wanted)) else { return };
                 self.restart(subject, &tally, judgement, held);
@@ -244,7 +244,7 @@ impl Work {
         }
         self.again = Some(self.again.unwrap_or(LATER).min(LATER));
         let maker = Item { controller: Controller::NamespaceConfig, key: Key::new(subject.namespace(), "") };
-        let why = cx.world.memory.trouble(&maker).map(|trouble| format!(": {}", trouble.message)).unwrap_or_default();
+        let why = cx.memory.trouble(&maker).map(|trouble| format!(": {}", trouble.message)).unwrap_or_default();
         let list = missing.join(", ");
         self.lacking =
             Some(format!("ConfigMaps that its Pods refer to could not be made in this namespace ({list}){why}"));
@@ -315,7 +315,7 @@ impl Work {
         }
         self.again = Some(EVICTION);
         let item = Item { controller: Controller::Enrolment, key: cx.key.clone() };
-        let memory = &cx.world.memory;
+        let memory = cx.memory;
         let recent = memory.evicted.is_some_and(|at| cx.now.saturating_sub(at) < EVICTION);
         if recent || memory.evicts_besides(&item) || memory.is_blocked(&item, cx.now) || tally.ending > 0 {
             return;

@@ -16,11 +16,10 @@ use serde_json::{Value, json};
 
 use crate::config::gates::Gates;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row};
-use crate::controllers::scaffold::world::World;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
-use crate::store::{Key, Kind, PodSeen};
+use crate::store::{Key, Kind, PodSeen, Store};
 
 /// How long a probe proves anything.
 const PROOF: Duration = Duration::from_secs(10);
@@ -30,20 +29,21 @@ const PASS: Duration = Duration::from_secs(2);
 const BATCH: usize = 10;
 
 /// The controller's row. Its only item is the operator's namespace.
-pub const ROW: Row = Row { controller: Controller::Gate, touched, of_namespace, plan };
+pub const ROW: Row =
+    Row { controller: Controller::Gate, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
-fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     let concerns = match kind {
         Kind::Pod => true,
-        Kind::Job => world.suspended().any(|(known, _)| known == key),
-        Kind::ConfigMap => *key.namespace == *world.operator_namespace() && &*key.name == keys::CONFIG_MAP_GATE,
+        Kind::Job => store.suspended().any(|(known, _)| known == key),
+        Kind::ConfigMap => *key.namespace == *store.operator_namespace() && &*key.name == keys::CONFIG_MAP_GATE,
         _ => false,
     };
-    if concerns { vec![Key::new(world.operator_namespace(), "")] } else { Vec::new() }
+    if concerns { vec![Key::new(store.operator_namespace(), "")] } else { Vec::new() }
 }
 
-fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
-    if namespace == world.operator_namespace() { vec![Key::new(namespace, "")] } else { Vec::new() }
+fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
+    if namespace == store.operator_namespace() { vec![Key::new(namespace, "")] } else { Vec::new() }
 }
 
 /// The types of Pods that are gated, as the policy reads them: separated by commas, empty for none.
@@ -55,20 +55,20 @@ pub fn types(gates: &Gates) -> String {
 
 fn plan(cx: Context<'_>) -> Plan {
     let mut plan = Plan::of(parameters(&cx).into_iter().collect());
-    let (owned, ownerless): (Vec<_>, Vec<_>) = cx.world.gated().partition(|(_, pod, _)| pod.controller.is_some());
+    let (owned, ownerless): (Vec<_>, Vec<_>) = cx.store.gated().partition(|(_, pod, _)| pod.controller.is_some());
     plan.ops.extend(ownerless.into_iter().map(|(key, _, uid)| orphan(key, uid)));
-    let suspended: Vec<_> = cx.world.suspended().collect();
+    let suspended: Vec<_> = cx.store.suspended().collect();
     if owned.is_empty() && suspended.is_empty() {
         return plan;
     }
     plan.again = Some(PASS);
-    if cx.world.proved.is_none_or(|at| cx.now.saturating_sub(at) > PROOF) {
+    if cx.memory.proved.is_none_or(|at| cx.now.saturating_sub(at) > PROOF) {
         let pods = owned.iter().map(|(key, pod, _)| (&*key.namespace, &*pod.agent_type));
         let jobs = suspended.iter().map(|(key, _)| (&*key.namespace, "agent"));
         let (proving, others): (Vec<_>, Vec<_>) =
             jobs.chain(pods).partition(|(namespace, agent_type)| is_held(&cx, namespace, agent_type));
         let places: BTreeMap<&str, &str> = if proving.is_empty() { others } else { proving }.into_iter().collect();
-        let place = places.iter().nth(cx.world.probes % places.len().max(1));
+        let place = places.iter().nth(cx.memory.probes % places.len().max(1));
         plan.ops.extend(place.map(|(namespace, agent_type)| probe(namespace, agent_type)));
         return plan;
     }
@@ -92,8 +92,8 @@ fn is_held(cx: &Context<'_>, namespace: &str, agent_type: &str) -> bool {
 /// The ConfigMap of the policy, where it says something else than the gates.
 fn parameters(cx: &Context<'_>) -> Option<Op> {
     let types = types(&cx.facts.snapshot.gates);
-    let namespace = cx.world.operator_namespace();
-    match cx.world.config_map(namespace, keys::CONFIG_MAP_GATE) {
+    let namespace = cx.store.operator_namespace();
+    match cx.store.config_map(namespace, keys::CONFIG_MAP_GATE) {
         None => {
             let body = json!({
                 "metadata": {
@@ -127,7 +127,7 @@ fn replacements(cx: &Context<'_>, mut owned: Vec<(&Key, &PodSeen, &str)>) -> Vec
         match job {
             None => ops.push(Op::Delete { kind: Kind::Pod, key: key.clone(), uid: uid.to_owned() }),
             Some(owner) if jobs.insert((&key.namespace, &owner.uid)) => {
-                let job = cx.world.workload(Kind::Job, &key.namespace, &owner.name);
+                let job = cx.store.workload(Kind::Job, &key.namespace, &owner.name);
                 let running = job.filter(|job| job.uid == owner.uid && !job.seen.suspended);
                 ops.extend(running.map(|job| suspend(&Key::new(&key.namespace, &owner.name), job.uid, uid)));
             }

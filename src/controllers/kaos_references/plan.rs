@@ -10,13 +10,18 @@ use super::question::VersionOf;
 use crate::api::digest;
 use crate::controllers::scaffold::lane::{Ask, Facts};
 use crate::controllers::scaffold::plan::{Asked, AskingRow, Context, Controller, Op, Plan};
-use crate::controllers::scaffold::world::{CustomRef, World};
 use crate::domain::keys;
-use crate::store::{Key, Kind};
+use crate::store::objects::CustomRef;
+use crate::store::{Key, Kind, Store};
 use crate::workloads::kaos::names::Role;
 
 /// The controller's row. Its items are Deployments.
-pub const ROW: AskingRow<VersionOf> = AskingRow { controller: Controller::KaosReferences, touched, of_namespace, plan };
+pub const ROW: AskingRow<VersionOf> = AskingRow {
+    controller: Controller::KaosReferences,
+    touched: |store, _, kind, key| touched(store, kind, key),
+    of_namespace,
+    plan,
+};
 
 /// How often each is asked for.
 const PERIOD: u64 = 60;
@@ -24,9 +29,9 @@ const PERIOD: u64 = 60;
 const KINDS: [(Kind, Role); 3] =
     [(Kind::KaosAgent, Role::Agent), (Kind::ModelApi, Role::ModelApi), (Kind::McpServer, Role::McpServer)];
 
-fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     match kind {
-        Kind::Namespace => of_namespace(world, &key.name),
+        Kind::Namespace => of_namespace(store, &key.name),
         Kind::Deployment => {
             KINDS.iter().filter(|(_, role)| key.name.starts_with(role.prefix())).map(|_| key.clone()).collect()
         }
@@ -37,10 +42,10 @@ fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
     }
 }
 
-fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
+fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
     let of = |(kind, role): &(Kind, Role)| {
         let role = *role;
-        world.customs(*kind, namespace).map(move |one| Key::new(namespace, &role.object(one.name))).collect::<Vec<_>>()
+        store.customs(*kind, namespace).map(move |one| Key::new(namespace, &role.object(one.name))).collect::<Vec<_>>()
     };
     KINDS.iter().flat_map(of).collect()
 }
@@ -49,7 +54,7 @@ fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
 fn object<'a>(cx: &Context<'a>) -> Option<(Kind, CustomRef<'a>)> {
     let Key { namespace, name } = cx.key;
     KINDS.iter().find_map(|(kind, role)| {
-        let found = cx.world.custom(*kind, namespace, name.strip_prefix(role.prefix())?)?;
+        let found = cx.store.custom(*kind, namespace, name.strip_prefix(role.prefix())?)?;
         Some((*kind, found))
     })
 }
@@ -59,12 +64,12 @@ fn plan(cx: Context<'_>, facts: &Facts<VersionOf>) -> Asked<VersionOf> {
     if !cx.facts.platform.kaos().roll_on_secret_change {
         return nothing;
     }
-    if let Some(left) = cx.world.held_by_the_operator_before(cx.now) {
+    if let Some(left) = cx.store.held_by_the_operator_before(cx.now) {
         return (Plan::later(left), Vec::new());
     }
     let namespace = &cx.key.namespace;
-    let here = cx.world.namespace(namespace).is_some() && cx.facts.snapshot.namespace(namespace).is_some();
-    let deployment = cx.world.workload(Kind::Deployment, namespace, &cx.key.name);
+    let here = cx.store.namespace(namespace).is_some() && cx.facts.snapshot.namespace(namespace).is_some();
+    let deployment = cx.store.workload(Kind::Deployment, namespace, &cx.key.name);
     let (Some((kind, object)), Some(deployment)) = (object(&cx).filter(|_| here), deployment) else { return nothing };
     let ours = deployment.seen.controller.as_ref().is_some_and(|owner| owner.uid == object.uid);
     if object.seen.deleting || deployment.seen.deleting || !ours {

@@ -38,8 +38,10 @@ fn planned(cluster: &Cluster, version: Option<&str>) -> (Vec<Op>, usize) {
         facts = facts.with(secret(), Fact { value, asked: s(90), at: s(90), failures: 0 });
     }
     let key = Key::new("team", "agent-a");
-    let (plan, asks) =
-        (ROW.plan)(Context { world: &cluster.world, facts: &cluster.facts, key: &key, now: s(100) }, &facts);
+    let (plan, asks) = (ROW.plan)(
+        Context { store: &cluster.store, memory: &cluster.memory, facts: &cluster.facts, key: &key, now: s(100) },
+        &facts,
+    );
     (plan.ops, asks.len())
 }
 

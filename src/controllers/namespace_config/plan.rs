@@ -12,18 +12,22 @@ use crate::admission::inject::needs;
 use crate::config::content::digest;
 use crate::config::defaults::config_map_data_in;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row, escaped};
-use crate::controllers::scaffold::world::World;
 use crate::domain::keys;
-use crate::store::{ConfigMapSeen, Key, Kind, LARGEST_TEXT, Observed};
+use crate::store::{ConfigMapSeen, Key, Kind, LARGEST_TEXT, Observed, Store};
 
 /// The controller's row. Its items are namespaces.
-pub const ROW: Row = Row { controller: Controller::NamespaceConfig, touched, of_namespace, plan };
+pub const ROW: Row = Row {
+    controller: Controller::NamespaceConfig,
+    touched: |store, _, kind, key| touched(store, kind, key),
+    of_namespace,
+    plan,
+};
 
-fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     match kind {
         // A template of our own namespace concerns everybody.
-        Kind::ConfigMap if *key.namespace == *world.operator_namespace() => {
-            world.namespaces().map(|name| Key::new(name, "")).collect()
+        Kind::ConfigMap if *key.namespace == *store.operator_namespace() => {
+            store.namespaces().map(|name| Key::new(name, "")).collect()
         }
         Kind::ConfigMap | Kind::AgentRuntime => vec![Key::new(&key.namespace, "")],
         Kind::Namespace => vec![Key::new(&key.name, "")],
@@ -32,19 +36,19 @@ fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
     }
 }
 
-fn of_namespace(_: &World, namespace: &str) -> Vec<Key> {
+fn of_namespace(_: &Store, namespace: &str) -> Vec<Key> {
     vec![Key::new(namespace, "")]
 }
 
 fn plan(cx: Context<'_>) -> Plan {
     let namespace = &*cx.key.namespace;
-    let own = namespace == cx.world.operator_namespace();
+    let own = namespace == cx.store.operator_namespace();
     let Some(view) = cx.facts.snapshot.namespace(namespace).filter(|_| !own) else { return Plan::nothing() };
-    if cx.world.namespace(namespace).is_none() || !enrolled(&cx, namespace) {
+    if cx.store.namespace(namespace).is_none() || !enrolled(&cx, namespace) {
         return Plan::nothing();
     }
     let desired = |name: &str| {
-        let template = cx.world.config_map(cx.world.operator_namespace(), name);
+        let template = cx.store.config_map(cx.store.operator_namespace(), name);
         let built_in = || config_map_data_in(name, &cx.facts.platform, &view.resolved);
         match template {
             // Too large to be kept: what was made from it before stays.
@@ -55,7 +59,7 @@ fn plan(cx: Context<'_>) -> Plan {
     };
     let ops = keys::NAMESPACE_CONFIG_MAPS.into_iter().filter_map(|name| {
         let data = desired(name)?;
-        match cx.world.config_map(namespace, name) {
+        match cx.store.config_map(namespace, name) {
             None => Some(create(namespace, name, &data)),
             Some((seen, observed)) => refresh(namespace, name, (seen, observed), &data),
         }
@@ -65,7 +69,7 @@ fn plan(cx: Context<'_>) -> Plan {
 
 /// Whether a Pod of the namespace is, or is about to be, injected.
 fn enrolled(cx: &Context<'_>, namespace: &str) -> bool {
-    cx.world.governed(namespace).chain(cx.world.asking(namespace)).any(|workload| {
+    cx.store.governed(namespace).chain(cx.store.asking(namespace)).any(|workload| {
         let template = workload.governed_template(&cx.facts.snapshot.labels);
         template.is_some_and(|template| needs(namespace, &workload.identity(), &template, &cx.facts.snapshot).enrolled)
     })

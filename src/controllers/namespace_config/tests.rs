@@ -49,7 +49,7 @@ fn made_in_namespaces_with_an_enrolled_workload_only_and_then_nothing_more() {
     assert_eq!(settle(&mut cluster), keys::NAMESPACE_CONFIG_MAPS.len());
     assert_eq!(cluster.plan(ROW), [], "steady state writes nothing");
     for name in keys::NAMESPACE_CONFIG_MAPS {
-        let (seen, _) = cluster.world.config_map("team", name).unwrap();
+        let (seen, _) = cluster.store.config_map("team", name).unwrap();
         assert!(seen.is_as_written(), "{name}");
     }
     let mut own = Cluster::new();
@@ -67,7 +67,7 @@ fn templates_of_our_own_namespace_win_and_are_followed_while_nobody_edits() {
     let template = |value| config_map(OWN, "authproxy-routes", &[("routes.yaml", value)], false, None);
     cluster.see(Kind::ConfigMap, template("one"));
     settle(&mut cluster);
-    assert_eq!(*cluster.world.config_map("team", "authproxy-routes").unwrap().0.digest, *of(&[("routes.yaml", "one")]));
+    assert_eq!(*cluster.store.config_map("team", "authproxy-routes").unwrap().0.digest, *of(&[("routes.yaml", "one")]));
 
     let mut next = template("two");
     next["metadata"]["resourceVersion"] = json!("8");
@@ -93,7 +93,7 @@ fn mend_02_texts_of_others_and_large_ones_are_not_kept() {
         let text = "x".repeat(size);
         let data: &[(&str, &str)] = &[("routes.yaml", &text)];
         cluster.see(Kind::ConfigMap, config_map("team", "authproxy-routes", data, ours, Some(of(data))));
-        let (seen, _) = cluster.world.config_map("team", "authproxy-routes").unwrap();
+        let (seen, _) = cluster.store.config_map("team", "authproxy-routes").unwrap();
         assert_eq!((seen.data.is_empty(), &*seen.digest), (!kept, &*of(data)), "{size}");
         let ops = cluster.plan(ROW);
         let refresh = ops.iter().find_map(|op| match op {
@@ -167,7 +167,10 @@ fn made_for_what_an_agent_runtime_governs_ahead_of_the_label() {
     });
     cluster.see(Kind::AgentRuntime, runtime.clone());
     cluster.settle();
-    assert_eq!((ROW.touched)(&cluster.world, Kind::AgentRuntime, &Key::new("team", "art")), [Key::new("team", "")]);
+    assert_eq!(
+        (ROW.touched)(&cluster.store, &cluster.memory, Kind::AgentRuntime, &Key::new("team", "art")),
+        [Key::new("team", "")]
+    );
     assert_eq!(settle(&mut cluster), keys::NAMESPACE_CONFIG_MAPS.len());
     cluster.lose(Kind::AgentRuntime, runtime);
     cluster.settle();

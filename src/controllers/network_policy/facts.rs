@@ -8,9 +8,8 @@ use std::net::IpAddr;
 
 use crate::config::trust::{CardPeer, PeerWhom, VerifiedPeers};
 use crate::controllers::scaffold::plan::Context;
-use crate::controllers::scaffold::world::World;
 use crate::policy::desired::{self, Facts, Peer, Port, PortName, Whom};
-use crate::store::{ServicePort, TargetPort};
+use crate::store::{ServicePort, Store, TargetPort};
 
 /// Services of the cluster's DNS, as distributions name them.
 const DNS: [(&str, &str); 3] =
@@ -30,14 +29,14 @@ pub(super) fn facts(cx: &Context<'_>, namespace: &str, besides: Vec<CardPeer>) -
     let is_service = |peer: &CardPeer| matches!(peer.whom, PeerWhom::Service { .. });
     let by_name = |peers: &[CardPeer]| peers.iter().any(is_service);
     // Who is reached by a name has it resolved; one that is not there needs none.
-    let names = egress.iter().any(|one| is_service(one) && peer(cx.world, one).is_some());
+    let names = egress.iter().any(|one| is_service(one) && peer(cx.store, one).is_some());
     let services = by_name(&egress) || by_name(&trust.ingress) || trust.dns;
     let facts = Facts {
-        operators: BTreeSet::from([cx.world.operator_namespace().to_owned()]),
-        api_server: cx.world.api_server(),
-        egress: egress.iter().filter_map(|one| peer(cx.world, one)).collect(),
-        dns: if trust.dns || names { dns(cx.world) } else { Vec::new() },
-        ingress: trust.ingress.iter().filter_map(|one| peer(cx.world, one)).collect(),
+        operators: BTreeSet::from([cx.store.operator_namespace().to_owned()]),
+        api_server: cx.store.api_server(),
+        egress: egress.iter().filter_map(|one| peer(cx.store, one)).collect(),
+        dns: if trust.dns || names { dns(cx.store) } else { Vec::new() },
+        ingress: trust.ingress.iter().filter_map(|one| peer(cx.store, one)).collect(),
         verified: match trust.verified_peers {
             VerifiedPeers::Namespace => desired::VerifiedPeers::Namespace,
             VerifiedPeers::Enabled => desired::VerifiedPeers::Enabled,
@@ -80,20 +79,20 @@ pub(super) fn of_url(url: &str) -> Option<CardPeer> {
     Some(CardPeer { whom, ports: vec![port] })
 }
 
-fn peer(world: &World, peer: &CardPeer) -> Option<Peer> {
+fn peer(store: &Store, peer: &CardPeer) -> Option<Peer> {
     let ports = || peer.ports.iter().copied().map(Port::tcp).collect();
     match &peer.whom {
         PeerWhom::Block(cidr) => Some(Peer { whom: Whom::Block(cidr.clone()), ports: ports() }),
         PeerWhom::Pods { namespace, labels } => {
             Some(Peer { whom: Whom::Pods { namespace: namespace.clone(), labels: labels.clone() }, ports: ports() })
         }
-        PeerWhom::Service { namespace, name } => service(world, (namespace, name), &peer.ports),
+        PeerWhom::Service { namespace, name } => service(store, (namespace, name), &peer.ports),
     }
 }
 
 /// The Pods of a Service at the ports that it leads to: those of `wanted`, or all.
-fn service(world: &World, (namespace, name): (&str, &str), wanted: &[u16]) -> Option<Peer> {
-    let service = world.service(namespace, name)?;
+fn service(store: &Store, (namespace, name): (&str, &str), wanted: &[u16]) -> Option<Peer> {
+    let service = store.service(namespace, name)?;
     let labels: BTreeMap<_, _> =
         service.seen.selector.as_ref()?.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     let ports: BTreeSet<Port> = service
@@ -117,9 +116,9 @@ fn port_of(port: &ServicePort) -> Port {
     Port { protocol: if port.is_tcp { "TCP" } else { "UDP" }, port: name }
 }
 
-fn dns(world: &World) -> Vec<Peer> {
+fn dns(store: &Store) -> Vec<Peer> {
     let both = ["TCP", "UDP"].map(|protocol| Port { protocol, port: PortName::Number(53) });
-    let mut peers: Vec<_> = DNS.into_iter().filter_map(|of| service(world, of, &[])).collect();
+    let mut peers: Vec<_> = DNS.into_iter().filter_map(|of| service(store, of, &[])).collect();
     peers.push(Peer { whom: Whom::Block(NODE_LOCAL.to_owned()), ports: both.into() });
     peers
 }

@@ -1,6 +1,6 @@
 //! What an Agent of KAOS is wired to, as what its Pods reach under enforcement.
 //!
-//! In: the workload, the world. Out: Services of its namespace, by the names that the Agent's own variables have, and where its traces go.
+//! In: the workload, the store. Out: Services of its namespace, by the names that the Agent's own variables have, and where its traces go.
 //! Promises: the same fields that make its environment open its way, so that nobody repeats them in `cards.restrictiveEgress`; a name that
 //! nothing has opens nothing; a workload that no Agent of KAOS controls gets nothing.
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::config::trust::{CardPeer, PeerWhom};
 use crate::controllers::scaffold::plan::Context;
-use crate::controllers::scaffold::world::WorkloadRef;
+use crate::store::objects::WorkloadRef;
 use crate::store::{Key, Kind};
 use crate::workloads::kaos::names::{PORT, PORT_OLLAMA, Role};
 
@@ -21,7 +21,7 @@ pub(super) fn workload_of(agent: &str) -> String {
 pub(super) fn wired(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Vec<CardPeer> {
     let Key { namespace, .. } = cx.key;
     let name = workload.name.strip_prefix(Role::Agent.prefix());
-    let agent = name.and_then(|name| cx.world.custom(Kind::KaosAgent, namespace, name));
+    let agent = name.and_then(|name| cx.store.custom(Kind::KaosAgent, namespace, name));
     let owner = workload.seen.controller.as_deref();
     let Some(agent) = agent.filter(|agent| owner.is_some_and(|owner| owner.uid == agent.uid)) else {
         return Vec::new();

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::plan::report;
 use crate::controllers::scaffold::plan::{Context, Op};
-use crate::controllers::scaffold::world::PolicyRef;
 use crate::controllers::trust::opened;
 use crate::domain::reason::Reason;
+use crate::store::objects::PolicyRef;
 
 /// What is told of the agent whose policy that is; nothing where nobody else's policy opens it.
 pub(super) fn told(cx: &Context<'_>, policy: &PolicyRef<'_>, selector: &Value) -> Option<Op> {
-    let message = opened::by_others(cx.world, (&cx.key.namespace, &cx.key.name), selector)?;
+    let message = opened::by_others(cx.store, (&cx.key.namespace, &cx.key.name), selector)?;
     Some(report(cx, policy, Reason::PolicyOverridden, message, String::new()))
 }

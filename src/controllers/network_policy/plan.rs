@@ -22,17 +22,22 @@ use super::{overridden, quarantine};
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Item, Op, Plan, Report, Row};
-use crate::controllers::scaffold::world::{CardRef, PolicyRef, WorkloadRef, World};
 use crate::controllers::trust;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::trust::TrustLevel;
 use crate::domain::workload::WorkloadKind;
 use crate::policy::desired::{closed, default_deny, is_permissive, normal, permissive, restrictive};
-use crate::store::{Key, Kind, PodPhase, Trust};
+use crate::store::objects::{CardRef, PolicyRef, WorkloadRef};
+use crate::store::{Key, Kind, PodPhase, Store, Trust};
 
 /// The controller's row. Its items are NetworkPolicies, by the name that they have or would have.
-pub const ROW: Row = Row { controller: Controller::NetworkPolicy, touched, of_namespace, plan };
+pub const ROW: Row = Row {
+    controller: Controller::NetworkPolicy,
+    touched: |store, _, kind, key| touched(store, kind, key),
+    of_namespace,
+    plan,
+};
 
 /// The kinds that agents are; of several of one name the first has the policy.
 const KINDS: [WorkloadKind; 4] =
@@ -42,32 +47,32 @@ const SERVICES: Duration = Duration::from_secs(60);
 /// Time until what has to wait is looked at again, should nothing bring us back.
 const AGAIN: Duration = Duration::from_secs(5);
 
-fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     let Key { namespace, name } = key;
     match kind {
-        Kind::Namespace => of_namespace(world, name),
+        Kind::Namespace => of_namespace(store, name),
         // What comes before it, or after it, may go on.
-        Kind::NetworkPolicy if &**name == keys::DEFAULT_DENY => of_namespace(world, namespace),
+        Kind::NetworkPolicy if &**name == keys::DEFAULT_DENY => of_namespace(store, namespace),
         Kind::NetworkPolicy if &**name == keys::QUARANTINE_POLICY => vec![deny(namespace), key.clone()],
         Kind::NetworkPolicy if name.ends_with(keys::SUFFIX_SIGNATURE_POLICY) => vec![key.clone(), deny(namespace)],
         // It may open who is cut off.
-        Kind::NetworkPolicy if has_ours(world, namespace) => of_namespace(world, namespace),
-        Kind::EndpointSlice => world.namespaces().flat_map(|namespace| of_namespace(world, namespace)).collect(),
+        Kind::NetworkPolicy if has_ours(store, namespace) => of_namespace(store, namespace),
+        Kind::EndpointSlice => store.namespaces().flat_map(|namespace| of_namespace(store, namespace)).collect(),
         Kind::AgentCard => {
-            let card = world.agent_card(namespace, name);
+            let card = store.agent_card(namespace, name);
             let target = card.as_ref().and_then(|card| card.seen.spec.target.as_ref());
             target
                 .map(|target| vec![Key::new(namespace, &policy_of(&target.name)), deny(namespace)])
                 .unwrap_or_default()
         }
         Kind::KaosAgent => vec![Key::new(namespace, &policy_of(&kaos::workload_of(name)))],
-        Kind::Pod if world.network_policy(namespace, keys::QUARANTINE_POLICY).is_some() => {
+        Kind::Pod if store.network_policy(namespace, keys::QUARANTINE_POLICY).is_some() => {
             vec![deny(namespace), Key::new(namespace, keys::QUARANTINE_POLICY)]
         }
         // The deny that is not there yet waits for the labels of running Pods.
-        Kind::Pod if world.network_policy(namespace, keys::DEFAULT_DENY).is_none() => vec![deny(namespace)],
+        Kind::Pod if store.network_policy(namespace, keys::DEFAULT_DENY).is_none() => vec![deny(namespace)],
         kind if kind.workload().is_some_and(|kind| KINDS.contains(&kind)) => {
-            let agent = world.workload(kind, namespace, name).filter(is_agent);
+            let agent = store.workload(kind, namespace, name).filter(is_agent);
             agent.map(|workload| Key::new(namespace, &policy_of(workload.name))).into_iter().collect()
         }
         _ => Vec::new(),
@@ -78,9 +83,9 @@ fn deny(namespace: &str) -> Key {
     Key::new(namespace, keys::DEFAULT_DENY)
 }
 
-fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
-    let agents = agents(world, namespace).map(|workload| policy_of(workload.name));
-    let ours = world.network_policies(namespace).filter(|policy| policy.seen.is_ours());
+fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
+    let agents = agents(store, namespace).map(|workload| policy_of(workload.name));
+    let ours = store.network_policies(namespace).filter(|policy| policy.seen.is_ours());
     let names = agents.chain(ours.map(|policy| policy.name.to_string()));
     let mut keys: Vec<_> = names.map(|name| Key::new(namespace, &name)).collect();
     keys.push(deny(namespace));
@@ -88,8 +93,8 @@ fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
     keys
 }
 
-fn has_ours(world: &World, namespace: &str) -> bool {
-    world.network_policies(namespace).any(|policy| policy.seen.is_ours())
+fn has_ours(store: &Store, namespace: &str) -> bool {
+    store.network_policies(namespace).any(|policy| policy.seen.is_ours())
 }
 
 fn is_agent(workload: &WorkloadRef<'_>) -> bool {
@@ -99,15 +104,15 @@ fn is_agent(workload: &WorkloadRef<'_>) -> bool {
         && template.and_then(|template| template.agent_type()) == Some(AgentType::Agent.as_str())
 }
 
-fn agents<'a>(world: &'a World, namespace: &str) -> impl Iterator<Item = WorkloadRef<'a>> {
-    world.workloads(namespace).filter(is_agent)
+fn agents<'a>(store: &'a Store, namespace: &str) -> impl Iterator<Item = WorkloadRef<'a>> {
+    store.workloads(namespace).filter(is_agent)
 }
 
 fn plan(cx: Context<'_>) -> Plan {
     let Some(level) = trust::level(&cx, &cx.key.namespace) else { return Plan::nothing() };
     // Without the addresses of the API server a policy would cut agents off from it; who is in quarantine is cut off from it anyway.
     let needs_addresses = &*cx.key.name != keys::QUARANTINE_POLICY;
-    if level.enforces() && needs_addresses && !cx.world.is_certain(Kind::EndpointSlice) {
+    if level.enforces() && needs_addresses && !cx.store.is_certain(Kind::EndpointSlice) {
         return Plan::later(AGAIN);
     }
     match &*cx.key.name {
@@ -118,7 +123,7 @@ fn plan(cx: Context<'_>) -> Plan {
 }
 
 pub(super) fn stored<'a>(cx: &Context<'a>) -> Option<PolicyRef<'a>> {
-    cx.world.network_policy(&cx.key.namespace, &cx.key.name).filter(|policy| !policy.seen.deleting)
+    cx.store.network_policy(&cx.key.namespace, &cx.key.name).filter(|policy| !policy.seen.deleting)
 }
 
 fn of_deny(cx: &Context<'_>, level: TrustLevel) -> Plan {
@@ -146,7 +151,7 @@ fn of_deny(cx: &Context<'_>, level: TrustLevel) -> Plan {
 fn with_unavailable(cx: &Context<'_>, stored: Option<&PolicyRef<'_>>, mut plan: Plan) -> Plan {
     let Some(policy) = stored.filter(|policy| policy.seen.is_ours()) else { return plan };
     let unread = || {
-        let mut cards = cx.world.agent_cards(&cx.key.namespace);
+        let mut cards = cx.store.agent_cards(&cx.key.namespace);
         cards.any(|card| card.seen.is_unread())
     };
     if cx.facts.platform.cards().proof.is_some() {
@@ -170,21 +175,20 @@ fn with_unavailable(cx: &Context<'_>, stored: Option<&PolicyRef<'_>>, mut plan: 
 /// Whether nobody who is verified would be cut: his Pods carry the label, and his policy opens them. Who cannot be opened holds nobody up.
 fn is_opened(cx: &Context<'_>) -> bool {
     let namespace = &cx.key.namespace;
-    agents(cx.world, namespace).all(|workload| {
-        let Trust::Account(account) = trust::of_workload(cx.world, namespace, &workload) else { return true };
+    agents(cx.store, namespace).all(|workload| {
+        let Trust::Account(account) = trust::of_workload(cx.store, namespace, &workload) else { return true };
         let key = Key::new(namespace, &policy_of(workload.name));
-        let failed =
-            cx.world.memory.trouble(&Item { controller: Controller::NetworkPolicy, key: key.clone() }).is_some();
-        let policy = cx.world.network_policy(namespace, &key.name);
+        let failed = cx.memory.trouble(&Item { controller: Controller::NetworkPolicy, key: key.clone() }).is_some();
+        let policy = cx.store.network_policy(namespace, &key.name);
         let spec = policy.as_ref().and_then(|policy| policy.seen.spec.as_deref());
         let is_foreign = policy.as_ref().is_some_and(|policy| !policy.seen.is_ours() && !policy.seen.is_upstreams());
         let opened = failed || is_foreign || workload.seen.selector.is_none() || spec.is_some_and(is_permissive);
-        let mut pods = cx.world.pods_of(namespace, &workload);
+        let mut pods = cx.store.pods_of(namespace, &workload);
         let labelled = pods.all(|pod| {
             let runs_as = pod.seen.endpoint.as_ref().and_then(|endpoint| endpoint.account.as_deref());
             let is_over = pod.seen.terminating || matches!(pod.seen.phase, PodPhase::Succeeded | PodPhase::Failed);
             let item = Item { controller: Controller::TrustLabel, key: Key::new(namespace, pod.name) };
-            pod.seen.verified || is_over || runs_as != Some(account) || cx.world.memory.trouble(&item).is_some()
+            pod.seen.verified || is_over || runs_as != Some(account) || cx.memory.trouble(&item).is_some()
         });
         opened && labelled
     })
@@ -195,14 +199,14 @@ fn subject<'a>(cx: &Context<'a>) -> Option<(WorkloadRef<'a>, CardRef<'a>)> {
     let Key { namespace, name } = cx.key;
     let short = name.strip_suffix(keys::SUFFIX_SIGNATURE_POLICY)?;
     let with_card = |workload: WorkloadRef<'a>| {
-        let card = trust::card_of(cx.world, namespace, &workload)?;
+        let card = trust::card_of(cx.store, namespace, &workload)?;
         (is_agent(&workload) && !workload.seen.deleting).then_some((workload, card))
     };
-    let named = |kind: WorkloadKind| cx.world.workload(Kind::of_workload(kind)?, namespace, short);
+    let named = |kind: WorkloadKind| cx.store.workload(Kind::of_workload(kind)?, namespace, short);
     let found = KINDS.into_iter().filter_map(named).find_map(with_card);
     // A name that was shortened is nobody's own.
     found.or_else(|| {
-        let cut = agents(cx.world, namespace).filter(|workload| workload.name.len() > short.len());
+        let cut = agents(cx.store, namespace).filter(|workload| workload.name.len() > short.len());
         cut.filter(|workload| policy_of(workload.name) == **name).find_map(with_card)
     })
 }
@@ -214,7 +218,7 @@ fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
     let Some((workload, card, selector)) = wanted else {
         let Some(policy) = stored.filter(|policy| policy.seen.is_ours()) else { return Plan::nothing() };
         // Where enforcement ends, what cuts off goes before what opens.
-        let still_cut = !level.enforces() && cx.world.network_policy(&cx.key.namespace, keys::DEFAULT_DENY).is_some();
+        let still_cut = !level.enforces() && cx.store.network_policy(&cx.key.namespace, keys::DEFAULT_DENY).is_some();
         if still_cut {
             return Plan::later(AGAIN);
         }
@@ -223,14 +227,14 @@ fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
         return plan;
     };
     let (facts, services) = facts(cx, &cx.key.namespace, kaos::wired(cx, &workload));
-    let opens = match trust::of_workload(cx.world, &cx.key.namespace, &workload) {
+    let opens = match trust::of_workload(cx.store, &cx.key.namespace, &workload) {
         Trust::Account(_) => true,
         Trust::None => false,
         // Nothing can be said: what was concluded before stays, and who is new is not opened.
         Trust::Unknown => stored.and_then(|policy| policy.seen.spec.as_deref().map(is_permissive)).unwrap_or(false),
     };
     let is_held =
-        trust::quarantine(cx.world, &cx.key.namespace).is_some_and(|quarantine| quarantine.holds(workload.name));
+        trust::quarantine(cx.store, &cx.key.namespace).is_some_and(|quarantine| quarantine.holds(workload.name));
     let spec = match (is_held, opens) {
         (true, _) => closed(&selector),
         (false, true) => permissive(&selector, &facts),
@@ -263,7 +267,7 @@ fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
 /// The workload of that policy that is no agent.
 fn left_by<'a>(cx: &Context<'a>) -> Option<WorkloadRef<'a>> {
     let short = cx.key.name.strip_suffix(keys::SUFFIX_SIGNATURE_POLICY)?;
-    let named = |kind: WorkloadKind| cx.world.workload(Kind::of_workload(kind)?, &cx.key.namespace, short);
+    let named = |kind: WorkloadKind| cx.store.workload(Kind::of_workload(kind)?, &cx.key.namespace, short);
     let mut found = KINDS.into_iter().filter_map(named);
     found.find(|workload| workload.is_root() && !is_agent(workload))
 }

@@ -22,7 +22,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// What becomes of it.
 pub(super) fn plan(cx: &Context<'_>) -> Plan {
     let stored = stored(cx);
-    let Some(quarantine) = trust::quarantine(cx.world, &cx.key.namespace) else {
+    let Some(quarantine) = trust::quarantine(cx.store, &cx.key.namespace) else {
         let Some(policy) = stored.filter(|policy| policy.seen.is_ours()) else { return Plan::nothing() };
         let in_use = is_any_labelled(cx) || is_left_to_it(cx);
         return if in_use { Plan::later(AGAIN) } else { delete(cx, &policy) };
@@ -47,9 +47,9 @@ pub(super) fn plan(cx: &Context<'_>) -> Plan {
 /// What the deny leaves to this policy.
 pub(super) fn held(cx: &Context<'_>) -> Held {
     let namespace = &cx.key.namespace;
-    let policy = cx.world.network_policy(namespace, keys::QUARANTINE_POLICY);
+    let policy = cx.store.network_policy(namespace, keys::QUARANTINE_POLICY);
     let stands = policy.is_some_and(|policy| policy.seen.is_ours() && !policy.seen.deleting);
-    match trust::quarantine(cx.world, namespace) {
+    match trust::quarantine(cx.store, namespace) {
         Some(quarantine) if quarantine.everybody => Held::Everybody,
         Some(_) if stands => Held::Labelled,
         None if stands && is_any_labelled(cx) => Held::Labelled,
@@ -58,12 +58,12 @@ pub(super) fn held(cx: &Context<'_>) -> Held {
 }
 
 fn is_any_labelled(cx: &Context<'_>) -> bool {
-    cx.world.agent_pods(&cx.key.namespace).any(|pod| pod.seen.quarantined.is_some() && !pod.seen.terminating)
+    cx.store.agent_pods(&cx.key.namespace).any(|pod| pod.seen.quarantined.is_some() && !pod.seen.terminating)
 }
 
 /// Whether the deny, as it stands, leaves Pods to this policy.
 fn is_left_to_it(cx: &Context<'_>) -> bool {
-    let deny = cx.world.network_policy(&cx.key.namespace, keys::DEFAULT_DENY);
+    let deny = cx.store.network_policy(&cx.key.namespace, keys::DEFAULT_DENY);
     let spec = deny.as_ref().and_then(|deny| deny.seen.spec.as_deref());
     spec.is_some_and(|spec| spec.pointer("/podSelector/matchExpressions").is_some())
 }

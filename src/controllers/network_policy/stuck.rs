@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::plan::report;
 use crate::controllers::scaffold::plan::{Context, Op, Report};
-use crate::controllers::scaffold::world::{PolicyRef, WorkloadRef};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::trust::TrustLevel;
+use crate::store::objects::{PolicyRef, WorkloadRef};
 use crate::store::{Kind, PodPhase};
 
 /// So long may a Pod run behind the deny without becoming ready before people are told.
@@ -23,17 +23,17 @@ pub(super) fn not_ready(
 ) -> (Option<Op>, Option<Duration>) {
     let namespace = &cx.key.namespace;
     let mut since: Option<Duration> = None;
-    for pod in cx.world.pods_of(namespace, workload) {
+    for pod in cx.store.pods_of(namespace, workload) {
         if pod.seen.terminating || pod.seen.phase != PodPhase::Running {
             continue;
         }
         if pod.seen.endpoint.as_ref().is_none_or(|endpoint| endpoint.ready) {
             return (None, None);
         }
-        let arrived = cx.world.arrived(Kind::Pod, namespace, pod.name).unwrap_or(cx.now);
+        let arrived = cx.store.arrived(Kind::Pod, namespace, pod.name).unwrap_or(cx.now);
         since = Some(since.map_or(arrived, |since| since.min(arrived)));
     }
-    let cut = cx.world.arrived(Kind::NetworkPolicy, namespace, policy.name);
+    let cut = cx.store.arrived(Kind::NetworkPolicy, namespace, policy.name);
     let Some((since, cut)) = since.zip(cut) else { return (None, None) };
     let begun = since.max(cut);
     let lasted = cx.now.saturating_sub(begun);

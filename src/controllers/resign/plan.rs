@@ -12,16 +12,21 @@ use super::due::{Due, Known, SPREAD, due, end, second, text};
 use crate::controllers::scaffold::budget::{Turn, budget, turn};
 use crate::controllers::scaffold::note::{Note, Signing, Stands};
 use crate::controllers::scaffold::plan::{Context, Controller, Item, Op, Plan, Report, Row};
-use crate::controllers::scaffold::world::{CardRef, WorkloadRef, World};
 use crate::controllers::trust;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::resign::Cause;
 use crate::domain::workload::WorkloadKind;
-use crate::store::{CardTarget, Key, Kind, TemplateSeen};
+use crate::store::objects::{CardRef, WorkloadRef};
+use crate::store::{CardTarget, Key, Kind, Store, TemplateSeen};
 
 /// The controller's row. Its items are AgentCards.
-pub const ROW: Row = Row { controller: Controller::Resign, touched, of_namespace, plan };
+pub const ROW: Row = Row {
+    controller: Controller::Resign,
+    touched: |store, _, kind, key| touched(store, kind, key),
+    of_namespace,
+    plan,
+};
 
 /// Longest time between two looks: how a signature stands changes without bringing us back.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -30,21 +35,21 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// A restart that is not over after so many seconds keeps its place no longer.
 const KEEPS: i64 = 3_600;
 
-fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     let Key { namespace, name } = key;
     match kind {
         Kind::AgentCard => vec![key.clone()],
         Kind::Deployment | Kind::StatefulSet => {
             let target = kind.workload().map(|kind| CardTarget::of_workload(kind, name));
-            let cards = target.iter().flat_map(|target| world.agent_cards_of(namespace, target));
+            let cards = target.iter().flat_map(|target| store.agent_cards_of(namespace, target));
             cards.map(|card| Key::new(namespace, card.name)).collect()
         }
         _ => Vec::new(),
     }
 }
 
-fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
-    world.agent_cards(namespace).map(|card| Key::new(namespace, card.name)).collect()
+fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
+    store.agent_cards(namespace).map(|card| Key::new(namespace, card.name)).collect()
 }
 
 fn plan(cx: Context<'_>) -> Plan {
@@ -53,14 +58,14 @@ fn plan(cx: Context<'_>) -> Plan {
         return Plan::nothing();
     }
     let found =
-        cx.world.agent_card(namespace, name).and_then(|card| Some((workload_of(cx.world, namespace, &card)?, card)));
+        cx.store.agent_card(namespace, name).and_then(|card| Some((workload_of(cx.store, namespace, &card)?, card)));
     let Some((workload, card)) = found else { return Plan::nothing() };
     let Some(template) = workload.seen.template.as_ref().filter(|template| signs(template)) else {
         return Plan::nothing();
     };
-    let before = cx.world.memory.of(&item(&cx)).cloned().unwrap_or_default();
+    let before = cx.memory.of(&item(&cx)).cloned().unwrap_or_default();
     let mut note = Note { resigned: before.resigned, ..Note::default() };
-    let signing = cx.world.memory.of(&Item { controller: Controller::AgentCard, key: cx.key.clone() });
+    let signing = cx.memory.of(&Item { controller: Controller::AgentCard, key: cx.key.clone() });
     let Some(signing) = signing.and_then(|note| note.signing.as_ref()) else {
         return Plan { again: Some(AGAIN), note, ..Plan::nothing() };
     };
@@ -129,8 +134,8 @@ fn now_due(
     if !rolls(workload) {
         return later(Vec::new(), note);
     }
-    let memory = &cx.world.memory;
-    let may = || turn(budget(cx.world.enrolled_count()), memory.rolling_besides(&item(cx)), memory.failed());
+    let memory = cx.memory;
+    let may = || turn(budget(cx.store.enrolled_count()), memory.rolling_besides(&item(cx)), memory.failed());
     if !memory.surveyed || may() != Turn::Now {
         return later(Vec::new(), Note { waits: true, ..note });
     }
@@ -158,12 +163,12 @@ fn item(cx: &Context<'_>) -> Item {
 }
 
 /// The workload of a card that counts for it, of a kind whose template can be changed so that its Pods are made anew.
-fn workload_of<'a>(world: &'a World, namespace: &str, card: &CardRef<'_>) -> Option<WorkloadRef<'a>> {
+fn workload_of<'a>(store: &'a Store, namespace: &str, card: &CardRef<'_>) -> Option<WorkloadRef<'a>> {
     let target = card.seen.spec.target.as_ref()?;
     let kind =
         target.workload_kind().filter(|kind| matches!(kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet))?;
-    let workload = world.workload(Kind::of_workload(kind)?, namespace, &target.name)?;
-    let counts = trust::card_of(world, namespace, &workload).is_some_and(|counts| counts.uid == card.uid);
+    let workload = store.workload(Kind::of_workload(kind)?, namespace, &target.name)?;
+    let counts = trust::card_of(store, namespace, &workload).is_some_and(|counts| counts.uid == card.uid);
     (counts && !workload.seen.deleting).then_some(workload)
 }
 

@@ -171,7 +171,7 @@ impl Trial {
             json!({"metadata": {"name": CARD, "namespace": "team", "uid": "card-w", "resourceVersion": "30", "generation": 1},
                 "spec": {"targetRef": target}}),
         );
-        cluster.world.memory.surveyed = true;
+        cluster.memory.surveyed = true;
         Self { cluster, kind, object }
     }
 
@@ -183,7 +183,7 @@ impl Trial {
     fn judged(mut self, stands: Stands, read: i64) -> Self {
         let item = Item { controller: Controller::AgentCard, key: Key::new("team", CARD) };
         let signing = Signing { stands, bundle: "two".into(), read, at: s(100) };
-        self.cluster.world.memory.note(&item, Note { signing: Some(signing), ..Note::default() });
+        self.cluster.memory.note(&item, Note { signing: Some(signing), ..Note::default() });
         self
     }
 
@@ -191,7 +191,7 @@ impl Trial {
         let key = Key::new("team", CARD);
         let plan = self.cluster.plan_at(ROW, &key, s(now));
         assert_eq!(plan.ops.iter().flat_map(undeclared).collect::<Vec<_>>(), Vec::<String>::new());
-        self.cluster.world.memory.note(&Item { controller: Controller::Resign, key }, plan.note.clone());
+        self.cluster.memory.note(&Item { controller: Controller::Resign, key }, plan.note.clone());
         plan
     }
 
@@ -331,17 +331,17 @@ fn restarts_take_turns_with_every_other_rollout() {
     let mut trial = Trial::new(json!({})).judged(ENDING, NOW);
     for number in 0..5 {
         let item = Item { controller: Controller::Enrolment, key: Key::new("other", &number.to_string()) };
-        trial.cluster.world.memory.note(&item, Note { rolling: true, ..Note::default() });
+        trial.cluster.memory.note(&item, Note { rolling: true, ..Note::default() });
     }
     let plan = trial.plan(100);
     assert!(plan.ops.is_empty() && plan.note.waits, "{plan:?}");
     let item = Item { controller: Controller::Enrolment, key: Key::new("other", "0") };
-    let woken = trial.cluster.world.memory.note(&item, Note::default());
+    let woken = trial.cluster.memory.note(&item, Note::default());
     assert_eq!(woken, [Item { controller: Controller::Resign, key: Key::new("team", CARD) }]);
     assert_eq!(trial.plan(101).ops.len(), 2);
-    trial.cluster.world.memory.surveyed = false;
+    trial.cluster.memory.surveyed = false;
     let mut new = Trial::new(json!({})).judged(ENDING, NOW);
-    new.cluster.world.memory.surveyed = false;
+    new.cluster.memory.surveyed = false;
     assert!(new.plan(100).note.waits, "who rolls is not known yet");
 }
 

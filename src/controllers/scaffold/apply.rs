@@ -1,6 +1,6 @@
 //! The one place that writes: carries plans out, in order, through the fenced client.
 //!
-//! In: a plan's operations. Out: what the server made of them, as changes for the world. Promises: nothing is sent that
+//! In: a plan's operations. Out: what the server made of them, as changes for the store. Promises: nothing is sent that
 //! is not in the plan; creation never adopts; a merge names the uid it is meant for; an Event that exists already is
 //! not written again. Assumes a client that refuses to write without the Lease.
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::memory::Memory;
 use super::plan::{Context, Op, Plan, Row};
-use super::world::{RuntimeRef, World};
 use crate::config::gates::Gates;
 use crate::config::inputs::{AgentRuntimeInput, NamespaceInputs};
 use crate::config::schema::Platform;
@@ -18,7 +18,8 @@ use crate::domain::keys;
 use crate::domain::written::{self, At};
 use crate::pipelines::templates::ConfigMapText;
 use crate::store::decode::change_of;
-use crate::store::{Change, Key, Kind};
+use crate::store::objects::RuntimeRef;
+use crate::store::{Change, Key, Kind, Store};
 
 pub(in crate::controllers) const OWN: &str = "kagenti-system";
 
@@ -82,7 +83,8 @@ pub(in crate::controllers) fn account(name: &str, ours: bool, owners: Value) -> 
 
 /// A cluster with namespaces `team` and our own, SPIRE's driver, and the given settings.
 pub(in crate::controllers) struct Cluster {
-    pub(in crate::controllers) world: World,
+    pub(in crate::controllers) store: Store,
+    pub(in crate::controllers) memory: Memory,
     pub(in crate::controllers) facts: Published,
 }
 
@@ -104,21 +106,21 @@ impl Cluster {
             namespaces: [view("team"), view(OWN)].into(),
         };
         let snapshot = Arc::new(Snapshot::new(&platform, gates, view));
-        let mut world = World::new(OWN);
+        let mut store = Store::new(OWN);
         for name in ["team", OWN] {
-            world.apply(&change(Kind::Namespace, json!({"metadata": {"name": name, "uid": name}})), s(0));
+            store.apply(&change(Kind::Namespace, json!({"metadata": {"name": name, "uid": name}})), s(0));
         }
         let settled = Arc::clone(&snapshot);
         let facts = Published { settled, snapshot, platform: Arc::new(platform), spreading: false };
-        Self { world, facts }
+        Self { store, memory: Memory::default(), facts }
     }
 
     /// Something appears or changes.
     pub(in crate::controllers) fn see(&mut self, kind: Kind, object: Value) {
-        self.world.apply(&change(kind, object), s(0));
+        self.store.apply(&change(kind, object), s(0));
     }
 
-    /// The snapshot learns of the AgentRuntimes that the world knows.
+    /// The snapshot learns of the AgentRuntimes that the store knows.
     pub(in crate::controllers) fn settle(&mut self) {
         let of = |runtime: RuntimeRef<'_>| {
             let input = AgentRuntimeInput {
@@ -129,7 +131,7 @@ impl Cluster {
             };
             (runtime.name.clone(), Arc::new(input))
         };
-        let agent_runtimes = self.world.agent_runtimes("team").map(of).collect();
+        let agent_runtimes = self.store.agent_runtimes("team").map(of).collect();
         let inputs = NamespaceInputs { agent_runtimes, ..NamespaceInputs::default() };
         let mut snapshot = (*self.facts.snapshot).clone();
         let view = namespace_view(&self.facts.platform, "team", &inputs, None);
@@ -153,7 +155,7 @@ impl Cluster {
     pub(in crate::controllers) fn configure(&mut self, platform: &str) {
         let fresh = Self::with(platform, self.facts.snapshot.gates);
         self.facts = fresh.facts;
-        self.world.memory.epoch += 1;
+        self.memory.epoch += 1;
         self.settle();
     }
 
@@ -162,12 +164,12 @@ impl Cluster {
         let mut change = change(kind, object);
         change.now = None;
         change.listed = true;
-        self.world.apply(&change, s(0));
+        self.store.apply(&change, s(0));
     }
 
     /// The plan about one item; every operation in it must be declared.
     pub(in crate::controllers) fn plan_at(&self, row: Row, key: &Key, now: Duration) -> Plan {
-        let plan = (row.plan)(Context { world: &self.world, facts: &self.facts, key, now });
+        let plan = (row.plan)(Context { store: &self.store, memory: &self.memory, facts: &self.facts, key, now });
         for op in &plan.ops {
             let (verb, kind, _) = op.asks();
             assert!(rbac::declared(verb, kind, op.subresource()), "{verb} {kind:?} is planned and not declared");
@@ -178,8 +180,8 @@ impl Cluster {
 
     /// The operations about every item of `row` in all namespaces, once each.
     pub(in crate::controllers) fn plan(&self, row: Row) -> Vec<Op> {
-        let names: Vec<_> = self.world.namespaces().cloned().collect();
-        let mut keys: Vec<_> = names.iter().flat_map(|name| (row.of_namespace)(&self.world, name)).collect();
+        let names: Vec<_> = self.store.namespaces().cloned().collect();
+        let mut keys: Vec<_> = names.iter().flat_map(|name| (row.of_namespace)(&self.store, name)).collect();
         keys.sort();
         keys.dedup();
         keys.iter().flat_map(|key| self.plan_at(row, key, s(100)).ops).collect()

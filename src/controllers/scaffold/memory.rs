@@ -65,11 +65,20 @@ pub struct Memory {
     pub surveyed: bool,
     /// When a Pod was last evicted.
     pub evicted: Option<Duration>,
+    /// When a probe last came back without our gate.
+    pub proved: Option<Duration>,
+    /// Probes that were answered; the next one goes to another namespace.
+    pub probes: usize,
     /// What the API server was asked, and answered.
     pub answers: Answers,
 }
 
 impl Memory {
+    /// Another term begins or ends: all is forgotten but where the next probe goes.
+    pub fn next_term(&mut self) {
+        *self = Self { probes: self.probes, ..Self::default() };
+    }
+
     /// Takes the note of an item's plan; returns the items for which that may change something.
     pub fn note(&mut self, item: &Item, note: Note) -> Vec<Item> {
         let was = self.notes.get(item).is_some_and(|old| old.rolling || old.failed || old.enters);

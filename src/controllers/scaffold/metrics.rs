@@ -105,7 +105,7 @@ pub struct ControllerMetrics {
     ready: Gauge,
     gated: Gauge,
     gated_since: Gauge,
-    /// Of which state of the world these two tell.
+    /// Of which state of the store these two tell.
     gatings: Arc<AtomicU64>,
     rollouts: Family<State, Gauge>,
     drift: Family<State, Gauge>,

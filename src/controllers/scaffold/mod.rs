@@ -1,4 +1,4 @@
-//! The generic part of every controller: world, queue, plan, executor, loop.
+//! The generic part of every controller: memory, queue, plan, executor, loop.
 
 pub mod answers;
 pub mod apply;
@@ -16,7 +16,6 @@ pub mod run;
 pub mod runner;
 mod server_side;
 mod waves;
-pub mod world;
 
 #[cfg(test)]
 pub(super) mod fixtures;

@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::consent::Demand;
 use super::lane::{Ask, Facts, Question};
 use super::login::Login;
+use super::memory::Memory;
 use super::note::Note;
-use super::world::World;
 use crate::config::snapshot::Published;
 use crate::domain::reason::Reason;
-use crate::store::{Key, Kind};
+use crate::store::{Key, Kind, Store};
 
 /// The controllers of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -367,12 +367,14 @@ impl Plan {
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// The cluster.
-    pub world: &'a World,
+    pub store: &'a Store,
+    /// What earlier plans left behind.
+    pub memory: &'a Memory,
     /// The configuration.
     pub facts: &'a Published,
     /// The item's key.
     pub key: &'a Key,
-    /// Monotonic time, comparable with the arrival times in `world`.
+    /// Monotonic time, comparable with the arrival times in `store`.
     pub now: Duration,
 }
 
@@ -382,9 +384,9 @@ pub struct Row {
     /// Which.
     pub controller: Controller,
     /// The items that a change of an object may concern.
-    pub touched: fn(&World, Kind, &Key) -> Vec<Key>,
+    pub touched: fn(&Store, &Memory, Kind, &Key) -> Vec<Key>,
     /// The items of one namespace.
-    pub of_namespace: fn(&World, &str) -> Vec<Key>,
+    pub of_namespace: fn(&Store, &str) -> Vec<Key>,
     /// What to do about one item.
     pub plan: fn(Context<'_>) -> Plan,
 }
@@ -397,9 +399,9 @@ pub struct AskingRow<Q: Question> {
     /// Which.
     pub controller: Controller,
     /// The items that a change of an object may concern.
-    pub touched: fn(&World, Kind, &Key) -> Vec<Key>,
+    pub touched: fn(&Store, &Memory, Kind, &Key) -> Vec<Key>,
     /// The items of one namespace.
-    pub of_namespace: fn(&World, &str) -> Vec<Key>,
+    pub of_namespace: fn(&Store, &str) -> Vec<Key>,
     /// What to do about one item by the answers that are there, and what has to be known of it. What is asked no more is
     /// forgotten, so a plan names also what it has an answer to.
     pub plan: fn(Context<'_>, &Facts<Q>) -> Asked<Q>,

@@ -1,13 +1,13 @@
 //! The loop: changes in, plans made, writes out.
 //!
 //! ```text
-//! feed ────► world ─┐                        ┌─ term of leadership: without one, nothing is planned
-//! snapshot ─► facts ─┴─► queue ─► plan (pure) ─► apply (32 at a time) ─► answers back into world
+//! feed ────► store ─┐                        ┌─ term of leadership: without one, nothing is planned
+//! snapshot ─► facts ─┴─► queue ─► plan (pure) ─► apply (32 at a time) ─► answers back into store
 //! ```
 //!
 //! What is decided is decided by [`machine`], which awaits nothing; here is what waits for its inputs and carries out its effects.
-//! Promises: every replica keeps the world current, only the leader plans; a lost term ends what is under way and
-//! forgets the queue, a new one looks at everything again; plans are made from the world of that moment; answers,
+//! Promises: every replica keeps its store current, only the leader plans; a lost term ends what is under way and
+//! forgets the queue, a new one looks at everything again; plans are made from the store of that moment; answers,
 //! changes and plans are taken in turn, a bounded number of each, so that however much there is of one the others go on.
 
 mod configured;

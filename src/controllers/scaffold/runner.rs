@@ -9,10 +9,10 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::lane::{Adapter, Lane, Question};
+use super::memory::Memory;
 use super::metrics::ControllerMetrics;
 use super::plan::{AskingRow, Context, Controller, Item, Plan, Row};
-use super::world::World;
-use crate::store::{Key, Kind};
+use crate::store::{Key, Kind, Store};
 
 /// What a controller is started with.
 #[derive(Clone)]
@@ -32,9 +32,9 @@ pub trait Runner: Send {
     /// Before anything else, once.
     fn start(&mut self, start: Start);
     /// The items that a change of an object may concern.
-    fn touched(&self, world: &World, kind: Kind, key: &Key) -> Vec<Key>;
+    fn touched(&self, store: &Store, memory: &Memory, kind: Kind, key: &Key) -> Vec<Key>;
     /// The items of one namespace.
-    fn of_namespace(&self, world: &World, namespace: &str) -> Vec<Key>;
+    fn of_namespace(&self, store: &Store, namespace: &str) -> Vec<Key>;
     /// What to do about one item.
     fn plan(&self, cx: Context<'_>) -> Plan;
     /// A term of leadership begins or ends.
@@ -48,12 +48,12 @@ impl Runner for Row {
 
     fn start(&mut self, _: Start) {}
 
-    fn touched(&self, world: &World, kind: Kind, key: &Key) -> Vec<Key> {
-        (self.touched)(world, kind, key)
+    fn touched(&self, store: &Store, memory: &Memory, kind: Kind, key: &Key) -> Vec<Key> {
+        (self.touched)(store, memory, kind, key)
     }
 
-    fn of_namespace(&self, world: &World, namespace: &str) -> Vec<Key> {
-        (self.of_namespace)(world, namespace)
+    fn of_namespace(&self, store: &Store, namespace: &str) -> Vec<Key> {
+        (self.of_namespace)(store, namespace)
     }
 
     fn plan(&self, cx: Context<'_>) -> Plan {
@@ -87,12 +87,12 @@ impl<Q: Question, A: Adapter<Q>> Runner for Asking<Q, A> {
         self.lane = Some(Lane::start(self.row.controller, self.adapter.clone(), base, woken, metrics));
     }
 
-    fn touched(&self, world: &World, kind: Kind, key: &Key) -> Vec<Key> {
-        (self.row.touched)(world, kind, key)
+    fn touched(&self, store: &Store, memory: &Memory, kind: Kind, key: &Key) -> Vec<Key> {
+        (self.row.touched)(store, memory, kind, key)
     }
 
-    fn of_namespace(&self, world: &World, namespace: &str) -> Vec<Key> {
-        (self.row.of_namespace)(world, namespace)
+    fn of_namespace(&self, store: &Store, namespace: &str) -> Vec<Key> {
+        (self.row.of_namespace)(store, namespace)
     }
 
     fn plan(&self, cx: Context<'_>) -> Plan {

@@ -22,6 +22,7 @@ use crate::pipelines::templates::TemplatesView;
 use crate::store::{Change, Feed, Kind, Reach};
 
 mod lane;
+mod lookups;
 
 /// Objects by path; every request is written down; the next answers may be ordered to fail.
 #[derive(Clone, Default)]

@@ -8,30 +8,35 @@ use serde_json::{Value, json};
 
 use crate::admission::inject::needs;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row, escaped};
-use crate::controllers::scaffold::world::{WorkloadRef, World};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
-use crate::store::{Key, Kind, Observed, OwnerReference, ServiceAccountSeen};
+use crate::store::objects::WorkloadRef;
+use crate::store::{Key, Kind, Observed, OwnerReference, ServiceAccountSeen, Store};
 
 /// The controller's row. Its items are ServiceAccount names.
-pub const ROW: Row = Row { controller: Controller::ServiceAccount, touched, of_namespace, plan };
+pub const ROW: Row = Row {
+    controller: Controller::ServiceAccount,
+    touched: |store, _, kind, key| touched(store, kind, key),
+    of_namespace,
+    plan,
+};
 
-fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     if kind == Kind::ServiceAccount {
         return vec![key.clone()];
     }
     let workload = match kind {
         Kind::AgentRuntime => {
-            let runtime = world.agent_runtime(&key.namespace, &key.name);
-            runtime.and_then(|runtime| world.target_of(&key.namespace, &runtime))
+            let runtime = store.agent_runtime(&key.namespace, &key.name);
+            runtime.and_then(|runtime| store.target_of(&key.namespace, &runtime))
         }
-        _ => kind.workload().and_then(|_| world.workload(kind, &key.namespace, &key.name)),
+        _ => kind.workload().and_then(|_| store.workload(kind, &key.namespace, &key.name)),
     };
     workload.map(|workload| account(&key.namespace, &workload)).into_iter().collect()
 }
 
-fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
-    world.workloads(namespace).filter(is_user).map(|workload| account(namespace, &workload)).collect()
+fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
+    store.workloads(namespace).filter(is_user).map(|workload| account(namespace, &workload)).collect()
 }
 
 fn account(namespace: &str, workload: &WorkloadRef<'_>) -> Key {
@@ -45,14 +50,14 @@ fn is_user(workload: &WorkloadRef<'_>) -> bool {
 fn plan(cx: Context<'_>) -> Plan {
     let Key { namespace, name } = cx.key;
     // A namespace that the snapshot does not know yet may turn out to be opted out: the snapshot brings us back here.
-    if cx.world.namespace(namespace).is_none() || cx.facts.snapshot.namespace(namespace).is_none() {
+    if cx.store.namespace(namespace).is_none() || cx.facts.snapshot.namespace(namespace).is_none() {
         return Plan::nothing();
     }
-    let users: Vec<_> = cx.world.users(namespace, name).filter(|user| is_user(user) && wants(&cx, user)).collect();
+    let users: Vec<_> = cx.store.users(namespace, name).filter(|user| is_user(user) && wants(&cx, user)).collect();
     if users.is_empty() {
         return Plan::nothing();
     }
-    match cx.world.service_account(namespace, name) {
+    match cx.store.service_account(namespace, name) {
         None => Plan::of(vec![create(&cx, &users)]),
         // An Agent's own: its controller keeps it.
         Some((seen, ..)) if seen.is_dedicated() && !seen.ours => Plan::nothing(),
@@ -94,7 +99,7 @@ fn create(cx: &Context<'_>, users: &[WorkloadRef<'_>]) -> Op {
         },
         "ownerReferences": owners,
     }});
-    let default = cx.world.service_account(namespace, "default");
+    let default = cx.store.service_account(namespace, "default");
     if let Some(automount) = default.and_then(|(seen, _, _)| seen.automount) {
         body["automountServiceAccountToken"] = Value::Bool(automount);
     }
@@ -104,7 +109,7 @@ fn create(cx: &Context<'_>, users: &[WorkloadRef<'_>]) -> Op {
 /// The owners as they should be; `None` when they are so. Owners that are not workloads of ours to judge stay.
 fn owners(cx: &Context<'_>, seen: &ServiceAccountSeen, users: &[WorkloadRef<'_>]) -> Option<Vec<OwnerReference>> {
     let used = |uid: &str| users.iter().any(|user| user.uid == uid);
-    let idle = |uid: &str| cx.world.users(&cx.key.namespace, &cx.key.name).any(|known| known.uid == uid) && !used(uid);
+    let idle = |uid: &str| cx.store.users(&cx.key.namespace, &cx.key.name).any(|known| known.uid == uid) && !used(uid);
     let mut wanted: Vec<_> = seen.owners.iter().filter(|owner| !idle(&owner.uid)).cloned().collect();
     let missing = users.iter().filter(|user| seen.owners.iter().all(|owner| owner.uid != user.uid));
     wanted.extend(missing.map(reference));

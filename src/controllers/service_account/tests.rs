@@ -187,12 +187,12 @@ fn an_answer_counts_at_once_and_late_events_do_not_undo_it() {
     assert_eq!(cluster.plan(ROW), [], "the answer to the creation");
     let mut late = account("a", true, json!([]));
     late["metadata"]["resourceVersion"] = json!("19");
-    assert!(!cluster.world.apply(&change(Kind::ServiceAccount, late), s(1)));
+    assert!(!cluster.store.apply(&change(Kind::ServiceAccount, late), s(1)));
     assert_eq!(cluster.plan(ROW), []);
     let mut gone = change(Kind::ServiceAccount, made.clone());
     (gone.now, gone.version) = (None, 30);
-    assert!(cluster.world.apply(&gone, s(1)));
-    assert!(!cluster.world.apply(&change(Kind::ServiceAccount, made), s(1)), "a late answer does not revive it");
+    assert!(cluster.store.apply(&gone, s(1)));
+    assert!(!cluster.store.apply(&change(Kind::ServiceAccount, made), s(1)), "a late answer does not revive it");
     assert_eq!(cluster.plan(ROW).len(), 1, "deleted by a person: made again");
 }
 
@@ -227,7 +227,7 @@ fn an_agent_runtime_asks_for_it_ahead_of_the_label_in_any_order_of_arrival() {
             let ops = cluster.plan(ROW);
             assert_eq!(created(&ops).len(), 1, "{kind:?}");
             assert_eq!(created(&ops)[0]["metadata"]["ownerReferences"][0]["uid"], format!("{}-a", kind.plural()));
-            let touched = (ROW.touched)(&cluster.world, Kind::AgentRuntime, &Key::new("team", "art"));
+            let touched = (ROW.touched)(&cluster.store, &cluster.memory, Kind::AgentRuntime, &Key::new("team", "art"));
             assert_eq!(touched, [Key::new("team", "a")], "{kind:?}");
         }
     }

@@ -9,14 +9,19 @@ use serde_json::{Value, json};
 
 use crate::admission::inject::needs;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row};
-use crate::controllers::scaffold::world::{WorkloadRef, World};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
-use crate::store::{Key, Kind, Over};
+use crate::store::objects::WorkloadRef;
+use crate::store::{Key, Kind, Over, Store};
 
 /// The controller's row. Its items are ConfigMaps with signed cards, by the name that they have or would have.
-pub const ROW: Row = Row { controller: Controller::Signer, touched, of_namespace, plan };
+pub const ROW: Row = Row {
+    controller: Controller::Signer,
+    touched: |store, _, kind, key| touched(store, kind, key),
+    of_namespace,
+    plan,
+};
 
 /// The kinds whose cards are read; of several of one name the first has it.
 const KINDS: [WorkloadKind; 4] =
@@ -26,18 +31,18 @@ const VERBS: [&str; 2] = ["get", "patch"];
 /// Longest name of an object.
 const LONGEST: usize = 253;
 
-fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     let Key { namespace, name } = key;
     match kind {
         Kind::SignedCard | Kind::Role | Kind::RoleBinding => vec![key.clone()],
         Kind::AgentRuntime => {
-            let runtime = world.agent_runtime(namespace, name);
-            let target = runtime.and_then(|runtime| world.target_of(namespace, &runtime));
+            let runtime = store.agent_runtime(namespace, name);
+            let target = runtime.and_then(|runtime| store.target_of(namespace, &runtime));
             target.filter(asks).map(|workload| item(namespace, workload.name)).into_iter().collect()
         }
         kind if kind.workload().is_some_and(|kind| KINDS.contains(&kind)) => {
-            let is_known = world.signed_card(namespace, &name_of(name)).is_some();
-            let workload = world.workload(kind, namespace, name);
+            let is_known = store.signed_card(namespace, &name_of(name)).is_some();
+            let workload = store.workload(kind, namespace, name);
             if is_known || workload.is_some_and(|workload| asks(&workload)) {
                 vec![item(namespace, name)]
             } else {
@@ -48,9 +53,9 @@ fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
     }
 }
 
-fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
-    let asking = world.workloads(namespace).filter(asks).map(|workload| item(namespace, workload.name));
-    let ours = world.signed_cards(namespace).filter(|card| card.seen.ours).map(|card| Key::new(namespace, card.name));
+fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
+    let asking = store.workloads(namespace).filter(asks).map(|workload| item(namespace, workload.name));
+    let ours = store.signed_cards(namespace).filter(|card| card.seen.ours).map(|card| Key::new(namespace, card.name));
     asking.chain(ours).collect()
 }
 
@@ -85,7 +90,7 @@ fn wanted<'a>(cx: &Context<'a>) -> Wanted<'a> {
     let Some(short) = name.strip_suffix(keys::SUFFIX_SIGNED_CARD) else { return Wanted::Nothing };
     let mut is_open = false;
     for kind in KINDS {
-        let workload = Kind::of_workload(kind).and_then(|kind| cx.world.workload(kind, namespace, short));
+        let workload = Kind::of_workload(kind).and_then(|kind| cx.store.workload(kind, namespace, short));
         let Some(workload) = workload.filter(|workload| asks(workload) && !workload.seen.deleting) else { continue };
         let Some(template) = workload.governed_template(&cx.facts.snapshot.labels) else { continue };
         let needs = needs(namespace, &workload.identity(), &template, &cx.facts.snapshot);
@@ -99,15 +104,15 @@ fn wanted<'a>(cx: &Context<'a>) -> Wanted<'a> {
 
 fn plan(cx: Context<'_>) -> Plan {
     let Key { namespace, name } = cx.key;
-    let is_known = [Kind::SignedCard, Kind::Role, Kind::RoleBinding].iter().all(|kind| cx.world.is_certain(*kind));
-    let is_there = cx.world.namespace(namespace).is_some() && cx.facts.snapshot.namespace(namespace).is_some();
+    let is_known = [Kind::SignedCard, Kind::Role, Kind::RoleBinding].iter().all(|kind| cx.store.is_certain(*kind));
+    let is_there = cx.store.namespace(namespace).is_some() && cx.facts.snapshot.namespace(namespace).is_some();
     if !is_known || !is_there || name.len() > LONGEST {
         return Plan::nothing();
     }
     match wanted(&cx) {
         Wanted::Open => Plan::nothing(),
         Wanted::Nothing => taken_away(&cx),
-        Wanted::Right(workload, account) => match cx.world.signed_card(namespace, name) {
+        Wanted::Right(workload, account) => match cx.store.signed_card(namespace, name) {
             Some(card) if !card.seen.ours => Plan::of(vec![foreign(&cx, &workload)]),
             // The garbage collector takes it, and what its workload had with it; then it is made for this one.
             Some(card) if card.seen.owner.as_deref() != Some(workload.uid) => taken_away(&cx),
@@ -130,10 +135,10 @@ fn taken_away(cx: &Context<'_>) -> Plan {
     let Key { namespace, name } = cx.key;
     let delete = |kind, uid: &str| Op::Delete { kind, key: cx.key.clone(), uid: uid.to_owned() };
     let rights = [Kind::RoleBinding, Kind::Role].into_iter().filter_map(|kind| {
-        let seen = cx.world.signing_right(kind, namespace, name)?;
+        let seen = cx.store.signing_right(kind, namespace, name)?;
         Some(delete(kind, seen.uid))
     });
-    let card = cx.world.signed_card(namespace, name).filter(|card| card.seen.ours);
+    let card = cx.store.signed_card(namespace, name).filter(|card| card.seen.ours);
     Plan::of(rights.chain(card.map(|card| delete(Kind::SignedCard, card.uid))).collect())
 }
 
@@ -141,7 +146,7 @@ fn taken_away(cx: &Context<'_>) -> Plan {
 fn right(cx: &Context<'_>, kind: Kind, workload: &WorkloadRef<'_>, account: &str) -> Option<Op> {
     let Key { namespace, name } = cx.key;
     let gives = gives(kind, cx.key, account);
-    let Some(seen) = cx.world.signing_right(kind, namespace, name) else {
+    let Some(seen) = cx.store.signing_right(kind, namespace, name) else {
         let mut body = json!({"metadata": metadata(cx, workload)});
         for (member, value) in gives.as_object().into_iter().flatten() {
             body[member.as_str()] = value.clone();

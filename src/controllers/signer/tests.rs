@@ -30,7 +30,7 @@ fn signing(kind: Kind, name: &str, more: Value) -> Value {
 fn cluster() -> Cluster {
     let mut cluster = Cluster::new();
     for kind in [Kind::SignedCard, Kind::Role, Kind::RoleBinding] {
-        cluster.world.set_reach(kind, Reach::Listed);
+        cluster.store.set_reach(kind, Reach::Listed);
     }
     cluster
 }
@@ -236,7 +236,7 @@ fn a_right_that_is_over_a_bound_is_left_as_it_is_and_told() {
         let now = change.now.take().unwrap();
         let what = now.what.slim(Over::Count).unwrap();
         change.now = Some(Arc::new(Observed { uid: now.uid.clone(), version: now.version, what }));
-        cluster.world.apply(&change, Duration::ZERO);
+        cluster.store.apply(&change, Duration::ZERO);
         let ops = cluster.plan(ROW);
         let [Op::Report(report)] = &ops[..] else { panic!("{kind:?}: {ops:?}") };
         assert_eq!((report.reason, report.kind), (Reason::ConfigUnknown, Kind::Deployment));

@@ -9,13 +9,18 @@ use super::question::{NAMES, Tools, ToolsOf};
 use crate::controllers::scaffold::lane::{Ask, AskError, Fact, Facts};
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Asked, AskingRow, Context, Controller, Item, Op, Plan};
-use crate::controllers::scaffold::world::{CustomRef, World};
 use crate::domain::reason::Reason;
-use crate::store::{Key, Kind};
+use crate::store::objects::CustomRef;
+use crate::store::{Key, Kind, Store};
 use crate::workloads::kaos::names::{PORT, Role, STATUS_DISCOVERY, STATUS_TOOLS};
 
 /// The controller's row. Its items are MCPServers.
-pub const ROW: AskingRow<ToolsOf> = AskingRow { controller: Controller::ToolDiscovery, touched, of_namespace, plan };
+pub const ROW: AskingRow<ToolsOf> = AskingRow {
+    controller: Controller::ToolDiscovery,
+    touched: |store, _, kind, key| touched(store, kind, key),
+    of_namespace,
+    plan,
+};
 
 /// How often each is asked.
 const PERIOD: Duration = Duration::from_secs(300);
@@ -24,9 +29,9 @@ const AGAIN: Duration = Duration::from_secs(60);
 /// So many times in a row, and it is said that there is no answer: a Pod that has just become ready may not listen yet.
 const TOLD: u32 = 2;
 
-fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     match kind {
-        Kind::Namespace => of_namespace(world, &key.name),
+        Kind::Namespace => of_namespace(store, &key.name),
         Kind::McpServer => vec![key.clone()],
         Kind::Deployment => {
             let name = key.name.strip_prefix(Role::McpServer.prefix());
@@ -36,8 +41,8 @@ fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
     }
 }
 
-fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
-    world.customs(Kind::McpServer, namespace).map(|server| Key::new(namespace, server.name)).collect()
+fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
+    store.customs(Kind::McpServer, namespace).map(|server| Key::new(namespace, server.name)).collect()
 }
 
 fn plan(cx: Context<'_>, facts: &Facts<ToolsOf>) -> Asked<ToolsOf> {
@@ -46,17 +51,17 @@ fn plan(cx: Context<'_>, facts: &Facts<ToolsOf>) -> Asked<ToolsOf> {
     if !cx.facts.platform.kaos().tool_discovery {
         return nothing;
     }
-    if let Some(left) = cx.world.held_by_the_operator_before(cx.now) {
+    if let Some(left) = cx.store.held_by_the_operator_before(cx.now) {
         return (Plan::later(left), Vec::new());
     }
-    let here = cx.world.namespace(namespace).is_some() && cx.facts.snapshot.namespace(namespace).is_some();
-    let Some(server) = cx.world.custom(Kind::McpServer, namespace, name).filter(|_| here) else { return nothing };
+    let here = cx.store.namespace(namespace).is_some() && cx.facts.snapshot.namespace(namespace).is_some();
+    let Some(server) = cx.store.custom(Kind::McpServer, namespace, name).filter(|_| here) else { return nothing };
     let ready = server.seen.status.get("ready").and_then(Value::as_bool) == Some(true);
     let Some(question) = question(&cx, &server).filter(|_| ready && !server.seen.deleting) else { return nothing };
     let other = ToolsOf { rolled: !question.rolled, ..question.clone() };
     let (began, next) = turn(cx.now, server.uid);
     let item = Item { controller: Controller::ToolDiscovery, key: cx.key.clone() };
-    let before = cx.world.memory.of(&item).and_then(|note| note.first);
+    let before = cx.memory.of(&item).and_then(|note| note.first);
     let known = facts.get(&question).or_else(|| facts.get(&other));
     // All at once at the beginning of a term would be a herd; what is listed already can wait for its turn.
     let listed = server.seen.status.get(STATUS_TOOLS).is_some();
@@ -88,7 +93,7 @@ fn plan(cx: Context<'_>, facts: &Facts<ToolsOf>) -> Asked<ToolsOf> {
 fn question(cx: &Context<'_>, server: &CustomRef<'_>) -> Option<ToolsOf> {
     let Key { namespace, name } = cx.key;
     let made = Role::McpServer.object(name);
-    let deployment = cx.world.workload(Kind::Deployment, namespace, &made)?;
+    let deployment = cx.store.workload(Kind::Deployment, namespace, &made)?;
     let ours = deployment.seen.controller.as_ref().is_some_and(|owner| owner.uid == server.uid);
     if !ours || deployment.seen.deleting {
         return None;

@@ -60,7 +60,7 @@ fn planned(cluster: &Cluster, answer: Option<(Result<Tools, AskError>, u32)>) ->
         facts = facts.with(question(true), Fact { value, asked: s(NOW), at: s(NOW), failures });
     }
     let key = Key::new("team", "t");
-    let cx = Context { world: &cluster.world, facts: &cluster.facts, key: &key, now: s(NOW) };
+    let cx = Context { store: &cluster.store, memory: &cluster.memory, facts: &cluster.facts, key: &key, now: s(NOW) };
     let (plan, asks) = (ROW.plan)(cx, &facts);
     (plan, asks.into_iter().map(|ask| ask.question).collect())
 }
@@ -139,7 +139,7 @@ fn a_server_whose_pods_come_and_go_keeps_both_answers() {
     let fact = Fact { value: tools(&["echo"]), asked: s(NOW), at: s(NOW), failures: 0 };
     let facts = Facts::default().with(question(false), fact);
     let key = Key::new("team", "t");
-    let cx = Context { world: &cluster.world, facts: &cluster.facts, key: &key, now: s(NOW) };
+    let cx = Context { store: &cluster.store, memory: &cluster.memory, facts: &cluster.facts, key: &key, now: s(NOW) };
     let (plan, asks) = (ROW.plan)(cx, &facts);
     let named: Vec<_> = asks.into_iter().map(|ask| (ask.question.rolled, ask.since.is_zero())).collect();
     assert_eq!((plan.ops, named), (Vec::new(), vec![(true, false), (false, true)]));
@@ -156,7 +156,8 @@ fn a_server_that_fails_is_asked_again_after_a_minute() {
         if s(now) >= next {
             continue;
         }
-        let cx = Context { world: &cluster.world, facts: &cluster.facts, key: &key, now: s(now) };
+        let cx =
+            Context { store: &cluster.store, memory: &cluster.memory, facts: &cluster.facts, key: &key, now: s(now) };
         let (plan, asks) = (ROW.plan)(cx, &facts);
         let due = (asks[0].since > s(NOW)).then_some(asks[0].since);
         assert_eq!(due, since, "at {now}");

@@ -8,23 +8,24 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::controllers::scaffold::world::{PolicyRef, World};
 use crate::domain::keys;
 use crate::policy::network_policy::NetworkPolicy;
 use crate::policy::openings::openings;
 use crate::policy::pod::Pod;
+use crate::store::Store;
+use crate::store::objects::PolicyRef;
 
 /// Openings that the sentence names.
 const NAMED: usize = 3;
 
 /// What NetworkPolicies of others open of the agent whose workload selects by that; nothing where none does.
 pub(in crate::controllers) fn by_others(
-    world: &World,
+    store: &Store,
     (namespace, name): (&str, &str),
     selector: &Value,
 ) -> Option<String> {
     let (ours, others): (Vec<_>, Vec<_>) =
-        world.network_policies(namespace).filter(|one| !one.seen.deleting).partition(|one| one.seen.is_ours());
+        store.network_policies(namespace).filter(|one| !one.seen.deleting).partition(|one| one.seen.is_ours());
     if others.is_empty() {
         return None;
     }
@@ -40,7 +41,7 @@ pub(in crate::controllers) fn by_others(
     let mut labels = selector.get("matchLabels").cloned().unwrap_or_else(|| json!({}));
     labels[keys::LABEL_TYPE] = "agent".into();
     let agent = Pod::template(&json!({"metadata": {"labels": labels}}), namespace, name);
-    let here = world.namespace(namespace)?;
+    let here = store.namespace(namespace)?;
     let mut own = here.labels.clone();
     own.insert(keys::LABEL_NAMESPACE_NAME.to_owned(), namespace.to_owned());
     let (ours, others) = (read(&ours), read(&others));

@@ -32,7 +32,7 @@ impl Scene {
     fn new(platform: &str) -> Self {
         let mut cluster = Cluster::with(platform, Gates::default());
         for kind in Kind::ALL {
-            cluster.world.set_reach(*kind, Reach::Listed);
+            cluster.store.set_reach(*kind, Reach::Listed);
         }
         let mut scene = Self { cluster, objects: BTreeMap::new(), version: 100, told: Vec::new() };
         for name in ["good", "bad"] {
@@ -80,7 +80,7 @@ impl Scene {
 
     fn keys(&self) -> Vec<(usize, Key)> {
         let of = |(index, row): (usize, &Row)| {
-            let keys = (row.of_namespace)(&self.cluster.world, "team");
+            let keys = (row.of_namespace)(&self.cluster.store, "team");
             keys.into_iter().map(move |key| (index, key)).collect::<Vec<_>>()
         };
         ROWS.iter().enumerate().flat_map(of).collect()
@@ -387,7 +387,7 @@ fn enforced_all_selects_every_pod_and_a_floor_is_the_least() {
     scene.level("enforced-all");
     assert_eq!(scene.settle(), [format!("edit {DENY}")]);
     assert_eq!(scene.spec(DENY).unwrap()["podSelector"], json!({}));
-    let own = (ROWS[0].of_namespace)(&scene.cluster.world, OWN);
+    let own = (ROWS[0].of_namespace)(&scene.cluster.store, OWN);
     assert!(
         own.iter().all(|key| scene.cluster.plan_at(ROWS[0], key, s(100)) == Plan::nothing()),
         "never our own namespace"
@@ -514,7 +514,7 @@ fn case_138_what_is_left_goes_when_enforcement_was_switched_off_while_nobody_led
     let mut scene = Scene::new("");
     scene.level("enforced");
     scene.settle();
-    scene.cluster.world.memory = crate::controllers::scaffold::memory::Memory::default();
+    scene.cluster.memory = crate::controllers::scaffold::memory::Memory::default();
     scene.level("off");
     scene.settle();
     assert!(scene.objects.keys().all(|(kind, _)| *kind != Kind::NetworkPolicy) && !scene.is_labelled("good-1"));
@@ -548,7 +548,7 @@ proptest! {
                 scene.step(&key);
                 scene.nobody_verified_is_cut();
                 prop_assert!(!scene.is_open("bad") && !scene.is_labelled("bad-1"));
-                scene.cluster.world.memory = crate::controllers::scaffold::memory::Memory::default();
+                scene.cluster.memory = crate::controllers::scaffold::memory::Memory::default();
             }
             scene.settle();
             scene.nobody_verified_is_cut();

@@ -12,66 +12,71 @@ use serde_json::json;
 use super::quarantine;
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row, escaped};
-use crate::controllers::scaffold::world::{PodRef, PolicyRef, WorkloadRef, World};
 use crate::controllers::trust;
 use crate::domain::keys;
 use crate::domain::trust::TrustLevel;
-use crate::store::{Key, Kind, PodPhase, Trust};
+use crate::store::objects::{PodRef, PolicyRef, WorkloadRef};
+use crate::store::{Key, Kind, PodPhase, Store, Trust};
 
 /// The controller's row. Its items are Pods.
-pub const ROW: Row = Row { controller: Controller::TrustLabel, touched, of_namespace, plan };
+pub const ROW: Row = Row {
+    controller: Controller::TrustLabel,
+    touched: |store, _, kind, key| touched(store, kind, key),
+    of_namespace,
+    plan,
+};
 
 /// Time until a Pod whose label has to wait is looked at again, should nothing bring us back.
 const AGAIN: Duration = Duration::from_secs(5);
 
-fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     let Key { namespace, name } = key;
     match kind {
         Kind::Pod => vec![key.clone()],
-        Kind::Namespace => of_namespace(world, name),
+        Kind::Namespace => of_namespace(store, name),
         // Before it is there, nobody is labelled by whom it would cut off.
-        Kind::NetworkPolicy if &**name == keys::QUARANTINE_POLICY => of_namespace(world, namespace),
+        Kind::NetworkPolicy if &**name == keys::QUARANTINE_POLICY => of_namespace(store, namespace),
         // What still asks for the label may be gone.
-        Kind::NetworkPolicy if world.network_policy(namespace, name).is_some_and(|policy| policy.seen.is_ours()) => {
-            let labelled = world.agent_pods(namespace).filter(|pod| pod.seen.verified);
+        Kind::NetworkPolicy if store.network_policy(namespace, name).is_some_and(|policy| policy.seen.is_ours()) => {
+            let labelled = store.agent_pods(namespace).filter(|pod| pod.seen.verified);
             labelled.map(|pod| Key::new(namespace, pod.name)).collect()
         }
         Kind::AgentCard => {
-            let card = world.agent_card(namespace, name);
+            let card = store.agent_card(namespace, name);
             let target = card.as_ref().and_then(|card| card.seen.spec.target.as_ref());
             let workload = target.and_then(|target| {
-                world.workload(Kind::of_workload(target.workload_kind()?)?, namespace, &target.name)
+                store.workload(Kind::of_workload(target.workload_kind()?)?, namespace, &target.name)
             });
-            workload.map(|workload| pods_of(world, namespace, &workload)).unwrap_or_default()
+            workload.map(|workload| pods_of(store, namespace, &workload)).unwrap_or_default()
         }
         kind if kind.workload().is_some() => {
-            let workload = world.workload(kind, namespace, name);
-            workload.map(|workload| pods_of(world, namespace, &workload)).unwrap_or_default()
+            let workload = store.workload(kind, namespace, name);
+            workload.map(|workload| pods_of(store, namespace, &workload)).unwrap_or_default()
         }
         _ => Vec::new(),
     }
 }
 
-fn pods_of(world: &World, namespace: &str, workload: &WorkloadRef<'_>) -> Vec<Key> {
-    world.pods_of(namespace, workload).map(|pod| Key::new(namespace, pod.name)).collect()
+fn pods_of(store: &Store, namespace: &str, workload: &WorkloadRef<'_>) -> Vec<Key> {
+    store.pods_of(namespace, workload).map(|pod| Key::new(namespace, pod.name)).collect()
 }
 
-fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
-    world.agent_pods(namespace).map(|pod| Key::new(namespace, pod.name)).collect()
+fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
+    store.agent_pods(namespace).map(|pod| Key::new(namespace, pod.name)).collect()
 }
 
 fn plan(cx: Context<'_>) -> Plan {
     let Key { namespace, name } = cx.key;
-    let Some(pod) = cx.world.pod(namespace, name).filter(|pod| is_alive(pod)) else { return Plan::nothing() };
+    let Some(pod) = cx.store.pod(namespace, name).filter(|pod| is_alive(pod)) else { return Plan::nothing() };
     let Some(level) = trust::level(&cx, namespace) else { return Plan::nothing() };
     let is_asked_for = || {
         let ours = |policy: PolicyRef<'_>| policy.seen.is_ours() && &**policy.name != keys::QUARANTINE_POLICY;
-        cx.world.network_policies(namespace).any(ours)
+        cx.store.network_policies(namespace).any(ours)
     };
     let wanted = if level >= TrustLevel::Audit {
-        deserves(cx.world, namespace, &pod).unwrap_or(pod.seen.verified)
+        deserves(cx.store, namespace, &pod).unwrap_or(pod.seen.verified)
     } else {
-        pod.seen.verified && is_asked_for() && !quarantine::holds(cx.world, namespace, &pod)
+        pod.seen.verified && is_asked_for() && !quarantine::holds(cx.store, namespace, &pod)
     };
     let verified = (wanted != pod.seen.verified)
         .then(|| Change { label: keys::LABEL_VERIFIED, value: wanted.then(|| keys::VERIFIED.to_owned()) });
@@ -93,14 +98,14 @@ fn is_alive(pod: &PodRef<'_>) -> bool {
 }
 
 /// Whether a Pod is that of a verified agent; `None` while nothing can be said, and what was said stays.
-pub(super) fn deserves(world: &World, namespace: &str, pod: &PodRef<'_>) -> Option<bool> {
+pub(super) fn deserves(store: &Store, namespace: &str, pod: &PodRef<'_>) -> Option<bool> {
     if &*pod.seen.agent_type != AgentType::Agent.as_str() {
         return Some(false);
     }
     // By uid all the way: one of the same name that was made later is another one.
-    let root = pod.seen.controller.as_deref().and_then(|owner| world.root_of(namespace, owner));
+    let root = pod.seen.controller.as_deref().and_then(|owner| store.root_of(namespace, owner));
     let Some(root) = root else { return Some(false) };
-    match trust::of_workload(world, namespace, &root) {
+    match trust::of_workload(store, namespace, &root) {
         Trust::None => Some(false),
         Trust::Unknown => None,
         Trust::Account(account) => {

@@ -6,36 +6,37 @@
 
 use super::plan::Change;
 use crate::controllers::scaffold::plan::Context;
-use crate::controllers::scaffold::world::{PodRef, World};
 use crate::controllers::trust;
 use crate::domain::keys;
 use crate::domain::quarantine::label_of;
 use crate::domain::workload::WorkloadKind;
+use crate::store::Store;
+use crate::store::objects::PodRef;
 
 /// What becomes of the label; `None` when it stays as it is.
 pub(super) fn change(cx: &Context<'_>, pod: &PodRef<'_>) -> Option<Change> {
     let namespace = &cx.key.namespace;
-    let wanted = wanted(cx.world, namespace, pod);
+    let wanted = wanted(cx.store, namespace, pod);
     if wanted.as_deref() == pod.seen.quarantined.as_deref() {
         return None;
     }
     let cuts = || {
-        let policy = cx.world.network_policy(namespace, keys::QUARANTINE_POLICY);
+        let policy = cx.store.network_policy(namespace, keys::QUARANTINE_POLICY);
         policy.is_some_and(|policy| policy.seen.is_ours() && !policy.seen.deleting)
     };
     (wanted.is_none() || cuts()).then_some(Change { label: keys::LABEL_QUARANTINED, value: wanted })
 }
 
 /// Whether the Pod is in quarantine, whatever it carries by now.
-pub(super) fn holds(world: &World, namespace: &str, pod: &PodRef<'_>) -> bool {
-    wanted(world, namespace, pod).is_some()
+pub(super) fn holds(store: &Store, namespace: &str, pod: &PodRef<'_>) -> bool {
+    wanted(store, namespace, pod).is_some()
 }
 
 /// The value that the label should have.
-fn wanted(world: &World, namespace: &str, pod: &PodRef<'_>) -> Option<String> {
-    let quarantine = trust::quarantine(world, namespace)?;
+fn wanted(store: &Store, namespace: &str, pod: &PodRef<'_>) -> Option<String> {
+    let quarantine = trust::quarantine(store, namespace)?;
     let controller = pod.seen.controller.as_deref();
-    if let Some(root) = controller.and_then(|owner| world.root_of(namespace, owner)) {
+    if let Some(root) = controller.and_then(|owner| store.root_of(namespace, owner)) {
         return quarantine.holds(root.name).then(|| label_of(root.name));
     }
     // Whose it is is not known, or not any more: what was said of it stays.

@@ -14,12 +14,12 @@ use serde_json::{Map, Value, json};
 
 use crate::admission::inject::needs;
 use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row};
-use crate::controllers::scaffold::world::{WorkloadRef, World};
 use crate::controllers::trust;
 use crate::domain::digest::of_bytes;
 use crate::domain::keys;
 use crate::domain::trust::TrustLevel;
-use crate::store::{Key, Kind};
+use crate::store::objects::WorkloadRef;
+use crate::store::{Key, Kind, Store};
 
 /// How long the ordinary retries have first, where the workload says that its Pods are refused.
 const REFUSED: Duration = Duration::from_millis(500);
@@ -43,7 +43,12 @@ enum Fact {
 }
 
 /// The controller's row. Its items are `<plural>/<name>` of a workload.
-pub const ROW: Row = Row { controller: Controller::Waiting, touched, of_namespace, plan };
+pub const ROW: Row = Row {
+    controller: Controller::Waiting,
+    touched: |store, _, kind, key| touched(store, kind, key),
+    of_namespace,
+    plan,
+};
 
 fn item(namespace: &str, kind: Kind, name: &str) -> Key {
     Key::new(namespace, &format!("{}/{name}", kind.plural()))
@@ -59,44 +64,44 @@ fn copied(workload: &WorkloadRef<'_>) -> bool {
     workload.kind == Kind::ReplicaSet && workload.seen.annotations.get(keys::ANNOTATION_ROLLED_FOR).is_some()
 }
 
-fn touched(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
+fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     if kind == Kind::ServiceAccount {
-        let users = world.users(&key.namespace, &key.name).filter(|user| user.seen.unmet);
+        let users = store.users(&key.namespace, &key.name).filter(|user| user.seen.unmet);
         return users.map(|user| item(&key.namespace, user.kind, user.name)).collect();
     }
     if kind == Kind::NetworkPolicy {
         let is_deny = &*key.name == keys::DEFAULT_DENY;
-        let waiting = world.workloads(&key.namespace).filter(|workload| is_deny && workload.seen.unmet);
+        let waiting = store.workloads(&key.namespace).filter(|workload| is_deny && workload.seen.unmet);
         return waiting.map(|workload| item(&key.namespace, workload.kind, workload.name)).collect();
     }
     if kind == Kind::Deployment {
-        return copies_of(world, key);
+        return copies_of(store, key);
     }
-    let workload = world.workload(kind, &key.namespace, &key.name).filter(concerns);
+    let workload = store.workload(kind, &key.namespace, &key.name).filter(concerns);
     workload.map(|workload| item(&key.namespace, kind, workload.name)).into_iter().collect()
 }
 
 /// The ReplicaSets that keep a copy of what is no longer on their Deployment. Asked of Deployments that are not enrolled: the last
 /// change of theirs takes the entry off, and no change of the ReplicaSet need follow it.
-fn copies_of(world: &World, key: &Key) -> Vec<Key> {
-    let Some(above) = world.workload(Kind::Deployment, &key.namespace, &key.name) else { return Vec::new() };
+fn copies_of(store: &Store, key: &Key) -> Vec<Key> {
+    let Some(above) = store.workload(Kind::Deployment, &key.namespace, &key.name) else { return Vec::new() };
     if above.is_governed() || above.seen.annotations.get(keys::ANNOTATION_ROLLED_FOR).is_some() {
         return Vec::new();
     }
     let below = |one: &WorkloadRef<'_>| {
         copied(one) && one.seen.controller.as_deref().is_some_and(|owner| *owner.uid == *above.uid)
     };
-    world.workloads(&key.namespace).filter(below).map(|one| item(&key.namespace, one.kind, one.name)).collect()
+    store.workloads(&key.namespace).filter(below).map(|one| item(&key.namespace, one.kind, one.name)).collect()
 }
 
-fn of_namespace(world: &World, namespace: &str) -> Vec<Key> {
-    world.workloads(namespace).filter(concerns).map(|workload| item(namespace, workload.kind, workload.name)).collect()
+fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
+    store.workloads(namespace).filter(concerns).map(|workload| item(namespace, workload.kind, workload.name)).collect()
 }
 
 fn plan(cx: Context<'_>) -> Plan {
     let Some((plural, name)) = cx.key.name.split_once('/') else { return Plan::nothing() };
     let Some(kind) = KINDS.into_iter().find(|kind| kind.plural() == plural) else { return Plan::nothing() };
-    let workload = cx.world.workload(kind, &cx.key.namespace, name).filter(|workload| !workload.seen.deleting);
+    let workload = cx.store.workload(kind, &cx.key.namespace, name).filter(|workload| !workload.seen.deleting);
     let Some(workload) = workload else { return Plan::nothing() };
     waiting(&cx, &workload).unwrap_or_else(|| Plan::of(over(&cx, &workload).into_iter().collect()))
 }
@@ -136,7 +141,7 @@ fn account(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Fact {
     let needs = template
         .map(|template| needs(&cx.key.namespace, &workload.identity(), &template, &cx.facts.snapshot).service_account);
     let Some(name) = needs.flatten() else { return Fact::Unneeded };
-    let account = cx.world.service_account(&cx.key.namespace, &name).filter(|(seen, _, _)| seen.is_dedicated());
+    let account = cx.store.service_account(&cx.key.namespace, &name).filter(|(seen, _, _)| seen.is_dedicated());
     account.map_or(Fact::Missing, |(_, account, arrived)| Fact::There(account.uid.clone(), arrived))
 }
 
@@ -148,8 +153,8 @@ fn cuts_off(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Fact {
         Some(TrustLevel::EnforcedAll) => {}
         _ => return Fact::Unneeded,
     }
-    let policy = cx.world.network_policy(&cx.key.namespace, keys::DEFAULT_DENY).filter(|policy| policy.seen.is_ours());
-    let arrived = cx.world.arrived(Kind::NetworkPolicy, &cx.key.namespace, keys::DEFAULT_DENY);
+    let policy = cx.store.network_policy(&cx.key.namespace, keys::DEFAULT_DENY).filter(|policy| policy.seen.is_ours());
+    let arrived = cx.store.arrived(Kind::NetworkPolicy, &cx.key.namespace, keys::DEFAULT_DENY);
     policy.zip(arrived).map_or(Fact::Missing, |(policy, arrived)| Fact::There(policy.uid.into(), arrived))
 }
 
@@ -157,7 +162,7 @@ fn cuts_off(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Fact {
 fn over(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Option<Op> {
     let retry = workload.seen.retried.as_ref().map(|_| keys::ANNOTATION_RETRY);
     let owner = workload.seen.controller.as_deref().filter(|_| copied(workload));
-    let above = owner.and_then(|owner| cx.world.root_of(&cx.key.namespace, owner));
+    let above = owner.and_then(|owner| cx.store.root_of(&cx.key.namespace, owner));
     let standing = above.filter(|above| above.seen.annotations.get(keys::ANNOTATION_ROLLED_FOR).is_none());
     let copy = standing.map(|_| keys::ANNOTATION_ROLLED_FOR);
     let annotations: Map<String, Value> =

@@ -84,7 +84,7 @@ fn a_replica_set_waits_for_the_account_of_its_deployment() {
         "status": {"conditions": [{"type": "ReplicaFailure", "status": "True"}]}});
     cluster.see(Kind::ReplicaSet, workload(Kind::ReplicaSet, "web-abc", more));
     cluster.see(Kind::ServiceAccount, account("web", true, json!([])));
-    let touched = (ROW.touched)(&cluster.world, Kind::ServiceAccount, &Key::new("team", "web"));
+    let touched = (ROW.touched)(&cluster.store, &cluster.memory, Kind::ServiceAccount, &Key::new("team", "web"));
     assert_eq!(touched, [Key::new("team", "replicasets/web-abc")]);
     assert_eq!(cluster.plan_at(ROW, &touched[0], s(9)).ops.len(), 1);
 }
@@ -114,8 +114,12 @@ fn mend_10_a_note_goes_once_nothing_waits_and_when_the_enrolment_is_over() {
             "status": {"replicas": 1, "conditions": [], "currentNumberScheduled": 1, "active": 1}});
         cluster.see(kind, noted(kind, met.clone()));
         let (key, removal) = (item(kind), taken(kind, &["kagenti.io/retry-for"]));
-        assert_eq!((ROW.touched)(&cluster.world, kind, &Key::new("team", "a")), std::slice::from_ref(&key), "{kind:?}");
-        assert_eq!((ROW.of_namespace)(&cluster.world, "team"), std::slice::from_ref(&key), "{kind:?}: after a restart");
+        assert_eq!(
+            (ROW.touched)(&cluster.store, &cluster.memory, kind, &Key::new("team", "a")),
+            std::slice::from_ref(&key),
+            "{kind:?}"
+        );
+        assert_eq!((ROW.of_namespace)(&cluster.store, "team"), std::slice::from_ref(&key), "{kind:?}: after a restart");
         assert_eq!(cluster.plan_at(ROW, &key, s(9)).ops, [removal], "{kind:?}");
         let mut clean = noted(kind, met);
         clean["metadata"]["annotations"] = json!({});
@@ -149,14 +153,14 @@ fn mend_10_copies_of_an_annotation_go_with_the_original() {
     assert_eq!(cluster.plan_at(ROW, &key, s(9)), Plan::nothing(), "it stands, and would be copied again");
     cluster.see(Kind::Deployment, workload(Kind::Deployment, "a", json!({"metadata": {"resourceVersion": "12"}})));
     cluster.see(Kind::ReplicaSet, set("13"));
-    let touched = (ROW.touched)(&cluster.world, Kind::ReplicaSet, &Key::new("team", "a"));
+    let touched = (ROW.touched)(&cluster.store, &cluster.memory, Kind::ReplicaSet, &Key::new("team", "a"));
     assert_eq!(touched, std::slice::from_ref(&key));
     assert_eq!(cluster.plan_at(ROW, &key, s(9)).ops, [taken(Kind::ReplicaSet, &["kagenti.io/rolled-for"])]);
     // The last change may be the Deployment's: nothing of the ReplicaSet need change after it.
     let plain = json!({"metadata": {"resourceVersion": "14"},
         "spec": {"template": {"metadata": {"labels": {"kagenti.io/type": null}}}}});
     cluster.see(Kind::Deployment, workload(Kind::Deployment, "a", plain));
-    let touched = (ROW.touched)(&cluster.world, Kind::Deployment, &Key::new("team", "a"));
+    let touched = (ROW.touched)(&cluster.store, &cluster.memory, Kind::Deployment, &Key::new("team", "a"));
     assert_eq!(touched, std::slice::from_ref(&key));
 }
 
@@ -195,7 +199,12 @@ fn what_waits_for_two_things_is_told_once_when_both_are_there() {
     cluster.see(Kind::NetworkPolicy, policy(json!({}), "30"));
     assert_eq!(cluster.plan_at(ROW, &key, s(9)), Plan::nothing(), "a foreign one helps nobody");
     cluster.see(Kind::NetworkPolicy, policy(mine, "31"));
-    let touched = (ROW.touched)(&cluster.world, Kind::NetworkPolicy, &Key::new("team", "drawbridge-default-deny"));
+    let touched = (ROW.touched)(
+        &cluster.store,
+        &cluster.memory,
+        Kind::NetworkPolicy,
+        &Key::new("team", "drawbridge-default-deny"),
+    );
     assert_eq!(touched, std::slice::from_ref(&key));
     let ops = cluster.plan_at(ROW, &key, s(9)).ops;
     let [Op::Merge { patch, .. }] = &ops[..] else { panic!("{ops:?}") };

@@ -14,11 +14,11 @@ use crate::cli::offline::world::{Facts, World as Offline};
 use crate::config::inputs::NamespaceInputs;
 use crate::config::snapshot::{Published, Snapshot};
 use crate::config::view::namespace_view;
+use crate::controllers::scaffold::memory::Memory;
 use crate::controllers::scaffold::plan::{Context, Plan, Row};
-use crate::controllers::scaffold::world::World;
 use crate::controllers::{agent, enrolment, namespace_config, network_policy, service_account, trust_label, waiting};
 use crate::store::known::KnownObjects;
-use crate::store::{Change, Key, Kind, Reach, change_of};
+use crate::store::{Change, Key, Kind, Reach, Store, change_of};
 
 const ROWS: [Row; 7] = [
     network_policy::plan::ROW,
@@ -153,17 +153,16 @@ impl Seed {
     }
 }
 
-fn world() -> World {
-    let mut world = World::new(OWN);
+fn store() -> Store {
+    let mut store = Store::new(OWN);
     for kind in Kind::ALL {
-        world.set_reach(*kind, Reach::Listed);
+        store.set_reach(*kind, Reach::Listed);
     }
-    world.memory.surveyed = true;
-    world
+    store
 }
 
 /// As the command line reads them.
-fn by_files(all: &[History]) -> (Offline, World) {
+fn by_files(all: &[History]) -> (Offline, Store) {
     let facts = Facts {
         platform_file: None,
         feature_gates_path: None,
@@ -171,20 +170,20 @@ fn by_files(all: &[History]) -> (Offline, World) {
         spire_driver: true,
         operator_namespace: OWN.to_owned(),
     };
-    let (mut offline, mut world) = (Offline::new(&facts).unwrap(), world());
+    let (mut offline, mut store) = (Offline::new(&facts).unwrap(), store());
     for object in all.iter().filter(|one| one.last().is_none() && one.kind == Kind::NetworkPolicy) {
         offline.is_not_cut_off(object.versions[0]["metadata"]["namespace"].as_str().unwrap());
     }
     for (kind, object) in all.iter().filter_map(|one| Some((one.kind, one.last()?))) {
         offline.observe(object, "");
-        world.apply(&Change { listed: true, ..change(kind, object) }, Duration::ZERO);
+        store.apply(&Change { listed: true, ..change(kind, object) }, Duration::ZERO);
     }
-    (offline, world)
+    (offline, store)
 }
 
 /// A list of some of what was there first, and a list of what is there in the end.
-fn by_lists(all: &[History], seed: &mut Seed) -> World {
-    let mut world = world();
+fn by_lists(all: &[History], seed: &mut Seed) -> Store {
+    let mut store = store();
     let mut known: BTreeMap<Kind, KnownObjects> = BTreeMap::new();
     for again in [false, true] {
         for one in all {
@@ -192,28 +191,28 @@ fn by_lists(all: &[History], seed: &mut Seed) -> World {
             let object = if again { one.last() } else { one.versions.first().filter(|_| seed.below(3) > 0) };
             let news = object.and_then(|object| of_kind.listed(change(one.kind, object), again));
             if let Some(news) = news {
-                world.apply(&news, Duration::ZERO);
+                store.apply(&news, Duration::ZERO);
             }
         }
         for (kind, known) in &mut known {
             for gone in known.complete(*kind) {
-                world.apply(&gone, Duration::ZERO);
+                store.apply(&gone, Duration::ZERO);
             }
         }
     }
-    world
+    store
 }
 
 /// Event by event: in order for each object and in any order between them, with what was told before told again at times.
-fn by_watches(all: &[History], seed: &mut Seed) -> World {
-    let mut world = world();
+fn by_watches(all: &[History], seed: &mut Seed) -> Store {
+    let mut store = store();
     let histories: Vec<_> = all.iter().map(History::changes).collect();
     let mut told = vec![0; histories.len()];
     let mut left: Vec<_> = (0..histories.len()).collect();
     while !left.is_empty() {
         let pick = seed.below(left.len());
         let at = left[pick];
-        world.apply(&histories[at][told[at]], Duration::ZERO);
+        store.apply(&histories[at][told[at]], Duration::ZERO);
         told[at] += 1;
         if told[at] == histories[at].len() {
             left.swap_remove(pick);
@@ -221,18 +220,18 @@ fn by_watches(all: &[History], seed: &mut Seed) -> World {
         // One that is late, or comes twice: another watch that has the same objects, or the answer to a write of ours.
         let late = seed.below(histories.len());
         if told[late] > 0 {
-            world.apply(&histories[late][seed.below(told[late])], Duration::ZERO);
+            store.apply(&histories[late][seed.below(told[late])], Duration::ZERO);
         }
     }
-    world
+    store
 }
 
 /// What a process decides from that knows this.
-fn facts(world: &World, offline: &Offline) -> Published {
+fn facts(store: &Store, offline: &Offline) -> Published {
     let platform = offline.platform().unwrap();
     let mut snapshot: Snapshot = offline.snapshot().unwrap();
     let view = |name: &&str| {
-        let view = namespace_view(&platform, name, &NamespaceInputs::of(world, name), None);
+        let view = namespace_view(&platform, name, &NamespaceInputs::of(store, name), None);
         (Arc::from(*name), Arc::new(view))
     };
     snapshot.view.namespaces = SPACES.iter().map(view).collect::<HashMap<_, _>>();
@@ -240,11 +239,13 @@ fn facts(world: &World, offline: &Offline) -> Published {
     Published { settled: snapshot.clone(), snapshot, platform: Arc::new(platform), spreading: false }
 }
 
-fn plans(world: &World, facts: &Published) -> Vec<(&'static str, Key, Plan)> {
+fn plans(store: &Store, facts: &Published) -> Vec<(&'static str, Key, Plan)> {
+    let mut memory = Memory::default();
+    memory.surveyed = true;
     let mut all = Vec::new();
     for row in ROWS {
-        for key in SPACES.iter().flat_map(|space| (row.of_namespace)(world, space)) {
-            let plan = (row.plan)(Context { world, facts, key: &key, now: Duration::from_secs(60) });
+        for key in SPACES.iter().flat_map(|space| (row.of_namespace)(store, space)) {
+            let plan = (row.plan)(Context { store, memory: &memory, facts, key: &key, now: Duration::from_secs(60) });
             all.push((row.controller.as_str(), key, plan));
         }
     }
@@ -270,13 +271,13 @@ proptest! {
         let (offline, files) = by_files(&all);
         let said = offline.snapshot().unwrap();
         let of_files = facts(&files, &offline);
-        for (way, world) in [("lists", by_lists(&all, &mut seed)), ("watches", by_watches(&all, &mut seed))] {
-            let facts = facts(&world, &offline);
+        for (way, store) in [("lists", by_lists(&all, &mut seed)), ("watches", by_watches(&all, &mut seed))] {
+            let facts = facts(&store, &offline);
             for space in SPACES {
                 prop_assert_eq!(facts.snapshot.namespace(space), said.namespace(space), "{}: {}", way, space);
             }
             prop_assert_eq!(verdicts(&all, &facts.snapshot), verdicts(&all, &said), "{}", way);
-            prop_assert_eq!(plans(&world, &facts), plans(&files, &of_files), "{}", way);
+            prop_assert_eq!(plans(&store, &facts), plans(&files, &of_files), "{}", way);
         }
     }
 }

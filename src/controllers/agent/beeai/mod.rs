@@ -28,16 +28,16 @@ use crate::workloads::settings::Takeover;
 /// The row of the Agents of `beeai.dev`.
 pub const ROW: Row = Row {
     controller: Controller::BeeaiAgent,
-    touched: |world, kind, key| concerned(world, (kind, key), &BEEAI),
-    of_namespace: |world, namespace| all(world, namespace, &BEEAI),
+    touched: |store, _, kind, key| concerned(store, (kind, key), &BEEAI),
+    of_namespace: |store, namespace| all(store, namespace, &BEEAI),
     plan: |cx| planned(cx, &BEEAI),
 };
 
 /// The row of the Agents of `beeai.beeai.dev`.
 pub const COMPAT_ROW: Row = Row {
     controller: Controller::BeeaiCompatAgent,
-    touched: |world, kind, key| concerned(world, (kind, key), &COMPAT),
-    of_namespace: |world, namespace| all(world, namespace, &COMPAT),
+    touched: |store, _, kind, key| concerned(store, (kind, key), &COMPAT),
+    of_namespace: |store, namespace| all(store, namespace, &COMPAT),
     plan: |cx| planned(cx, &COMPAT),
 };
 

@@ -112,19 +112,19 @@ impl Look {
 
     /// The route, and where it is reached.
     fn reached(&mut self, subject: &Subject<'_>, identity: &Identity, port: u16, timeout: Option<&str>) {
-        let (settings, world) = (settings(subject), subject.cx.world);
+        let (settings, store) = (settings(subject), subject.cx.store);
         self.endpoint =
             Some(self.role.endpoint((identity.namespace(), identity.name()), port, &settings.cluster_domain));
         if !settings.gateway.enabled {
             return;
         }
-        self.route = match world.reach(Kind::HttpRoute) {
+        self.route = match store.reach(Kind::HttpRoute) {
             Reach::Listed => RouteWish::Wanted,
             Reach::Absent => RouteWish::Absent,
             Reach::Unknown => RouteWish::Unknown,
         };
         if self.route == RouteWish::Wanted {
-            let namespace = settings.gateway.namespace.as_deref().unwrap_or(world.operator_namespace());
+            let namespace = settings.gateway.namespace.as_deref().unwrap_or(store.operator_namespace());
             let spec = route(self.role, identity, (port, timeout), (&settings.gateway, namespace));
             let name = self.role.route(identity.name());
             self.others.push((Kind::HttpRoute, beside(self.role, identity, &name, ("spec", spec))));
@@ -149,10 +149,10 @@ fn identity(subject: &Subject<'_>) -> Identity {
 pub(super) fn agent(subject: &Subject<'_>) -> Look {
     let looked = read::agent(&subject.object);
     let mut look = Look::of(Role::Agent, &looked);
-    let (world, namespace, spec) = (subject.cx.world, &*subject.cx.key.namespace, &*subject.seen.spec);
+    let (store, namespace, spec) = (subject.cx.store, &*subject.cx.key.namespace, &*subject.seen.spec);
     let agent = &looked.value;
     let (settings, identity) = (settings(subject), identity(subject));
-    let named = wiring::dependencies(world, namespace, spec);
+    let named = wiring::dependencies(store, namespace, spec);
     look.waits = named.iter().find_map(|one| held(one, agent.waits));
     look.lacks = Some(named.iter().filter_map(lack).collect());
     settle(subject, &mut look, namespace, spec);
@@ -182,7 +182,7 @@ pub(super) fn agent(subject: &Subject<'_>) -> Look {
             return look;
         }
     }
-    let peers = wiring::peers(world, namespace, spec).into_iter().map(|peer| peer.name.to_string()).collect();
+    let peers = wiring::peers(store, namespace, spec).into_iter().map(|peer| peer.name.to_string()).collect();
     look.made(agents::compose(&identity, agent, &agents::Wiring { model_port, peers }, settings));
     if agent.expose {
         look.reached(subject, &identity, PORT, agent.timeout.as_deref());
@@ -224,7 +224,7 @@ fn settle(subject: &Subject<'_>, look: &mut Look, namespace: &str, spec: &Value)
     let left = HOLD.saturating_sub(now.saturating_sub(since));
     look.hold = (differs && !left.is_zero()).then_some(left);
     look.wiring = Some(note::Wiring {
-        digest: wiring::digest(subject.cx.world, namespace, spec),
+        digest: wiring::digest(subject.cx.store, namespace, spec),
         ready: ready || look.hold.is_some(),
         gated,
         unsettled: look.hold.map(|_| since),
@@ -256,13 +256,13 @@ pub(super) fn model_api(subject: &Subject<'_>) -> Look {
 
 /// Lets only those in that ask it, where the platform has it so.
 fn restrict(subject: &Subject<'_>, look: &mut Look, identity: &Identity, port: u16) {
-    let (settings, world) = (settings(subject), subject.cx.world);
+    let (settings, store) = (settings(subject), subject.cx.store);
     if !settings.restrict_model_apis {
         return;
     }
-    let users = wiring::users(world, identity.namespace(), identity.name());
+    let users = wiring::users(store, identity.namespace(), identity.name());
     let gateway = &settings.gateway;
-    let through = gateway.enabled.then(|| gateway.namespace.as_deref().unwrap_or(world.operator_namespace()));
+    let through = gateway.enabled.then(|| gateway.namespace.as_deref().unwrap_or(store.operator_namespace()));
     let spec = policy(identity.name(), port, &users, through);
     look.wiring = Some(wiring::of_users(&users));
     look.others.push((Kind::NetworkPolicy, beside(look.role, identity, &subject.made.name, ("spec", spec))));
@@ -283,9 +283,9 @@ pub(super) fn mcp_server(subject: &Subject<'_>) -> Look {
 }
 
 fn registry(subject: &Subject<'_>) -> Result<Registry, RuntimeFault> {
-    let world = subject.cx.world;
-    let namespace = world.registry_namespace();
-    let found = world.config_map(namespace, keys::CONFIG_MAP_MCP_RUNTIMES);
+    let store = subject.cx.store;
+    let namespace = store.registry_namespace();
+    let found = store.config_map(namespace, keys::CONFIG_MAP_MCP_RUNTIMES);
     let (seen, _) = found.ok_or_else(|| RuntimeFault::NoRegistry(namespace.to_owned()))?;
     Registry::read(seen.data.get(KEY).ok_or(RuntimeFault::NoKey)?)
 }

@@ -26,50 +26,49 @@ use super::plan::{all, concerned, planned};
 use super::subject::Subject;
 use crate::api::findings::Findings;
 use crate::controllers::scaffold::plan::{Context, Controller, Plan, Row};
-use crate::controllers::scaffold::world::World;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
-use crate::store::{Key, Kind};
+use crate::store::{Key, Kind, Store};
 use crate::workloads::kaos::names::Role;
 
 /// The row of the Agents.
 pub const AGENT_ROW: Row = Row {
     controller: Controller::KaosAgent,
-    touched: |world, kind, key| {
-        let mut items = touched(world, (kind, key), &AGENT);
+    touched: |store, memory, kind, key| {
+        let mut items = touched(store, (kind, key), &AGENT);
         if matches!(kind, Kind::KaosAgent | Kind::ModelApi | Kind::McpServer) {
-            items.extend(wiring::stirred(world, kind, key));
+            items.extend(wiring::stirred(store, memory, kind, key));
         }
         items
     },
-    of_namespace: |world, namespace| all(world, namespace, &AGENT),
+    of_namespace: |store, namespace| all(store, namespace, &AGENT),
     plan: |cx| alone(cx, &AGENT),
 };
 
 /// The row of the ModelAPIs.
 pub const MODEL_API_ROW: Row = Row {
     controller: Controller::ModelApi,
-    touched: |world, kind, key| {
+    touched: |store, memory, kind, key| {
         if kind == Kind::KaosAgent {
-            return wiring::restricted(world, key);
+            return wiring::restricted(store, memory, key);
         }
-        touched(world, (kind, key), &MODEL_API)
+        touched(store, (kind, key), &MODEL_API)
     },
-    of_namespace: |world, namespace| all(world, namespace, &MODEL_API),
+    of_namespace: |store, namespace| all(store, namespace, &MODEL_API),
     plan: |cx| alone(cx, &MODEL_API),
 };
 
 /// The row of the MCPServers.
 pub const MCP_SERVER_ROW: Row = Row {
     controller: Controller::McpServer,
-    touched: |world, kind, key| {
-        if kind == Kind::ConfigMap && is_registry(world, key) {
+    touched: |store, _, kind, key| {
+        if kind == Kind::ConfigMap && is_registry(store, key) {
             // Every server's runtime may be another.
-            return world.namespaces().flat_map(|namespace| all(world, namespace, &MCP_SERVER)).collect();
+            return store.namespaces().flat_map(|namespace| all(store, namespace, &MCP_SERVER)).collect();
         }
-        touched(world, (kind, key), &MCP_SERVER)
+        touched(store, (kind, key), &MCP_SERVER)
     },
-    of_namespace: |world, namespace| all(world, namespace, &MCP_SERVER),
+    of_namespace: |store, namespace| all(store, namespace, &MCP_SERVER),
     plan: |cx| alone(cx, &MCP_SERVER),
 };
 
@@ -122,19 +121,19 @@ const fn face(
 
 /// What to do about an object, once the operator that was here before does not write any more (ruling 20).
 fn alone(cx: Context<'_>, face: &'static Face) -> Plan {
-    match cx.world.held_by_the_operator_before(cx.now) {
+    match cx.store.held_by_the_operator_before(cx.now) {
         Some(left) => Plan::later(left),
         None => planned(cx, face),
     }
 }
 
 /// The objects of that face that a change may concern, but for what they name.
-fn touched(world: &World, (kind, key): (Kind, &Key), face: &Face) -> Vec<Key> {
+fn touched(store: &Store, (kind, key): (Kind, &Key), face: &Face) -> Vec<Key> {
     // A Lease that is renewed says nothing new; one that is let go, that everything may begin.
     if kind == Kind::Lease {
-        let free = !world.names_the_operator_before();
-        let namespaces = world.namespaces().filter(|_| free);
-        return namespaces.flat_map(|namespace| all(world, namespace, face)).collect();
+        let free = !store.names_the_operator_before();
+        let namespaces = store.namespaces().filter(|_| free);
+        return namespaces.flat_map(|namespace| all(store, namespace, face)).collect();
     }
     let prefix = match kind {
         Kind::Deployment | Kind::Service => Some(face.prefix),
@@ -143,24 +142,24 @@ fn touched(world: &World, (kind, key): (Kind, &Key), face: &Face) -> Vec<Key> {
     match prefix {
         Some(prefix) => {
             let name = key.name.strip_prefix(prefix);
-            let found = name.and_then(|name| world.custom(face.kind, &key.namespace, name));
+            let found = name.and_then(|name| store.custom(face.kind, &key.namespace, name));
             found.map(|found| Key::new(&key.namespace, found.name)).into_iter().collect()
         }
         None if kind == Kind::AgentRuntime => {
-            let runtime = world.agent_runtime(&key.namespace, &key.name);
+            let runtime = store.agent_runtime(&key.namespace, &key.name);
             let target = runtime.and_then(|runtime| runtime.seen.target.clone());
             let name = target.as_ref().and_then(|target| target.name.strip_prefix(face.prefix));
-            let found = name.and_then(|name| world.custom(face.kind, &key.namespace, name));
+            let found = name.and_then(|name| store.custom(face.kind, &key.namespace, name));
             found.map(|found| Key::new(&key.namespace, found.name)).into_iter().collect()
         }
-        None if kind == face.kind || kind == Kind::Namespace => concerned(world, (kind, key), face),
+        None if kind == face.kind || kind == Kind::Namespace => concerned(store, (kind, key), face),
         None => Vec::new(),
     }
 }
 
 /// Whether a ConfigMap is the registry of tool runtimes.
-fn is_registry(world: &World, key: &Key) -> bool {
-    *key.name == *keys::CONFIG_MAP_MCP_RUNTIMES && *key.namespace == *world.registry_namespace()
+fn is_registry(store: &Store, key: &Key) -> bool {
+    *key.name == *keys::CONFIG_MAP_MCP_RUNTIMES && *key.namespace == *store.registry_namespace()
 }
 
 fn image(subject: &Subject<'_>, claims: &Claims<'_>) -> Image {

@@ -194,7 +194,7 @@ fn route(subject: &Subject<'_>, verdict: &Verdict<'_>, look: &Look) -> Option<Co
             });
         }
     }
-    let seen = subject.cx.world.route(&subject.cx.key.namespace, name)?.seen;
+    let seen = subject.cx.store.route(&subject.cx.key.namespace, name)?.seen;
     match &seen.accepted {
         None => unknown(Reason::RoutePending, "no Gateway has said anything of the route yet"),
         Some(said) => {

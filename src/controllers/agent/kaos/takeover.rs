@@ -58,7 +58,7 @@ fn compared(subject: &Subject<'_>, wanted: &Wanted) -> Option<Compared> {
     if let Some(known) = known {
         return Some(known.clone());
     }
-    let answers = &subject.cx.world.memory.answers;
+    let answers = &subject.cx.memory.answers;
     let fact = answers.template_fact(&subject.made, (deployment.uid, generation))?;
     let of = |counts: Vec<String>, later: Vec<String>| Compared {
         wanted: wanted.deployment.digest.as_str().into(),

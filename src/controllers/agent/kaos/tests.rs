@@ -165,7 +165,7 @@ fn cases_33_to_37_and_45_peers_never_hold_back_and_are_found_when_they_come() {
     assert_eq!(variable(&bench, "agent-b", "PEER_AGENTS").as_deref(), Some("a,b"));
     agent(&mut bench, "p", json!({}));
     let key = Key::new(TEAM, "p");
-    let touched = (AGENT_ROW.touched)(&bench.cluster.world, Kind::KaosAgent, &key);
+    let touched = (AGENT_ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::KaosAgent, &key);
     assert!(touched.contains(&Key::new(TEAM, "a")) && !touched.contains(&Key::new(TEAM, "b")), "{touched:?}");
     converge(&mut bench);
     assert_eq!(variable(&bench, "agent-a", "PEER_AGENTS").as_deref(), Some("b,p"), "case 37");
@@ -198,7 +198,7 @@ fn case_41_and_ruling_9_what_is_said_of_a_dependency_has_held_for_a_while() {
     let key = Key::new(TEAM, "m");
     for round in 0..100 {
         flap(&mut bench, round % 2 == 1);
-        let touched = (AGENT_ROW.touched)(&bench.cluster.world, Kind::ModelApi, &key);
+        let touched = (AGENT_ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::ModelApi, &key);
         if touched.is_empty() {
             continue;
         }
@@ -288,10 +288,19 @@ fn cases_117_and_121_runtimes_come_from_the_registry_and_follow_it() {
     converge(&mut bench);
     assert_eq!(bench.container("mcpserver-t", 0)["image"], "tools:1");
     runtimes(&mut bench, &RUNTIMES.replace("tools:1", "tools:2"));
-    let touched = (MCP_SERVER_ROW.touched)(&bench.cluster.world, Kind::ConfigMap, &Key::new(OWN, "kaos-mcp-runtimes"));
+    let touched = (MCP_SERVER_ROW.touched)(
+        &bench.cluster.store,
+        &bench.cluster.memory,
+        Kind::ConfigMap,
+        &Key::new(OWN, "kaos-mcp-runtimes"),
+    );
     assert_eq!(touched, [Key::new(TEAM, "t")]);
-    let of_a_tenant =
-        (MCP_SERVER_ROW.touched)(&bench.cluster.world, Kind::ConfigMap, &Key::new(TEAM, "kaos-mcp-runtimes"));
+    let of_a_tenant = (MCP_SERVER_ROW.touched)(
+        &bench.cluster.store,
+        &bench.cluster.memory,
+        Kind::ConfigMap,
+        &Key::new(TEAM, "kaos-mcp-runtimes"),
+    );
     assert_eq!(of_a_tenant, []);
     converge(&mut bench);
     assert_eq!(bench.container("mcpserver-t", 0)["image"], "tools:2");
@@ -300,14 +309,14 @@ fn cases_117_and_121_runtimes_come_from_the_registry_and_follow_it() {
 #[test]
 fn cases_122_to_124_127_and_128_routes_come_with_gateway_api() {
     let mut bench = bench(ROUTES);
-    bench.cluster.world.set_reach(Kind::HttpRoute, Reach::Absent);
+    bench.cluster.store.set_reach(Kind::HttpRoute, Reach::Absent);
     made(&mut bench, Kind::ModelApi, "m", json!({"mode": "Proxy", "proxyConfig": {"models": ["*"]}}));
     converge(&mut bench);
     bench.rolled_out("modelapi-m");
     converge(&mut bench);
     assert_eq!(condition(&bench, Kind::ModelApi, "m", "RouteAccepted"), "Unknown/GatewayApiAbsent");
     assert!(says(&bench, Kind::ModelApi, "m").1, "ready is not affected");
-    bench.cluster.world.set_reach(Kind::HttpRoute, Reach::Listed);
+    bench.cluster.store.set_reach(Kind::HttpRoute, Reach::Listed);
     assert_eq!(owns(&converge(&mut bench)), [Kind::HttpRoute]);
     let route = bench.object(Kind::HttpRoute, "modelapi-m");
     assert_eq!(route["spec"]["parentRefs"], json!([{"name": "edge", "namespace": "infra"}]));

@@ -1,6 +1,6 @@
 //! What an Agent of KAOS names: whether it is there, and whether it is ready; pure.
 //!
-//! In: the world. Out: what is missing, and which Agents a change concerns. Promises: a look-up by name for each, never a list of all; while a
+//! In: the store. Out: what is missing, and which Agents a change concerns. Promises: a look-up by name for each, never a list of all; while a
 //! dependency flickers, the Agents that run with it are looked at once in [`HOLD`].
 
 use std::collections::BTreeSet;
@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::controllers::scaffold::memory::Memory;
 use crate::controllers::scaffold::note;
 use crate::controllers::scaffold::plan::{Controller, Item};
-use crate::controllers::scaffold::world::{CustomRef, World};
-use crate::store::{CustomSeen, Key, Kind};
+use crate::store::objects::CustomRef;
+use crate::store::{CustomSeen, Key, Kind, Store};
 
 /// How long a dependency has to be as it is before the status of what runs says so.
 pub(super) const HOLD: Duration = Duration::from_secs(5);
@@ -38,7 +39,7 @@ pub(super) fn is_ready(seen: &CustomSeen) -> bool {
 }
 
 /// The ModelAPI and the MCPServers that an Agent of that spec names, in this order, each once.
-pub(super) fn dependencies<'a>(world: &'a World, namespace: &str, spec: &'a Value) -> Vec<Named<'a>> {
+pub(super) fn dependencies<'a>(store: &'a Store, namespace: &str, spec: &'a Value) -> Vec<Named<'a>> {
     let api = spec.get("modelAPI").and_then(Value::as_str).unwrap_or_default();
     let servers = spec.get("mcpServers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let mut names = vec![(Kind::ModelApi, api)];
@@ -47,14 +48,14 @@ pub(super) fn dependencies<'a>(world: &'a World, namespace: &str, spec: &'a Valu
             names.push(server);
         }
     }
-    let named = |(kind, name)| Named { kind, name, found: world.custom(kind, namespace, name) };
+    let named = |(kind, name)| Named { kind, name, found: store.custom(kind, namespace, name) };
     names.into_iter().map(named).collect()
 }
 
 /// The peers that an Agent of that spec may call and that are there and exposed.
-pub(super) fn peers<'a>(world: &'a World, namespace: &str, spec: &'a Value) -> Vec<CustomRef<'a>> {
+pub(super) fn peers<'a>(store: &'a Store, namespace: &str, spec: &'a Value) -> Vec<CustomRef<'a>> {
     let names = spec.pointer("/agentNetwork/access").and_then(Value::as_array).into_iter().flatten();
-    let found = names.filter_map(Value::as_str).filter_map(|name| world.custom(Kind::KaosAgent, namespace, name));
+    let found = names.filter_map(Value::as_str).filter_map(|name| store.custom(Kind::KaosAgent, namespace, name));
     found.filter(|peer| !peer.seen.deleting && is_exposed(&peer.seen.spec)).collect()
 }
 
@@ -63,28 +64,28 @@ fn is_exposed(spec: &Value) -> bool {
 }
 
 /// Of what is there, and of what is written on what counts.
-pub(super) fn digest(world: &World, namespace: &str, spec: &Value) -> u64 {
+pub(super) fn digest(store: &Store, namespace: &str, spec: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for one in dependencies(world, namespace, spec) {
+    for one in dependencies(store, namespace, spec) {
         let generation = one.found.filter(|_| one.kind == Kind::ModelApi).map(|found| found.seen.generation);
         (one.found.map(|found| found.uid), generation).hash(&mut hasher);
     }
-    for peer in peers(world, namespace, spec) {
+    for peer in peers(store, namespace, spec) {
         peer.uid.hash(&mut hasher);
     }
     hasher.finish()
 }
 
 /// The Agents that name that object and that a change of it concerns.
-pub(super) fn stirred(world: &World, kind: Kind, key: &Key) -> Vec<Key> {
-    let agents = world.wired_to(kind, &key.namespace, &key.name);
-    let stirred = agents.filter(|agent| stirs(world, &key.namespace, agent));
+pub(super) fn stirred(store: &Store, memory: &Memory, kind: Kind, key: &Key) -> Vec<Key> {
+    let agents = store.wired_to(kind, &key.namespace, &key.name);
+    let stirred = agents.filter(|agent| stirs(store, memory, &key.namespace, agent));
     stirred.map(|agent| Key::new(&key.namespace, agent.name)).collect()
 }
 
 /// The names of the Agents that ask a ModelAPI.
-pub(super) fn users<'a>(world: &'a World, namespace: &str, api: &str) -> BTreeSet<&'a str> {
-    let users = world.wired_to(Kind::ModelApi, namespace, api).filter(|agent| !agent.seen.deleting);
+pub(super) fn users<'a>(store: &'a Store, namespace: &str, api: &str) -> BTreeSet<&'a str> {
+    let users = store.wired_to(Kind::ModelApi, namespace, api).filter(|agent| !agent.seen.deleting);
     users.map(|agent| &**agent.name).collect()
 }
 
@@ -97,26 +98,26 @@ pub(super) fn of_users(users: &BTreeSet<&str>) -> note::Wiring {
 
 /// The ModelAPIs of the namespace of an Agent that lets only theirs in, and whose Agents are others since. Nothing is remembered of those
 /// that let everybody in.
-pub(super) fn restricted(world: &World, agent: &Key) -> Vec<Key> {
+pub(super) fn restricted(store: &Store, memory: &Memory, agent: &Key) -> Vec<Key> {
     let namespace = &agent.namespace;
-    let apis = world.customs(Kind::ModelApi, namespace).filter(|api| {
+    let apis = store.customs(Kind::ModelApi, namespace).filter(|api| {
         let item = Item { controller: Controller::ModelApi, key: Key::new(namespace, api.name) };
-        let known = world.memory.of(&item).and_then(|note| note.wiring);
-        known.is_some_and(|known| known != of_users(&users(world, namespace, api.name)))
+        let known = memory.of(&item).and_then(|note| note.wiring);
+        known.is_some_and(|known| known != of_users(&users(store, namespace, api.name)))
     });
     apis.map(|api| Key::new(namespace, api.name)).collect()
 }
 
-fn stirs(world: &World, namespace: &str, agent: &CustomRef<'_>) -> bool {
+fn stirs(store: &Store, memory: &Memory, namespace: &str, agent: &CustomRef<'_>) -> bool {
     let item = Item { controller: Controller::KaosAgent, key: Key::new(namespace, agent.name) };
-    let Some(known) = world.memory.of(&item).and_then(|note| note.wiring) else { return true };
+    let Some(known) = memory.of(&item).and_then(|note| note.wiring) else { return true };
     let spec = &agent.seen.spec;
-    if known.gated || known.digest != digest(world, namespace, spec) {
+    if known.gated || known.digest != digest(store, namespace, spec) {
         return true;
     }
     // It is looked at again as it is.
     if known.unsettled.is_some() {
         return false;
     }
-    known.ready != dependencies(world, namespace, spec).iter().all(Named::is_ready)
+    known.ready != dependencies(store, namespace, spec).iter().all(Named::is_ready)
 }

@@ -38,7 +38,7 @@ fn d14_a_write_that_is_refused_is_said_and_not_repeated_until_something_changes(
     let op = bench.plan("weather").ops.into_iter().find(|op| matches!(op, Op::Own { .. })).unwrap();
     let item = Item { controller: ROW.controller, key: Key::new(TEAM, "weather") };
     let words = "spec.selector: field is immutable".to_owned();
-    bench.cluster.world.memory.failure(&item, bench.now, (op.clone(), Some(Reason::InvalidSpec), words));
+    bench.cluster.memory.failure(&item, bench.now, (op.clone(), Some(Reason::InvalidSpec), words));
     assert_eq!(owns(&bench.converge()), []);
     assert_eq!(
         (bench.phase("weather").as_str(), bench.condition("weather", "Ready").as_str()),
@@ -59,7 +59,7 @@ fn d14_a_write_that_fails_over_and_over_is_said_and_tried_again() {
     let op = bench.plan("weather").ops.into_iter().find(|op| matches!(op, Op::Own { .. })).unwrap();
     let item = Item { controller: ROW.controller, key: Key::new(TEAM, "weather") };
     for _ in 0..5 {
-        bench.cluster.world.memory.failure(&item, bench.now, (op.clone(), None, "etcd is away".to_owned()));
+        bench.cluster.memory.failure(&item, bench.now, (op.clone(), None, "etcd is away".to_owned()));
     }
     let ops = bench.plan("weather").ops;
     let status = ops.iter().position(|op| matches!(op, Op::Status { .. }));
@@ -85,7 +85,7 @@ fn builds_that_cannot_be_read_are_no_builds_that_do_not_exist() {
     for (reach, words) in
         [(Reach::Unknown, "cannot be read"), (Reach::Absent, "does not serve"), (Reach::Listed, "create it")]
     {
-        bench.cluster.world.set_reach(Kind::AgentBuild, reach);
+        bench.cluster.store.set_reach(Kind::AgentBuild, reach);
         if bench.find(Kind::Agent, "weather").is_none() {
             bench.agent("weather", from_build());
         }

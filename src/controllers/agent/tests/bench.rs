@@ -62,9 +62,9 @@ impl Bench {
             Kind::Service,
             Kind::Pod,
         ] {
-            cluster.world.set_reach(kind, Reach::Listed);
+            cluster.store.set_reach(kind, Reach::Listed);
         }
-        cluster.world.memory.surveyed = true;
+        cluster.memory.surveyed = true;
         for name in keys::NAMESPACE_CONFIG_MAPS {
             let metadata = json!({"name": name, "namespace": TEAM, "uid": name, "resourceVersion": "1"});
             cluster.see(Kind::ConfigMap, json!({"metadata": metadata, "data": {}}));
@@ -195,7 +195,7 @@ impl Bench {
     /// One plan of every item, carried out.
     pub(in crate::controllers::agent) fn round(&mut self, row: Row) -> Vec<Op> {
         let mut all = Vec::new();
-        for key in (row.of_namespace)(&self.cluster.world, TEAM) {
+        for key in (row.of_namespace)(&self.cluster.store, TEAM) {
             let plan = self.plan_of(row, &key);
             let item = Item { controller: row.controller, key: key.clone() };
             let (settles, some) = (plan.ops.iter().any(Op::settles), !plan.ops.is_empty());
@@ -205,7 +205,7 @@ impl Bench {
                     self.asked += 1;
                     if let Some(words) = self.refusal(demands) {
                         let trouble = (op, Some(Reason::SecretNotUsable), words);
-                        self.cluster.world.memory.failure(&item, self.now, trouble);
+                        self.cluster.memory.failure(&item, self.now, trouble);
                         failed = true;
                         break;
                     }
@@ -217,7 +217,7 @@ impl Bench {
                 }
             }
             if some && !failed {
-                self.cluster.world.memory.success(&item, settles);
+                self.cluster.memory.success(&item, settles);
             }
         }
         all
@@ -226,12 +226,12 @@ impl Bench {
     /// One plan of every item, of whose operations the first that `is_it` is answered with an error of the API server. False: there was none.
     pub(in crate::controllers::agent) fn round_that_fails(&mut self, row: Row, is_it: impl Fn(&Op) -> bool) -> bool {
         let mut failed = false;
-        for key in (row.of_namespace)(&self.cluster.world, TEAM) {
+        for key in (row.of_namespace)(&self.cluster.store, TEAM) {
             let plan = self.plan_of(row, &key);
             let item = Item { controller: row.controller, key: key.clone() };
             for op in plan.ops {
                 if !failed && is_it(&op) {
-                    self.cluster.world.memory.failure(&item, self.now, (op, None, "answered with 500".to_owned()));
+                    self.cluster.memory.failure(&item, self.now, (op, None, "answered with 500".to_owned()));
                     failed = true;
                     break;
                 }
@@ -249,7 +249,7 @@ impl Bench {
             generation: object["metadata"]["generation"].as_i64().unwrap_or_default(),
             spec: Some(object["spec"].to_string().into()),
         };
-        self.cluster.world.memory.answers.template(key.clone(), fact, self.now);
+        self.cluster.memory.answers.template(key.clone(), fact, self.now);
     }
 
     fn refusal(&self, demands: &[Demand]) -> Option<String> {
@@ -261,7 +261,7 @@ impl Bench {
         let mut plan = self.cluster.plan_at(row, key, self.now);
         let item = Item { controller: row.controller, key: key.clone() };
         let note = std::mem::take(&mut plan.note);
-        self.cluster.world.memory.note(&item, note);
+        self.cluster.memory.note(&item, note);
         plan
     }
 

@@ -99,13 +99,14 @@ fn a_deployment_is_not_made_before_the_snapshot_knows_who_governs_it() {
     bench.round(ROW);
     let object = json!({"metadata": {"name": "art", "namespace": TEAM, "uid": "u-art", "resourceVersion": "5",
         "creationTimestamp": "2026-05-01T00:00:00Z"}, "spec": runtime(json!({}))["spec"]});
-    // The world has heard of it, the snapshot has not.
+    // The store has heard of it, the snapshot has not.
     bench.cluster.see(Kind::AgentRuntime, object);
     let plan = bench.plan("weather");
     assert!(plan.ops.is_empty() && plan.again.is_some(), "{plan:#?}");
     bench.cluster.settle();
     assert!(bench.plan("weather").ops.iter().any(|op| matches!(op, Op::Own { .. })));
-    let touched = (ROW.touched)(&bench.cluster.world, Kind::AgentRuntime, &Key::new(TEAM, "art"));
+    let touched =
+        (ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::AgentRuntime, &Key::new(TEAM, "art"));
     assert_eq!(touched, [Key::new(TEAM, "weather")]);
 }
 
@@ -122,7 +123,7 @@ fn another_configuration_rolls_a_labelled_agent_and_enrolment_owns_the_hash_from
         "annotations": {keys::ANNOTATION_CONFIG_HASH: old, keys::ANNOTATION_STATUS: "{}"}});
     bench.edit(Kind::Pod, "pod", json!({"metadata": metadata, "spec": {"containers": [{"name": "envoy-proxy"}]}, "status": {"phase": "Running"}}));
     bench.cluster.configure("proxy: {uid: 2000}\n");
-    bench.cluster.world.memory.surveyed = true;
+    bench.cluster.memory.surveyed = true;
     bench.converge_enrolling();
     assert_ne!(hash(&bench), Some(old));
     assert_eq!(generation(&bench), 2, "rolled once");

@@ -64,7 +64,7 @@ fn case_a34_an_unchanged_agent_is_written_nothing_for_nor_after_a_restart() {
         assert_eq!(bench.round(ROW), []);
     }
     // A new process knows the cluster and nothing else.
-    bench.cluster.world.memory = crate::controllers::scaffold::memory::Memory::default();
+    bench.cluster.memory = crate::controllers::scaffold::memory::Memory::default();
     assert_eq!(bench.converge(), []);
     assert_eq!(bench.told.len(), told);
 }

@@ -75,8 +75,8 @@ fn mend_06_consent_taken_back_keeps_what_runs_and_stops_what_is_new() {
     assert_eq!(bench.object(Kind::Deployment, "weather"), before);
     assert_eq!(bench.condition("weather", "Ready"), "False/SecretNotUsable");
     // Another process, which remembers nothing, writes nothing either.
-    bench.cluster.world.memory = Memory::default();
-    bench.cluster.world.memory.surveyed = true;
+    bench.cluster.memory = Memory::default();
+    bench.cluster.memory.surveyed = true;
     assert_eq!(bench.converge(), []);
     // Taken off the list, by somebody whom the policy has asked for his right, it goes on at once.
     bench.edit(

@@ -18,12 +18,12 @@ use crate::controllers::scaffold::answers::SecretFact;
 use crate::controllers::scaffold::consent::{Demand, Goes};
 use crate::controllers::scaffold::memory::Trouble;
 use crate::controllers::scaffold::plan::{Op, Plan, escaped};
-use crate::controllers::scaffold::world::{CustomRef, World};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::pipelines::beeai_build::deploy::{Wanted, agent, secrets, target};
 use crate::pipelines::beeai_build::login::{RegistryLogin, login};
-use crate::store::{Key, Kind, Reach};
+use crate::store::objects::CustomRef;
+use crate::store::{Key, Kind, Reach, Store};
 
 /// Whether the Agent that the build asks for is there and is as it should be.
 const DEPLOYED: &str = "Deployed";
@@ -41,7 +41,7 @@ fn kind_of(face: &Face) -> Kind {
 }
 
 /// The builds that a change of an Agent may concern; `None` where the change is of something else.
-pub(super) fn concerned(world: &World, (kind, key): (Kind, &Key), face: &Face) -> Option<Vec<Key>> {
+pub(super) fn concerned(store: &Store, (kind, key): (Kind, &Key), face: &Face) -> Option<Vec<Key>> {
     if kind != kind_of(face) {
         return None;
     }
@@ -49,13 +49,13 @@ pub(super) fn concerned(world: &World, (kind, key): (Kind, &Key), face: &Face) -
         let named = spec.pointer("/agent/name").and_then(Value::as_str).filter(|name| !name.is_empty());
         spec.get("deployAfterBuild").and_then(Value::as_bool).unwrap_or(false) && named.unwrap_or(own) == &*key.name
     };
-    let builds = world.customs(face.kind, &key.namespace).filter(|build| keeps(&build.seen.spec, build.name));
+    let builds = store.customs(face.kind, &key.namespace).filter(|build| keeps(&build.seen.spec, build.name));
     Some(builds.map(|build| Key::new(&key.namespace, build.name)).collect())
 }
 
 /// The Agent of the name that the build keeps, and whether this build made it.
 fn standing<'a>(subject: &Subject<'a>) -> Option<(CustomRef<'a>, bool)> {
-    let agent = subject.cx.world.custom(kind_of(subject.face), subject.namespace(), target(&subject.object)?)?;
+    let agent = subject.cx.store.custom(kind_of(subject.face), subject.namespace(), target(&subject.object)?)?;
     let mark = agent.seen.annotations.get(keys::ANNOTATION_CREATED_BY_UID);
     Some((agent, mark.is_some_and(|uid| uid == subject.build.uid)))
 }
@@ -112,7 +112,7 @@ fn hook(subject: &Subject<'_>) -> (Vec<Op>, Option<Duration>) {
         return (store(subject, None), None);
     };
     let kind = kind_of(subject.face);
-    if subject.cx.world.reach(kind) != Reach::Listed {
+    if subject.cx.store.reach(kind) != Reach::Listed {
         let message = format!(
             "the API server does not serve Agents of {}; Agent {} follows once it does",
             kind.group(),
@@ -148,7 +148,7 @@ fn pulls(subject: &Subject<'_>) -> RegistryLogin {
     let login = login(&subject.object, &subject.builds().settings.pipelines);
     let RegistryLogin::Made(made) = &login else { return login };
     let key = Key::new(subject.namespace(), &made.secret);
-    let known = subject.cx.world.memory.answers.secret_fact(&key);
+    let known = subject.cx.memory.answers.secret_fact(&key);
     let missing = made.optional && known.is_some_and(|(fact, _)| *fact == SecretFact::Absent);
     if missing { RegistryLogin::None } else { login }
 }

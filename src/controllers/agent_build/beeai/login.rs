@@ -68,7 +68,7 @@ pub(super) fn due(subject: &Subject<'_>) -> Option<Duration> {
     let now = subject.cx.now;
     let tried = subject.trouble().filter(|trouble| matches!(trouble.op, Op::Login(_))).map(|trouble| trouble.at);
     let key = Key::new(subject.namespace(), &wanted.secret);
-    let known = subject.cx.world.memory.answers.secret_fact(&key);
+    let known = subject.cx.memory.answers.secret_fact(&key);
     let owned = |fact: &SecretFact| {
         let user = super::deploy::user_of(subject, &wanted.secret);
         user.is_none_or(|(_, _, uid)| !matches!(fact, SecretFact::Is(seen) if !seen.owners.contains(&uid)))

@@ -30,21 +30,21 @@ pub(super) use login::wanted as login;
 /// The row of the AgentBuilds of `beeai.dev`.
 pub const ROW: Row = Row {
     controller: Controller::BeeaiBuild,
-    touched: |world, kind, key| {
-        deploy::concerned(world, (kind, key), &BEEAI_FACE).unwrap_or_else(|| concerned(world, (kind, key), &BEEAI_FACE))
+    touched: |store, _, kind, key| {
+        deploy::concerned(store, (kind, key), &BEEAI_FACE).unwrap_or_else(|| concerned(store, (kind, key), &BEEAI_FACE))
     },
-    of_namespace: |world, namespace| all(world, namespace, &BEEAI_FACE),
+    of_namespace: |store, namespace| all(store, namespace, &BEEAI_FACE),
     plan: |cx| planned(cx, &BEEAI_FACE),
 };
 
 /// The row of the AgentBuilds of `beeai.beeai.dev`.
 pub const COMPAT_ROW: Row = Row {
     controller: Controller::BeeaiCompatBuild,
-    touched: |world, kind, key| {
-        deploy::concerned(world, (kind, key), &COMPAT_FACE)
-            .unwrap_or_else(|| concerned(world, (kind, key), &COMPAT_FACE))
+    touched: |store, _, kind, key| {
+        deploy::concerned(store, (kind, key), &COMPAT_FACE)
+            .unwrap_or_else(|| concerned(store, (kind, key), &COMPAT_FACE))
     },
-    of_namespace: |world, namespace| all(world, namespace, &COMPAT_FACE),
+    of_namespace: |store, namespace| all(store, namespace, &COMPAT_FACE),
     plan: |cx| planned(cx, &COMPAT_FACE),
 };
 

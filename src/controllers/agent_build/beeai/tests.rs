@@ -32,7 +32,7 @@ fn bench_of(row: (Kind, crate::controllers::scaffold::plan::Row), build: Value) 
     bench.maps = config_maps("kagenti-system", &Values::default());
     bench.configure();
     for kind in [Kind::BeeaiAgent, Kind::BeeaiCompatAgent] {
-        bench.cluster.world.set_reach(kind, Reach::Listed);
+        bench.cluster.store.set_reach(kind, Reach::Listed);
     }
     has(&mut bench, "git", &["token"]);
     bench
@@ -376,10 +376,10 @@ fn what_the_original_operator_has_ended_is_taken_over_and_not_built_again() {
 #[test]
 fn without_tekton_a_build_waits_and_starts_when_it_is_there() {
     let mut bench = bench(json!({}));
-    bench.cluster.world.set_reach(Kind::PipelineRun, Reach::Absent);
+    bench.cluster.store.set_reach(Kind::PipelineRun, Reach::Absent);
     bench.settle();
     assert_eq!(says(&bench, "TektonAvailable"), "False/TektonAbsent");
-    bench.cluster.world.set_reach(Kind::PipelineRun, Reach::Listed);
+    bench.cluster.store.set_reach(Kind::PipelineRun, Reach::Listed);
     bench.settle();
     assert_eq!(bench.phase(), "Building");
 }

@@ -99,7 +99,7 @@ impl Bench {
         };
         bench.configure();
         for kind in [Kind::PipelineRun, Kind::TaskRun] {
-            bench.cluster.world.set_reach(kind, Reach::Listed);
+            bench.cluster.store.set_reach(kind, Reach::Listed);
         }
         bench.put(kind, build);
         bench
@@ -208,7 +208,7 @@ impl Bench {
             _ if login.optional => SecretFact::Absent,
             _ => return Err((Some(Reason::PrerequisitesMissing), format!("Secret {} has no key", login.source))),
         };
-        self.cluster.world.memory.answers.secret(login.key.clone(), fact, self.now);
+        self.cluster.memory.answers.secret(login.key.clone(), fact, self.now);
         Ok(())
     }
 
@@ -227,7 +227,7 @@ impl Bench {
             }
             Op::Look { key } => {
                 let fact = self.secrets.get(&*key.name).cloned().unwrap_or(SecretFact::Absent);
-                self.cluster.world.memory.answers.secret(key.clone(), fact, self.now);
+                self.cluster.memory.answers.secret(key.clone(), fact, self.now);
             }
             Op::Login(login) => self.log_in(login)?,
             Op::Create { kind, body, .. } => {
@@ -253,7 +253,7 @@ impl Bench {
                     None => {}
                 }
                 if let Op::Try { namespace, shape, .. } = op {
-                    self.cluster.world.memory.answers.taken(namespace.clone(), shape.clone(), self.now);
+                    self.cluster.memory.answers.taken(namespace.clone(), shape.clone(), self.now);
                 }
             }
             Op::Merge { kind, key, patch } | Op::Status { kind, key, patch } => {
@@ -309,20 +309,20 @@ impl Bench {
     pub(in crate::controllers::agent_build) fn step(&mut self, most: usize) -> (Plan, usize) {
         let mut plan = self.plan();
         let item = self.item();
-        self.cluster.world.memory.note(&item, std::mem::take(&mut plan.note));
+        self.cluster.memory.note(&item, std::mem::take(&mut plan.note));
         for (number, op) in plan.ops.iter().enumerate() {
             if number == most {
                 return (plan, number);
             }
             self.done.push(op.clone());
             if let Err((reason, words)) = self.carry_out(op) {
-                self.cluster.world.memory.failure(&item, self.now, (op.clone(), reason, words));
+                self.cluster.memory.failure(&item, self.now, (op.clone(), reason, words));
                 return (plan, number + 1);
             }
         }
         let settles = plan.ops.iter().any(Op::settles);
         if !plan.ops.is_empty() {
-            self.cluster.world.memory.success(&item, settles);
+            self.cluster.memory.success(&item, settles);
         }
         let count = plan.ops.len();
         (plan, count)
@@ -361,7 +361,7 @@ impl Bench {
 
     /// The process ends and another one starts: what was only remembered is gone.
     pub(in crate::controllers::agent_build) fn restart(&mut self) {
-        self.cluster.world.memory = Memory::default();
+        self.cluster.memory = Memory::default();
         self.now += s(7);
     }
 

@@ -168,7 +168,7 @@ fn case_d28_without_tekton_a_build_waits_and_says_so_and_starts_once_it_is_there
     let mut bench = Bench::new(build());
     let reach = |bench: &mut Bench, reach| {
         for kind in [Kind::PipelineRun, Kind::TaskRun] {
-            bench.cluster.world.set_reach(kind, reach);
+            bench.cluster.store.set_reach(kind, reach);
         }
     };
     reach(&mut bench, Reach::Absent);

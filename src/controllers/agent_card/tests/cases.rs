@@ -54,7 +54,10 @@ fn case_035_036_060_nobody_is_asked_before_the_workload_is_ready() {
     assert_eq!(plan(&cluster), (Plan::nothing(), vec![]));
     // Case 60: its readiness concerns the card at once.
     cluster.see(Kind::Deployment, deployment(json!({})));
-    assert_eq!((ROW.touched)(&cluster.world, Kind::Deployment, &Key::new("team", "w")), [Key::new("team", CARD)]);
+    assert_eq!(
+        (ROW.touched)(&cluster.store, &cluster.memory, Kind::Deployment, &Key::new("team", "w")),
+        [Key::new("team", CARD)]
+    );
     assert_eq!(plan(&cluster).1.len(), 1);
 }
 
@@ -63,7 +66,7 @@ fn case_035_036_060_nobody_is_asked_before_the_workload_is_ready() {
 fn case_037_a_sandbox_is_ready_when_its_condition_says_so() {
     for (ready, asked) in [("True", 1), ("False", 0)] {
         let mut cluster = cluster();
-        cluster.world.set_reach(Kind::Sandbox, Reach::Listed);
+        cluster.store.set_reach(Kind::Sandbox, Reach::Listed);
         let sandbox = json!({
             "metadata": {"name": "w", "namespace": "team", "uid": "sandbox-w", "resourceVersion": "13",
                 "labels": {"kagenti.io/type": "agent", "protocol.kagenti.io/a2a": ""}},
@@ -103,7 +106,7 @@ fn case_038_039_048_protocol_and_service() {
     let (_, stored) = after(&mut cluster, &card(json!({})));
     assert_eq!(judged(&stored, "Synced"), ("False", "ServiceNotFound"));
     // Before Services have been read nothing is said.
-    cluster.world.set_reach(Kind::Service, Reach::Unknown);
+    cluster.store.set_reach(Kind::Service, Reach::Unknown);
     cluster.see(Kind::AgentCard, card(json!({})));
     assert_eq!(plan(&cluster), (Plan::nothing(), vec![]));
 }
@@ -240,10 +243,10 @@ fn a_refresh_is_asked_for_once_and_recorded() {
     let (plan, asks) = plan_at(&cluster, &facts, s(102));
     assert!(facts.fresh(&asks[0]).is_some());
     assert!(plan.again.unwrap() <= s(3));
-    cluster.world.memory.note(&item, plan.note);
+    cluster.memory.note(&item, plan.note);
     let (plan, asks) = plan_at(&cluster, &facts, s(105));
     assert!(plan.ops.is_empty() && facts.fresh(&asks[0]).is_none(), "asked anew");
-    cluster.world.memory.note(&item, plan.note);
+    cluster.memory.note(&item, plan.note);
     let published = facts.get(&asks[0].question).unwrap().value.clone();
     let facts = Facts::default()
         .with(asks[0].question.clone(), Fact { value: published, asked: s(105), at: s(106), failures: 0 });
@@ -285,6 +288,6 @@ fn of_several_cards_of_one_workload_one_counts() {
     cluster.see(Kind::AgentCard, manual);
     let (told, stored) = after(&mut cluster, &automatic);
     assert_eq!((judged(&stored, "Synced"), told.len()), (("False", "DuplicateCard"), 0));
-    let touched = (ROW.touched)(&cluster.world, Kind::AgentCard, &Key::new("team", "mine"));
+    let touched = (ROW.touched)(&cluster.store, &cluster.memory, Kind::AgentCard, &Key::new("team", "mine"));
     assert_eq!(touched.len(), 2, "both are looked at");
 }

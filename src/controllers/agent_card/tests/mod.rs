@@ -38,7 +38,7 @@ fn cluster() -> Cluster {
 fn empty() -> Cluster {
     let mut cluster = Cluster::new();
     for kind in [Kind::AgentCard, Kind::Deployment, Kind::StatefulSet, Kind::Service, Kind::Pod, Kind::ReplicaSet] {
-        cluster.world.set_reach(kind, Reach::Listed);
+        cluster.store.set_reach(kind, Reach::Listed);
     }
     cluster
 }
@@ -96,7 +96,7 @@ fn card(more: Value) -> Value {
 /// The plan about the card, by these answers.
 fn plan_at(cluster: &Cluster, facts: &Facts<CardQuestion>, now: Duration) -> Asked<CardQuestion> {
     let key = Key::new("team", CARD);
-    (ROW.plan)(Context { world: &cluster.world, facts: &cluster.facts, key: &key, now }, facts)
+    (ROW.plan)(Context { store: &cluster.store, memory: &cluster.memory, facts: &cluster.facts, key: &key, now }, facts)
 }
 
 fn plan(cluster: &Cluster) -> Asked<CardQuestion> {
@@ -155,7 +155,7 @@ fn settle(cluster: &mut Cluster, object: &Value, facts: &Facts<CardQuestion>, no
     let (plan, _) = plan_at(cluster, facts, now);
     let (told, object) = carried_out(object, &plan);
     let item = Item { controller: Controller::AgentCard, key: Key::new("team", CARD) };
-    cluster.world.memory.note(&item, plan.note);
+    cluster.memory.note(&item, plan.note);
     cluster.see(Kind::AgentCard, object.clone());
     (told, object)
 }

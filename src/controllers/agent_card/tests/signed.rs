@@ -190,7 +190,7 @@ fn a_signed_card_that_lacks_an_authority_is_read_again_soon() {
 fn an_older_signature_is_drift() {
     let mut trial = trial();
     let item = Item { controller: Controller::AgentCard, key: Key::new("team1", CARD) };
-    trial.cluster.world.memory.note(&item, Note { leaf: Some(i64::MAX), ..Note::default() });
+    trial.cluster.memory.note(&item, Note { leaf: Some(i64::MAX), ..Note::default() });
     let facts = both(&trial, good(&trial), good(&trial), s(100));
     trial.after(&facts, s(100));
     assert_eq!((trial.verified(), judged(&trial.object, "CardDrift")), (TRUSTED, DRIFT));
@@ -208,11 +208,11 @@ fn first_looks_of_a_term_are_spread_over_one_period() {
     for uid in 0..100 {
         trial.object["metadata"]["uid"] = json!(format!("card-{uid}"));
         trial.cluster.see(Kind::AgentCard, trial.object.clone());
-        trial.cluster.world.memory.note(&item, Note::default());
+        trial.cluster.memory.note(&item, Note::default());
         let (plan, asks) = trial.plan(&Facts::default(), s(1_000));
         let wait = plan.again.unwrap();
         assert!(plan.ops.is_empty() && asks.is_empty() && wait <= s(33), "{wait:?}");
-        trial.cluster.world.memory.note(&item, plan.note);
+        trial.cluster.memory.note(&item, plan.note);
         assert_eq!(trial.plan(&Facts::default(), s(1_000) + wait).1.len(), 2, "then it is asked");
         seconds.insert(wait.as_secs());
     }
@@ -220,7 +220,7 @@ fn first_looks_of_a_term_are_spread_over_one_period() {
     let mut wished = trial.object.clone();
     wished["metadata"]["annotations"] = json!({"agentcard.kagenti.dev/refresh": "now"});
     trial.cluster.see(Kind::AgentCard, wished);
-    trial.cluster.world.memory.note(&item, Note::default());
+    trial.cluster.memory.note(&item, Note::default());
     assert_eq!(trial.plan(&Facts::default(), s(2_000)).1.len(), 2, "a person does not wait");
 }
 
@@ -298,7 +298,8 @@ fn pods_without_the_label_have_a_reason_of_their_own() {
 #[test]
 fn a_config_map_touches_the_cards_of_its_workload() {
     let cluster = cluster();
-    let touched = |name: &str| (ROW.touched)(&cluster.world, Kind::SignedCard, &Key::new("team", name));
+    let touched =
+        |name: &str| (ROW.touched)(&cluster.store, &cluster.memory, Kind::SignedCard, &Key::new("team", name));
     assert_eq!(touched("w-card-signed"), [Key::new("team", CARD)]);
     assert_eq!(touched("x-card-signed"), []);
 }
@@ -320,7 +321,7 @@ fn a_config_map_that_awaits_its_signature_is_told_until_it_is_signed() {
     let facts = without.with(bad(&without), s(100), 0);
     let usual = without.after(&facts, s(101));
     let mut trial = trial();
-    let uid = trial.cluster.world.workload(Kind::Deployment, "team1", "w").unwrap().uid.to_owned();
+    let uid = trial.cluster.store.workload(Kind::Deployment, "team1", "w").unwrap().uid.to_owned();
     let bad = trial.with(bad(&trial), s(100), 0);
     trial.cluster.see(Kind::SignedCard, ahead("60", "drawbridge", &uid));
     assert_eq!(trial.after(&bad, s(101)), usual, "it is no Event of its own");

@@ -58,7 +58,7 @@ impl Trial {
         let mut cluster =
             Cluster::with("spiffe:\n  trustDomain: example.org\ncards:\n  audit: false\n", Gates::default());
         for kind in [Kind::AgentCard, Kind::Deployment, Kind::Service, Kind::Pod, Kind::ReplicaSet] {
-            cluster.world.set_reach(kind, Reach::Listed);
+            cluster.store.set_reach(kind, Reach::Listed);
         }
         serve(&mut cluster);
         cluster.see(Kind::Namespace, json!({"metadata": {"name": "team1", "uid": "team1"}}));
@@ -80,7 +80,16 @@ impl Trial {
 
     pub(super) fn plan(&self, facts: &Facts<CardQuestion>, now: Duration) -> Asked<CardQuestion> {
         let key = Key::new("team1", CARD);
-        (ROW.plan)(Context { world: &self.cluster.world, facts: &self.cluster.facts, key: &key, now }, facts)
+        (ROW.plan)(
+            Context {
+                store: &self.cluster.store,
+                memory: &self.cluster.memory,
+                facts: &self.cluster.facts,
+                key: &key,
+                now,
+            },
+            facts,
+        )
     }
 
     pub(super) fn with(&self, value: Result<Fetched, AskError>, asked: Duration, failures: u32) -> Facts<CardQuestion> {
@@ -109,7 +118,7 @@ impl Trial {
         let (plan, _) = self.plan(facts, now);
         let (told, object) = carried_out(&self.object, &plan);
         let item = Item { controller: Controller::AgentCard, key: Key::new("team1", CARD) };
-        self.cluster.world.memory.note(&item, plan.note);
+        self.cluster.memory.note(&item, plan.note);
         self.cluster.see(Kind::AgentCard, object.clone());
         self.object = object;
         told
@@ -326,7 +335,7 @@ fn mend_02_a_card_for_which_there_is_no_room_counts_for_nothing() {
             let what = seen.what.slim(Over::Count).unwrap();
             change.now = Some(Arc::new(Observed { uid: seen.uid.clone(), version: seen.version, what }));
         }
-        trial.cluster.world.apply(&change, s(101));
+        trial.cluster.store.apply(&change, s(101));
     };
     trial.object["metadata"]["resourceVersion"] = json!("60");
     see(&mut trial, false);
@@ -471,7 +480,8 @@ fn what_somebody_else_opens_of_an_agent_that_is_cut_off_stands_on_its_card() {
     assert_eq!((&told["status"], &told["reason"]), (&json!("True"), &json!("PolicyOverridden")));
     assert!(told["message"].as_str().unwrap().contains("delete networkpolicy open"), "{told}");
     assert_eq!(trial.plan(&bad, s(111)).0.ops, [], "at rest nothing is written");
-    let touched = (ROW.touched)(&trial.cluster.world, Kind::NetworkPolicy, &Key::new("team1", "open"));
+    let touched =
+        (ROW.touched)(&trial.cluster.store, &trial.cluster.memory, Kind::NetworkPolicy, &Key::new("team1", "open"));
     assert_eq!(touched, [Key::new("team1", CARD)]);
 
     let mut gone = policy("open", json!({}), open);

@@ -41,10 +41,10 @@ impl Bench {
         let mut cluster = Cluster::with(platform, crate::config::gates::Gates::default());
         for kind in [Kind::AgentRuntime, Kind::Deployment, Kind::StatefulSet, Kind::DaemonSet, Kind::CronJob, Kind::Pod]
         {
-            cluster.world.set_reach(kind, Reach::Listed);
+            cluster.store.set_reach(kind, Reach::Listed);
         }
-        cluster.world.set_reach(Kind::Sandbox, Reach::Absent);
-        cluster.world.memory.surveyed = true;
+        cluster.store.set_reach(Kind::Sandbox, Reach::Absent);
+        cluster.memory.surveyed = true;
         for name in keys::NAMESPACE_CONFIG_MAPS {
             let metadata = json!({"name": name, "namespace": TEAM, "uid": name, "resourceVersion": "1"});
             cluster.see(Kind::ConfigMap, json!({"metadata": metadata, "data": {}}));
@@ -131,7 +131,7 @@ impl Bench {
 
     /// One plan of every item, carried out.
     pub(super) fn round(&mut self) -> Vec<Op> {
-        let mut keys: Vec<Key> = (ROW.of_namespace)(&self.cluster.world, TEAM);
+        let mut keys: Vec<Key> = (ROW.of_namespace)(&self.cluster.store, TEAM);
         let kinds = [Kind::Deployment, Kind::StatefulSet, Kind::Sandbox, Kind::CronJob, Kind::DaemonSet];
         let known = self.objects.keys().filter(|(kind, _)| kinds.contains(kind));
         keys.extend(known.map(|(kind, name)| Key::new(TEAM, &format!("{}/{name}", kind.plural()))));
@@ -142,7 +142,7 @@ impl Bench {
             let mut plan = self.cluster.plan_at(ROW, &key, self.now);
             let item = Item { controller: Controller::Enrolment, key };
             let note = std::mem::take(&mut plan.note);
-            self.cluster.world.memory.note(&item, note);
+            self.cluster.memory.note(&item, note);
             plan.ops.retain(|op| !matches!(op, Op::Report(report) if self.told.contains(report)));
             for op in plan.ops {
                 self.carry_out(&item, &op);
@@ -188,10 +188,10 @@ impl Bench {
                 .unwrap();
                 self.put(*kind, object);
             }
-            Op::Evict { .. } if self.budget => self.cluster.world.memory.blocked(item, self.now),
+            Op::Evict { .. } if self.budget => self.cluster.memory.blocked(item, self.now),
             Op::Evict { key, .. } => {
                 self.evicted.push(key.name.to_string());
-                self.cluster.world.memory.was_evicted(item, self.now);
+                self.cluster.memory.was_evicted(item, self.now);
                 self.change(Kind::Pod, &key.name, json!({"metadata": {"deletionTimestamp": "2026-05-02T00:00:00Z"}}));
             }
             Op::Report(report) => self.told.push(report.clone()),

@@ -69,7 +69,7 @@ fn a_deadline_from_before_the_rollout_halts_nothing() {
     bench.converge();
     bench.cluster.configure("proxy: {uid: 2000}\n");
     bench.converge();
-    assert_eq!(bench.cluster.world.memory.failed(), 0, "the deadline was that of the rollout before");
+    assert_eq!(bench.cluster.memory.failed(), 0, "the deadline was that of the rollout before");
     assert_eq!(bench.condition("d011", "Ready"), "False/RolloutPending");
 }
 
@@ -201,7 +201,7 @@ fn after_a_manual_rollout_the_message_names_the_hash_that_runs() {
     bench.converge();
     assert_eq!(bench.condition("art", "Ready"), "False/RolloutManual");
     let wanted = {
-        let workload = bench.cluster.world.workload(Kind::Deployment, "team", "web").unwrap();
+        let workload = bench.cluster.store.workload(Kind::Deployment, "team", "web").unwrap();
         let template = workload.governed_template(&bench.cluster.facts.snapshot.labels).unwrap();
         crate::admission::inject::needs("team", &workload.identity(), &template, &bench.cluster.facts.snapshot)
             .config_hash
@@ -269,7 +269,7 @@ fn restarts(ops: &[Op]) -> Vec<(String, Value)> {
 #[test]
 fn a_sandbox_with_the_label_alone_that_runs_from_before_is_reported_and_not_restarted() {
     let mut bench = Bench::new();
-    bench.cluster.world.set_reach(Kind::Sandbox, Reach::Listed);
+    bench.cluster.store.set_reach(Kind::Sandbox, Reach::Listed);
     bench.put(Kind::Sandbox, sandbox("box", 1, 1, true));
     bench.put(Kind::Pod, pod("box", (Kind::Sandbox, "box"), None));
     let ops = bench.converge();
@@ -283,13 +283,13 @@ fn a_sandbox_with_the_label_alone_that_runs_from_before_is_reported_and_not_rest
 #[test]
 fn sandboxes_with_the_label_alone_take_turns_too() {
     let mut bench = Bench::new();
-    bench.cluster.world.set_reach(Kind::Sandbox, Reach::Listed);
+    bench.cluster.store.set_reach(Kind::Sandbox, Reach::Listed);
     for n in 0..12 {
         let name = format!("b{n:02}");
         bench.put(Kind::Sandbox, sandbox(&name, 1, 1, true));
     }
     let hash = {
-        let workload = bench.cluster.world.workload(Kind::Sandbox, "team", "b00").unwrap();
+        let workload = bench.cluster.store.workload(Kind::Sandbox, "team", "b00").unwrap();
         let template = workload.governed_template(&bench.cluster.facts.snapshot.labels).unwrap();
         crate::admission::inject::needs("team", &workload.identity(), &template, &bench.cluster.facts.snapshot)
             .config_hash
@@ -309,7 +309,7 @@ fn sandboxes_with_the_label_alone_take_turns_too() {
 #[test]
 fn sandboxes_with_the_label_alone_are_left_to_people_under_manual() {
     let mut bench = Bench::with("rollout: {onUpgrade: manual}\n");
-    bench.cluster.world.set_reach(Kind::Sandbox, Reach::Listed);
+    bench.cluster.store.set_reach(Kind::Sandbox, Reach::Listed);
     bench.put(Kind::Sandbox, sandbox("box", 1, 1, true));
     bench.put(Kind::Pod, pod("box", (Kind::Sandbox, "box"), Some("old")));
     let ops = bench.converge();
@@ -319,7 +319,7 @@ fn sandboxes_with_the_label_alone_are_left_to_people_under_manual() {
 #[test]
 fn a_sandbox_is_not_restarted_for_ever() {
     let mut bench = Bench::new();
-    bench.cluster.world.set_reach(Kind::Sandbox, Reach::Listed);
+    bench.cluster.store.set_reach(Kind::Sandbox, Reach::Listed);
     bench.put(Kind::Sandbox, sandbox("box", 1, 1, false));
     bench.runtime("art", (Kind::Sandbox, "box"), json!({}));
     bench.put(Kind::Pod, pod("box", (Kind::Sandbox, "box"), None));
@@ -351,7 +351,7 @@ fn a_deletion_that_a_missing_right_holds_up_says_so() {
     let key = Key::new(TEAM, "deployments/web");
     let op = bench.cluster.plan_at(ROW, &key, s(100)).ops[0].clone();
     let item = Item { controller: Controller::Enrolment, key };
-    bench.cluster.world.memory.failure(&item, s(100), (op, Some(Reason::NotPermitted), "User cannot patch".into()));
+    bench.cluster.memory.failure(&item, s(100), (op, Some(Reason::NotPermitted), "User cannot patch".into()));
     bench.converge();
     assert_eq!(bench.condition("art", "Ready"), "False/NotPermitted");
 }
@@ -369,7 +369,7 @@ fn a_deletion_that_a_policy_holds_up_waits_and_says_so() {
         let key = Key::new(TEAM, "deployments/web");
         let op = bench.cluster.plan_at(ROW, &key, s(100)).ops[0].clone();
         let item = Item { controller: Controller::Enrolment, key };
-        bench.cluster.world.memory.failure(&item, s(100), (op, Some(Reason::ConfigApplyError), refusal.into()));
+        bench.cluster.memory.failure(&item, s(100), (op, Some(Reason::ConfigApplyError), refusal.into()));
         let ops = bench.cluster.plan_at(ROW, &item.key, s(101)).ops;
         let told = format!("{ops:?}").contains("ConfigApplyError");
         assert_eq!(told, waits, "{refusal}: {ops:?}");
@@ -393,7 +393,7 @@ fn a_cron_job_takes_a_change_at_once_and_counts_the_pods_of_its_jobs() {
     bench.cluster.configure("proxy: {uid: 2000}\n");
     let ops = bench.converge();
     assert_eq!(applied(&ops), ["nightly"]);
-    assert_eq!(bench.cluster.world.memory.rolling(), 0);
+    assert_eq!(bench.cluster.memory.rolling(), 0);
     assert_eq!(bench.converge(), []);
 }
 
@@ -430,7 +430,7 @@ fn settings_changed_and_put_back_in_the_middle_of_a_wave() {
         roll_out(&mut bench, name);
     }
     bench.converge();
-    assert_eq!(bench.cluster.world.memory.waiting(), 0);
+    assert_eq!(bench.cluster.memory.waiting(), 0);
     assert_eq!(bench.condition("d011", "Ready"), "True/Configured");
 }
 
@@ -448,7 +448,7 @@ fn a_failed_workload_that_goes_makes_room() {
         bench.change(Kind::Deployment, name, stuck.clone());
     }
     let ops = applied(&bench.converge());
-    assert_eq!((ops, bench.cluster.world.memory.failed()), (Vec::new(), 2), "halted");
+    assert_eq!((ops, bench.cluster.memory.failed()), (Vec::new(), 2), "halted");
     bench.remove(Kind::Deployment, &first[0]);
     let more = applied(&bench.converge());
     assert!(!more.is_empty());

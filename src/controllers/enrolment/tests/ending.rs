@@ -56,7 +56,7 @@ fn case_048_the_finalizer_stays_until_the_workload_was_written() {
     let plan = bench.cluster.plan_at(ROW, &key, s(100));
     assert!(matches!(&plan.ops[..], [Op::Apply { .. }]), "{:?}", plan.ops);
     let item = Item { controller: Controller::Enrolment, key: key.clone() };
-    bench.cluster.world.memory.failure(&item, s(100), (plan.ops[0].clone(), None, "server error".into()));
+    bench.cluster.memory.failure(&item, s(100), (plan.ops[0].clone(), None, "server error".into()));
     assert_eq!(bench.cluster.plan_at(ROW, &key, s(101)).ops, plan.ops, "tried again");
 }
 
@@ -70,7 +70,7 @@ fn what_the_server_will_never_take_away_holds_nothing_up_and_a_missing_right_doe
         let key = Key::new(TEAM, "deployments/web");
         let op = bench.cluster.plan_at(ROW, &key, s(100)).ops[0].clone();
         let item = Item { controller: Controller::Enrolment, key };
-        bench.cluster.world.memory.failure(&item, s(100), (op, Some(reason), "no".into()));
+        bench.cluster.memory.failure(&item, s(100), (op, Some(reason), "no".into()));
         bench.converge();
         assert_eq!(is_gone(&bench), goes, "{reason:?}");
     }
@@ -95,7 +95,7 @@ fn an_agent_runtime_that_vanished_without_its_finalizer_is_cleaned_up_after() {
     let mut bench = enrolled();
     bench.remove(Kind::AgentRuntime, "art");
     assert_eq!(
-        (ROW.of_namespace)(&bench.cluster.world, TEAM),
+        (ROW.of_namespace)(&bench.cluster.store, TEAM),
         [Key::new(TEAM, "deployments/web")],
         "found after a restart"
     );
@@ -103,7 +103,7 @@ fn an_agent_runtime_that_vanished_without_its_finalizer_is_cleaned_up_after() {
     assert_eq!(bench.object(Kind::Deployment, "web")["spec"], deployment("web")["spec"]);
     // The definition itself is gone: there are no AgentRuntimes.
     let mut bench = enrolled();
-    bench.cluster.world.set_reach(Kind::AgentRuntime, Reach::Absent);
+    bench.cluster.store.set_reach(Kind::AgentRuntime, Reach::Absent);
     bench.remove(Kind::AgentRuntime, "art");
     bench.converge();
     assert_eq!(bench.hash(Kind::Deployment, "web"), None);

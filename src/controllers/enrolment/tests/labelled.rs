@@ -70,8 +70,8 @@ fn many(count: usize, time: &str) -> Bench {
 }
 
 fn restart(bench: &mut Bench) {
-    bench.cluster.world.memory = Memory::default();
-    bench.cluster.world.memory.surveyed = true;
+    bench.cluster.memory = Memory::default();
+    bench.cluster.memory.surveyed = true;
 }
 
 /// Labels and annotations of web.
@@ -121,7 +121,7 @@ fn mend_17_a_labelled_workload_is_enrolled_in_one_apply_and_left_as_it_was() {
 fn mend_17_every_kind_is_enrolled_where_it_keeps_its_template() {
     for kind in [Kind::StatefulSet, Kind::DaemonSet, Kind::CronJob, Kind::Sandbox] {
         let mut bench = bench();
-        bench.cluster.world.set_reach(Kind::Sandbox, Reach::Listed);
+        bench.cluster.store.set_reach(Kind::Sandbox, Reach::Listed);
         let mut object = json!({"metadata": {"name": "it", "generation": 1}});
         let inner = json!({"metadata": {"labels": {"app": "it"}}, "spec": {"containers": [{"name": "app"}]}});
         let path: Vec<&str> = template(kind).split('/').skip(1).collect();
@@ -167,7 +167,7 @@ fn mend_17_an_agent_runtime_governs_and_gives_back_to_the_label() {
     );
 
     // Its deletion waits for no place among those that roll, and rolls nothing.
-    bench.cluster.world.memory.surveyed = false;
+    bench.cluster.memory.surveyed = false;
     bench.change(Kind::AgentRuntime, "art", json!({"metadata": {"deletionTimestamp": "2026-05-04T00:00:00Z"}}));
     assert_eq!(applied(&bench.converge()), ["web"]);
     assert!(!bench.objects.contains_key(&(Kind::AgentRuntime, "art".to_owned())));
@@ -244,9 +244,9 @@ fn mend_17_many_labels_at_once_roll_in_waves_and_what_is_stuck_holds_nobody_up()
     assert_eq!(first.len(), 5);
     restart(&mut bench);
     // Who rolls is known again once each has been looked at.
-    bench.cluster.world.memory.surveyed = false;
+    bench.cluster.memory.surveyed = false;
     assert_eq!(bench.converge(), []);
-    bench.cluster.world.memory.surveyed = true;
+    bench.cluster.memory.surveyed = true;
     assert_eq!(bench.converge(), [], "those that roll are told by the cluster");
     let stuck = json!([{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]);
     for name in &first[..3] {
@@ -254,7 +254,7 @@ fn mend_17_many_labels_at_once_roll_in_waves_and_what_is_stuck_holds_nobody_up()
         bench.change(Kind::Deployment, name, json!({"status": {"updatedReplicas": 0, "conditions": stuck}}));
     }
     assert_eq!(applied(&bench.converge()).len(), 3, "one that fails is its user's matter");
-    assert_eq!((bench.cluster.world.memory.failed(), bench.cluster.world.memory.rolling()), (0, 0), "nor the fleet's");
+    assert_eq!((bench.cluster.memory.failed(), bench.cluster.memory.rolling()), (0, 0), "nor the fleet's");
     bench.now += SLOW;
     assert_eq!(applied(&bench.converge()).len(), 4, "nor does one that takes for ever");
 }
@@ -324,17 +324,17 @@ fn mend_17_unprotected_pods_are_seen_like_those_of_any_enrolled_workload() {
     bench.converge();
     bench.put(Kind::Pod, pod("db-0", (Kind::StatefulSet, "db"), None));
     bench.converge();
-    assert_eq!(bench.cluster.world.memory.drift().0, 1);
+    assert_eq!(bench.cluster.memory.drift().0, 1);
     assert!(bench.told.iter().any(|report| report.reason == Reason::UnprotectedPods), "{:?}", bench.told);
 }
 
 #[test]
 fn mend_17_nothing_is_concluded_while_agent_runtimes_cannot_be_read() {
     let mut bench = bench();
-    bench.cluster.world.set_reach(Kind::AgentRuntime, Reach::Unknown);
+    bench.cluster.store.set_reach(Kind::AgentRuntime, Reach::Unknown);
     label(&mut bench, WEB, Some("agent"), NEW);
     assert_eq!(bench.converge(), []);
-    bench.cluster.world.set_reach(Kind::AgentRuntime, Reach::Listed);
+    bench.cluster.store.set_reach(Kind::AgentRuntime, Reach::Listed);
     assert_eq!(applied(&bench.converge()), ["web"]);
 }
 

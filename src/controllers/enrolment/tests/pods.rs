@@ -35,17 +35,14 @@ fn pods_that_run_unprotected_or_with_another_hash_are_reported_once() {
     bench.converge();
     assert_eq!(bench.condition("art", "PodsCurrent"), "False/UnprotectedPods");
     assert!(bench.message("art", "PodsCurrent").contains("db-0"));
-    assert_eq!(bench.cluster.world.memory.drift(), (1, 1));
+    assert_eq!(bench.cluster.memory.drift(), (1, 1));
     assert!(bench.evicted.is_empty() && bench.told.iter().any(|told| told.reason.code() == "UnprotectedPods"));
     bench.put(Kind::Pod, pod("db-0", DB, Some(&hash)));
     bench.converge();
     assert_eq!(bench.condition("art", "PodsCurrent"), "False/OutdatedPods");
     bench.put(Kind::Pod, pod("db-1", DB, Some(&hash)));
     bench.converge();
-    assert_eq!(
-        (&*bench.condition("art", "PodsCurrent"), bench.cluster.world.memory.drift()),
-        ("True/PodsCurrent", (0, 0))
-    );
+    assert_eq!((&*bench.condition("art", "PodsCurrent"), bench.cluster.memory.drift()), ("True/PodsCurrent", (0, 0)));
     assert_eq!(bench.object(Kind::AgentRuntime, "art")["status"]["configuredPods"], 2);
 }
 
@@ -66,7 +63,7 @@ fn while_pods_are_being_replaced_old_ones_are_no_drift() {
     bench.change(Kind::StatefulSet, "db", json!({"status": {"updatedReplicas": 1}}));
     bench.converge();
     assert_eq!(bench.condition("art", "RolloutProgressing"), "True/RolloutProgressing");
-    assert_eq!((bench.cluster.world.memory.drift(), bench.evicted.len()), ((0, 0), 0));
+    assert_eq!((bench.cluster.memory.drift(), bench.evicted.len()), ((0, 0), 0));
 }
 
 #[test]
@@ -188,7 +185,7 @@ fn restarts(ops: &[Op]) -> Vec<Value> {
 #[test]
 fn case_042_a_sandbox_is_restarted_in_two_phases() {
     let mut bench = Bench::new();
-    bench.cluster.world.set_reach(Kind::Sandbox, Reach::Listed);
+    bench.cluster.store.set_reach(Kind::Sandbox, Reach::Listed);
     bench.put(Kind::Sandbox, sandbox(3, 0));
     bench.runtime("art", BOX, json!({}));
     // case_043: nothing runs, nothing is scaled.
@@ -224,7 +221,7 @@ fn case_042_a_sandbox_is_restarted_in_two_phases() {
 fn case_043_the_first_enrolment_restarts_a_pod_that_runs_unprotected_and_leaves_a_suspended_sandbox_alone() {
     // Not as the Go operator has it, which leaves the running Pod unprotected.
     let mut bench = Bench::new();
-    bench.cluster.world.set_reach(Kind::Sandbox, Reach::Listed);
+    bench.cluster.store.set_reach(Kind::Sandbox, Reach::Listed);
     bench.put(Kind::Sandbox, sandbox(1, 1));
     bench.runtime("art", BOX, json!({}));
     assert_eq!(restarts(&bench.converge()), Vec::<Value>::new(), "its Pod may be on its way to us");
@@ -232,7 +229,7 @@ fn case_043_the_first_enrolment_restarts_a_pod_that_runs_unprotected_and_leaves_
     assert_eq!(restarts(&bench.converge()), [json!(0)]);
 
     let mut bench = Bench::new();
-    bench.cluster.world.set_reach(Kind::Sandbox, Reach::Listed);
+    bench.cluster.store.set_reach(Kind::Sandbox, Reach::Listed);
     bench.put(Kind::Sandbox, sandbox(0, 0));
     bench.runtime("art", BOX, json!({}));
     bench.converge();
@@ -244,7 +241,7 @@ fn case_043_the_first_enrolment_restarts_a_pod_that_runs_unprotected_and_leaves_
 #[test]
 fn a_sandbox_whose_enrolment_ends_during_its_restart_is_put_back_first() {
     let mut bench = Bench::new();
-    bench.cluster.world.set_reach(Kind::Sandbox, Reach::Listed);
+    bench.cluster.store.set_reach(Kind::Sandbox, Reach::Listed);
     bench.put(Kind::Sandbox, sandbox(2, 1));
     bench.runtime("art", BOX, json!({}));
     bench.put(Kind::Pod, pod("box", BOX, Some("old")));
@@ -261,7 +258,7 @@ fn a_driver_that_went_away_a_moment_ago_rolls_nothing_and_pods_of_the_meantime_a
     bench.converge();
     assert_eq!(bench.hash(Kind::StatefulSet, "db"), Some(&*hash), "it may come back: an upgrade of SPIRE");
     let now = {
-        let workload = bench.cluster.world.workload(Kind::StatefulSet, "team", "db").unwrap();
+        let workload = bench.cluster.store.workload(Kind::StatefulSet, "team", "db").unwrap();
         let template = workload.governed_template(&bench.cluster.facts.snapshot.labels).unwrap();
         let snapshot = &bench.cluster.facts.snapshot;
         crate::admission::inject::needs("team", &workload.identity(), &template, snapshot).config_hash.unwrap()
@@ -270,11 +267,11 @@ fn a_driver_that_went_away_a_moment_ago_rolls_nothing_and_pods_of_the_meantime_a
     bench.put(Kind::Pod, pod("db-0", DB, Some(&hash)));
     bench.put(Kind::Pod, pod("db-1", DB, Some(&now)));
     bench.converge();
-    assert_eq!((bench.cluster.world.memory.drift(), bench.evicted.len()), ((0, 0), 0));
+    assert_eq!((bench.cluster.memory.drift(), bench.evicted.len()), ((0, 0), 0));
     assert_eq!(bench.object(Kind::AgentRuntime, "art")["status"]["configuredPods"], 2);
 
     bench.cluster.facts.settled = bench.cluster.facts.snapshot.clone();
-    bench.cluster.world.memory.epoch += 1;
+    bench.cluster.memory.epoch += 1;
     bench.converge();
     assert_eq!(bench.hash(Kind::StatefulSet, "db"), Some(&*now), "after five minutes it counts");
 }

@@ -78,7 +78,7 @@ fn case_033_a_fleet_rolls_in_waves_of_five() {
     assert_eq!(first.len(), 5, "{first:?}");
     assert_eq!(bench.condition(&first[0], "RolloutProgressing"), "True/RolloutProgressing");
     assert_eq!((&*bench.condition("d011", "Ready"), bench.phase("d011")), ("False/RolloutPending", "Active"));
-    assert_eq!(bench.cluster.world.memory.waiting(), 7);
+    assert_eq!(bench.cluster.memory.waiting(), 7);
     assert_eq!(applied(&bench.converge()), Vec::<String>::new(), "until one is done");
     roll_out(&mut bench, &first[0]);
     assert_eq!(applied(&bench.converge()).len(), 1);
@@ -88,7 +88,7 @@ fn case_033_a_fleet_rolls_in_waves_of_five() {
         }
         bench.converge();
     }
-    assert_eq!(bench.cluster.world.memory.waiting(), 0);
+    assert_eq!(bench.cluster.memory.waiting(), 0);
     assert_eq!(bench.condition("d011", "Ready"), "True/Configured");
     bench.cluster.configure(CHANGED);
     assert_eq!(bench.converge(), []);
@@ -133,9 +133,9 @@ fn who_rolls_is_known_again_after_a_restart() {
     let mut bench = fleet(12, "");
     bench.cluster.configure(CHANGED);
     assert_eq!(applied(&bench.converge()).len(), 5);
-    bench.cluster.world.memory = crate::controllers::scaffold::memory::Memory::default();
+    bench.cluster.memory = crate::controllers::scaffold::memory::Memory::default();
     assert_eq!(applied(&bench.converge()), Vec::<String>::new(), "not before everything was looked at");
-    bench.cluster.world.memory.surveyed = true;
+    bench.cluster.memory.surveyed = true;
     assert_eq!(applied(&bench.converge()), Vec::<String>::new(), "five roll still");
 }
 
@@ -155,7 +155,7 @@ fn two_failures_halt_the_wave_and_the_next_change_ends_the_halt() {
     assert_eq!(applied(&bench.converge()), Vec::<String>::new());
     assert_eq!(bench.condition("d011", "Stalled"), "True/RolloutHalted");
     assert_eq!(bench.condition(&first[0], "Ready"), "False/ProgressDeadlineExceeded");
-    assert_eq!(bench.cluster.world.memory.failed(), 2);
+    assert_eq!(bench.cluster.memory.failed(), 2);
     bench.cluster.configure("proxy: {uid: 3000}\n");
     assert!(!applied(&bench.converge()).is_empty(), "what failed no longer carries what is wanted");
 }
@@ -169,7 +169,7 @@ fn a_workload_that_failed_before_we_rolled_it_halts_nothing() {
         bench.change(Kind::Deployment, name, stuck.clone());
     }
     bench.converge();
-    assert_eq!(bench.cluster.world.memory.failed(), 0, "their users broke them, not we");
+    assert_eq!(bench.cluster.memory.failed(), 0, "their users broke them, not we");
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn case_051_after_five_failures_people_are_told_and_it_goes_on() {
     let item = Item { controller: Controller::Enrolment, key: key.clone() };
     let plan = bench.cluster.plan_at(super::super::plan::ROW, &key, s(100));
     for times in 1..=5 {
-        bench.cluster.world.memory.failure(&item, s(100 + times), (plan.ops[0].clone(), None, "conflict".into()));
+        bench.cluster.memory.failure(&item, s(100 + times), (plan.ops[0].clone(), None, "conflict".into()));
         let plan = bench.cluster.plan_at(super::super::plan::ROW, &key, s(100 + times));
         let says = plan.ops.iter().any(|op| matches!(op, Op::Status { .. }));
         assert_eq!(says, times == 5, "after {times} failures");
@@ -277,7 +277,7 @@ fn what_is_refused_is_told_at_once_and_not_sent_again_until_something_changes() 
     let item = Item { controller: Controller::Enrolment, key: key.clone() };
     let op = bench.cluster.plan_at(super::super::plan::ROW, &key, s(100)).ops.pop().unwrap();
     let reason = crate::domain::reason::Reason::ImmutableSelector;
-    bench.cluster.world.memory.failure(&item, s(100), (op, Some(reason), "selector does not match".into()));
+    bench.cluster.memory.failure(&item, s(100), (op, Some(reason), "selector does not match".into()));
     let ops = bench.converge();
     assert_eq!((applied(&ops), &*bench.condition("art", "Ready")), (Vec::new(), "False/ImmutableSelector"));
     bench.change(Kind::Deployment, "web", json!({"metadata": {"labels": {"x": "y"}}}));
@@ -310,7 +310,7 @@ fn what_keeps_a_place_for_long_is_named_to_those_that_wait_for_it() {
     assert!(!bench.message("s6", "Ready").contains("kubectl"), "it may take a while");
     bench.now += s(1);
     assert_eq!(applied(&bench.converge()), Vec::<String>::new());
-    assert_eq!(bench.cluster.world.memory.slow().count(), 5);
+    assert_eq!(bench.cluster.memory.slow().count(), 5);
     let waits = bench.message("s6", "Ready");
     assert!(waits.contains("statefulsets/s0 (kubectl -n team describe statefulsets/s0)"), "{waits}");
     assert!(waits.contains("2 more (drawbridge status -A)"), "{waits}");
@@ -320,19 +320,19 @@ fn what_keeps_a_place_for_long_is_named_to_those_that_wait_for_it() {
     assert_eq!(bench.converge(), [], "said once");
     done(&mut bench, "s0");
     assert_eq!(applied(&bench.converge()), ["s5"], "its place is free");
-    assert_eq!(bench.cluster.world.memory.slow().count(), 4);
+    assert_eq!(bench.cluster.memory.slow().count(), 4);
 }
 
 /// Nobody led while it was edited, and the fleet's configuration is not known to be another.
 #[test]
 fn manual_lets_an_agent_runtime_that_was_edited_while_nobody_led_have_its_change() {
     let mut bench = fleet(2, "rollout: {onUpgrade: manual}\n");
-    bench.cluster.world.memory = crate::controllers::scaffold::memory::Memory::default();
-    bench.cluster.world.memory.epoch = 1;
+    bench.cluster.memory = crate::controllers::scaffold::memory::Memory::default();
+    bench.cluster.memory.epoch = 1;
     let edit = json!({"metadata": {"generation": 2}, "spec": {"authBridgeMode": "proxy-sidecar"}});
     bench.change(Kind::AgentRuntime, "d000", edit);
     assert_eq!(applied(&bench.converge()), Vec::<String>::new(), "not before it is known who rolls");
-    bench.cluster.world.memory.surveyed = true;
+    bench.cluster.memory.surveyed = true;
     bench.converge();
     assert_eq!(
         bench.condition("d000", "RolloutProgressing"),
@@ -341,8 +341,8 @@ fn manual_lets_an_agent_runtime_that_was_edited_while_nobody_led_have_its_change
     );
     roll_out(&mut bench, "d000");
     bench.converge();
-    bench.cluster.world.memory = crate::controllers::scaffold::memory::Memory::default();
-    bench.cluster.world.memory.surveyed = true;
+    bench.cluster.memory = crate::controllers::scaffold::memory::Memory::default();
+    bench.cluster.memory.surveyed = true;
     bench.cluster.configure(&format!("rollout: {{onUpgrade: manual}}\n{CHANGED}"));
     assert_eq!(applied(&bench.converge()), Vec::<String>::new(), "what nobody edited waits for a person");
 }

@@ -99,7 +99,8 @@ fn case_022_a_missing_target_is_enrolled_as_soon_as_it_comes() {
     assert_eq!((&*bench.condition("art", "TargetResolved"), bench.phase("art")), ("False/TargetNotFound", "Error"));
     assert_eq!(bench.told.iter().map(|report| report.reason.code()).collect::<Vec<_>>(), ["TargetNotFound"]);
     assert_eq!(bench.converge(), [], "case_052 and case_058: told once");
-    let touched = (ROW.touched)(&bench.cluster.world, Kind::Deployment, &Key::new(TEAM, "later"));
+    let touched =
+        (ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::Deployment, &Key::new(TEAM, "later"));
     assert_eq!(touched, [Key::new(TEAM, "deployments/later")]);
     bench.put(Kind::Deployment, deployment("later"));
     bench.converge();
@@ -148,15 +149,15 @@ fn case_024_readiness_ends_with_the_target() {
 #[test]
 fn case_025_what_cannot_be_read_is_no_missing_target_and_changes_nothing() {
     let mut bench = enrolled();
-    bench.cluster.world.set_reach(Kind::AgentRuntime, Reach::Unknown);
+    bench.cluster.store.set_reach(Kind::AgentRuntime, Reach::Unknown);
     bench.remove(Kind::AgentRuntime, "art");
     assert_eq!(bench.converge(), [], "AgentRuntimes cannot be read: nothing is concluded from their absence");
     let mut bench = Bench::new();
-    bench.cluster.world.set_reach(Kind::Sandbox, Reach::Unknown);
+    bench.cluster.store.set_reach(Kind::Sandbox, Reach::Unknown);
     bench.runtime("art", (Kind::Sandbox, "box"), json!({}));
     bench.converge();
     assert_eq!(bench.condition("art", "TargetResolved"), "False/TargetUnreadable");
-    bench.cluster.world.set_reach(Kind::Sandbox, Reach::Absent);
+    bench.cluster.store.set_reach(Kind::Sandbox, Reach::Absent);
     bench.converge();
     assert_eq!(bench.condition("art", "TargetResolved"), "False/TargetKindAbsent");
 }

@@ -38,7 +38,7 @@ fn the_service_account_comes_first_and_pods_that_would_be_refused_are_not_rolled
     made["metadata"]["resourceVersion"] = json!("9000");
     bench.cluster.see(Kind::ServiceAccount, made);
     assert_eq!(
-        (ROW.touched)(&bench.cluster.world, Kind::ServiceAccount, &Key::new(TEAM, "web")),
+        (ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::ServiceAccount, &Key::new(TEAM, "web")),
         [Key::new(TEAM, "deployments/web")]
     );
     bench.converge();
@@ -80,7 +80,7 @@ fn case_040_config_maps_that_never_come_do_not_stop_an_enrolment() {
     assert_eq!(bench.condition("art", "ConfigResolved"), "True/ConfigResolved", "it may still come");
     let maker = Item { controller: Controller::NamespaceConfig, key: Key::new(TEAM, "") };
     let op = Op::Create { kind: Kind::ConfigMap, namespace: TEAM.into(), body: json!({}) };
-    bench.cluster.world.memory.failure(&maker, s(103), (op, None, "exceeded quota".into()));
+    bench.cluster.memory.failure(&maker, s(103), (op, None, "exceeded quota".into()));
     bench.now = s(106);
     bench.converge();
     assert_eq!(bench.condition("art", "ConfigResolved"), "True/ConfigWarning");

@@ -21,12 +21,12 @@ impl Loop {
     pub(super) fn configure(&mut self, facts: Option<Arc<Published>>) {
         let Some(now) = facts else { return };
         let before = self.facts.replace(now.clone());
-        self.world.set_registry_namespace(now.platform.kaos().registry_namespace.as_deref());
+        self.store.set_registry_namespace(now.platform.kaos().registry_namespace.as_deref());
         if self.term.is_none() {
             return;
         }
         let Some(same) = before.filter(|before| same_fleet(before, &now)) else {
-            self.world.memory.epoch += 1;
+            self.memory.epoch += 1;
             return self.enqueue_all();
         };
         // The settings have reached every replica: those that waited for that may go on, by the settings of before.
@@ -52,9 +52,9 @@ impl Loop {
     fn enqueue_builds(&mut self) {
         let builds = [Controller::AgentBuild, Controller::BeeaiBuild, Controller::BeeaiCompatBuild];
         let rows = self.rows.iter().filter(|row| builds.contains(&row.controller()));
-        let names: Vec<_> = self.world.namespaces().cloned().collect();
+        let names: Vec<_> = self.store.namespaces().cloned().collect();
         let of_row = |row: &dyn Runner| {
-            let keys = names.iter().flat_map(|name| row.of_namespace(&self.world, name));
+            let keys = names.iter().flat_map(|name| row.of_namespace(&self.store, name));
             keys.map(|key| Item { controller: row.controller(), key }).collect::<Vec<_>>()
         };
         let items: Vec<_> = rows.flat_map(|row| of_row(&**row)).collect();
@@ -103,7 +103,8 @@ fn same_needs(before: &NamespaceView, now: &NamespaceView) -> bool {
 mod tests {
     use super::*;
     use crate::controllers::scaffold::fixtures::Cluster;
-    use crate::controllers::scaffold::world::World;
+    use crate::controllers::scaffold::memory::Memory;
+    use crate::store::Store;
 
     /// An AgentRuntime that is edited while the delay of a rollout ends is not taken for a change of the fleet.
     #[test]
@@ -117,7 +118,8 @@ mod tests {
             |cluster| Arc::make_mut(&mut cluster.facts.snapshot).gates.inject_tools ^= true,
         ];
         for change in others {
-            let mut changed = Cluster { world: World::new("x"), facts: cluster.facts.clone() };
+            let mut changed =
+                Cluster { store: Store::new("x"), memory: Memory::default(), facts: cluster.facts.clone() };
             change(&mut changed);
             assert!(!same_fleet(&cluster.facts, &changed.facts));
         }

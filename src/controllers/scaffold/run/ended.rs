@@ -1,4 +1,4 @@
-//! A plan is carried out, and what came of it goes into the world, the memory and the queue.
+//! A plan is carried out, and what came of it goes into the store, the memory and the queue.
 //!
 //! In: a plan, or the end of one. Out: writes, one after the other, and how it ended. Promises: the first that fails ends the
 //! plan, and what was learned before counts; whatever ended, a panic included, its item goes back to the queue, unless its term
@@ -36,28 +36,28 @@ impl Loop {
             match learned {
                 Learned::Change(change) => self.change(&change, now),
                 Learned::Back(back) => {
-                    self.world.proved = back.then_some(now);
-                    self.world.probes = self.world.probes.wrapping_add(1);
+                    self.memory.proved = back.then_some(now);
+                    self.memory.probes = self.memory.probes.wrapping_add(1);
                 }
-                Learned::Evicted => self.world.memory.was_evicted(&item, now),
-                Learned::Blocked => self.world.memory.blocked(&item, now),
-                Learned::Secret(key, fact) => self.world.memory.answers.secret(key, fact, now),
-                Learned::Template(key, fact) => self.world.memory.answers.template(key, fact, now),
-                Learned::Taken(namespace, shape) => self.world.memory.answers.taken(namespace, shape, now),
+                Learned::Evicted => self.memory.was_evicted(&item, now),
+                Learned::Blocked => self.memory.blocked(&item, now),
+                Learned::Secret(key, fact) => self.memory.answers.secret(key, fact, now),
+                Learned::Template(key, fact) => self.memory.answers.template(key, fact, now),
+                Learned::Taken(namespace, shape) => self.memory.answers.taken(namespace, shape, now),
                 Learned::Nothing => {}
             }
         }
         let ending = match result {
             Ok((ending, applied)) => {
-                self.world.memory.success(&item, applied);
+                self.memory.success(&item, applied);
                 if ending == Ending::Made {
-                    self.world.memory.answers.made(&item.key.namespace, now);
+                    self.memory.answers.made(&item.key.namespace, now);
                 }
                 ending
             }
             Err((ApplyError::Refused { what, reason, brief, message }, op)) => {
                 tracing::warn!(controller = item.controller.as_str(), what, reason = reason.code(), brief, "refused");
-                self.world.memory.failure(&item, now, (op, Some(reason), message));
+                self.memory.failure(&item, now, (op, Some(reason), message));
                 // The plan knows of it now, and says so.
                 Ending::Done(Some(Duration::ZERO))
             }
@@ -65,7 +65,7 @@ impl Loop {
                 tracing::warn!(controller = item.controller.as_str(), %error, cause = error.brief(), "will be tried again");
                 let source = std::error::Error::source(&error).map(ToString::to_string);
                 let message = source.unwrap_or_else(|| error.to_string());
-                self.world.memory.failure(&item, now, (op, None, message));
+                self.memory.failure(&item, now, (op, None, message));
                 // A report that did not get out is still to be told.
                 self.told.clear();
                 let conflict = matches!(error, ApplyError::Conflict { .. });

@@ -16,8 +16,7 @@ use crate::controllers::scaffold::plan::{Context, Item, Op, Plan};
 use crate::controllers::scaffold::queue::{Ending, Priority, Queue};
 use crate::controllers::scaffold::runner::Runner;
 use crate::controllers::scaffold::waves::Wave;
-use crate::controllers::scaffold::world::World;
-use crate::store::{Change, Feed, Key, Kind, Reach};
+use crate::store::{Change, Feed, Key, Kind, Reach, Store};
 
 /// Plans carried out at once.
 pub(super) const WORKERS: usize = 32;
@@ -65,7 +64,8 @@ pub(in crate::controllers) type Ticket = u64;
 pub(in crate::controllers) struct Loop {
     pub(super) rows: Vec<Box<dyn Runner>>,
     pub(super) metrics: ControllerMetrics,
-    pub(super) world: World,
+    pub(super) store: Store,
+    pub(super) memory: Memory,
     pub(super) queue: Queue,
     pub(super) facts: Option<Arc<Published>>,
     synced: bool,
@@ -107,7 +107,8 @@ impl Loop {
             rows,
             metrics,
             clock,
-            world: World::new(operator_namespace),
+            store: Store::new(operator_namespace),
+            memory: Memory::default(),
             queue: Queue::default(),
             facts: None,
             synced: false,
@@ -149,8 +150,7 @@ impl Loop {
         self.under_way.clear();
         self.queue.clear();
         self.term = term;
-        self.world.proved = None;
-        self.world.memory = Memory::default();
+        self.memory.next_term();
         // What was about to be told when the last term ended may not have got out.
         self.told.clear();
         for row in &self.rows {
@@ -173,7 +173,7 @@ impl Loop {
         if std::mem::replace(&mut self.epoch, epoch) == epoch {
             return;
         }
-        self.world.forget_versions();
+        self.store.forget_versions();
         if let Some(term) = self.term.take() {
             self.lead(Some(term), effects);
         }
@@ -196,13 +196,13 @@ impl Loop {
 
     /// What may be concluded from an object's absence has changed.
     fn reach(&mut self, kind: Kind, reach: Reach) {
-        if self.world.set_reach(kind, reach) && self.synced && self.term.is_some() {
+        if self.store.set_reach(kind, reach) && self.synced && self.term.is_some() {
             self.enqueue_all();
         }
     }
 
     pub(super) fn enqueue_all(&mut self) {
-        let names: Vec<_> = self.world.namespaces().cloned().collect();
+        let names: Vec<_> = self.store.namespaces().cloned().collect();
         for name in names {
             self.enqueue_namespace(&name, Priority::Backlog);
         }
@@ -210,7 +210,7 @@ impl Loop {
 
     pub(super) fn enqueue_namespace(&mut self, name: &str, priority: Priority) {
         for row in &self.rows {
-            for key in row.of_namespace(&self.world, name) {
+            for key in row.of_namespace(&self.store, name) {
                 self.queue.add(Item { controller: row.controller(), key }, priority);
             }
         }
@@ -219,7 +219,7 @@ impl Loop {
     pub(super) fn change(&mut self, change: &Change, now: Duration) {
         // Both before and after: what an object was may matter to others as much as what it is.
         let before = self.touched(change);
-        if !self.world.apply(change, now) {
+        if !self.store.apply(change, now) {
             return;
         }
         let after = self.touched(change);
@@ -239,14 +239,16 @@ impl Loop {
         let mut items = Vec::new();
         for row in &self.rows {
             let controller = row.controller();
-            items.extend(row.touched(&self.world, kind, key).into_iter().map(|key| Item { controller, key }));
+            items.extend(
+                row.touched(&self.store, &self.memory, kind, key).into_iter().map(|key| Item { controller, key }),
+            );
         }
         items
     }
 
     /// Starts as many plans as there are workers, and says whether there are more to be made at once.
     fn dispatch(&mut self, now: Duration, effects: &mut Vec<Effect>) {
-        self.metrics.gated(self.world.gatings(), self.world.gated().map(|(_, pod, _)| &*pod.created));
+        self.metrics.gated(self.store.gatings(), self.store.gated().map(|(_, pod, _)| &*pod.created));
         let Some(facts) = self.facts.clone().filter(|_| self.term.is_some() && self.synced) else {
             return;
         };
@@ -260,12 +262,13 @@ impl Loop {
                 continue;
             }
             let begun = (self.clock)();
-            let plan = row.plan(Context { world: &self.world, facts: &facts, key: &item.key, now });
+            let plan =
+                row.plan(Context { store: &self.store, memory: &self.memory, facts: &facts, key: &item.key, now });
             if plan == Plan::nothing() {
-                self.world.memory.at_rest(&item);
+                self.memory.at_rest(&item);
             }
             let mut plan = self.untold(plan);
-            for woken in self.world.memory.note(&item, std::mem::take(&mut plan.note)) {
+            for woken in self.memory.note(&item, std::mem::take(&mut plan.note)) {
                 self.queue.add(woken, Priority::Fresh);
             }
             if plan.ops.is_empty() {
@@ -281,8 +284,8 @@ impl Loop {
         }
         self.survey();
         self.metrics.queue(self.queue.ready(), self.queue.depths());
-        self.metrics.fleet(&self.world.memory);
-        match self.wave.step(&self.world.memory) {
+        self.metrics.fleet(&self.memory);
+        match self.wave.step(&self.memory) {
             Some((true, words)) => tracing::warn!("{words}"),
             Some((false, words)) => tracing::info!("{words}"),
             None => {}
@@ -294,10 +297,10 @@ impl Loop {
 
     /// Once everything was planned, it is known who rolls; those that waited for that may go on.
     fn survey(&mut self) {
-        if self.queue.ready() > 0 || std::mem::replace(&mut self.world.memory.surveyed, true) {
+        if self.queue.ready() > 0 || std::mem::replace(&mut self.memory.surveyed, true) {
             return;
         }
-        let waiting: Vec<_> = self.world.memory.waiters().cloned().collect();
+        let waiting: Vec<_> = self.memory.waiters().cloned().collect();
         for item in waiting {
             self.queue.add(item, Priority::Backlog);
         }

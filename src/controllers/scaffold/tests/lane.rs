@@ -51,7 +51,7 @@ impl Adapter<Silent> for SilentHosts {
 /// Every namespace has an item for each host, which is told about once its host has answered.
 const ASKS: AskingRow<Silent> = AskingRow {
     controller: Controller::Gate,
-    touched: |_, _, _| Vec::new(),
+    touched: |_, _, _, _| Vec::new(),
     of_namespace: |_, namespace| match namespace {
         "team" => (0..HOSTS).map(|port| Key::new(namespace, &port.to_string())).collect(),
         _ => Vec::new(),

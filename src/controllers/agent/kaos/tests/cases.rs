@@ -70,9 +70,11 @@ fn case_32_and_regressions_40_and_42_an_agent_goes_on_when_its_tool_server_becom
     assert_eq!(says(&bench, Kind::KaosAgent, "a"), is("Waiting", false, "MCPServer t is not ready"));
     bench.rolled_out("mcpserver-t");
     bench.converge_with(&[super::MCP_SERVER_ROW]);
-    let touched = (AGENT_ROW.touched)(&bench.cluster.world, Kind::McpServer, &Key::new(TEAM, "t"));
+    let touched =
+        (AGENT_ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::McpServer, &Key::new(TEAM, "t"));
     assert_eq!(touched, [Key::new(TEAM, "a")], "the tool server's status brings the Agent back");
-    let touched = (AGENT_ROW.touched)(&bench.cluster.world, Kind::ModelApi, &Key::new(TEAM, "m"));
+    let touched =
+        (AGENT_ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::ModelApi, &Key::new(TEAM, "m"));
     assert_eq!(touched, [Key::new(TEAM, "a")], "and so does its ModelAPI's, while it waits");
     converge(&mut bench);
     assert!(bench.find(Kind::Deployment, "agent-a").is_some());
@@ -99,7 +101,8 @@ fn cases_44_and_141_and_regression_41_a_model_api_concerns_its_own_agents_each_o
     made(&mut bench, Kind::ModelApi, "n", json!({"mode": "Hosted", "hostedConfig": {"model": "x"}}));
     converge(&mut bench);
     let touched = |bench: &Bench, name: &str| {
-        let mut keys = (AGENT_ROW.touched)(&bench.cluster.world, Kind::ModelApi, &Key::new(TEAM, name));
+        let mut keys =
+            (AGENT_ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::ModelApi, &Key::new(TEAM, name));
         keys.sort();
         let all = keys.len();
         keys.dedup();
@@ -235,7 +238,7 @@ fn a_restart_writes_nothing() {
     bench.rolled_out("agent-a");
     bench.now += crate::controllers::scaffold::fixtures::s(60);
     converge(&mut bench);
-    bench.cluster.world.memory = crate::controllers::scaffold::memory::Memory::default();
-    bench.cluster.world.memory.surveyed = true;
+    bench.cluster.memory = crate::controllers::scaffold::memory::Memory::default();
+    bench.cluster.memory.surveyed = true;
     assert_eq!(bench.converge_with(&ROWS), Vec::<Op>::new());
 }

@@ -69,7 +69,7 @@ fn ruling_21_what_means_the_same_stays_until_something_that_counts_is_wanted() {
     assert_eq!(converge(&mut bench), []);
     let mut forgotten = Memory::default();
     forgotten.surveyed = true;
-    bench.cluster.world.memory = forgotten;
+    bench.cluster.memory = forgotten;
     assert_eq!(converge(&mut bench), []);
     // Neither another log level of the platform nor a field that changes nothing of the template is a reason.
     bench.cluster.configure(&format!("{IMAGES}kaos: {{logLevel: DEBUG}}\n"));

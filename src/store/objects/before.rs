@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::store::{Key, LeaseSeen, Observed, What};
 
 /// The Leases of that name, by place, each with when it was last seen to change.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Before(BTreeMap<Key, (LeaseSeen, Duration)>);
 
 impl Before {
