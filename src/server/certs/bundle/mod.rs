@@ -10,6 +10,7 @@
 //! replica with an old view nor an older version running beside this one can take away what somebody depends on.
 
 mod covered;
+mod machine;
 mod objects;
 pub mod plan;
 mod publication;
@@ -20,5 +21,6 @@ mod read;
 mod tests;
 
 pub use covered::covered;
+pub use machine::Installed;
 pub use publication::Publication;
-pub use publish::{Installed, Publisher};
+pub use publish::Publisher;

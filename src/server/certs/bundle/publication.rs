@@ -5,9 +5,10 @@ use std::fmt;
 use crate::domain::keys;
 
 /// Whether those who call us trust what we serve.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Publication {
     /// The configurations or our own certificate are not known yet.
+    #[default]
     Unknown,
     /// Neither configuration exists: nobody calls us.
     NoConfiguration,

@@ -16,6 +16,8 @@ use crate::server::certs::authority::plan::Lifetimes;
 use crate::server::certs::root::{Fingerprint, Millis, Root, RootCertificate};
 use crate::server::certs::trust_bundle::{read_bundle, write_bundle};
 
+mod machine;
+
 const NOW: Millis = 1_000_000_000;
 
 /// A certificate that needs no cryptography.
