@@ -2,6 +2,8 @@
 //!
 //! In: a trust domain, SPIFFE IDs. Out: signed cards, and the trust bundle in every form in which it is published.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -27,7 +29,20 @@ impl Authority {
     /// # Errors
     /// When the name is none.
     pub fn new(domain: &str) -> Result<Self> {
+        Self::made(domain, params(&format!("spiffe://{domain}"))?)
+    }
+
+    /// A new one that vouches for nobody after that time, counted from the beginning of 1970.
+    ///
+    /// # Errors
+    /// When the name is none.
+    pub fn until(domain: &str, end: Duration) -> Result<Self> {
         let mut params = params(&format!("spiffe://{domain}"))?;
+        params.not_after = rcgen::date_time_ymd(1970, 1, 1) + end;
+        Self::made(domain, params)
+    }
+
+    fn made(domain: &str, mut params: CertificateParams) -> Result<Self> {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;

@@ -34,6 +34,8 @@ const AGAIN: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(300);
 /// A restart that is not over after so many seconds keeps its place no longer.
 const KEEPS: i64 = 3_600;
+/// The same for what was under way when this term began, while nobody has judged its card: twice the longest period of a card.
+const UNJUDGED: Duration = Duration::from_secs(600);
 
 fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     let Key { namespace, name } = key;
@@ -64,20 +66,25 @@ fn plan(cx: Context<'_>) -> Plan {
         return Plan::nothing();
     };
     let before = cx.memory.of(&item(&cx)).cloned().unwrap_or_default();
-    let mut note = Note { resigned: before.resigned, ..Note::default() };
+    let mut note = Note { resigned: before.resigned.filter(|_| !came_to_nothing(&cx)), ..Note::default() };
+    let is_rolling = rolls(&workload) && !workload.seen.rollout.is_complete();
+    let trigger = template.annotations.get(keys::ANNOTATION_RESIGN_TRIGGER);
     let signing = cx.memory.of(&Item { controller: Controller::AgentCard, key: cx.key.clone() });
     let Some(signing) = signing.and_then(|note| note.signing.as_ref()) else {
+        // Whoever led before may have begun it, and the time by which that is told comes with the first judgement.
+        note.rolls = (trigger.is_some() && is_rolling).then(|| before.rolls.unwrap_or(cx.now));
+        note.rolling = note.rolls.is_some_and(|since| cx.now.saturating_sub(since) < UNJUDGED);
         return Plan { again: Some(AGAIN), note, ..Plan::nothing() };
     };
     note.awaiting = (signing.stands == Stands::Lost).then(|| before.awaiting.unwrap_or(cx.now));
     let now = signing.read.saturating_add(seconds(cx.now.saturating_sub(signing.at)));
-    let triggered = template.annotations.get(keys::ANNOTATION_RESIGN_TRIGGER).and_then(second);
+    let triggered = trigger.and_then(second);
     let is_recent = triggered.is_some_and(|then| now.saturating_sub(then) < KEEPS);
-    if is_recent && rolls(&workload) && !workload.seen.rollout.is_complete() {
+    if is_recent && is_rolling {
         return Plan { again: Some(AGAIN), note: Note { rolling: true, ..note }, ..Plan::nothing() };
     }
     // What somebody takes back at once, such as a tool that owns the template, is not written again and again.
-    let remembered = before.resigned.map(|at| now.saturating_sub(seconds(cx.now.saturating_sub(at))));
+    let remembered = note.resigned.map(|at| now.saturating_sub(seconds(cx.now.saturating_sub(at))));
     let cards = cx.facts.platform.cards();
     let known = Known {
         now,
@@ -160,6 +167,12 @@ fn now_due(
 
 fn item(cx: &Context<'_>) -> Item {
     Item { controller: Controller::Resign, key: cx.key.clone() }
+}
+
+/// The last restart was not written, because somebody else wrote the workload meanwhile or nobody answered: it is still to be made.
+fn came_to_nothing(cx: &Context<'_>) -> bool {
+    let trouble = cx.memory.trouble(&item(cx));
+    trouble.is_some_and(|trouble| trouble.refused.is_none() && matches!(trouble.op, Op::Merge { .. }))
 }
 
 /// The workload of a card that counts for it, of a kind whose template can be changed so that its Pods are made anew.

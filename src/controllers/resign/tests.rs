@@ -359,3 +359,52 @@ fn annotations_that_are_taken_back_restart_nobody_within_the_grace() {
     assert_eq!(trial.plan(100 + 899).ops, []);
     assert_eq!(trial.plan(100 + 900).ops.len(), 2);
 }
+
+/// Somebody else wrote the workload a moment before: within the grace there would be no other time.
+#[test]
+fn a_restart_that_was_not_written_is_made_at_once() {
+    let mut trial = Trial::new(json!({})).judged(ENDING, NOW);
+    let item = Item { controller: Controller::Resign, key: Key::new("team", CARD) };
+    let plan = trial.plan(100);
+    trial.cluster.world.memory.failure(&item, s(100), (plan.ops[0].clone(), None, "somebody else wrote it".into()));
+    let plan = trial.plan(101);
+    assert_eq!(trial.carried_out(&plan), [Reason::ResignTriggered]);
+    trial.cluster.world.memory.success(&item, true);
+    trial.rolled_out();
+    assert_eq!(trial.plan(102).ops, []);
+
+    // What is refused would be refused again, and an Event that nobody heard is no restart.
+    let mut refused = Trial::new(json!({})).judged(ENDING, NOW);
+    let plan = refused.plan(100);
+    let refusal = (plan.ops[0].clone(), Some(Reason::LabelConflict), "forbidden".into());
+    refused.cluster.world.memory.failure(&item, s(100), refusal);
+    assert_eq!(refused.plan(101).ops, []);
+    refused.cluster.world.memory.failure(&item, s(100), (plan.ops[1].clone(), None, "nobody answered".into()));
+    assert_eq!(refused.plan(102).ops, []);
+}
+
+/// The next leader knows what rolls before it has judged a card, or more than may would roll at once.
+#[test]
+fn a_restart_keeps_its_place_under_another_leader_that_has_not_judged_its_card() {
+    let mut trial = Trial::new(json!({})).judged(ENDING, NOW);
+    let plan = trial.plan(100);
+    trial.carried_out(&plan);
+    let workload = trial.object.clone();
+    let new_term = || {
+        let mut trial = Trial::new(json!({}));
+        trial.object = workload.clone();
+        trial.cluster.see(Kind::Deployment, workload.clone());
+        trial
+    };
+    let mut next = new_term();
+    for (now, rolling) in [(10, true), (609, true), (610, false)] {
+        assert_eq!(next.plan(now).note.rolling, rolling, "{now}: it cannot keep its place for ever");
+    }
+    let mut next = new_term();
+    assert!(next.plan(10).note.rolling);
+    next.rolled_out();
+    assert!(!next.plan(20).note.rolling, "it is over");
+    // What rolls for another reason is none of ours.
+    let mut other = Trial::new(json!({"metadata": {"generation": 2}}));
+    assert!(!other.plan(10).note.rolling);
+}

@@ -9,7 +9,7 @@ use webhook_tests::{ControlPlane, Installation, Installing, Mark, TestNamespace,
 use super::*;
 
 /// User of the processes that write.
-const CONTROLLERS: &str = "system:serviceaccount:kagenti-system:drawbridge-controllers";
+pub(super) const CONTROLLERS: &str = "system:serviceaccount:kagenti-system:drawbridge-controllers";
 /// Requests of the test at a time.
 pub(super) const AT_ONCE: usize = 16;
 

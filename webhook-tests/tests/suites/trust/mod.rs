@@ -10,6 +10,7 @@ mod many;
 mod preview;
 mod quarantine;
 mod rest;
+mod rotation;
 mod signing;
 mod steady;
 mod versions;
