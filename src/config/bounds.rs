@@ -31,8 +31,12 @@ pub const RUNTIME: usize = 2 * KIB;
 pub const CARD: usize = KIB;
 /// Bytes that a Role or RoleBinding for a signed card is counted besides what it gives.
 pub const RIGHT: usize = KIB;
+/// Bytes that a NetworkPolicy is counted besides its spec.
+pub const POLICY: usize = KIB;
+/// Bytes that a ConfigMap with a signed card is counted: of its content nothing is kept.
+pub const SIGNED: usize = KIB;
 /// Bytes that are kept of all Agents; and as many of all AgentBuilds, all AgentRuntimes, all AgentCards, all Agents of BeeAI of either group, all
-/// Roles and all RoleBindings for signed cards.
+/// Roles and all RoleBindings for signed cards, all NetworkPolicies, and all ConfigMaps with signed cards.
 pub const OBJECTS_KEPT: usize = 48 * KIB * KIB;
 /// Bytes of texts that wait to be read, in all namespaces; the others are asked for when their turn comes.
 pub const WAITING: usize = 8 * KIB * KIB;
@@ -179,6 +183,8 @@ mod tests {
             format!("labels, annotations and `spec` | {} KiB |", TEXT / KIB),
             format!("that are read in a namespace | {OBJECTS} of each kind |"),
             format!("that bear our label, in a namespace | {OBJECTS} of each kind |"),
+            format!("NetworkPolicies that are read in a namespace | {OBJECTS} |"),
+            format!("with signed cards (`…-card-signed`) that are read in a namespace | {OBJECTS} |"),
             format!("what is kept of all objects of one of these kinds | {} MiB;", OBJECTS_KEPT / KIB / KIB),
             format!(
                 "{}\nsteps and templates may take {} MiB",

@@ -110,7 +110,7 @@ reasons! {
     ServiceAccountConflict, Denied, "a ServiceAccount of the workload's name exists, and Drawbridge did not make it";
     NamespacePending, Denied, "the webhook has not heard of the namespace yet; what makes the Pod tries again within seconds";
     ConfigPending, Denied, "the webhook has not read the namespace's ConfigMaps yet; what makes the Pod tries again within seconds";
-    ConfigUnknown, Denied, "a ConfigMap of the namespace, or the AgentRuntime of the workload, is over a bound of count or size, and what it said before is not known";
+    ConfigUnknown, Denied, "an object that the answer depends on (a ConfigMap, Role, RoleBinding or NetworkPolicy of the namespace, or the AgentRuntime of the workload) is over a bound of count or size, and what it says is not known";
     NetworkPolicyPending, Denied, "the NetworkPolicy that cuts off unproven agents does not exist yet; Drawbridge makes it, and what makes the Pod tries again within seconds";
     OwnerPending, Denied, "the webhook has not heard of the Job that owns the Pod yet; the Job makes the Pod again within seconds";
     FieldRequired, Denied, "a field that is needed is absent or empty";

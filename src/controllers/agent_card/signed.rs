@@ -88,6 +88,20 @@ pub(super) fn awaited(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Option<Sa
     Some(Said { status: Some(true), reason: Reason::AwaitsSignature, message })
 }
 
+/// That a workload's ConfigMap is over a bound, so that nobody reads it; nothing where it is within, or where no signed card is read.
+pub(super) fn unread(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Option<Said> {
+    let namespace = &cx.key.namespace;
+    let found = cx.store.signed_card(namespace, &format!("{}{}", workload.name, keys::SUFFIX_SIGNED_CARD))?;
+    let over = found.seen.over.filter(|_| !found.seen.awaits && cx.facts.platform.cards().bundle.any())?;
+    Some(drift(format!(
+        "ConfigMap {} is not read: it {}; what the agent serves is judged instead. What to do: kubectl -n {namespace} get configmaps shows those named …{}; \
+         delete those that are not needed",
+        found.name,
+        over.sentence(),
+        keys::SUFFIX_SIGNED_CARD,
+    )))
+}
+
 /// What is said of a ConfigMap that does not count.
 pub(super) fn refused(subject: &Subject<'_>, why: &str) -> Said {
     drift(format!("ConfigMap {} does not count: {why}; what the agent serves is judged instead", name(subject)))

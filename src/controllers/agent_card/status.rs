@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::judge::{Judgement, Said};
 use super::published::Published;
-use super::signed::awaited;
+use super::signed::{awaited, unread};
 use super::subject::{Hindrance, PORT_TLS};
 use super::trust::{Silence, Source, VERIFIED, binding, is_trusted};
 use crate::controllers::conditions::{self, Condition, stored};
@@ -109,7 +109,8 @@ pub(super) fn refresh_of(value: &str) -> String {
 pub(super) fn update(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>, drift: Option<&Said>) -> Vec<Op> {
     let before = &*card.seen.status;
     let list = before.get("conditions").unwrap_or(&Value::Null);
-    let drift = drift.map(|said| of_said(DRIFT, said));
+    let unread = workload_of(found).and_then(|workload| unread(cx, workload));
+    let drift = drift.or(unread.as_ref()).map(|said| of_said(DRIFT, said));
     let awaited = workload_of(found).and_then(|workload| awaited(cx, workload)).map(|said| of_said(AWAITS, &said));
     let more = drift.into_iter().chain(awaited).chain(overridden(cx, card, found));
     let said: Vec<_> = judged(card, found).into_iter().chain(more).collect();

@@ -202,8 +202,8 @@ fn signed(cx: &Context<'_>, workload: &WorkloadRef<'_>, authority: &Arc<str>) ->
     }
     let namespace = &cx.key.namespace;
     let found = cx.store.signed_card(namespace, &format!("{}{}", workload.name, keys::SUFFIX_SIGNED_CARD))?;
-    // Made ahead of the signer, it holds nothing yet.
-    if found.seen.awaits {
+    // Made ahead of the signer, it holds nothing yet; and of more than are read of a namespace nobody knows the version.
+    if found.seen.awaits || found.seen.over.is_some() {
         return None;
     }
     Some(CardQuestion::Read(Read {

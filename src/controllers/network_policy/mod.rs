@@ -7,3 +7,4 @@ mod overridden;
 pub mod plan;
 mod quarantine;
 mod stuck;
+mod unread;

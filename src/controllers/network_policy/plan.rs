@@ -18,7 +18,7 @@ use super::facts::facts;
 use super::kaos;
 use super::names::{label_of, policy_of};
 use super::stuck::{left, not_ready};
-use super::{overridden, quarantine};
+use super::{overridden, quarantine, unread};
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::controllers::scaffold::note::Note;
 use crate::controllers::scaffold::plan::{Context, Controller, Item, Op, Plan, Report, Row};
@@ -182,7 +182,9 @@ fn is_opened(cx: &Context<'_>) -> bool {
         let policy = cx.store.network_policy(namespace, &key.name);
         let spec = policy.as_ref().and_then(|policy| policy.seen.spec.as_deref());
         let is_foreign = policy.as_ref().is_some_and(|policy| !policy.seen.is_ours() && !policy.seen.is_upstreams());
-        let opened = failed || is_foreign || workload.seen.selector.is_none() || spec.is_some_and(is_permissive);
+        let is_unread = policy.as_ref().is_some_and(|policy| policy.seen.over.is_some());
+        let opened =
+            failed || is_foreign || is_unread || workload.seen.selector.is_none() || spec.is_some_and(is_permissive);
         let mut pods = cx.store.pods_of(namespace, &workload);
         let labelled = pods.all(|pod| {
             let runs_as = pod.seen.endpoint.as_ref().and_then(|endpoint| endpoint.account.as_deref());
@@ -250,10 +252,14 @@ fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
     let note = Note { opened: Some(opens && !is_held), ..Note::default() };
     let ops = match stored {
         None => vec![create(cx, of_card(&card), &spec)],
+        Some(policy) if policy.seen.is_ours() && policy.seen.over.is_some() => {
+            unread::own(cx, &policy).into_iter().collect()
+        }
         Some(policy) if policy.seen.is_ours() => {
             let same = is_same(&policy, &spec) && is_of_card(&policy, &card);
             let told = (!is_held).then(|| flipped(cx, &policy, &card, opens)).flatten();
             let overridden = (!opens).then(|| overridden::told(cx, &policy, &selector)).flatten();
+            let overridden = overridden.or_else(|| (!opens).then(|| unread::others(cx, &policy)).flatten());
             let written = (!same).then(|| take(cx, &policy, &card, &spec));
             let told = told.filter(|_| !same);
             written.into_iter().chain(told).chain(overridden).chain(stuck).collect()

@@ -366,10 +366,10 @@ fn a_restart_that_was_not_written_is_made_at_once() {
     let mut trial = Trial::new(json!({})).judged(ENDING, NOW);
     let item = Item { controller: Controller::Resign, key: Key::new("team", CARD) };
     let plan = trial.plan(100);
-    trial.cluster.world.memory.failure(&item, s(100), (plan.ops[0].clone(), None, "somebody else wrote it".into()));
+    trial.cluster.memory.failure(&item, s(100), (plan.ops[0].clone(), None, "somebody else wrote it".into()));
     let plan = trial.plan(101);
     assert_eq!(trial.carried_out(&plan), [Reason::ResignTriggered]);
-    trial.cluster.world.memory.success(&item, true);
+    trial.cluster.memory.success(&item, true);
     trial.rolled_out();
     assert_eq!(trial.plan(102).ops, []);
 
@@ -377,9 +377,9 @@ fn a_restart_that_was_not_written_is_made_at_once() {
     let mut refused = Trial::new(json!({})).judged(ENDING, NOW);
     let plan = refused.plan(100);
     let refusal = (plan.ops[0].clone(), Some(Reason::LabelConflict), "forbidden".into());
-    refused.cluster.world.memory.failure(&item, s(100), refusal);
+    refused.cluster.memory.failure(&item, s(100), refusal);
     assert_eq!(refused.plan(101).ops, []);
-    refused.cluster.world.memory.failure(&item, s(100), (plan.ops[1].clone(), None, "nobody answered".into()));
+    refused.cluster.memory.failure(&item, s(100), (plan.ops[1].clone(), None, "nobody answered".into()));
     assert_eq!(refused.plan(102).ops, []);
 }
 

@@ -15,6 +15,7 @@ use crate::store::{Key, Kind, Reach};
 
 mod kaos;
 mod quarantine;
+mod unread;
 
 const ROWS: [Row; 2] = [network_policy::plan::ROW, trust_label::plan::ROW];
 const DENY: &str = "drawbridge-default-deny";

@@ -129,7 +129,7 @@ pub fn spawn(options: Options) -> Stores {
         Kind::BeeaiBuild,
         Kind::BeeaiCompatBuild,
     ];
-    let rights = [Kind::Role, Kind::RoleBinding];
+    let rights = [Kind::Role, Kind::RoleBinding, Kind::NetworkPolicy, Kind::SignedCard];
     let kaos = [Kind::KaosAgent, Kind::ModelApi, Kind::McpServer];
     let rooms: std::collections::HashMap<_, _> =
         builds.into_iter().chain(rights).chain(kaos).map(|kind| (kind, Arc::<Mutex<Room>>::default())).collect();

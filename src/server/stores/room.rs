@@ -2,16 +2,18 @@
 //!
 //! In: changes of one kind. Out: the same changes, in which what there is no room for is slim ([`What::slim`]). Promises: one
 //! namespace holds no more than [`OBJECTS`], and never more bytes than are left for all others, so that whoever comes new finds room
-//! however many fill theirs; what is being deleted is never left out; who was read stays read while it does not grow; once something
+//! however many fill theirs; what is being deleted is never left out, nor is what cuts off agents; who was read stays read while it does not grow; once something
 //! goes, [`Room::admit`] says that those without room are to be read anew.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::config::bounds::{CARD, OBJECT, OBJECTS, OBJECTS_KEPT, RIGHT, RUNTIME};
+use crate::config::bounds::{CARD, OBJECT, OBJECTS, OBJECTS_KEPT, POLICY, RIGHT, RUNTIME, SIGNED};
 use crate::config::reading::{block, weight};
+use crate::domain::keys;
 use crate::store::{
-    AgentCardSeen, AgentRuntimeSeen, Change, CustomSeen, Observed, Over, OwnerReference, RightSeen, What,
+    AgentCardSeen, AgentRuntimeSeen, Change, CustomSeen, Key, Kind, NetworkPolicySeen, Observed, Over, OwnerReference,
+    RightSeen, SignedCardSeen, What,
 };
 
 /// What one object holds.
@@ -51,7 +53,7 @@ impl Room {
             let bytes = seen.bytes;
             let room = OBJECTS_KEPT.saturating_sub(self.held);
             let over = seen.over.or(match () {
-                () if seen.deleting => None,
+                () if seen.deleting || cuts_off(change.kind, &change.key) => None,
                 () if space.count >= OBJECTS => Some(Over::Count),
                 // Twice: what it takes is not left for others.
                 () if space.bytes + 2 * bytes > room => Some(Over::Total),
@@ -105,6 +107,8 @@ fn measured(observed: &Observed) -> Option<Measured> {
         What::AgentCard(seen) => Measured { bytes: of_card(seen), over: None, deleting: seen.deleting },
         // Who deletes it needs not be told that it goes.
         What::Right(seen) => Measured { bytes: of_right(seen), over: None, deleting: false },
+        What::NetworkPolicy(seen) => Measured { bytes: of_policy(seen), over: None, deleting: seen.deleting },
+        What::SignedCard(seen) => Measured { bytes: of_signed(seen), over: None, deleting: false },
         what => {
             let seen = what.custom()?;
             Measured { bytes: of_custom(seen), over: seen.over, deleting: seen.deleting }
@@ -135,6 +139,20 @@ fn of_right(seen: &RightSeen) -> usize {
     RIGHT + weight(&seen.gives)
 }
 
+fn of_policy(seen: &NetworkPolicySeen) -> usize {
+    let claim = seen.claim.as_ref().and_then(|claim| claim.fields.as_ref()).map_or(0, |fields| block(fields.len()));
+    POLICY + seen.spec.as_ref().map_or(0, |spec| weight(spec)) + claim
+}
+
+fn of_signed(seen: &SignedCardSeen) -> usize {
+    SIGNED + block(seen.version.len()) + seen.owner.as_ref().map_or(0, |owner| block(owner.len()))
+}
+
+/// What cuts off every agent of a namespace, or everybody: whatever others fill the namespace with, it is read.
+fn cuts_off(kind: Kind, key: &Key) -> bool {
+    kind == Kind::NetworkPolicy && [keys::DEFAULT_DENY, keys::QUARANTINE_POLICY].contains(&&*key.name)
+}
+
 fn of_custom(seen: &CustomSeen) -> usize {
     let texts = |map: &BTreeMap<String, String>| {
         map.iter().map(|(key, value)| 128 + block(key.len()) + block(value.len())).sum::<usize>()
@@ -147,8 +165,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::store::Key;
-    use crate::store::Kind;
     use crate::store::Trust;
     use crate::store::change_of;
 
@@ -279,6 +295,71 @@ mod tests {
             let (change, _) = room.admit(right("more-card-signed"));
             assert_eq!(seen(&change).over, None);
         }
+    }
+
+    /// Whose a NetworkPolicy is stays known, so that it is never taken for one that is not there; what it allows is not.
+    #[test]
+    fn a_network_policy_without_room_is_known_by_its_marks_and_the_one_that_cuts_off_always_has_room() {
+        let policy = |name: &str| {
+            let ours = json!({"managed-by": "drawbridge", "app.kubernetes.io/managed-by": "drawbridge"});
+            let metadata =
+                json!({"namespace": "team", "name": name, "uid": name, "resourceVersion": "1", "labels": ours});
+            let spec = json!({"podSelector": {"matchLabels": {"app": name}}, "policyTypes": ["Ingress"]});
+            change_of(Kind::NetworkPolicy, &json!({"metadata": metadata, "spec": spec}).to_string()).unwrap()
+        };
+        let seen = |change: &Change| match &change.now.as_ref().unwrap().what {
+            What::NetworkPolicy(seen) => (**seen).clone(),
+            _ => panic!("another kind"),
+        };
+        let mut room = Room::default();
+        for at in 0..OBJECTS {
+            let (change, _) = room.admit(policy(&format!("p{at}")));
+            assert!(seen(&change).over.is_none() && seen(&change).spec.is_some(), "{at}");
+        }
+        assert!(room.held() > POLICY * OBJECTS, "they are counted: {}", room.held());
+        let (change, _) = room.admit(policy("w-signature-policy"));
+        assert_eq!((seen(&change).over, room.count(Over::Count)), (Some(Over::Count), 1));
+        assert!(seen(&change).is_ours() && seen(&change).spec.is_none());
+        for name in [keys::DEFAULT_DENY, keys::QUARANTINE_POLICY] {
+            let (change, _) = room.admit(policy(name));
+            assert!(seen(&change).over.is_none() && seen(&change).spec.is_some(), "{name}");
+            room.admit(gone(&change));
+        }
+        let (_, again) = room.admit(Change { key: Key::new("team", "p7"), ..gone(&change) });
+        assert!(again, "those without room are to be read anew");
+        let (change, _) = room.admit(policy("w-signature-policy"));
+        assert!(seen(&change).over.is_none() && seen(&change).spec.is_some());
+    }
+
+    /// That a signed card is there, and whose, stays known, so that nobody makes a second one; in which version is not, so nobody reads it.
+    #[test]
+    fn a_signed_card_without_room_is_known_to_be_there_alone() {
+        let card = |name: &str| {
+            let metadata = json!({"namespace": "team", "name": name, "uid": name, "resourceVersion": "1",
+                "labels": {"app.kubernetes.io/managed-by": "drawbridge"},
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "w", "uid": "w", "controller": true}]});
+            change_of(Kind::SignedCard, &json!({"metadata": metadata}).to_string()).unwrap()
+        };
+        let seen = |change: &Change| match &change.now.as_ref().unwrap().what {
+            What::SignedCard(seen) => seen.clone(),
+            _ => panic!("another kind"),
+        };
+        let mut room = Room::default();
+        for at in 0..OBJECTS {
+            let (change, _) = room.admit(card(&format!("c{at}-card-signed")));
+            assert_eq!((seen(&change).over, &*seen(&change).version), (None, "1"), "{at}");
+        }
+        assert!(room.held() > SIGNED * OBJECTS, "they are counted: {}", room.held());
+        let (change, _) = room.admit(card("more-card-signed"));
+        assert_eq!((seen(&change).over, room.count(Over::Count)), (Some(Over::Count), 1));
+        assert_eq!(
+            (seen(&change).ours, seen(&change).owner.as_deref(), &*seen(&change).version),
+            (true, Some("w"), "")
+        );
+        let (_, again) = room.admit(Change { key: Key::new("team", "c7-card-signed"), ..gone(&change) });
+        assert!(again, "those without room are to be read anew");
+        let (change, _) = room.admit(card("more-card-signed"));
+        assert_eq!((seen(&change).over, &*seen(&change).version), (None, "1"));
     }
 
     #[test]

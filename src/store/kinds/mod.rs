@@ -199,6 +199,8 @@ impl What {
             What::AgentRuntime(seen) => What::AgentRuntime(seen.slim(over)),
             What::AgentCard(seen) => What::AgentCard(Box::new(seen.slim(over))),
             What::Right(seen) => What::Right(Box::new(seen.slim(over))),
+            What::NetworkPolicy(seen) => What::NetworkPolicy(Box::new(seen.slim(over))),
+            What::SignedCard(seen) => What::SignedCard(seen.slim(over)),
             _ => return None,
         })
     }

@@ -1,6 +1,7 @@
 //! NetworkPolicies: whose they are, and their `spec` where it is small enough.
 //!
-//! Promise: what people write costs at most [`LARGEST`] bytes; a larger one is known by its name, and [`NetworkPolicySeen::spec`] is absent.
+//! Promise: what people write costs at most [`LARGEST`] bytes; a larger one, and one for which a namespace has no room, is known by its name and
+//! whose it is, and [`NetworkPolicySeen::spec`] is absent.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::domain::keys;
 use crate::store::decode::Whole;
 use crate::store::decode::identity::owner;
 use crate::store::kind::page;
-use crate::store::{Decode, Descriptor, Key, OwnerReference, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Key, Over, OwnerReference, Selection, UsedBy};
 
 /// NetworkPolicies. Whether a namespace has the one that cuts off agents, admission asks.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
@@ -47,8 +48,10 @@ pub struct NetworkPolicySeen {
     pub card: Option<Box<str>>,
     /// Being deleted.
     pub deleting: bool,
-    /// `spec`, as stored; `None` when it is larger than [`LARGEST`].
+    /// `spec`, as stored; `None` when it is larger than [`LARGEST`] or not read.
     pub spec: Option<Arc<Value>>,
+    /// A bound that it is over: what it allows was not read.
+    pub over: Option<Over>,
 }
 
 impl NetworkPolicySeen {
@@ -57,6 +60,12 @@ impl NetworkPolicySeen {
     pub fn is_ours(&self) -> bool {
         let ours = Some(keys::MANAGED_BY_DRAWBRIDGE);
         self.managed_by.as_deref() == ours && self.app_managed_by.as_deref() == ours
+    }
+
+    /// The same of which nothing is known but whose it is, because it is `over` a bound.
+    #[must_use]
+    pub(super) fn slim(&self, over: Over) -> Self {
+        Self { spec: None, over: Some(over), ..self.clone() }
     }
 
     /// Carries the marks of what the Go operator makes for a card.
@@ -79,5 +88,6 @@ fn project(object: Whole) -> Option<What> {
         card: label(keys::LABEL_POLICY_CARD),
         deleting: metadata.deletion_timestamp.is_some(),
         spec: is_within(&spec, LARGEST).then(|| Arc::new(spec)),
+        over: None,
     })))
 }

@@ -1,14 +1,14 @@
 //! ConfigMaps that may hold a signed card, of which nothing but their metadata is ever listed or watched.
 //!
 //! In: metadata. Out: that one of that name exists, in which version. Promise: a ConfigMap of any other name is not kept, and of none the content:
-//! whoever needs that reads it, and again when the version is another.
+//! whoever needs that reads it, and again when the version is another; one for which a namespace has no room is read by nobody.
 
 use super::{Kind, What};
 use crate::domain::keys;
 use crate::store::decode::identity::owner;
 use crate::store::decode::wire::Raw;
 use crate::store::kind::page;
-use crate::store::{Decode, Descriptor, Key, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Key, Over, Selection, UsedBy};
 
 /// ConfigMaps whose name says that they hold a signed card. The signer of the Go operator replaces the object, so no label can be relied on.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
@@ -32,6 +32,16 @@ pub struct SignedCardSeen {
     pub awaits: bool,
     /// The owner that controls it, by its uid.
     pub owner: Option<Box<str>>,
+    /// A bound that it is over: what it holds is not read.
+    pub over: Option<Over>,
+}
+
+impl SignedCardSeen {
+    /// The same of which nothing is known but that it is there and whose it is, because it is `over` a bound.
+    #[must_use]
+    pub(super) fn slim(&self, over: Over) -> Self {
+        Self { version: Box::default(), over: Some(over), ..self.clone() }
+    }
 }
 
 pub(super) fn is_signed_card(key: &Key) -> bool {
@@ -45,6 +55,7 @@ fn project(_: Kind, raw: Raw) -> Option<What> {
         ours: metadata.label(keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE),
         awaits: metadata.annotation(keys::ANNOTATION_AWAITS_SIGNATURE).is_some(),
         owner,
+        over: None,
         version: raw.metadata.resource_version.unwrap_or_default().into(),
     }))
 }
@@ -69,7 +80,7 @@ mod tests {
         let text = r#"{"metadata": {"name": "w-card-signed", "namespace": "n", "uid": "u", "resourceVersion": "7",
             "annotations": {"a": "b"}}, "data": {"agent-card.json": "{}"}}"#;
         let change = change_of(Kind::SignedCard, text).unwrap();
-        let seen = SignedCardSeen { version: "7".into(), ours: false, awaits: false, owner: None };
+        let seen = SignedCardSeen { version: "7".into(), ours: false, awaits: false, owner: None, over: None };
         assert_eq!(change.now.unwrap().what, What::SignedCard(seen));
     }
 }

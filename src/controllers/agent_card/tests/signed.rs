@@ -4,6 +4,7 @@ use super::trust::{TRUSTED, Trial, authority, serve, signed, tampered};
 use super::*;
 use crate::controllers::scaffold::note::Note;
 use crate::crypto::TrustBundle;
+use crate::store::{Observed, Over};
 
 const ENFORCED: &str = "spiffe:\n  trustDomain: example.org\ncards:\n  audit: false\n  trustBundle:\n    configMap:\n      name: spire-bundle\n";
 
@@ -118,6 +119,25 @@ fn a_tampered_config_map_alone_takes_no_trust() {
         (trial.verified(), judged(&trial.object, "Bound").0, judged(&trial.object, "CardDrift")),
         (("False", "SignatureInvalid"), "False", ("", ""))
     );
+}
+
+/// Somebody fills the namespace with such ConfigMaps: nobody reads one more, and what the agent serves counts.
+#[test]
+fn a_signed_card_that_is_over_a_bound_is_not_read_and_that_is_told() {
+    let mut trial = trial();
+    let facts = both(&trial, good(&trial), good(&trial), s(100));
+    trial.after(&facts, s(100));
+    let mut more = change(Kind::SignedCard, config_map("51"));
+    let now = more.now.take().expect("it is there");
+    let what = now.what.slim(Over::Count).expect("they are bounded");
+    more.now = Some(Arc::new(Observed { uid: now.uid.clone(), version: now.version, what }));
+    assert!(trial.cluster.store.apply(&more, s(101)));
+    assert_eq!(read(&trial, s(101)), None);
+    let facts = trial.with(good(&trial), s(101), 0);
+    assert_eq!(trial.after(&facts, s(101)), [Reason::CardDrift]);
+    assert_eq!((trial.verified(), judged(&trial.object, "CardDrift")), (TRUSTED, DRIFT));
+    assert_eq!(trial.object["status"]["cardSource"], "Agent");
+    assert_eq!(trial.plan(&facts, s(102)).0.ops, [], "nothing twice");
 }
 
 /// Readiness governs what is asked of Pods alone.
