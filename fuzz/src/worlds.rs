@@ -135,6 +135,7 @@ fn inputs(world: &World, labels: &[(&str, &str)]) -> NamespaceInputs {
     });
     NamespaceInputs {
         cut_off: false,
+        quarantine: None,
         labels: data(labels),
         config_maps: [
             (

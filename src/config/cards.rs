@@ -43,6 +43,8 @@ pub struct Cards {
     pub restart_grace: Duration,
     /// The socket of the SPIFFE agent, where agents are to prove over TLS who they are.
     pub proof: Option<PathBuf>,
+    /// Verified cards are answered to whoever shows a token for that.
+    pub catalogue: bool,
     /// What agents may reach.
     pub trust: Trust,
 }
@@ -95,6 +97,7 @@ pub(super) struct Keys {
     pub(super) restart_grace: Duration,
     pub(super) proof: bool,
     pub(super) socket: PathBuf,
+    pub(super) catalogue: bool,
     pub(super) trust: trust::Keys,
 }
 
@@ -115,6 +118,7 @@ impl Default for Keys {
             restart_grace: RESTART_GRACE,
             proof: false,
             socket: SOCKET.into(),
+            catalogue: false,
             trust: trust::Keys::default(),
         }
     }
@@ -140,6 +144,7 @@ impl Keys {
             restarts: self.restarts,
             restart_grace: self.restart_grace,
             proof: self.proof.then(|| self.socket.clone()),
+            catalogue: self.catalogue,
             trust: self.trust.settled(self.config_map.name.is_some() || self.file.is_some()),
         }
     }

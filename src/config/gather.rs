@@ -46,7 +46,10 @@ impl NamespaceInputs {
     /// An object of that name is there.
     fn see(&mut self, name: &Arc<str>, observed: &Observed) -> bool {
         match &observed.what {
-            What::Namespace(seen) => set(&mut self.labels, seen.labels.clone()),
+            What::Namespace(seen) => {
+                let held = seen.quarantine.as_deref().cloned().map(Arc::new);
+                set(&mut self.labels, seen.labels.clone()) | set(&mut self.quarantine, held)
+            }
             What::ServiceAccount(seen) => put(&mut self.service_accounts, name, Ownership::of(seen)),
             What::Workload(seen) => {
                 let controller = seen.controller.as_ref().map(|owner| (owner.group(), &*owner.kind, &*owner.name));
@@ -69,7 +72,7 @@ impl NamespaceInputs {
     /// The object of that name is gone.
     fn forget(&mut self, kind: Kind, name: &Arc<str>) -> bool {
         match kind {
-            Kind::Namespace => set(&mut self.labels, BTreeMap::new()),
+            Kind::Namespace => set(&mut self.labels, BTreeMap::new()) | set(&mut self.quarantine, None),
             Kind::AgentRuntime => self.agent_runtimes.remove(name).is_some(),
             Kind::AgentCard => self.agent_cards.remove(name).is_some(),
             Kind::NetworkPolicy => set(&mut self.cut_off, false),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 pub use super::agent_card::AgentCardInput;
 pub use super::agent_runtime::{AgentRuntimeInput, AgentType, Fault, ModeInput, Target, TraceInput};
 use super::view::{JobOwner, Ownership};
+use crate::domain::quarantine::Quarantine;
 
 /// One ConfigMap of an agent namespace that configuration may depend on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,9 +26,11 @@ pub struct ConfigMapInput {
 /// One namespace, as observed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NamespaceInputs {
-    /// The labels admission reads: `kagenti-enabled`, `pod-security.kubernetes.io/enforce`, `istio.io/use-waypoint` and
-    /// `agent.kagenti.dev/trust`.
+    /// The labels that are read: `kagenti-enabled`, `pod-security.kubernetes.io/enforce`, `istio.io/use-waypoint`,
+    /// `agent.kagenti.dev/trust` and `agent.kagenti.dev/catalogue`.
     pub labels: BTreeMap<String, String>,
+    /// Who of it is in quarantine; `None` where nobody is.
+    pub quarantine: Option<Arc<Quarantine>>,
     /// ConfigMaps of a watched name, and those labelled `kagenti.io/defaults=true`, by name.
     pub config_maps: BTreeMap<String, ConfigMapInput>,
     /// ServiceAccounts by name.

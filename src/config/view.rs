@@ -15,9 +15,10 @@ use super::reading::{self, Known};
 use super::resolved::Resolved;
 use super::schema::Platform;
 use crate::domain::keys::{
-    CONFIG_MAP_AUTHBRIDGE, LABEL_NAMESPACE_ENABLED, LABEL_POD_SECURITY, LABEL_TRUST, LABEL_USE_WAYPOINT,
-    MOUNTED_CONFIG_MAPS,
+    CONFIG_MAP_AUTHBRIDGE, LABEL_CATALOGUE, LABEL_NAMESPACE_ENABLED, LABEL_POD_SECURITY, LABEL_TRUST,
+    LABEL_USE_WAYPOINT, MOUNTED_CONFIG_MAPS, SHARED, SYSTEM_NAMESPACES,
 };
+use crate::domain::quarantine::Quarantine;
 use crate::domain::trust::TrustLevel;
 use crate::domain::workload::Workload;
 
@@ -76,6 +77,10 @@ pub struct NamespaceView {
     pub governors: Governors,
     /// Cards that persons made.
     pub cards: ManualCards,
+    /// Callers of other namespaces find its verified agents in the catalogue.
+    pub shared: bool,
+    /// Who of it is in quarantine; nobody of a system namespace ever is.
+    pub quarantine: Option<Arc<Quarantine>>,
     /// The configuration in force here.
     pub resolved: Arc<Resolved>,
     /// What is known of the namespace's ConfigMaps.
@@ -132,6 +137,8 @@ pub fn resolved_view(
         jobs: inputs.jobs.clone(),
         governors: Governors::of(&inputs.agent_runtimes),
         cards: ManualCards::of(&inputs.agent_cards),
+        shared: inputs.labels.get(LABEL_CATALOGUE).is_some_and(|value| value == SHARED),
+        quarantine: inputs.quarantine.clone().filter(|_| !SYSTEM_NAMESPACES.contains(&name)),
         resolved: Arc::clone(&resolved),
         last_good,
     }

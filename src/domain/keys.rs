@@ -378,6 +378,16 @@ pub fn is_of_agent(key: &str) -> bool {
 pub const PREFIX_AGENT: &str = "agent.kagenti.dev/";
 /// Namespace label: how far trust is enforced ([`crate::domain::trust::TrustLevel`]).
 pub const LABEL_TRUST: &str = "agent.kagenti.dev/trust";
+/// Namespace label: whether callers of other namespaces find its verified agents in the catalogue ([`SHARED`]).
+pub const LABEL_CATALOGUE: &str = "agent.kagenti.dev/catalogue";
+/// The only value of [`LABEL_CATALOGUE`] that says so.
+pub const SHARED: &str = "shared";
+/// Whom the tokens of callers of the catalogue have to be for.
+pub const AUDIENCE_CATALOGUE: &str = "drawbridge-catalogue";
+/// Where the catalogue is answered.
+pub const PATH_CATALOGUE: &str = "/.well-known/ai-catalog.json";
+/// Port of the webhook's Service that leads to the catalogue.
+pub const PORT_CATALOGUE: u16 = 8443;
 /// Pod label: `true` while the agent's card proves who it is. Ours alone; NetworkPolicies select by it.
 pub const LABEL_VERIFIED: &str = "agent.kagenti.dev/signature-verified";
 /// The only value of [`LABEL_VERIFIED`].

@@ -353,6 +353,9 @@ reasons! {
     TakeoverPending, State, "what an earlier operator made runs on as it is until something else is wanted of it";
     AwaitsSignature, State, "the ConfigMap for an agent's signed card was made ahead of its signature, and no Pod of the workload has signed yet";
     CardDrift, Warning, "the ConfigMap with an agent's signed card is not what counts, or the agent serves another card than it";
+    CallerRefused, Warning, "whoever asked for the catalogue of verified agents showed no token of a ServiceAccount for it";
+    CardNotListed, Warning, "no verified card of that name is in a namespace that the caller sees";
+    BadQuery, Warning, "what was asked of the catalogue of verified agents cannot be read";
     PodsNotLabelled, Warning, "the Pods of the workload do not carry kagenti.io/type=agent, so none of them is asked for its card";
     SharedServiceAccount, Warning, "other workloads run under the agent's ServiceAccount, so each of them can sign for the others";
 }

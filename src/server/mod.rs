@@ -1,6 +1,7 @@
 //! Process machinery: sockets, certificates, watches, telemetry.
 
 pub mod admin;
+pub mod catalogue;
 pub mod certs;
 pub mod clock;
 pub mod config_watch;

@@ -24,7 +24,7 @@ pub use decode::change_of;
 pub use decode::fields::{Owned, Place};
 pub use decode::pool::Pool;
 pub use kind::{Decode, Descriptor, KindOrigin, Selection, UsedBy};
-pub use kinds::agent_card::{AgentCardSeen, CardBinding, CardSpec, CardTarget, Trust};
+pub use kinds::agent_card::{AgentCardSeen, CardBinding, CardSpec, CardTarget, Trust, vouched};
 pub use kinds::agent_runtime::{AgentRuntimeSeen, Target};
 pub use kinds::claim::ClaimSeen;
 pub use kinds::config_map::ConfigMapSeen;

@@ -87,6 +87,24 @@ pub async fn post(address: SocketAddr, trust: &Trust, path: &str, body: Vec<u8>)
     tokio::time::timeout(PATIENCE, exchange).await.context("no answer in time")?
 }
 
+/// `GET path` over a new TLS connection, with a token if there is one; status and body.
+///
+/// # Errors
+/// As [`post`].
+pub async fn get_as(address: SocketAddr, trust: &Trust, path: &str, token: Option<&str>) -> Result<(u16, String)> {
+    let request = Request::get(path).header("host", trust.name.to_str().as_ref());
+    let request =
+        token.into_iter().fold(request, |request, token| request.header("authorization", format!("Bearer {token}")));
+    let request = request.body(Full::default())?;
+    let exchange = async {
+        let stream = TcpStream::connect(address).await?;
+        let connector = tokio_rustls::TlsConnector::from(Arc::clone(&trust.config));
+        exchange(connector.connect(trust.name.clone(), stream).await.context("TLS handshake")?, request).await
+    };
+    let (status, body) = tokio::time::timeout(PATIENCE, exchange).await.context("no answer in time")??;
+    Ok((status, String::from_utf8_lossy(&body).into_owned()))
+}
+
 /// The certificate (DER) that the server shows, whoever signed it.
 ///
 /// # Errors

@@ -25,6 +25,8 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 pub struct Ports {
     /// For reviews.
     pub webhook: Port,
+    /// For the catalogue of verified agents.
+    pub catalogue: Port,
     /// For `/healthz` and `/readyz`.
     pub health: Port,
     /// For `/metrics`.
@@ -74,7 +76,12 @@ impl Drawbridge {
         args: impl FnOnce(&Ports) -> Vec<String>,
     ) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let ports = Ports { webhook: Port::reserve()?, health: Port::reserve()?, metrics: Port::reserve()? };
+        let ports = Ports {
+            webhook: Port::reserve()?,
+            catalogue: Port::reserve()?,
+            health: Port::reserve()?,
+            metrics: Port::reserve()?,
+        };
         let args = args(&ports);
         let mut all = vec![("KUBECONFIG".to_owned(), access.kubeconfig().display().to_string())];
         all.extend(env.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));

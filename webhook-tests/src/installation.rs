@@ -183,6 +183,7 @@ impl Installation {
                 format!("--roles={role}"),
                 format!("--failure-mode={mode}"),
                 format!("--webhook-bind-address={}", ports.webhook.address()),
+                format!("--catalogue-bind-address={}", ports.catalogue.address()),
                 format!("--health-probe-bind-address={}", ports.health.address()),
                 format!("--metrics-bind-address={}", ports.metrics.address()),
                 format!("--config-path={}", file("config.yaml")),

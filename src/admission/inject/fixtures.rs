@@ -57,6 +57,8 @@ pub(in crate::admission) fn namespace() -> NamespaceView {
         jobs: BTreeMap::new(),
         governors: crate::config::agent_runtime::Governors::default(),
         cards: crate::config::agent_card::ManualCards::default(),
+        shared: false,
+        quarantine: None,
         resolved: Arc::new(resolved()),
         last_good: BTreeMap::new(),
     }

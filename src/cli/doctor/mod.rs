@@ -5,6 +5,7 @@
 
 mod builds;
 mod cards;
+mod catalogue;
 mod crds;
 mod enrolment;
 mod guards;
@@ -197,6 +198,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         kaos::check(&mut visit).await?;
         visit.group = "cards";
         cards::check(&mut visit).await?;
+        catalogue::check(&mut visit).await?;
         visit.group = "trust";
         trust::check(&mut visit).await?;
         Ok((visit.checks, visit.cluster))

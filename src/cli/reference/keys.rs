@@ -153,6 +153,12 @@ pub const ROWS: &[Row] = &[
         "`false` opts the namespace out; `true` is needed only with `requireNamespaceLabel`",
     ),
     row(
+        keys::LABEL_CATALOGUE,
+        Carrier::NamespaceLabel,
+        Values::OneOf(&[keys::SHARED]),
+        "`shared` shows the verified agents of the namespace to callers of the catalogue from every other one, too (`cards.catalogue.enabled`)",
+    ),
+    row(
         keys::LABEL_DEFAULTS,
         Carrier::ConfigMapLabel,
         SWITCH,

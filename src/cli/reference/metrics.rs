@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::controllers::ControllerMetrics;
 use crate::controllers::agent_card::metrics::CardMetrics;
+use crate::server::catalogue::CatalogueMetrics;
 use crate::server::certs::CertificateMetrics;
 use crate::server::config_watch::ConfigMetrics;
 use crate::server::guards::GuardMetrics;
@@ -27,6 +28,7 @@ pub fn metrics() -> BTreeMap<String, String> {
         BundleMetrics::default().register(registry);
         ControllerMetrics::default().register(registry);
         CardMetrics::default().register(registry);
+        CatalogueMetrics::default().register(registry);
         found = scan(&format!("{registry:?}"));
     });
     found
@@ -85,7 +87,7 @@ mod tests {
         let metrics = Metrics::new();
         let (watches, controllers) = (WatchMetrics::default(), ControllerMetrics::default());
         let (guards, bundles) = (GuardMetrics::default(), BundleMetrics::default());
-        let cards = CardMetrics::default();
+        let (cards, catalogue) = (CardMetrics::default(), CatalogueMetrics::default());
         metrics.register(|registry| {
             CertificateMetrics::register(registry).fill();
             ConfigMetrics::default().register(registry);
@@ -94,12 +96,14 @@ mod tests {
             watches.register(registry);
             controllers.register(registry);
             cards.register(registry);
+            catalogue.register(registry);
         });
         guards.fill();
         bundles.fill();
         watches.fill();
         controllers.fill();
         cards.fill();
+        catalogue.fill();
         let (port, cause) = ("webhook", "timeout");
         let decision = Decision { reason: ReasonValue(Reason::Injected) };
         metrics.webhook_requests.get_or_create(&WebhookCode { webhook: "/", code: 200 }).inc();

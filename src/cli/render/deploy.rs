@@ -256,6 +256,40 @@ fn budget(install: &Install, role: Role) -> PodDisruptionBudget {
     }
 }
 
+/// Name of the container port that the catalogue is answered at, and of the port of the Service that leads to it.
+pub const PORT_NAME_CATALOGUE: &str = "catalogue";
+/// Number of that port.
+pub const PORT_CATALOGUE: i32 = 9444;
+
+/// Opens the port of the catalogue in what belongs to the webhook's Pods: for Pods of the cluster, since nobody else has a token.
+pub fn with_catalogue(object: &mut Value) {
+    if object["metadata"]["name"] != Role::Webhook.name() {
+        return;
+    }
+    let (list, item) = match object["kind"].as_str() {
+        Some("Deployment") => {
+            let port = serde_json::json!({"name": PORT_NAME_CATALOGUE, "containerPort": PORT_CATALOGUE});
+            ("/spec/template/spec/containers/0/ports", port)
+        }
+        Some("Service") => {
+            let port = serde_json::json!({"name": PORT_NAME_CATALOGUE, "port": keys::PORT_CATALOGUE, "targetPort": PORT_NAME_CATALOGUE});
+            ("/spec/ports", port)
+        }
+        Some("NetworkPolicy") => {
+            let rule = serde_json::json!({"ports": [{"port": PORT_CATALOGUE}], "from": [{"namespaceSelector": {}}]});
+            ("/spec/ingress", rule)
+        }
+        _ => return,
+    };
+    if let Some(list) = object.pointer_mut(list).and_then(Value::as_array_mut) {
+        list.push(item);
+    }
+    // What the catalogue keeps comes besides (docs/limits.md).
+    if let Some(limit) = object.pointer_mut("/spec/template/spec/containers/0/resources/limits/memory") {
+        *limit = "320Mi".into();
+    }
+}
+
 /// Mounts the SPIFFE agent's socket where the object is the Deployment of the controllers.
 pub(super) fn with_socket(object: &mut Value) {
     if object["kind"] != "Deployment" || object["metadata"]["name"] != Role::Controllers.name() {

@@ -95,6 +95,10 @@ pub struct Args {
     /// Pods never start.
     #[arg(long)]
     pub with_spire: bool,
+    /// Let every replica of the webhook answer which agents are verified, for cards.catalogue of the platform file: a port of their Service, opened for Pods of the
+    /// cluster, and the right to ask the API server whose a token is.
+    #[arg(long)]
+    pub with_catalogue: bool,
     /// Leave the roles for people out of the cluster's own roles view, edit and admin: bind them yourself.
     #[arg(long)]
     pub no_aggregation: bool,
@@ -108,7 +112,7 @@ pub struct Args {
     #[arg(long, value_name = "CLASS")]
     pub gateway_class: Option<String>,
     /// Write the tree of manifests into this folder instead of printing one stream; both failure modes are written.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["beeai_compat", "kinds", "gateway_class", "failure_mode", "output", "watch_namespaces", "build_images", "openshift", "allow_unknown_git_hosts", "platform_file", "feature_gates_path", "pod_monitor", "no_aggregation", "with_spire"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["beeai_compat", "kinds", "gateway_class", "failure_mode", "output", "watch_namespaces", "build_images", "openshift", "allow_unknown_git_hosts", "platform_file", "feature_gates_path", "pod_monitor", "no_aggregation", "with_spire", "with_catalogue"])]
     pub out_dir: Option<PathBuf>,
     /// Output format; `table` lists the objects.
     #[arg(short, long, value_enum, default_value = "yaml")]
@@ -267,6 +271,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         beeai_compat,
         pod_monitor,
         with_spire,
+        with_catalogue,
         no_aggregation,
         kinds,
         gateway_class,
@@ -290,6 +295,10 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     }
     if with_spire {
         objects.iter_mut().for_each(deploy::with_socket);
+    }
+    if with_catalogue && !beeai_compat {
+        objects.iter_mut().for_each(deploy::with_catalogue);
+        objects.extend(rbac::catalogue(&install));
     }
     if no_aggregation {
         for labels in objects.iter_mut().filter_map(|object| object.pointer_mut("/metadata/labels")?.as_object_mut()) {

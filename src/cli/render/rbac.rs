@@ -162,6 +162,23 @@ pub fn all_rights(mode: FailureMode) -> impl Iterator<Item = Right> {
     asked.chain(certificates()).chain(guards(mode))
 }
 
+/// Name of the roles that the catalogue of verified agents needs.
+pub const CATALOGUE: &str = "drawbridge-catalogue";
+
+/// What the catalogue of verified agents needs besides: the word of the API server on tokens, and the Lease that shows whether anybody judges cards.
+#[must_use]
+pub fn catalogue(install: &Install) -> Vec<Value> {
+    let right =
+        |scope, group, resource, name, verbs| Right { role: Role::Webhook, scope, group, resource, name, verbs };
+    let rights = [
+        right(Scope::Cluster, "authentication.k8s.io", "tokenreviews", None, &["create"] as &[&str]),
+        right(Scope::Own, "coordination.k8s.io", "leases", Some(keys::LEASE), &["get"]),
+    ];
+    // The first has no namespace, wherever the operator serves.
+    let everywhere = Install { namespaces: Vec::new(), ..install.clone() };
+    bound(&everywhere, Role::Webhook, CATALOGUE, &rights)
+}
+
 /// ServiceAccount, roles and bindings of one process.
 #[must_use]
 pub fn objects(install: &Install, role: Role) -> Vec<Value> {

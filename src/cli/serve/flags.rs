@@ -203,6 +203,9 @@ pub struct SocketArgs {
     /// Where admission reviews are answered (HTTPS).
     #[arg(long, default_value = ":9443", value_name = "ADDRESS")]
     pub webhook_bind_address: Address,
+    /// Where the catalogue of verified agents is answered (HTTPS), once cards.catalogue.enabled of the platform file asks for it.
+    #[arg(long, default_value = ":9444", value_name = "ADDRESS")]
+    pub catalogue_bind_address: Address,
     /// Where /healthz and /readyz are answered (plain HTTP).
     #[arg(long, default_value = ":8081", value_name = "ADDRESS")]
     pub health_probe_bind_address: Address,

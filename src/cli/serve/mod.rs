@@ -8,6 +8,7 @@
 //! that can fail at start fails before anything is served; no task ends unseen; the first signal drains, the second
 //! aborts.
 
+mod catalogue;
 pub mod flags;
 pub mod refused;
 mod signed_cards;

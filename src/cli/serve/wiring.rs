@@ -11,6 +11,7 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use super::catalogue::catalogue;
 use super::flags::{Args, MetricsAddress, Role};
 use super::signed_cards::signed_cards;
 use super::tool_servers::tool_servers;
@@ -344,6 +345,10 @@ impl Wiring {
         resolver: Arc<Resolver>,
         clients: Option<Arc<ClientVerifier>>,
     ) -> anyhow::Result<Running> {
+        let catalogue = self.has(Role::Webhook).then(|| {
+            let follows = (self.settings.clone(), self.cell.clone(), self.watching.clone());
+            catalogue(&self.args, self.client.clone(), follows, &self.metrics)
+        });
         let descriptors = descriptors::raise();
         running.endless.spawn("settings", never_fails(self.config_watch.run(self.args.times.config_poll.0)));
         let server = |name, router, tls, limits: Limits| Server {
@@ -354,14 +359,22 @@ impl Wiring {
             shutdown: self.shutdown.clone(),
             metrics: self.metrics.clone(),
         };
-        if let Some(socket) = self.sockets.webhook {
+        if let (Some(socket), Some(catalogue)) = (self.sockets.webhook, catalogue) {
             let router = Reviews::new(self.cell.clone(), self.metrics.clone()).router();
+            // Who calls the catalogue shows a token: the certificates that are asked for at the webhook are those of API servers.
+            let own = tls::server_config(resolver.clone())?;
             let tls = match clients {
                 Some(clients) => tls::mutual_server_config(resolver, clients)?,
-                None => tls::server_config(resolver)?,
+                None => own.clone(),
             };
             let webhook = server("webhook", router, Some(tls), Limits::default());
             running.finishing.spawn("webhook", served(webhook, socket));
+            let answers = server("catalogue", catalogue.router(), Some(own), Limits::catalogue());
+            let address = self.args.sockets.catalogue_bind_address.0;
+            running
+                .finishing
+                .spawn("catalogue", never_fails(cut(catalogue.clone().serve(address, answers), "catalogue")));
+            running.endless.spawn("verified-cards", never_fails(catalogue.follow()));
         }
         let mut probes = admin::probes(self.readiness.clone());
         let metrics = admin::metrics(self.metrics.clone(), self.cell.clone());
@@ -457,11 +470,15 @@ async fn never_fails(task: impl Future<Output = ()>) -> Result<(), std::convert:
 
 async fn served(server: Server, socket: TcpListener) -> Result<(), std::convert::Infallible> {
     let name = server.name;
-    let cut_off = server.serve(socket).await;
+    never_fails(cut(server.serve(socket), name)).await
+}
+
+/// Tells how many connections a server cut off in the end.
+async fn cut(serving: impl Future<Output = usize>, name: &'static str) {
+    let cut_off = serving.await;
     if cut_off > 0 {
         tracing::warn!(server = name, cut_off, "connections were cut off at the end of the grace period");
     }
-    Ok(())
 }
 
 /// Releases `latch` once `reached` holds of the value; ends with the process.

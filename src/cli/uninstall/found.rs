@@ -112,7 +112,8 @@ fn rendered(options: &Options) -> Vec<(String, Value)> {
     for failure_mode in [FailureMode::Gate, FailureMode::Fail] {
         let install = Install::new(failure_mode, &*options.operator_namespace, "");
         let parts = render::parts(&install).into_iter().flat_map(|part| part.objects);
-        for object in parts.chain(render::compat::objects(&install)) {
+        let catalogue = render::rbac::catalogue(&install);
+        for object in parts.chain(render::compat::objects(&install)).chain(catalogue) {
             let Some(path) = path(&object) else { continue };
             if all.iter().all(|(known, _)| *known != path) {
                 all.push((path, object));

@@ -573,6 +573,13 @@ pub const KEYS: &[Key] = &[
         "socket of the SPIFFE agent that says who Drawbridge is; unix:///spiffe-workload-api/spire-agent.sock when unset"
     ),
     process!(
+        "cards.catalogue.enabled",
+        cards.catalogue,
+        read::boolean,
+        "whether every replica of the webhook answers which agents are verified, and their cards, to callers with a token of a ServiceAccount for \
+         audience drawbridge-catalogue; needs drawbridge render --with-catalogue; false when unset"
+    ),
+    process!(
         "cards.trust",
         cards.trust.default,
         trust::some_level,

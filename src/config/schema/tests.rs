@@ -178,6 +178,7 @@ fn every_process_key_changes_what_the_process_does() {
         "cards.restartGraceSeconds",
         "cards.proof.enabled",
         "cards.proof.socket",
+        "cards.catalogue.enabled",
         "cards.trust",
         "cards.trustFloor",
         "cards.verifiedPeers",

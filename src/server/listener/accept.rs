@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use super::Server;
 use super::connection::{self, COST, Step, Transport};
 use super::pulse::Ending;
-use super::quota::{Bounds, Origin, Quota};
+use super::quota::{Bounds, Quota};
 use crate::server::shutdown::Phase;
 use crate::server::telemetry::metrics::{Port, PortCause};
 
@@ -53,7 +53,7 @@ pub(super) async fn serve<A: Accept>(server: Arc<Server>, mut socket: A) -> usiz
         let Accepted { stream, from, permit } = accepted;
         let port = Port { port: server.name };
         server.metrics.connections_accepted.get_or_create(&port).inc();
-        let Ok(account) = quota.open(Origin::of(from), COST) else { return shed(&server, from) };
+        let Ok(account) = quota.open(from, COST) else { return shed(&server, from) };
         let open = server.metrics.connections.get_or_create_owned(&port);
         let (server, steps) = (server.clone(), steps.subscribe());
         connections.spawn(async move {
@@ -103,7 +103,14 @@ fn shed(server: &Server, from: IpAddr) {
     let port_cause = PortCause { port: server.name, cause: Ending::Shed.as_str() };
     let count = server.metrics.connections_ended.get_or_create_owned(&port_cause);
     // The first, and then ever fewer: under attack there are many.
-    if count.inc().saturating_add(1).is_power_of_two() {
+    let is_told = count.inc().saturating_add(1).is_power_of_two();
+    if is_told && server.limits.body_size == 0 {
+        tracing::warn!(
+            port = server.name,
+            %from,
+            "connections are closed, because too many are open or they hold too much memory; those of the address that has most of them go first"
+        );
+    } else if is_told {
         tracing::warn!(
             port = server.name,
             %from,

@@ -104,6 +104,12 @@ impl Limits {
         Self { connections: 512, memory: 16 * 1024 * 1024, body_size: 0, ..Self::default() }
     }
 
+    /// For the catalogue, whose callers are tenants: what they hold is not held by reviews, and little.
+    #[must_use]
+    pub fn catalogue() -> Self {
+        Self { connections: 512, memory: 16 * 1024 * 1024, body_size: 0, streams: 8, ..Self::default() }
+    }
+
     /// These limits in a process that may open `descriptors` files: connections take no more than half of them, so that
     /// watches, files and the admin port are never out of descriptors.
     #[must_use]

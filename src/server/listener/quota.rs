@@ -234,8 +234,9 @@ impl Quota {
         Arc::new(Self { bounds, state: Mutex::default() })
     }
 
-    /// A connection from `origin` that takes `cost` bytes by being there.
-    pub(super) fn open(self: &Arc<Self>, origin: Origin, cost: usize) -> Result<Arc<Account>, Full> {
+    /// A connection from `address` that takes `cost` bytes by being there.
+    pub(super) fn open(self: &Arc<Self>, address: IpAddr, cost: usize) -> Result<Arc<Account>, Full> {
+        let origin = Origin::of(address);
         let end = Arc::new(Notify::new());
         let mut state = self.state.lock();
         let id = state.next;
@@ -246,8 +247,14 @@ impl Quota {
         state.thin_out(self.bounds);
         let opened = state.change(self.bounds, id, 0, cost);
         drop(state);
-        let account =
-            Account { quota: self.clone(), id, cost: AtomicUsize::new(0), proven: AtomicBool::new(false), end };
+        let account = Account {
+            quota: self.clone(),
+            id,
+            address,
+            cost: AtomicUsize::new(0),
+            proven: AtomicBool::new(false),
+            end,
+        };
         opened?;
         account.cost.store(cost, Ordering::Relaxed);
         Ok(Arc::new(account))
@@ -265,6 +272,7 @@ impl Quota {
 pub struct Account {
     quota: Arc<Quota>,
     id: u64,
+    address: IpAddr,
     cost: AtomicUsize,
     proven: AtomicBool,
     end: Arc<Notify>,
@@ -286,7 +294,8 @@ impl Account {
         state.entries.insert(0, entry);
         state.proven_count = 1;
         drop(state);
-        Arc::new(Self { quota, id: 0, cost: AtomicUsize::new(0), proven: AtomicBool::new(true), end })
+        let address = std::net::Ipv4Addr::LOCALHOST.into();
+        Arc::new(Self { quota, id: 0, address, cost: AtomicUsize::new(0), proven: AtomicBool::new(true), end })
     }
 
     /// A review that we understood came here, or a certificate that we asked for: this connection is not ended for others' sake.
@@ -301,6 +310,12 @@ impl Account {
         let held = entry.held;
         state.held_by_proven += held;
         state.proven_count += 1;
+    }
+
+    /// Where it comes from.
+    #[must_use]
+    pub fn address(&self) -> IpAddr {
+        self.address.to_canonical()
     }
 
     /// Whether it carried a valid review, or showed a certificate that we asked for.

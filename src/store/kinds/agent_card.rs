@@ -136,24 +136,10 @@ impl AgentCardSeen {
     /// object and that very workload counts.
     #[must_use]
     pub fn trust(&self, uid: &str) -> Trust<'_> {
-        let text = |key: &str| text(&self.status, key);
-        if self.is_one_too_many() || text("targetUID") != Some(uid) {
+        if self.is_one_too_many() || text(&self.status, "targetUID") != Some(uid) {
             return Trust::None;
         }
-        let conditions = self.status.get("conditions").and_then(Value::as_array);
-        let verified =
-            conditions.into_iter().flatten().find(|one| one.get("type").is_some_and(|kind| kind == "Verified"));
-        let Some(verified) = verified else { return Trust::None };
-        match (verified.get("status").and_then(Value::as_str), text("trustedAccount")) {
-            (Some("True"), Some(account))
-                if verified.get("observedGeneration").and_then(Value::as_i64) == Some(self.generation) =>
-            {
-                Trust::Account(account)
-            }
-            // No bundle could ever be read: what was concluded before stays.
-            (Some("Unknown"), _) => Trust::Unknown,
-            _ => Trust::None,
-        }
+        vouched(&self.status, self.generation)
     }
 
     /// There is no room for it beside the other cards: nobody is asked for it, and what it proved counts no more.
@@ -196,6 +182,24 @@ impl AgentCardSeen {
 #[must_use]
 pub fn is_automatic(managed_by: &str) -> bool {
     [keys::MANAGED_BY_DRAWBRIDGE, keys::MANAGED_BY_UPSTREAM].contains(&managed_by)
+}
+
+/// What the status of a card of that generation vouches for, of whatever workload it speaks.
+#[must_use]
+pub fn vouched(status: &Value, generation: i64) -> Trust<'_> {
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    let verified = conditions.into_iter().flatten().find(|one| one.get("type").is_some_and(|kind| kind == "Verified"));
+    let Some(verified) = verified else { return Trust::None };
+    match (verified.get("status").and_then(Value::as_str), text(status, "trustedAccount")) {
+        (Some("True"), Some(account))
+            if verified.get("observedGeneration").and_then(Value::as_i64) == Some(generation) =>
+        {
+            Trust::Account(account)
+        }
+        // No bundle could ever be read: what was concluded before stays.
+        (Some("Unknown"), _) => Trust::Unknown,
+        _ => Trust::None,
+    }
 }
 
 fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {

@@ -16,14 +16,19 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     ..Descriptor::built_in("", "namespaces", "Namespace", Decode::Common(project))
 };
 
-/// Labels of a namespace that admission reads.
-const NAMESPACE_LABELS: [&str; 4] =
-    [keys::LABEL_NAMESPACE_ENABLED, keys::LABEL_POD_SECURITY, keys::LABEL_USE_WAYPOINT, keys::LABEL_TRUST];
+/// Labels of a namespace that admission and the catalogue read.
+const NAMESPACE_LABELS: [&str; 5] = [
+    keys::LABEL_NAMESPACE_ENABLED,
+    keys::LABEL_POD_SECURITY,
+    keys::LABEL_USE_WAYPOINT,
+    keys::LABEL_TRUST,
+    keys::LABEL_CATALOGUE,
+];
 
 /// A namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NamespaceSeen {
-    /// The labels that admission reads.
+    /// The labels that admission and the catalogue read.
     pub labels: BTreeMap<String, String>,
     /// Being deleted: nothing can be created in it.
     pub terminating: bool,

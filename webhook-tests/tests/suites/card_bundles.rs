@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 use webhook_tests::svid::{Authority, signed};
 use webhook_tests::{Installation, Installing, Options, TestNamespace, household, installation, wait_for};
 
-const DOMAIN: &str = "cluster.local";
-const CARD: &str = "w";
+pub(crate) const DOMAIN: &str = "cluster.local";
+pub(crate) const CARD: &str = "w";
 
 /// A ConfigMap with that one text.
-async fn put(ns: &TestNamespace, name: &str, key: &str, text: &str) -> Result<()> {
+pub(crate) async fn put(ns: &TestNamespace, name: &str, key: &str, text: &str) -> Result<()> {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {key: text}});
     let answer = ns.apply_one(&object, false).await?;
     answer.result.map(drop).map_err(|status| anyhow::anyhow!(status.message))
 }
 
 /// An agent that is never asked, since it has no Pods.
-async fn agent(ns: &TestNamespace) -> Result<()> {
+pub(crate) async fn agent(ns: &TestNamespace) -> Result<()> {
     let labels = json!({"kagenti.io/type": "agent", "protocol.kagenti.io/a2a": ""});
     let template = json!({"metadata": {"labels": {"app": "w", "kagenti.io/type": "agent", "kagenti.io/inject": "disabled"}},
         "spec": {"serviceAccountName": "weather", "containers": [{"name": "agent", "image": "example.com/agent:1"}]}});
@@ -39,7 +39,7 @@ async fn agent(ns: &TestNamespace) -> Result<()> {
 }
 
 /// The agent's signed card is this one from now on; waits until it is shown, Verified and Bound.
-async fn believed(ns: &TestNamespace, version: &str, by: &Authority) -> Result<()> {
+pub(crate) async fn believed(ns: &TestNamespace, version: &str, by: &Authority) -> Result<()> {
     let card = json!({"name": "Weather", "version": version, "url": "http://w:8000", "skills": [{"id": "echo"}]});
     let signer = by.signer(&format!("/ns/{}/sa/weather", ns.name()))?;
     put(ns, "w-card-signed", "agent-card.json", &signed(&card, &signer)?).await?;

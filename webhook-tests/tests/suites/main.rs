@@ -19,6 +19,7 @@ mod beeai;
 mod build_admission;
 mod builds;
 mod card_bundles;
+mod catalogue;
 mod certificates;
 mod controllers;
 mod controlplane;

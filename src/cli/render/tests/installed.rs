@@ -146,17 +146,53 @@ fn answers_16_a_pod_monitor_is_an_option_and_the_label_of_its_namespace_is_docum
 }
 
 /// Without SPIRE a Pod with its socket never starts, so none has it unless that is asked for.
+/// What `render` prints with these flags.
+fn rendered(more: &[&str]) -> Vec<Value> {
+    let words = ["drawbridge", "render", "-o", "json"].iter().chain(more);
+    let (mut stdin, mut out, mut err) = (&b""[..], Vec::new(), Vec::new());
+    let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+    use clap::Parser as _;
+    crate::cli::Cli::try_parse_from(words).unwrap().command.run(&mut io).unwrap();
+    let list: Value = serde_json::from_slice(&out).unwrap();
+    list["items"].as_array().unwrap().clone()
+}
+
+/// A port and two rights, and only where they are asked for: the right to ask about tokens reaches the whole cluster, whatever is served.
+#[test]
+fn the_catalogue_has_a_port_and_its_rights_only_where_it_is_asked_for() {
+    let words = |object: &Value| object.to_string().contains("catalogue\"");
+    let plain = rendered(&[]);
+    assert!(!plain.iter().any(|object| words(object) && object["kind"] != "CustomResourceDefinition"));
+    for more in [&["--with-catalogue"][..], &["--with-catalogue", "--watch-namespaces=team1"]] {
+        let with = rendered(more);
+        let spec = |kind: &str| one(&with, kind, "drawbridge-webhook")["spec"].clone();
+        let ports = serde_json::json!([{"name": "webhook", "port": 443, "targetPort": "webhook-server"},
+            {"name": "catalogue", "port": 8443, "targetPort": "catalogue"}]);
+        assert_eq!(spec("Service")["ports"], ports);
+        let container = spec("Deployment")["template"]["spec"]["containers"][0].clone();
+        assert!(
+            container["ports"]
+                .as_array()
+                .unwrap()
+                .contains(&serde_json::json!({"name": "catalogue", "containerPort": 9444}))
+        );
+        assert_eq!(container["resources"]["limits"]["memory"], "320Mi");
+        let rule = serde_json::json!({"ports": [{"port": 9444}], "from": [{"namespaceSelector": {}}]});
+        assert!(spec("NetworkPolicy")["ingress"].as_array().unwrap().contains(&rule));
+        let rules = |kind: &str| one(&with, kind, "drawbridge-catalogue")["rules"].clone();
+        let reviews = serde_json::json!([{"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}]);
+        assert_eq!(rules("ClusterRole"), reviews);
+        let lease = serde_json::json!([{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
+            "resourceNames": ["drawbridge-controllers"], "verbs": ["get"]}]);
+        assert_eq!(rules("Role"), lease);
+        for kind in ["ClusterRoleBinding", "RoleBinding"] {
+            assert_eq!(one(&with, kind, "drawbridge-catalogue")["subjects"][0]["name"], "drawbridge-webhook");
+        }
+    }
+}
+
 #[test]
 fn the_spiffe_agents_socket_is_in_the_controllers_pods_alone_and_only_where_it_is_asked_for() {
-    let rendered = |more: &[&str]| {
-        let words = ["drawbridge", "render", "-o", "json"].iter().chain(more);
-        let (mut stdin, mut out, mut err) = (&b""[..], Vec::new(), Vec::new());
-        let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
-        use clap::Parser as _;
-        crate::cli::Cli::try_parse_from(words).unwrap().command.run(&mut io).unwrap();
-        let list: Value = serde_json::from_slice(&out).unwrap();
-        list["items"].as_array().unwrap().clone()
-    };
     let with_socket = |object: &Value| object["kind"] == "Deployment" && object.to_string().contains("\"csi\":{");
     assert!(!rendered(&[]).iter().any(with_socket));
     for object in rendered(&["--with-spire"]) {

@@ -10,12 +10,16 @@ const KIB: usize = 1024;
 const BOUNDS: Bounds = Bounds { connections: 64, memory: 1024 * KIB };
 const COST: usize = KIB;
 
+fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
 fn origin(text: &str) -> Origin {
-    Origin::of(text.parse::<IpAddr>().unwrap())
+    Origin::of(address(text))
 }
 
 fn open(quota: &Arc<Quota>, from: &str, count: usize) -> Vec<Arc<Account>> {
-    (0..count).map(|_| quota.open(origin(from), COST).unwrap()).collect()
+    (0..count).map(|_| quota.open(address(from), COST).unwrap()).collect()
 }
 
 /// Positions of those that were told to end since the last call.
@@ -67,7 +71,7 @@ fn mend_04_one_64_is_one_address() {
     let quota = Quota::new(BOUNDS);
     let other = open(&quota, "10.0.0.1", 10);
     let spread: Vec<_> =
-        (0..40).map(|at| quota.open(origin(&format!("2001:db8:1:2::{at:x}")), COST).unwrap()).collect();
+        (0..40).map(|at| quota.open(address(&format!("2001:db8:1:2::{at:x}")), COST).unwrap()).collect();
     assert_eq!(told(&other), [0; 0]);
     assert_eq!(told(&spread).len(), 18);
 }
@@ -146,7 +150,7 @@ fn mend_04_unproven_connections_never_take_the_half_of_the_others_and_together_a
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(state >> 33).unwrap() % below
     };
-    let server = quota.open(origin("10.9.9.9"), COST).unwrap();
+    let server = quota.open(address("10.9.9.9"), COST).unwrap();
     server.prove();
     let served = server.charge();
     let mut open: Vec<(Arc<Account>, Vec<Charge>)> = Vec::new();
@@ -154,7 +158,7 @@ fn mend_04_unproven_connections_never_take_the_half_of_the_others_and_together_a
         match random(10) {
             0..3 => {
                 let from = format!("10.0.0.{}", random(9));
-                open.extend(quota.open(origin(&from), COST).ok().map(|account| (account, Vec::new())));
+                open.extend(quota.open(address(&from), COST).ok().map(|account| (account, Vec::new())));
             }
             3..8 if !open.is_empty() => {
                 let at = random(open.len());
