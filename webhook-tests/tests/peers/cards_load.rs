@@ -114,8 +114,11 @@ async fn cards_that_are_signed_anew_at_every_answer_are_written_once() -> Result
     // Whoever was verified first has been asked anew meanwhile; what is told late is told by the second look.
     stage.fleet.asked_again("healthy-", ns.name(), 1, patience(count)).await?;
 
+    let process = || stage.installation.controllers[0].pid().context("controllers run");
     let mark = stage.cp.audit().mark()?;
+    let (begun, before) = (Instant::now(), processor_time(process()?)?);
     stage.fleet.asked_again("healthy-", ns.name(), 2, patience(count)).await?;
+    let (took, at_rest) = (begun.elapsed(), processor_time(process()?)?.saturating_sub(before));
     let written = stage.written(mark).await?;
     assert!(written.is_empty(), "at rest: {written:#?}");
 
@@ -126,10 +129,11 @@ async fn cards_that_are_signed_anew_at_every_answer_are_written_once() -> Result
     let written = stage.written(mark).await?;
     assert!(written.is_empty(), "after a restart: {written:#?}");
     let asked = stage.fleet.asked().values().sum::<usize>();
-    let pid = stage.installation.controllers[0].pid().context("controllers run")?;
-    let cpu = processor_time(pid)?;
+    let since = processor_time(process()?)?;
+    let share = 100.0 * at_rest.as_secs_f64() / took.as_secs_f64();
     eprintln!(
-        "{count} cards, each signed anew at every one of {asked} answers: 0 writes; {cpu:.1?} of processor time since the restart"
+        "{count} cards at a period of {period:?}, each signed anew at every one of {asked} answers: 0 writes at rest and after a restart; at rest \
+         {share:.1} % of a core ({at_rest:.1?} of processor time in {took:.1?}), {since:.1?} of processor time since the restart"
     );
     Ok(())
 }
@@ -192,8 +196,10 @@ async fn who_answers_at_once_waits_for_nobody_who_does_not() -> Result<()> {
     let cold_beside = cold(&stage, &beside, healthy).await?;
     let warm_beside = warm(&beside, healthy, "two").await?;
     for (what, beside, alone) in [("cold", cold_beside, cold_alone), ("warm", warm_beside, warm_alone)] {
+        let ratio = beside.as_secs_f64() / alone.as_secs_f64();
         eprintln!(
-            "{healthy} healthy agents beside {bad} others, {what}: {beside:.1?} where alone it takes {alone:.1?}"
+            "{healthy} healthy agents beside {bad} slow or hostile ones of their namespace, {what}: {ratio:.2} times as long as alone (must ≤ {RATIO}): \
+             {beside:.1?} where alone it takes {alone:.1?}"
         );
         ensure!(beside <= RATIO * alone.max(FLOOR), "{what}: {beside:?} beside {bad} others, {alone:?} alone");
     }
