@@ -5,8 +5,8 @@
 
 use super::plan::report;
 use crate::controllers::scaffold::plan::{Context, Op};
-use crate::store::objects::PolicyRef;
 use crate::domain::reason::Reason;
+use crate::store::objects::PolicyRef;
 
 /// The agent's own is not read.
 pub(super) fn own(cx: &Context<'_>, policy: &PolicyRef<'_>) -> Option<Op> {

@@ -58,8 +58,12 @@ struct Cluster {
     sent: Vec<u64>,
 }
 
+fn numbered(configuration: &Configuration) -> u64 {
+    configuration.resource_version.parse().unwrap()
+}
+
 fn version(configuration: &Option<Configuration>) -> u64 {
-    configuration.as_ref().map_or(0, |configuration| configuration.resource_version.parse().unwrap())
+    configuration.as_ref().map_or(0, numbered)
 }
 
 impl Cluster {
@@ -167,9 +171,8 @@ impl Cluster {
                 Input::Changed(kind, is_current.then_some(read))
             }
             Input::Written(kind, written) => {
-                let written = Some(written);
-                let is_current = current(kind, version(&written), known);
-                if is_current { Input::Written(kind, written.unwrap()) } else { Input::Changed(kind, None) }
+                let is_current = current(kind, numbered(&written), known);
+                if is_current { Input::Written(kind, written) } else { Input::Changed(kind, None) }
             }
             other => other,
         };
