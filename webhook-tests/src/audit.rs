@@ -59,6 +59,8 @@ pub struct Request {
     pub code: Option<u16>,
     /// Arrival, RFC 3339 with microseconds.
     pub received: String,
+    /// When it was answered, or what was logged last of it.
+    pub answered: String,
     /// Audit annotations, those of webhooks included.
     pub annotations: HashMap<String, String>,
     /// The body sent; only with [`crate::AuditLevel::RequestResponse`].
@@ -263,6 +265,8 @@ struct Line {
     response_status: Option<ResponseStatus>,
     request_received_timestamp: String,
     #[serde(default)]
+    stage_timestamp: String,
+    #[serde(default)]
     annotations: HashMap<String, String>,
     request_object: Option<Value>,
     response_object: Option<Value>,
@@ -344,6 +348,7 @@ fn request(line: Line, position: u64) -> Request {
         name: object.name,
         code: line.response_status.and_then(|status| status.code),
         received: line.request_received_timestamp,
+        answered: line.stage_timestamp,
         annotations: line.annotations,
         request_object: line.request_object,
         response_object: line.response_object,

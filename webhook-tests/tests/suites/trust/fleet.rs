@@ -1,10 +1,12 @@
 //! Many agents of one namespace that enforces, on a control plane of their own, and what the controllers write there.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher;
-use webhook_tests::{ControlPlane, Installation, Installing, Mark, TestNamespace, wait_for, wait_until};
+use webhook_tests::{
+    ControlPlane, Installation, Installing, Mark, Request, Requests, TestNamespace, wait_for, wait_until,
+};
 
 use super::*;
 
@@ -37,9 +39,32 @@ pub(super) async fn start(cp: &ControlPlane, name: &str, agents: usize) -> Resul
 
 /// What the controllers wrote on Pods and NetworkPolicies since then.
 pub(super) async fn written(cp: &ControlPlane, mark: Mark) -> Result<Vec<String>> {
+    Ok(writes(cp, mark).await?.iter().map(ToString::to_string).collect())
+}
+
+async fn writes(cp: &ControlPlane, mark: Mark) -> Result<Requests> {
     let requests = cp.audit().settled(mark).await?.by(CONTROLLERS).writes();
-    let of = |resource: &str| ["pods", "networkpolicies"].contains(&resource);
-    Ok(requests.filter(|request| of(&request.resource)).iter().map(ToString::to_string).collect())
+    Ok(requests.filter(|request| ["pods", "networkpolicies"].contains(&&*request.resource)))
+}
+
+/// How long after the test's last status of a card label and policy were asked for, and were stored, by the API server's own clock: one line for
+/// each.
+pub(super) async fn behind_the_status(cp: &ControlPlane, mark: Mark) -> Result<Vec<String>> {
+    let time = |text: &str| text.parse::<jiff::Timestamp>().with_context(|| text.to_owned());
+    let statuses = cp.audit().settled(mark).await?.writes().resource("agentcards");
+    // The test writes as the controllers do, and names no manager of fields.
+    let of_test = statuses.filter(|status| !status.uri.contains("fieldManager="));
+    let stored = time(&of_test.last().context("a status")?.answered)?;
+    let behind = |text: &str| time(text).map(|time| time.duration_since(stored).as_millis());
+    let line = |one: &Request| {
+        Ok(format!(
+            "{} asked for after {} ms, stored after {} ms",
+            one.resource,
+            behind(&one.received)?,
+            behind(&one.answered)?
+        ))
+    };
+    writes(cp, mark).await?.iter().map(line).collect::<Result<_>>()
 }
 
 /// After a restart everything is looked at again, as an agent shows that is made then, and nothing is written but for that one.

@@ -41,6 +41,9 @@ async fn many_agents_flip_at_once_go_into_quarantine_and_come_back() -> Result<(
     told(agents, "one card had flipped, and its policy and label were seen", begun);
     let flip = written(&cp, mark).await?;
     ensure!(flip.len() == 2 && flip.iter().all(|write| write.contains("w-0")), "{flip:#?}");
+    for line in fleet::behind_the_status(&cp, mark).await? {
+        eprintln!("{agents} agents: {line}");
+    }
 
     let begun = Instant::now();
     let flipped = stream::iter(names(agents)).map(|name| {
