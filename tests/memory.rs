@@ -4,7 +4,7 @@
 //! The whole process may take 64 MiB; the objects may take three eighths of it. The objects are as a cluster has them, long
 //! names, managed fields and a full status included, and are decoded one by one, as a watch does.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use drawbridge::config::reading;
 use drawbridge::pipelines::templates::{self, ConfigMapText};
 use drawbridge::store::decode::Decoded as _;
 use drawbridge::store::decode::wire::Raw;
-use drawbridge::store::{Key, Kind, Pool, Store, What};
+use drawbridge::store::{Kind, Pool, Store, What};
 use serde_json::{Value, json};
 
 const MIB: usize = 1 << 20;
@@ -43,10 +43,9 @@ fn resident() -> usize {
     pages * 4096
 }
 
-/// What a watch and the controllers keep.
+/// What the keeper has, and what a watch shares between objects.
 struct Kept {
     store: Store,
-    known: HashMap<(Kind, Key), u64>,
     pool: Pool,
     version: u64,
 }
@@ -59,7 +58,6 @@ impl Kept {
         let raw: Raw = serde_json::from_str(&object.to_string()).expect("an object");
         let mut change = raw.into_change(kind);
         self.pool.share(&mut change);
-        self.known.insert((kind, change.key.clone()), change.version);
         assert!(self.store.apply(&change, Duration::ZERO));
     }
 }
@@ -150,8 +148,7 @@ fn a_thousand_agents_with_ten_thousand_pods_take_three_eighths_of_what_the_proce
     if !alone("a_thousand_agents_with_ten_thousand_pods_take_three_eighths_of_what_the_process_may") {
         return;
     }
-    let mut kept =
-        Kept { store: Store::new("kagenti-system"), known: HashMap::new(), pool: Pool::default(), version: 0 };
+    let mut kept = Kept { store: Store::new("kagenti-system"), pool: Pool::default(), version: 0 };
     agent(&mut kept, 9_999, 10);
     let before = resident();
     for number in 0..1_000 {
@@ -172,8 +169,7 @@ fn mend_02_the_largest_config_maps_cost_the_controllers_what_the_smallest_do() {
     if !alone("mend_02_the_largest_config_maps_cost_the_controllers_what_the_smallest_do") {
         return;
     }
-    let mut kept =
-        Kept { store: Store::new("kagenti-system"), known: HashMap::new(), pool: Pool::default(), version: 0 };
+    let mut kept = Kept { store: Store::new("kagenti-system"), pool: Pool::default(), version: 0 };
     let config_map = |name: String, bytes: usize| {
         json!({"metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-02T03:04:05Z",
                 "labels": {"kagenti.io/defaults": "true", "kagenti.operator.dev/tekton": "step",

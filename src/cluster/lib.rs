@@ -4,6 +4,7 @@
 
 pub use drawbridge_api::api;
 pub use drawbridge_domain::domain;
+pub use drawbridge_store::store;
 
 #[path = "mod.rs"]
 pub mod cluster;

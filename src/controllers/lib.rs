@@ -4,6 +4,7 @@
 
 pub use drawbridge_admission::admission;
 pub use drawbridge_api::api;
+pub use drawbridge_cluster::cluster;
 pub use drawbridge_config::config;
 pub use drawbridge_crypto as crypto;
 pub use drawbridge_domain::domain;

@@ -99,8 +99,6 @@ pub struct Selection {
     pub labels: Option<&'static str>,
     /// In the operator's own namespace only, otherwise in all.
     pub own: bool,
-    /// Other selections with this mark deliver the same objects, depending on labels that change.
-    pub overlaps: bool,
     /// Objects per page of the first list: few where they are large.
     pub page: u32,
     /// Objects that another selection delivers are left out here.
@@ -115,16 +113,7 @@ impl Selection {
     /// Every object of the kind.
     #[must_use]
     pub const fn all(page: u32, used_by: UsedBy) -> Self {
-        Self {
-            name: None,
-            labels: None,
-            own: false,
-            overlaps: false,
-            page,
-            keep: |_, _| true,
-            metadata: false,
-            used_by,
-        }
+        Self { name: None, labels: None, own: false, page, keep: |_, _| true, metadata: false, used_by }
     }
 
     /// The objects of that name, one in each namespace.

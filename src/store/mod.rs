@@ -2,15 +2,13 @@
 //!
 //! In: the JSON of a watched object ([`decode`]). Out: an [`Observed`] with what admission and controllers read, and
 //! nothing else. Promise: a projection does not depend on fields that are not listed here, so an update elsewhere in
-//! the object compares equal. `server::stores` makes these values; the snapshot is built from them, and [`Store`] keeps them for
-//! whoever looks things up: the controllers.
+//! the object compares equal. Watches make these values, and one [`Store`] of the process keeps them for whoever looks things up.
 
 mod change;
 pub mod decode;
 pub mod enrolment;
 pub mod kind;
 pub mod kinds;
-pub mod known;
 pub mod label;
 mod object;
 pub mod objects;
@@ -19,7 +17,7 @@ pub mod objects;
 mod tests;
 
 pub use crate::domain::bounds::{LARGEST_TEXT, Over};
-pub use change::{Change, Feed, Reach};
+pub use change::{Change, Reach, SelectionId, Taken, Via};
 pub use decode::change_of;
 pub use decode::fields::{Owned, Place};
 pub use decode::pool::Pool;

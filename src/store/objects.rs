@@ -2,8 +2,8 @@
 //!
 //! In: changes, whichever way they come: by a watch, by a list, as the answer to a write of ours, or from a file. Out: look-ups. Promises: an older
 //! version never replaces a newer one, so the answer to a write counts at once and a watch event that was already under
-//! way does not undo it; a new list is the truth in any case; taking note of a change and every look-up cost the same
-//! however many objects there are, but for the depth of a tree. Memory: the projections, which the watches share.
+//! way does not undo it; a new list is the truth in any case; an object is gone when none of the selections that delivered it has it any
+//! longer; taking note of a change and every look-up cost the same however many objects there are, but for the depth of a tree.
 
 mod before;
 mod builds;
@@ -11,6 +11,7 @@ mod cards;
 mod marked;
 mod namespace;
 mod refs;
+mod take;
 mod trust;
 
 use std::collections::{BTreeMap, HashMap};
@@ -20,22 +21,21 @@ use std::time::Duration;
 pub use builds::{CustomRef, Ref, RunRef, TaskRunRef};
 pub use cards::CardRef;
 pub use refs::{PodRef, RuntimeRef, WorkloadRef};
+pub use take::Replaced;
 pub use trust::PolicyRef;
 
 use crate::domain::workload::WorkloadKind;
 use crate::store::{
-    Change, ConfigMapSeen, Key, Kind, NamespaceSeen, Observed, OwnerReference, Reach, ServiceAccountSeen, What,
+    ConfigMapSeen, Key, Kind, NamespaceSeen, Observed, OwnerReference, Reach, ServiceAccountSeen, What,
 };
 use namespace::{Entry, Namespace};
-
-/// Deletions that are remembered, so that a late answer does not bring the object back.
-const TOMBS: usize = 4096;
 
 /// What is known of a cluster.
 #[derive(Debug, Clone)]
 pub struct Store {
     operator_namespace: Arc<str>,
     namespaces: BTreeMap<Arc<str>, Namespace>,
+    /// Objects that are gone, each with the first version of which news counts.
     gone: HashMap<(Kind, Key), u64>,
     /// Grows when the cluster went back: versions are compared within one epoch only.
     epoch: u64,
@@ -67,61 +67,6 @@ impl Store {
     #[must_use]
     pub fn operator_namespace(&self) -> &str {
         &self.operator_namespace
-    }
-
-    /// Takes note of a change at `now`; false when it says nothing new.
-    pub fn apply(&mut self, change: &Change, now: Duration) -> bool {
-        let Change { kind, key, version, listed, .. } = change;
-        let place = place(*kind, key);
-        let old = self.namespaces.get(&place).and_then(|space| space.entry(*kind, &key.name));
-        let newer = |known: u64| !listed && *version != 0 && known > *version;
-        let tomb = || self.gone.get(&(*kind, key.clone())).is_some_and(|tomb| newer(tomb + 1));
-        let known = old.filter(|old| old.epoch == self.epoch);
-        if known.is_some_and(|old| newer(old.observed.version)) || (old.is_none() && tomb()) {
-            return false;
-        }
-        let changed = match (old, &change.now) {
-            (None, None) => false,
-            (Some(old), Some(now)) => differs(&old.observed, now, (&self.operator_namespace, key)),
-            _ => true,
-        };
-        if changed {
-            self.marked.note(change);
-            if *kind == Kind::Lease {
-                self.before.note(key, now, change.now.as_deref());
-            }
-        }
-        let arrived = old.filter(|old| change.now.as_ref().is_some_and(|now| now.uid == old.observed.uid));
-        let arrived = arrived.map_or(now, |old| old.arrived);
-        match &change.now {
-            Some(observed) => {
-                self.gone.remove(&(*kind, key.clone()));
-                // Of ConfigMaps only digests are kept: their texts would be the largest part of what is known here.
-                let slim = observed.without_text(&self.operator_namespace, key);
-                let entry =
-                    Entry { observed: slim.map_or_else(|| observed.clone(), Arc::new), arrived, epoch: self.epoch };
-                self.namespaces.entry(place).or_default().put(*kind, &key.name, entry);
-            }
-            None => {
-                if self.gone.len() >= TOMBS {
-                    self.gone.clear();
-                }
-                self.gone.insert((*kind, key.clone()), *version);
-                if let Some(space) = self.namespaces.get_mut(&place) {
-                    space.remove(*kind, &key.name);
-                    if space.is_empty() {
-                        self.namespaces.remove(&place);
-                    }
-                }
-            }
-        }
-        changed
-    }
-
-    /// The cluster went back: the versions that are known, of objects and of deletions, say nothing about those that come.
-    pub fn forget_versions(&mut self) {
-        self.epoch += 1;
-        self.gone.clear();
     }
 
     /// Takes note of whether a kind can be read; false when that is known.
@@ -282,12 +227,6 @@ impl Store {
     fn entry(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Entry> {
         self.namespaces.get(namespace)?.entry(kind, name)
     }
-}
-
-/// Whether an object is another than the one that is kept.
-fn differs(old: &Observed, now: &Observed, (own, key): (&str, &Key)) -> bool {
-    let slim = now.without_text(own, key);
-    old.what != slim.as_ref().unwrap_or(now).what || old.uid != now.uid
 }
 
 /// Namespaces are filed under their own name; other cluster-scoped objects under the empty one.

@@ -215,3 +215,4 @@ mod facts;
 mod rollout;
 mod runtime;
 mod size;
+mod ways;

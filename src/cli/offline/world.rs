@@ -30,7 +30,7 @@ use crate::config::view::{ClusterView, NamespaceView, namespace_view};
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 use crate::pipelines::templates::ConfigMapText;
-use crate::store::{Change, Key, Kind, NamespaceSeen, Observed, Store, What, change_of};
+use crate::store::{Change, Key, Kind, NamespaceSeen, Observed, Store, Via, What, change_of};
 
 /// Facts that manifests do not have.
 #[derive(Debug, Clone, clap::Args)]
@@ -197,7 +197,7 @@ impl World {
     /// What a file says is the truth, whatever was known before.
     fn apply(&mut self, place: &str, change: Change) {
         self.touch(place);
-        self.store.apply(&Change { listed: true, ..change }, Duration::ZERO);
+        self.store.apply(&Change { via: Via::File, ..change }, Duration::ZERO);
     }
 
     /// What is known of a namespace.
@@ -482,7 +482,7 @@ impl World {
 /// A Namespace that says this.
 fn namespace_of(name: &str, seen: NamespaceSeen) -> Change {
     let now = Some(Arc::new(Observed { uid: "".into(), version: 0, what: What::Namespace(seen) }));
-    Change { kind: Kind::Namespace, key: Key::new("", name), version: 0, listed: true, now }
+    Change { kind: Kind::Namespace, key: Key::new("", name), version: 0, via: Via::File, now }
 }
 
 fn put(place: &mut Value, path: &str, value: Value) -> anyhow::Result<()> {

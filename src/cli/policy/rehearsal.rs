@@ -19,7 +19,7 @@ use crate::controllers::scaffold::plan::{Context, Op, Row};
 use crate::controllers::{network_policy, trust_label};
 use crate::domain::reason::Reason;
 use crate::store::decode::change_of;
-use crate::store::{Key, Kind, Reach, Store};
+use crate::store::{Key, Kind, Reach, Store, Via};
 
 /// Whose plans are carried out.
 const ROWS: [Row; 2] = [network_policy::plan::ROW, trust_label::plan::ROW];
@@ -73,7 +73,7 @@ impl Rehearsal {
     pub(super) fn observe(&mut self, kind: Kind, object: Value) -> anyhow::Result<()> {
         let name = text(&object, "/metadata/name").to_owned();
         let mut change = change_of(kind, &object.to_string()).with_context(|| format!("{} {name}", kind.as_str()))?;
-        change.listed = true;
+        change.via = Via::File;
         self.store.apply(&change, Duration::ZERO);
         self.objects.insert((kind, Key::new(text(&object, "/metadata/namespace"), &name)), object);
         Ok(())
@@ -122,7 +122,7 @@ impl Rehearsal {
             Op::Delete { kind, key, .. } => {
                 let Some(object) = self.objects.remove(&(kind, key)) else { return Ok(false) };
                 let mut change = change_of(kind, &object.to_string()).context("an object")?;
-                (change.now, change.listed) = (None, true);
+                (change.now, change.via) = (None, Via::File);
                 self.store.apply(&change, NOW);
             }
             Op::Report(report) => {

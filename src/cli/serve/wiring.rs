@@ -283,10 +283,9 @@ impl Wiring {
         };
         let watches = WatchMetrics::default();
         self.metrics.register(|registry| watches.register(registry));
-        let operator_namespace: Arc<str> = self.args.namespace.as_str().into();
-        let mut stores = stores::spawn(stores::Options {
+        let stores = stores::spawn(stores::Options {
             client: self.client.clone(),
-            operator_namespace: operator_namespace.clone(),
+            operator_namespace: self.args.namespace.as_str().into(),
             namespaces: self.args.watch_namespaces.0.iter().map(|name| Arc::from(name.as_str())).collect(),
             settings: self.settings.clone(),
             cell: self.cell.clone(),
@@ -295,12 +294,12 @@ impl Wiring {
             watching: self.watching.clone(),
             metrics: watches,
         });
-        if let (Some(feed), Some(Elected { writer, terms })) = (stores.feed.take(), elected) {
+        if let Some(Elected { writer, terms }) = elected.filter(|_| needs != UsedBy::Every) {
+            let keeper = stores.keeper.clone();
             let metrics = ControllerMetrics::default();
             self.metrics.register(|registry| metrics.register(registry));
             let writer = writer.client();
             let published = stores.published.clone();
-            let epochs = self.watching.history.turns();
             let bundles = self.start_trust_bundles(running);
             let cards = CardMetrics::default();
             self.metrics.register(|registry| cards.register(registry));
@@ -309,7 +308,7 @@ impl Wiring {
             asking.push(Box::new(Asking::new(kaos_references::plan::ROW, versions)));
             let tools = ToolServers::new(PodAddresses, tool_servers(self.client.clone()));
             asking.push(Box::new(Asking::new(tool_discovery::plan::ROW, tools)));
-            let deps = Deps { writer, feed, published, terms, operator_namespace, epochs, metrics };
+            let deps = Deps { writer, keeper, published, terms, metrics };
             running.endless.spawn("controllers", never_fails(controllers::run(deps, gate, asking)));
         }
         let mut watching = stores.tasks;

@@ -108,6 +108,12 @@ where
         self.machine.lists()
     }
 
+    /// The epoch of the history that the last step belongs to, and the version up to which things are known.
+    #[must_use]
+    pub fn reached(&self) -> (u64, u64) {
+        (self.machine.history(), self.machine.reached())
+    }
+
     async fn advance(&mut self) -> Result<Step<R>, WatchError> {
         loop {
             let next = self.machine.asks();

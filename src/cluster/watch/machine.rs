@@ -125,6 +125,22 @@ impl Follower {
         self.position.as_ref().map(|position| position.epoch)
     }
 
+    /// The epoch that what came last belongs to: an item of a page, or an event.
+    #[must_use]
+    pub fn history(&self) -> u64 {
+        let known = self.epoch().unwrap_or_default();
+        match &self.state {
+            State::Listing { epoch, .. } => known.max(*epoch),
+            _ => known,
+        }
+    }
+
+    /// The version up to which what came last is known; 0 before the first list is complete.
+    #[must_use]
+    pub fn reached(&self) -> u64 {
+        self.position.as_ref().map_or(0, |position| position.number)
+    }
+
     /// A page came, of that version; `more` is the token of the next one. `now` is the epoch of the process.
     pub fn page(&mut self, version: &str, more: Option<String>, now: u64) -> Page {
         let began = match self.state {

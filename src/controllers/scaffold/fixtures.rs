@@ -19,7 +19,7 @@ use crate::domain::written::{self, At};
 use crate::pipelines::templates::ConfigMapText;
 use crate::store::decode::change_of;
 use crate::store::objects::RuntimeRef;
-use crate::store::{Change, Key, Kind, Store};
+use crate::store::{Change, Key, Kind, Store, Via};
 
 pub(in crate::controllers) const OWN: &str = "kagenti-system";
 
@@ -163,7 +163,7 @@ impl Cluster {
     pub(in crate::controllers) fn lose(&mut self, kind: Kind, object: Value) {
         let mut change = change(kind, object);
         change.now = None;
-        change.listed = true;
+        change.via = Via::File;
         self.store.apply(&change, s(0));
     }
 

@@ -1,37 +1,40 @@
 //! The loop: changes in, plans made, writes out.
 //!
 //! ```text
-//! feed ────► store ─┐                        ┌─ term of leadership: without one, nothing is planned
-//! snapshot ─► facts ─┴─► queue ─► plan (pure) ─► apply (32 at a time) ─► answers back into store
+//! keeper ───► queue ─┐                      ┌─ term of leadership: without one, nothing is planned
+//! snapshot ─► facts ─┴─► plan (pure, of the store) ─► apply (32 at a time) ─► answers, into the keeper like any event
 //! ```
 //!
 //! What is decided is decided by [`machine`], which awaits nothing; here is what waits for its inputs and carries out its effects.
-//! Promises: every replica keeps its store current, only the leader plans; a lost term ends what is under way and
-//! forgets the queue, a new one looks at everything again; plans are made from the store of that moment; answers,
-//! changes and plans are taken in turn, a bounded number of each, so that however much there is of one the others go on.
+//! Promises: only the leader plans; a lost term ends what is under way and forgets the queue, a new one looks at everything again; plans
+//! are made from the store of that moment, a few at a time, so that whoever learns something waits for no more than these; answers and
+//! plans are taken in turn, a bounded number of each, so that however much there is of one the others go on.
 
 mod configured;
 mod ended;
 pub(in crate::controllers) mod machine;
+pub(in crate::controllers) mod told;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
-use tokio::sync::{mpsc, watch};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::Instant;
 
+use super::apply::Learned;
 use super::metrics::ControllerMetrics;
 use super::runner::{Runner, Start};
+use crate::cluster::keeper::Keeper;
 use crate::config::snapshot::Published;
-use crate::store::Feed;
 use ended::Outcome;
 use machine::{Effect, Given, Input, Loop, Ticket};
+use told::ToldLoop;
 
-/// Messages of the feed taken at once.
-const BATCH: usize = 256;
+/// Steps of planning before anything else has its turn.
+const STEPS: usize = 16;
 /// How long nothing is due, where nothing is.
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -39,27 +42,22 @@ const LONG: Duration = Duration::from_secs(3600);
 pub struct Deps {
     /// The writing client, fenced by the Lease.
     pub writer: Client,
-    /// Changes from the watches.
-    pub feed: mpsc::Receiver<Feed>,
+    /// What is known of the cluster.
+    pub keeper: Arc<Keeper>,
     /// The configuration in force.
     pub published: watch::Receiver<Option<Arc<Published>>>,
     /// The term of our leadership.
     pub terms: watch::Receiver<Option<u64>>,
-    /// Our own namespace.
-    pub operator_namespace: Arc<str>,
-    /// Grows each time that the cluster went back to an earlier state.
-    pub epochs: watch::Receiver<u64>,
     /// Counters.
     pub metrics: ControllerMetrics,
 }
 
 /// What carries out the effects of the loop.
 struct Shell {
-    work: Loop,
-    base: Instant,
+    work: Arc<Mutex<Loop>>,
+    keeper: Arc<Keeper>,
     writer: Client,
     metrics: ControllerMetrics,
-    epochs: watch::Receiver<u64>,
     workers: JoinSet<Outcome>,
     /// Which worker carries out what.
     tickets: HashMap<Id, Ticket>,
@@ -67,24 +65,23 @@ struct Shell {
     more: bool,
 }
 
-/// Runs the controllers `rows` until the watches end.
+/// Runs the controllers `rows` for ever.
 pub async fn run(mut rows: Vec<Box<dyn Runner>>, deps: Deps, jitter: fn() -> f64) {
-    let Deps { writer, mut feed, mut published, mut terms, operator_namespace, epochs, metrics } = deps;
-    let epoch = *epochs.borrow();
-    let base = Instant::now();
+    let Deps { writer, keeper, mut published, mut terms, metrics } = deps;
     let (woken, mut answered) = mpsc::unbounded_channel();
     for row in &mut rows {
-        row.start(Start { base, woken: woken.clone(), metrics: metrics.clone() });
+        row.start(Start { base: keeper.base(), woken: woken.clone(), metrics: metrics.clone() });
     }
-    let given = Given { metrics: metrics.clone(), jitter: Box::new(jitter), clock: Box::new(move || base.elapsed()) };
-    let work = Loop::new(rows, (&operator_namespace, epoch), given);
+    let clock = keeper.clone();
+    let given = Given { metrics: metrics.clone(), jitter: Box::new(jitter), clock: Box::new(move || clock.now()) };
+    let (work, wake) = (Arc::new(Mutex::new(Loop::new(rows, given))), Arc::new(Notify::new()));
+    keeper.join(Box::new(ToldLoop { work: work.clone(), wake: wake.clone() }));
     let (workers, tickets) = (JoinSet::new(), HashMap::new());
-    let mut shell = Shell { work, base, writer, metrics, epochs, workers, tickets, more: false };
-    let mut batch = Vec::with_capacity(BATCH);
+    let mut shell = Shell { work, keeper, writer, metrics, workers, tickets, more: false };
     published.mark_changed();
     terms.mark_changed();
     loop {
-        let due = shell.work.due().map(|due| due.saturating_sub(base.elapsed()));
+        let due = shell.work.lock().due().map(|due| due.saturating_sub(shell.keeper.now()));
         tokio::select! {
             biased;
             Ok(()) = terms.changed() => {
@@ -94,14 +91,13 @@ pub async fn run(mut rows: Vec<Box<dyn Runner>>, deps: Deps, jitter: fn() -> f64
             Some(ended) = shell.workers.join_next_with_id() => shell.ended(ended),
             Ok(()) = published.changed() => {
                 let facts = published.borrow_and_update().clone();
+                if let Some(facts) = &facts {
+                    shell.keeper.set_registry_namespace(facts.platform.kaos().registry_namespace.as_deref());
+                }
                 shell.step(Input::Published(facts));
             }
             Some(item) = answered.recv() => shell.step(Input::Answered(item)),
-            count = feed.recv_many(&mut batch, BATCH) => {
-                if count == 0 {
-                    return;
-                }
-            }
+            () = wake.notified() => {}
             // While every worker is busy, the end of one of them is what is waited for.
             () = tokio::time::sleep(due.unwrap_or(LONG)), if due.is_some() => {}
             () = std::future::ready(()), if shell.more => {}
@@ -113,25 +109,23 @@ pub async fn run(mut rows: Vec<Box<dyn Runner>>, deps: Deps, jitter: fn() -> f64
         while let Ok(item) = answered.try_recv() {
             shell.step(Input::Answered(item));
         }
-        while batch.len() < BATCH
-            && let Ok(message) = feed.try_recv()
-        {
-            batch.push(message);
+        for _ in 0..STEPS {
+            shell.more = false;
+            shell.step(Input::Turn);
+            if !shell.more {
+                break;
+            }
         }
-        for message in batch.drain(..) {
-            // Before each message: those of the new history come after its beginning.
-            let epoch = *shell.epochs.borrow();
-            shell.step(Input::Epoch(epoch));
-            shell.step(Input::Feed(message));
-        }
-        shell.more = false;
-        shell.step(Input::Turn);
+        // Others of this thread have their turn, however much there is.
+        tokio::task::yield_now().await;
     }
 }
 
 impl Shell {
     fn step(&mut self, input: Input) {
-        for effect in self.work.step(input, self.base.elapsed()) {
+        let now = self.keeper.now();
+        let effects = self.keeper.read(|store| self.work.lock().step(store, input, now));
+        for effect in effects {
             match effect {
                 Effect::Start(ticket, item, plan) => {
                     let (writer, metrics) = (self.writer.clone(), self.metrics.clone());
@@ -157,8 +151,15 @@ impl Shell {
                 (id, None)
             }
         };
-        if let Some(ticket) = self.tickets.remove(&id) {
-            self.step(Input::Ended(ticket, outcome));
+        let Some(ticket) = self.tickets.remove(&id) else { return };
+        let epoch = self.work.lock().epoch_of(ticket);
+        if let (Some(epoch), Some((learned, _))) = (epoch, &outcome) {
+            for learned in learned {
+                if let Learned::Change(change) = learned {
+                    self.keeper.apply(epoch, change, self.keeper.now());
+                }
+            }
         }
+        self.step(Input::Ended(ticket, outcome));
     }
 }

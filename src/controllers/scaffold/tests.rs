@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::{Method, Request, Response};
@@ -10,16 +11,17 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use super::fixtures::{Cluster, OWN, account, change, workload};
 use super::metrics::ControllerMetrics;
 use super::run::{Deps, run};
 use super::runner::Runner;
+use crate::cluster::keeper::{Keeper, Keeps};
 use crate::controllers::ALWAYS;
 use crate::controllers::scaffold::fixtures::step_map;
 use crate::pipelines::templates::TemplatesView;
-use crate::store::{Change, Feed, Kind, Reach};
+use crate::store::{Change, Kind, Reach, Via};
 
 mod lane;
 mod lookups;
@@ -114,9 +116,10 @@ impl Server {
 /// A running loop.
 struct Bench {
     server: Server,
-    feed: mpsc::Sender<Feed>,
+    keeper: Arc<Keeper>,
     terms: watch::Sender<Option<u64>>,
-    epoch: watch::Sender<u64>,
+    /// Of the cluster's history.
+    epoch: AtomicU64,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -136,17 +139,14 @@ impl Bench {
         builds.view = TemplatesView::new(OWN, false).with([step]);
         cluster.facts.snapshot = Arc::new(snapshot.with_builds(Arc::new(builds)));
         cluster.facts.settled = Arc::clone(&cluster.facts.snapshot);
-        let (feed, receiver) = mpsc::channel(16);
+        let keeper = Arc::new(Keeper::new(OWN, Keeps::Projections));
         let (terms, held) = watch::channel(None);
         let (sender, published) = watch::channel(Some(Arc::new(cluster.facts)));
-        let (epoch, epochs) = watch::channel(0);
         let deps = Deps {
             writer: server.client(),
-            feed: receiver,
+            keeper: keeper.clone(),
             published,
             terms: held,
-            operator_namespace: OWN.into(),
-            epochs,
             metrics: ControllerMetrics::default(),
         };
         let task = tokio::spawn(async move {
@@ -154,20 +154,21 @@ impl Bench {
             run(rows.chain(asking).collect(), deps, || 0.5).await;
             drop(sender);
         });
-        let bench = Self { server, feed, terms, epoch, task };
+        let bench = Self { server, keeper, terms, epoch: AtomicU64::new(0), task };
         for name in ["team", "others", OWN] {
             bench.see(change(Kind::Namespace, json!({"metadata": {"name": name, "uid": name}}))).await;
         }
         for one in first {
             bench.see(one).await;
         }
-        bench.feed.send(Feed::Listed(0)).await.unwrap();
+        bench.keeper.listed(0);
         bench.settle().await;
         bench
     }
 
     async fn see(&self, change: Change) {
-        self.feed.send(Feed::Change(change)).await.unwrap();
+        self.keeper.apply(self.epoch.load(Ordering::Relaxed), &change, self.keeper.now());
+        tokio::task::yield_now().await;
     }
 
     /// Time is paused, so this passes when every task waits.
@@ -327,7 +328,7 @@ fn flood(
 async fn leading(server: &Server, before: Vec<Change>, after: Vec<Change>) -> Bench {
     let bench = Bench::start(server.clone(), before).await;
     for kind in [Kind::PipelineRun, Kind::TaskRun] {
-        bench.feed.send(Feed::Reach(kind, Reach::Listed)).await.unwrap();
+        bench.keeper.reach(kind, Reach::Listed);
     }
     bench.lead(Some(1)).await;
     for one in after {
@@ -437,7 +438,7 @@ async fn mend_03_after_the_cluster_went_back_deletions_of_before_hide_nothing() 
     bench.see(gone).await;
     let account = json!({"metadata": {"name": "c", "namespace": "team", "uid": "gone"}});
     let mut without = change(Kind::ServiceAccount, account);
-    (without.now, without.listed) = (None, true);
+    (without.now, without.via) = (None, Via::File);
     bench.see(without).await;
     bench.settle().await;
     bench.server.objects.lock().clear();
@@ -445,7 +446,7 @@ async fn mend_03_after_the_cluster_went_back_deletions_of_before_hide_nothing() 
     bench.see(at(940)).await;
     bench.settle().await;
     assert!(bench.server.asked().is_empty(), "an answer that comes late");
-    bench.epoch.send_replace(1);
+    bench.epoch.store(1, Ordering::Relaxed);
     bench.see(at(941)).await;
     bench.settle().await;
     assert_eq!(bench.server.asked(), ["POST serviceaccounts/c"]);

@@ -297,7 +297,7 @@ impl Simulation {
         let replica = &mut self.replicas[to.0];
         replica.turn = None;
         let begun = replica.step(Input::Turn, self.now);
-        let (more, due) = (replica.turn.take(), replica.work.due());
+        let (more, due) = (replica.turn.take(), replica.work.lock().due());
         for ticket in begun {
             self.soon((1, 5), to, Event::Send(ticket));
         }

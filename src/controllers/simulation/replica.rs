@@ -1,14 +1,17 @@
 //! One process of role controllers as a value: its candidacy, its watches, its loop and what it makes of the namespace's configuration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use drawbridge_cluster::cluster::keeper::{Keeper, Keeps};
 use drawbridge_cluster::cluster::lease::Times;
 use drawbridge_cluster::cluster::lease::machine::Candidate;
 use drawbridge_cluster::cluster::watch::Pace;
 use drawbridge_cluster::cluster::watch::machine::{Follower, Heard, Next};
 use k8s_openapi::api::coordination::v1::Lease;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use super::Fault;
 use super::random::Random;
@@ -21,11 +24,11 @@ use crate::controllers::scaffold::fixtures::{Cluster, OWN, change};
 use crate::controllers::scaffold::metrics::ControllerMetrics;
 use crate::controllers::scaffold::plan::{Plan, Row};
 use crate::controllers::scaffold::run::machine::{Effect, Given, Input, Loop, Ticket};
+use crate::controllers::scaffold::run::told::ToldLoop;
 use crate::controllers::scaffold::runner::Runner;
 use crate::controllers::{enrolment, namespace_config, service_account, waiting};
 use crate::store::kinds::Kind;
-use crate::store::known::KnownObjects;
-use crate::store::{Change, Feed, Reach};
+use crate::store::{Change, Key, Reach, SelectionId, Via};
 
 /// The namespace in which everything happens.
 pub(super) const TEAM: &str = "team";
@@ -43,7 +46,7 @@ static BASE: LazyLock<Published> = LazyLock::new(|| Cluster::new().facts);
 
 /// One list-and-watch.
 pub(super) struct Watch {
-    known: KnownObjects,
+    selection: SelectionId,
     machine: Follower,
     /// History and place in the log from which the watch goes on.
     at: (u64, usize),
@@ -52,9 +55,9 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    fn new() -> Self {
+    fn new(number: u8) -> Self {
         let machine = Follower::new(false, Pace::default().period, 0);
-        Self { known: KnownObjects::default(), machine, at: (0, 0), listed: false }
+        Self { selection: SelectionId::new(number), machine, at: (0, 0), listed: false }
     }
 }
 
@@ -77,7 +80,8 @@ pub(super) struct Replica {
     /// Until when it may write.
     pub(super) fence: Duration,
     pub(super) term: Option<u64>,
-    pub(super) work: Loop,
+    pub(super) work: Arc<Mutex<Loop>>,
+    keeper: Keeper,
     pub(super) under_way: BTreeMap<Ticket, Work>,
     /// When its loop has its next turn.
     pub(super) turn: Option<Duration>,
@@ -106,41 +110,48 @@ impl Replica {
             timer: 0,
             fence: Duration::ZERO,
             term: None,
-            work: Loop::new(rows, (OWN, 0), given),
+            work: Arc::new(Mutex::new(Loop::new(rows, given))),
+            keeper: Keeper::new(OWN, Keeps::Projections),
             under_way: BTreeMap::new(),
             turn: None,
             frozen: Duration::ZERO,
-            watches: WATCHED.iter().map(|kind| (*kind, Watch::new())).collect(),
+            watches: WATCHED.iter().zip(0..).map(|(kind, number)| (*kind, Watch::new(number))).collect(),
             inputs: NamespaceInputs::default(),
             base: BASE.clone(),
             epoch: 0,
             fault,
         };
+        replica.keeper.join(Box::new(ToldLoop { work: replica.work.clone(), wake: Arc::new(Notify::new()) }));
         for kind in EMPTY {
-            replica.feed(Feed::Reach(kind, Reach::Listed), Duration::ZERO);
+            replica.keeper.reach(kind, Reach::Listed);
         }
-        replica.feed(Feed::Reach(Kind::Sandbox, Reach::Absent), Duration::ZERO);
+        replica.keeper.reach(Kind::Sandbox, Reach::Absent);
         let own = serde_json::json!({"metadata": {"name": OWN, "uid": OWN}});
-        replica.feed(Feed::Change(change(Kind::Namespace, own)), Duration::ZERO);
+        replica.keeper.apply(0, &change(Kind::Namespace, own), Duration::ZERO);
         if fault == Fault::AbsenceBeforeTheList {
             for kind in WATCHED {
-                replica.feed(Feed::Reach(kind, Reach::Listed), Duration::ZERO);
+                replica.keeper.reach(kind, Reach::Listed);
             }
-            replica.feed(Feed::Listed(0), Duration::ZERO);
+            replica.keeper.listed(0);
         }
         replica.publish(Duration::ZERO);
         replica
     }
 
-    fn feed(&mut self, message: Feed, now: Duration) {
-        self.step(Input::Epoch(self.epoch), now);
-        self.step(Input::Feed(message), now);
-    }
-
     /// One step of the loop; plans to be begun.
     pub(super) fn step(&mut self, input: Input, now: Duration) -> Vec<Ticket> {
         let mut begun = Vec::new();
-        for effect in self.work.step(input, now) {
+        if let Input::Ended(ticket, Some((learned, _))) = &input
+            && let Some(epoch) = self.epoch_of(*ticket)
+        {
+            for learned in learned {
+                if let Learned::Change(change) = learned {
+                    self.keeper.apply(epoch, change, now);
+                }
+            }
+        }
+        let effects = self.keeper.read(|store| self.work.lock().step(store, input, now));
+        for effect in effects {
             match effect {
                 Effect::Start(ticket, _, plan) => {
                     begun.push(ticket);
@@ -151,6 +162,10 @@ impl Replica {
             }
         }
         begun
+    }
+
+    fn epoch_of(&self, ticket: Ticket) -> Option<u64> {
+        self.work.lock().epoch_of(ticket)
     }
 
     /// The configuration in force, as far as it follows from what was seen.
@@ -164,11 +179,11 @@ impl Replica {
         self.step(Input::Published(Some(Arc::new(published))), now);
     }
 
-    fn change(&mut self, change: Change, now: Duration) {
-        let in_team = &*change.key.namespace == TEAM || (change.kind == Kind::Namespace && &*change.key.name == TEAM);
-        let is_news = in_team && self.inputs.take(&change);
-        self.feed(Feed::Change(change), now);
-        if is_news {
+    fn change(&mut self, epoch: u64, change: &Change, now: Duration) {
+        self.keeper.apply(epoch, change, now);
+        let inputs = self.keeper.read(|store| NamespaceInputs::of(store, TEAM));
+        if self.inputs != inputs {
+            self.inputs = inputs;
             self.publish(now);
         }
     }
@@ -206,13 +221,10 @@ impl Replica {
         if watch.machine.said(&seen.version.to_string(), false, self.epoch) != Heard::News {
             return true;
         }
-        let news = match happened.gone {
-            true => watch.known.deleted(kind, (seen.key.clone(), seen.version)),
-            false => watch.known.changed(seen),
-        };
-        if let Some(news) = news {
-            self.change(news, now);
-        }
+        let there = seen.now.clone().filter(|_| !happened.gone);
+        let seen = Change { via: Via::Watch(watch.selection), now: there, ..seen };
+        let epoch = if self.fault == Fault::NewerVersionWins { self.epoch } else { watch.machine.history() };
+        self.change(epoch, &seen, now);
         true
     }
 
@@ -232,21 +244,24 @@ impl Replica {
         }
         let Some(watch) = self.watches.get_mut(&kind) else { return };
         let again = std::mem::replace(&mut watch.listed, true);
-        let seen: Vec<Change> = server.listed(kind).collect();
-        let mut news = Vec::new();
-        for one in seen {
-            news.extend(if newer_wins { watch.known.changed(one) } else { watch.known.listed(one, again) });
+        let (selection, reached) = (watch.selection, watch.machine.reached());
+        let epoch = if newer_wins { self.epoch } else { watch.machine.history() };
+        let via = if newer_wins { Via::Watch(selection) } else { Via::List(selection) };
+        self.keeper.turn(epoch);
+        let seen: Vec<Change> = server.listed(kind).map(|one| Change { via, ..one }).collect();
+        let listed: HashSet<Key> = seen.iter().map(|one| one.key.clone()).collect();
+        for one in &seen {
+            self.change(epoch, one, now);
         }
         if !newer_wins {
-            news.extend(watch.known.complete(kind));
-        }
-        for one in news {
-            self.change(one, now);
+            for one in self.keeper.missing((kind, selection, None), epoch, (&listed, reached)) {
+                self.change(epoch, &one, now);
+            }
         }
         if !again {
             let missing = self.watches.values().filter(|watch| !watch.listed).count();
-            self.feed(Feed::Reach(kind, Reach::Listed), now);
-            self.feed(Feed::Listed(missing), now);
+            self.keeper.reach(kind, Reach::Listed);
+            self.keeper.listed(missing);
         }
     }
 }

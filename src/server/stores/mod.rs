@@ -1,17 +1,15 @@
-//! What the cluster tells us: watches of projections, the snapshot built from them, and a feed for controllers.
+//! What the cluster tells us: watches of projections, into the keeper, and the snapshot built from what it tells.
 //!
 //! ```text
-//!                                                    ┌─► texts ─► readers (two threads, fair turns) ─┐
-//! sources (table) ─► watch (list, follow, resume) ─┬─┴─► model ─► rebuild ◄──────────────────────────┘
-//! GET /version at start and after each outage ─────┘             └─► SnapshotCell, Published
-//!                                                  └─► feed: Change by Change (bounded)
+//!                                                         ┌─► texts ─► readers (two threads, fair turns) ─┐
+//! sources (table) ─► watch (list, follow, resume) ─► keeper ─┴─► model ─► rebuild ◄───────────────────────┘
+//! GET /version at start and after each outage ───────────┼─────────────┘   └─► SnapshotCell, Published
+//!                                                        └─► controllers
 //! ```
 //!
 //! In: a reading client and the settings. Out: [`Stores`]. Promises: nothing is read on behalf of a review; a read
-//! error changes nothing; a full feed slows the watches down instead of losing a change or growing; kinds that are not
-//! part of Kubernetes may be missing, come and go; nobody waits for one that is missing.
+//! error changes nothing; kinds that are not part of Kubernetes may be missing, come and go; nobody waits for one that is missing.
 
-mod claims;
 mod metrics;
 mod model;
 mod pipelines;
@@ -33,7 +31,7 @@ use std::time::Duration;
 
 use kube::Client;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, mpsc, watch as channel};
+use tokio::sync::{Notify, watch as channel};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -43,18 +41,16 @@ use super::config_watch::Settings;
 use super::health::Latch;
 use super::snapshots::{Confirmation, SnapshotCell};
 use crate::api::refusal;
+use crate::cluster::keeper::{Keeper, Keeps};
 use crate::cluster::watch::{WatchError, Watching, backoff};
 use crate::config::snapshot::Published;
-use crate::store::{Change, Feed, Kind, Reach, UsedBy};
-use claims::Claims;
+use crate::store::{Change, Kind, Reach, UsedBy};
 use reaches::Reaches;
-use rebuild::{Rebuild, Server, Shared};
+use rebuild::{Rebuild, Server, Shared, ToldSnapshot};
 use room::Room;
 use sources::{SOURCES, Source};
 use watch::Sink;
 
-/// Changes that may wait for the controllers.
-const FEED: usize = 1024;
 /// A kind is read anew no more often than this, however often room is made.
 const READ_ANEW: Duration = Duration::from_secs(30);
 /// What only OpenShift serves.
@@ -86,9 +82,8 @@ pub struct Options {
 pub struct Stores {
     /// Every snapshot with its configuration, as it is put in force; `None` before the first.
     pub published: channel::Receiver<Option<Arc<Published>>>,
-    /// Every change, in order per object; `Feed::Listed` once all first lists are in, `Feed::Reach` after the changes
-    /// it is about. Must be drained when taken.
-    pub feed: Option<mpsc::Receiver<Feed>>,
+    /// What is known of the cluster; of a process without controllers, what admission reads.
+    pub keeper: Arc<Keeper>,
     /// The tasks: none of them ends while the process lives.
     pub tasks: JoinSet<&'static str>,
 }
@@ -100,25 +95,17 @@ pub fn spawn(options: Options) -> Stores {
         SOURCES.iter().filter(|source| source.selection.used_by <= options.used_by).collect();
     let own = &options.operator_namespace;
     let places = |source: &Source| source.places(own, &options.namespaces);
-    let watches: Vec<(usize, &'static Source, Option<Arc<str>>)> = wanted
-        .iter()
-        .enumerate()
-        .flat_map(|(bit, source)| places(source).into_iter().map(move |place| (bit, *source, place)))
-        .collect();
-    let admission = watches.iter().filter(|(_, source, _)| source.selection.used_by == UsedBy::Every).count();
+    let watches: Vec<(&'static Source, Option<Arc<str>>)> =
+        wanted.into_iter().flat_map(|source| places(source).into_iter().map(move |place| (source, place))).collect();
+    let admission = watches.iter().filter(|(source, _)| source.selection.used_by == UsedBy::Every).count();
     let shared = Arc::new(Shared::new(admission, options.operator_namespace.clone()));
     let (published, snapshots) = channel::channel(None);
-    let (feed, changes) = match options.used_by {
-        UsedBy::Every => (None, None),
-        UsedBy::Controllers | UsedBy::Gate => {
-            let (sender, receiver) = mpsc::channel(FEED);
-            (Some(sender), Some(receiver))
-        }
-    };
+    let keeps = if options.used_by == UsedBy::Every { Keeps::Presence } else { Keeps::Projections };
+    let keeper = Arc::new(Keeper::new(own, keeps));
+    keeper.join(Box::new(ToldSnapshot(shared.clone())));
     let reconnected = Arc::new(Notify::new());
     let missing = Arc::new(std::sync::atomic::AtomicUsize::new(watches.len()));
-    let reaches = Arc::new(Reaches::new(watches.iter().map(|(_, source, _)| source.kind), options.metrics.clone()));
-    let claims = Arc::new(Claims::default());
+    let reaches = Arc::new(Reaches::new(watches.iter().map(|(source, _)| source.kind), options.metrics.clone()));
     let builds = [
         Kind::Agent,
         Kind::AgentBuild,
@@ -134,26 +121,23 @@ pub fn spawn(options: Options) -> Stores {
     let rooms: std::collections::HashMap<_, _> =
         builds.into_iter().chain(rights).chain(kaos).map(|kind| (kind, Arc::<Mutex<Room>>::default())).collect();
     let mut tasks = JoinSet::new();
-    for (at, (bit, source, place)) in watches.into_iter().enumerate() {
+    for (at, (source, place)) in watches.into_iter().enumerate() {
         let mut outlet = Outlet {
             source,
             at,
-            bit,
             reaches: reaches.clone(),
             shared: shared.clone(),
-            own: own.clone(),
-            claims: source.selection.overlaps.then(|| claims.clone()),
+            keeper: keeper.clone(),
             current: (source.selection.used_by == UsedBy::Every).then(|| options.cell.depends()),
-            feed: feed.clone(),
             missing: missing.clone(),
             reconnected: reconnected.clone(),
             metrics: options.metrics.clone(),
             room: rooms.get(&source.kind).cloned(),
             reading_anew: ReadingAnew::default(),
         };
-        let (client, watching) = (options.client.clone(), options.watching.clone());
+        let (client, watching, keeper) = (options.client.clone(), options.watching.clone(), keeper.clone());
         tasks.spawn(async move {
-            watch::run((client, watching), source, place.as_deref(), &mut outlet).await;
+            watch::run((client, watching), source, place.as_deref(), (&keeper, &mut outlet)).await;
             source.kind.label()
         });
     }
@@ -177,23 +161,18 @@ pub fn spawn(options: Options) -> Stores {
         rebuild.run().await;
         "snapshot"
     });
-    Stores { published: snapshots, feed: changes, tasks }
+    Stores { published: snapshots, keeper, tasks }
 }
 
-/// Where one watch delivers: the model first, then the controllers.
+/// Who is told how one watch fares.
 struct Outlet {
     source: &'static Source,
     at: usize,
-    /// Number of the source among the wanted ones: no two of them deliver one object under the same number.
-    bit: usize,
     reaches: Arc<Reaches>,
     shared: Arc<Shared>,
-    /// Our own namespace.
-    own: Arc<str>,
-    claims: Option<Arc<Claims>>,
+    keeper: Arc<Keeper>,
     /// Of a watch that the snapshot is made from.
     current: Option<Confirmation>,
-    feed: Option<mpsc::Sender<Feed>>,
     missing: Arc<std::sync::atomic::AtomicUsize>,
     reconnected: Arc<Notify>,
     metrics: WatchMetrics,
@@ -209,8 +188,7 @@ struct ReadingAnew {
     last: Option<Instant>,
 }
 
-impl Outlet {
-    /// The change as there is room for it.
+impl Sink for Outlet {
     fn admitted(&mut self, change: Change) -> Change {
         let Some(room) = &self.room else { return change };
         let mut room = room.lock();
@@ -220,36 +198,12 @@ impl Outlet {
         change
     }
 
-    async fn send(&self, message: Feed) {
-        if let Some(feed) = &self.feed {
-            // The receiver is gone only while the process ends.
-            drop(feed.send(message).await);
-        }
-    }
-}
-
-impl Sink for Outlet {
-    async fn change(&mut self, change: Change) {
-        let change = self.admitted(change);
-        let model = |change: &Change| {
-            if self.source.selection.used_by == UsedBy::Every {
-                self.shared.apply(change);
-            }
-        };
-        match &self.claims {
-            Some(claims) if !claims.note(self.bit, &change, model) => return,
-            Some(_) => {}
-            None => model(&change),
-        }
-        self.send(Feed::Change(change.without_text(&self.own))).await;
-    }
-
-    async fn listed(&mut self) {
+    fn listed(&mut self) {
         if self.source.selection.used_by == UsedBy::Every {
             self.shared.listed();
         }
         let before = self.missing.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
-        self.send(Feed::Listed(before.saturating_sub(1))).await;
+        self.keeper.listed(before.saturating_sub(1));
     }
 
     fn reads_anew(&mut self) -> bool {
@@ -267,9 +221,9 @@ impl Sink for Outlet {
         }
     }
 
-    async fn reach(&mut self, reach: Reach) {
+    fn reach(&mut self, reach: Reach) {
         if let Some(reach) = self.reaches.set(self.at, reach) {
-            self.send(Feed::Reach(self.source.kind, reach)).await;
+            self.keeper.reach(self.source.kind, reach);
         }
     }
 

@@ -17,6 +17,7 @@ use super::metrics::TextMetrics;
 use super::model::{Model, Touched};
 use super::pipelines::{self, News, Pipelines};
 use super::texts::{Concerns, Job, Outcome, Texts};
+use crate::cluster::keeper::Witness;
 use crate::config::builds::Builds;
 use crate::config::inputs::{ConfigMapInput, NamespaceInputs};
 use crate::config::namespace::LastGood;
@@ -28,7 +29,7 @@ use crate::config::view::{ClusterView, NamespaceView, resolved_view};
 use crate::server::config_watch::Settings;
 use crate::server::health::Latch;
 use crate::server::snapshots::SnapshotCell;
-use crate::store::Kind;
+use crate::store::{Change, Kind, Store, Taken};
 
 /// Changes that arrive within this time share one snapshot.
 const DEBOUNCE: Duration = Duration::from_millis(5);
@@ -40,6 +41,17 @@ pub(super) struct Shared {
     wake: Notify,
     /// Something is to be read.
     texts: Notify,
+}
+
+/// What the keeper tells, into what the snapshot is built from.
+pub(super) struct ToldSnapshot(pub(super) Arc<Shared>);
+
+impl Witness for ToldSnapshot {
+    fn before(&mut self, _: &Store, _: &Change) {}
+
+    fn after(&mut self, _: &Store, change: &Change, _: Taken) {
+        self.0.apply(change);
+    }
 }
 
 /// What the API server says of itself.
@@ -76,7 +88,7 @@ impl Shared {
     }
 
     /// Takes note of a change.
-    pub(super) fn apply(&self, change: &crate::store::Change) {
+    pub(super) fn apply(&self, change: &Change) {
         let mut state = self.state.lock();
         if change.kind == Kind::ConfigMap {
             let concerns = state.texts.apply(change);

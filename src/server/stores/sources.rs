@@ -4,11 +4,13 @@ use std::sync::{Arc, LazyLock};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::store::{Kind, KindOrigin, Selection};
+use crate::store::{Kind, KindOrigin, Selection, SelectionId};
 
 /// One list-and-watch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source {
+    /// Its number in the table.
+    pub(super) id: SelectionId,
     /// What is watched.
     pub(super) kind: Kind,
     /// Which of its objects.
@@ -52,13 +54,12 @@ impl Source {
 pub(super) static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| {
     let of_kind = |kind: &Kind| {
         let (kind, descriptor) = (*kind, kind.descriptor());
-        descriptor.selections.iter().map(move |selection| Source {
-            kind,
-            selection: *selection,
-            optional: descriptor.origin != KindOrigin::BuiltIn,
-        })
+        descriptor.selections.iter().map(move |selection| (kind, *selection, descriptor.origin != KindOrigin::BuiltIn))
     };
-    Kind::ALL.iter().flat_map(of_kind).collect()
+    let all = Kind::ALL.iter().flat_map(of_kind).zip(0..);
+    let source =
+        |((kind, selection, optional), number)| Source { id: SelectionId::new(number), kind, selection, optional };
+    all.map(source).collect()
 });
 
 #[cfg(test)]
@@ -99,6 +100,6 @@ mod tests {
         watched.sort_unstable();
         wanted.sort_unstable();
         assert_eq!(watched, wanted);
-        assert!(SOURCES.len() <= 64, "claims have one bit per source");
+        assert!(SOURCES.len() <= 64, "an entry has one bit for each selection");
     }
 }

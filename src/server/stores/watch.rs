@@ -1,10 +1,10 @@
 //! What one source of the table delivers, for as long as the process lives.
 //!
-//! In: a source, followed by [`crate::cluster::watch`], whose rule for lists, watches and versions holds here. Out: [`Change`]s,
-//! one per object and version, and all of them again with each later list; what a list lacks is reported as gone. Promises: an
-//! event older than what is known is dropped; a duplicate is dropped; a failed read reports nothing, so it never changes
-//! a cache; a kind that is not served counts as empty once that is certain ([`Presence`]).
+//! In: a source, followed by [`crate::cluster::watch`], whose rule for lists, watches and versions holds here. Out: [`Change`]s into the
+//! [`Keeper`], which knows what is news; what a list lacks is reported as gone. Promises: a failed read reports nothing, so it never changes
+//! what is known; half a list takes nothing away; a kind that is not served counts as empty once that is certain ([`Presence`]).
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use kube::core::ApiResource;
@@ -13,24 +13,26 @@ use tokio::time::Instant;
 
 use super::presence::{Presence, Verdict};
 use super::sources::Source;
+use crate::cluster::keeper::Keeper;
 use crate::cluster::watch::follow::{Following, Selection, Step};
 use crate::cluster::watch::{WatchError, Watching, backoff};
 use crate::store::decode::wire::Raw;
 use crate::store::decode::{Decoded, Shape, TektonObject, Whole};
-use crate::store::known::KnownObjects;
-use crate::store::{Change, Kind, Pool, Reach, UsedBy};
+use crate::store::{Change, Key, Kind, Pool, Reach, UsedBy, Via};
 
 /// At most one log line per source in this time.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 /// How long a missing permission may be about to come before others go on without the kind.
 const FORBIDDEN: Duration = Duration::from_secs(10);
 
-/// Where a watch delivers.
+/// Who is told how a watch fares.
 pub(super) trait Sink {
-    /// Something happened to one object.
-    fn change(&mut self, change: Change) -> impl Future<Output = ()> + Send;
+    /// The change as there is room for it.
+    fn admitted(&mut self, change: Change) -> Change {
+        change
+    }
     /// The first list is complete.
-    fn listed(&mut self) -> impl Future<Output = ()> + Send;
+    fn listed(&mut self);
     /// Whether everything is to be read anew now.
     fn reads_anew(&mut self) -> bool {
         false
@@ -38,7 +40,7 @@ pub(super) trait Sink {
     /// The server has spoken: what is known is current.
     fn alive(&mut self);
     /// Whether what is known is all there is has changed.
-    fn reach(&mut self, reach: Reach) -> impl Future<Output = ()> + Send;
+    fn reach(&mut self, reach: Reach);
     /// A try failed.
     fn failed(&mut self, error: &WatchError);
     /// The server answers again after a failure.
@@ -48,9 +50,15 @@ pub(super) trait Sink {
 /// The state of one list-and-watch.
 struct Watch<'a, S> {
     source: &'a Source,
+    /// The namespace that is watched; `None`: all of them.
+    namespace: Option<&'a str>,
+    keeper: &'a Keeper,
     sink: &'a mut S,
     asking: Duration,
-    known: KnownObjects,
+    /// What the list that is being read has had so far.
+    fresh: HashSet<Key>,
+    /// The epoch of the history that the last step belongs to, and up to which version things are known.
+    history: (u64, u64),
     pool: Pool,
     presence: Presence,
     reach: Reach,
@@ -64,11 +72,16 @@ struct Watch<'a, S> {
 }
 
 /// Lists and watches `source` for ever, in one namespace or in all.
-pub(super) async fn run<S: Sink>(server: (Client, Watching), source: &Source, namespace: Option<&str>, sink: &mut S) {
+pub(super) async fn run<S: Sink>(
+    server: (Client, Watching),
+    source: &Source,
+    namespace: Option<&str>,
+    out: (&Keeper, &mut S),
+) {
     match source.kind.shape() {
-        Shape::Common => run_as::<S, Raw>(server, source, namespace, sink).await,
-        Shape::Whole => run_as::<S, Whole>(server, source, namespace, sink).await,
-        Shape::Tekton => run_as::<S, TektonObject>(server, source, namespace, sink).await,
+        Shape::Common => run_as::<S, Raw>(server, source, namespace, out).await,
+        Shape::Whole => run_as::<S, Whole>(server, source, namespace, out).await,
+        Shape::Tekton => run_as::<S, TektonObject>(server, source, namespace, out).await,
     }
 }
 
@@ -76,7 +89,7 @@ async fn run_as<S: Sink, R: Decoded>(
     (client, watching): (Client, Watching),
     source: &Source,
     namespace: Option<&str>,
-    sink: &mut S,
+    (keeper, sink): (&Keeper, &mut S),
 ) {
     let resource = resource(source.kind);
     let asking = client.clone();
@@ -93,9 +106,12 @@ async fn run_as<S: Sink, R: Decoded>(
     };
     let mut watch = Watch {
         source,
+        namespace,
+        keeper,
         sink,
         asking: watching.pace.asking(),
-        known: KnownObjects::default(),
+        fresh: HashSet::new(),
+        history: (0, 0),
         pool: Pool::default(),
         presence: Presence::new(watching.pace.absence),
         reach: Reach::Unknown,
@@ -111,7 +127,8 @@ async fn run_as<S: Sink, R: Decoded>(
         let turn = if following.lists() { source.page_turn().await } else { None };
         match following.next().await {
             Ok(step) => {
-                watch.step(step).await;
+                watch.history = following.reached();
+                watch.step(step);
                 if !following.lists() && watch.sink.reads_anew() {
                     following.list_again();
                 }
@@ -120,9 +137,9 @@ async fn run_as<S: Sink, R: Decoded>(
                 drop(turn);
                 let pause = if source.is_compat() && error.code() == Some(403) && !is_served(&asking, source.kind).await
                 {
-                    watch.presence_denied().await
+                    watch.presence_denied()
                 } else {
-                    watch.failed(error).await
+                    watch.failed(error)
                 };
                 tokio::time::sleep(pause).await;
             }
@@ -142,17 +159,18 @@ async fn is_served(client: &Client, kind: Kind) -> bool {
 
 impl<S: Sink> Watch<'_, S> {
     /// Nobody may read the kind, because it is not served: its rights come with its definition.
-    async fn presence_denied(&mut self) -> Duration {
-        self.known.abandon();
-        self.not_served().await
+    fn presence_denied(&mut self) -> Duration {
+        self.fresh.clear();
+        self.not_served()
     }
 
-    async fn step<R: Decoded>(&mut self, step: Step<R>) {
+    fn step<R: Decoded>(&mut self, step: Step<R>) {
         match step {
-            Step::Page { items, again } => {
+            Step::Page { items, .. } => {
                 self.sink.alive();
+                self.keeper.turn(self.history.0);
                 for raw in items {
-                    self.object(raw, Some(again)).await;
+                    self.object(raw, true);
                 }
                 return;
             }
@@ -163,23 +181,23 @@ impl<S: Sink> Watch<'_, S> {
                 return;
             }
             Step::Listed => {
-                self.complete().await;
+                self.complete(self.history.1);
                 if self.failures > 0 {
                     self.sink.recovered();
                 }
-                return self.succeeded().await;
+                return self.succeeded();
             }
             Step::Changed(raw) => {
-                self.object(raw, None).await;
+                self.object(raw, false);
             }
-            Step::Deleted(raw) => self.deleted(&raw).await,
+            Step::Deleted(raw) => self.deleted(&raw),
             Step::Alive | Step::Renewed => {}
         }
         self.sink.alive();
-        self.succeeded().await;
+        self.succeeded();
     }
 
-    async fn succeeded(&mut self) {
+    fn succeeded(&mut self) {
         let kind = self.source.kind.label();
         if self.presence.is_absent() {
             tracing::info!(kind, "the API server serves the kind now");
@@ -190,15 +208,15 @@ impl<S: Sink> Watch<'_, S> {
         self.presence.served();
         self.forbidden = None;
         self.failures = 0;
-        self.reached(Reach::Listed).await;
-        self.settled().await;
+        self.reached(Reach::Listed);
+        self.settled();
     }
 
     /// Takes note of a failure; returns how long to wait.
-    async fn failed(&mut self, error: WatchError) -> Duration {
-        self.known.abandon();
+    fn failed(&mut self, error: WatchError) -> Duration {
+        self.fresh.clear();
         if self.source.optional && error.code() == Some(404) {
-            return self.not_served().await;
+            return self.not_served();
         }
         self.presence.unclear();
         self.failures = self.failures.saturating_add(1);
@@ -212,7 +230,7 @@ impl<S: Sink> Watch<'_, S> {
         if matches!(error.code(), Some(401 | 403)) {
             let since = *self.forbidden.get_or_insert_with(Instant::now);
             if since.elapsed() >= FORBIDDEN {
-                self.not_permitted().await;
+                self.not_permitted();
             }
         } else {
             self.forbidden = None;
@@ -221,7 +239,7 @@ impl<S: Sink> Watch<'_, S> {
     }
 
     /// The collection does not exist. Nobody waits for it; once that is certain, neither do its objects.
-    async fn not_served(&mut self) -> Duration {
+    fn not_served(&mut self) -> Duration {
         self.forbidden = None;
         let known = self.presence.is_absent();
         let verdict = self.presence.missing(self.begun.elapsed());
@@ -230,69 +248,77 @@ impl<S: Sink> Watch<'_, S> {
                 kind = self.source.kind.label(),
                 "the API server does not serve the kind; it is asked for again"
             );
-            self.known.abandon();
-            self.complete().await;
+            self.fresh.clear();
+            self.complete(u64::MAX);
             self.failures = 0;
-            self.reached(Reach::Absent).await;
+            self.reached(Reach::Absent);
         }
         if verdict == Verdict::Unclear {
             return backoff::pause(1, backoff::jitter());
         }
-        if self.known.is_empty() {
+        let of = (self.source.kind, self.source.id, self.namespace);
+        if !self.keeper.read(|store| store.delivers(of)) {
             self.sink.alive();
         }
-        self.settled().await;
+        self.settled();
         self.asking.mul_f64(0.5 + backoff::jitter())
     }
 
     /// Permission is missing for good: what concerns other kinds goes on. Admission never does without what it needs.
-    async fn not_permitted(&mut self) {
-        self.reached(Reach::Unknown).await;
+    fn not_permitted(&mut self) {
+        self.reached(Reach::Unknown);
         if self.source.selection.used_by != UsedBy::Every {
-            self.settled().await;
+            self.settled();
         }
     }
 
-    async fn reached(&mut self, reach: Reach) {
+    fn reached(&mut self, reach: Reach) {
         if std::mem::replace(&mut self.reach, reach) != reach {
-            self.sink.reach(reach).await;
+            self.sink.reach(reach);
         }
     }
 
     /// Nobody has to wait for this source any longer.
-    async fn settled(&mut self) {
+    fn settled(&mut self) {
         if std::mem::take(&mut self.first) {
-            self.sink.listed().await;
+            self.sink.listed();
         }
     }
 
-    /// What was listed is all there is.
-    async fn complete(&mut self) {
-        for gone in self.known.complete(self.source.kind) {
-            self.sink.change(gone).await;
+    /// What was listed is all there is at that version.
+    fn complete(&mut self, version: u64) {
+        let (listed, (epoch, _)) = (std::mem::take(&mut self.fresh), self.history);
+        let of = (self.source.kind, self.source.id, self.namespace);
+        for gone in self.keeper.missing(of, epoch, (&listed, version)) {
+            self.tell(gone);
         }
     }
 
-    /// One object as it is now, from a list (the first one, or another) or an event.
-    async fn object<R: Decoded>(&mut self, raw: R, listed: Option<bool>) {
+    /// One object as it is now, from a list or an event.
+    fn object<R: Decoded>(&mut self, raw: R, listed: bool) {
         let mut change = raw.into_change(self.source.kind);
         self.pool.share(&mut change);
         let keep = self.source.selection.keep;
         change.now = change.now.filter(|now| keep(&change.key, &now.what));
-        let news = match listed {
-            Some(again) => self.known.listed(change, again),
-            None => self.known.changed(change),
-        };
-        if let Some(news) = news {
-            self.sink.change(news).await;
+        change.via = if listed { Via::List(self.source.id) } else { Via::Watch(self.source.id) };
+        if listed {
+            if change.now.is_none() {
+                // If it was of interest before, the list lacks it.
+                return;
+            }
+            self.fresh.insert(change.key.clone());
         }
+        self.tell(change);
     }
 
-    async fn deleted<R: Decoded>(&mut self, raw: &R) {
-        let gone = (raw.metadata().key(), raw.metadata().version());
-        if let Some(news) = self.known.deleted(self.source.kind, gone) {
-            self.sink.change(news).await;
-        }
+    fn deleted<R: Decoded>(&mut self, raw: &R) {
+        let (key, version) = (raw.metadata().key(), raw.metadata().version());
+        self.tell(Change { kind: self.source.kind, key, version, via: Via::Watch(self.source.id), now: None });
+    }
+
+    fn tell(&mut self, change: Change) {
+        let change = self.sink.admitted(change);
+        self.keeper.apply(self.history.0, &change, self.keeper.now());
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::wire::Metadata;
-use crate::store::{Change, Key, Kind, Observed, OwnerReference, What};
+use crate::store::{Change, Key, Kind, Observed, OwnerReference, Via, What};
 
 /// Where an object lives, which one it is and at which version.
 pub(super) struct Identity {
@@ -25,7 +25,7 @@ impl Identity {
     pub(super) fn change(self, kind: Kind, what: Option<What>) -> Change {
         let Self { key, uid, version } = self;
         let now = what.map(|what| Arc::new(Observed { uid, version, what }));
-        Change { kind, key, version, listed: false, now }
+        Change { kind, key, version, via: Via::Answer, now }
     }
 }
 

@@ -32,18 +32,13 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         // Of our own namespace a step needs no label; and when this installation was made stands there.
         Selection {
             own: true,
-            overlaps: true,
             keep: |key, what| !is_named(key) && (holds_step(what) || &*key.name == keys::CONFIG_MAP_ENROLMENT),
             ..Selection::all(TEXTS, UsedBy::Every)
         },
         Selection::named(keys::CONFIG_MAP_GATE, TEXTS, UsedBy::Gate),
         // Which runtimes of tools a platform lists, and the configurations of proxies, which are ours.
         Selection::named(keys::CONFIG_MAP_MCP_RUNTIMES, TEXTS, UsedBy::Controllers),
-        Selection {
-            overlaps: true,
-            keep: |key, _| !is_named(key),
-            ..Selection::labelled("app=modelapi", TEXTS, UsedBy::Controllers)
-        },
+        Selection { keep: |key, _| !is_named(key), ..Selection::labelled("app=modelapi", TEXTS, UsedBy::Controllers) },
     ],
     ..Descriptor::built_in("", "configmaps", "ConfigMap", Decode::Common(project))
 };
@@ -53,7 +48,7 @@ const fn named(name: &'static str) -> Selection {
 }
 
 const fn labelled(labels: &'static str) -> Selection {
-    Selection { overlaps: true, keep: |key, _| !is_named(key), ..Selection::labelled(labels, TEXTS, UsedBy::Every) }
+    Selection { keep: |key, _| !is_named(key), ..Selection::labelled(labels, TEXTS, UsedBy::Every) }
 }
 
 /// Those that selections by name deliver.

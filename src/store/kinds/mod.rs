@@ -167,6 +167,8 @@ pub enum What {
     Claim(ClaimSeen),
     /// A Pod of a build's task.
     BuildPod(BuildPodSeen),
+    /// An object of any kind of which this process reads nothing in the store: that it is there.
+    Known,
 }
 
 impl What {
@@ -182,6 +184,17 @@ impl What {
             | What::ModelApi(seen)
             | What::McpServer(seen) => Some(seen),
             _ => None,
+        }
+    }
+
+    /// The bound that it is over.
+    #[must_use]
+    pub fn over(&self) -> Option<Over> {
+        match self {
+            What::AgentRuntime(seen) => seen.over,
+            What::AgentCard(seen) => seen.over,
+            What::Right(seen) => seen.over,
+            what => what.custom()?.over,
         }
     }
 

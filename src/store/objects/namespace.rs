@@ -19,9 +19,13 @@ use crate::store::{AgentRuntimeSeen, CardTarget, CustomSeen, Kind, Observed, Wha
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) observed: Arc<Observed>,
+    /// `metadata.resourceVersion`.
+    pub(super) version: u64,
     pub(super) arrived: Duration,
     /// The epoch of the store in which this version was learned.
     pub(super) epoch: u64,
+    /// One bit for each selection that delivers it.
+    pub(super) from: u64,
 }
 
 type Slot = (Kind, Arc<str>);
@@ -86,29 +90,40 @@ impl Namespace {
         self.objects.get(&kind)?.get(name)
     }
 
-    /// Files an object, in place of the one of that name.
-    pub(super) fn put(&mut self, kind: Kind, name: &Arc<str>, entry: Entry) {
+    pub(super) fn entry_mut(&mut self, kind: Kind, name: &str) -> Option<&mut Entry> {
+        self.objects.get_mut(&kind)?.get_mut(name)
+    }
+
+    /// The entries of a kind, by name.
+    pub(super) fn entries(&self, kind: Kind) -> impl Iterator<Item = (&Arc<str>, &Entry)> {
+        self.objects.get(&kind).into_iter().flatten()
+    }
+
+    /// Files an object, in place of the one of that name, which is returned.
+    pub(super) fn put(&mut self, kind: Kind, name: &Arc<str>, entry: Entry) -> Option<Arc<Observed>> {
         let observed = entry.observed.clone();
         let name =
             self.objects.get(&kind).and_then(|of_kind| of_kind.get_key_value(name)).map_or(name, |(name, _)| name);
         let name = name.clone();
         let old = self.objects.entry(kind).or_default().insert(name.clone(), entry);
-        if let Some(old) = old {
+        if let Some(old) = &old {
             self.unindex(&(kind, name.clone()), &old.observed);
         }
         self.index(&(kind, name), &observed);
+        old.map(|old| old.observed)
     }
 
-    /// Takes an object out.
-    pub(super) fn remove(&mut self, kind: Kind, name: &Arc<str>) {
-        let Some(of_kind) = self.objects.get_mut(&kind) else { return };
+    /// Takes an object out, which is returned.
+    pub(super) fn remove(&mut self, kind: Kind, name: &Arc<str>) -> Option<Arc<Observed>> {
+        let of_kind = self.objects.get_mut(&kind)?;
         let old = of_kind.remove(name);
         if of_kind.is_empty() {
             self.objects.remove(&kind);
         }
-        if let Some(old) = old {
+        if let Some(old) = &old {
             self.unindex(&(kind, name.clone()), &old.observed);
         }
+        old.map(|old| old.observed)
     }
 
     fn index(&mut self, slot: &Slot, observed: &Observed) {

@@ -1,6 +1,6 @@
 //! The same objects give the same snapshot, verdicts and plans, whether they come from files, by lists or by watches.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +17,7 @@ use crate::config::view::namespace_view;
 use crate::controllers::scaffold::memory::Memory;
 use crate::controllers::scaffold::plan::{Context, Plan, Row};
 use crate::controllers::{agent, enrolment, namespace_config, network_policy, service_account, trust_label, waiting};
-use crate::store::known::KnownObjects;
-use crate::store::{Change, Key, Kind, Reach, Store, change_of};
+use crate::store::{Change, Key, Kind, Reach, SelectionId, Store, Via, change_of};
 
 const ROWS: [Row; 7] = [
     network_policy::plan::ROW,
@@ -31,6 +30,8 @@ const ROWS: [Row; 7] = [
 ];
 const SPACES: [&str; 2] = ["team", "other"];
 const OWN: &str = "kagenti-system";
+/// What delivers every object.
+const SELECTION: SelectionId = SelectionId::new(0);
 
 /// An object of which there are several versions; `flag` and `number` are what differs between them.
 type Make = fn(&str, bool, u64) -> Value;
@@ -176,7 +177,7 @@ fn by_files(all: &[History]) -> (Offline, Store) {
     }
     for (kind, object) in all.iter().filter_map(|one| Some((one.kind, one.last()?))) {
         offline.observe(object, "");
-        store.apply(&Change { listed: true, ..change(kind, object) }, Duration::ZERO);
+        store.apply(&Change { via: Via::File, ..change(kind, object) }, Duration::ZERO);
     }
     (offline, store)
 }
@@ -184,18 +185,18 @@ fn by_files(all: &[History]) -> (Offline, Store) {
 /// A list of some of what was there first, and a list of what is there in the end.
 fn by_lists(all: &[History], seed: &mut Seed) -> Store {
     let mut store = store();
-    let mut known: BTreeMap<Kind, KnownObjects> = BTreeMap::new();
     for again in [false, true] {
+        let mut listed: BTreeMap<Kind, HashSet<Key>> =
+            OBJECTS.iter().map(|(kind, _)| (*kind, HashSet::new())).collect();
         for one in all {
-            let of_kind = known.entry(one.kind).or_default();
             let object = if again { one.last() } else { one.versions.first().filter(|_| seed.below(3) > 0) };
-            let news = object.and_then(|object| of_kind.listed(change(one.kind, object), again));
-            if let Some(news) = news {
-                store.apply(&news, Duration::ZERO);
-            }
+            let Some(object) = object else { continue };
+            let seen = Change { via: Via::List(SELECTION), ..change(one.kind, object) };
+            listed.entry(one.kind).or_default().insert(seen.key.clone());
+            store.apply(&seen, Duration::ZERO);
         }
-        for (kind, known) in &mut known {
-            for gone in known.complete(*kind) {
+        for (kind, listed) in listed {
+            for gone in store.missing((kind, SELECTION, None), (&listed, u64::MAX)) {
                 store.apply(&gone, Duration::ZERO);
             }
         }
@@ -212,12 +213,13 @@ fn by_watches(all: &[History], seed: &mut Seed) -> Store {
     while !left.is_empty() {
         let pick = seed.below(left.len());
         let at = left[pick];
-        store.apply(&histories[at][told[at]], Duration::ZERO);
+        let seen = Change { via: Via::Watch(SELECTION), ..histories[at][told[at]].clone() };
+        store.apply(&seen, Duration::ZERO);
         told[at] += 1;
         if told[at] == histories[at].len() {
             left.swap_remove(pick);
         }
-        // One that is late, or comes twice: another watch that has the same objects, or the answer to a write of ours.
+        // One that is late, or comes twice: the answer to a request of ours.
         let late = seed.below(histories.len());
         if told[late] > 0 {
             store.apply(&histories[late][seed.below(told[late])], Duration::ZERO);

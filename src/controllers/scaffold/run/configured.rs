@@ -12,49 +12,48 @@ use crate::config::view::NamespaceView;
 use crate::controllers::scaffold::plan::{Controller, Item};
 use crate::controllers::scaffold::queue::Priority;
 use crate::controllers::scaffold::runner::Runner;
-use crate::store::{Key, Kind};
+use crate::store::{Key, Kind, Store};
 
 type Views = std::collections::HashMap<Arc<str>, Arc<NamespaceView>>;
 
 impl Loop {
     /// New facts concern the namespaces in which needs may have changed; new settings concern all.
-    pub(super) fn configure(&mut self, facts: Option<Arc<Published>>) {
+    pub(super) fn configure(&mut self, store: &Store, facts: Option<Arc<Published>>) {
         let Some(now) = facts else { return };
         let before = self.facts.replace(now.clone());
-        self.store.set_registry_namespace(now.platform.kaos().registry_namespace.as_deref());
         if self.term.is_none() {
             return;
         }
         let Some(same) = before.filter(|before| same_fleet(before, &now)) else {
             self.memory.epoch += 1;
-            return self.enqueue_all();
+            return self.enqueue_all(store);
         };
         // The settings have reached every replica: those that waited for that may go on, by the settings of before.
         if same.spreading != now.spreading {
-            return self.enqueue_all();
+            return self.enqueue_all(store);
         }
         let (was, is) = (&same.snapshot.builds, &now.snapshot.builds);
         // Names of builds change with every build, and concern nobody here.
         if !Arc::ptr_eq(was, is) && (was.view != is.view || was.settings != is.settings) {
-            self.enqueue_builds();
+            self.enqueue_builds(store);
         }
         let views = &same.snapshot.view.namespaces;
         let changed = now.snapshot.view.namespaces.iter().filter(|(name, view)| {
             views.get(*name).is_none_or(|before| !Arc::ptr_eq(before, view) && !same_needs(before, view))
         });
         for (name, _) in changed {
-            self.enqueue_namespace(name, Priority::Fresh);
+            self.enqueue_namespace(store, name, Priority::Fresh);
         }
-        self.governed_anew(&same.snapshot.view.namespaces, &now.snapshot.view.namespaces);
+        self.governed_anew(store, &same.snapshot.view.namespaces, &now.snapshot.view.namespaces);
     }
 
     /// Templates, steps or settings are others: a build that waits for them may start.
-    fn enqueue_builds(&mut self) {
+    fn enqueue_builds(&mut self, store: &Store) {
         let builds = [Controller::AgentBuild, Controller::BeeaiBuild, Controller::BeeaiCompatBuild];
         let rows = self.rows.iter().filter(|row| builds.contains(&row.controller()));
-        let names: Vec<_> = self.store.namespaces().cloned().collect();
+        let names: Vec<_> = store.namespaces().cloned().collect();
         let of_row = |row: &dyn Runner| {
-            let keys = names.iter().flat_map(|name| row.of_namespace(&self.store, name));
+            let keys = names.iter().flat_map(|name| row.of_namespace(store, name));
             keys.map(|key| Item { controller: row.controller(), key }).collect::<Vec<_>>()
         };
         let items: Vec<_> = rows.flat_map(|row| of_row(&**row)).collect();
@@ -64,13 +63,13 @@ impl Loop {
     }
 
     /// Workloads whose AgentRuntime the snapshot knows in another version than before, or only now: few of many.
-    fn governed_anew(&mut self, before: &Views, now: &Views) {
+    fn governed_anew(&mut self, store: &Store, before: &Views, now: &Views) {
         let mut touched = Vec::new();
         for (name, view) in now {
             let Some(before) = before.get(name).filter(|before| !Arc::ptr_eq(before, view)) else { continue };
             for (kind, workload) in view.governors.differences(&before.governors) {
                 let Some(kind) = Kind::of_workload(kind) else { continue };
-                touched.extend(self.touched_by(kind, &Key::new(name, &workload)));
+                touched.extend(self.touched_by(store, kind, &Key::new(name, &workload)));
             }
         }
         for item in touched {
@@ -104,7 +103,6 @@ mod tests {
     use super::*;
     use crate::controllers::scaffold::fixtures::Cluster;
     use crate::controllers::scaffold::memory::Memory;
-    use crate::store::Store;
 
     /// An AgentRuntime that is edited while the delay of a rollout ends is not taken for a change of the fleet.
     #[test]

@@ -1,4 +1,4 @@
-//! A plan is carried out, and what came of it goes into the store, the memory and the queue.
+//! A plan is carried out, and what came of it goes into the memory and the queue.
 //!
 //! In: a plan, or the end of one. Out: writes, one after the other, and how it ended. Promises: the first that fails ends the
 //! plan, and what was learned before counts; whatever ended, a panic included, its item goes back to the queue, unless its term
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kube::Client;
 
-use super::machine::{Loop, Ticket};
+use super::machine::{Begun, Loop, Ticket};
 use crate::controllers::scaffold::apply::{ApplyError, Learned, apply};
 use crate::controllers::scaffold::metrics::ControllerMetrics;
 use crate::controllers::scaffold::plan::{Item, Op, Plan};
@@ -21,7 +21,7 @@ pub(in crate::controllers) type Outcome = (Vec<Learned>, Result<(Ending, bool), 
 impl Loop {
     /// A plan ended, unless its term did before.
     pub(super) fn ended(&mut self, ticket: Ticket, outcome: Option<Outcome>, now: Duration) {
-        let Some((item, begun)) = self.under_way.remove(&ticket) else { return };
+        let Some(Begun { item, at: begun, .. }) = self.under_way.remove(&ticket) else { return };
         let Some((learned, result)) = outcome else {
             tracing::error!(
                 controller = item.controller.as_str(),
@@ -34,7 +34,6 @@ impl Loop {
         };
         for learned in learned {
             match learned {
-                Learned::Change(change) => self.change(&change, now),
                 Learned::Back(back) => {
                     self.memory.proved = back.then_some(now);
                     self.memory.probes = self.memory.probes.wrapping_add(1);
@@ -44,7 +43,8 @@ impl Loop {
                 Learned::Secret(key, fact) => self.memory.answers.secret(key, fact, now),
                 Learned::Template(key, fact) => self.memory.answers.template(key, fact, now),
                 Learned::Taken(namespace, shape) => self.memory.answers.taken(namespace, shape, now),
-                Learned::Nothing => {}
+                // The keeper was told of it before.
+                Learned::Change(_) | Learned::Nothing => {}
             }
         }
         let ending = match result {

@@ -1,7 +1,7 @@
 //! The loop as a value: whatever comes in is a step, and what it asks for are effects; nothing here waits.
 //!
-//! In: changes, settings, terms and the ends of plans, each with the time. Out: plans to be carried out, and that those under way are to be
-//! given up. Promises: the same inputs at the same times give the same effects, whatever the machine does; nothing is planned without
+//! In: changes, as a [`Witness`](crate::cluster::keeper::Witness) of the keeper; settings, terms and the ends of plans, each with the store and the
+//! time. Out: plans to be carried out, and that those under way are to be given up. Promises: the same inputs at the same times give the same effects, whatever the machine does; nothing is planned without
 //! a term, and a plan that ends after its term counts for nothing.
 
 use std::collections::{BTreeMap, HashSet};
@@ -16,12 +16,12 @@ use crate::controllers::scaffold::plan::{Context, Item, Op, Plan};
 use crate::controllers::scaffold::queue::{Ending, Priority, Queue};
 use crate::controllers::scaffold::runner::Runner;
 use crate::controllers::scaffold::waves::Wave;
-use crate::store::{Change, Feed, Key, Kind, Reach, Store};
+use crate::store::{Change, Key, Kind, Store};
 
 /// Plans carried out at once.
 pub(super) const WORKERS: usize = 32;
-/// Plans made at once.
-const PLANS: usize = 64;
+/// Plans made in one step: whoever learns something waits for no more than these.
+const PLANS: usize = 4;
 /// How soon a namespace is looked at again whose ConfigMaps have not been read.
 const UNREAD: Duration = Duration::from_secs(1);
 /// Events that are remembered as told.
@@ -33,10 +33,6 @@ pub(in crate::controllers) enum Input {
     Term(Option<u64>),
     /// Another configuration is in force.
     Published(Option<Arc<Published>>),
-    /// The watches say something.
-    Feed(Feed),
-    /// The cluster went back so many times by now. Comes before what belongs to the new history.
-    Epoch(u64),
     /// A question about an item was answered.
     Answered(Item),
     /// A plan ended; without an outcome when carrying it out panicked.
@@ -64,21 +60,34 @@ pub(in crate::controllers) type Ticket = u64;
 pub(in crate::controllers) struct Loop {
     pub(super) rows: Vec<Box<dyn Runner>>,
     pub(super) metrics: ControllerMetrics,
-    pub(super) store: Store,
     pub(super) memory: Memory,
     pub(super) queue: Queue,
     pub(super) facts: Option<Arc<Published>>,
     synced: bool,
     pub(super) term: Option<u64>,
-    epoch: u64,
-    /// What is carried out, and since when.
-    pub(super) under_way: BTreeMap<Ticket, (Item, Duration)>,
+    /// What a change that is being taken concerns, by what was before it.
+    before: Vec<Item>,
+    /// What is to be done beside what the next step asks for.
+    pending: Vec<Effect>,
+    /// Everything is to be looked at again: too much for whoever says so, who holds the store.
+    anew: bool,
+    /// What is carried out.
+    pub(super) under_way: BTreeMap<Ticket, Begun>,
     tickets: Ticket,
     wave: Wave,
     pub(super) told: HashSet<(String, &'static str, String)>,
     pub(super) jitter: Box<dyn FnMut() -> f64 + Send>,
     /// Measures how long planning takes, for the metrics alone.
     clock: Box<dyn Fn() -> Duration + Send>,
+}
+
+/// A plan that is carried out.
+pub(super) struct Begun {
+    pub(super) item: Item,
+    /// Since when.
+    pub(super) at: Duration,
+    /// In which epoch of the cluster's history.
+    epoch: u64,
 }
 
 /// What a loop takes from outside that is neither input nor rows.
@@ -97,23 +106,20 @@ fn is_unread(facts: &Published, namespace: &str) -> bool {
 }
 
 impl Loop {
-    /// Nothing is known; `epoch` counts how often the cluster went back before.
-    pub(in crate::controllers) fn new(
-        rows: Vec<Box<dyn Runner>>,
-        (operator_namespace, epoch): (&str, u64),
-        Given { metrics, jitter, clock }: Given,
-    ) -> Self {
+    /// Nothing is known.
+    pub(in crate::controllers) fn new(rows: Vec<Box<dyn Runner>>, Given { metrics, jitter, clock }: Given) -> Self {
         Self {
             rows,
             metrics,
             clock,
-            store: Store::new(operator_namespace),
             memory: Memory::default(),
             queue: Queue::default(),
             facts: None,
             synced: false,
             term: None,
-            epoch,
+            before: Vec::new(),
+            pending: Vec::new(),
+            anew: false,
             under_way: BTreeMap::new(),
             tickets: 0,
             wave: Wave::default(),
@@ -123,18 +129,28 @@ impl Loop {
     }
 
     /// One step at `now`.
-    pub(in crate::controllers) fn step(&mut self, input: Input, now: Duration) -> Vec<Effect> {
-        let mut effects = Vec::new();
+    pub(in crate::controllers) fn step(&mut self, store: &Store, input: Input, now: Duration) -> Vec<Effect> {
+        let mut effects = std::mem::take(&mut self.pending);
+        if let Input::Term(term) = &input {
+            self.lead(*term, &mut effects);
+        }
+        if std::mem::take(&mut self.anew) && self.term.is_some() {
+            self.enqueue_all(store);
+        }
         match input {
-            Input::Term(term) => self.lead(term, &mut effects),
-            Input::Published(facts) => self.configure(facts),
-            Input::Feed(message) => self.hear(message, now),
-            Input::Epoch(epoch) => self.turn(epoch, &mut effects),
+            Input::Term(_) => {}
+            Input::Published(facts) => self.configure(store, facts),
             Input::Answered(item) => self.woken(item),
             Input::Ended(ticket, outcome) => self.ended(ticket, outcome, now),
-            Input::Turn => self.dispatch(now, &mut effects),
+            Input::Turn => self.dispatch(store, now, &mut effects),
         }
         effects
+    }
+
+    /// The epoch in which that plan was begun, while its end counts: what was learned on the way is told to the keeper then, before
+    /// [`Input::Ended`].
+    pub(in crate::controllers) fn epoch_of(&self, ticket: Ticket) -> Option<u64> {
+        self.under_way.get(&ticket).map(|begun| begun.epoch)
     }
 
     /// When something is due though nothing happens; nothing is without a term, or while every worker is busy.
@@ -156,9 +172,7 @@ impl Loop {
         for row in &self.rows {
             row.forget();
         }
-        if term.is_some() {
-            self.enqueue_all();
-        }
+        self.anew = true;
     }
 
     /// A question about an item has been answered.
@@ -169,60 +183,48 @@ impl Loop {
     }
 
     /// What was known before the cluster went back is compared with nothing any more, and everything is looked at again.
-    fn turn(&mut self, epoch: u64, effects: &mut Vec<Effect>) {
-        if std::mem::replace(&mut self.epoch, epoch) == epoch {
-            return;
-        }
-        self.store.forget_versions();
+    pub(in crate::controllers) fn turned(&mut self) {
         if let Some(term) = self.term.take() {
-            self.lead(Some(term), effects);
+            let mut effects = std::mem::take(&mut self.pending);
+            self.lead(Some(term), &mut effects);
+            self.pending = effects;
         }
     }
 
-    fn hear(&mut self, message: Feed, now: Duration) {
-        match message {
-            Feed::Change(change) => self.change(&change, now),
-            Feed::Listed(missing) => self.listed(missing),
-            Feed::Reach(kind, reach) => self.reach(kind, reach),
-        }
-    }
-
-    fn listed(&mut self, missing: usize) {
+    /// So many first lists are missing.
+    pub(in crate::controllers) fn listed(&mut self, missing: usize) {
         if missing == 0 && !self.synced {
-            self.synced = true;
-            self.enqueue_all();
+            (self.synced, self.anew) = (true, true);
         }
     }
 
     /// What may be concluded from an object's absence has changed.
-    fn reach(&mut self, kind: Kind, reach: Reach) {
-        if self.store.set_reach(kind, reach) && self.synced && self.term.is_some() {
-            self.enqueue_all();
+    pub(in crate::controllers) fn reach(&mut self) {
+        self.anew |= self.synced;
+    }
+
+    pub(super) fn enqueue_all(&mut self, store: &Store) {
+        for name in store.namespaces() {
+            self.enqueue_namespace(store, name, Priority::Backlog);
         }
     }
 
-    pub(super) fn enqueue_all(&mut self) {
-        let names: Vec<_> = self.store.namespaces().cloned().collect();
-        for name in names {
-            self.enqueue_namespace(&name, Priority::Backlog);
-        }
-    }
-
-    pub(super) fn enqueue_namespace(&mut self, name: &str, priority: Priority) {
+    pub(super) fn enqueue_namespace(&mut self, store: &Store, name: &str, priority: Priority) {
         for row in &self.rows {
-            for key in row.of_namespace(&self.store, name) {
+            for key in row.of_namespace(store, name) {
                 self.queue.add(Item { controller: row.controller(), key }, priority);
             }
         }
     }
 
-    pub(super) fn change(&mut self, change: &Change, now: Duration) {
-        // Both before and after: what an object was may matter to others as much as what it is.
-        let before = self.touched(change);
-        if !self.store.apply(change, now) {
-            return;
-        }
-        let after = self.touched(change);
+    /// A change is about to be taken. What an object was may matter to others as much as what it is.
+    pub(in crate::controllers) fn before(&mut self, store: &Store, change: &Change) {
+        self.before = self.touched(store, change);
+    }
+
+    /// It was taken, and something is other than before.
+    pub(in crate::controllers) fn after(&mut self, store: &Store, change: &Change) {
+        let (before, after) = (std::mem::take(&mut self.before), self.touched(store, change));
         if self.term.is_some() {
             let priority = if self.synced { Priority::Fresh } else { Priority::Backlog };
             for item in before.into_iter().chain(after) {
@@ -231,24 +233,23 @@ impl Loop {
         }
     }
 
-    fn touched(&self, change: &Change) -> Vec<Item> {
-        if self.term.is_none() { Vec::new() } else { self.touched_by(change.kind, &change.key) }
+    fn touched(&self, store: &Store, change: &Change) -> Vec<Item> {
+        if self.term.is_none() { Vec::new() } else { self.touched_by(store, change.kind, &change.key) }
     }
 
-    pub(super) fn touched_by(&self, kind: Kind, key: &Key) -> Vec<Item> {
+    pub(super) fn touched_by(&self, store: &Store, kind: Kind, key: &Key) -> Vec<Item> {
         let mut items = Vec::new();
         for row in &self.rows {
             let controller = row.controller();
-            items.extend(
-                row.touched(&self.store, &self.memory, kind, key).into_iter().map(|key| Item { controller, key }),
-            );
+            let touched = row.touched(store, &self.memory, kind, key);
+            items.extend(touched.into_iter().map(|key| Item { controller, key }));
         }
         items
     }
 
     /// Starts as many plans as there are workers, and says whether there are more to be made at once.
-    fn dispatch(&mut self, now: Duration, effects: &mut Vec<Effect>) {
-        self.metrics.gated(self.store.gatings(), self.store.gated().map(|(_, pod, _)| &*pod.created));
+    fn dispatch(&mut self, store: &Store, now: Duration, effects: &mut Vec<Effect>) {
+        self.metrics.gated(store.gatings(), store.gated().map(|(_, pod, _)| &*pod.created));
         let Some(facts) = self.facts.clone().filter(|_| self.term.is_some() && self.synced) else {
             return;
         };
@@ -262,8 +263,7 @@ impl Loop {
                 continue;
             }
             let begun = (self.clock)();
-            let plan =
-                row.plan(Context { store: &self.store, memory: &self.memory, facts: &facts, key: &item.key, now });
+            let plan = row.plan(Context { store, memory: &self.memory, facts: &facts, key: &item.key, now });
             if plan == Plan::nothing() {
                 self.memory.at_rest(&item);
             }
@@ -279,7 +279,8 @@ impl Loop {
             }
             self.queue.begun(&item, now);
             self.tickets += 1;
-            self.under_way.insert(self.tickets, (item.clone(), now));
+            let begun = Begun { item: item.clone(), at: now, epoch: store.epoch() };
+            self.under_way.insert(self.tickets, begun);
             effects.push(Effect::Start(self.tickets, item, plan));
         }
         self.survey();

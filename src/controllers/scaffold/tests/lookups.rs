@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::controllers::scaffold::fixtures::{change, s, workload};
 use crate::controllers::scaffold::memory::Memory;
 use crate::domain::workload::WorkloadKind;
-use crate::store::{Kind, Reach, Store};
+use crate::store::{Kind, Reach, Store, Via};
 
 fn store() -> Store {
     Store::new("kagenti-system")
@@ -20,7 +20,7 @@ fn see(store: &mut Store, kind: Kind, object: Value) -> bool {
 fn lose(store: &mut Store, kind: Kind, object: Value) -> bool {
     let mut change = change(kind, object);
     change.now = None;
-    change.listed = true;
+    change.via = Via::File;
     store.apply(&change, s(0))
 }
 
@@ -353,7 +353,7 @@ fn mend_03_after_the_cluster_went_back_versions_of_before_hide_nothing() {
     store.apply(&gone, Duration::ZERO);
     store.apply(&at(1227, "written"), Duration::ZERO);
     assert!(!store.apply(&at(940, "gone"), Duration::ZERO), "a late answer does not bring it back");
-    store.forget_versions();
+    store.turn_to(1);
     assert!(store.apply(&at(940, "gone"), Duration::ZERO), "made again, under a number of before its deletion");
     assert!(store.apply(&of("other", 941, "written"), Duration::ZERO), "another object, under a lower number");
     assert!(!store.apply(&at(900, "written"), Duration::ZERO), "from then on, versions count again");

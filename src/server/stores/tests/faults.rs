@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::protocol::{Answer, SOURCE, notes_of, scripted};
+use crate::cluster::keeper::{Keeper, Keeps};
 use crate::cluster::watch::{WatchError, Watching};
 use crate::server::stores::sources::Source;
 use crate::server::stores::watch::{Sink, run};
-use crate::store::{Change, Kind, Reach, Selection, UsedBy};
+use crate::store::{Kind, Reach, Selection, UsedBy};
 
 const FOR_CONTROLLERS: Selection = Selection { used_by: UsedBy::Controllers, ..SOURCE.selection };
-const SANDBOXES: Source = Source { kind: Kind::Sandbox, selection: FOR_CONTROLLERS, optional: true };
+const SANDBOXES: Source = Source { kind: Kind::Sandbox, selection: FOR_CONTROLLERS, optional: true, ..SOURCE };
 const DEPLOYMENTS: Source = Source { kind: Kind::Deployment, selection: FOR_CONTROLLERS, ..SOURCE };
 
 const LISTED: &str = "Listed";
@@ -72,16 +73,19 @@ async fn an_error_after_a_kind_has_gone_does_not_bring_anything_back() {
     assert_eq!(notes[4..], ["recovered", LISTED]);
 }
 
+fn keeper() -> Keeper {
+    Keeper::new("own", Keeps::Projections)
+}
+
 /// Counts how often the server has confirmed what is known.
 struct Confirmed(Arc<AtomicUsize>);
 
 impl Sink for Confirmed {
-    async fn change(&mut self, _: Change) {}
-    async fn listed(&mut self) {}
+    fn listed(&mut self) {}
     fn alive(&mut self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
-    async fn reach(&mut self, _: Reach) {}
+    fn reach(&mut self, _: Reach) {}
     fn failed(&mut self, _: &WatchError) {}
     fn recovered(&mut self) {}
 }
@@ -103,7 +107,10 @@ async fn a_missing_kind_is_no_stale_one_unless_there_were_objects() {
         let (client, _) = scripted(first.into_iter().chain(rest).collect());
         let counted = Arc::new(AtomicUsize::new(0));
         let mut sink = Confirmed(counted.clone());
-        let task = tokio::spawn(async move { run((client, Watching::default()), &SANDBOXES, None, &mut sink).await });
+        let task =
+            tokio::spawn(
+                async move { run((client, Watching::default()), &SANDBOXES, None, (&keeper(), &mut sink)).await },
+            );
         tokio::time::sleep(Duration::from_secs(20)).await;
         task.abort();
         let counted = counted.load(Ordering::Relaxed);
@@ -190,7 +197,9 @@ async fn mend_03_silence_confirms_nothing() {
         let (client, _) = scripted(vec![Answer::Page(&[("a", 900)], 901, false), end]);
         let counted = Arc::new(AtomicUsize::new(0));
         let mut sink = Confirmed(counted.clone());
-        let task = tokio::spawn(async move { run((client, Watching::default()), &DEPLOYMENTS, None, &mut sink).await });
+        let task = tokio::spawn(async move {
+            run((client, Watching::default()), &DEPLOYMENTS, None, (&keeper(), &mut sink)).await
+        });
         tokio::time::sleep(Duration::from_secs(24)).await;
         task.abort();
         assert_eq!(counted.load(Ordering::Relaxed), confirmed, "the page, and then bookmark and end");

@@ -14,11 +14,12 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use crate::cluster::keeper::{Keeper, Keeps, Witness};
 use crate::cluster::watch::{WatchError, Watching};
 use crate::server::stores::Client;
 use crate::server::stores::sources::Source;
 use crate::server::stores::watch::{Sink, run};
-use crate::store::{Change, Kind, Reach, Selection, UsedBy};
+use crate::store::{Change, Kind, Reach, Selection, SelectionId, Store, Taken, UsedBy};
 
 /// How one request is answered.
 pub(super) enum Answer {
@@ -119,19 +120,24 @@ fn respond(answer: Answer) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
 }
 
 /// Writes everything down, compactly.
+#[derive(Clone)]
 struct Notes(mpsc::UnboundedSender<String>);
 
-impl Sink for Notes {
-    async fn change(&mut self, change: Change) {
+impl Witness for Notes {
+    fn before(&mut self, _: &Store, _: &Change) {}
+
+    fn after(&mut self, _: &Store, change: &Change, _: Taken) {
         let sign = if change.now.is_some() { '+' } else { '-' };
         self.0.send(format!("{sign}{}@{}", change.key.name, change.version)).unwrap();
     }
+}
 
-    async fn reach(&mut self, reach: Reach) {
+impl Sink for Notes {
+    fn reach(&mut self, reach: Reach) {
         self.0.send(format!("{reach:?}")).unwrap();
     }
 
-    async fn listed(&mut self) {
+    fn listed(&mut self) {
         self.0.send("listed".to_owned()).unwrap();
     }
 
@@ -146,8 +152,12 @@ impl Sink for Notes {
     }
 }
 
-pub(super) const SOURCE: Source =
-    Source { kind: Kind::ServiceAccount, selection: Selection::named("only", 2, UsedBy::Every), optional: false };
+pub(super) const SOURCE: Source = Source {
+    id: SelectionId::new(7),
+    kind: Kind::ServiceAccount,
+    selection: Selection::named("only", 2, UsedBy::Every),
+    optional: false,
+};
 
 /// Runs the loop over the script until `count` notes are there. That all is known is left out.
 async fn notes(script: Vec<Answer>, count: usize) -> (Vec<String>, Vec<String>) {
@@ -160,7 +170,10 @@ async fn notes(script: Vec<Answer>, count: usize) -> (Vec<String>, Vec<String>) 
 pub(super) async fn notes_of(source: Source, script: Vec<Answer>, count: usize) -> (Vec<String>, Asked) {
     let (client, asked) = scripted(script);
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    let task = tokio::spawn(async move { run((client, Watching::default()), &source, None, &mut Notes(sender)).await });
+    let (keeper, mut notes) = (Keeper::new("own", Keeps::Projections), Notes(sender));
+    keeper.join(Box::new(notes.clone()));
+    let task =
+        tokio::spawn(async move { run((client, Watching::default()), &source, None, (&keeper, &mut notes)).await });
     let mut notes = Vec::new();
     while notes.len() < count {
         notes.push(receiver.recv().await.unwrap());

@@ -1,0 +1,272 @@
+//! The one way in: whatever this process learns of the cluster enters one [`Store`] here, in one order.
+//!
+//! ```text
+//! watches, lists ─┐                               ┌─► snapshot: a namespace is dirty, a text is to be read
+//! our own writes ─┴─► apply (write lock, store) ──┴─► controllers: items for their queue
+//! ```
+//!
+//! In: changes, each with the epoch of the cluster's history that it belongs to. Out: the store, to be read, and calls of every [`Witness`].
+//! Promises: witnesses hear of a change under the lock in which it is taken, so nobody sees it earlier or in another order; what belongs to
+//! a history that is over is dropped; nothing under the lock waits, parses, or frees what a tenant has written. Lock order: the store, then
+//! whatever a witness has.
+
+use std::collections::HashSet;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+use tokio::time::Instant;
+
+use crate::store::{Change, Key, Kind, Observed, Reach, SelectionId, Store, Taken, What};
+
+/// Who is told of each change while nothing else can happen: it takes note, and works later.
+pub trait Witness: Send {
+    /// The change is about to be taken.
+    fn before(&mut self, store: &Store, change: &Change);
+    /// It was taken, and comes to that; what comes to nothing is not told.
+    fn after(&mut self, store: &Store, change: &Change, taken: Taken);
+    /// What may be concluded from the absence of objects is another.
+    fn reach(&mut self, _store: &Store) {}
+    /// So many first lists are missing.
+    fn listed(&mut self, _store: &Store, _missing: usize) {}
+    /// The cluster went back, and another epoch has begun.
+    fn turned(&mut self, _store: &Store) {}
+}
+
+/// What a process keeps of the objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeps {
+    /// All that is read of them: controllers look things up.
+    Projections,
+    /// That they are there, and at which version: what admission reads of them is kept by the witness for the snapshot.
+    Presence,
+}
+
+/// The store of the process, and who is told.
+pub struct Keeper {
+    store: RwLock<Store>,
+    told: Mutex<Told>,
+    keeps: Keeps,
+    base: Instant,
+}
+
+/// Who is told.
+#[derive(Default)]
+struct Told {
+    witnesses: Vec<Box<dyn Witness>>,
+    /// First lists that are missing; `None`: nobody has said how many there are.
+    missing: Option<usize>,
+}
+
+impl Keeper {
+    /// An empty cluster.
+    #[must_use]
+    pub fn new(operator_namespace: &str, keeps: Keeps) -> Self {
+        Self { store: RwLock::new(Store::new(operator_namespace)), told: Mutex::default(), keeps, base: Instant::now() }
+    }
+
+    /// The time since the keeper was made: what arrival times are compared with.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.base.elapsed()
+    }
+
+    /// When that was.
+    #[must_use]
+    pub fn base(&self) -> Instant {
+        self.base
+    }
+
+    /// One more that is told, from now on.
+    pub fn join(&self, mut witness: Box<dyn Witness>) {
+        let store = self.store.read();
+        let mut told = self.told.lock();
+        if let Some(missing) = told.missing {
+            witness.listed(&store, missing);
+        }
+        told.witnesses.push(witness);
+    }
+
+    /// Looks something up. Whoever changes something waits meanwhile: it has to be short.
+    pub fn read<T>(&self, look: impl FnOnce(&Store) -> T) -> T {
+        look(&self.store.read())
+    }
+
+    /// Takes note of where the settings have the list of tool servers.
+    pub fn set_registry_namespace(&self, name: Option<&str>) {
+        self.store.write().set_registry_namespace(name);
+    }
+
+    /// Takes note of a change that belongs to that epoch, at `now`; what it comes to.
+    pub fn apply(&self, epoch: u64, change: &Change, now: Duration) -> Taken {
+        let presence = match self.keeps {
+            Keeps::Projections => None,
+            Keeps::Presence => Some(Change { now: change.now.as_ref().map(|_| KNOWN.clone()), ..change.clone() }),
+        };
+        let mut store = self.store.write();
+        let mut told = self.told.lock();
+        if !told.turn(&mut store, epoch) {
+            return Taken::No;
+        }
+        let change = store.admitted(change);
+        for witness in &mut told.witnesses {
+            witness.before(&store, &change);
+        }
+        let (taken, replaced) = store.take(presence.as_ref().unwrap_or(&change), now);
+        if taken != Taken::No {
+            for witness in &mut told.witnesses {
+                witness.after(&store, &change, taken);
+            }
+        }
+        drop((told, store));
+        drop(replaced);
+        taken
+    }
+
+    /// What a complete list of a selection lacks, which belongs to that epoch and has that version ([`Store::missing`]). It is still there, until
+    /// each is given to [`Keeper::apply`].
+    pub fn missing(
+        &self,
+        of: (Kind, SelectionId, Option<&str>),
+        epoch: u64,
+        (listed, version): (&HashSet<Key>, u64),
+    ) -> Vec<Change> {
+        self.turn(epoch);
+        let store = self.store.read();
+        if epoch < store.epoch() { Vec::new() } else { store.missing(of, (listed, version)) }
+    }
+
+    /// An epoch has begun, as a list says: whatever belongs to an earlier one is late from now on.
+    pub fn turn(&self, epoch: u64) {
+        if self.store.read().epoch() < epoch {
+            let mut store = self.store.write();
+            self.told.lock().turn(&mut store, epoch);
+        }
+    }
+
+    /// Takes note of whether all of a kind is known.
+    pub fn reach(&self, kind: Kind, reach: Reach) {
+        let mut store = self.store.write();
+        if store.set_reach(kind, reach) {
+            for witness in &mut self.told.lock().witnesses {
+                witness.reach(&store);
+            }
+        }
+    }
+
+    /// One more first list is complete, and so many are missing.
+    pub fn listed(&self, missing: usize) {
+        let store = self.store.read();
+        let mut told = self.told.lock();
+        // Two that end at the same time may come in either order.
+        let missing = told.missing.map_or(missing, |known| known.min(missing));
+        told.missing = Some(missing);
+        for witness in &mut told.witnesses {
+            witness.listed(&store, missing);
+        }
+    }
+}
+
+impl Told {
+    /// Begins a later epoch; whether that one is the present one now.
+    fn turn(&mut self, store: &mut Store, epoch: u64) -> bool {
+        if epoch > store.epoch() {
+            store.turn_to(epoch);
+            for witness in &mut self.witnesses {
+                witness.turned(store);
+            }
+        }
+        epoch == store.epoch()
+    }
+}
+
+/// That an object is there: the same for all.
+static KNOWN: LazyLock<Arc<Observed>> =
+    LazyLock::new(|| Arc::new(Observed { uid: "".into(), version: 0, what: What::Known }));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{NamespaceSeen, Via};
+
+    const SELECTION: SelectionId = SelectionId::new(0);
+
+    /// Writes down what it is told, and how many namespaces the store has then.
+    struct Notes(Arc<Mutex<Vec<String>>>);
+
+    impl Witness for Notes {
+        fn before(&mut self, store: &Store, change: &Change) {
+            self.0.lock().push(format!("before {}: {}", change.key.name, store.namespaces().count()));
+        }
+
+        fn after(&mut self, store: &Store, change: &Change, taken: Taken) {
+            self.0.lock().push(format!("{taken:?} {}: {}", change.key.name, store.namespaces().count()));
+        }
+
+        fn listed(&mut self, _: &Store, missing: usize) {
+            self.0.lock().push(format!("missing {missing}"));
+        }
+
+        fn turned(&mut self, store: &Store) {
+            self.0.lock().push(format!("epoch {}", store.epoch()));
+        }
+    }
+
+    fn seen(name: &str, version: u64, via: Via) -> Change {
+        let what = What::Namespace(NamespaceSeen::default());
+        let now = Some(Arc::new(Observed { uid: "u".into(), version, what }));
+        Change { kind: Kind::Namespace, key: Key::new("", name), version, via, now }
+    }
+
+    fn trial(keeps: Keeps) -> (Keeper, Arc<Mutex<Vec<String>>>) {
+        let (keeper, notes) = (Keeper::new("own", keeps), Arc::<Mutex<Vec<String>>>::default());
+        keeper.join(Box::new(Notes(notes.clone())));
+        (keeper, notes)
+    }
+
+    #[test]
+    fn whoever_follows_is_told_before_and_after_and_not_of_what_comes_to_nothing() {
+        let (keeper, notes) = trial(Keeps::Projections);
+        assert_eq!(keeper.apply(0, &seen("a", 5, Via::Watch(SELECTION)), Duration::ZERO), Taken::New);
+        assert_eq!(keeper.apply(0, &seen("a", 4, Via::Watch(SELECTION)), Duration::ZERO), Taken::No);
+        assert_eq!(std::mem::take(&mut *notes.lock()), ["before a: 0", "New a: 1", "before a: 1"]);
+        keeper.listed(1);
+        keeper.listed(0);
+        let late = Arc::<Mutex<Vec<String>>>::default();
+        keeper.join(Box::new(Notes(late.clone())));
+        assert_eq!(
+            (&notes.lock()[..], &late.lock()[..]),
+            (&["missing 1".to_owned(), "missing 0".to_owned()][..], &["missing 0".to_owned()][..])
+        );
+    }
+
+    /// A watch that has not noticed yet goes on telling of the history before.
+    #[test]
+    fn mend_03_what_belongs_to_a_history_that_is_over_is_dropped() {
+        let (keeper, notes) = trial(Keeps::Projections);
+        keeper.apply(0, &seen("a", 900, Via::Watch(SELECTION)), Duration::ZERO);
+        keeper.apply(0, &seen("b", 901, Via::Watch(SELECTION)), Duration::ZERO);
+        notes.lock().clear();
+        keeper.turn(1);
+        keeper.turn(1);
+        assert_eq!(keeper.apply(0, &seen("a", 950, Via::Watch(SELECTION)), Duration::ZERO), Taken::No);
+        assert_eq!(keeper.apply(1, &seen("a", 7, Via::List(SELECTION)), Duration::ZERO), Taken::Same);
+        assert_eq!(*notes.lock(), ["epoch 1", "before a: 2", "Same a: 2"]);
+        let listed = HashSet::from([Key::new("", "a")]);
+        let of = (Kind::Namespace, SELECTION, None);
+        assert!(keeper.missing(of, 0, (&listed, 990)).is_empty(), "a list of the history before");
+        let missing = keeper.missing(of, 1, (&listed, 8));
+        assert_eq!(missing.iter().map(|one| &*one.key.name).collect::<Vec<_>>(), ["b"]);
+    }
+
+    #[test]
+    fn a_process_without_controllers_keeps_that_objects_are_there_and_passes_everything_on() {
+        let (keeper, notes) = trial(Keeps::Presence);
+        for (version, taken) in [(5, Taken::New), (6, Taken::Same), (6, Taken::No), (4, Taken::No)] {
+            assert_eq!(keeper.apply(0, &seen("a", version, Via::Watch(SELECTION)), Duration::ZERO), taken, "{version}");
+        }
+        assert_eq!(notes.lock().iter().filter(|note| !note.starts_with("before")).count(), 2);
+        assert!(keeper.read(|store| store.namespace("a").is_none()), "nothing of it");
+        assert!(keeper.read(|store| store.delivers((Kind::Namespace, SELECTION, None))));
+    }
+}
