@@ -60,6 +60,11 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "rulings_20_and_28_controllers_outside_of_the_cluster_wait_for_the_lease_of_the_operator_before",
         "the controllers run already",
     ),
+    (
+        "curl --cacert /var/run/catalogue/ca.crt",
+        "callers_find_verified_agents_of_their_own_namespace_and_of_shared_ones_and_nobody_else_finds_any",
+        "it is run in a Pod, and there is no catalogue here",
+    ),
 ];
 
 /// What may end with another code than 0, by the beginning of its line, and what of this cluster it finds.
