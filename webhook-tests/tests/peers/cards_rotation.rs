@@ -86,7 +86,7 @@ async fn who_signs_with_the_svid_of_the_moment_never_loses_trust() -> Result<()>
         &json!({"name": "old", "version": "1"}),
         &Signer::read(current.key.as_bytes(), current.chain.as_bytes())?,
     )?;
-    fleet.signed_by(Signer::read(current.key.as_bytes(), current.chain.as_bytes())?);
+    fleet.signed_by(ns.name(), Signer::read(current.key.as_bytes(), current.chain.as_bytes())?);
     fleet::account(&ns).await?;
     fleet::make(&ns, NAME, Duration::from_secs(5)).await?;
     let losses = losses(ns.api());
@@ -107,7 +107,7 @@ async fn who_signs_with_the_svid_of_the_moment_never_loses_trust() -> Result<()>
         let next = spire.svid(WEATHER).await?;
         if next.chain != current.chain {
             (renewed, current) = (renewed + 1, next);
-            fleet.signed_by(Signer::read(current.key.as_bytes(), current.chain.as_bytes())?);
+            fleet.signed_by(ns.name(), Signer::read(current.key.as_bytes(), current.chain.as_bytes())?);
         }
         sleep(LOOK).await;
     }

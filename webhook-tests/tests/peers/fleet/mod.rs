@@ -37,7 +37,8 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// Who signs, and how often each agent was asked.
 struct Shared {
-    signer: Mutex<Option<Arc<Signer>>>,
+    /// By namespace.
+    signers: Mutex<HashMap<String, Arc<Signer>>>,
     asked: Mutex<HashMap<String, usize>>,
 }
 
@@ -52,7 +53,7 @@ impl Fleet {
     pub(crate) async fn start(network: &Network) -> Result<Self> {
         let listener = network.run(|| Ok(TcpListener::bind(("0.0.0.0", PORT))?)).await?;
         listener.set_nonblocking(true)?;
-        let shared = Arc::new(Shared { signer: Mutex::default(), asked: Mutex::default() });
+        let shared = Arc::new(Shared { signers: Mutex::default(), asked: Mutex::default() });
         let (end, ended) = tokio::sync::oneshot::channel();
         let serving = shared.clone();
         std::thread::Builder::new().name("fleet".to_owned()).spawn(move || {
@@ -71,9 +72,9 @@ impl Fleet {
         Ok(Self { shared, end: Some(end) })
     }
 
-    /// From now on that one signs.
-    pub(crate) fn signed_by(&self, signer: Signer) {
-        *self.shared.signer.lock() = Some(Arc::new(signer));
+    /// From now on that one signs in a namespace.
+    pub(crate) fn signed_by(&self, namespace: &str, signer: Signer) {
+        self.shared.signers.lock().insert(namespace.to_owned(), Arc::new(signer));
     }
 
     /// How often each agent was asked, by its name in the cluster (`workload.namespace`).
@@ -123,7 +124,8 @@ async fn answer(mut stream: TcpStream, shared: Arc<Shared>) {
     let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
     let host = head.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or_default();
     let named: Vec<&str> = host.split('.').take(2).collect();
-    let (name, signer) = (named.join("."), shared.signer.lock().clone());
+    let (name, namespace) = (named.join("."), named.last().copied().unwrap_or_default());
+    let signer = shared.signers.lock().get(namespace).cloned();
     *shared.asked.lock().entry(name.clone()).or_default() += 1;
     Manner::of(&name).answer(stream, signer.as_deref().map(|signer| signed(&name, signer)).unwrap_or_default()).await;
 }
