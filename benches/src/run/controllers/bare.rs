@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use drawbridge::api::agent_kagenti_dev::AgentRuntime;
 use drawbridge::domain::keys;
 use futures::StreamExt as _;
@@ -72,6 +72,11 @@ impl Bare {
         Ok(Self { task, stop })
     }
 
+    /// Waits until a write is refused: nobody need wait for the others then.
+    pub(super) async fn refused(&mut self) -> Result<()> {
+        (&mut self.task).await?.and_then(|()| bail!("the bare loop ended by itself"))
+    }
+
     /// Stops, and says whether every write was taken.
     pub(super) async fn end(self) -> Result<()> {
         // A task that ended already did so with an error, which comes next.
@@ -93,7 +98,10 @@ impl Hands {
     /// The writes of one enrolment, in the controllers' order.
     async fn enrol(&self, art: &AgentRuntime) -> Result<()> {
         let name = art.name_any();
-        let account = json!({"metadata": {"name": name, "labels": {keys::LABEL_MANAGED_BY: "webhook"}}});
+        // The policies that fence the account take no ServiceAccount but that of a workload.
+        let owner = json!([{"apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "AgentRuntime", "name": name, "uid": art.uid()}]);
+        let account = json!({"metadata": {"name": name, "ownerReferences": owner,
+            "labels": {keys::LABEL_MANAGED_BY: keys::MANAGED_BY_WEBHOOK, keys::LABEL_APP_MANAGED_BY: keys::MANAGED_BY_DRAWBRIDGE}}});
         self.accounts.create(&PostParams::default(), &typed(account)?).await?;
         let finalizer = json!({"metadata": {"finalizers": [keys::FINALIZER]}});
         self.runtimes.patch(&name, &PatchParams::default(), &Patch::Merge(finalizer)).await?;

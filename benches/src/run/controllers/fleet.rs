@@ -112,6 +112,21 @@ impl Fleet {
         tokio::time::timeout(PATIENCE, watching).await.with_context(|| format!("not {count} are ever configured"))
     }
 
+    /// Waits until every workload is patched.
+    pub(super) async fn patched(&self) -> Result<()> {
+        let workloads: Api<Deployment> = self.namespace.api();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let all = workloads.list(&ListParams::default()).await?.items;
+            let waiting = all.iter().filter(|web| web.name_any() != FIRST && !is_patched(web)).count();
+            if waiting == 0 {
+                return Ok(());
+            }
+            ensure!(Instant::now() < deadline, "{waiting} workloads are not patched");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
     /// Creates them one after the other: from the answer until a watch shows the workload patched.
     pub(super) async fn one_by_one(&self) -> Result<Vec<Duration>> {
         let (sender, mut patched) = tokio::sync::mpsc::unbounded_channel();

@@ -140,14 +140,26 @@ impl Stage {
     /// One round: from the first AgentRuntime until the last is configured, and the writes that took.
     async fn enrolment(&self, agents: usize, bare: bool) -> Result<(Duration, usize)> {
         let fleet = Fleet::make(&self.cp, if bare { "bare" } else { "ours" }, agents).await?;
-        let reactor = if bare { Some(Bare::start(&self.cp, &fleet).await?) } else { None };
-        fleet.warm().await?;
-        let mark = self.cp.audit().mark()?;
-        let began = Instant::now();
-        let (made, configured) = tokio::join!(fleet.enrol(), fleet.configured());
-        made?;
-        configured?;
-        let took = began.elapsed();
+        let mut reactor = if bare { Some(Bare::start(&self.cp, &fleet).await?) } else { None };
+        let enrolled = async {
+            fleet.warm().await?;
+            let mark = self.cp.audit().mark()?;
+            let began = Instant::now();
+            let (made, configured) = tokio::join!(fleet.enrol(), fleet.configured());
+            made?;
+            configured?;
+            anyhow::Ok((mark, began.elapsed()))
+        };
+        let refused = async {
+            match &mut reactor {
+                Some(reactor) => reactor.refused().await,
+                None => std::future::pending().await,
+            }
+        };
+        let (mark, took) = tokio::select! {
+            enrolled = Box::pin(enrolled) => enrolled?,
+            refused = Box::pin(refused) => return Err(refused.err().context("the bare loop ended by itself")?),
+        };
         let writes = self.writes(mark).await?.in_namespace(fleet.namespace()).len();
         if let Some(reactor) = reactor {
             reactor.end().await?;
@@ -265,13 +277,22 @@ impl Stage {
 
     /// One enrolment elsewhere: whatever was to be done before has been done.
     async fn pulse(&self, name: &str) -> Result<()> {
+        self.begun(name).await?.configured().await
+    }
+
+    /// The same, once the workload was written: nobody says meanwhile whether its Pods are current.
+    async fn pulse_without_pods(&self, name: &str) -> Result<()> {
+        self.begun(name).await?.patched().await
+    }
+
+    async fn begun(&self, name: &str) -> Result<Fleet> {
         let fleet = Fleet::make(&self.cp, name, 1).await?;
         let deadline = Instant::now() + PATIENCE;
         while let Err(error) = fleet.enrol().await {
             ensure!(Instant::now() < deadline, "{error:#}");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        fleet.configured().await
+        Ok(fleet)
     }
 }
 

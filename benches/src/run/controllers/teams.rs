@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use webhook_tests::Process;
 
 use super::kaos::{Bare, Team};
 use super::{ROUNDS, Stage, real};
@@ -24,12 +25,12 @@ impl Stage {
             self.halt().await?;
             let team = Team::make(&self.cp, &format!("kaos-bare-{round}"), agents).await?;
             let bare = Bare::start(&self.cp, &team).await?;
-            let theirs = team.timed().await?;
+            let theirs = self.undisturbed(Box::pin(team.timed())).await?;
             bare.end().await?;
             team.remove(true).await?;
             self.resume().await?;
             let team = Team::make(&self.cp, &format!("kaos-ours-{round}"), agents).await?;
-            let ours = team.timed().await?;
+            let ours = self.undisturbed(Box::pin(team.timed())).await?;
             team.remove(false).await?;
             ratios.push(ours.as_secs_f64() / theirs.as_secs_f64());
             note = format!("last of {ROUNDS} rounds: {:.2} ÷ {:.2} s", ours.as_secs_f64(), theirs.as_secs_f64());
@@ -39,14 +40,21 @@ impl Stage {
         );
         let mut rows = vec![Row::at_most(what, (1.5, 1.2), median(ratios), "").noted(note)];
         let team = Team::make(&self.cp, "kaos-stays", agents).await?;
+        rows.extend(self.undisturbed(Box::pin(self.at_rest(&team))).await?);
+        Ok(rows)
+    }
+
+    /// A team that stays: a status that flaps, a restart, memory.
+    async fn at_rest(&self, team: &Team) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
         team.timed().await?;
         team.ready().await?;
         self.resume().await?;
-        rows.push(self.flapping(&team).await?);
+        rows.push(self.flapping(team).await?);
         let mark = self.cp.audit().mark()?;
         self.halt().await?;
         self.resume().await?;
-        self.pulse("kaos-restarted").await?;
+        self.pulse_without_pods("kaos-restarted").await?;
         let written = self.writes(mark).await?.in_namespace(team.namespace()).len();
         rows.push(
             Row::at_most("KAOS: writes after a restart with nothing changed", (0.0, 0.0), real(written), "")
@@ -56,6 +64,15 @@ impl Stage {
         let what = format!("RSS of the controllers, {} objects of KAOS beside the fleet", team.all());
         rows.push(Row::at_most(what, (96.0, 48.0), total, " MiB").noted(format!("{files:.0} MiB of it code")));
         Ok(rows)
+    }
+
+    /// Does something while nobody else says whether Deployments are ready: there are no Pods, and their own controller would take back what the
+    /// hand gives, so that whoever waits for a dependency waited for ever.
+    async fn undisturbed<T>(&self, done: impl Future<Output = Result<T>>) -> Result<T> {
+        self.cp.pause(Process::ControllerManager);
+        let done = done.await;
+        self.cp.resume(Process::ControllerManager);
+        done
     }
 
     /// Writes on Agents and CPU, while the status of what all of them name flaps.
