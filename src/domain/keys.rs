@@ -31,6 +31,11 @@ pub const MANAGED_BY_WEBHOOK: &str = "webhook";
 pub const LABEL_APP_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Value of [`LABEL_APP_MANAGED_BY`] that we write.
 pub const MANAGED_BY_DRAWBRIDGE: &str = "drawbridge";
+/// Marks an object of a kind whose Agents, ModelAPIs or MCPServers own what we make: policies that ask whether a namespace holds one of its
+/// kind look at those that carry it, and not at each of them.
+pub const LABEL_POLICY_PARAMETER: &str = "agent.kagenti.dev/policy-parameter";
+/// The only value of [`LABEL_POLICY_PARAMETER`].
+pub const POLICY_PARAMETER: &str = "true";
 /// Value of [`LABEL_APP_MANAGED_BY`] that the Go operator wrote; read as ours when owner and name agree.
 pub const MANAGED_BY_UPSTREAM: &str = "kagenti-operator";
 /// Label the Deployment and StatefulSet controllers put on Pods of one template.

@@ -280,6 +280,13 @@ pub const WRITTEN: &[Written] = &[
         Off::Noted,
         "an AgentBuild of beeai.beeai.dev has a run or a claim",
     ),
+    row(
+        On::Custom,
+        (At::Label, keys::LABEL_POLICY_PARAMETER),
+        keys::MANAGER_AGENT,
+        Off::Uninstalled,
+        "the first objects are made for an Agent, ModelAPI or MCPServer of its namespace: the API server's policies look at one that carries it",
+    ),
     of_build(keys::ANNOTATION_PIPELINE_ORIGIN, "an AgentBuild is reviewed: whose its steps are"),
     of_build(keys::ANNOTATION_PIPELINE_TEMPLATE, "an AgentBuild is completed from a template"),
     of_build(keys::ANNOTATION_STEP_HASHES, "an AgentBuild names step ConfigMaps of its own"),

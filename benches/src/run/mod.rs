@@ -30,7 +30,11 @@ pub enum Part {
     /// Reviews, Pods, memory and starts of the webhook.
     Webhook,
     /// Enrolments: writes, times, memory and CPU of the controllers.
-    Controllers,
+    Enrolment,
+    /// The same of KAOS' kinds.
+    Kaos,
+    /// The same of BeeAI's.
+    Beeai,
     /// Verdicts on signed agent cards; needs no cluster.
     Cards,
 }
@@ -76,8 +80,14 @@ async fn parts(part: Part, size: Size, began: Instant, rows: &mut Vec<Row>) -> R
     if measured(Part::Webhook) {
         webhook(size, began, rows).await?;
     }
-    if measured(Part::Controllers) {
-        controllers::rows(size, began, rows).await?;
+    if measured(Part::Enrolment) {
+        controllers::enrolment(size, began, rows).await?;
+    }
+    if measured(Part::Kaos) {
+        controllers::kaos(size, began, rows).await?;
+    }
+    if measured(Part::Beeai) {
+        controllers::beeai(size, began, rows).await?;
     }
     if measured(Part::Cards) {
         step(began, "signed agent cards");

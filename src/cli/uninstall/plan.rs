@@ -420,20 +420,30 @@ fn finalizer(plan: &mut Plan, part: &Part) {
         .filter_map(Value::as_str)
         .collect();
     let others: Vec<&str> = all.iter().copied().filter(|name| !keys::FINALIZERS.contains(name)).collect();
-    if others.len() == all.len() {
-        return;
-    }
-    let patch = json!({"metadata": {
+    let marked = member(object, "/metadata/labels", keys::LABEL_POLICY_PARAMETER).is_some();
+    let finalized = others.len() < all.len();
+    let effect = match (finalized, marked) {
+        (false, false) => return,
+        (true, false) => "its finalizer is taken off; the object stays yours",
+        (false, true) => "our label is taken off; the object stays yours",
+        (true, true) => "its finalizer and our label are taken off; the object stays yours",
+    };
+    let mut patch = json!({"metadata": {
         "uid": text(object, "/metadata/uid"),
         "resourceVersion": text(object, "/metadata/resourceVersion"),
-        "finalizers": if others.is_empty() { Value::Null } else { json!(others) },
     }});
+    if finalized {
+        patch["metadata"]["finalizers"] = if others.is_empty() { Value::Null } else { json!(others) };
+    }
+    if marked {
+        patch["metadata"]["labels"] = json!({keys::LABEL_POLICY_PARAMETER: null});
+    }
     plan.steps.push(Step {
         phase: Phase::Finalizers,
         object: title(object),
         path: part.path.clone(),
         action: Action::Merge { patch },
-        effect: "its finalizer is taken off; the object stays yours".to_owned(),
+        effect: effect.to_owned(),
     });
 }
 

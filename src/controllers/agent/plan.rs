@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::claim::{Claim, Claims};
 use super::face::{Face, KAGENTI, Leaves};
@@ -18,7 +18,7 @@ use super::turns::{Turn, goes_on, turn};
 use super::wanted::{Own, Standing, Wanted};
 use crate::api::findings::{Fault, Findings};
 use crate::controllers::scaffold::note::Note;
-use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row};
+use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row, UNMADE};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
@@ -101,7 +101,7 @@ pub(in crate::controllers::agent) fn planned(cx: Context<'_>, face: &'static Fac
         return Plan::nothing();
     }
     if !subject.seen.carries(face.finalizer) && subject.seen.over.is_none() {
-        return Plan::of(vec![finalizer(&subject, true)]);
+        return Plan::of(vec![first_write(&subject)]);
     }
     let findings = judged(&subject);
     let image = (face.image)(&subject, &claims);
@@ -114,6 +114,10 @@ pub(in crate::controllers::agent) fn planned(cx: Context<'_>, face: &'static Fac
         },
         None => Work::default(),
     };
+    if !is_known_to_policies(&subject) && work.ops.iter().any(makes) {
+        // What follows would be refused; the change of the Agent brings us back.
+        return Plan::of(vec![marked(&subject)]);
+    }
     verdict.stop = work.stop.take();
     verdict.wanted = work.wanted.as_ref();
     let quiet = verdict.stop.is_none() && !work.ops.is_empty();
@@ -431,6 +435,44 @@ fn finalizer(subject: &Subject<'_>, wanted: bool) -> Op {
             json!([uid, version, {"op": "add", "path": "/metadata/finalizers", "value": [finalizer]}])
         }
         _ => json!([uid, {"op": "add", "path": "/metadata/finalizers/-", "value": finalizer}]),
+    };
+    Op::Edit { kind: subject.face.kind, key: subject.cx.key.clone(), operations }
+}
+
+/// The finalizer, and the mark by which policies know that there is an object of this kind, where none carries it yet.
+fn first_write(subject: &Subject<'_>) -> Op {
+    let mut first = finalizer(subject, true);
+    if !is_known_to_policies(subject)
+        && let (Op::Edit { operations, .. }, Op::Edit { operations: more, .. }) = (&mut first, marked(subject))
+        && let (Some(operations), Value::Array(more)) = (operations.as_array_mut(), more)
+    {
+        let new: Vec<_> = more.into_iter().filter(|one| !operations.contains(one)).collect();
+        operations.extend(new);
+    }
+    first
+}
+
+fn is_known_to_policies(subject: &Subject<'_>) -> bool {
+    subject.cx.store.has_policy_parameter(subject.face.kind, &subject.cx.key.namespace)
+}
+
+/// Whether it makes what a policy refuses where it knows of no object of this kind.
+fn makes(op: &Op) -> bool {
+    let made = |body: &Value| body["metadata"]["resourceVersion"] == UNMADE;
+    matches!(op, Op::Own { kind: Kind::Deployment | Kind::Service, body, .. } if made(body))
+}
+
+/// The mark.
+fn marked(subject: &Subject<'_>) -> Op {
+    let uid = json!({"op": "test", "path": "/metadata/uid", "value": subject.uid});
+    let version = json!({"op": "test", "path": "/metadata/resourceVersion", "value": subject.version.to_string()});
+    let key = keys::LABEL_POLICY_PARAMETER.replace('/', "~1");
+    let operations = if subject.seen.labels.is_empty() {
+        // That there are none cannot be tested.
+        let labels = json!({keys::LABEL_POLICY_PARAMETER: keys::POLICY_PARAMETER});
+        json!([uid, version, {"op": "add", "path": "/metadata/labels", "value": labels}])
+    } else {
+        json!([uid, {"op": "add", "path": format!("/metadata/labels/{key}"), "value": keys::POLICY_PARAMETER}])
     };
     Op::Edit { kind: subject.face.kind, key: subject.cx.key.clone(), operations }
 }

@@ -5,6 +5,7 @@ pub(in crate::controllers::agent) mod bench;
 mod enrolled;
 mod fields;
 mod images;
+mod marked;
 mod objects;
 mod readiness;
 mod secrets;

@@ -69,6 +69,13 @@ impl CustomSeen {
         self.finalizers.iter().any(|name| &**name == finalizer)
     }
 
+    /// By it the API server's policies know that its namespace holds one of its kind; one that goes is none.
+    #[must_use]
+    pub fn is_policy_parameter(&self) -> bool {
+        !self.deleting
+            && self.labels.get(keys::LABEL_POLICY_PARAMETER).is_some_and(|value| value == keys::POLICY_PARAMETER)
+    }
+
     /// The AgentBuild that an Agent takes its image from: `spec.imageSource.buildRef.name`.
     #[must_use]
     pub fn build_ref(&self) -> Option<&str> {

@@ -101,6 +101,12 @@ impl Store {
         names.filter_map(move |name| of(space?.object(Kind::Agent, name)?, custom))
     }
 
+    /// Whether that namespace has an object of that kind by which the API server's policies know that there is one.
+    #[must_use]
+    pub fn has_policy_parameter(&self, kind: Kind, namespace: &str) -> bool {
+        self.namespaces.get(namespace).is_some_and(|space| space.has_policy_parameter(kind))
+    }
+
     /// The Agents of KAOS that name that ModelAPI, MCPServer or Agent, whether or not it exists.
     pub fn wired_to<'a>(&'a self, kind: Kind, namespace: &str, name: &str) -> impl Iterator<Item = CustomRef<'a>> {
         let space = self.namespaces.get(namespace);

@@ -74,6 +74,8 @@ pub(super) struct Namespace {
     by_build: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// Agents of KAOS by the objects that they name.
     by_name: BTreeMap<Slot, BTreeSet<Arc<str>>>,
+    /// Agents, ModelAPIs and MCPServers that stay and by which policies know that there is one of their kind.
+    parameters: BTreeSet<Slot>,
     /// AgentCards by what they point at.
     cards: BTreeMap<CardTarget, BTreeSet<Arc<str>>>,
     /// References that were given out: what look-ups cost.
@@ -130,6 +132,9 @@ impl Namespace {
         if let Some(owner) = observed.what.controller() {
             self.owned.entry(owner.uid.as_str().into()).or_default().insert(slot.clone());
         }
+        if observed.what.custom().is_some_and(CustomSeen::is_policy_parameter) {
+            self.parameters.insert(slot.clone());
+        }
         match &observed.what {
             What::Workload(seen) => {
                 let account: Arc<str> = identity(seen, &slot.1).service_account().into();
@@ -176,6 +181,7 @@ impl Namespace {
         if let Some(owner) = observed.what.controller() {
             take_hashed(&mut self.owned, &owner.uid, slot);
         }
+        self.parameters.remove(slot);
         match &observed.what {
             What::Workload(seen) => {
                 take(&mut self.users, identity(seen, &slot.1).service_account(), slot);
@@ -283,6 +289,11 @@ impl Namespace {
     /// The Agents that take their image from that AgentBuild.
     pub(super) fn agents_of_build(&self, build: &str) -> impl Iterator<Item = &Arc<str>> {
         self.by_build.get(build).into_iter().flatten()
+    }
+
+    /// Whether an object of that kind is one by which policies know that there is one.
+    pub(super) fn has_policy_parameter(&self, kind: Kind) -> bool {
+        self.parameters.range((kind, Arc::from(""))..).next().is_some_and(|(of, _)| *of == kind)
     }
 
     /// The Agents of KAOS that name that object.

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use drawbridge::domain::keys;
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -86,10 +86,23 @@ impl Team {
         futures::stream::iter(self.names()).map(one).buffer_unordered(HANDS).try_collect::<()>().await
     }
 
-    /// Waits until every Deployment and every Service is there.
-    async fn built(&self) -> Result<()> {
-        let deployments = there(self.namespace.api::<Deployment>(), self.all());
-        let services = there(self.namespace.api::<Service>(), self.all());
+    /// As many ModelAPIs more as there are Agents, until what runs them is there; how many objects there are then.
+    pub(super) async fn grow(&self) -> Result<usize> {
+        let spec = json!({"mode": "Proxy", "proxyConfig": {"models": ["*"]}});
+        let one = |number: usize| {
+            let more = object("ModelAPI", &format!("more{number:04}"), &spec);
+            async move { self.namespace.accepts(&more).await.map(drop) }
+        };
+        futures::stream::iter(0..self.size).map(one).buffer_unordered(HANDS).try_collect::<()>().await?;
+        let all = self.all() + self.size;
+        self.built(all).await?;
+        Ok(all)
+    }
+
+    /// Waits until so many Deployments and Services are there.
+    async fn built(&self, all: usize) -> Result<()> {
+        let deployments = there(self.namespace.api::<Deployment>(), all);
+        let services = there(self.namespace.api::<Service>(), all);
         let both = async {
             tokio::try_join!(deployments, services)?;
             Ok(())
@@ -101,7 +114,7 @@ impl Team {
     pub(super) async fn timed(&self) -> Result<Duration> {
         let hand = give_readiness(self.namespace.api());
         let began = Instant::now();
-        let (created, built) = tokio::join!(self.create(), self.built());
+        let (created, built) = tokio::join!(self.create(), self.built(self.all()));
         let took = began.elapsed();
         hand.abort();
         created?;
@@ -181,7 +194,7 @@ where
             return Ok(());
         }
     }
-    anyhow::bail!("the watch ended")
+    bail!("the watch ended")
 }
 
 /// The hand that makes Deployments ready as they come.
@@ -286,6 +299,11 @@ impl Bare {
             Ok(())
         });
         Ok(Self { task, stop })
+    }
+
+    /// Waits until a write is refused: nobody need wait for the others then.
+    pub(super) async fn refused(&mut self) -> Result<()> {
+        (&mut self.task).await?.and_then(|()| bail!("the bare loop ended by itself"))
     }
 
     /// Stops, and says whether every write was taken.

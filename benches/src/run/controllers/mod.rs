@@ -44,12 +44,9 @@ struct Stage {
     installation: Installation,
 }
 
-/// Every row of the controllers, into `rows` as they come: what was measured stands, whatever fails later.
-pub(super) async fn rows(size: Size, began: Instant, rows: &mut Vec<Row>) -> Result<()> {
-    step(began, "controllers: control plane and installation");
-    let cp = ControlPlane::start(Options { scheduling: false, ..Options::default() }).await?;
-    let installation = Installation::start(&cp, &Installing::default()).await?;
-    let stage = Stage { cp, installation };
+/// Every row of enrolment, into `rows` as they come: what was measured stands, whatever fails later.
+pub(super) async fn enrolment(size: Size, began: Instant, rows: &mut Vec<Row>) -> Result<()> {
+    let stage = Stage::set(began).await?;
     for agents in [size.agents / 2, size.agents] {
         step(began, &format!("controllers: {agents} enrolments, ours and bare"));
         rows.extend(stage.enrolments(agents).await?);
@@ -65,14 +62,33 @@ pub(super) async fn rows(size: Size, began: Instant, rows: &mut Vec<Row>) -> Res
     rows.push(stage.unrelated(&fleet).await?);
     step(began, "controllers: restart, and lists that begin anew");
     rows.extend(stage.quiet(&fleet).await?);
+    Ok(())
+}
+
+/// Every row of KAOS.
+pub(super) async fn kaos(size: Size, began: Instant, rows: &mut Vec<Row>) -> Result<()> {
+    let stage = Stage::set(began).await?;
     step(began, "controllers: Agents and MCPServers of KAOS, ours and bare");
     rows.extend(stage.kaos(size).await?);
+    Ok(())
+}
+
+/// Every row of BeeAI.
+pub(super) async fn beeai(size: Size, began: Instant, rows: &mut Vec<Row>) -> Result<()> {
+    let stage = Stage::set(began).await?;
     step(began, &format!("controllers: {} Agents of BeeAI, ours and bare", size.agents / 5));
     rows.extend(beeai::rows(&stage, size.agents / 5).await?);
     Ok(())
 }
 
 impl Stage {
+    async fn set(began: Instant) -> Result<Self> {
+        step(began, "controllers: control plane and installation");
+        let cp = ControlPlane::start(Options { scheduling: false, ..Options::default() }).await?;
+        let installation = Installation::start(&cp, &Installing::default()).await?;
+        Ok(Self { cp, installation })
+    }
+
     fn controllers(&self) -> Result<&Drawbridge> {
         self.installation.controllers.first().context("no process with role controllers")
     }

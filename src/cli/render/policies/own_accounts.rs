@@ -55,8 +55,17 @@ struct Fence {
     applies: Vec<MatchCondition>,
     variables: Vec<Variable>,
     validations: Vec<Validation>,
-    /// The kind whose objects of the namespace are parameters, and what becomes of a request where there are none.
-    params: Option<(Kind, &'static str)>,
+    params: Option<Params>,
+}
+
+/// The parameters of a policy: each is compared in turn, and for each the API server converts the object anew, so they have to be few.
+struct Params {
+    /// Of that kind, in the namespace of the request.
+    kind: Kind,
+    /// Which of them.
+    selected: LabelSelector,
+    /// What becomes of a request where there are none.
+    missing: &'static str,
 }
 
 impl Fence {
@@ -108,9 +117,9 @@ fn rendered(install: &Install, fence: Fence) -> [Value; 2] {
         metadata: metadata(fence.name, None),
         spec: Some(ValidatingAdmissionPolicySpec {
             failure_policy: Some("Fail".to_owned()),
-            param_kind: fence.params.map(|(kind, _)| ParamKind {
-                api_version: Some(kind.api_version()),
-                kind: Some(kind.as_str().to_owned()),
+            param_kind: fence.params.as_ref().map(|params| ParamKind {
+                api_version: Some(params.kind.api_version()),
+                kind: Some(params.kind.as_str().to_owned()),
             }),
             match_constraints: Some(MatchResources {
                 namespace_selector: fence.namespaces,
@@ -131,9 +140,9 @@ fn rendered(install: &Install, fence: Fence) -> [Value; 2] {
         spec: Some(ValidatingAdmissionPolicyBindingSpec {
             policy_name: Some(fence.name.to_owned()),
             validation_actions: Some(vec!["Deny".to_owned()]),
-            param_ref: fence.params.map(|(_, missing)| ParamRef {
-                selector: Some(LabelSelector::default()),
-                parameter_not_found_action: Some(missing.to_owned()),
+            param_ref: fence.params.map(|params| ParamRef {
+                selector: Some(params.selected),
+                parameter_not_found_action: Some(params.missing.to_owned()),
                 ..ParamRef::default()
             }),
             ..ValidatingAdmissionPolicyBindingSpec::default()
@@ -147,7 +156,7 @@ pub(super) fn bounds() -> Vec<(&'static str, Vec<String>)> {
     let said = |fence: Fence| {
         let mut all: Vec<String> = Vec::new();
         for message in fence.validations.into_iter().filter_map(|validation| validation.message) {
-            let what = message.strip_prefix(SUBJECT).and_then(|rest| rest.split_once(". Whoever"));
+            let what = message.strip_prefix(SUBJECT).and_then(|rest| rest.split_once(". What to do"));
             let what = what.map(|(what, _)| what.trim().to_owned()).unwrap_or_default();
             if !all.contains(&what) {
                 all.push(what);

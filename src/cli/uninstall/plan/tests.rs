@@ -277,7 +277,7 @@ fn what_is_left_names_the_refusal_it_met() {
 /// An object that carries one row of the table, whichever, and a plan that takes it off.
 #[test]
 fn mend_10_uninstall_takes_off_every_row_of_the_table() {
-    use crate::domain::written::{At, Off, WRITTEN};
+    use crate::domain::written::{At, Off, On, WRITTEN};
     for row in WRITTEN.iter().filter(|row| row.off != Off::Gone && row.at != At::Field) {
         let mut object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w", "namespace": "n", "uid": "u"}});
         if row.at == At::Finalizer {
@@ -285,6 +285,16 @@ fn mend_10_uninstall_takes_off_every_row_of_the_table() {
             let found = Found { agent_runtimes: vec![part(object)], ..Found::default() };
             let steps = plan(&found, &options(false)).steps;
             assert!(matches!(&steps[..], [Step { phase: Phase::Finalizers, .. }]), "{row:?}: {steps:?}");
+            continue;
+        }
+        if row.on == On::Custom && row.at == At::Label {
+            object["metadata"]["labels"] = json!({row.key: "true", "of": "others"});
+            let steps = plan(&Found { agents: vec![part(object)], ..Found::default() }, &options(false)).steps;
+            let [Step { phase: Phase::Finalizers, action: Action::Merge { patch }, .. }] = &steps[..] else {
+                panic!("{row:?}: {steps:?}")
+            };
+            assert_eq!(patch["metadata"]["labels"], json!({row.key: null}), "{row:?}");
+            assert!(patch["metadata"].get("finalizers").is_none(), "{patch}");
             continue;
         }
         let map = if matches!(row.at, At::Label | At::TemplateLabel) { "labels" } else { "annotations" };

@@ -316,8 +316,12 @@ impl Bench {
                 if ends && finalizers.as_array().is_none_or(Vec::is_empty) {
                     self.remove(*kind, &key.name);
                 } else {
-                    self.objects.get_mut(&(*kind, key.name.to_string())).unwrap().more["metadata"]["finalizers"] =
-                        finalizers;
+                    let mark = object["metadata"]["labels"].get(keys::LABEL_POLICY_PARAMETER).cloned();
+                    let known = self.objects.get_mut(&(*kind, key.name.to_string())).unwrap();
+                    known.more["metadata"]["finalizers"] = finalizers;
+                    if let Some(mark) = mark {
+                        known.more["metadata"]["labels"] = json!({keys::LABEL_POLICY_PARAMETER: mark});
+                    }
                     self.seen(*kind, &key.name);
                 }
             }

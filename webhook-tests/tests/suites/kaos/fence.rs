@@ -1,11 +1,13 @@
 //! What the policies that fence our own accounts let the controllers write for the kinds of KAOS, tried with their own token.
 
 use anyhow::{Result, ensure};
+use drawbridge::domain::keys;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
-use kube::Client;
+use kube::api::{DeleteParams, ListParams};
+use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
-use webhook_tests::wait_for;
+use webhook_tests::{wait_for, wait_gone};
 
 use super::{objects, ready};
 use crate::agents::stage::shared;
@@ -76,5 +78,33 @@ async fn ruling_27_our_own_account_writes_for_kaos_what_has_its_name_and_its_own
             ensure!(code == 403 && said.contains("drawbridge-own-"), "{resource}, {what}: {code}: {said}");
         }
     }
+    Ok(())
+}
+
+/// Policies that ask whether a namespace holds an object of a kind compare each write with one marked object, not with all of them; when that one
+/// goes, the next one that has something to make takes its place.
+#[tokio::test]
+async fn policies_look_at_one_object_of_a_kind_and_at_another_once_that_has_gone() -> Result<()> {
+    let cp = shared().await?;
+    let ns = cp.namespace("kaos-marked").await?;
+    let servers = objects(&ns, "MCPServer");
+    let selected =
+        ListParams::default().labels(&format!("{}={}", keys::LABEL_POLICY_PARAMETER, keys::POLICY_PARAMETER));
+    let make = async |name: &str| -> Result<Vec<String>> {
+        let spec = json!({"runtime": "python-string", "params": "def f(): pass"});
+        let server =
+            json!({"apiVersion": "kaos.tools/v1alpha1", "kind": "MCPServer", "metadata": {"name": name}, "spec": spec});
+        ns.accepts(&server).await?;
+        wait_for(&ns.api::<Deployment>(), &format!("mcpserver-{name}"), |_: &Deployment| true).await?;
+        Ok(servers.list(&selected).await?.items.iter().map(|one| one.name_any()).collect())
+    };
+    for name in ["a", "b", "c"] {
+        let marked = make(name).await?;
+        ensure!(marked == ["a"], "{marked:?}");
+    }
+    servers.delete("a", &DeleteParams::default()).await?;
+    wait_gone(&servers, "a").await?;
+    let marked = make("d").await?;
+    ensure!(marked == ["d"], "{marked:?}");
     Ok(())
 }

@@ -2,6 +2,10 @@
 //! object must say so. That there is one at all, a second policy asks when something is made: an owner that does not exist is collected,
 //! but only after a moment.
 //!
+//! For every parameter the API server converts the object that is written four times: with 500 of them a write takes it 150 ms of processor
+//! time. So the second policy looks at Agents that carry label `agent.kagenti.dev/policy-parameter`, which the controller writes on one of
+//! those that exist: a few where many are made at once, and one otherwise. Of builds there are few, and their runs need no conversion.
+//!
 //! Without a parameter, and while its kind is not installed, the API server refuses before it looks at who asks: so both match only what
 //! carries the labels that we put on what we make. What they refuse is tried again: the API server hears of a parameter a moment late.
 
@@ -12,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 
 use super::super::super::Install;
 use super::super::super::selectors::LABEL_NAMESPACE_NAME;
-use super::{Fence, controllers, holds, rule, variable};
+use super::{Fence, Params, controllers, holds, rule, variable};
 use crate::domain::keys;
 use crate::store::Kind;
 use crate::workloads::kaos::names::Role;
@@ -60,7 +64,7 @@ pub(super) fn fence() -> Fence {
     Fence {
         objects: Some(made_by_us()),
         variables,
-        params: Some((Kind::Agent, "Allow")),
+        params: Some(Params { kind: Kind::Agent, selected: LabelSelector::default(), missing: "Allow" }),
         ..Fence::new(keys::POLICY_OWN_AGENTS, matched(&["CREATE", "UPDATE"]), validations)
     }
 }
@@ -85,7 +89,7 @@ pub(super) fn new_agents(install: &Install) -> Fence {
     Fence {
         objects: Some(LabelSelector { match_expressions: Some(vec![without, without_kaos]), ..made_by_us() }),
         namespaces: Some(LabelSelector { match_expressions: Some(vec![elsewhere]), ..LabelSelector::default() }),
-        params: Some((Kind::Agent, "Deny")),
+        params: Some(one_of(Kind::Agent)),
         ..Fence::new(keys::POLICY_OWN_AGENTS_NEW, matched(&["CREATE"]), vec![there_is_one()])
     }
 }
@@ -98,7 +102,7 @@ pub(super) fn new_beeai_agents(name: &'static str, kind: Kind) -> Fence {
     objects.match_labels.get_or_insert_default().extend([group]);
     Fence {
         objects: Some(objects),
-        params: Some((kind, "Deny")),
+        params: Some(one_of(kind)),
         ..Fence::new(name, matched(&["CREATE"]), vec![there_is_one()])
     }
 }
@@ -110,7 +114,7 @@ pub(super) fn new_of_kaos(name: &'static str, (kind, role): (Kind, Role)) -> Fen
     objects.match_labels.get_or_insert_default().extend([of]);
     Fence {
         objects: Some(objects),
-        params: Some((kind, "Deny")),
+        params: Some(one_of(kind)),
         ..Fence::new(name, matched(&["CREATE"]), vec![there_is_one()])
     }
 }
@@ -127,7 +131,7 @@ pub(super) fn new_builds() -> Fence {
             match_expressions: Some(vec![of_a_build(), without]),
             ..LabelSelector::default()
         }),
-        params: Some((Kind::AgentBuild, "Deny")),
+        params: Some(any_of(Kind::AgentBuild)),
         ..Fence::new(keys::POLICY_OWN_BUILDS_NEW, runs(), vec![there_is_one()])
     }
 }
@@ -137,7 +141,7 @@ pub(super) fn new_beeai_builds(name: &'static str, kind: Kind) -> Fence {
     let group = BTreeMap::from([(keys::LABEL_BEEAI_GROUP.to_owned(), kind.group().to_owned())]);
     Fence {
         objects: Some(LabelSelector { match_labels: Some(group), match_expressions: Some(vec![of_a_build()]) }),
-        params: Some((kind, "Deny")),
+        params: Some(any_of(kind)),
         ..Fence::new(name, runs(), vec![there_is_one()])
     }
 }
@@ -148,6 +152,21 @@ fn runs() -> Vec<NamedRuleWithOperations> {
 
 fn of_a_build() -> LabelSelectorRequirement {
     LabelSelectorRequirement { key: keys::LABEL_AGENT_BUILD.to_owned(), operator: "Exists".to_owned(), values: None }
+}
+
+/// The objects of that kind that the controller has marked.
+fn one_of(kind: Kind) -> Params {
+    let label = (keys::LABEL_POLICY_PARAMETER.to_owned(), keys::POLICY_PARAMETER.to_owned());
+    Params {
+        kind,
+        selected: LabelSelector { match_labels: Some(BTreeMap::from([label])), ..LabelSelector::default() },
+        missing: "Deny",
+    }
+}
+
+/// Every object of that kind.
+fn any_of(kind: Kind) -> Params {
+    Params { kind, selected: LabelSelector::default(), missing: "Deny" }
 }
 
 /// Of each parameter nothing is asked but that it is there.

@@ -50,7 +50,10 @@ pub(super) fn fence() -> Fence {
     let validations = vec![
         holds(format!("{COMPLETED} || {is_kept} || {}", same("?spec")), "never writes a spec"),
         holds(format!("!({COMPLETED}) || ({})", completed()), "never writes a spec"),
-        holds(format!("{is_kept} || {}", same("metadata.?labels")), "writes no labels of this kind"),
+        holds(
+            format!("{is_kept} || {}", same_but("labels", &format!("k == '{}'", keys::LABEL_POLICY_PARAMETER))),
+            "writes no labels of this kind but the one that policies look for",
+        ),
         holds(
             same_but(
                 "annotations",

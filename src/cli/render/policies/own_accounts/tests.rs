@@ -87,3 +87,22 @@ fn mend_14_the_reach_is_the_table_of_rights() {
         assert!(!gate.contains(never), "{gate}");
     }
 }
+
+/// The API server compares a write with every parameter: all of a namespace's Agents, ModelAPIs or MCPServers may be thousands.
+#[test]
+fn nothing_is_compared_with_every_agent_but_what_that_agent_itself_must_say() {
+    let every: Vec<_> = specs(FailureMode::Fail, "ValidatingAdmissionPolicyBinding")
+        .into_iter()
+        .filter(|spec| spec["paramRef"]["selector"] == serde_json::json!({}))
+        .map(|spec| spec["policyName"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        every,
+        [
+            "drawbridge-own-agents",
+            "drawbridge-own-builds-new",
+            "drawbridge-own-beeai-builds-new",
+            "drawbridge-own-beeai-compat-builds-new"
+        ]
+    );
+}
