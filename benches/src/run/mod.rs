@@ -29,9 +29,11 @@ pub enum Part {
     All,
     /// Reviews, Pods, memory and starts of the webhook.
     Webhook,
-    /// Enrolments: writes, times, memory and CPU of the controllers.
+    /// Enrolments: writes and times.
     Enrolment,
-    /// The same of KAOS' kinds.
+    /// Enrolled workloads that stay: memory, CPU, restarts.
+    Rest,
+    /// All of that of KAOS' kinds.
     Kaos,
     /// The same of BeeAI's.
     Beeai,
@@ -82,6 +84,9 @@ async fn parts(part: Part, size: Size, began: Instant, rows: &mut Vec<Row>) -> R
     }
     if measured(Part::Enrolment) {
         controllers::enrolment(size, began, rows).await?;
+    }
+    if measured(Part::Rest) {
+        controllers::rest(size, began, rows).await?;
     }
     if measured(Part::Kaos) {
         controllers::kaos(size, began, rows).await?;

@@ -53,6 +53,13 @@ pub(super) async fn enrolment(size: Size, began: Instant, rows: &mut Vec<Row>) -
     }
     step(began, "controllers: one enrolment after the other");
     rows.extend(stage.one_by_one(size.creations).await?);
+    Ok(())
+}
+
+/// Every row of a fleet that stays: memory, changes that are none of our business, restarts.
+pub(super) async fn rest(size: Size, began: Instant, rows: &mut Vec<Row>) -> Result<()> {
+    let stage = Stage::set(began).await?;
+    stage.resume().await?;
     step(began, &format!("controllers: {} AgentRuntimes stay", size.agents));
     let fleet = Fleet::make(&stage.cp, "stays", size.agents).await?;
     fleet.enrol().await?;
