@@ -208,6 +208,16 @@ impl Store {
         space.into_iter().flat_map(move |space| space.pods_of(uid))
     }
 
+    /// The ReplicaSets or Jobs that a workload controls.
+    pub fn children<'a>(
+        &'a self,
+        namespace: &str,
+        workload: &WorkloadRef<'_>,
+    ) -> impl Iterator<Item = WorkloadRef<'a>> {
+        let (space, uid) = (self.namespaces.get(namespace), workload.uid);
+        space.into_iter().flat_map(move |space| space.children(uid))
+    }
+
     /// The root behind a controller: itself, or the Deployment or CronJob of a ReplicaSet or Job. `None` while one of
     /// them is not known, or is another object of the same name.
     #[must_use]

@@ -88,10 +88,7 @@ fn copies_of(store: &Store, key: &Key) -> Vec<Key> {
     if above.is_governed() || above.seen.annotations.get(keys::ANNOTATION_ROLLED_FOR).is_some() {
         return Vec::new();
     }
-    let below = |one: &WorkloadRef<'_>| {
-        copied(one) && one.seen.controller.as_deref().is_some_and(|owner| *owner.uid == *above.uid)
-    };
-    store.workloads(&key.namespace).filter(below).map(|one| item(&key.namespace, one.kind, one.name)).collect()
+    store.children(&key.namespace, &above).filter(copied).map(|one| item(&key.namespace, one.kind, one.name)).collect()
 }
 
 fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {

@@ -354,9 +354,14 @@ impl Namespace {
         Some(PodRef { name, uid: &entry.observed.uid, seen })
     }
 
+    /// The ReplicaSets and Jobs that the object of that uid controls.
+    pub(super) fn children(&self, uid: &str) -> impl Iterator<Item = WorkloadRef<'_>> {
+        self.slots(self.children.get(uid).into_iter().flatten())
+    }
+
     /// The Pods controlled by the object of that uid, and by what it controls.
     pub(super) fn pods_of<'a>(&'a self, uid: &str) -> impl Iterator<Item = PodRef<'a>> {
-        let children = self.slots(self.children.get(uid).into_iter().flatten());
+        let children = self.children(uid);
         let of = |uid: &str| self.pods.get(uid).into_iter().flatten();
         let names = of(uid).chain(children.flat_map(move |child| of(child.uid)));
         names.filter_map(|name| self.pod(name))
