@@ -94,11 +94,11 @@ pub enum Learned {
     Nothing,
 }
 
-/// Carries out one operation.
+/// Carries out one operation; `news`: an operation of the same plan has changed something, so that what is told of it was not told before.
 ///
 /// # Errors
 /// When the server refuses, cannot be reached, or somebody else was faster.
-pub async fn apply(client: &Client, controller: Controller, op: &Op) -> Result<Learned, ApplyError> {
+pub async fn apply(client: &Client, controller: Controller, op: &Op, news: bool) -> Result<Learned, ApplyError> {
     let manager = controller.manager();
     match op {
         Op::Create { kind, namespace, body } => {
@@ -163,7 +163,7 @@ pub async fn apply(client: &Client, controller: Controller, op: &Op) -> Result<L
             sent.or_else(|error| absent(untrue(error), *kind, key))
         }
         Op::Evict { key, uid } => evict(client, key, uid, op).await,
-        Op::Report(report) => tell(client, &manager, report, op).await,
+        Op::Report(report) => tell(client, &manager, (report, news), op).await,
     }
 }
 
@@ -286,16 +286,18 @@ async fn probe(client: &Client, request: Request<Vec<u8>>, op: &Op) -> Result<Le
     }
 }
 
-/// Writes an Event, unless the very same one exists.
-async fn tell(client: &Client, manager: &str, report: &Report, op: &Op) -> Result<Learned, ApplyError> {
+/// Writes an Event, unless the very same one exists: that is looked for first where it may be, so that at rest nothing is written.
+async fn tell(client: &Client, manager: &str, (report, news): (&Report, bool), op: &Op) -> Result<Learned, ApplyError> {
     let event = event(manager, report);
     let name = event["metadata"]["name"].as_str().unwrap_or_default();
     let path = Kind::Event.path(&report.about.namespace);
-    let known = Builder::new(&path).get(name, &GetParams::default());
-    match client.request_text(built(op, known)?).await {
-        Ok(_) => return Ok(Learned::Nothing),
-        Err(kube::Error::Api(status)) if status.code == 404 => {}
-        Err(error) => return Err(failed(op, error)),
+    if !news {
+        let known = Builder::new(&path).get(name, &GetParams::default());
+        match client.request_text(built(op, known)?).await {
+            Ok(_) => return Ok(Learned::Nothing),
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => return Err(failed(op, error)),
+        }
     }
     let request = Builder::new(&path).create(&create(manager, false), bytes(&event));
     match client.request_text(built(op, request)?).await.map_err(|error| failed(op, error)) {

@@ -88,7 +88,8 @@ fn retry_after(error: &ApplyError) -> Duration {
 pub(super) async fn carry_out(writer: &Client, metrics: &ControllerMetrics, item: &Item, plan: &Plan) -> Outcome {
     let mut learned = Vec::new();
     for op in &plan.ops {
-        let result = apply(writer, item.controller, op).await;
+        let news = learned.iter().any(|one| matches!(one, Learned::Change(_)));
+        let result = apply(writer, item.controller, op, news).await;
         metrics.wrote(item.controller, op, &result);
         match result {
             Ok(one) => learned.push(one),
