@@ -11,6 +11,7 @@ mod conditions;
 pub mod enrolment;
 pub mod gate;
 pub mod kaos_references;
+mod looks;
 pub mod namespace_config;
 pub mod network_policy;
 pub mod rbac;
@@ -28,37 +29,54 @@ pub mod waiting;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 pub use scaffold::metrics::ControllerMetrics;
-use scaffold::plan::Row;
+use scaffold::metrics::FamilyRow;
 pub use scaffold::run::Deps;
 pub use scaffold::runner::{Asking, Runner};
 
 /// Every controller; what comes first is planned first.
-const ALWAYS: [Row; 18] = [
-    network_policy::plan::ROW,
-    trust_label::plan::ROW,
-    service_account::plan::ROW,
-    signer::plan::ROW,
-    namespace_config::plan::ROW,
-    agent_build::plan::ROW,
-    agent_build::beeai::ROW,
-    agent_build::beeai::COMPAT_ROW,
-    agent::plan::ROW,
-    agent::beeai::ROW,
-    agent::beeai::COMPAT_ROW,
-    agent::kaos::MODEL_API_ROW,
-    agent::kaos::MCP_SERVER_ROW,
-    agent::kaos::AGENT_ROW,
-    enrolment::plan::ROW,
-    card_sync::plan::ROW,
-    waiting::plan::ROW,
-    resign::plan::ROW,
+fn always() -> [Box<dyn Runner>; 18] {
+    [
+        network_policy::plan::ROW.runner(),
+        trust_label::plan::ROW.runner(),
+        service_account::plan::ROW.runner(),
+        signer::plan::ROW.runner(),
+        namespace_config::plan::ROW.runner(),
+        agent_build::plan::ROW.runner(),
+        agent_build::beeai::ROW.runner(),
+        agent_build::beeai::COMPAT_ROW.runner(),
+        agent::plan::ROW.runner(),
+        agent::beeai::ROW.runner(),
+        agent::beeai::COMPAT_ROW.runner(),
+        agent::kaos::MODEL_API_ROW.runner(),
+        agent::kaos::MCP_SERVER_ROW.runner(),
+        agent::kaos::AGENT_ROW.runner(),
+        enrolment::plan::ROW.runner(),
+        card_sync::plan::ROW.runner(),
+        waiting::plan::ROW.runner(),
+        resign::plan::ROW.runner(),
+    ]
+}
+
+/// What single controllers count of their own.
+const FAMILIES: [FamilyRow; 5] = [
+    enrolment::memory::DRIFT,
+    enrolment::memory::PROTECTED,
+    resign::memory::RESTARTS,
+    network_policy::memory::OPENED,
+    network_policy::memory::ARMED,
 ];
+
+/// The counters of all controllers.
+#[must_use]
+pub fn metrics() -> ControllerMetrics {
+    ControllerMetrics::with(&FAMILIES)
+}
 
 /// Runs the controllers until the watches end; `gate` adds the one of failure mode gate, `asking` are those that ask others than the API
 /// server.
 pub async fn run(deps: Deps, gate: bool, asking: Vec<Box<dyn Runner>>) {
-    let gate = gate.then_some(gate::plan::ROW);
-    let rows = ALWAYS.into_iter().chain(gate).map(|row| Box::new(row) as Box<dyn Runner>);
+    let gate = gate.then(|| gate::plan::ROW.runner());
+    let rows = always().into_iter().chain(gate);
     scaffold::run::run(rows.chain(asking).collect(), deps, jitter).await;
 }
 

@@ -6,6 +6,7 @@
 
 pub(in crate::controllers) mod opened;
 
+use crate::controllers::scaffold::controller::Controller;
 use crate::controllers::scaffold::plan::Context;
 use crate::domain::keys;
 use crate::domain::quarantine::Quarantine;
@@ -14,7 +15,7 @@ use crate::store::objects::{CardRef, WorkloadRef};
 use crate::store::{CardTarget, Store, Trust};
 
 /// How far trust is enforced in a namespace; `None` of one that goes, that is not served, or that is not known yet.
-pub(in crate::controllers) fn level(cx: &Context<'_>, namespace: &str) -> Option<TrustLevel> {
+pub(in crate::controllers) fn level<C: Controller>(cx: &Context<'_, C>, namespace: &str) -> Option<TrustLevel> {
     let seen = cx.store.namespace(namespace)?;
     cx.facts.snapshot.namespace(namespace)?;
     let label = seen.labels.get(keys::LABEL_TRUST).map(String::as_str);

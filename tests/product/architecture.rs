@@ -147,8 +147,8 @@ fn rooms() -> Vec<Room> {
     rooms
 }
 
-/// What every controller may know of: the loop, conditions, its rights, whom to trust. Nothing else of the room is another one's business.
-const SHARED_BY_CONTROLLERS: &[&str] = &["scaffold", "conditions", "rbac", "trust"];
+/// What every controller may know of: the loop, conditions, its rights, whom to trust, and the few looks at another one. Nothing else of the room is another one's business.
+const SHARED_BY_CONTROLLERS: &[&str] = &["scaffold", "conditions", "looks", "rbac", "trust"];
 
 /// Folders of the room that are no controller: what tests all of them together.
 const NO_CONTROLLERS: &[&str] = &["simulation"];
@@ -177,6 +177,46 @@ fn no_controller_names_another() {
         }
     }
     assert!(wrong.is_empty(), "another controller's folder:\n{}", wrong.join("\n"));
+}
+
+/// The part of the room that drives controllers and knows none of them. What tests begin with stands beside it.
+const ENGINE: &str = "controllers/scaffold/";
+const OF_TESTS: &str = "controllers/scaffold/fixtures.rs";
+
+/// Whether a path in a file of the engine leads to what is outside of it in the room, or makes up a controller's name.
+fn leaves_the_engine(file: &str, path: &str) -> bool {
+    let modules = file.strip_suffix("/mod.rs").unwrap_or(file).matches('/').count();
+    let climbs = path.split("::").take_while(|segment| *segment == "super").count();
+    // `super` alone is who may see an item.
+    let climbs = if path.split("::").count() > climbs { climbs } else { 0 };
+    let outside = path.strip_prefix("crate::controllers::").is_some_and(|below| !below.starts_with("scaffold"));
+    outside || climbs >= modules || path == "Name::new" || path.ends_with("::Name::new")
+}
+
+#[test]
+fn the_engine_names_no_controller() {
+    for (file, path, leaves) in [
+        ("controllers/scaffold/run/machine.rs", "crate::controllers::gate::memory::Memory", true),
+        ("controllers/scaffold/run/machine.rs", "crate::controllers::scaffold::memory::Memory", false),
+        ("controllers/scaffold/run/machine.rs", "super::super::memory::Memory", false),
+        ("controllers/scaffold/run/machine.rs", "super::super::super::gate::memory::Memory", true),
+        ("controllers/scaffold/memory.rs", "super::super::gate::memory::Memory", true),
+        ("controllers/scaffold/mod.rs", "super::gate", true),
+        ("controllers/scaffold/mod.rs", "super", false),
+        ("controllers/scaffold/lane/mod.rs", "super::plan::Item", false),
+        ("controllers/scaffold/metrics.rs", "Name::new", true),
+    ] {
+        assert_eq!(leaves_the_engine(file, path), leaves, "{path} in {file}");
+    }
+    let engine = |room: &Room| room.file.starts_with(ENGINE) && room.file != OF_TESTS;
+    let files: Vec<_> = rooms().into_iter().filter(engine).collect();
+    assert!(files.len() > 15, "{ENGINE} was not found");
+    let of = |room: &Room| {
+        let wrong = room.paths.named.iter().filter(|path| leaves_the_engine(&room.file, path));
+        wrong.map(|path| format!("{} names {path}", room.file)).collect::<Vec<_>>()
+    };
+    let wrong: Vec<_> = files.iter().flat_map(of).collect();
+    assert!(wrong.is_empty(), "the engine knows a controller:\n{}", wrong.join("\n"));
 }
 
 #[test]

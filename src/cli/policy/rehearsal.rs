@@ -15,14 +15,18 @@ use crate::cli::survey::text;
 use crate::config::schema::Platform;
 use crate::config::snapshot::Published;
 use crate::controllers::scaffold::memory::Memory;
-use crate::controllers::scaffold::plan::{Context, Op, Row};
+use crate::controllers::scaffold::plan::Op;
+use crate::controllers::scaffold::runner::{Runner, Scene};
 use crate::controllers::{network_policy, trust_label};
 use crate::domain::reason::Reason;
 use crate::store::decode::change_of;
 use crate::store::{Key, Kind, Reach, Store, Via};
 
 /// Whose plans are carried out.
-const ROWS: [Row; 2] = [network_policy::plan::ROW, trust_label::plan::ROW];
+fn rows() -> [Box<dyn Runner>; 2] {
+    [network_policy::plan::ROW.runner(), trust_label::plan::ROW.runner()]
+}
+
 /// Most rounds over every item; each round is one step of the order in which trust is switched.
 const ROUNDS: usize = 50;
 /// Versions of what is written here begin above those of every cluster.
@@ -84,13 +88,13 @@ impl Rehearsal {
     /// # Errors
     /// When a plan cannot be carried out, or they never end.
     pub(super) fn play(&mut self, namespace: &str) -> anyhow::Result<()> {
+        let mut rows = rows();
         for _ in 0..ROUNDS {
             let mut written = false;
-            for row in ROWS {
-                for key in (row.of_namespace)(&self.store, namespace) {
-                    let cx =
-                        Context { store: &self.store, memory: &self.memory, facts: &self.facts, key: &key, now: NOW };
-                    for op in (row.plan)(cx).ops {
+            for row in &mut rows {
+                for key in row.of_namespace(&self.store, namespace) {
+                    let (store, memory, facts) = (&self.store, &self.memory, &self.facts);
+                    for op in row.plan(Scene { store, memory, facts, key: &key, now: NOW }).plan.ops {
                         written |= self.carry_out(op)?;
                     }
                 }

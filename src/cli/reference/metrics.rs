@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::controllers::ControllerMetrics;
+use crate::controllers;
 use crate::controllers::agent_card::metrics::CardMetrics;
 use crate::server::catalogue::CatalogueMetrics;
 use crate::server::certs::CertificateMetrics;
@@ -26,7 +26,7 @@ pub fn metrics() -> BTreeMap<String, String> {
         ConfigMetrics::default().register(registry);
         GuardMetrics::default().register(registry);
         BundleMetrics::default().register(registry);
-        ControllerMetrics::default().register(registry);
+        controllers::metrics().register(registry);
         CardMetrics::default().register(registry);
         CatalogueMetrics::default().register(registry);
         found = scan(&format!("{registry:?}"));
@@ -85,7 +85,7 @@ mod tests {
     /// One series in every family.
     fn filled() -> String {
         let metrics = Metrics::new();
-        let (watches, controllers) = (WatchMetrics::default(), ControllerMetrics::default());
+        let (watches, controllers) = (WatchMetrics::default(), controllers::metrics());
         let (guards, bundles) = (GuardMetrics::default(), BundleMetrics::default());
         let (cards, catalogue) = (CardMetrics::default(), CatalogueMetrics::default());
         metrics.register(|registry| {

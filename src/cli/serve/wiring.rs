@@ -24,7 +24,7 @@ use crate::cluster::client as clients;
 use crate::cluster::lease::{self, Writer};
 use crate::cluster::watch::Watching;
 use crate::controllers::agent_card::metrics::CardMetrics;
-use crate::controllers::{self, Asking, ControllerMetrics, Deps, Runner, agent_card, kaos_references, tool_discovery};
+use crate::controllers::{self, Asking, Deps, Runner, agent_card, kaos_references, tool_discovery};
 use crate::crypto::Bundles;
 use crate::domain::keys;
 use crate::server::certs::{
@@ -296,7 +296,7 @@ impl Wiring {
         });
         if let Some(Elected { writer, terms }) = elected.filter(|_| needs != UsedBy::Every) {
             let keeper = stores.keeper.clone();
-            let metrics = ControllerMetrics::default();
+            let metrics = controllers::metrics();
             self.metrics.register(|registry| metrics.register(registry));
             let writer = writer.client();
             let published = stores.published.clone();

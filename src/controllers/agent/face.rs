@@ -13,8 +13,8 @@ use super::wanted::Wanted;
 use crate::api::findings::Findings;
 use crate::api::secrets;
 use crate::config::builds;
-use crate::controllers::scaffold::note::Compared;
-use crate::controllers::scaffold::plan::{Controller, Op};
+use crate::controllers::agent::note::Compared;
+use crate::controllers::scaffold::plan::{Name, Op};
 use crate::domain::keys;
 use crate::store::Kind;
 use crate::workloads::agent::{AgentChange, validate, workload};
@@ -25,7 +25,7 @@ pub(in crate::controllers::agent) struct Face {
     /// The kind.
     pub(in crate::controllers::agent) kind: Kind,
     /// Who reconciles it.
-    pub(in crate::controllers::agent) controller: Controller,
+    pub(in crate::controllers::agent) controller: Name,
     /// What stands before its name in the names of its Deployment and its Service.
     pub(in crate::controllers::agent) prefix: &'static str,
     /// What is made for it besides Deployment, Service and ServiceAccount: the kind, and what stands before its name.
@@ -81,7 +81,7 @@ pub(in crate::controllers::agent) struct Left {
 /// Agents of `agent.kagenti.dev`.
 pub(in crate::controllers::agent) static KAGENTI: Face = Face {
     kind: Kind::Agent,
-    controller: Controller::Agent,
+    controller: super::plan::NAME,
     prefix: "",
     others: &[],
     look: None,

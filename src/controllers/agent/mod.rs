@@ -19,6 +19,8 @@ mod enrol;
 mod face;
 mod image;
 pub mod kaos;
+pub mod memory;
+pub mod note;
 pub mod plan;
 mod status;
 mod subject;

@@ -17,8 +17,9 @@ use super::subject::Subject;
 use super::turns::{Turn, goes_on, turn};
 use super::wanted::{Own, Standing, Wanted};
 use crate::api::findings::{Fault, Findings};
-use crate::controllers::scaffold::note::Note;
-use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row, UNMADE};
+use crate::controllers::agent::memory::{Agents, Context, Plan};
+use crate::controllers::agent::note::Note;
+use crate::controllers::scaffold::plan::{Name, Op, Report, Row, UNMADE};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
@@ -37,9 +38,12 @@ const UNREAD: Duration = Duration::from_secs(5);
 /// Failures in a row that people are told of.
 const FAILURES: u32 = 5;
 
+/// The controller's name.
+pub const NAME: Name = Name::new("agent");
+
 /// The controller's row. Its items are Agents.
-pub const ROW: Row =
-    Row { controller: Controller::Agent, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
+pub const ROW: Row<Agents> =
+    Row { controller: NAME, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
 fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     match kind {

@@ -5,10 +5,11 @@ use serde_json::Value;
 use super::face::Face;
 use super::kaos::Look;
 use crate::api::secrets;
+use crate::controllers::agent::memory::Context;
+use crate::controllers::agent::note::Note;
 use crate::controllers::scaffold::consent::{Demand, Goes};
 use crate::controllers::scaffold::memory::Trouble;
-use crate::controllers::scaffold::note::Note;
-use crate::controllers::scaffold::plan::{Context, Item};
+use crate::controllers::scaffold::plan::Item;
 use crate::domain::keys;
 use crate::store::objects::WorkloadRef;
 use crate::store::{AgentDeploymentSeen, ClaimSeen, CustomSeen, Key, Kind, ServiceAccountSeen, ServiceSeen};
@@ -119,7 +120,7 @@ impl<'a> Subject<'a> {
 
     /// The note of its last plan.
     pub(in crate::controllers::agent) fn note(&self) -> Option<&'a Note> {
-        self.cx.memory.of(&self.item())
+        self.cx.note()
     }
 
     /// Its last write that came to nothing.

@@ -7,7 +7,8 @@ use super::clean_up;
 use super::face::Face;
 use super::follow::cancel;
 use super::plan::finalizer;
-use crate::controllers::scaffold::plan::{Context, Item, Plan};
+use crate::controllers::agent_build::memory::{Context, Plan};
+use crate::controllers::scaffold::plan::Item;
 use crate::store::Kind;
 use crate::store::objects::CustomRef;
 

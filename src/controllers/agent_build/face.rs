@@ -10,8 +10,9 @@ use super::{clean_up, prerequisites};
 use crate::api::findings::Fault;
 use crate::api::secrets;
 use crate::config::builds::{Builds, Settings};
+use crate::controllers::agent_build::memory::Plan;
 use crate::controllers::conditions::Condition;
-use crate::controllers::scaffold::plan::{Controller, Plan};
+use crate::controllers::scaffold::plan::Name;
 use crate::domain::keys;
 use crate::pipelines::agent_build::read;
 use crate::pipelines::request::{BuildRequest, FrontEnd, KAGENTI as KAGENTI_FRONT};
@@ -22,7 +23,7 @@ pub(in crate::controllers::agent_build) struct Face {
     /// The kind.
     pub(in crate::controllers::agent_build) kind: Kind,
     /// Who reconciles it.
-    pub(in crate::controllers::agent_build) controller: Controller,
+    pub(in crate::controllers::agent_build) controller: Name,
     /// Whether the platform has it acted on.
     pub(in crate::controllers::agent_build) is_served: fn(&Settings) -> bool,
     /// What keeps it until what it made is gone.
@@ -60,7 +61,7 @@ pub(in crate::controllers::agent_build) struct Words {
 /// AgentBuilds of `agent.kagenti.dev`.
 pub(in crate::controllers::agent_build) static KAGENTI: Face = Face {
     kind: Kind::AgentBuild,
-    controller: Controller::AgentBuild,
+    controller: super::plan::NAME,
     is_served: |_| true,
     finalizer: keys::FINALIZER_AGENT,
     front: &KAGENTI_FRONT,

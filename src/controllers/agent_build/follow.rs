@@ -8,8 +8,9 @@ use super::outcome::{self, Outcome};
 use super::status::{self, EXISTS, Phase, READY, State, lacking};
 use super::subject::Subject;
 use super::{failure, start};
-use crate::controllers::scaffold::note::Note;
-use crate::controllers::scaffold::plan::{Op, Plan};
+use crate::controllers::agent_build::memory::Plan;
+use crate::controllers::agent_build::note::Note;
+use crate::controllers::scaffold::plan::Op;
 use crate::domain::reason::Reason;
 use crate::store::objects::RunRef;
 use crate::store::{Key, Kind};
@@ -41,7 +42,7 @@ fn held(subject: &Subject<'_>, most: Duration, then: impl FnOnce(&Subject<'_>) -
     let since = subject.held().unwrap_or(now);
     match most.checked_sub(now.saturating_sub(since)).filter(|left| !left.is_zero()) {
         Some(left) => {
-            let note = Note { held: Some(since), ..Note::default() };
+            let note = Note { held: Some(since) };
             Plan { ops: Vec::new(), again: Some(left.min(SAFETY)), note }
         }
         None => then(subject),

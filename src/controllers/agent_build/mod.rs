@@ -21,6 +21,8 @@ mod face;
 mod failure;
 mod follow;
 mod image;
+pub mod memory;
+pub mod note;
 mod outcome;
 pub mod plan;
 mod prerequisites;

@@ -7,14 +7,18 @@ use super::status::{self, Phase, State};
 use super::subject::Subject;
 use super::{ending, follow, start};
 use crate::api::findings::Fault;
-use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row};
+use crate::controllers::agent_build::memory::{AgentBuilds, Context, Plan};
+use crate::controllers::scaffold::plan::{Name, Op, Row};
 use crate::domain::reason::Reason;
 use crate::store::objects::CustomRef;
 use crate::store::{Key, Kind, OwnerReference, Store, What};
 
+/// The controller's name.
+pub const NAME: Name = Name::new("agent-build");
+
 /// The controller's row. Its items are AgentBuilds.
-pub const ROW: Row = Row {
-    controller: Controller::AgentBuild,
+pub const ROW: Row<AgentBuilds> = Row {
+    controller: NAME,
     touched: |store, _, kind, key| concerned(store, (kind, key), &KAGENTI),
     of_namespace: |store, namespace| all(store, namespace, &KAGENTI),
     plan: |cx| planned(cx, &KAGENTI),

@@ -15,9 +15,10 @@ use super::prerequisites;
 use super::status::{self, Phase, READY, State, lacking};
 use super::subject::Subject;
 use crate::api::findings::{Fault, Findings, printed};
+use crate::controllers::agent_build::memory::Plan;
+use crate::controllers::agent_build::note::Note;
 use crate::controllers::scaffold::memory::Trouble;
-use crate::controllers::scaffold::note::Note;
-use crate::controllers::scaffold::plan::{NOW, Op, Plan};
+use crate::controllers::scaffold::plan::{NOW, Op};
 use crate::domain::reason::Reason;
 use crate::pipelines::compose::{Composition, Surroundings, compose};
 use crate::pipelines::names;
@@ -50,11 +51,11 @@ pub(super) fn plan(subject: &Subject<'_>) -> Plan {
     let held = subject.held();
     if subject.builds().view.is_waiting(subject.steps_namespace()) {
         // A step that is missing may only be late.
-        return Plan { ops: Vec::new(), again: Some(SOON), note: Note { held: subject.held(), ..Note::default() } };
+        return Plan { ops: Vec::new(), again: Some(SOON), note: Note { held: subject.held() } };
     }
     let questions = prerequisites::questions(subject);
     if !questions.is_empty() {
-        return Plan { ops: questions, again: Some(Duration::ZERO), note: Note { held, ..Note::default() } };
+        return Plan { ops: questions, again: Some(Duration::ZERO), note: Note { held } };
     }
     let mut request = subject.request.clone();
     request.attempt = attempt(subject);
@@ -141,7 +142,7 @@ pub(super) fn wait(subject: &Subject<'_>, faults: &[Fault], asks_again: bool) ->
     } else {
         now.saturating_sub(held).clamp(PAUSE.0, PAUSE.1)
     };
-    let note = Note { held: Some(held), ..Note::default() };
+    let note = Note { held: Some(held) };
     Plan { ops: status::update(subject, &state), again: Some(again), note }
 }
 

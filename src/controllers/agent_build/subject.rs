@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::face::Face;
 use crate::config::builds::Builds;
+use crate::controllers::agent_build::memory::Context;
 use crate::controllers::scaffold::memory::Trouble;
-use crate::controllers::scaffold::note::Note;
-use crate::controllers::scaffold::plan::{Context, Item};
+use crate::controllers::scaffold::plan::Item;
 use crate::pipelines::names;
 use crate::pipelines::request::BuildRequest;
 use crate::store::Kind;
@@ -110,12 +110,12 @@ impl<'a> Subject<'a> {
 
     /// Since when the build has been held back, as the last plan noted.
     pub(super) fn held(&self) -> Option<std::time::Duration> {
-        self.cx.memory.of(&self.item()).and_then(|note: &Note| note.held)
+        self.cx.note().and_then(|note| note.held)
     }
 
     /// How many builds of the namespace are held back.
     pub(super) fn held_in_namespace(&self) -> usize {
-        self.cx.memory.held_in(self.face.controller, &self.cx.key.namespace)
+        self.cx.own.memory.held_in(&self.cx.key.namespace)
     }
 
     /// What failed last.

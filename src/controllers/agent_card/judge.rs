@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::admission::inject::RunsAs;
 use crate::config::cards::Cards;
-use crate::controllers::scaffold::note::Stands;
+use crate::controllers::scaffold::signing::Stands;
 use crate::crypto::{
     Binding, Bundles, Freshness, Good, NotBound, NotVerified, Policy, Profile, SpiffeId, Trust, TrustDomain, Verdict,
     Wanted, bind, verify_bytes,

@@ -5,7 +5,9 @@
 //! parses nothing that a tenant wrote; the last good card stays when there is no other; equal answers write nothing.
 
 pub mod judge;
+pub mod memory;
 pub mod metrics;
+pub mod note;
 pub mod plan;
 pub mod published;
 pub mod question;

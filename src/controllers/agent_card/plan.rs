@@ -14,9 +14,11 @@ use super::status::{Found, Reach, update};
 use super::subject::{Hindrance, Subject, subject, wins};
 use super::trust::{Conclusion, Judged, is_settling, judged, no_longer, silence, unaskable};
 use super::turn::Turn;
+use crate::controllers::agent_card::memory::{Asked, Cards, Context, Plan};
+use crate::controllers::agent_card::note::Note;
+use crate::controllers::looks;
 use crate::controllers::scaffold::lane::{Ask, Fact, Facts};
-use crate::controllers::scaffold::note::Note;
-use crate::controllers::scaffold::plan::{Asked, AskingRow, Context, Controller, Item, Plan};
+use crate::controllers::scaffold::plan::{AskingRow, Name};
 use crate::domain::keys;
 use crate::domain::period;
 use crate::domain::reason::Reason;
@@ -24,13 +26,12 @@ use crate::domain::workload::WorkloadKind;
 use crate::store::objects::CardRef;
 use crate::store::{CardTarget, Key, Kind, Store};
 
+/// The controller's name.
+pub const NAME: Name = looks::AGENT_CARD;
+
 /// The controller's row. Its items are AgentCards.
-pub const ROW: AskingRow<CardQuestion> = AskingRow {
-    controller: Controller::AgentCard,
-    touched: |store, _, kind, key| touched(store, kind, key),
-    of_namespace,
-    plan,
-};
+pub const ROW: AskingRow<CardQuestion, Cards> =
+    AskingRow { controller: NAME, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
 /// The period of a card that names none, or none that can be read.
 const PERIOD: Duration = Duration::from_secs(30);
@@ -95,7 +96,7 @@ fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
     store.agent_cards(namespace).map(|card| Key::new(namespace, card.name)).collect()
 }
 
-fn plan(cx: Context<'_>, facts: &Facts<CardQuestion>) -> Asked<CardQuestion> {
+fn plan(cx: Context<'_>, facts: &Facts<CardQuestion>) -> Asked {
     let nothing = (Plan::nothing(), Vec::new());
     let Some(card) = cx.store.agent_card(&cx.key.namespace, &cx.key.name) else { return nothing };
     // A namespace that is not served, or goes, is none of ours.
@@ -153,12 +154,7 @@ fn period_of(cx: &Context<'_>, card: &CardRef<'_>) -> Duration {
     if cards.bundle.any() || cards.proof.is_some() { period.min(JUDGED) } else { period }
 }
 
-fn of_subject(
-    cx: &Context<'_>,
-    card: &CardRef<'_>,
-    subject: &Subject<'_>,
-    facts: &Facts<CardQuestion>,
-) -> Asked<CardQuestion> {
+fn of_subject(cx: &Context<'_>, card: &CardRef<'_>, subject: &Subject<'_>, facts: &Facts<CardQuestion>) -> Asked {
     let period = period_of(cx, card);
     let turn = Turn::at(cx.now, card.uid, period);
     let question = whose_turn(subject, facts, turn);
@@ -275,8 +271,7 @@ fn reach(subject: &Subject<'_>, facts: &Facts<CardQuestion>, question: Option<&C
 
 /// What the plan before has left.
 fn before(cx: &Context<'_>) -> Note {
-    let item = Item { controller: Controller::AgentCard, key: cx.key.clone() };
-    cx.memory.of(&item).cloned().unwrap_or_default()
+    cx.note().cloned().unwrap_or_default()
 }
 
 /// What a person asked for and nobody has answered yet.

@@ -5,7 +5,7 @@
 //! more than [`LOOKED`] are looked at, so a large namespace costs no more than a small one.
 
 use crate::admission::inject::runs_as;
-use crate::controllers::scaffold::plan::Context;
+use crate::controllers::agent_card::memory::Context;
 use crate::store::objects::WorkloadRef;
 
 /// Workloads that are looked at for one card.

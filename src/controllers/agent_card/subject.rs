@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::question::{CardQuestion, Fetch, Read};
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
-use crate::controllers::scaffold::plan::Context;
+use crate::controllers::agent_card::memory::Context;
 use crate::domain::keys;
 use crate::domain::printable::printable;
 use crate::domain::reason::Reason;

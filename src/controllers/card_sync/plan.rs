@@ -12,20 +12,19 @@ use serde_json::{Value, json};
 use super::names::{card_name, label, workload_of};
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::config::resolved::SpireSwitch;
-use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row, escaped};
+use crate::controllers::scaffold::plan::{Context, Name, Op, Plan, Report, Row, escaped};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
 use crate::store::objects::{CardRef, WorkloadRef};
 use crate::store::{AgentCardSeen, CardTarget, Key, Kind, OwnerReference, Reach, Store};
 
+/// The controller's name.
+pub const NAME: Name = Name::new("card-sync");
+
 /// The controller's row. Its items are workloads, and cards that are being deleted.
-pub const ROW: Row = Row {
-    controller: Controller::CardSync,
-    touched: |store, _, kind, key| touched(store, kind, key),
-    of_namespace,
-    plan,
-};
+pub const ROW: Row =
+    Row { controller: NAME, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
 /// The kinds whose workloads get a card by themselves.
 const KINDS: [WorkloadKind; 3] = [WorkloadKind::Deployment, WorkloadKind::StatefulSet, WorkloadKind::Sandbox];

@@ -270,7 +270,7 @@ fn case_028_a_card_that_was_deleted_comes_back_and_one_that_is_being_deleted_is_
         "finalizers": ["theirs", "agentcard.kagenti.dev/finalizer", "agentcard.kagenti.dev/network-policy"]}}));
     cluster.see(Kind::AgentCard, ending.clone());
     let key = Key::new("team", "w-deployment-card");
-    let touched = (ROW.touched)(&cluster.store, &cluster.memory, Kind::AgentCard, &key);
+    let touched = cluster.touched(ROW, Kind::AgentCard, &key);
     assert!(touched.contains(&item), "its deletion brings the workload back: {touched:?}");
     assert_eq!(plan_of(&cluster, Kind::Deployment, "w"), Plan::nothing());
     // Neither is it adopted any more, nor deleted once more for a person's.
@@ -373,7 +373,7 @@ fn only_agents_and_what_has_cards_are_looked_at() {
     cluster.see(Kind::Deployment, agent(Kind::Deployment, "plain", json!({"app": "x"})));
     see(&mut cluster, Kind::Deployment, "w");
     see(&mut cluster, Kind::CronJob, "c");
-    let touched = |kind, name: &str| (ROW.touched)(&cluster.store, &cluster.memory, kind, &Key::new("team", name));
+    let touched = |kind, name: &str| cluster.touched(ROW, kind, &Key::new("team", name));
     assert_eq!(touched(Kind::Deployment, "plain"), []);
     assert_eq!(touched(Kind::CronJob, "c"), []);
     assert_eq!(touched(Kind::Pod, "w"), []);

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::judge::{Judgement, Step, Subject};
-use crate::controllers::scaffold::note::Taken;
+use crate::controllers::enrolment::note::Taken;
 use crate::domain::keys;
 
 /// So many times the same is applied again within [`WINDOW`] ...

@@ -27,8 +27,10 @@ use crate::config::agent_runtime::{AgentRuntimeInput, out_of_conflict};
 use crate::config::schema::OnUpgrade;
 use crate::config::snapshot::Snapshot;
 use crate::config::view::NamespaceView;
-use crate::controllers::scaffold::note::Note;
-use crate::controllers::scaffold::plan::{Context, Controller, Item};
+use crate::controllers::enrolment::memory::Context;
+use crate::controllers::enrolment::note::Note;
+use crate::controllers::enrolment::plan::NAME;
+use crate::controllers::scaffold::plan::Item;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
@@ -120,12 +122,12 @@ impl<'a> Subject<'a> {
     }
 
     pub(super) fn item(&self) -> Item {
-        Item { controller: Controller::Enrolment, key: self.cx.key.clone() }
+        Item { controller: NAME, key: self.cx.key.clone() }
     }
 
     /// The note of the last plan.
     pub(super) fn note(&self) -> Option<&'a Note> {
-        self.cx.memory.of(&self.item())
+        self.cx.note()
     }
 
     /// Whether its AgentRuntime was edited since a controller last said anything about it: all that is known of what was changed

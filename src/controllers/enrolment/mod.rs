@@ -15,6 +15,8 @@ mod effective;
 mod fields;
 mod judge;
 mod labelled;
+pub mod memory;
+pub mod note;
 pub mod plan;
 mod pods;
 mod protected;

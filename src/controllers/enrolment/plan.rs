@@ -16,8 +16,9 @@ use super::status::{self, Findings, Governs};
 use super::work::Work;
 use crate::config::agent_runtime::AgentRuntimeInput;
 use crate::controllers::conditions;
-use crate::controllers::scaffold::note::Note;
-use crate::controllers::scaffold::plan::{Context, Controller, Item, Op, Plan, Row};
+use crate::controllers::enrolment::memory::{Context, Enrolment, Plan};
+use crate::controllers::enrolment::note::Note;
+use crate::controllers::scaffold::plan::{Name, Op, Row};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
@@ -32,13 +33,12 @@ pub(super) const SOON: Duration = Duration::from_millis(100);
 /// How often counts alone are written.
 const COUNTS: Duration = Duration::from_secs(5);
 
+/// The controller's name.
+pub const NAME: Name = Name::new("enrolment");
+
 /// The controller's row. Its items are targets.
-pub const ROW: Row = Row {
-    controller: Controller::Enrolment,
-    touched: |store, _, kind, key| touched(store, kind, key),
-    of_namespace,
-    plan,
-};
+pub const ROW: Row<Enrolment> =
+    Row { controller: NAME, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
 fn item(namespace: &str, kind: WorkloadKind, name: &str) -> Option<Key> {
     let kind = Kind::of_workload(kind).filter(|_| WorkloadKind::TARGETS.contains(&kind))?;
@@ -193,8 +193,7 @@ fn target(cx: Context<'_>, kind: Kind, name: &str) -> Plan {
 /// How long to wait before a status is written that would change nothing but counts of Pods: while many Pods come and go, people are
 /// told where it has come to, and not each step.
 fn counts_later(news: &[Op], note: &mut Note, cx: &Context<'_>) -> Option<Duration> {
-    let item = Item { controller: Controller::Enrolment, key: cx.key.clone() };
-    let last = cx.memory.of(&item).and_then(|note| note.counted);
+    let last = cx.note().and_then(|note| note.counted);
     let left = last.and_then(|at| COUNTS.checked_sub(cx.now.saturating_sub(at))).filter(|left| !left.is_zero());
     note.counted = last.filter(|_| left.is_some());
     if !matches!(news, [Op::Status { patch, .. }] if status::is_counts(patch)) {

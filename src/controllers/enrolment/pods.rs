@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::controllers::scaffold::note::Eviction;
+use crate::controllers::enrolment::note::Eviction;
 use crate::domain::keys::HASH_OF_NOTHING;
 use crate::store::objects::PodRef;
 use crate::store::{PodPhase, Rollout};

@@ -18,8 +18,9 @@ use super::sandbox::{self, Restart};
 use super::wave::{self, Rolling};
 use super::{status, verdict};
 use crate::config::schema::Repair;
-use crate::controllers::scaffold::note::{Eviction, Note};
-use crate::controllers::scaffold::plan::{Controller, Item, Op, Report};
+use crate::controllers::enrolment::note::{Eviction, Note};
+use crate::controllers::looks;
+use crate::controllers::scaffold::plan::{Op, Report};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
@@ -90,8 +91,7 @@ impl Work {
         let mut work = Self { is_released, ..Self::default() };
         let known = subject.note().cloned().unwrap_or_default();
         work.note.settled = known.settled;
-        let trouble =
-            subject.cx.memory.trouble(&Item { controller: Controller::Enrolment, key: subject.cx.key.clone() });
+        let trouble = subject.cx.memory.trouble(&subject.item());
         match contest::look_back(&subject, &judgement, trouble.is_some()) {
             Contest::None(taken) => work.note.taken = taken,
             Contest::Left(taken, message, rest) => {
@@ -243,8 +243,9 @@ impl Work {
             return;
         }
         self.again = Some(self.again.unwrap_or(LATER).min(LATER));
-        let maker = Item { controller: Controller::NamespaceConfig, key: Key::new(subject.namespace(), "") };
-        let why = cx.memory.trouble(&maker).map(|trouble| format!(": {}", trouble.message)).unwrap_or_default();
+        let why = looks::failure_of_config_maps(cx.memory, subject.namespace())
+            .map(|trouble| format!(": {}", trouble.message))
+            .unwrap_or_default();
         let list = missing.join(", ");
         self.lacking =
             Some(format!("ConfigMaps that its Pods refer to could not be made in this namespace ({list}){why}"));
@@ -314,10 +315,9 @@ impl Work {
             return;
         }
         self.again = Some(EVICTION);
-        let item = Item { controller: Controller::Enrolment, key: cx.key.clone() };
-        let memory = cx.memory;
+        let memory = &cx.own.memory;
         let recent = memory.evicted.is_some_and(|at| cx.now.saturating_sub(at) < EVICTION);
-        if recent || memory.evicts_besides(&item) || memory.is_blocked(&item, cx.now) || tally.ending > 0 {
+        if recent || memory.evicts_besides(cx.key) || memory.is_blocked(cx.key, cx.now) || tally.ending > 0 {
             return;
         }
         let oldest = tally.drifted().min_by_key(|pod| (&pod.seen.created, pod.name));

@@ -15,7 +15,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::config::gates::Gates;
-use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row};
+use crate::controllers::gate::memory::{Context, Gate};
+use crate::controllers::scaffold::plan::{Name, Op, Plan, Report, Row};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
@@ -28,9 +29,12 @@ const PASS: Duration = Duration::from_secs(2);
 /// Replacements per pass.
 const BATCH: usize = 10;
 
+/// The controller's name.
+pub const NAME: Name = Name::new("gate");
+
 /// The controller's row. Its only item is the operator's namespace.
-pub const ROW: Row =
-    Row { controller: Controller::Gate, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
+pub const ROW: Row<Gate> =
+    Row { controller: NAME, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
 fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     let concerns = match kind {
@@ -62,13 +66,13 @@ fn plan(cx: Context<'_>) -> Plan {
         return plan;
     }
     plan.again = Some(PASS);
-    if cx.memory.proved.is_none_or(|at| cx.now.saturating_sub(at) > PROOF) {
+    if cx.own.memory.proved.is_none_or(|at| cx.now.saturating_sub(at) > PROOF) {
         let pods = owned.iter().map(|(key, pod, _)| (&*key.namespace, &*pod.agent_type));
         let jobs = suspended.iter().map(|(key, _)| (&*key.namespace, "agent"));
         let (proving, others): (Vec<_>, Vec<_>) =
             jobs.chain(pods).partition(|(namespace, agent_type)| is_held(&cx, namespace, agent_type));
         let places: BTreeMap<&str, &str> = if proving.is_empty() { others } else { proving }.into_iter().collect();
-        let place = places.iter().nth(cx.memory.probes % places.len().max(1));
+        let place = places.iter().nth(cx.own.memory.probes % places.len().max(1));
         plan.ops.extend(place.map(|(namespace, agent_type)| probe(namespace, agent_type)));
         return plan;
     }

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::plan::{ROW, types};
+use super::memory::{Gate, Memory};
+use super::plan::{NAME, ROW, types};
 use crate::config::gates::Gates;
 use crate::controllers::scaffold::fixtures::{Cluster, OWN, s, workload};
 use crate::controllers::scaffold::plan::{Op, Plan};
@@ -34,6 +35,11 @@ fn parameters(types: &str) -> Value {
         "data": {"types": types}})
 }
 
+/// What the controller remembers.
+fn remembered(cluster: &mut Cluster) -> &mut Memory {
+    &mut cluster.owns.of_mut::<Gate>(NAME).memory
+}
+
 fn plan(cluster: &Cluster) -> Plan {
     cluster.plan_at(ROW, &Key::new(OWN, ""), s(100))
 }
@@ -62,10 +68,10 @@ fn nothing_is_replaced_before_a_fresh_probe_came_back() {
     let first = plan(&cluster);
     assert!(matches!(&first.ops[..], [Op::Probe { namespace, .. }] if namespace == "team"), "{first:?}");
     assert!(first.again.is_some());
-    cluster.memory.proved = Some(s(99));
+    remembered(&mut cluster).proved = Some(s(99));
     let delete = Op::Delete { kind: Kind::Pod, key: Key::new("team", "p"), uid: "p".into() };
     assert_eq!(plan(&cluster).ops, [delete]);
-    cluster.memory.proved = Some(s(50));
+    remembered(&mut cluster).proved = Some(s(50));
     assert!(matches!(plan(&cluster).ops[..], [Op::Probe { .. }]), "an old proof proves nothing");
 }
 
@@ -79,7 +85,7 @@ fn probes_that_are_refused_in_one_namespace_are_made_in_another() {
     }
     let mut places = Vec::new();
     for probes in 0..4 {
-        cluster.memory.probes = probes;
+        remembered(&mut cluster).probes = probes;
         let Op::Probe { namespace, .. } = plan(&cluster).ops.remove(0) else { panic!() };
         places.push(namespace);
     }
@@ -100,7 +106,7 @@ fn only_what_the_policy_holds_back_proves_that_the_webhook_answers() {
     let places = |cluster: &mut Cluster| {
         (0..4)
             .map(|probes| {
-                cluster.memory.probes = probes;
+                remembered(cluster).probes = probes;
                 let Op::Probe { namespace, .. } = plan(cluster).ops.remove(0) else { panic!() };
                 namespace
             })
@@ -119,7 +125,7 @@ fn a_limited_number_at_a_time_the_oldest_first() {
         pod["metadata"]["creationTimestamp"] = json!(format!("2026-01-01T00:00:{:02}Z", 59 - number));
         cluster.see(Kind::Pod, pod);
     }
-    cluster.memory.proved = Some(s(99));
+    remembered(&mut cluster).proved = Some(s(99));
     let names: Vec<_> = plan(&cluster)
         .ops
         .into_iter()
@@ -138,7 +144,7 @@ fn jobs_are_suspended_and_resumed_once_their_pods_are_gone() {
     for name in ["j-1", "j-2"] {
         cluster.see(Kind::Pod, pod(name, Some(("batch/v1", "Job", "j"))));
     }
-    cluster.memory.proved = Some(s(99));
+    remembered(&mut cluster).proved = Some(s(99));
     let ops = plan(&cluster).ops;
     let [Op::Merge { kind: Kind::Job, patch, .. }] = &ops[..] else { panic!("once per Job, Pods stay: {ops:?}") };
     assert_eq!(patch["spec"]["suspend"], json!(true));
@@ -177,7 +183,7 @@ fn jobs_are_suspended_and_resumed_once_their_pods_are_gone() {
 fn ownerless_pods_are_only_reported() {
     let mut cluster = cluster();
     cluster.see(Kind::Pod, pod("bare", None));
-    cluster.memory.proved = Some(s(99));
+    remembered(&mut cluster).proved = Some(s(99));
     let plan = plan(&cluster);
     let [Op::Report(report)] = &plan.ops[..] else { panic!("{plan:?}") };
     assert_eq!((report.reason, report.kind, plan.again), (Reason::GatedWithoutController, Kind::Pod, None));

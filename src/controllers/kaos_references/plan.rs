@@ -9,19 +9,18 @@ use serde_json::{Value, json};
 use super::question::VersionOf;
 use crate::api::digest;
 use crate::controllers::scaffold::lane::{Ask, Facts};
-use crate::controllers::scaffold::plan::{Asked, AskingRow, Context, Controller, Op, Plan};
+use crate::controllers::scaffold::plan::{Asked, AskingRow, Context, Name, Op, Plan};
 use crate::domain::keys;
 use crate::store::objects::CustomRef;
 use crate::store::{Key, Kind, Store};
 use crate::workloads::kaos::names::Role;
 
+/// The controller's name.
+pub const NAME: Name = Name::new("kaos-references");
+
 /// The controller's row. Its items are Deployments.
-pub const ROW: AskingRow<VersionOf> = AskingRow {
-    controller: Controller::KaosReferences,
-    touched: |store, _, kind, key| touched(store, kind, key),
-    of_namespace,
-    plan,
-};
+pub const ROW: AskingRow<VersionOf> =
+    AskingRow { controller: NAME, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
 /// How often each is asked for.
 const PERIOD: u64 = 60;

@@ -9,7 +9,7 @@ use super::question::VersionOf;
 use crate::config::gates::Gates;
 use crate::controllers::scaffold::fixtures::{Cluster, s, workload};
 use crate::controllers::scaffold::lane::{Fact, Facts};
-use crate::controllers::scaffold::plan::{Context, Op};
+use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
 use crate::store::{Key, Kind};
 
@@ -38,10 +38,7 @@ fn planned(cluster: &Cluster, version: Option<&str>) -> (Vec<Op>, usize) {
         facts = facts.with(secret(), Fact { value, asked: s(90), at: s(90), failures: 0 });
     }
     let key = Key::new("team", "agent-a");
-    let (plan, asks) = (ROW.plan)(
-        Context { store: &cluster.store, memory: &cluster.memory, facts: &cluster.facts, key: &key, now: s(100) },
-        &facts,
-    );
+    let (plan, asks) = cluster.asked_at(ROW, &key, &facts, s(100));
     (plan.ops, asks.len())
 }
 

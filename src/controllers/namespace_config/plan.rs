@@ -11,17 +11,17 @@ use serde_json::json;
 use crate::admission::inject::needs;
 use crate::config::content::digest;
 use crate::config::defaults::config_map_data_in;
-use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row, escaped};
+use crate::controllers::looks;
+use crate::controllers::scaffold::plan::{Context, Name, Op, Plan, Row, escaped};
 use crate::domain::keys;
 use crate::store::{ConfigMapSeen, Key, Kind, LARGEST_TEXT, Observed, Store};
 
+/// The controller's name.
+pub const NAME: Name = looks::NAMESPACE_CONFIG;
+
 /// The controller's row. Its items are namespaces.
-pub const ROW: Row = Row {
-    controller: Controller::NamespaceConfig,
-    touched: |store, _, kind, key| touched(store, kind, key),
-    of_namespace,
-    plan,
-};
+pub const ROW: Row =
+    Row { controller: NAME, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
 fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     match kind {

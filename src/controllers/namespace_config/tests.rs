@@ -167,10 +167,7 @@ fn made_for_what_an_agent_runtime_governs_ahead_of_the_label() {
     });
     cluster.see(Kind::AgentRuntime, runtime.clone());
     cluster.settle();
-    assert_eq!(
-        (ROW.touched)(&cluster.store, &cluster.memory, Kind::AgentRuntime, &Key::new("team", "art")),
-        [Key::new("team", "")]
-    );
+    assert_eq!(cluster.touched(ROW, Kind::AgentRuntime, &Key::new("team", "art")), [Key::new("team", "")]);
     assert_eq!(settle(&mut cluster), keys::NAMESPACE_CONFIG_MAPS.len());
     cluster.lose(Kind::AgentRuntime, runtime);
     cluster.settle();

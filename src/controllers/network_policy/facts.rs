@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use crate::config::trust::{CardPeer, PeerWhom, VerifiedPeers};
-use crate::controllers::scaffold::plan::Context;
+use crate::controllers::network_policy::memory::Context;
 use crate::policy::desired::{self, Facts, Peer, Port, PortName, Whom};
 use crate::store::{ServicePort, Store, TargetPort};
 

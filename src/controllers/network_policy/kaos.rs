@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use crate::config::trust::{CardPeer, PeerWhom};
-use crate::controllers::scaffold::plan::Context;
+use crate::controllers::network_policy::memory::Context;
 use crate::store::objects::WorkloadRef;
 use crate::store::{Key, Kind};
 use crate::workloads::kaos::names::{PORT, PORT_OLLAMA, Role};

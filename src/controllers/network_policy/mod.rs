@@ -2,6 +2,7 @@
 
 mod facts;
 mod kaos;
+pub mod memory;
 mod names;
 mod overridden;
 pub mod plan;

@@ -5,7 +5,8 @@
 use serde_json::Value;
 
 use super::plan::report;
-use crate::controllers::scaffold::plan::{Context, Op};
+use crate::controllers::network_policy::memory::Context;
+use crate::controllers::scaffold::plan::Op;
 use crate::controllers::trust::opened;
 use crate::domain::reason::Reason;
 use crate::store::objects::PolicyRef;

@@ -20,8 +20,9 @@ use super::names::{label_of, policy_of};
 use super::stuck::{left, not_ready};
 use super::{overridden, quarantine, unread};
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
-use crate::controllers::scaffold::note::Note;
-use crate::controllers::scaffold::plan::{Context, Controller, Item, Op, Plan, Report, Row};
+use crate::controllers::looks;
+use crate::controllers::network_policy::memory::{Context, Note, Plan, Policies};
+use crate::controllers::scaffold::plan::{Item, Name, Op, Report, Row};
 use crate::controllers::trust;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -31,13 +32,12 @@ use crate::policy::desired::{closed, default_deny, is_permissive, normal, permis
 use crate::store::objects::{CardRef, PolicyRef, WorkloadRef};
 use crate::store::{Key, Kind, PodPhase, Store, Trust};
 
+/// The controller's name.
+pub const NAME: Name = Name::new("network-policy");
+
 /// The controller's row. Its items are NetworkPolicies, by the name that they have or would have.
-pub const ROW: Row = Row {
-    controller: Controller::NetworkPolicy,
-    touched: |store, _, kind, key| touched(store, kind, key),
-    of_namespace,
-    plan,
-};
+pub const ROW: Row<Policies> =
+    Row { controller: NAME, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
 /// The kinds that agents are; of several of one name the first has the policy.
 const KINDS: [WorkloadKind; 4] =
@@ -178,7 +178,7 @@ fn is_opened(cx: &Context<'_>) -> bool {
     agents(cx.store, namespace).all(|workload| {
         let Trust::Account(account) = trust::of_workload(cx.store, namespace, &workload) else { return true };
         let key = Key::new(namespace, &policy_of(workload.name));
-        let failed = cx.memory.trouble(&Item { controller: Controller::NetworkPolicy, key: key.clone() }).is_some();
+        let failed = cx.memory.trouble(&Item { controller: NAME, key: key.clone() }).is_some();
         let policy = cx.store.network_policy(namespace, &key.name);
         let spec = policy.as_ref().and_then(|policy| policy.seen.spec.as_deref());
         let is_foreign = policy.as_ref().is_some_and(|policy| !policy.seen.is_ours() && !policy.seen.is_upstreams());
@@ -189,8 +189,10 @@ fn is_opened(cx: &Context<'_>) -> bool {
         let labelled = pods.all(|pod| {
             let runs_as = pod.seen.endpoint.as_ref().and_then(|endpoint| endpoint.account.as_deref());
             let is_over = pod.seen.terminating || matches!(pod.seen.phase, PodPhase::Succeeded | PodPhase::Failed);
-            let item = Item { controller: Controller::TrustLabel, key: Key::new(namespace, pod.name) };
-            pod.seen.verified || is_over || runs_as != Some(account) || cx.memory.trouble(&item).is_some()
+            pod.seen.verified
+                || is_over
+                || runs_as != Some(account)
+                || looks::failure_of_label(cx.memory, namespace, pod.name).is_some()
         });
         opened && labelled
     })

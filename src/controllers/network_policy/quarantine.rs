@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::plan::{create, delete, foreign, is_same, report, set_spec, stored};
-use crate::controllers::scaffold::plan::{Context, Plan};
+use crate::controllers::network_policy::memory::{Context, Plan};
 use crate::controllers::trust;
 use crate::domain::digest::of_bytes;
 use crate::domain::keys;

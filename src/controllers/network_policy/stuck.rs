@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use super::plan::report;
-use crate::controllers::scaffold::plan::{Context, Op, Report};
+use crate::controllers::network_policy::memory::Context;
+use crate::controllers::scaffold::plan::{Op, Report};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::trust::TrustLevel;

@@ -4,7 +4,8 @@
 //! Pods, which goes with the trust, so one that stays opens nobody who is not verified.
 
 use super::plan::report;
-use crate::controllers::scaffold::plan::{Context, Op};
+use crate::controllers::network_policy::memory::Context;
+use crate::controllers::scaffold::plan::Op;
 use crate::domain::reason::Reason;
 use crate::store::objects::PolicyRef;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::controllers::scaffold::note::Stands;
+use crate::controllers::scaffold::signing::Stands;
 use crate::domain::resign::Cause;
 
 /// What is known of a card's signature and of the restarts that there were for it. Times are seconds since 1970.

@@ -6,6 +6,8 @@
 //! rotation of authorities restarts nobody whose own authority still vouches for it; at rest nothing is written.
 
 mod due;
+pub mod memory;
+pub mod note;
 pub mod plan;
 
 #[cfg(test)]

@@ -9,9 +9,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::due::{Due, Known, SPREAD, due, end, second, text};
+use crate::controllers::looks;
+use crate::controllers::resign::memory::{Context, Plan, Resign};
+use crate::controllers::resign::note::Note;
 use crate::controllers::scaffold::budget::{Turn, budget, turn};
-use crate::controllers::scaffold::note::{Note, Signing, Stands};
-use crate::controllers::scaffold::plan::{Context, Controller, Item, Op, Plan, Report, Row};
+use crate::controllers::scaffold::plan::{Item, Name, Op, Report, Row};
+use crate::controllers::scaffold::signing::{Signing, Stands};
 use crate::controllers::trust;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -20,13 +23,12 @@ use crate::domain::workload::WorkloadKind;
 use crate::store::objects::{CardRef, WorkloadRef};
 use crate::store::{CardTarget, Key, Kind, Store, TemplateSeen};
 
+/// The controller's name.
+pub const NAME: Name = Name::new("resign");
+
 /// The controller's row. Its items are AgentCards.
-pub const ROW: Row = Row {
-    controller: Controller::Resign,
-    touched: |store, _, kind, key| touched(store, kind, key),
-    of_namespace,
-    plan,
-};
+pub const ROW: Row<Resign> =
+    Row { controller: NAME, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
 /// Longest time between two looks: how a signature stands changes without bringing us back.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -65,12 +67,11 @@ fn plan(cx: Context<'_>) -> Plan {
     let Some(template) = workload.seen.template.as_ref().filter(|template| signs(template)) else {
         return Plan::nothing();
     };
-    let before = cx.memory.of(&item(&cx)).cloned().unwrap_or_default();
+    let before = cx.note().copied().unwrap_or_default();
     let mut note = Note { resigned: before.resigned.filter(|_| !came_to_nothing(&cx)), ..Note::default() };
     let is_rolling = rolls(&workload) && !workload.seen.rollout.is_complete();
     let trigger = template.annotations.get(keys::ANNOTATION_RESIGN_TRIGGER);
-    let signing = cx.memory.of(&Item { controller: Controller::AgentCard, key: cx.key.clone() });
-    let Some(signing) = signing.and_then(|note| note.signing.as_ref()) else {
+    let Some(signing) = looks::signing(cx.memory, cx.key) else {
         // Whoever led before may have begun it, and the time by which that is told comes with the first judgement.
         note.rolls = (trigger.is_some() && is_rolling).then(|| before.rolls.unwrap_or(cx.now));
         note.rolling = note.rolls.is_some_and(|since| cx.now.saturating_sub(since) < UNJUDGED);
@@ -166,7 +167,7 @@ fn now_due(
 }
 
 fn item(cx: &Context<'_>) -> Item {
-    Item { controller: Controller::Resign, key: cx.key.clone() }
+    Item { controller: NAME, key: cx.key.clone() }
 }
 
 /// The last restart was not written, because somebody else wrote the workload meanwhile or nobody answered: it is still to be made.

@@ -8,11 +8,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::due::{Due, Known, due, horizon, second, text};
-use super::plan::ROW;
+use super::memory::{Plan, Resign};
+use super::plan::{NAME, ROW};
 use crate::config::gates::Gates;
+use crate::controllers::looks;
 use crate::controllers::scaffold::fixtures::{Cluster, s, undeclared, workload};
-use crate::controllers::scaffold::note::{Note, Signing, Stands};
-use crate::controllers::scaffold::plan::{Controller, Item, Op, Plan};
+use crate::controllers::scaffold::memory::Rollout;
+use crate::controllers::scaffold::plan::{Item, Name, Op};
+use crate::controllers::scaffold::signing::{Signing, Stands};
 use crate::domain::reason::Reason;
 use crate::domain::resign::Cause;
 use crate::store::{Key, Kind};
@@ -181,9 +184,9 @@ impl Trial {
 
     /// The card was judged at second 100 of the plans' clock, which is that second.
     fn judged(mut self, stands: Stands, read: i64) -> Self {
-        let item = Item { controller: Controller::AgentCard, key: Key::new("team", CARD) };
+        let item = Item { controller: looks::AGENT_CARD, key: Key::new("team", CARD) };
         let signing = Signing { stands, bundle: "two".into(), read, at: s(100) };
-        self.cluster.memory.note(&item, Note { signing: Some(signing), ..Note::default() });
+        self.cluster.memory.is_signed(&item, Some(signing));
         self
     }
 
@@ -191,7 +194,7 @@ impl Trial {
         let key = Key::new("team", CARD);
         let plan = self.cluster.plan_at(ROW, &key, s(now));
         assert_eq!(plan.ops.iter().flat_map(undeclared).collect::<Vec<_>>(), Vec::<String>::new());
-        self.cluster.memory.note(&Item { controller: Controller::Resign, key }, plan.note.clone());
+        self.cluster.note::<Resign>(NAME, &key, plan.note);
         plan
     }
 
@@ -330,14 +333,14 @@ fn what_is_paused_is_skipped_and_what_is_replaced_by_hand_is_told() {
 fn restarts_take_turns_with_every_other_rollout() {
     let mut trial = Trial::new(json!({})).judged(ENDING, NOW);
     for number in 0..5 {
-        let item = Item { controller: Controller::Enrolment, key: Key::new("other", &number.to_string()) };
-        trial.cluster.memory.note(&item, Note { rolling: true, ..Note::default() });
+        let item = Item { controller: Name::new("another"), key: Key::new("other", &number.to_string()) };
+        trial.cluster.memory.takes_part(&item, Rollout { rolling: true, ..Rollout::default() });
     }
     let plan = trial.plan(100);
     assert!(plan.ops.is_empty() && plan.note.waits, "{plan:?}");
-    let item = Item { controller: Controller::Enrolment, key: Key::new("other", "0") };
-    let woken = trial.cluster.memory.note(&item, Note::default());
-    assert_eq!(woken, [Item { controller: Controller::Resign, key: Key::new("team", CARD) }]);
+    let item = Item { controller: Name::new("another"), key: Key::new("other", "0") };
+    let woken = trial.cluster.memory.takes_part(&item, Rollout::default());
+    assert_eq!(woken, [Item { controller: NAME, key: Key::new("team", CARD) }]);
     assert_eq!(trial.plan(101).ops.len(), 2);
     trial.cluster.memory.surveyed = false;
     let mut new = Trial::new(json!({})).judged(ENDING, NOW);
@@ -364,7 +367,7 @@ fn annotations_that_are_taken_back_restart_nobody_within_the_grace() {
 #[test]
 fn a_restart_that_was_not_written_is_made_at_once() {
     let mut trial = Trial::new(json!({})).judged(ENDING, NOW);
-    let item = Item { controller: Controller::Resign, key: Key::new("team", CARD) };
+    let item = Item { controller: NAME, key: Key::new("team", CARD) };
     let plan = trial.plan(100);
     trial.cluster.memory.failure(&item, s(100), (plan.ops[0].clone(), None, "somebody else wrote it".into()));
     let plan = trial.plan(101);

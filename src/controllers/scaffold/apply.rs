@@ -12,7 +12,7 @@ use kube::core::{Request as Builder, Status};
 use serde_json::{Value, json};
 
 use super::answers::{SecretFact, TemplateFact};
-use super::plan::{Controller, NOW, Op, Report};
+use super::plan::{NOW, Name, Op, Report};
 use super::{ask, login, server_side};
 use crate::api::event::Regarding;
 use crate::api::refusal;
@@ -98,7 +98,7 @@ pub enum Learned {
 ///
 /// # Errors
 /// When the server refuses, cannot be reached, or somebody else was faster.
-pub async fn apply(client: &Client, controller: Controller, op: &Op, news: bool) -> Result<Learned, ApplyError> {
+pub async fn apply(client: &Client, controller: Name, op: &Op, news: bool) -> Result<Learned, ApplyError> {
     let manager = controller.manager();
     match op {
         Op::Create { kind, namespace, body } => {

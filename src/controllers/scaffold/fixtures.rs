@@ -1,13 +1,16 @@
 //! A small cluster for tests: objects as the API server sends them, and what the controllers plan about it.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::controller::{Controller, Own};
+use super::lane::{Facts, Question};
 use super::memory::Memory;
-use super::plan::{Context, Op, Plan, Row};
+use super::plan::{Asked, AskingRow, Context, Item, Name, Op, Plan, Row};
 use crate::config::gates::Gates;
 use crate::config::inputs::{AgentRuntimeInput, NamespaceInputs};
 use crate::config::schema::Platform;
@@ -86,6 +89,47 @@ pub(in crate::controllers) struct Cluster {
     pub(in crate::controllers) store: Store,
     pub(in crate::controllers) memory: Memory,
     pub(in crate::controllers) facts: Published,
+    /// What controllers remember, by their names.
+    pub(in crate::controllers) owns: Owns,
+}
+
+/// What controllers remember, each its own type, by their names.
+#[derive(Default)]
+pub(in crate::controllers) struct Owns(BTreeMap<Name, Box<dyn Any>>);
+
+impl Owns {
+    pub(in crate::controllers) fn of<C: Controller>(&self, controller: Name) -> Option<&Own<C>> {
+        self.0.get(&controller).map(|own| own.downcast_ref().unwrap())
+    }
+
+    pub(in crate::controllers) fn of_mut<C: Controller>(&mut self, controller: Name) -> &mut Own<C> {
+        let own = self.0.entry(controller).or_insert_with(|| Box::new(Own::<C>::default()));
+        own.downcast_mut().unwrap()
+    }
+}
+
+/// A row of any controller, for rounds over several of them.
+pub(in crate::controllers) trait Rowed {
+    fn controller(&self) -> Name;
+    fn keys(&self, cluster: &Cluster, namespace: &str) -> Vec<Key>;
+    /// The plan about one item, whose note is taken.
+    fn planned(&self, cluster: &mut Cluster, key: &Key, now: Duration) -> Plan;
+}
+
+impl<C: Controller> Rowed for Row<C> {
+    fn controller(&self) -> Name {
+        self.controller
+    }
+
+    fn keys(&self, cluster: &Cluster, namespace: &str) -> Vec<Key> {
+        (self.of_namespace)(&cluster.store, namespace)
+    }
+
+    fn planned(&self, cluster: &mut Cluster, key: &Key, now: Duration) -> Plan {
+        let (plan, note) = cluster.plan_at(*self, key, now).apart();
+        cluster.note::<C>(self.controller, key, note);
+        plan
+    }
 }
 
 impl Cluster {
@@ -112,7 +156,7 @@ impl Cluster {
         }
         let settled = Arc::clone(&snapshot);
         let facts = Published { settled, snapshot, platform: Arc::new(platform), spreading: false };
-        Self { store, memory: Memory::default(), facts }
+        Self { store, memory: Memory::default(), facts, owns: Owns::default() }
     }
 
     /// Something appears or changes.
@@ -167,9 +211,46 @@ impl Cluster {
         self.store.apply(&change, s(0));
     }
 
+    /// The items of that row that a change of an object may concern.
+    pub(in crate::controllers) fn touched<C: Controller>(&self, row: Row<C>, kind: Kind, key: &Key) -> Vec<Key> {
+        (row.touched)(&self.store, self.owns.of(row.controller).unwrap_or(&Own::default()), kind, key)
+    }
+
+    /// The same of a row that asks.
+    pub(in crate::controllers) fn touched_of<Q: Question, C: Controller>(
+        &self,
+        row: AskingRow<Q, C>,
+        kind: Kind,
+        key: &Key,
+    ) -> Vec<Key> {
+        (row.touched)(&self.store, self.owns.of(row.controller).unwrap_or(&Own::default()), kind, key)
+    }
+
+    /// Takes the note of a plan of that controller; returns the items for which that may change something.
+    pub(in crate::controllers) fn note<C: Controller>(&mut self, by: Name, key: &Key, note: C::Note) -> Vec<Item> {
+        let item = Item { controller: by, key: key.clone() };
+        self.memory.is_signed(&item, C::signing(&note).cloned());
+        let woken = self.memory.takes_part(&item, C::rollout(&note));
+        self.owns.of_mut::<C>(by).note(key, note);
+        woken
+    }
+
+    /// The process ends and another one starts: what was only remembered is gone.
+    pub(in crate::controllers) fn forget(&mut self) {
+        (self.memory, self.owns) = (Memory::default(), Owns::default());
+    }
+
     /// The plan about one item; every operation in it must be declared.
-    pub(in crate::controllers) fn plan_at(&self, row: Row, key: &Key, now: Duration) -> Plan {
-        let plan = (row.plan)(Context { store: &self.store, memory: &self.memory, facts: &self.facts, key, now });
+    pub(in crate::controllers) fn plan_at<C: Controller>(
+        &self,
+        row: Row<C>,
+        key: &Key,
+        now: Duration,
+    ) -> Plan<C::Note> {
+        let (store, memory, facts) = (&self.store, &self.memory, &self.facts);
+        let (own, nothing) = (self.owns.of(row.controller), Own::default());
+        let own = own.unwrap_or(&nothing);
+        let plan = (row.plan)(Context { store, memory, facts, key, now, own });
         for op in &plan.ops {
             let (verb, kind, _) = op.asks();
             assert!(rbac::declared(verb, kind, op.subresource()), "{verb} {kind:?} is planned and not declared");
@@ -178,8 +259,21 @@ impl Cluster {
         plan
     }
 
+    /// The plan of a row that asks about one item, by these answers.
+    pub(in crate::controllers) fn asked_at<Q: Question, C: Controller>(
+        &self,
+        row: AskingRow<Q, C>,
+        key: &Key,
+        facts: &Facts<Q>,
+        now: Duration,
+    ) -> Asked<Q, C::Note> {
+        let (own, nothing) = (self.owns.of(row.controller), Own::default());
+        let own = own.unwrap_or(&nothing);
+        (row.plan)(Context { store: &self.store, memory: &self.memory, facts: &self.facts, key, now, own }, facts)
+    }
+
     /// The operations about every item of `row` in all namespaces, once each.
-    pub(in crate::controllers) fn plan(&self, row: Row) -> Vec<Op> {
+    pub(in crate::controllers) fn plan<C: Controller>(&self, row: Row<C>) -> Vec<Op> {
         let names: Vec<_> = self.store.namespaces().cloned().collect();
         let mut keys: Vec<_> = names.iter().flat_map(|name| (row.of_namespace)(&self.store, name)).collect();
         keys.sort();

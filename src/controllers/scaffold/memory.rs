@@ -1,23 +1,20 @@
-//! What plans leave behind for later plans, their own and those of other items; pure.
+//! What is remembered of all items alike, whichever controller's; pure.
 //!
-//! In: the note that comes with each plan, and the failures of what was carried out. Out: who rolls, who waits for whom,
-//! what was refused. Promises: a note lasts until the next plan of its item, a failure until nothing is wanted of its item any
-//! more; everything is forgotten with the term, so whatever has to outlive it stands in the cluster.
+//! In: how each plan's item takes part in what rolls, and the failures of what was carried out. Out: who rolls, who waits for whom, what was
+//! refused. Promises: what a plan said lasts until the next plan of its item, a failure until nothing is wanted of its item any
+//! more; everything is forgotten with the term, so whatever has to outlive it stands in the cluster. What is one controller's alone is in
+//! its own memory ([`super::controller`]).
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::answers::Answers;
-use super::note::Note;
-use super::plan::{Controller, Item, Op};
+use super::plan::{Item, Op};
+use super::signing::Signing;
 use crate::domain::reason::Reason;
 
 /// So many of those that wait are looked at again when one that rolls is done.
 const WOKEN: usize = 8;
-
-/// How long a refused eviction is not asked for again.
-const BLOCKED: Duration = Duration::from_secs(30);
 
 /// The last write of an item that came to nothing.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,84 +31,54 @@ pub struct Trouble {
     pub at: Duration,
 }
 
-/// What a note says of itself, or that it says nothing of it.
-type Says = fn(&Note) -> Option<bool>;
+/// How an item takes part in what rolls through the fleet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rollout {
+    /// Its object rolls, or is about to, because of a change that we wrote.
+    pub rolling: bool,
+    /// Its Pods are replaced for the first time, because its user has just labelled it.
+    pub enters: bool,
+    /// It has rolled for so long that people are told.
+    pub slow: bool,
+    /// Its rollout exceeded its deadline, and what it rolled to is still what is wanted.
+    pub failed: bool,
+    /// It waits until one of those that roll is done.
+    pub waits: bool,
+}
 
-/// Everything that is remembered.
+/// Everything that is remembered of all items alike.
 #[derive(Debug, Default)]
 pub struct Memory {
-    notes: HashMap<Item, Note>,
     troubles: HashMap<Item, Trouble>,
+    signings: HashMap<Item, Signing>,
     rolling: BTreeSet<Item>,
     entering: BTreeSet<Item>,
     slow: BTreeSet<Item>,
     failed: BTreeSet<Item>,
     waiting: BTreeSet<Item>,
-    evicting: BTreeSet<Item>,
-    /// Pods that run unprotected, and with an old configuration, in all notes.
-    drift: (usize, usize),
-    /// AgentRuntimes that say they are protected, and that they are not, in all notes.
-    protected: (usize, usize),
-    /// Agents that are open, and that are cut off, in all notes.
-    opened: (usize, usize),
-    /// Namespaces in which what cuts off stands, and in which it does not, in all notes.
-    armed: (usize, usize),
-    blocked: HashMap<Item, Duration>,
-    /// Items that are held back, by controller and namespace.
-    held: HashMap<(Controller, Arc<str>), usize>,
     /// Counts the configurations of the fleet (platform file, gates, API server, SPIRE) of this term.
     pub epoch: u64,
     /// Every item has been planned once: who rolls is known.
     pub surveyed: bool,
-    /// When a Pod was last evicted.
-    pub evicted: Option<Duration>,
-    /// When a probe last came back without our gate.
-    pub proved: Option<Duration>,
-    /// Probes that were answered; the next one goes to another namespace.
-    pub probes: usize,
     /// What the API server was asked, and answered.
     pub answers: Answers,
 }
 
 impl Memory {
-    /// Another term begins or ends: all is forgotten but where the next probe goes.
+    /// Another term begins or ends: all is forgotten.
     pub fn next_term(&mut self) {
-        *self = Self { probes: self.probes, ..Self::default() };
+        *self = Self::default();
     }
 
-    /// Takes the note of an item's plan; returns the items for which that may change something.
-    pub fn note(&mut self, item: &Item, note: Note) -> Vec<Item> {
-        let was = self.notes.get(item).is_some_and(|old| old.rolling || old.failed || old.enters);
-        let before = self.notes.get(item).map_or((0, 0), |old| (old.unprotected, old.outdated));
-        self.drift.0 = self.drift.0 + note.unprotected - before.0;
-        self.drift.1 = self.drift.1 + note.outdated - before.1;
-        let old = self.notes.get(item);
-        let said: [(&mut (usize, usize), Says); 3] = [
-            (&mut self.protected, |note| note.protected),
-            (&mut self.opened, |note| note.opened),
-            (&mut self.armed, |note| note.armed),
-        ];
-        for (counts, of) in said {
-            let says = |note: Option<&Note>, what: bool| usize::from(note.and_then(of) == Some(what));
-            counts.0 = counts.0 + says(Some(&note), true) - says(old, true);
-            counts.1 = counts.1 + says(Some(&note), false) - says(old, false);
-        }
-        let was_held = self.notes.get(item).is_some_and(|old| old.held.is_some());
-        if was_held != note.held.is_some() {
-            let place = (item.controller, item.key.namespace.clone());
-            let count = self.held.entry(place.clone()).or_default();
-            *count = if was_held { count.saturating_sub(1) } else { *count + 1 };
-            if *count == 0 {
-                self.held.remove(&place);
-            }
-        }
+    /// Takes how an item takes part, by its plan; returns the items for which that may change something.
+    pub fn takes_part(&mut self, item: &Item, rollout: Rollout) -> Vec<Item> {
+        let was = [&self.rolling, &self.failed, &self.entering].iter().any(|set| set.contains(item));
         for (set, is) in [
-            (&mut self.rolling, note.rolling),
-            (&mut self.entering, note.enters),
-            (&mut self.slow, note.slow),
-            (&mut self.failed, note.failed),
-            (&mut self.waiting, note.waits),
-            (&mut self.evicting, note.evicting),
+            (&mut self.rolling, rollout.rolling),
+            (&mut self.entering, rollout.enters),
+            (&mut self.slow, rollout.slow),
+            (&mut self.failed, rollout.failed),
+            (&mut self.waiting, rollout.waits),
         ] {
             if is {
                 set.insert(item.clone());
@@ -119,25 +86,22 @@ impl Memory {
                 set.remove(item);
             }
         }
-        let freed = was && !note.rolling && !note.failed && !note.enters;
-        if note == Note::default() {
-            self.notes.remove(item);
-        } else {
-            self.notes.insert(item.clone(), note);
-        }
+        let freed = was && !rollout.rolling && !rollout.failed && !rollout.enters;
         if freed { self.waiting.iter().take(WOKEN).cloned().collect() } else { Vec::new() }
     }
 
-    /// How many items of a controller are held back in a namespace.
-    #[must_use]
-    pub fn held_in(&self, controller: Controller, namespace: &Arc<str>) -> usize {
-        self.held.get(&(controller, namespace.clone())).copied().unwrap_or_default()
+    /// Takes how the signature of an item's card stands, by its plan.
+    pub fn is_signed(&mut self, item: &Item, signing: Option<Signing>) {
+        match signing {
+            Some(signing) => drop(self.signings.insert(item.clone(), signing)),
+            None => drop(self.signings.remove(item)),
+        }
     }
 
-    /// The last note of an item.
+    /// How the signature of an item's card stands, where it was judged.
     #[must_use]
-    pub fn of(&self, item: &Item) -> Option<&Note> {
-        self.notes.get(item)
+    pub fn signing(&self, item: &Item) -> Option<&Signing> {
+        self.signings.get(item)
     }
 
     /// How many roll, that item aside.
@@ -164,41 +128,6 @@ impl Memory {
         self.failed.len()
     }
 
-    /// Whether a Pod of another item is being evicted.
-    #[must_use]
-    pub fn evicts_besides(&self, item: &Item) -> bool {
-        self.evicting.iter().any(|other| other != item)
-    }
-
-    /// Takes note that the eviction that an item asked for was granted.
-    pub fn was_evicted(&mut self, item: &Item, now: Duration) {
-        self.evicted = Some(now);
-        if let Some(note) = self.notes.get_mut(item) {
-            note.evicted = note.asked.take().or_else(|| note.evicted.take());
-        }
-    }
-
-    /// Takes note that a disruption budget forbids evictions of an item for a while.
-    pub fn blocked(&mut self, item: &Item, now: Duration) {
-        self.not_evicted(item);
-        self.blocked.retain(|_, until| *until > now);
-        self.blocked.insert(item.clone(), now + BLOCKED);
-    }
-
-    /// The eviction that was planned has not happened, so Pods that are made meanwhile do not show that it was in vain.
-    fn not_evicted(&mut self, item: &Item) {
-        self.evicting.remove(item);
-        if let Some(note) = self.notes.get_mut(item) {
-            (note.evicting, note.asked) = (false, None);
-        }
-    }
-
-    /// Whether evictions of an item were forbidden a short while ago.
-    #[must_use]
-    pub fn is_blocked(&self, item: &Item, now: Duration) -> bool {
-        self.blocked.get(item).is_some_and(|until| *until > now)
-    }
-
     /// Those that wait.
     pub fn waiters(&self) -> impl Iterator<Item = &Item> {
         self.waiting.iter()
@@ -216,35 +145,8 @@ impl Memory {
         self.waiting.len()
     }
 
-    /// Pods that run unprotected, and Pods with an old configuration, of all items.
-    #[must_use]
-    pub fn drift(&self) -> (usize, usize) {
-        self.drift
-    }
-
-    /// AgentRuntimes that say they are protected, and that they are not.
-    #[must_use]
-    pub fn protected(&self) -> (usize, usize) {
-        self.protected
-    }
-
-    /// Agents that are open, and that are cut off.
-    #[must_use]
-    pub fn opened(&self) -> (usize, usize) {
-        self.opened
-    }
-
-    /// Namespaces that enforce trust in which what cuts off stands, and in which it does not.
-    #[must_use]
-    pub fn armed(&self) -> (usize, usize) {
-        self.armed
-    }
-
     /// A write failed: which, for what reason it was refused (if it was), and the server's words.
     pub fn failure(&mut self, item: &Item, at: Duration, (op, refused, message): (Op, Option<Reason>, String)) {
-        if matches!(op, Op::Evict { .. }) {
-            self.not_evicted(item);
-        }
         // Whoever refuses one object of a namespace, or does not answer, may do so for others, whatever their shape.
         if let Op::Try { namespace, .. } | Op::Ensure { namespace, .. } = &op {
             self.answers.failed(namespace);
@@ -275,30 +177,29 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controllers::scaffold::note::Eviction;
+    use crate::controllers::scaffold::plan::Name;
     use crate::store::Key;
 
     fn item(name: &str) -> Item {
-        Item { controller: Controller::Enrolment, key: Key::new("n", name) }
+        Item { controller: Name::new("rolls"), key: Key::new("n", name) }
     }
 
     #[test]
     fn those_that_wait_are_woken_when_one_is_done_and_not_before() {
         let mut memory = Memory::default();
-        let rolls = Note { rolling: true, ..Note::default() };
-        let waits = Note { waits: true, ..Note::default() };
-        assert!(memory.note(&item("a"), rolls.clone()).is_empty());
+        let rolls = Rollout { rolling: true, ..Rollout::default() };
+        let waits = Rollout { waits: true, ..Rollout::default() };
+        assert!(memory.takes_part(&item("a"), rolls).is_empty());
         for number in 0..20 {
-            assert!(memory.note(&item(&format!("w{number:02}")), waits.clone()).is_empty());
+            assert!(memory.takes_part(&item(&format!("w{number:02}")), waits).is_empty());
         }
         assert_eq!((memory.rolling_besides(&item("b")), memory.rolling_besides(&item("a"))), (1, 0));
-        assert!(memory.note(&item("a"), rolls).is_empty(), "still rolling");
-        let failed = Note { failed: true, ..Note::default() };
-        assert!(memory.note(&item("a"), failed).is_empty(), "a failure makes no room");
+        assert!(memory.takes_part(&item("a"), rolls).is_empty(), "still rolling");
+        let failed = Rollout { failed: true, ..Rollout::default() };
+        assert!(memory.takes_part(&item("a"), failed).is_empty(), "a failure makes no room");
         assert_eq!(memory.failed(), 1);
-        let woken = memory.note(&item("a"), Note::default());
+        let woken = memory.takes_part(&item("a"), Rollout::default());
         assert_eq!((woken.len(), woken[0] == item("w00"), memory.waiting()), (WOKEN, true, 20));
-        assert_eq!(memory.of(&item("a")), None);
     }
 
     #[test]
@@ -318,21 +219,6 @@ mod tests {
         assert_eq!(memory.trouble(&item("a")), None);
     }
 
-    /// Objects come and go under names of their own for as long as a term lasts.
-    #[test]
-    fn what_is_over_takes_no_memory() {
-        let mut memory = Memory::default();
-        for number in 0..100 {
-            let (item, now) = (item(&number.to_string()), BLOCKED * number);
-            let op = Op::Delete { kind: crate::store::Kind::Pod, key: Key::new("n", "p"), uid: "u".into() };
-            memory.failure(&item, now, (op, Some(Reason::RunRefused), "why".into()));
-            memory.blocked(&item, now);
-            assert!(memory.is_blocked(&item, now) && memory.trouble(&item).is_some());
-            memory.at_rest(&item);
-        }
-        assert_eq!((memory.troubles.len(), memory.blocked.len()), (0, 1));
-    }
-
     /// Whoever refuses one object, or does not answer, may do so for others.
     #[test]
     fn a_write_that_comes_to_nothing_ends_what_its_namespace_was_answered() {
@@ -350,56 +236,19 @@ mod tests {
         }
     }
 
+    /// Objects come and go under names of their own for as long as a term lasts.
     #[test]
-    fn an_eviction_that_was_forbidden_did_not_happen() {
+    fn what_is_over_takes_no_memory() {
         let mut memory = Memory::default();
-        let asked = Some(Eviction { youngest: "2026-05-01T10:20:30Z".into(), at: Duration::ZERO });
-        let before = Some(Eviction { youngest: "2026-05-01T10:00:00Z".into(), at: Duration::ZERO });
-        let told = Note { unprotected: 2, evicted: before.clone(), ..Note::default() };
-        memory.note(&item("a"), Note { evicting: true, asked: asked.clone(), ..told.clone() });
-        memory.blocked(&item("a"), Duration::ZERO);
-        assert_eq!(memory.of(&item("a")), Some(&told), "the one before it did");
-        memory.note(&item("b"), Note { asked: asked.clone(), evicted: before, ..Note::default() });
-        memory.was_evicted(&item("b"), Duration::ZERO);
-        assert_eq!(memory.of(&item("b")).and_then(|note| note.evicted.clone()), asked);
-        assert!(!memory.evicts_besides(&item("b")) && memory.is_blocked(&item("a"), Duration::ZERO));
-    }
-
-    #[test]
-    fn those_held_back_are_counted_by_namespace() {
-        let mut memory = Memory::default();
-        let held = Note { held: Some(Duration::ZERO), ..Note::default() };
-        let count = |memory: &Memory| memory.held_in(Controller::Enrolment, &"n".into());
-        for name in ["a", "b", "a"] {
-            memory.note(&item(name), held.clone());
+        for number in 0..100 {
+            let item = item(&number.to_string());
+            let op = Op::Delete { kind: crate::store::Kind::Pod, key: Key::new("n", "p"), uid: "u".into() };
+            memory.failure(&item, Duration::ZERO, (op, Some(Reason::RunRefused), "why".into()));
+            memory.takes_part(&item, Rollout { rolling: true, slow: true, ..Rollout::default() });
+            memory.takes_part(&item, Rollout::default());
+            assert!(memory.trouble(&item).is_some());
+            memory.at_rest(&item);
         }
-        assert_eq!((count(&memory), memory.held_in(Controller::Enrolment, &"m".into())), (2, 0));
-        memory.note(&item("a"), Note::default());
-        memory.note(&item("a"), Note::default());
-        assert_eq!(count(&memory), 1);
-    }
-
-    #[test]
-    fn what_is_open_and_what_is_cut_off_is_counted() {
-        let mut memory = Memory::default();
-        let agent = |opened| Note { opened: Some(opened), ..Note::default() };
-        for (name, opened) in [("a", true), ("b", false), ("c", false), ("b", true)] {
-            memory.note(&item(name), agent(opened));
-        }
-        memory.note(&item("deny"), Note { armed: Some(false), ..Note::default() });
-        assert_eq!((memory.opened(), memory.armed(), memory.protected()), ((2, 1), (0, 1), (0, 0)));
-        memory.note(&item("a"), Note::default());
-        memory.note(&item("deny"), Note { armed: Some(true), ..Note::default() });
-        assert_eq!((memory.opened(), memory.armed()), ((1, 1), (1, 0)));
-    }
-
-    #[test]
-    fn drift_is_the_sum_over_all_items() {
-        let mut memory = Memory::default();
-        memory.note(&item("a"), Note { unprotected: 2, outdated: 1, ..Note::default() });
-        memory.note(&item("b"), Note { outdated: 3, ..Note::default() });
-        assert_eq!(memory.drift(), (2, 4));
-        memory.note(&item("b"), Note::default());
-        assert_eq!(memory.drift(), (2, 1));
+        assert_eq!((memory.troubles.len(), memory.rolling(), memory.slow().count()), (0, 0, 0));
     }
 }

@@ -3,6 +3,7 @@
 //! Beside our own there are those that controller-runtime has, under its names, so that its dashboards and alerts read us too. What
 //! it calls reconciling is a plan with its writes here; its queue is the part of ours that is one controller's.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,10 +18,8 @@ use prometheus_client::registry::Registry;
 use super::apply::{ApplyError, Learned};
 use super::lane::AskFault;
 use super::memory::Memory;
-use super::plan::{Controller, Op};
+use super::plan::{Name, Op};
 use super::queue::Ending;
-use crate::domain::keys;
-use crate::domain::resign::Cause;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Write {
@@ -30,6 +29,8 @@ struct Write {
     result: &'static str,
 }
 
+/// In place of a controller's name, where families are filled for the reference.
+const EXAMPLE: &str = "example";
 /// Seconds: controller-runtime's buckets of work.
 const WORK: [f64; 10] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0];
 
@@ -108,17 +109,49 @@ pub struct ControllerMetrics {
     /// Of which state of the store these two tell.
     gatings: Arc<AtomicU64>,
     rollouts: Family<State, Gauge>,
-    drift: Family<State, Gauge>,
-    protected: Family<State, Gauge>,
     questions: Family<Answered, Counter>,
     asking: Family<Asking, Gauge>,
-    resigned: Family<Resigned, Counter>,
-    opened: Family<State, Gauge>,
-    armed: Family<State, Gauge>,
+    /// What single controllers count, by the name of the family.
+    own: Arc<BTreeMap<&'static str, OwnFamily>>,
+}
+
+/// A family that one controller fills, as a row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct FamilyRow {
+    /// Its name.
+    pub name: &'static str,
+    /// What people are told of it.
+    pub help: &'static str,
+    /// A value that its one label takes.
+    pub example: &'static str,
+    /// What it counts.
+    pub counts: Counts,
+}
+
+/// What a family of one controller counts.
+#[derive(Debug, Clone, Copy)]
+pub enum Counts {
+    /// What there is, by label `state`: the controller publishes it ([`super::controller::Controller::gauges`]).
+    State,
+    /// Operations that were carried out.
+    Ops {
+        /// Whose.
+        controller: Name,
+        /// The value of label `reason`; `None` of an operation that is not counted.
+        of: fn(&Op) -> Option<&'static str>,
+    },
+}
+
+/// Such a family with its numbers.
+#[derive(Debug)]
+struct OwnFamily {
+    row: FamilyRow,
+    states: Family<State, Gauge>,
+    reasons: Family<Why, Counter>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Resigned {
+struct Why {
     reason: &'static str,
 }
 
@@ -140,6 +173,14 @@ struct State {
 }
 
 impl ControllerMetrics {
+    /// Counters with what single controllers count besides.
+    #[must_use]
+    pub fn with(rows: &[FamilyRow]) -> Self {
+        let family = |row: &FamilyRow| OwnFamily { row: *row, states: Family::default(), reasons: Family::default() };
+        let own = rows.iter().map(|row| (row.name, family(row))).collect();
+        Self { own: Arc::new(own), ..Self::default() }
+    }
+
     /// Puts the counters into a registry.
     pub fn register(&self, registry: &mut Registry) {
         self.field.register(registry);
@@ -162,17 +203,6 @@ impl ControllerMetrics {
             self.rollouts.clone(),
         );
         registry.register(
-            "drawbridge_drifted_pods",
-            "Pods of enrolled workloads whose rollout is over that run without the sidecars (unprotected) or with another \
-             configuration (outdated)",
-            self.drift.clone(),
-        );
-        registry.register(
-            "drawbridge_agent_runtimes",
-            "AgentRuntimes whose condition Protected is True (protected) or False (unprotected)",
-            self.protected.clone(),
-        );
-        registry.register(
             "drawbridge_controller_questions",
             "Questions of the controllers to others than the API server, by how they ended: ok, slow (asked again with more time), timed-out, \
              unreachable, refused, unusable",
@@ -183,27 +213,20 @@ impl ControllerMetrics {
             "Questions of the controllers to others than the API server that are under way (running) or wait for their turn (waiting)",
             self.asking.clone(),
         );
-        registry.register(
-            "agentcard_resign_restarts",
-            "Workloads that were restarted so that their card is signed anew, by why: leaf-expires, authority-expires, authority-lost",
-            self.resigned.clone(),
-        );
-        registry.register(
-            "drawbridge_trust_agents",
-            "Agents with a card in namespaces that enforce trust, which are open because they are verified (open) or are not (cut-off)",
-            self.opened.clone(),
-        );
-        registry.register(
-            "drawbridge_trust_namespaces",
-            "Namespaces that enforce trust in which NetworkPolicy drawbridge-default-deny stands (armed), or does not yet, so that no Pod of an agent \
-             is made (waiting)",
-            self.armed.clone(),
-        );
+        for family in self.own.values() {
+            match family.row.counts {
+                Counts::State => registry.register(family.row.name, family.row.help, family.states.clone()),
+                Counts::Ops { .. } => registry.register(family.row.name, family.row.help, family.reasons.clone()),
+            }
+        }
     }
 
     /// A plan ended, its writes included.
-    pub(super) fn reconciled(&self, controller: Controller, ending: Ending, took: Duration) {
-        let controller = controller.as_str();
+    pub(super) fn reconciled(&self, controller: Name, ending: Ending, took: Duration) {
+        self.planned(controller.as_str(), ending, took);
+    }
+
+    fn planned(&self, controller: &'static str, ending: Ending, took: Duration) {
         let result = match ending {
             Ending::Done(None) | Ending::Made => "success",
             Ending::Done(Some(Duration::ZERO)) => "requeue",
@@ -218,19 +241,19 @@ impl ControllerMetrics {
         }
     }
 
-    pub(super) fn answered(&self, controller: Controller, fault: Option<AskFault>) {
+    pub(super) fn answered(&self, controller: Name, fault: Option<AskFault>) {
         let result = fault.map_or("ok", AskFault::as_str);
         self.questions.get_or_create(&Answered { controller: controller.as_str(), result }).inc();
     }
 
-    pub(super) fn questions(&self, controller: Controller, running: usize, waiting: usize) {
+    pub(super) fn questions(&self, controller: Name, running: usize, waiting: usize) {
         for (state, count) in [("running", running), ("waiting", waiting)] {
             let gauge = self.asking.get_or_create(&Asking { controller: controller.as_str(), state });
             gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }
 
-    pub(super) fn wrote(&self, controller: Controller, op: &Op, result: &Result<Learned, ApplyError>) {
+    pub(super) fn wrote(&self, controller: Name, op: &Op, result: &Result<Learned, ApplyError>) {
         let (verb, kind, _) = op.asks();
         let result = match result {
             Ok(_) => "ok",
@@ -239,34 +262,51 @@ impl ControllerMetrics {
         };
         let labels = Write { controller: controller.as_str(), verb, kind: kind.label(), result };
         self.writes.get_or_create(&labels).inc();
-        if let (Op::Merge { patch, .. }, Controller::Resign, "ok") = (op, controller, result) {
-            let said =
-                patch.pointer("/metadata/annotations").and_then(|all| all.get(keys::ANNOTATION_RESIGN_CAUSE)?.as_str());
-            if let Some(cause) = said.and_then(Cause::named) {
-                self.opened.get_or_create(&State { state: "open" }).set(0);
-                self.armed.get_or_create(&State { state: "armed" }).set(0);
-                self.resigned.get_or_create(&Resigned { reason: cause.as_str() }).inc();
+        if result == "ok" {
+            self.carried_out(controller, op);
+        }
+    }
+
+    fn carried_out(&self, by: Name, op: &Op) {
+        for family in self.own.values() {
+            if let Counts::Ops { controller, of } = family.row.counts
+                && controller == by
+                && let Some(reason) = of(op)
+            {
+                family.reasons.get_or_create(&Why { reason }).inc();
             }
+        }
+    }
+
+    /// Sets a gauge of one controller.
+    pub(super) fn gauge(&self, family: &str, state: &'static str, count: usize) {
+        if let Some(family) = self.own.get(family) {
+            family.states.get_or_create(&State { state }).set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }
 
     /// One series in every family: what the reference of all families is compared with, since a family without any is not exposed.
     pub fn fill(&self) {
-        let labels = Write { controller: "gate", verb: "delete", kind: "Pod", result: "ok" };
+        let labels = Write { controller: EXAMPLE, verb: "delete", kind: "Pod", result: "ok" };
         self.writes.get_or_create(&labels).inc();
         self.rollouts.get_or_create(&State { state: "rolling" }).set(0);
-        self.drift.get_or_create(&State { state: "outdated" }).set(0);
-        self.protected.get_or_create(&State { state: "protected" }).set(0);
-        self.questions.get_or_create(&Answered { controller: "agent-card", result: "ok" }).inc();
-        self.asking.get_or_create(&Asking { controller: "agent-card", state: "running" }).set(0);
-        self.resigned.get_or_create(&Resigned { reason: Cause::LeafExpires.as_str() }).inc_by(0);
-        self.opened.get_or_create(&State { state: "open" }).set(0);
-        self.armed.get_or_create(&State { state: "armed" }).set(0);
-        self.field.depth.get_or_create(&Named { name: "gate" }).set(0);
-        self.reconciled(Controller::ServiceAccount, Ending::Conflict, Duration::ZERO);
+        self.questions.get_or_create(&Answered { controller: EXAMPLE, result: "ok" }).inc();
+        self.asking.get_or_create(&Asking { controller: EXAMPLE, state: "running" }).set(0);
+        for family in self.own.values() {
+            match family.row.counts {
+                Counts::State => {
+                    family.states.get_or_create(&State { state: family.row.example }).set(0);
+                }
+                Counts::Ops { .. } => {
+                    family.reasons.get_or_create(&Why { reason: family.row.example }).inc_by(0);
+                }
+            }
+        }
+        self.field.depth.get_or_create(&Named { name: EXAMPLE }).set(0);
+        self.planned(EXAMPLE, Ending::Conflict, Duration::ZERO);
     }
 
-    /// How enrolled workloads and their Pods stand.
+    /// How what is rolled through the fleet stands.
     pub(super) fn fleet(&self, memory: &Memory) {
         let set = |family: &Family<State, Gauge>, state, count: usize| {
             family.get_or_create(&State { state }).set(i64::try_from(count).unwrap_or(i64::MAX));
@@ -275,22 +315,10 @@ impl ControllerMetrics {
         set(&self.rollouts, "slow", memory.slow().count());
         set(&self.rollouts, "waiting", memory.waiting());
         set(&self.rollouts, "failed", memory.failed());
-        let (unprotected, outdated) = memory.drift();
-        set(&self.drift, "unprotected", unprotected);
-        set(&self.drift, "outdated", outdated);
-        let (protected, unprotected) = memory.protected();
-        set(&self.protected, "protected", protected);
-        set(&self.protected, "unprotected", unprotected);
-        let (open, cut) = memory.opened();
-        set(&self.opened, "open", open);
-        set(&self.opened, "cut-off", cut);
-        let (armed, waiting) = memory.armed();
-        set(&self.armed, "armed", armed);
-        set(&self.armed, "waiting", waiting);
     }
 
     /// How many items wait for a worker, in all and by controller.
-    pub(super) fn queue(&self, ready: usize, depths: impl Iterator<Item = (Controller, usize)>) {
+    pub(super) fn queue(&self, ready: usize, depths: impl Iterator<Item = (Name, usize)>) {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.ready.set(number(ready));
         for (controller, depth) in depths {
@@ -317,6 +345,8 @@ impl ControllerMetrics {
 mod tests {
     use super::*;
 
+    const ONE: Name = Name::new("one");
+
     #[test]
     fn plans_are_counted_in_controller_runtimes_terms() {
         let metrics = ControllerMetrics::default();
@@ -331,12 +361,12 @@ mod tests {
             Ending::Conflict,
             Ending::Failed(later),
         ] {
-            metrics.reconciled(Controller::Enrolment, ending, Duration::from_millis(20));
+            metrics.reconciled(ONE, ending, Duration::from_millis(20));
         }
-        metrics.queue(3, [(Controller::Enrolment, 2), (Controller::ServiceAccount, 0)].into_iter());
+        metrics.queue(3, [(ONE, 2), (Name::new("other"), 0)].into_iter());
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-        let name = Controller::Enrolment.as_str();
+        let name = ONE.as_str();
         for line in [
             format!("controller_runtime_reconcile_total{{controller=\"{name}\",result=\"success\"}} 2"),
             format!("controller_runtime_reconcile_total{{controller=\"{name}\",result=\"requeue\"}} 1"),
@@ -362,5 +392,36 @@ mod tests {
         metrics.gated(1, gated.into_iter().inspect(|_| panic!("nothing has changed")));
         metrics.gated(2, std::iter::empty());
         assert_eq!((metrics.gated.get(), metrics.gated_since.get()), (0, 0));
+    }
+
+    #[test]
+    fn what_one_controller_counts_is_exposed_and_of_nobody_else() {
+        let of = |op: &Op| matches!(op, Op::Report(_)).then_some("told");
+        let row = |name, counts| FamilyRow { name, help: "h", example: "x", counts };
+        let rows = [row("gauges", Counts::State), row("counted", Counts::Ops { controller: ONE, of })];
+        let metrics = ControllerMetrics::with(&rows);
+        let mut registry = Registry::default();
+        metrics.register(&mut registry);
+        metrics.gauge("gauges", "open", 3);
+        metrics.gauge("of_nobody", "open", 3);
+        let told = Op::Report(super::super::plan::Report {
+            kind: crate::store::Kind::Pod,
+            about: crate::store::Key::new("n", "p"),
+            uid: "u".to_owned(),
+            reason: crate::domain::reason::Reason::InternalError,
+            message: "m".to_owned(),
+            since: String::new(),
+        });
+        let looked = Op::Look { key: crate::store::Key::new("n", "s") };
+        for (by, op) in [(ONE, &told), (Name::new("other"), &told), (ONE, &looked)] {
+            metrics.wrote(by, op, &Ok(Learned::Nothing));
+        }
+        metrics.wrote(ONE, &told, &Err(ApplyError::Conflict { what: String::new() }));
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        for line in ["gauges{state=\"open\"} 3", "counted_total{reason=\"told\"} 1"] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert!(!text.contains("of_nobody"), "{text}");
     }
 }

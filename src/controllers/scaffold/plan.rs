@@ -5,97 +5,35 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::consent::Demand;
+use super::controller::{Controller, Own};
 use super::lane::{Ask, Facts, Question};
 use super::login::Login;
 use super::memory::Memory;
-use super::note::Note;
 use crate::config::snapshot::Published;
 use crate::domain::reason::Reason;
 use crate::store::{Key, Kind, Store};
 
-/// The controllers of this process.
+/// Tells a controller from every other: the value of a label, and the last part of the field manager of its writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Controller {
-    /// Dedicated ServiceAccounts, ahead of the Pods.
-    ServiceAccount,
-    /// The ConfigMaps an injected Pod refers to.
-    NamespaceConfig,
-    /// Workloads whose Pods waited for a ServiceAccount.
-    Waiting,
-    /// Pods behind the scheduling gate.
-    Gate,
-    /// Workloads that an AgentRuntime points at, and what a change of configuration does to enrolled ones.
-    Enrolment,
-    /// What runs an Agent.
-    Agent,
-    /// Runs of AgentBuilds.
-    AgentBuild,
-    /// An AgentCard for each agent.
-    CardSync,
-    /// What runs an Agent of BeeAI.
-    BeeaiAgent,
-    /// The same of the group that the original operator served.
-    BeeaiCompatAgent,
-    /// What runs an Agent of KAOS.
-    KaosAgent,
-    /// What runs a ModelAPI.
-    ModelApi,
-    /// What runs an MCPServer.
-    McpServer,
-    /// Secrets and ConfigMaps that environments of KAOS refer to.
-    KaosReferences,
-    /// Which tools an MCPServer offers.
-    ToolDiscovery,
-    /// Runs of AgentBuilds of BeeAI, and the Agents that they keep.
-    BeeaiBuild,
-    /// The same of the group that the original operator served.
-    BeeaiCompatBuild,
-    /// What agents say of themselves.
-    AgentCard,
-    /// What Pods that sign their card need for publishing it.
-    Signer,
-    /// The trust label on Pods.
-    TrustLabel,
-    /// What cuts off agents, and what opens them.
-    NetworkPolicy,
-    /// Workloads whose card is signed anew when their Pods are.
-    Resign,
-}
+pub struct Name(&'static str);
 
-impl Controller {
+impl Name {
+    /// That name. It is part of metrics and of field managers in the cluster, so it stays what it is once it was released.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self(name)
+    }
+
     /// Label value, and the last part of the field manager.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Controller::ServiceAccount => "service-account",
-            Controller::NamespaceConfig => "namespace-config",
-            Controller::Waiting => "waiting",
-            Controller::Gate => "gate",
-            Controller::Enrolment => "enrolment",
-            Controller::Agent => "agent",
-            Controller::AgentBuild => "agent-build",
-            Controller::CardSync => "card-sync",
-            Controller::BeeaiAgent => "beeai-agent",
-            Controller::BeeaiCompatAgent => "beeai-compat-agent",
-            Controller::KaosAgent => "kaos-agent",
-            Controller::ModelApi => "model-api",
-            Controller::McpServer => "mcp-server",
-            Controller::KaosReferences => "kaos-references",
-            Controller::ToolDiscovery => "tool-discovery",
-            Controller::BeeaiBuild => "beeai-build",
-            Controller::BeeaiCompatBuild => "beeai-compat-build",
-            Controller::AgentCard => "agent-card",
-            Controller::Signer => "signer",
-            Controller::TrustLabel => "trust-label",
-            Controller::NetworkPolicy => "network-policy",
-            Controller::Resign => "resign",
-        }
+        self.0
     }
 
     /// Field manager of its writes.
     #[must_use]
     pub fn manager(self) -> String {
-        format!("drawbridge/{}", self.as_str())
+        format!("drawbridge/{}", self.0)
     }
 }
 
@@ -103,7 +41,7 @@ impl Controller {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Item {
     /// Who.
-    pub controller: Controller,
+    pub controller: Name,
     /// What; its meaning is the controller's.
     pub key: Key,
 }
@@ -326,18 +264,18 @@ pub struct Report {
     pub since: String,
 }
 
-/// What to do about one item.
+/// What to do about one item, with a note of the controller's own type.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Plan {
+pub struct Plan<N = ()> {
     /// In this order; the first failure ends the plan.
     pub ops: Vec<Op>,
     /// Look again after this time, changed or not.
     pub again: Option<Duration>,
     /// What it found out, kept until the next plan of the item.
-    pub note: Note,
+    pub note: N,
 }
 
-impl Plan {
+impl<N: Default> Plan<N> {
     /// Nothing to do.
     #[must_use]
     pub fn nothing() -> Self {
@@ -350,12 +288,6 @@ impl Plan {
         Self { ops, ..Self::default() }
     }
 
-    /// It ends by making the object that it is about, and asks for no other look.
-    #[must_use]
-    pub fn makes(&self) -> bool {
-        self.again.is_none() && matches!(self.ops.last(), Some(Op::Ensure { .. }))
-    }
-
     /// Nothing yet.
     #[must_use]
     pub fn later(after: Duration) -> Self {
@@ -363,12 +295,26 @@ impl Plan {
     }
 }
 
+impl<N> Plan<N> {
+    /// It ends by making the object that it is about, and asks for no other look.
+    #[must_use]
+    pub fn makes(&self) -> bool {
+        self.again.is_none() && matches!(self.ops.last(), Some(Op::Ensure { .. }))
+    }
+
+    /// The same for whoever carries it out, and its note.
+    #[must_use]
+    pub fn apart(self) -> (Plan, N) {
+        (Plan { ops: self.ops, again: self.again, note: () }, self.note)
+    }
+}
+
 /// What a plan is made from.
 #[derive(Debug, Clone, Copy)]
-pub struct Context<'a> {
+pub struct Context<'a, C: Controller = ()> {
     /// The cluster.
     pub store: &'a Store,
-    /// What earlier plans left behind.
+    /// What is remembered of all items alike: failures, who rolls, what the API server answered.
     pub memory: &'a Memory,
     /// The configuration.
     pub facts: &'a Published,
@@ -376,41 +322,62 @@ pub struct Context<'a> {
     pub key: &'a Key,
     /// Monotonic time, comparable with the arrival times in `store`.
     pub now: Duration,
+    /// What the controller itself remembers.
+    pub own: &'a Own<C>,
 }
 
-/// A controller, as a row of the table.
-#[derive(Clone, Copy)]
-pub struct Row {
+impl<'a, C: Controller> Context<'a, C> {
+    /// The note of the item's last plan.
+    #[must_use]
+    pub fn note(&self) -> Option<&'a C::Note> {
+        self.own.of(self.key)
+    }
+}
+
+/// A controller, as a row of the table. Several rows may be of one controller that differ by the kind they serve: what each remembers is
+/// its own.
+pub struct Row<C: Controller = ()> {
     /// Which.
-    pub controller: Controller,
+    pub controller: Name,
     /// The items that a change of an object may concern.
-    pub touched: fn(&Store, &Memory, Kind, &Key) -> Vec<Key>,
+    pub touched: fn(&Store, &Own<C>, Kind, &Key) -> Vec<Key>,
     /// The items of one namespace.
     pub of_namespace: fn(&Store, &str) -> Vec<Key>,
     /// What to do about one item.
-    pub plan: fn(Context<'_>) -> Plan,
+    pub plan: fn(Context<'_, C>) -> Plan<C::Note>,
 }
 
-/// A plan, and what has to be known for the next one.
-pub type Asked<Q> = (Plan, Vec<Ask<Q>>);
-
-/// A controller that has to know what the cluster does not hold, as a row of the table.
-pub struct AskingRow<Q: Question> {
-    /// Which.
-    pub controller: Controller,
-    /// The items that a change of an object may concern.
-    pub touched: fn(&Store, &Memory, Kind, &Key) -> Vec<Key>,
-    /// The items of one namespace.
-    pub of_namespace: fn(&Store, &str) -> Vec<Key>,
-    /// What to do about one item by the answers that are there, and what has to be known of it. What is asked no more is
-    /// forgotten, so a plan names also what it has an answer to.
-    pub plan: fn(Context<'_>, &Facts<Q>) -> Asked<Q>,
-}
-
-impl<Q: Question> Clone for AskingRow<Q> {
+impl<C: Controller> Clone for Row<C> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<Q: Question> Copy for AskingRow<Q> {}
+impl<C: Controller> Copy for Row<C> {}
+
+/// A plan, and what has to be known for the next one.
+pub type Asked<Q, N = ()> = (Plan<N>, Vec<Ask<Q>>);
+
+/// Makes a plan by the answers that are there.
+pub type AskingPlan<Q, C> = fn(Context<'_, C>, &Facts<Q>) -> Asked<Q, <C as Controller>::Note>;
+
+/// A controller that has to know what the cluster does not hold, as a row of the table.
+pub struct AskingRow<Q: Question, C: Controller = ()> {
+    /// Which.
+    pub controller: Name,
+    /// The items that a change of an object may concern.
+    pub touched: fn(&Store, &Own<C>, Kind, &Key) -> Vec<Key>,
+    /// The items of one namespace.
+    pub of_namespace: fn(&Store, &str) -> Vec<Key>,
+    /// What to do about one item by the answers that are there, and what has to be known of it. What is asked no more is
+    /// forgotten, so a plan names also what it has an answer to.
+    pub plan: AskingPlan<Q, C>,
+}
+
+impl<Q: Question, C: Controller> Clone for AskingRow<Q, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<Q: Question, C: Controller> Copy for AskingRow<Q, C> {}

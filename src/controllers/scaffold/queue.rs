@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::plan::{Controller, Item};
+use super::plan::{Item, Name};
 
 /// How urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,7 +49,7 @@ pub struct Queue {
     turns: BTreeSet<Turn>,
     places: HashMap<Item, (Priority, u64)>,
     /// How many of them are whose.
-    depths: BTreeMap<Controller, usize>,
+    depths: BTreeMap<Name, usize>,
     waiting: BTreeMap<(Duration, u64), Item>,
     delays: HashMap<Item, (Duration, u64)>,
     failures: HashMap<Item, u32>,
@@ -256,7 +256,7 @@ impl Queue {
     }
 
     /// The same by controller; one that has none now and had some before is among them.
-    pub fn depths(&self) -> impl Iterator<Item = (Controller, usize)> {
+    pub fn depths(&self) -> impl Iterator<Item = (Name, usize)> {
         self.depths.iter().map(|(controller, depth)| (*controller, *depth))
     }
 

@@ -1,17 +1,22 @@
-//! What the loop drives: a controller of the table, whatever it asks of the world.
+//! What the loop drives: a controller of the table with what it remembers, whatever it asks of the world.
 //!
-//! In: a row, and for one that asks, whoever answers. Out: one shape for the loop. Promise: the loop knows no controller's questions, and a
-//! controller without any costs nothing more than its functions.
+//! In: a row, and for one that asks, whoever answers. Out: one shape for the loop. Promise: the loop knows no controller's notes, memory or
+//! questions, and a controller without any costs nothing more than its functions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::apply::Learned;
+use super::controller::{Controller, Gauges, Own};
 use super::lane::{Adapter, Lane, Question};
-use super::memory::Memory;
+use super::memory::{Memory, Rollout};
 use super::metrics::ControllerMetrics;
-use super::plan::{AskingRow, Context, Controller, Item, Plan, Row};
+use super::plan::{AskingRow, Context, Item, Name, Op, Plan, Row};
+use super::signing::Signing;
+use crate::config::snapshot::Published;
 use crate::store::{Key, Kind, Store};
 
 /// What a controller is started with.
@@ -25,60 +30,149 @@ pub struct Start {
     pub metrics: ControllerMetrics,
 }
 
+/// What every controller's plan is made from, whatever it remembers besides.
+#[derive(Debug, Clone, Copy)]
+pub struct Scene<'a> {
+    /// The cluster.
+    pub store: &'a Store,
+    /// What is remembered of all items alike.
+    pub memory: &'a Memory,
+    /// The configuration.
+    pub facts: &'a Published,
+    /// The item's key.
+    pub key: &'a Key,
+    /// Monotonic time, comparable with the arrival times in `store`.
+    pub now: Duration,
+}
+
+impl<'a> Scene<'a> {
+    /// The same with what one controller remembers.
+    #[must_use]
+    pub fn with<C: Controller>(self, own: &'a Own<C>) -> Context<'a, C> {
+        let Scene { store, memory, facts, key, now } = self;
+        Context { store, memory, facts, key, now, own }
+    }
+}
+
+/// A plan whose note was taken.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Planned {
+    /// What is to be carried out.
+    pub plan: Plan,
+    /// How its item takes part in what rolls through the fleet.
+    pub rollout: Rollout,
+    /// How the signature of its card stands.
+    pub signing: Option<Signing>,
+    /// Nothing is to be done about the item, nothing was noted, and nothing is awaited.
+    pub at_rest: bool,
+}
+
 /// One controller in the loop.
 pub trait Runner: Send {
     /// Which.
-    fn controller(&self) -> Controller;
+    fn controller(&self) -> Name;
     /// Before anything else, once.
     fn start(&mut self, start: Start);
     /// The items that a change of an object may concern.
-    fn touched(&self, store: &Store, memory: &Memory, kind: Kind, key: &Key) -> Vec<Key>;
+    fn touched(&self, store: &Store, kind: Kind, key: &Key) -> Vec<Key>;
     /// The items of one namespace.
     fn of_namespace(&self, store: &Store, namespace: &str) -> Vec<Key>;
-    /// What to do about one item.
-    fn plan(&self, cx: Context<'_>) -> Plan;
+    /// What to do about one item; the note of it is taken.
+    fn plan(&mut self, scene: Scene<'_>) -> Planned;
+    /// That came of an operation about an item.
+    fn answered(&mut self, key: &Key, learned: &Learned, now: Duration);
+    /// That operation about an item came to nothing.
+    fn failed(&mut self, key: &Key, op: &Op);
+    /// Every item is to be looked at again because of a change of the configuration that is none of the whole fleet.
+    fn is_affected(&self, before: &Published, now: &Published) -> bool;
+    /// Publishes what is counted.
+    fn gauges(&self, set: Gauges<'_>);
     /// A term of leadership begins or ends.
-    fn forget(&self);
+    fn forget(&mut self);
 }
 
-impl Runner for Row {
-    fn controller(&self) -> Controller {
-        self.controller
+/// A controller with what it remembers.
+struct Remembering<C: Controller> {
+    row: Row<C>,
+    own: Own<C>,
+}
+
+impl<C: Controller> Row<C> {
+    /// The row in the loop; nothing is remembered yet.
+    #[must_use]
+    pub fn runner(self) -> Box<dyn Runner> {
+        Box::new(Remembering { row: self, own: Own::default() })
+    }
+}
+
+impl<C: Controller> Own<C> {
+    fn planned(&mut self, key: &Key, plan: Plan<C::Note>) -> Planned {
+        let at_rest = plan == Plan::nothing();
+        let (plan, note) = plan.apart();
+        let (rollout, signing) = (C::rollout(&note), C::signing(&note).cloned());
+        self.note(key, note);
+        Planned { plan, rollout, signing, at_rest }
+    }
+}
+
+impl<C: Controller> Runner for Remembering<C> {
+    fn controller(&self) -> Name {
+        self.row.controller
     }
 
     fn start(&mut self, _: Start) {}
 
-    fn touched(&self, store: &Store, memory: &Memory, kind: Kind, key: &Key) -> Vec<Key> {
-        (self.touched)(store, memory, kind, key)
+    fn touched(&self, store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
+        (self.row.touched)(store, &self.own, kind, key)
     }
 
     fn of_namespace(&self, store: &Store, namespace: &str) -> Vec<Key> {
-        (self.of_namespace)(store, namespace)
+        (self.row.of_namespace)(store, namespace)
     }
 
-    fn plan(&self, cx: Context<'_>) -> Plan {
-        (self.plan)(cx)
+    fn plan(&mut self, scene: Scene<'_>) -> Planned {
+        let plan = (self.row.plan)(scene.with(&self.own));
+        self.own.planned(scene.key, plan)
     }
 
-    fn forget(&self) {}
+    fn answered(&mut self, key: &Key, learned: &Learned, now: Duration) {
+        C::answered(&mut self.own, key, learned, now);
+    }
+
+    fn failed(&mut self, key: &Key, op: &Op) {
+        C::failed(&mut self.own, key, op);
+    }
+
+    fn is_affected(&self, before: &Published, now: &Published) -> bool {
+        C::is_affected(before, now)
+    }
+
+    fn gauges(&self, set: Gauges<'_>) {
+        C::gauges(&self.own.memory, set);
+    }
+
+    fn forget(&mut self) {
+        self.own.next_term();
+    }
 }
 
-/// A controller that asks, with whom it asks.
-pub struct Asking<Q: Question, A> {
-    row: AskingRow<Q>,
+/// A controller that asks, with whom it asks and what it remembers.
+pub struct Asking<Q: Question, A, C: Controller = ()> {
+    row: AskingRow<Q, C>,
     adapter: Arc<A>,
     lane: Option<Lane<Q>>,
+    own: Own<C>,
 }
 
-impl<Q: Question, A: Adapter<Q>> Asking<Q, A> {
+impl<Q: Question, A: Adapter<Q>, C: Controller> Asking<Q, A, C> {
     /// That row, answered by that adapter.
-    pub fn new(row: AskingRow<Q>, adapter: A) -> Self {
-        Self { row, adapter: Arc::new(adapter), lane: None }
+    pub fn new(row: AskingRow<Q, C>, adapter: A) -> Self {
+        Self { row, adapter: Arc::new(adapter), lane: None, own: Own::default() }
     }
 }
 
-impl<Q: Question, A: Adapter<Q>> Runner for Asking<Q, A> {
-    fn controller(&self) -> Controller {
+impl<Q: Question, A: Adapter<Q>, C: Controller> Runner for Asking<Q, A, C> {
+    fn controller(&self) -> Name {
         self.row.controller
     }
 
@@ -87,23 +181,118 @@ impl<Q: Question, A: Adapter<Q>> Runner for Asking<Q, A> {
         self.lane = Some(Lane::start(self.row.controller, self.adapter.clone(), base, woken, metrics));
     }
 
-    fn touched(&self, store: &Store, memory: &Memory, kind: Kind, key: &Key) -> Vec<Key> {
-        (self.row.touched)(store, memory, kind, key)
+    fn touched(&self, store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
+        (self.row.touched)(store, &self.own, kind, key)
     }
 
     fn of_namespace(&self, store: &Store, namespace: &str) -> Vec<Key> {
         (self.row.of_namespace)(store, namespace)
     }
 
-    fn plan(&self, cx: Context<'_>) -> Plan {
-        // Not started: nobody would answer, and nothing is planned on a guess.
-        let Some(lane) = &self.lane else { return Plan::nothing() };
-        lane.plan(cx.key, cx.now, |facts| (self.row.plan)(cx, facts))
+    fn plan(&mut self, scene: Scene<'_>) -> Planned {
+        let plan = match &self.lane {
+            Some(lane) => lane.plan(scene.key, scene.now, |facts| (self.row.plan)(scene.with(&self.own), facts)),
+            // Not started: nobody would answer, and nothing is planned on a guess.
+            None => Plan::nothing(),
+        };
+        self.own.planned(scene.key, plan)
     }
 
-    fn forget(&self) {
+    fn answered(&mut self, key: &Key, learned: &Learned, now: Duration) {
+        C::answered(&mut self.own, key, learned, now);
+    }
+
+    fn failed(&mut self, key: &Key, op: &Op) {
+        C::failed(&mut self.own, key, op);
+    }
+
+    fn is_affected(&self, before: &Published, now: &Published) -> bool {
+        C::is_affected(before, now)
+    }
+
+    fn gauges(&self, set: Gauges<'_>) {
+        C::gauges(&self.own.memory, set);
+    }
+
+    fn forget(&mut self) {
+        self.own.next_term();
         if let Some(lane) = &self.lane {
             lane.forget();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controllers::scaffold::fixtures::{Cluster, s};
+
+    /// Notes how often an item was planned, and remembers what it was told.
+    #[derive(Debug, Clone, Copy)]
+    struct Counting;
+
+    impl Controller for Counting {
+        type Note = u32;
+        type Memory = Vec<String>;
+
+        fn rollout(note: &u32) -> Rollout {
+            Rollout { rolling: *note == 1, waits: *note > 1, ..Rollout::default() }
+        }
+
+        fn noted(memory: &mut Vec<String>, key: &Key, before: &u32, now: &u32) {
+            memory.push(format!("{} {before}..{now}", key.name));
+        }
+
+        fn answered(own: &mut Own<Self>, key: &Key, learned: &Learned, _: Duration) {
+            own.memory.push(format!("{} {learned:?}", key.name));
+        }
+
+        fn failed(own: &mut Own<Self>, key: &Key, op: &Op) {
+            own.memory.push(format!("{} failed {}", key.name, op.asks().0));
+        }
+
+        fn next_term(memory: Vec<String>) -> Vec<String> {
+            memory.into_iter().take(1).collect()
+        }
+
+        fn gauges(memory: &Vec<String>, set: Gauges<'_>) {
+            set("lines", "all", memory.len());
+        }
+    }
+
+    const fn row(name: &'static str) -> Row<Counting> {
+        Row {
+            controller: Name::new(name),
+            touched: |_, own, _, key| own.of(key).map(|_| key.clone()).into_iter().collect(),
+            of_namespace: |_, namespace| vec![Key::new(namespace, "a")],
+            plan: |cx| Plan { note: cx.note().copied().unwrap_or_default() + 1, ..Plan::nothing() },
+        }
+    }
+
+    #[test]
+    fn each_row_remembers_its_own_until_the_term_ends() {
+        let (cluster, key) = (Cluster::new(), Key::new("team", "a"));
+        let (mut one, mut other) = (row("one").runner(), row("other").runner());
+        let plan = |row: &mut Box<dyn Runner>| {
+            let (store, memory, facts) = (&cluster.store, &cluster.memory, &cluster.facts);
+            row.plan(Scene { store, memory, facts, key: &key, now: s(1) })
+        };
+        let touched = |row: &dyn Runner| row.touched(&cluster.store, Kind::Pod, &key).len();
+        let lines = |row: &dyn Runner| {
+            let mut all = 0;
+            row.gauges(&mut |_, _, count| all += count);
+            all
+        };
+        assert_eq!((touched(&*one), lines(&*one)), (0, 0));
+        let planned = plan(&mut one);
+        assert!(planned.rollout.rolling && !planned.at_rest, "{planned:?}");
+        assert!(plan(&mut one).rollout.waits, "the second plan knows of the first");
+        assert!(plan(&mut other).rollout.rolling, "which is nothing to another row of the same controller");
+        one.answered(&key, &Learned::Evicted, s(2));
+        one.failed(&key, &Op::Look { key: key.clone() });
+        assert_eq!((touched(&*one), lines(&*one), lines(&*other)), (1, 4, 1));
+        one.forget();
+        assert_eq!((touched(&*one), lines(&*one)), (0, 1), "a memory may keep something beyond its term, a note never");
+        assert!(plan(&mut one).rollout.rolling);
     }
 }

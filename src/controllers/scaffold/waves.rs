@@ -54,32 +54,32 @@ impl Wave {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controllers::scaffold::note::Note;
-    use crate::controllers::scaffold::plan::{Controller, Item};
+    use crate::controllers::scaffold::memory::Rollout;
+    use crate::controllers::scaffold::plan::{Item, Name};
     use crate::store::Key;
 
     #[test]
     fn answers_08_a_wave_is_told_when_it_begins_halts_goes_on_and_ends() {
         let mut memory = Memory::default();
         let mut wave = Wave::default();
-        let item = |name: &str| Item { controller: Controller::Enrolment, key: Key::new("team", name) };
-        let mut note = |memory: &mut Memory, name: &str, note: Note| {
-            memory.note(&item(name), note);
+        let item = |name: &str| Item { controller: Name::new("rolls"), key: Key::new("team", name) };
+        let mut note = |memory: &mut Memory, name: &str, rollout: Rollout| {
+            memory.takes_part(&item(name), rollout);
             wave.step(memory)
         };
-        let rolls = || Note { rolling: true, ..Note::default() };
+        let rolls = || Rollout { rolling: true, ..Rollout::default() };
         let (is_warning, begun) = note(&mut memory, "a", rolls()).unwrap();
         assert!(!is_warning && begun.contains("1 workloads roll now"), "{begun}");
         assert_eq!(note(&mut memory, "b", rolls()), None, "once");
-        assert_eq!(note(&mut memory, "c", Note { waits: true, ..Note::default() }), None);
-        let failed = || Note { failed: true, ..Note::default() };
+        assert_eq!(note(&mut memory, "c", Rollout { waits: true, ..Rollout::default() }), None);
+        let failed = || Rollout { failed: true, ..Rollout::default() };
         assert_eq!(note(&mut memory, "a", failed()), None);
         let (is_warning, halted) = note(&mut memory, "b", failed()).unwrap();
         assert!(is_warning && halted.contains("the wave halts: 2 workloads"), "{halted}");
-        let (_, on) = note(&mut memory, "a", Note::default()).unwrap();
+        let (_, on) = note(&mut memory, "a", Rollout::default()).unwrap();
         assert!(on.starts_with("the wave goes on"), "{on}");
-        note(&mut memory, "b", Note::default());
-        let (_, over) = note(&mut memory, "c", Note::default()).unwrap();
+        note(&mut memory, "b", Rollout::default());
+        let (_, over) = note(&mut memory, "c", Rollout::default()).unwrap();
         assert!(over.starts_with("the wave is over"), "{over}");
     }
 }

@@ -7,19 +7,18 @@
 use serde_json::{Value, json};
 
 use crate::admission::inject::needs;
-use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row, escaped};
+use crate::controllers::scaffold::plan::{Context, Name, Op, Plan, Report, Row, escaped};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::store::objects::WorkloadRef;
 use crate::store::{Key, Kind, Observed, OwnerReference, ServiceAccountSeen, Store};
 
+/// The controller's name.
+pub const NAME: Name = Name::new("service-account");
+
 /// The controller's row. Its items are ServiceAccount names.
-pub const ROW: Row = Row {
-    controller: Controller::ServiceAccount,
-    touched: |store, _, kind, key| touched(store, kind, key),
-    of_namespace,
-    plan,
-};
+pub const ROW: Row =
+    Row { controller: NAME, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
 fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     if kind == Kind::ServiceAccount {

@@ -227,7 +227,7 @@ fn an_agent_runtime_asks_for_it_ahead_of_the_label_in_any_order_of_arrival() {
             let ops = cluster.plan(ROW);
             assert_eq!(created(&ops).len(), 1, "{kind:?}");
             assert_eq!(created(&ops)[0]["metadata"]["ownerReferences"][0]["uid"], format!("{}-a", kind.plural()));
-            let touched = (ROW.touched)(&cluster.store, &cluster.memory, Kind::AgentRuntime, &Key::new("team", "art"));
+            let touched = cluster.touched(ROW, Kind::AgentRuntime, &Key::new("team", "art"));
             assert_eq!(touched, [Key::new("team", "a")], "{kind:?}");
         }
     }

@@ -8,20 +8,19 @@
 use serde_json::{Value, json};
 
 use crate::admission::inject::needs;
-use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Report, Row};
+use crate::controllers::scaffold::plan::{Context, Name, Op, Plan, Report, Row};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
 use crate::store::objects::WorkloadRef;
 use crate::store::{Key, Kind, Over, Store};
 
+/// The controller's name.
+pub const NAME: Name = Name::new("signer");
+
 /// The controller's row. Its items are ConfigMaps with signed cards, by the name that they have or would have.
-pub const ROW: Row = Row {
-    controller: Controller::Signer,
-    touched: |store, _, kind, key| touched(store, kind, key),
-    of_namespace,
-    plan,
-};
+pub const ROW: Row =
+    Row { controller: NAME, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
 /// The kinds whose cards are read; of several of one name the first has it.
 const KINDS: [WorkloadKind; 4] =

@@ -22,7 +22,7 @@ use crate::config::view::namespace_view;
 use crate::controllers::scaffold::apply::Learned;
 use crate::controllers::scaffold::fixtures::{Cluster, OWN, change};
 use crate::controllers::scaffold::metrics::ControllerMetrics;
-use crate::controllers::scaffold::plan::{Plan, Row};
+use crate::controllers::scaffold::plan::Plan;
 use crate::controllers::scaffold::run::machine::{Effect, Given, Input, Loop, Ticket};
 use crate::controllers::scaffold::run::told::ToldLoop;
 use crate::controllers::scaffold::runner::Runner;
@@ -38,8 +38,14 @@ pub(super) const WATCHED: [Kind; 5] =
 /// Kinds of which there are none.
 const EMPTY: [Kind; 4] = [Kind::StatefulSet, Kind::DaemonSet, Kind::CronJob, Kind::Pod];
 /// The controllers that take part.
-const ROWS: [Row; 4] =
-    [service_account::plan::ROW, namespace_config::plan::ROW, enrolment::plan::ROW, waiting::plan::ROW];
+fn rows() -> Vec<Box<dyn Runner>> {
+    vec![
+        service_account::plan::ROW.runner(),
+        namespace_config::plan::ROW.runner(),
+        enrolment::plan::ROW.runner(),
+        waiting::plan::ROW.runner(),
+    ]
+}
 
 /// The configuration of an installation in which nobody set anything.
 static BASE: LazyLock<Published> = LazyLock::new(|| Cluster::new().facts);
@@ -96,7 +102,6 @@ pub(super) struct Replica {
 
 impl Replica {
     pub(super) fn start((number, incarnation): (usize, u32), seed: u64, fault: Fault) -> Self {
-        let rows = ROWS.into_iter().map(|row| Box::new(row) as Box<dyn Runner>).collect();
         let mut random = Random::of(seed);
         let given = Given {
             metrics: ControllerMetrics::default(),
@@ -110,7 +115,7 @@ impl Replica {
             timer: 0,
             fence: Duration::ZERO,
             term: None,
-            work: Arc::new(Mutex::new(Loop::new(rows, given))),
+            work: Arc::new(Mutex::new(Loop::new(rows(), given))),
             keeper: Keeper::new(OWN, Keeps::Projections),
             under_way: BTreeMap::new(),
             turn: None,

@@ -7,20 +7,19 @@ use serde_json::{Map, Value, json};
 
 use super::question::{NAMES, Tools, ToolsOf};
 use crate::controllers::scaffold::lane::{Ask, AskError, Fact, Facts};
-use crate::controllers::scaffold::note::Note;
-use crate::controllers::scaffold::plan::{Asked, AskingRow, Context, Controller, Item, Op, Plan};
+use crate::controllers::scaffold::plan::{Asked, AskingRow, Context, Name, Op, Plan};
+use crate::controllers::tool_discovery::memory::{Discovery, Note};
 use crate::domain::reason::Reason;
 use crate::store::objects::CustomRef;
 use crate::store::{Key, Kind, Store};
 use crate::workloads::kaos::names::{PORT, Role, STATUS_DISCOVERY, STATUS_TOOLS};
 
+/// The controller's name.
+pub const NAME: Name = Name::new("tool-discovery");
+
 /// The controller's row. Its items are MCPServers.
-pub const ROW: AskingRow<ToolsOf> = AskingRow {
-    controller: Controller::ToolDiscovery,
-    touched: |store, _, kind, key| touched(store, kind, key),
-    of_namespace,
-    plan,
-};
+pub const ROW: AskingRow<ToolsOf, Discovery> =
+    AskingRow { controller: NAME, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
 /// How often each is asked.
 const PERIOD: Duration = Duration::from_secs(300);
@@ -45,7 +44,7 @@ fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
     store.customs(Kind::McpServer, namespace).map(|server| Key::new(namespace, server.name)).collect()
 }
 
-fn plan(cx: Context<'_>, facts: &Facts<ToolsOf>) -> Asked<ToolsOf> {
+fn plan(cx: Context<'_, Discovery>, facts: &Facts<ToolsOf>) -> Asked<ToolsOf, Note> {
     let nothing = (Plan::nothing(), Vec::new());
     let Key { namespace, name } = cx.key;
     if !cx.facts.platform.kaos().tool_discovery {
@@ -60,13 +59,12 @@ fn plan(cx: Context<'_>, facts: &Facts<ToolsOf>) -> Asked<ToolsOf> {
     let Some(question) = question(&cx, &server).filter(|_| ready && !server.seen.deleting) else { return nothing };
     let other = ToolsOf { rolled: !question.rolled, ..question.clone() };
     let (began, next) = turn(cx.now, server.uid);
-    let item = Item { controller: Controller::ToolDiscovery, key: cx.key.clone() };
-    let before = cx.memory.of(&item).and_then(|note| note.first);
+    let before = cx.note().and_then(|note| note.first);
     let known = facts.get(&question).or_else(|| facts.get(&other));
     // All at once at the beginning of a term would be a herd; what is listed already can wait for its turn.
     let listed = server.seen.status.get(STATUS_TOOLS).is_some();
     let first = before.unwrap_or(if listed && known.is_none() { next } else { cx.now });
-    let note = Note { first: Some(first), ..Note::default() };
+    let note = Note { first: Some(first) };
     if cx.now < first {
         return (Plan { again: Some(first - cx.now), note, ..Plan::nothing() }, Vec::new());
     }
@@ -90,7 +88,7 @@ fn plan(cx: Context<'_>, facts: &Facts<ToolsOf>) -> Asked<ToolsOf> {
 }
 
 /// Whom to ask; nobody while it has no Deployment of its own.
-fn question(cx: &Context<'_>, server: &CustomRef<'_>) -> Option<ToolsOf> {
+fn question(cx: &Context<'_, Discovery>, server: &CustomRef<'_>) -> Option<ToolsOf> {
     let Key { namespace, name } = cx.key;
     let made = Role::McpServer.object(name);
     let deployment = cx.store.workload(Kind::Deployment, namespace, &made)?;
@@ -120,7 +118,7 @@ pub(super) fn turn(now: Duration, uid: &str) -> (Duration, Duration) {
 }
 
 /// The write that makes the status say what was answered; none where it does.
-fn update(cx: &Context<'_>, server: &CustomRef<'_>, fact: &Fact<Tools>) -> Option<Op> {
+fn update(cx: &Context<'_, Discovery>, server: &CustomRef<'_>, fact: &Fact<Tools>) -> Option<Op> {
     let mut wanted = Map::new();
     match &fact.value {
         Ok(tools) => {

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::memory::Note;
 use super::plan::{ROW, turn};
 use super::question::{NAMES, Tools, ToolsOf};
 use crate::config::gates::Gates;
 use crate::controllers::scaffold::fixtures::{Cluster, s, workload};
 use crate::controllers::scaffold::lane::{AskError, AskFault, Fact, Facts};
-use crate::controllers::scaffold::plan::{Context, Op, Plan};
+use crate::controllers::scaffold::plan::{Op, Plan};
 use crate::domain::reason::Reason;
 use crate::store::{Key, Kind};
 
@@ -54,14 +55,13 @@ fn failed() -> Result<Tools, AskError> {
     Err(AskError { fault: AskFault::Refused, reason: Reason::ToolsNotListed, message })
 }
 
-fn planned(cluster: &Cluster, answer: Option<(Result<Tools, AskError>, u32)>) -> (Plan, Vec<ToolsOf>) {
+fn planned(cluster: &Cluster, answer: Option<(Result<Tools, AskError>, u32)>) -> (Plan<Note>, Vec<ToolsOf>) {
     let mut facts = Facts::default();
     if let Some((value, failures)) = answer {
         facts = facts.with(question(true), Fact { value, asked: s(NOW), at: s(NOW), failures });
     }
     let key = Key::new("team", "t");
-    let cx = Context { store: &cluster.store, memory: &cluster.memory, facts: &cluster.facts, key: &key, now: s(NOW) };
-    let (plan, asks) = (ROW.plan)(cx, &facts);
+    let (plan, asks) = cluster.asked_at(ROW, &key, &facts, s(NOW));
     (plan, asks.into_iter().map(|ask| ask.question).collect())
 }
 
@@ -139,8 +139,7 @@ fn a_server_whose_pods_come_and_go_keeps_both_answers() {
     let fact = Fact { value: tools(&["echo"]), asked: s(NOW), at: s(NOW), failures: 0 };
     let facts = Facts::default().with(question(false), fact);
     let key = Key::new("team", "t");
-    let cx = Context { store: &cluster.store, memory: &cluster.memory, facts: &cluster.facts, key: &key, now: s(NOW) };
-    let (plan, asks) = (ROW.plan)(cx, &facts);
+    let (plan, asks) = cluster.asked_at(ROW, &key, &facts, s(NOW));
     let named: Vec<_> = asks.into_iter().map(|ask| (ask.question.rolled, ask.since.is_zero())).collect();
     assert_eq!((plan.ops, named), (Vec::new(), vec![(true, false), (false, true)]));
 }
@@ -156,9 +155,7 @@ fn a_server_that_fails_is_asked_again_after_a_minute() {
         if s(now) >= next {
             continue;
         }
-        let cx =
-            Context { store: &cluster.store, memory: &cluster.memory, facts: &cluster.facts, key: &key, now: s(now) };
-        let (plan, asks) = (ROW.plan)(cx, &facts);
+        let (plan, asks) = cluster.asked_at(ROW, &key, &facts, s(now));
         let due = (asks[0].since > s(NOW)).then_some(asks[0].since);
         assert_eq!(due, since, "at {now}");
         assert!(plan.again.is_some_and(|again| !again.is_zero()));

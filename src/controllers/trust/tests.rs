@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::config::gates::Gates;
-use crate::controllers::scaffold::fixtures::{Cluster, OWN, s, workload};
-use crate::controllers::scaffold::plan::{Op, Plan, Row};
+use crate::controllers::scaffold::fixtures::{Cluster, OWN, Rowed, s, workload};
+use crate::controllers::scaffold::plan::{Op, Plan};
 use crate::controllers::{network_policy, trust_label};
 use crate::domain::reason::Reason;
 use crate::policy::desired::is_permissive;
@@ -17,7 +17,7 @@ mod kaos;
 mod quarantine;
 mod unread;
 
-const ROWS: [Row; 2] = [network_policy::plan::ROW, trust_label::plan::ROW];
+const ROWS: [&dyn Rowed; 2] = [&network_policy::plan::ROW, &trust_label::plan::ROW];
 const DENY: &str = "drawbridge-default-deny";
 
 /// The cluster, and its objects as the API server has them.
@@ -80,8 +80,8 @@ impl Scene {
     }
 
     fn keys(&self) -> Vec<(usize, Key)> {
-        let of = |(index, row): (usize, &Row)| {
-            let keys = (row.of_namespace)(&self.cluster.store, "team");
+        let of = |(index, row): (usize, &&dyn Rowed)| {
+            let keys = row.keys(&self.cluster, "team");
             keys.into_iter().map(move |key| (index, key)).collect::<Vec<_>>()
         };
         ROWS.iter().enumerate().flat_map(of).collect()
@@ -89,7 +89,7 @@ impl Scene {
 
     /// Plans one item and carries it out; what was written, in words.
     fn step(&mut self, (row, key): &(usize, Key)) -> Vec<String> {
-        let plan = self.cluster.plan_at(ROWS[*row], key, s(100));
+        let plan = ROWS[*row].planned(&mut self.cluster, key, s(100));
         self.carry_out(plan)
     }
 
@@ -388,9 +388,9 @@ fn enforced_all_selects_every_pod_and_a_floor_is_the_least() {
     scene.level("enforced-all");
     assert_eq!(scene.settle(), [format!("edit {DENY}")]);
     assert_eq!(scene.spec(DENY).unwrap()["podSelector"], json!({}));
-    let own = (ROWS[0].of_namespace)(&scene.cluster.store, OWN);
+    let own = ROWS[0].keys(&scene.cluster, OWN);
     assert!(
-        own.iter().all(|key| scene.cluster.plan_at(ROWS[0], key, s(100)) == Plan::nothing()),
+        own.iter().all(|key| scene.cluster.plan_at(network_policy::plan::ROW, key, s(100)) == Plan::nothing()),
         "never our own namespace"
     );
 }
@@ -447,7 +447,11 @@ fn who_does_not_become_ready_behind_the_deny_is_told_of_with_the_ways_out() {
     scene.level("enforced");
     scene.settle();
     let told = |scene: &Scene, name: &str, now: u64| {
-        let plan = scene.cluster.plan_at(ROWS[0], &Key::new("team", &format!("{name}-signature-policy")), s(now));
+        let plan = scene.cluster.plan_at(
+            network_policy::plan::ROW,
+            &Key::new("team", &format!("{name}-signature-policy")),
+            s(now),
+        );
         let ops = plan.ops.into_iter().map(|op| match op {
             Op::Report(report) => (report.reason, report.message),
             other => panic!("{other:?}"),
@@ -515,7 +519,7 @@ fn case_138_what_is_left_goes_when_enforcement_was_switched_off_while_nobody_led
     let mut scene = Scene::new("");
     scene.level("enforced");
     scene.settle();
-    scene.cluster.memory = crate::controllers::scaffold::memory::Memory::default();
+    scene.cluster.forget();
     scene.level("off");
     scene.settle();
     assert!(scene.objects.keys().all(|(kind, _)| *kind != Kind::NetworkPolicy) && !scene.is_labelled("good-1"));
@@ -524,7 +528,9 @@ fn case_138_what_is_left_goes_when_enforcement_was_switched_off_while_nobody_led
 #[test]
 fn what_is_open_cut_off_and_armed_is_counted_for_metrics() {
     let mut scene = Scene::new("");
-    let note = |scene: &Scene, name: &str| scene.cluster.plan_at(ROWS[0], &Key::new("team", name), s(100)).note;
+    let note = |scene: &Scene, name: &str| {
+        scene.cluster.plan_at(network_policy::plan::ROW, &Key::new("team", name), s(100)).note
+    };
     scene.level("audit");
     assert_eq!((note(&scene, DENY).armed, note(&scene, "good-signature-policy").opened), (None, None));
     scene.level("enforced");
@@ -549,7 +555,7 @@ proptest! {
                 scene.step(&key);
                 scene.nobody_verified_is_cut();
                 prop_assert!(!scene.is_open("bad") && !scene.is_labelled("bad-1"));
-                scene.cluster.memory = crate::controllers::scaffold::memory::Memory::default();
+                scene.cluster.forget();
             }
             scene.settle();
             scene.nobody_verified_is_cut();

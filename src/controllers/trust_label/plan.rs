@@ -11,20 +11,20 @@ use serde_json::json;
 
 use super::quarantine;
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
-use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row, escaped};
+use crate::controllers::looks;
+use crate::controllers::scaffold::plan::{Context, Name, Op, Plan, Row, escaped};
 use crate::controllers::trust;
 use crate::domain::keys;
 use crate::domain::trust::TrustLevel;
 use crate::store::objects::{PodRef, PolicyRef, WorkloadRef};
 use crate::store::{Key, Kind, PodPhase, Store, Trust};
 
+/// The controller's name.
+pub const NAME: Name = looks::TRUST_LABEL;
+
 /// The controller's row. Its items are Pods.
-pub const ROW: Row = Row {
-    controller: Controller::TrustLabel,
-    touched: |store, _, kind, key| touched(store, kind, key),
-    of_namespace,
-    plan,
-};
+pub const ROW: Row =
+    Row { controller: NAME, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
 /// Time until a Pod whose label has to wait is looked at again, should nothing bring us back.
 const AGAIN: Duration = Duration::from_secs(5);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::admission::inject::needs;
-use crate::controllers::scaffold::plan::{Context, Controller, Op, Plan, Row};
+use crate::controllers::scaffold::plan::{Context, Name, Op, Plan, Row};
 use crate::controllers::trust;
 use crate::domain::digest::of_bytes;
 use crate::domain::keys;
@@ -42,13 +42,12 @@ enum Fact {
     There(Arc<str>, Duration),
 }
 
+/// The controller's name.
+pub const NAME: Name = Name::new("waiting");
+
 /// The controller's row. Its items are `<plural>/<name>` of a workload.
-pub const ROW: Row = Row {
-    controller: Controller::Waiting,
-    touched: |store, _, kind, key| touched(store, kind, key),
-    of_namespace,
-    plan,
-};
+pub const ROW: Row =
+    Row { controller: NAME, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
 fn item(namespace: &str, kind: Kind, name: &str) -> Key {
     Key::new(namespace, &format!("{}/{name}", kind.plural()))

@@ -84,7 +84,7 @@ fn a_replica_set_waits_for_the_account_of_its_deployment() {
         "status": {"conditions": [{"type": "ReplicaFailure", "status": "True"}]}});
     cluster.see(Kind::ReplicaSet, workload(Kind::ReplicaSet, "web-abc", more));
     cluster.see(Kind::ServiceAccount, account("web", true, json!([])));
-    let touched = (ROW.touched)(&cluster.store, &cluster.memory, Kind::ServiceAccount, &Key::new("team", "web"));
+    let touched = cluster.touched(ROW, Kind::ServiceAccount, &Key::new("team", "web"));
     assert_eq!(touched, [Key::new("team", "replicasets/web-abc")]);
     assert_eq!(cluster.plan_at(ROW, &touched[0], s(9)).ops.len(), 1);
 }
@@ -114,11 +114,7 @@ fn mend_10_a_note_goes_once_nothing_waits_and_when_the_enrolment_is_over() {
             "status": {"replicas": 1, "conditions": [], "currentNumberScheduled": 1, "active": 1}});
         cluster.see(kind, noted(kind, met.clone()));
         let (key, removal) = (item(kind), taken(kind, &["kagenti.io/retry-for"]));
-        assert_eq!(
-            (ROW.touched)(&cluster.store, &cluster.memory, kind, &Key::new("team", "a")),
-            std::slice::from_ref(&key),
-            "{kind:?}"
-        );
+        assert_eq!(cluster.touched(ROW, kind, &Key::new("team", "a")), std::slice::from_ref(&key), "{kind:?}");
         assert_eq!((ROW.of_namespace)(&cluster.store, "team"), std::slice::from_ref(&key), "{kind:?}: after a restart");
         assert_eq!(cluster.plan_at(ROW, &key, s(9)).ops, [removal], "{kind:?}");
         let mut clean = noted(kind, met);
@@ -153,28 +149,28 @@ fn mend_10_copies_of_an_annotation_go_with_the_original() {
     assert_eq!(cluster.plan_at(ROW, &key, s(9)), Plan::nothing(), "it stands, and would be copied again");
     cluster.see(Kind::Deployment, workload(Kind::Deployment, "a", json!({"metadata": {"resourceVersion": "12"}})));
     cluster.see(Kind::ReplicaSet, set("13"));
-    let touched = (ROW.touched)(&cluster.store, &cluster.memory, Kind::ReplicaSet, &Key::new("team", "a"));
+    let touched = cluster.touched(ROW, Kind::ReplicaSet, &Key::new("team", "a"));
     assert_eq!(touched, std::slice::from_ref(&key));
     assert_eq!(cluster.plan_at(ROW, &key, s(9)).ops, [taken(Kind::ReplicaSet, &["kagenti.io/rolled-for"])]);
     // The last change may be the Deployment's: nothing of the ReplicaSet need change after it.
     let plain = json!({"metadata": {"resourceVersion": "14"},
         "spec": {"template": {"metadata": {"labels": {"kagenti.io/type": null}}}}});
     cluster.see(Kind::Deployment, workload(Kind::Deployment, "a", plain));
-    let touched = (ROW.touched)(&cluster.store, &cluster.memory, Kind::Deployment, &Key::new("team", "a"));
+    let touched = cluster.touched(ROW, Kind::Deployment, &Key::new("team", "a"));
     assert_eq!(touched, std::slice::from_ref(&key));
 }
 
 #[test]
 fn mend_10_the_table_names_the_managers_that_write() {
-    use crate::controllers::scaffold::plan::Controller;
+    use crate::controllers::{agent, agent_build, enrolment, gate, resign};
     use crate::domain::{keys, written};
     for (controller, manager) in [
-        (Controller::Waiting, written::MANAGER_WAITING),
-        (Controller::Gate, written::MANAGER_GATE),
-        (Controller::Resign, written::MANAGER_RESIGN),
-        (Controller::AgentBuild, written::MANAGER_BUILD),
-        (Controller::Enrolment, keys::MANAGER_ENROLMENT),
-        (Controller::Agent, keys::MANAGER_AGENT),
+        (super::plan::NAME, written::MANAGER_WAITING),
+        (gate::plan::NAME, written::MANAGER_GATE),
+        (resign::plan::NAME, written::MANAGER_RESIGN),
+        (agent_build::plan::NAME, written::MANAGER_BUILD),
+        (enrolment::plan::NAME, keys::MANAGER_ENROLMENT),
+        (agent::plan::NAME, keys::MANAGER_AGENT),
     ] {
         assert_eq!(controller.manager(), manager);
         assert!(written::WRITTEN.iter().any(|row| row.by == manager), "{manager}");
@@ -199,12 +195,7 @@ fn what_waits_for_two_things_is_told_once_when_both_are_there() {
     cluster.see(Kind::NetworkPolicy, policy(json!({}), "30"));
     assert_eq!(cluster.plan_at(ROW, &key, s(9)), Plan::nothing(), "a foreign one helps nobody");
     cluster.see(Kind::NetworkPolicy, policy(mine, "31"));
-    let touched = (ROW.touched)(
-        &cluster.store,
-        &cluster.memory,
-        Kind::NetworkPolicy,
-        &Key::new("team", "drawbridge-default-deny"),
-    );
+    let touched = cluster.touched(ROW, Kind::NetworkPolicy, &Key::new("team", "drawbridge-default-deny"));
     assert_eq!(touched, std::slice::from_ref(&key));
     let ops = cluster.plan_at(ROW, &key, s(9)).ops;
     let [Op::Merge { patch, .. }] = &ops[..] else { panic!("{ops:?}") };

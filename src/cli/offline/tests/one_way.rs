@@ -15,19 +15,24 @@ use crate::config::inputs::NamespaceInputs;
 use crate::config::snapshot::{Published, Snapshot};
 use crate::config::view::namespace_view;
 use crate::controllers::scaffold::memory::Memory;
-use crate::controllers::scaffold::plan::{Context, Plan, Row};
+use crate::controllers::scaffold::plan::Plan;
+use crate::controllers::scaffold::runner::{Runner, Scene};
 use crate::controllers::{agent, enrolment, namespace_config, network_policy, service_account, trust_label, waiting};
 use crate::store::{Change, Key, Kind, Reach, SelectionId, Store, Via, change_of};
 
-const ROWS: [Row; 7] = [
-    network_policy::plan::ROW,
-    trust_label::plan::ROW,
-    service_account::plan::ROW,
-    namespace_config::plan::ROW,
-    agent::plan::ROW,
-    enrolment::plan::ROW,
-    waiting::plan::ROW,
-];
+/// Controllers that remember nothing yet.
+fn rows() -> [Box<dyn Runner>; 7] {
+    [
+        network_policy::plan::ROW.runner(),
+        trust_label::plan::ROW.runner(),
+        service_account::plan::ROW.runner(),
+        namespace_config::plan::ROW.runner(),
+        agent::plan::ROW.runner(),
+        enrolment::plan::ROW.runner(),
+        waiting::plan::ROW.runner(),
+    ]
+}
+
 const SPACES: [&str; 2] = ["team", "other"];
 const OWN: &str = "kagenti-system";
 /// What delivers every object.
@@ -245,10 +250,10 @@ fn plans(store: &Store, facts: &Published) -> Vec<(&'static str, Key, Plan)> {
     let mut memory = Memory::default();
     memory.surveyed = true;
     let mut all = Vec::new();
-    for row in ROWS {
-        for key in SPACES.iter().flat_map(|space| (row.of_namespace)(store, space)) {
-            let plan = (row.plan)(Context { store, memory: &memory, facts, key: &key, now: Duration::from_secs(60) });
-            all.push((row.controller.as_str(), key, plan));
+    for row in &mut rows() {
+        for key in SPACES.iter().flat_map(|space| row.of_namespace(store, space)).collect::<Vec<_>>() {
+            let planned = row.plan(Scene { store, memory: &memory, facts, key: &key, now: Duration::from_secs(60) });
+            all.push((row.controller().as_str(), key, planned.plan));
         }
     }
     all

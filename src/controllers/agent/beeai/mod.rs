@@ -17,34 +17,40 @@ use super::image::Image;
 use super::plan::{all, concerned, planned};
 use super::subject::Subject;
 use crate::api::secrets;
+use crate::controllers::agent::memory::Agents;
 use crate::controllers::conditions;
-use crate::controllers::scaffold::plan::{Controller, Row};
+use crate::controllers::scaffold::plan::{Name, Row};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::store::Kind;
 use crate::workloads::beeai_agent::{validate, workload};
 use crate::workloads::settings::Takeover;
 
+/// The controller's name.
+const NAME: Name = Name::new("beeai-agent");
+/// The same of the group that the original operator served.
+const COMPAT_NAME: Name = Name::new("beeai-compat-agent");
+
 /// The row of the Agents of `beeai.dev`.
-pub const ROW: Row = Row {
-    controller: Controller::BeeaiAgent,
+pub const ROW: Row<Agents> = Row {
+    controller: NAME,
     touched: |store, _, kind, key| concerned(store, (kind, key), &BEEAI),
     of_namespace: |store, namespace| all(store, namespace, &BEEAI),
     plan: |cx| planned(cx, &BEEAI),
 };
 
 /// The row of the Agents of `beeai.beeai.dev`.
-pub const COMPAT_ROW: Row = Row {
-    controller: Controller::BeeaiCompatAgent,
+pub const COMPAT_ROW: Row<Agents> = Row {
+    controller: COMPAT_NAME,
     touched: |store, _, kind, key| concerned(store, (kind, key), &COMPAT),
     of_namespace: |store, namespace| all(store, namespace, &COMPAT),
     plan: |cx| planned(cx, &COMPAT),
 };
 
-static BEEAI: Face = face(Kind::BeeaiAgent, Controller::BeeaiAgent);
-static COMPAT: Face = face(Kind::BeeaiCompatAgent, Controller::BeeaiCompatAgent);
+static BEEAI: Face = face(Kind::BeeaiAgent, NAME);
+static COMPAT: Face = face(Kind::BeeaiCompatAgent, COMPAT_NAME);
 
-const fn face(kind: Kind, controller: Controller) -> Face {
+const fn face(kind: Kind, controller: Name) -> Face {
     Face {
         kind,
         controller,

@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{COMPAT_ROW, ROW};
+use crate::controllers::agent::memory::Agents;
 use crate::controllers::agent::plan::ROW as KAGENTI;
 use crate::controllers::agent::tests::bench::{Bench, TEAM, owns};
 use crate::controllers::enrolment::plan::ROW as ENROLMENT;
+use crate::controllers::scaffold::fixtures::Rowed;
 use crate::controllers::scaffold::plan::{Op, Row};
 use crate::domain::keys;
 use crate::store::{Key, Kind};
@@ -37,12 +39,12 @@ fn says(bench: &Bench, kind: Kind, type_: &str) -> String {
     if entry.is_null() { String::new() } else { format!("{}/{}", text("status"), text("reason")) }
 }
 
-fn running(row: Row, kind: Kind) -> Bench {
+fn running(row: Row<Agents>, kind: Kind) -> Bench {
     let mut bench = Bench::new();
     agent(&mut bench, kind, json!({}));
-    bench.converge_with(&[row]);
+    bench.converge_with(&[&row]);
     bench.rolled_out(NAME);
-    bench.converge_with(&[row]);
+    bench.converge_with(&[&row]);
     bench
 }
 
@@ -51,7 +53,7 @@ fn case_z01_and_z11_an_agent_of_either_group_is_made_and_says_how_it_stands() {
     for (row, kind) in [(ROW, Kind::BeeaiAgent), (COMPAT_ROW, Kind::BeeaiCompatAgent)] {
         let mut bench = Bench::new();
         agent(&mut bench, kind, json!({}));
-        let ops = bench.converge_with(&[row]);
+        let ops = bench.converge_with(&[&row]);
         assert!(
             matches!(&ops[0], Op::Edit { operations, .. } if operations.to_string().contains(keys::FINALIZER_BEEAI))
         );
@@ -65,10 +67,10 @@ fn case_z01_and_z11_an_agent_of_either_group_is_made_and_says_how_it_stands() {
 
         let observed = json!({"status": {"observedGeneration": 1, "replicas": 1, "unavailableReplicas": 1}});
         bench.edit(Kind::Deployment, NAME, observed);
-        bench.converge_with(&[row]);
+        bench.converge_with(&[&row]);
         assert_eq!(status(&bench, kind)["deploymentStatus"], "NotReady");
         bench.rolled_out(NAME);
-        bench.converge_with(&[row]);
+        bench.converge_with(&[&row]);
         assert_eq!(says(&bench, kind, "Ready"), "True/DeploymentReady");
         let told = status(&bench, kind);
         assert_eq!((&told["ready"], &told["deploymentStatus"]), (&json!(true), &json!("Ready")));
@@ -77,7 +79,7 @@ fn case_z01_and_z11_an_agent_of_either_group_is_made_and_says_how_it_stands() {
             (&json!(1), &json!("ghcr.io/beeai/agents/weather:v1"))
         );
         assert!(bench.reasons().contains(&"DeploymentCreated") && bench.reasons().contains(&"ServiceCreated"));
-        assert_eq!(bench.converge_with(&[row]), [], "at rest nothing is written");
+        assert_eq!(bench.converge_with(&[&row]), [], "at rest nothing is written");
         let again = bench.cluster.plan_at(row, &Key::new(TEAM, NAME), bench.now);
         assert_eq!(again.ops, [], "nor after a restart, which forgets everything");
     }
@@ -87,7 +89,7 @@ fn case_z01_and_z11_an_agent_of_either_group_is_made_and_says_how_it_stands() {
 fn case_z06_another_image_rolls_the_deployment() {
     let mut bench = running(ROW, Kind::BeeaiAgent);
     bench.edit(Kind::BeeaiAgent, NAME, json!({"spec": {"image": "ghcr.io/beeai/agents/weather:v2"}}));
-    assert_eq!(owns(&bench.converge_with(&[ROW])), [Kind::Deployment]);
+    assert_eq!(owns(&bench.converge_with(&[&ROW])), [Kind::Deployment]);
     assert_eq!(bench.container(NAME, 0)["image"], "ghcr.io/beeai/agents/weather:v2");
     assert_eq!(status(&bench, Kind::BeeaiAgent)["image"], "ghcr.io/beeai/agents/weather:v2");
 }
@@ -97,13 +99,13 @@ fn case_z08_baseline_is_refused_at_reconcile_too_unless_the_platform_allows_it()
     let annotated = json!({"metadata": {"annotations": {"beeai.dev/security-profile": "baseline"}}});
     let mut bench = Bench::new();
     agent(&mut bench, Kind::BeeaiAgent, annotated.clone());
-    assert_eq!(owns(&bench.converge_with(&[ROW])), []);
+    assert_eq!(owns(&bench.converge_with(&[&ROW])), []);
     assert_eq!(says(&bench, Kind::BeeaiAgent, "Ready"), "False/InvalidSpec");
     assert_eq!(status(&bench, Kind::BeeaiAgent)["deploymentStatus"], "Failed");
 
     let mut bench = Bench::with("beeai: {allowBaseline: true}\n");
     agent(&mut bench, Kind::BeeaiAgent, annotated);
-    assert_eq!(owns(&bench.converge_with(&[ROW])).len(), 2);
+    assert_eq!(owns(&bench.converge_with(&[&ROW])).len(), 2);
     assert_eq!(says(&bench, Kind::BeeaiAgent, "LockdownRelaxed"), "True/UserOverride");
 }
 
@@ -113,11 +115,11 @@ fn case_z09_what_is_somebody_elses_is_left_alone_and_outlives_the_agent() {
     bench.edit(Kind::Deployment, NAME, json!({"spec": {"template": {"spec": {"containers": [{"name": "x"}]}}}}));
     let before = bench.object(Kind::Deployment, NAME);
     agent(&mut bench, Kind::BeeaiAgent, json!({}));
-    assert_eq!(owns(&bench.converge_with(&[ROW])), []);
+    assert_eq!(owns(&bench.converge_with(&[&ROW])), []);
     assert_eq!(says(&bench, Kind::BeeaiAgent, "Ready"), "False/NameConflict");
     assert!(bench.reasons().contains(&"NameConflict"));
     bench.edit(Kind::BeeaiAgent, NAME, json!({"metadata": {"deletionTimestamp": "2026-05-02T00:00:00Z"}}));
-    bench.converge_with(&[ROW]);
+    bench.converge_with(&[&ROW]);
     assert!(bench.find(Kind::BeeaiAgent, NAME).is_none());
     assert_eq!(bench.object(Kind::Deployment, NAME), before);
 }
@@ -125,7 +127,7 @@ fn case_z09_what_is_somebody_elses_is_left_alone_and_outlives_the_agent() {
 /// Whoever comes second says whose it is, and the first is not written again.
 #[test]
 fn case_z10_agents_of_several_groups_and_one_name_do_not_fight() {
-    let all = [KAGENTI, ROW, COMPAT_ROW];
+    let all: [&dyn Rowed; 3] = [&KAGENTI, &ROW, &COMPAT_ROW];
     let mut bench = Bench::new();
     bench.agent(NAME, json!({}));
     bench.converge_with(&all);
@@ -151,7 +153,7 @@ fn case_z10_agents_of_several_groups_and_one_name_do_not_fight() {
 #[test]
 fn case_z10_three_kinds_and_one_deployment() {
     use crate::controllers::agent::kaos::{AGENT_ROW, MODEL_API_ROW};
-    let all = [KAGENTI, AGENT_ROW, MODEL_API_ROW, ROW];
+    let all: [&dyn Rowed; 4] = [&KAGENTI, &AGENT_ROW, &MODEL_API_ROW, &ROW];
     for first in [Kind::Agent, Kind::KaosAgent, Kind::BeeaiAgent] {
         let mut bench = Bench::with("  kaosAgent: agent:1\n  kaosLitellm: litellm:1\n");
         let model = json!({"spec": {"mode": "Proxy", "proxyConfig": {"models": ["x"]}}});
@@ -209,7 +211,7 @@ fn what_the_go_operator_made_runs_on_as_it_is_until_the_agent_changes() {
     left_by_go(&mut bench, "ghcr.io/beeai/agents/weather:v0");
     let before = bench.object(Kind::Deployment, NAME);
     agent(&mut bench, Kind::BeeaiAgent, json!({}));
-    assert_eq!(owns(&bench.converge_with(&[ROW])), []);
+    assert_eq!(owns(&bench.converge_with(&[&ROW])), []);
     assert_eq!(bench.object(Kind::Deployment, NAME), before, "not a byte");
     assert_eq!(says(&bench, Kind::BeeaiAgent, "LockdownPending"), "True/LockdownPending");
     assert_eq!(says(&bench, Kind::BeeaiAgent, "Ready"), "True/DeploymentReady");
@@ -218,11 +220,11 @@ fn what_the_go_operator_made_runs_on_as_it_is_until_the_agent_changes() {
         message.contains("runs image ghcr.io/beeai/agents/weather:v0") && message.contains("beeai.dev/lockdown: now")
     );
     assert_eq!(status(&bench, Kind::BeeaiAgent)["image"], "ghcr.io/beeai/agents/weather:v0");
-    assert_eq!(bench.converge_with(&[ROW]), []);
+    assert_eq!(bench.converge_with(&[&ROW]), []);
     assert_eq!(bench.cluster.plan_at(ROW, &Key::new(TEAM, NAME), bench.now).ops, [], "nor after a restart");
 
     bench.edit(Kind::BeeaiAgent, NAME, json!({"spec": {"image": "ghcr.io/beeai/agents/weather:v2"}}));
-    let written = owns(&bench.converge_with(&[ROW]));
+    let written = owns(&bench.converge_with(&[&ROW]));
     assert_eq!(written.iter().filter(|kind| **kind == Kind::Deployment).count(), 1, "one rollout: {written:?}");
     let pod = &bench.object(Kind::Deployment, NAME)["spec"]["template"]["spec"].clone();
     assert_eq!(
@@ -237,13 +239,13 @@ fn an_annotation_locks_down_at_once_and_somebody_who_strips_our_mark_wins_nothin
     let mut bench = Bench::new();
     left_by_go(&mut bench, "ghcr.io/beeai/agents/weather:v1");
     agent(&mut bench, Kind::BeeaiAgent, json!({}));
-    bench.converge_with(&[ROW]);
+    bench.converge_with(&[&ROW]);
     bench.edit(Kind::BeeaiAgent, NAME, json!({"metadata": {"annotations": {"beeai.dev/lockdown": "now"}}}));
-    assert!(owns(&bench.converge_with(&[ROW])).contains(&Kind::Deployment));
+    assert!(owns(&bench.converge_with(&[&ROW])).contains(&Kind::Deployment));
 
     let mut bench = running(ROW, Kind::BeeaiAgent);
     bench.edit(Kind::Deployment, NAME, json!({"metadata": {"annotations": {"kagenti.io/content-digest": null}}}));
-    assert_eq!(owns(&bench.converge_with(&[ROW])), [Kind::Deployment], "it is applied again, not taken for another's");
+    assert_eq!(owns(&bench.converge_with(&[&ROW])), [Kind::Deployment], "it is applied again, not taken for another's");
 }
 
 /// `beeai.takeover: lockdown` locks down what is there, a few Agents at a time; whoever waits says so.
@@ -257,7 +259,7 @@ fn takeover_lockdown_rolls_what_is_there_a_few_at_a_time() {
         bench.edit(Kind::BeeaiAgent, name, object);
     }
     let deployments = |ops: &[Op]| owns(ops).iter().filter(|kind| **kind == Kind::Deployment).count();
-    assert_eq!(deployments(&bench.converge_with(&[ROW])), 5, "five at a time");
+    assert_eq!(deployments(&bench.converge_with(&[&ROW])), 5, "five at a time");
     let waiting = |bench: &Bench| {
         let pending = |name: &&String| {
             let status = bench.object(Kind::BeeaiAgent, name)["status"].clone();
@@ -268,12 +270,12 @@ fn takeover_lockdown_rolls_what_is_there_a_few_at_a_time() {
         names.iter().filter(pending).count()
     };
     assert_eq!(waiting(&bench), 7);
-    assert_eq!(deployments(&bench.converge_with(&[ROW])), 0, "nobody follows before one is done");
+    assert_eq!(deployments(&bench.converge_with(&[&ROW])), 0, "nobody follows before one is done");
     for round in [5, 2] {
         for name in &names {
             bench.rolled_out(name);
         }
-        assert_eq!(deployments(&bench.converge_with(&[ROW])), round);
+        assert_eq!(deployments(&bench.converge_with(&[&ROW])), round);
     }
     assert_eq!(waiting(&bench), 0);
 }
@@ -282,7 +284,7 @@ fn takeover_lockdown_rolls_what_is_there_a_few_at_a_time() {
 fn deleting_an_agent_takes_what_it_made_and_the_finalizer_last() {
     let mut bench = running(ROW, Kind::BeeaiAgent);
     bench.edit(Kind::BeeaiAgent, NAME, json!({"metadata": {"deletionTimestamp": "2026-05-02T00:00:00Z"}}));
-    let kinds: Vec<_> = bench.converge_with(&[ROW]).iter().map(|op| op.asks().1).collect();
+    let kinds: Vec<_> = bench.converge_with(&[&ROW]).iter().map(|op| op.asks().1).collect();
     assert_eq!(kinds, [Kind::Deployment, Kind::Service, Kind::BeeaiAgent]);
 }
 
@@ -291,10 +293,10 @@ fn deleting_an_agent_takes_what_it_made_and_the_finalizer_last() {
 fn a_labelled_agent_is_enrolled_by_its_first_write() {
     let mut bench = Bench::new();
     agent(&mut bench, Kind::BeeaiAgent, json!({"metadata": {"labels": {"kagenti.io/type": "agent"}}}));
-    let ops = bench.converge_with(&[ROW, ENROLMENT]);
+    let ops = bench.converge_with(&[&ROW, &ENROLMENT]);
     assert_eq!(owns(&ops).iter().filter(|kind| **kind == Kind::Deployment).count(), 1, "{ops:#?}");
     let template = &bench.object(Kind::Deployment, NAME)["spec"]["template"]["metadata"].clone();
     assert_eq!(template["labels"]["kagenti.io/type"], "agent");
     assert!(template["annotations"]["kagenti.io/config-hash"].is_string(), "{template}");
-    assert_eq!(bench.converge_with(&[ROW, ENROLMENT]), []);
+    assert_eq!(bench.converge_with(&[&ROW, &ENROLMENT]), []);
 }

@@ -25,19 +25,27 @@ use super::image::Image;
 use super::plan::{all, concerned, planned};
 use super::subject::Subject;
 use crate::api::findings::Findings;
-use crate::controllers::scaffold::plan::{Context, Controller, Plan, Row};
+use crate::controllers::agent::memory::{Agents, Context, Plan};
+use crate::controllers::scaffold::plan::{Name, Row};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::store::{Key, Kind, Store};
 use crate::workloads::kaos::names::Role;
 
+/// The name of the controller of the Agents.
+const AGENT_NAME: Name = Name::new("kaos-agent");
+/// The name of the controller of the ModelAPIs.
+const MODEL_API_NAME: Name = Name::new("model-api");
+/// The name of the controller of the MCPServers.
+const MCP_SERVER_NAME: Name = Name::new("mcp-server");
+
 /// The row of the Agents.
-pub const AGENT_ROW: Row = Row {
-    controller: Controller::KaosAgent,
-    touched: |store, memory, kind, key| {
+pub const AGENT_ROW: Row<Agents> = Row {
+    controller: AGENT_NAME,
+    touched: |store, own, kind, key| {
         let mut items = touched(store, (kind, key), &AGENT);
         if matches!(kind, Kind::KaosAgent | Kind::ModelApi | Kind::McpServer) {
-            items.extend(wiring::stirred(store, memory, kind, key));
+            items.extend(wiring::stirred(store, own, kind, key));
         }
         items
     },
@@ -46,11 +54,11 @@ pub const AGENT_ROW: Row = Row {
 };
 
 /// The row of the ModelAPIs.
-pub const MODEL_API_ROW: Row = Row {
-    controller: Controller::ModelApi,
-    touched: |store, memory, kind, key| {
+pub const MODEL_API_ROW: Row<Agents> = Row {
+    controller: MODEL_API_NAME,
+    touched: |store, own, kind, key| {
         if kind == Kind::KaosAgent {
-            return wiring::restricted(store, memory, key);
+            return wiring::restricted(store, own, key);
         }
         touched(store, (kind, key), &MODEL_API)
     },
@@ -59,8 +67,8 @@ pub const MODEL_API_ROW: Row = Row {
 };
 
 /// The row of the MCPServers.
-pub const MCP_SERVER_ROW: Row = Row {
-    controller: Controller::McpServer,
+pub const MCP_SERVER_ROW: Row<Agents> = Row {
+    controller: MCP_SERVER_NAME,
     touched: |store, _, kind, key| {
         if kind == Kind::ConfigMap && is_registry(store, key) {
             // Every server's runtime may be another.
@@ -74,7 +82,7 @@ pub const MCP_SERVER_ROW: Row = Row {
 
 static AGENT: Face = Face {
     others: &[(Kind::HttpRoute, "agent-")],
-    ..face((Kind::KaosAgent, Controller::KaosAgent), Role::Agent, keys::FINALIZER_KAOS_AGENT, look::agent)
+    ..face((Kind::KaosAgent, AGENT_NAME), Role::Agent, keys::FINALIZER_KAOS_AGENT, look::agent)
 };
 static MODEL_API: Face = Face {
     others: &[
@@ -82,15 +90,15 @@ static MODEL_API: Face = Face {
         (Kind::NetworkPolicy, keys::PREFIX_MODEL_API),
         (Kind::HttpRoute, keys::PREFIX_MODEL_API),
     ],
-    ..face((Kind::ModelApi, Controller::ModelApi), Role::ModelApi, keys::FINALIZER_MODEL_API, look::model_api)
+    ..face((Kind::ModelApi, MODEL_API_NAME), Role::ModelApi, keys::FINALIZER_MODEL_API, look::model_api)
 };
 static MCP_SERVER: Face = Face {
     others: &[(Kind::HttpRoute, "mcp-")],
-    ..face((Kind::McpServer, Controller::McpServer), Role::McpServer, keys::FINALIZER_MCP_SERVER, look::mcp_server)
+    ..face((Kind::McpServer, MCP_SERVER_NAME), Role::McpServer, keys::FINALIZER_MCP_SERVER, look::mcp_server)
 };
 
 const fn face(
-    (kind, controller): (Kind, Controller),
+    (kind, controller): (Kind, Name),
     role: Role,
     finalizer: &'static str,
     look: fn(&Subject<'_>) -> Look,

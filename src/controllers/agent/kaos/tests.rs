@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{AGENT_ROW, MCP_SERVER_ROW, MODEL_API_ROW};
 use crate::controllers::agent::tests::bench::{Bench, TEAM, owns};
-use crate::controllers::scaffold::fixtures::{OWN, s};
-use crate::controllers::scaffold::plan::{Op, Row};
+use crate::controllers::scaffold::fixtures::{OWN, Rowed, s};
+use crate::controllers::scaffold::plan::Op;
 use crate::store::{Key, Kind, Reach};
 
 mod cases;
@@ -13,7 +13,7 @@ mod first;
 mod samples;
 mod takeover;
 
-const ROWS: [Row; 3] = [MODEL_API_ROW, MCP_SERVER_ROW, AGENT_ROW];
+const ROWS: [&dyn Rowed; 3] = [&MODEL_API_ROW, &MCP_SERVER_ROW, &AGENT_ROW];
 const IMAGES: &str = "  kaosAgent: agent:1\n  kaosLitellm: litellm:1\n  kaosOllama: ollama:1\n  kaosPython: python:1\n";
 const ROUTES: &str = "  kaosAgent: agent:1\n  kaosLitellm: litellm:1\nkaos:\n  gateway:\n    enabled: true\n    name: edge\n    namespace: infra\n";
 const RUNTIMES: &str = "runtimes:\n  python-string: {image: 'tools:1', paramsEnvVar: MCP_TOOLS_STRING}\n";
@@ -165,7 +165,7 @@ fn cases_33_to_37_and_45_peers_never_hold_back_and_are_found_when_they_come() {
     assert_eq!(variable(&bench, "agent-b", "PEER_AGENTS").as_deref(), Some("a,b"));
     agent(&mut bench, "p", json!({}));
     let key = Key::new(TEAM, "p");
-    let touched = (AGENT_ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::KaosAgent, &key);
+    let touched = bench.cluster.touched(AGENT_ROW, Kind::KaosAgent, &key);
     assert!(touched.contains(&Key::new(TEAM, "a")) && !touched.contains(&Key::new(TEAM, "b")), "{touched:?}");
     converge(&mut bench);
     assert_eq!(variable(&bench, "agent-a", "PEER_AGENTS").as_deref(), Some("b,p"), "case 37");
@@ -198,30 +198,30 @@ fn case_41_and_ruling_9_what_is_said_of_a_dependency_has_held_for_a_while() {
     let key = Key::new(TEAM, "m");
     for round in 0..100 {
         flap(&mut bench, round % 2 == 1);
-        let touched = (AGENT_ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::ModelApi, &key);
+        let touched = bench.cluster.touched(AGENT_ROW, Kind::ModelApi, &key);
         if touched.is_empty() {
             continue;
         }
         for touched in touched {
             assert_eq!((&*touched.name, round), ("a", 0), "an Agent that runs is looked at once");
         }
-        assert_eq!(bench.converge_with(&[AGENT_ROW]), [], "{round}");
+        assert_eq!(bench.converge_with(&[&AGENT_ROW]), [], "{round}");
     }
     flap(&mut bench, false);
-    assert_eq!(bench.converge_with(&[AGENT_ROW]), []);
+    assert_eq!(bench.converge_with(&[&AGENT_ROW]), []);
     bench.now += s(5);
-    assert_eq!(owns(&bench.converge_with(&[AGENT_ROW])), []);
+    assert_eq!(owns(&bench.converge_with(&[&AGENT_ROW])), []);
     assert_eq!(condition(&bench, Kind::KaosAgent, "a", "DependenciesReady"), "False/DependencyNotReady");
     assert_eq!(says(&bench, Kind::KaosAgent, "a"), is("Ready", true, "Deployment ready replicas: 1/1"));
     bench.edit(Kind::KaosAgent, "a", json!({"spec": {"config": {"description": "d"}}}));
     assert_eq!(
-        owns(&bench.converge_with(&[AGENT_ROW])),
+        owns(&bench.converge_with(&[&AGENT_ROW])),
         [Kind::Deployment],
         "what is edited reaches the Deployment all the same"
     );
     bench.remove(Kind::ModelApi, "m");
     bench.now += s(5);
-    assert_eq!(owns(&bench.converge_with(&[AGENT_ROW])), []);
+    assert_eq!(owns(&bench.converge_with(&[&AGENT_ROW])), []);
     assert_eq!(
         variable(&bench, "agent-a", "MODEL_API_URL").as_deref(),
         Some("http://modelapi-m.team.svc.cluster.local:11434")
@@ -288,19 +288,9 @@ fn cases_117_and_121_runtimes_come_from_the_registry_and_follow_it() {
     converge(&mut bench);
     assert_eq!(bench.container("mcpserver-t", 0)["image"], "tools:1");
     runtimes(&mut bench, &RUNTIMES.replace("tools:1", "tools:2"));
-    let touched = (MCP_SERVER_ROW.touched)(
-        &bench.cluster.store,
-        &bench.cluster.memory,
-        Kind::ConfigMap,
-        &Key::new(OWN, "kaos-mcp-runtimes"),
-    );
+    let touched = bench.cluster.touched(MCP_SERVER_ROW, Kind::ConfigMap, &Key::new(OWN, "kaos-mcp-runtimes"));
     assert_eq!(touched, [Key::new(TEAM, "t")]);
-    let of_a_tenant = (MCP_SERVER_ROW.touched)(
-        &bench.cluster.store,
-        &bench.cluster.memory,
-        Kind::ConfigMap,
-        &Key::new(TEAM, "kaos-mcp-runtimes"),
-    );
+    let of_a_tenant = bench.cluster.touched(MCP_SERVER_ROW, Kind::ConfigMap, &Key::new(TEAM, "kaos-mcp-runtimes"));
     assert_eq!(of_a_tenant, []);
     converge(&mut bench);
     assert_eq!(bench.container("mcpserver-t", 0)["image"], "tools:2");

@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::controllers::scaffold::memory::Memory;
-use crate::controllers::scaffold::note;
-use crate::controllers::scaffold::plan::{Controller, Item};
+use crate::controllers::agent::memory::Notes;
+use crate::controllers::agent::note;
 use crate::store::objects::CustomRef;
 use crate::store::{CustomSeen, Key, Kind, Store};
 
@@ -77,9 +76,9 @@ pub(super) fn digest(store: &Store, namespace: &str, spec: &Value) -> u64 {
 }
 
 /// The Agents that name that object and that a change of it concerns.
-pub(super) fn stirred(store: &Store, memory: &Memory, kind: Kind, key: &Key) -> Vec<Key> {
+pub(super) fn stirred(store: &Store, own: &Notes, kind: Kind, key: &Key) -> Vec<Key> {
     let agents = store.wired_to(kind, &key.namespace, &key.name);
-    let stirred = agents.filter(|agent| stirs(store, memory, &key.namespace, agent));
+    let stirred = agents.filter(|agent| stirs(store, own, &key.namespace, agent));
     stirred.map(|agent| Key::new(&key.namespace, agent.name)).collect()
 }
 
@@ -98,19 +97,17 @@ pub(super) fn of_users(users: &BTreeSet<&str>) -> note::Wiring {
 
 /// The ModelAPIs of the namespace of an Agent that lets only theirs in, and whose Agents are others since. Nothing is remembered of those
 /// that let everybody in.
-pub(super) fn restricted(store: &Store, memory: &Memory, agent: &Key) -> Vec<Key> {
+pub(super) fn restricted(store: &Store, own: &Notes, agent: &Key) -> Vec<Key> {
     let namespace = &agent.namespace;
     let apis = store.customs(Kind::ModelApi, namespace).filter(|api| {
-        let item = Item { controller: Controller::ModelApi, key: Key::new(namespace, api.name) };
-        let known = memory.of(&item).and_then(|note| note.wiring);
+        let known = own.of(&Key::new(namespace, api.name)).and_then(|note| note.wiring);
         known.is_some_and(|known| known != of_users(&users(store, namespace, api.name)))
     });
     apis.map(|api| Key::new(namespace, api.name)).collect()
 }
 
-fn stirs(store: &Store, memory: &Memory, namespace: &str, agent: &CustomRef<'_>) -> bool {
-    let item = Item { controller: Controller::KaosAgent, key: Key::new(namespace, agent.name) };
-    let Some(known) = memory.of(&item).and_then(|note| note.wiring) else { return true };
+fn stirs(store: &Store, own: &Notes, namespace: &str, agent: &CustomRef<'_>) -> bool {
+    let Some(known) = own.of(&Key::new(namespace, agent.name)).and_then(|note| note.wiring) else { return true };
     let spec = &agent.seen.spec;
     if known.gated || known.digest != digest(store, namespace, spec) {
         return true;

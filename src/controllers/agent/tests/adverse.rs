@@ -15,15 +15,15 @@ fn what_is_taken_each_time_is_given_up_and_said() {
     let mut bench = running();
     let fight = |bench: &mut Bench| bench.edit(Kind::Deployment, "weather", json!({"spec": {"replicas": 7}}));
     fight(&mut bench);
-    assert_eq!(owns(&bench.round(ROW)), [Kind::Deployment]);
+    assert_eq!(owns(&bench.round(&ROW)), [Kind::Deployment]);
     fight(&mut bench);
-    let ops = bench.round(ROW);
+    let ops = bench.round(&ROW);
     assert_eq!(owns(&ops), [], "not written a second time");
     assert_eq!(bench.told.last().map(|report| report.reason), Some(Reason::FieldsContested));
     assert!(bench.told.last().unwrap().message.contains("Deployment spec.replicas"));
     for _ in 0..5 {
         bench.now += s(1);
-        assert_eq!(owns(&bench.round(ROW)), []);
+        assert_eq!(owns(&bench.round(&ROW)), []);
     }
     // Once the Agent says something else, it is tried again.
     bench.edit(Kind::Agent, "weather", json!({"spec": {"replicas": 2}}));
@@ -55,7 +55,7 @@ fn d14_a_write_that_is_refused_is_said_and_not_repeated_until_something_changes(
 fn d14_a_write_that_fails_over_and_over_is_said_and_tried_again() {
     let mut bench = Bench::new();
     bench.agent("weather", json!({}));
-    bench.round(ROW);
+    bench.round(&ROW);
     let op = bench.plan("weather").ops.into_iter().find(|op| matches!(op, Op::Own { .. })).unwrap();
     let item = Item { controller: ROW.controller, key: Key::new(TEAM, "weather") };
     for _ in 0..5 {

@@ -6,12 +6,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::fields::Fields;
+use crate::controllers::agent::note::Note;
 use crate::controllers::agent::plan::ROW;
 use crate::controllers::enrolment::plan::ROW as ENROLMENT;
 use crate::controllers::scaffold::answers::{SecretFact, TemplateFact};
 use crate::controllers::scaffold::consent::{Demand, refusal};
-use crate::controllers::scaffold::fixtures::{Cluster, s};
-use crate::controllers::scaffold::plan::{Controller, Item, Op, Plan, Report, Row, UNMADE};
+use crate::controllers::scaffold::fixtures::{Cluster, Rowed, s};
+use crate::controllers::scaffold::plan::{Item, Name, Op, Plan, Report, UNMADE};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::store::{Key, Kind, Reach};
@@ -169,16 +170,16 @@ impl Bench {
 
     /// Plans and carries out until nothing is planned any more; returns the writes, in order.
     pub(in crate::controllers::agent) fn converge(&mut self) -> Vec<Op> {
-        self.converge_with(&[ROW])
+        self.converge_with(&[&ROW])
     }
 
     /// The same with enrolment beside it.
     pub(in crate::controllers::agent) fn converge_enrolling(&mut self) -> Vec<Op> {
-        self.converge_with(&[ROW, ENROLMENT])
+        self.converge_with(&[&ROW, &ENROLMENT])
     }
 
     /// The same of those rows.
-    pub(in crate::controllers::agent) fn converge_with(&mut self, rows: &[Row]) -> Vec<Op> {
+    pub(in crate::controllers::agent) fn converge_with(&mut self, rows: &[&dyn Rowed]) -> Vec<Op> {
         let mut all = Vec::new();
         for round in 0.. {
             assert!(round < 20, "no end: {all:#?}");
@@ -193,11 +194,11 @@ impl Bench {
     }
 
     /// One plan of every item, carried out.
-    pub(in crate::controllers::agent) fn round(&mut self, row: Row) -> Vec<Op> {
+    pub(in crate::controllers::agent) fn round(&mut self, row: &dyn Rowed) -> Vec<Op> {
         let mut all = Vec::new();
-        for key in (row.of_namespace)(&self.cluster.store, TEAM) {
-            let plan = self.plan_of(row, &key);
-            let item = Item { controller: row.controller, key: key.clone() };
+        for key in row.keys(&self.cluster, TEAM) {
+            let plan = row.planned(&mut self.cluster, &key, self.now);
+            let item = Item { controller: row.controller(), key: key.clone() };
             let (settles, some) = (plan.ops.iter().any(Op::settles), !plan.ops.is_empty());
             let mut failed = false;
             for op in plan.ops {
@@ -212,7 +213,7 @@ impl Bench {
                 } else if let Op::Template { key } = &op {
                     self.asked += 1;
                     self.read(key);
-                } else if self.carry_out(row.controller, &op) {
+                } else if self.carry_out(row.controller(), &op) {
                     all.push(op);
                 }
             }
@@ -224,18 +225,22 @@ impl Bench {
     }
 
     /// One plan of every item, of whose operations the first that `is_it` is answered with an error of the API server. False: there was none.
-    pub(in crate::controllers::agent) fn round_that_fails(&mut self, row: Row, is_it: impl Fn(&Op) -> bool) -> bool {
+    pub(in crate::controllers::agent) fn round_that_fails(
+        &mut self,
+        row: &dyn Rowed,
+        is_it: impl Fn(&Op) -> bool,
+    ) -> bool {
         let mut failed = false;
-        for key in (row.of_namespace)(&self.cluster.store, TEAM) {
-            let plan = self.plan_of(row, &key);
-            let item = Item { controller: row.controller, key: key.clone() };
+        for key in row.keys(&self.cluster, TEAM) {
+            let plan = row.planned(&mut self.cluster, &key, self.now);
+            let item = Item { controller: row.controller(), key: key.clone() };
             for op in plan.ops {
                 if !failed && is_it(&op) {
                     self.cluster.memory.failure(&item, self.now, (op, None, "answered with 500".to_owned()));
                     failed = true;
                     break;
                 }
-                self.carry_out(row.controller, &op);
+                self.carry_out(row.controller(), &op);
             }
         }
         failed
@@ -257,20 +262,12 @@ impl Bench {
         demands.iter().find_map(|demand| refusal(&fact(&demand.secret), demand))
     }
 
-    fn plan_of(&mut self, row: Row, key: &Key) -> Plan {
-        let mut plan = self.cluster.plan_at(row, key, self.now);
-        let item = Item { controller: row.controller, key: key.clone() };
-        let note = std::mem::take(&mut plan.note);
-        self.cluster.memory.note(&item, note);
-        plan
-    }
-
     /// The plan about one Agent, not carried out.
-    pub(in crate::controllers::agent) fn plan(&self, name: &str) -> Plan {
+    pub(in crate::controllers::agent) fn plan(&self, name: &str) -> Plan<Note> {
         self.cluster.plan_at(ROW, &Key::new(TEAM, name), self.now)
     }
 
-    fn carry_out(&mut self, controller: Controller, op: &Op) -> bool {
+    fn carry_out(&mut self, controller: Name, op: &Op) -> bool {
         match op {
             Op::Own { kind, key, body } | Op::Apply { kind, key, body, .. } => {
                 let at = (*kind, key.name.to_string());

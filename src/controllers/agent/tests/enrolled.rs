@@ -96,7 +96,7 @@ fn what_enrolment_would_refuse_is_not_anticipated() {
 fn a_deployment_is_not_made_before_the_snapshot_knows_who_governs_it() {
     let mut bench = Bench::new();
     bench.agent("weather", json!({}));
-    bench.round(ROW);
+    bench.round(&ROW);
     let object = json!({"metadata": {"name": "art", "namespace": TEAM, "uid": "u-art", "resourceVersion": "5",
         "creationTimestamp": "2026-05-01T00:00:00Z"}, "spec": runtime(json!({}))["spec"]});
     // The store has heard of it, the snapshot has not.
@@ -105,8 +105,7 @@ fn a_deployment_is_not_made_before_the_snapshot_knows_who_governs_it() {
     assert!(plan.ops.is_empty() && plan.again.is_some(), "{plan:#?}");
     bench.cluster.settle();
     assert!(bench.plan("weather").ops.iter().any(|op| matches!(op, Op::Own { .. })));
-    let touched =
-        (ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::AgentRuntime, &Key::new(TEAM, "art"));
+    let touched = bench.cluster.touched(ROW, Kind::AgentRuntime, &Key::new(TEAM, "art"));
     assert_eq!(touched, [Key::new(TEAM, "weather")]);
 }
 

@@ -71,7 +71,7 @@ fn case_a05_and_a06_an_agent_waits_for_its_build_and_goes_on_with_its_event() {
         assert_eq!(bench.phase("weather"), "Pending");
         assert_eq!(reason == "BuildFailed", bench.message("weather", "ImageReady").contains("no such branch"));
     }
-    let touched = (ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::AgentBuild, &Key::new(TEAM, "b"));
+    let touched = bench.cluster.touched(ROW, Kind::AgentBuild, &Key::new(TEAM, "b"));
     assert_eq!(touched, [Key::new(TEAM, "weather")], "its event finds the Agent");
     bench.build("b", succeeded(DIGEST));
     bench.converge();

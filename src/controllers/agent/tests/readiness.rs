@@ -61,10 +61,10 @@ fn case_a34_an_unchanged_agent_is_written_nothing_for_nor_after_a_restart() {
     let mut bench = running();
     let told = bench.told.len();
     for _ in 0..100 {
-        assert_eq!(bench.round(ROW), []);
+        assert_eq!(bench.round(&ROW), []);
     }
     // A new process knows the cluster and nothing else.
-    bench.cluster.memory = crate::controllers::scaffold::memory::Memory::default();
+    bench.cluster.forget();
     assert_eq!(bench.converge(), []);
     assert_eq!(bench.told.len(), told);
 }

@@ -5,7 +5,6 @@ use serde_json::json;
 use super::bench::{Bench, owns};
 use crate::controllers::scaffold::answers::{SecretFact, SecretSeen};
 use crate::controllers::scaffold::fixtures::s;
-use crate::controllers::scaffold::memory::Memory;
 use crate::domain::keys;
 use crate::store::Kind;
 
@@ -75,7 +74,7 @@ fn mend_06_consent_taken_back_keeps_what_runs_and_stops_what_is_new() {
     assert_eq!(bench.object(Kind::Deployment, "weather"), before);
     assert_eq!(bench.condition("weather", "Ready"), "False/SecretNotUsable");
     // Another process, which remembers nothing, writes nothing either.
-    bench.cluster.memory = Memory::default();
+    bench.cluster.forget();
     bench.cluster.memory.surveyed = true;
     assert_eq!(bench.converge(), []);
     // Taken off the list, by somebody whom the policy has asked for his right, it goes on at once.

@@ -19,7 +19,8 @@ mod tests;
 use super::face::{Face, Words};
 use super::plan::{all, concerned, planned};
 use crate::api::secrets;
-use crate::controllers::scaffold::plan::{Controller, Row};
+use crate::controllers::agent_build::memory::AgentBuilds;
+use crate::controllers::scaffold::plan::{Name, Row};
 use crate::domain::keys;
 use crate::pipelines::beeai_build::{front, read, validate, without_template};
 use crate::pipelines::request::{BEEAI, BEEAI_COMPAT, FrontEnd};
@@ -27,9 +28,14 @@ use crate::store::Kind;
 
 pub(super) use login::wanted as login;
 
+/// The controller's name.
+const NAME: Name = Name::new("beeai-build");
+/// The same of the group that the original operator served.
+const COMPAT_NAME: Name = Name::new("beeai-compat-build");
+
 /// The row of the AgentBuilds of `beeai.dev`.
-pub const ROW: Row = Row {
-    controller: Controller::BeeaiBuild,
+pub const ROW: Row<AgentBuilds> = Row {
+    controller: NAME,
     touched: |store, _, kind, key| {
         deploy::concerned(store, (kind, key), &BEEAI_FACE).unwrap_or_else(|| concerned(store, (kind, key), &BEEAI_FACE))
     },
@@ -38,8 +44,8 @@ pub const ROW: Row = Row {
 };
 
 /// The row of the AgentBuilds of `beeai.beeai.dev`.
-pub const COMPAT_ROW: Row = Row {
-    controller: Controller::BeeaiCompatBuild,
+pub const COMPAT_ROW: Row<AgentBuilds> = Row {
+    controller: COMPAT_NAME,
     touched: |store, _, kind, key| {
         deploy::concerned(store, (kind, key), &COMPAT_FACE)
             .unwrap_or_else(|| concerned(store, (kind, key), &COMPAT_FACE))
@@ -48,10 +54,10 @@ pub const COMPAT_ROW: Row = Row {
     plan: |cx| planned(cx, &COMPAT_FACE),
 };
 
-static BEEAI_FACE: Face = face(Kind::BeeaiBuild, Controller::BeeaiBuild, &BEEAI);
-static COMPAT_FACE: Face = face(Kind::BeeaiCompatBuild, Controller::BeeaiCompatBuild, &BEEAI_COMPAT);
+static BEEAI_FACE: Face = face(Kind::BeeaiBuild, NAME, &BEEAI);
+static COMPAT_FACE: Face = face(Kind::BeeaiCompatBuild, COMPAT_NAME, &BEEAI_COMPAT);
 
-const fn face(kind: Kind, controller: Controller, of: &'static FrontEnd) -> Face {
+const fn face(kind: Kind, controller: Name, of: &'static FrontEnd) -> Face {
     Face {
         kind,
         controller,

@@ -5,6 +5,7 @@ mod bad_input;
 use serde_json::{Value, json};
 
 use super::{COMPAT_ROW, ROW};
+use crate::controllers::agent_build::memory::AgentBuilds;
 use crate::controllers::agent_build::tests::bench::{Bench, NAME, TEAM, digest};
 use crate::controllers::scaffold::answers::{SecretFact, SecretSeen};
 use crate::controllers::scaffold::fixtures::s;
@@ -27,7 +28,7 @@ fn build(group: &str, more: Value) -> Value {
     object
 }
 
-fn bench_of(row: (Kind, crate::controllers::scaffold::plan::Row), build: Value) -> Bench {
+fn bench_of(row: (Kind, crate::controllers::scaffold::plan::Row<AgentBuilds>), build: Value) -> Bench {
     let mut bench = Bench::of((row.0, row.1, "buildStatus"), build);
     bench.maps = config_maps("kagenti-system", &Values::default());
     bench.configure();

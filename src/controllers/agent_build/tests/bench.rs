@@ -7,14 +7,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::config::builds::Builds;
+use crate::controllers::agent_build::memory::{AgentBuilds, Plan};
 use crate::controllers::agent_build::plan::ROW;
 use crate::controllers::scaffold::answers::{SecretFact, SecretSeen};
 use crate::controllers::scaffold::consent::refusal;
 use crate::controllers::scaffold::fixtures::{Cluster, s};
 use crate::controllers::scaffold::fixtures::{step_map, template_map};
 use crate::controllers::scaffold::login::Login;
-use crate::controllers::scaffold::memory::Memory;
-use crate::controllers::scaffold::plan::{Item, NOW, Op, Plan, Row};
+use crate::controllers::scaffold::plan::{Item, NOW, Op, Row};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::pipelines::settings::Settings;
@@ -53,7 +53,7 @@ pub(super) type Answer = (Option<Reason>, &'static str);
 
 pub(in crate::controllers::agent_build) struct Bench {
     kind: Kind,
-    row: Row,
+    row: Row<AgentBuilds>,
     /// The member of the status that holds the phase.
     phase: &'static str,
     /// Logins that were made, by their Secrets.
@@ -80,7 +80,10 @@ impl Bench {
     }
 
     /// A build of that kind.
-    pub(in crate::controllers::agent_build) fn of((kind, row, phase): (Kind, Row, &'static str), build: Value) -> Self {
+    pub(in crate::controllers::agent_build) fn of(
+        (kind, row, phase): (Kind, Row<AgentBuilds>, &'static str),
+        build: Value,
+    ) -> Self {
         let mut bench = Self {
             kind,
             row,
@@ -309,7 +312,7 @@ impl Bench {
     pub(in crate::controllers::agent_build) fn step(&mut self, most: usize) -> (Plan, usize) {
         let mut plan = self.plan();
         let item = self.item();
-        self.cluster.memory.note(&item, std::mem::take(&mut plan.note));
+        self.cluster.note::<AgentBuilds>(item.controller, &item.key, std::mem::take(&mut plan.note));
         for (number, op) in plan.ops.iter().enumerate() {
             if number == most {
                 return (plan, number);
@@ -361,7 +364,7 @@ impl Bench {
 
     /// The process ends and another one starts: what was only remembered is gone.
     pub(in crate::controllers::agent_build) fn restart(&mut self) {
-        self.cluster.memory = Memory::default();
+        self.cluster.forget();
         self.now += s(7);
     }
 

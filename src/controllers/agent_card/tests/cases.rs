@@ -54,10 +54,7 @@ fn case_035_036_060_nobody_is_asked_before_the_workload_is_ready() {
     assert_eq!(plan(&cluster), (Plan::nothing(), vec![]));
     // Case 60: its readiness concerns the card at once.
     cluster.see(Kind::Deployment, deployment(json!({})));
-    assert_eq!(
-        (ROW.touched)(&cluster.store, &cluster.memory, Kind::Deployment, &Key::new("team", "w")),
-        [Key::new("team", CARD)]
-    );
+    assert_eq!(cluster.touched_of(ROW, Kind::Deployment, &Key::new("team", "w")), [Key::new("team", CARD)]);
     assert_eq!(plan(&cluster).1.len(), 1);
 }
 
@@ -238,15 +235,15 @@ fn a_refresh_is_asked_for_once_and_recorded() {
     let mut wished = object;
     wished["metadata"]["annotations"] = json!({"agentcard.kagenti.dev/refresh": "now"});
     cluster.see(Kind::AgentCard, wished.clone());
-    let item = Item { controller: Controller::AgentCard, key: Key::new("team", CARD) };
+    let key = Key::new("team", CARD);
     // Not twice within five seconds.
     let (plan, asks) = plan_at(&cluster, &facts, s(102));
     assert!(facts.fresh(&asks[0]).is_some());
     assert!(plan.again.unwrap() <= s(3));
-    cluster.memory.note(&item, plan.note);
+    cluster.note::<Cards>(NAME, &key, plan.note);
     let (plan, asks) = plan_at(&cluster, &facts, s(105));
     assert!(plan.ops.is_empty() && facts.fresh(&asks[0]).is_none(), "asked anew");
-    cluster.memory.note(&item, plan.note);
+    cluster.note::<Cards>(NAME, &key, plan.note);
     let published = facts.get(&asks[0].question).unwrap().value.clone();
     let facts = Facts::default()
         .with(asks[0].question.clone(), Fact { value: published, asked: s(105), at: s(106), failures: 0 });
@@ -288,6 +285,6 @@ fn of_several_cards_of_one_workload_one_counts() {
     cluster.see(Kind::AgentCard, manual);
     let (told, stored) = after(&mut cluster, &automatic);
     assert_eq!((judged(&stored, "Synced"), told.len()), (("False", "DuplicateCard"), 0));
-    let touched = (ROW.touched)(&cluster.store, &cluster.memory, Kind::AgentCard, &Key::new("team", "mine"));
+    let touched = cluster.touched_of(ROW, Kind::AgentCard, &Key::new("team", "mine"));
     assert_eq!(touched.len(), 2, "both are looked at");
 }

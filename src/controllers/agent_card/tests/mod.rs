@@ -12,12 +12,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::plan::ROW;
+use super::memory::{Asked, Cards, Plan};
+use super::plan::{NAME, ROW};
 use super::published::publish;
 use super::question::{CardQuestion, Fetched};
 use crate::controllers::scaffold::fixtures::{Cluster, change, s, workload};
 use crate::controllers::scaffold::lane::{Ask, AskError, AskFault, Fact, Facts};
-use crate::controllers::scaffold::plan::{Asked, Context, Controller, Item, Op, Plan};
+use crate::controllers::scaffold::plan::Op;
 use crate::crypto::{Bundles, Verdict};
 use crate::domain::reason::Reason;
 use crate::store::{Key, Kind, Reach};
@@ -94,12 +95,12 @@ fn card(more: Value) -> Value {
 }
 
 /// The plan about the card, by these answers.
-fn plan_at(cluster: &Cluster, facts: &Facts<CardQuestion>, now: Duration) -> Asked<CardQuestion> {
+fn plan_at(cluster: &Cluster, facts: &Facts<CardQuestion>, now: Duration) -> Asked {
     let key = Key::new("team", CARD);
-    (ROW.plan)(Context { store: &cluster.store, memory: &cluster.memory, facts: &cluster.facts, key: &key, now }, facts)
+    cluster.asked_at(ROW, &key, facts, now)
 }
 
-fn plan(cluster: &Cluster) -> Asked<CardQuestion> {
+fn plan(cluster: &Cluster) -> Asked {
     plan_at(cluster, &Facts::default(), s(100))
 }
 
@@ -154,8 +155,7 @@ fn judged<'o>(object: &'o Value, type_: &str) -> (&'o str, &'o str) {
 fn settle(cluster: &mut Cluster, object: &Value, facts: &Facts<CardQuestion>, now: Duration) -> (Vec<Reason>, Value) {
     let (plan, _) = plan_at(cluster, facts, now);
     let (told, object) = carried_out(object, &plan);
-    let item = Item { controller: Controller::AgentCard, key: Key::new("team", CARD) };
-    cluster.memory.note(&item, plan.note);
+    cluster.note::<Cards>(NAME, &Key::new("team", CARD), plan.note);
     cluster.see(Kind::AgentCard, object.clone());
     (told, object)
 }

@@ -45,10 +45,7 @@ fn only_ready_pods_of_the_workload_with_a_network_of_their_own_are_asked() {
     }
     none.see(Kind::Pod, pod("w-1-a", "w-1", "10.244.0.5", json!({})));
     assert_eq!(asked(&none, s(100)), "10.244.0.5:8000");
-    assert_eq!(
-        (ROW.touched)(&none.store, &none.memory, Kind::Pod, &Key::new("team", "w-1-a")),
-        [Key::new("team", CARD)]
-    );
+    assert_eq!(none.touched_of(ROW, Kind::Pod, &Key::new("team", "w-1-a")), [Key::new("team", CARD)]);
     none.see(Kind::Pod, pod("w-1-a", "w-1", "fd00::5", json!({})));
     assert_eq!(asked(&none, s(100)), "[fd00::5]:8000");
 }

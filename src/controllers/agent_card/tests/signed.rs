@@ -2,7 +2,7 @@
 
 use super::trust::{TRUSTED, Trial, authority, serve, signed, tampered};
 use super::*;
-use crate::controllers::scaffold::note::Note;
+use crate::controllers::agent_card::note::Note;
 use crate::crypto::TrustBundle;
 use crate::store::{Observed, Over};
 
@@ -209,8 +209,8 @@ fn a_signed_card_that_lacks_an_authority_is_read_again_soon() {
 #[test]
 fn an_older_signature_is_drift() {
     let mut trial = trial();
-    let item = Item { controller: Controller::AgentCard, key: Key::new("team1", CARD) };
-    trial.cluster.memory.note(&item, Note { leaf: Some(i64::MAX), ..Note::default() });
+    let key = Key::new("team1", CARD);
+    trial.cluster.note::<Cards>(NAME, &key, Note { leaf: Some(i64::MAX), ..Note::default() });
     let facts = both(&trial, good(&trial), good(&trial), s(100));
     trial.after(&facts, s(100));
     assert_eq!((trial.verified(), judged(&trial.object, "CardDrift")), (TRUSTED, DRIFT));
@@ -223,16 +223,16 @@ fn first_looks_of_a_term_are_spread_over_one_period() {
     let mut trial = trial();
     let facts = both(&trial, good(&trial), good(&trial), s(100));
     trial.after(&facts, s(100));
-    let item = Item { controller: Controller::AgentCard, key: Key::new("team1", CARD) };
+    let key = Key::new("team1", CARD);
     let mut seconds = std::collections::BTreeSet::new();
     for uid in 0..100 {
         trial.object["metadata"]["uid"] = json!(format!("card-{uid}"));
         trial.cluster.see(Kind::AgentCard, trial.object.clone());
-        trial.cluster.memory.note(&item, Note::default());
+        trial.cluster.note::<Cards>(NAME, &key, Note::default());
         let (plan, asks) = trial.plan(&Facts::default(), s(1_000));
         let wait = plan.again.unwrap();
         assert!(plan.ops.is_empty() && asks.is_empty() && wait <= s(33), "{wait:?}");
-        trial.cluster.memory.note(&item, plan.note);
+        trial.cluster.note::<Cards>(NAME, &key, plan.note);
         assert_eq!(trial.plan(&Facts::default(), s(1_000) + wait).1.len(), 2, "then it is asked");
         seconds.insert(wait.as_secs());
     }
@@ -240,7 +240,7 @@ fn first_looks_of_a_term_are_spread_over_one_period() {
     let mut wished = trial.object.clone();
     wished["metadata"]["annotations"] = json!({"agentcard.kagenti.dev/refresh": "now"});
     trial.cluster.see(Kind::AgentCard, wished);
-    trial.cluster.memory.note(&item, Note::default());
+    trial.cluster.note::<Cards>(NAME, &key, Note::default());
     assert_eq!(trial.plan(&Facts::default(), s(2_000)).1.len(), 2, "a person does not wait");
 }
 
@@ -318,8 +318,7 @@ fn pods_without_the_label_have_a_reason_of_their_own() {
 #[test]
 fn a_config_map_touches_the_cards_of_its_workload() {
     let cluster = cluster();
-    let touched =
-        |name: &str| (ROW.touched)(&cluster.store, &cluster.memory, Kind::SignedCard, &Key::new("team", name));
+    let touched = |name: &str| cluster.touched_of(ROW, Kind::SignedCard, &Key::new("team", name));
     assert_eq!(touched("w-card-signed"), [Key::new("team", CARD)]);
     assert_eq!(touched("x-card-signed"), []);
 }

@@ -8,7 +8,7 @@ use crate::config::gates::Gates;
 use crate::config::inputs::NamespaceInputs;
 use crate::config::view::namespace_view;
 use crate::controllers::agent_card::judge::Under;
-use crate::controllers::scaffold::note::Stands;
+use crate::controllers::scaffold::signing::Stands;
 use crate::crypto::TrustBundle;
 use crate::store::{Observed, Over};
 
@@ -78,18 +78,9 @@ impl Trial {
         trial
     }
 
-    pub(super) fn plan(&self, facts: &Facts<CardQuestion>, now: Duration) -> Asked<CardQuestion> {
+    pub(super) fn plan(&self, facts: &Facts<CardQuestion>, now: Duration) -> Asked {
         let key = Key::new("team1", CARD);
-        (ROW.plan)(
-            Context {
-                store: &self.cluster.store,
-                memory: &self.cluster.memory,
-                facts: &self.cluster.facts,
-                key: &key,
-                now,
-            },
-            facts,
-        )
+        self.cluster.asked_at(ROW, &key, facts, now)
     }
 
     pub(super) fn with(&self, value: Result<Fetched, AskError>, asked: Duration, failures: u32) -> Facts<CardQuestion> {
@@ -117,8 +108,7 @@ impl Trial {
     pub(super) fn after(&mut self, facts: &Facts<CardQuestion>, now: Duration) -> Vec<Reason> {
         let (plan, _) = self.plan(facts, now);
         let (told, object) = carried_out(&self.object, &plan);
-        let item = Item { controller: Controller::AgentCard, key: Key::new("team1", CARD) };
-        self.cluster.memory.note(&item, plan.note);
+        self.cluster.note::<Cards>(NAME, &Key::new("team1", CARD), plan.note);
         self.cluster.see(Kind::AgentCard, object.clone());
         self.object = object;
         told
@@ -480,8 +470,7 @@ fn what_somebody_else_opens_of_an_agent_that_is_cut_off_stands_on_its_card() {
     assert_eq!((&told["status"], &told["reason"]), (&json!("True"), &json!("PolicyOverridden")));
     assert!(told["message"].as_str().unwrap().contains("delete networkpolicy open"), "{told}");
     assert_eq!(trial.plan(&bad, s(111)).0.ops, [], "at rest nothing is written");
-    let touched =
-        (ROW.touched)(&trial.cluster.store, &trial.cluster.memory, Kind::NetworkPolicy, &Key::new("team1", "open"));
+    let touched = trial.cluster.touched_of(ROW, Kind::NetworkPolicy, &Key::new("team1", "open"));
     assert_eq!(touched, [Key::new("team1", CARD)]);
 
     let mut gone = policy("open", json!({}), open);

@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::controllers::enrolment::plan::ROW;
+use crate::controllers::enrolment::memory::{Enrolment, Memory};
+use crate::controllers::enrolment::plan::{NAME, ROW};
+use crate::controllers::scaffold::apply::Learned;
+use crate::controllers::scaffold::controller::Controller;
 use crate::controllers::scaffold::fixtures::{Cluster, account, s};
-use crate::controllers::scaffold::plan::{Controller, Item, Op, Report};
+use crate::controllers::scaffold::plan::{Op, Report};
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 use crate::store::{Key, Kind, Reach};
@@ -140,19 +143,17 @@ impl Bench {
         let mut all = Vec::new();
         for key in keys {
             let mut plan = self.cluster.plan_at(ROW, &key, self.now);
-            let item = Item { controller: Controller::Enrolment, key };
-            let note = std::mem::take(&mut plan.note);
-            self.cluster.memory.note(&item, note);
+            self.cluster.note::<Enrolment>(NAME, &key, std::mem::take(&mut plan.note));
             plan.ops.retain(|op| !matches!(op, Op::Report(report) if self.told.contains(report)));
             for op in plan.ops {
-                self.carry_out(&item, &op);
+                self.carry_out(&key, &op);
                 all.push(op);
             }
         }
         all
     }
 
-    fn carry_out(&mut self, item: &Item, op: &Op) {
+    fn carry_out(&mut self, item: &Key, op: &Op) {
         match op {
             Op::Apply { kind, key, body, .. } => {
                 let mut object = self.object(*kind, &key.name).clone();
@@ -188,15 +189,24 @@ impl Bench {
                 .unwrap();
                 self.put(*kind, object);
             }
-            Op::Evict { .. } if self.budget => self.cluster.memory.blocked(item, self.now),
+            Op::Evict { .. } if self.budget => self.answered(item, &Learned::Blocked),
             Op::Evict { key, .. } => {
                 self.evicted.push(key.name.to_string());
-                self.cluster.memory.was_evicted(item, self.now);
+                self.answered(item, &Learned::Evicted);
                 self.change(Kind::Pod, &key.name, json!({"metadata": {"deletionTimestamp": "2026-05-02T00:00:00Z"}}));
             }
             Op::Report(report) => self.told.push(report.clone()),
             other => panic!("enrolment never does that: {other:?}"),
         }
+    }
+
+    fn answered(&mut self, item: &Key, learned: &Learned) {
+        Enrolment::answered(self.cluster.owns.of_mut(NAME), item, learned, self.now);
+    }
+
+    /// What enrolment remembers.
+    pub(super) fn remembered(&mut self) -> &Memory {
+        &self.cluster.owns.of_mut::<Enrolment>(NAME).memory
     }
 
     /// A condition of an AgentRuntime as `status/reason`.

@@ -45,7 +45,7 @@ fn the_card_of_the_workload_is_shown_in_a_few_words_and_goes_with_it() {
         assert_eq!(shown(&bench), wanted);
         assert_eq!(bench.converge(), [], "{wanted}: at rest nothing is written");
     }
-    let touched = (ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::AgentCard, &Key::new("team", "c"));
+    let touched = bench.cluster.touched(ROW, Kind::AgentCard, &Key::new("team", "c"));
     assert_eq!(touched, [Key::new("team", "deployments/web")]);
 
     // Of several the one that counts: a person's before a controller's, then the oldest.

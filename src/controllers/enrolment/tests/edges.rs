@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::bench::{Bench, TEAM, WEB, deployment, enrolled, pod};
 use super::rolling::{applied, fleet, roll_out};
-use crate::controllers::enrolment::plan::ROW;
+use crate::controllers::enrolment::plan::{NAME, ROW};
 use crate::controllers::scaffold::fixtures::s;
-use crate::controllers::scaffold::plan::{Controller, Item, Op};
+use crate::controllers::scaffold::plan::{Item, Op};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::store::{Key, Kind, Reach};
@@ -350,7 +350,7 @@ fn a_deletion_that_a_missing_right_holds_up_says_so() {
     bench.change(Kind::AgentRuntime, "art", json!({"metadata": {"deletionTimestamp": DELETED}}));
     let key = Key::new(TEAM, "deployments/web");
     let op = bench.cluster.plan_at(ROW, &key, s(100)).ops[0].clone();
-    let item = Item { controller: Controller::Enrolment, key };
+    let item = Item { controller: NAME, key };
     bench.cluster.memory.failure(&item, s(100), (op, Some(Reason::NotPermitted), "User cannot patch".into()));
     bench.converge();
     assert_eq!(bench.condition("art", "Ready"), "False/NotPermitted");
@@ -368,7 +368,7 @@ fn a_deletion_that_a_policy_holds_up_waits_and_says_so() {
         bench.change(Kind::AgentRuntime, "art", json!({"metadata": {"deletionTimestamp": DELETED}}));
         let key = Key::new(TEAM, "deployments/web");
         let op = bench.cluster.plan_at(ROW, &key, s(100)).ops[0].clone();
-        let item = Item { controller: Controller::Enrolment, key };
+        let item = Item { controller: NAME, key };
         bench.cluster.memory.failure(&item, s(100), (op, Some(Reason::ConfigApplyError), refusal.into()));
         let ops = bench.cluster.plan_at(ROW, &item.key, s(101)).ops;
         let told = format!("{ops:?}").contains("ConfigApplyError");

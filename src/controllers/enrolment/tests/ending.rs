@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::bench::{Bench, TEAM, WEB, deployment, enrolled};
-use crate::controllers::enrolment::plan::ROW;
+use crate::controllers::enrolment::plan::{NAME, ROW};
 use crate::controllers::scaffold::fixtures::s;
-use crate::controllers::scaffold::plan::{Controller, Item, Op};
+use crate::controllers::scaffold::plan::{Item, Op};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::store::{Key, Kind, Reach};
@@ -55,7 +55,7 @@ fn case_048_the_finalizer_stays_until_the_workload_was_written() {
     let key = Key::new(TEAM, "deployments/web");
     let plan = bench.cluster.plan_at(ROW, &key, s(100));
     assert!(matches!(&plan.ops[..], [Op::Apply { .. }]), "{:?}", plan.ops);
-    let item = Item { controller: Controller::Enrolment, key: key.clone() };
+    let item = Item { controller: NAME, key: key.clone() };
     bench.cluster.memory.failure(&item, s(100), (plan.ops[0].clone(), None, "server error".into()));
     assert_eq!(bench.cluster.plan_at(ROW, &key, s(101)).ops, plan.ops, "tried again");
 }
@@ -69,7 +69,7 @@ fn what_the_server_will_never_take_away_holds_nothing_up_and_a_missing_right_doe
         delete(&mut bench);
         let key = Key::new(TEAM, "deployments/web");
         let op = bench.cluster.plan_at(ROW, &key, s(100)).ops[0].clone();
-        let item = Item { controller: Controller::Enrolment, key };
+        let item = Item { controller: NAME, key };
         bench.cluster.memory.failure(&item, s(100), (op, Some(reason), "no".into()));
         bench.converge();
         assert_eq!(is_gone(&bench), goes, "{reason:?}");

@@ -6,7 +6,6 @@ use super::bench::{Bench, WEB, deployment, pod, template};
 use super::rolling::{applied, roll_out};
 use crate::config::enrolment::WorkloadLabels;
 use crate::controllers::enrolment::wave::SLOW;
-use crate::controllers::scaffold::memory::Memory;
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -70,7 +69,7 @@ fn many(count: usize, time: &str) -> Bench {
 }
 
 fn restart(bench: &mut Bench) {
-    bench.cluster.memory = Memory::default();
+    bench.cluster.forget();
     bench.cluster.memory.surveyed = true;
 }
 
@@ -324,7 +323,7 @@ fn mend_17_unprotected_pods_are_seen_like_those_of_any_enrolled_workload() {
     bench.converge();
     bench.put(Kind::Pod, pod("db-0", (Kind::StatefulSet, "db"), None));
     bench.converge();
-    assert_eq!(bench.cluster.memory.drift().0, 1);
+    assert_eq!(bench.remembered().drift().0, 1);
     assert!(bench.told.iter().any(|report| report.reason == Reason::UnprotectedPods), "{:?}", bench.told);
 }
 

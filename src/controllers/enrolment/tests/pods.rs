@@ -35,14 +35,14 @@ fn pods_that_run_unprotected_or_with_another_hash_are_reported_once() {
     bench.converge();
     assert_eq!(bench.condition("art", "PodsCurrent"), "False/UnprotectedPods");
     assert!(bench.message("art", "PodsCurrent").contains("db-0"));
-    assert_eq!(bench.cluster.memory.drift(), (1, 1));
+    assert_eq!(bench.remembered().drift(), (1, 1));
     assert!(bench.evicted.is_empty() && bench.told.iter().any(|told| told.reason.code() == "UnprotectedPods"));
     bench.put(Kind::Pod, pod("db-0", DB, Some(&hash)));
     bench.converge();
     assert_eq!(bench.condition("art", "PodsCurrent"), "False/OutdatedPods");
     bench.put(Kind::Pod, pod("db-1", DB, Some(&hash)));
     bench.converge();
-    assert_eq!((&*bench.condition("art", "PodsCurrent"), bench.cluster.memory.drift()), ("True/PodsCurrent", (0, 0)));
+    assert_eq!((&*bench.condition("art", "PodsCurrent"), bench.remembered().drift()), ("True/PodsCurrent", (0, 0)));
     assert_eq!(bench.object(Kind::AgentRuntime, "art")["status"]["configuredPods"], 2);
 }
 
@@ -63,7 +63,7 @@ fn while_pods_are_being_replaced_old_ones_are_no_drift() {
     bench.change(Kind::StatefulSet, "db", json!({"status": {"updatedReplicas": 1}}));
     bench.converge();
     assert_eq!(bench.condition("art", "RolloutProgressing"), "True/RolloutProgressing");
-    assert_eq!((bench.cluster.memory.drift(), bench.evicted.len()), ((0, 0), 0));
+    assert_eq!((bench.remembered().drift(), bench.evicted.len()), ((0, 0), 0));
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn a_driver_that_went_away_a_moment_ago_rolls_nothing_and_pods_of_the_meantime_a
     bench.put(Kind::Pod, pod("db-0", DB, Some(&hash)));
     bench.put(Kind::Pod, pod("db-1", DB, Some(&now)));
     bench.converge();
-    assert_eq!((bench.cluster.memory.drift(), bench.evicted.len()), ((0, 0), 0));
+    assert_eq!((bench.remembered().drift(), bench.evicted.len()), ((0, 0), 0));
     assert_eq!(bench.object(Kind::AgentRuntime, "art")["status"]["configuredPods"], 2);
 
     bench.cluster.facts.settled = bench.cluster.facts.snapshot.clone();

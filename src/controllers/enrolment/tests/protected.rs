@@ -43,14 +43,14 @@ fn answers_01_ready_is_not_protected_until_every_pod_that_runs_has_its_sidecars(
     bench.put(Kind::Pod, pod("db-1", DB, None));
     bench.converge();
     assert_eq!(says(&bench), "False/UnprotectedPods");
-    assert_eq!(bench.cluster.memory.protected(), (0, 1));
+    assert_eq!(bench.remembered().protected(), (0, 1));
     bench.put(Kind::Pod, pod("db-1", DB, Some("other")));
     bench.converge();
     assert_eq!(says(&bench), "False/OutdatedPods");
     bench.put(Kind::Pod, pod("db-1", DB, Some(&hash)));
     bench.converge();
     assert_eq!((&*bench.condition("art", "Ready"), &*says(&bench)), ("True/Configured", "True/Protected"));
-    assert_eq!(bench.cluster.memory.protected(), (1, 0));
+    assert_eq!(bench.remembered().protected(), (1, 0));
     assert!(!bench.message("art", "Protected").contains('2'), "counts stand in the status");
     let status = &bench.object(Kind::AgentRuntime, "art")["status"];
     assert_eq!((&status["runningPods"], &status["configuredPods"]), (&json!(2), &json!(2)));

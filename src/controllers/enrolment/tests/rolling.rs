@@ -7,8 +7,9 @@ use serde_json::json;
 use super::bench::{Bench, deployment, pod};
 use crate::config::inputs::ConfigMapInput;
 use crate::config::schema::Platform;
+use crate::controllers::enrolment::plan::NAME;
 use crate::controllers::scaffold::fixtures::s;
-use crate::controllers::scaffold::plan::{Controller, Item, Op};
+use crate::controllers::scaffold::plan::{Item, Op};
 use crate::domain::keys;
 use crate::store::Kind;
 
@@ -133,7 +134,7 @@ fn who_rolls_is_known_again_after_a_restart() {
     let mut bench = fleet(12, "");
     bench.cluster.configure(CHANGED);
     assert_eq!(applied(&bench.converge()).len(), 5);
-    bench.cluster.memory = crate::controllers::scaffold::memory::Memory::default();
+    bench.cluster.forget();
     assert_eq!(applied(&bench.converge()), Vec::<String>::new(), "not before everything was looked at");
     bench.cluster.memory.surveyed = true;
     assert_eq!(applied(&bench.converge()), Vec::<String>::new(), "five roll still");
@@ -258,7 +259,7 @@ fn case_051_after_five_failures_people_are_told_and_it_goes_on() {
     let mut bench = Bench::new();
     bench.runtime("art", (Kind::Deployment, "web"), json!({"metadata": {"finalizers": [keys::FINALIZER]}}));
     let key = crate::store::Key::new("team", "deployments/web");
-    let item = Item { controller: Controller::Enrolment, key: key.clone() };
+    let item = Item { controller: NAME, key: key.clone() };
     let plan = bench.cluster.plan_at(super::super::plan::ROW, &key, s(100));
     for times in 1..=5 {
         bench.cluster.memory.failure(&item, s(100 + times), (plan.ops[0].clone(), None, "conflict".into()));
@@ -274,7 +275,7 @@ fn what_is_refused_is_told_at_once_and_not_sent_again_until_something_changes() 
     let mut bench = Bench::new();
     bench.runtime("art", (Kind::Deployment, "web"), json!({"metadata": {"finalizers": [keys::FINALIZER]}}));
     let key = crate::store::Key::new("team", "deployments/web");
-    let item = Item { controller: Controller::Enrolment, key: key.clone() };
+    let item = Item { controller: NAME, key: key.clone() };
     let op = bench.cluster.plan_at(super::super::plan::ROW, &key, s(100)).ops.pop().unwrap();
     let reason = crate::domain::reason::Reason::ImmutableSelector;
     bench.cluster.memory.failure(&item, s(100), (op, Some(reason), "selector does not match".into()));
@@ -327,7 +328,7 @@ fn what_keeps_a_place_for_long_is_named_to_those_that_wait_for_it() {
 #[test]
 fn manual_lets_an_agent_runtime_that_was_edited_while_nobody_led_have_its_change() {
     let mut bench = fleet(2, "rollout: {onUpgrade: manual}\n");
-    bench.cluster.memory = crate::controllers::scaffold::memory::Memory::default();
+    bench.cluster.forget();
     bench.cluster.memory.epoch = 1;
     let edit = json!({"metadata": {"generation": 2}, "spec": {"authBridgeMode": "proxy-sidecar"}});
     bench.change(Kind::AgentRuntime, "d000", edit);
@@ -341,7 +342,7 @@ fn manual_lets_an_agent_runtime_that_was_edited_while_nobody_led_have_its_change
     );
     roll_out(&mut bench, "d000");
     bench.converge();
-    bench.cluster.memory = crate::controllers::scaffold::memory::Memory::default();
+    bench.cluster.forget();
     bench.cluster.memory.surveyed = true;
     bench.cluster.configure(&format!("rollout: {{onUpgrade: manual}}\n{CHANGED}"));
     assert_eq!(applied(&bench.converge()), Vec::<String>::new(), "what nobody edited waits for a person");

@@ -99,8 +99,7 @@ fn case_022_a_missing_target_is_enrolled_as_soon_as_it_comes() {
     assert_eq!((&*bench.condition("art", "TargetResolved"), bench.phase("art")), ("False/TargetNotFound", "Error"));
     assert_eq!(bench.told.iter().map(|report| report.reason.code()).collect::<Vec<_>>(), ["TargetNotFound"]);
     assert_eq!(bench.converge(), [], "case_052 and case_058: told once");
-    let touched =
-        (ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::Deployment, &Key::new(TEAM, "later"));
+    let touched = bench.cluster.touched(ROW, Kind::Deployment, &Key::new(TEAM, "later"));
     assert_eq!(touched, [Key::new(TEAM, "deployments/later")]);
     bench.put(Kind::Deployment, deployment("later"));
     bench.converge();

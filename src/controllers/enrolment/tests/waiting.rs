@@ -6,8 +6,9 @@ use serde_json::json;
 
 use super::bench::{Bench, TEAM, WEB};
 use crate::controllers::enrolment::plan::ROW;
+use crate::controllers::looks;
 use crate::controllers::scaffold::fixtures::{account, s};
-use crate::controllers::scaffold::plan::{Controller, Item, Op};
+use crate::controllers::scaffold::plan::{Item, Op};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::store::{Key, Kind};
@@ -38,7 +39,7 @@ fn the_service_account_comes_first_and_pods_that_would_be_refused_are_not_rolled
     made["metadata"]["resourceVersion"] = json!("9000");
     bench.cluster.see(Kind::ServiceAccount, made);
     assert_eq!(
-        (ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::ServiceAccount, &Key::new(TEAM, "web")),
+        bench.cluster.touched(ROW, Kind::ServiceAccount, &Key::new(TEAM, "web")),
         [Key::new(TEAM, "deployments/web")]
     );
     bench.converge();
@@ -78,7 +79,7 @@ fn case_040_config_maps_that_never_come_do_not_stop_an_enrolment() {
     bench.converge();
     assert_eq!((&*bench.condition("art", "Ready"), bench.phase("art")), ("True/Configured", "Active"));
     assert_eq!(bench.condition("art", "ConfigResolved"), "True/ConfigResolved", "it may still come");
-    let maker = Item { controller: Controller::NamespaceConfig, key: Key::new(TEAM, "") };
+    let maker = Item { controller: looks::NAMESPACE_CONFIG, key: Key::new(TEAM, "") };
     let op = Op::Create { kind: Kind::ConfigMap, namespace: TEAM.into(), body: json!({}) };
     bench.cluster.memory.failure(&maker, s(103), (op, None, "exceeded quota".into()));
     bench.now = s(106);

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::state::Begun;
 use super::{Adapter, Ask, AskError, AskFault, Facts, Question, State};
 use crate::controllers::scaffold::metrics::ControllerMetrics;
-use crate::controllers::scaffold::plan::{Controller, Item};
+use crate::controllers::scaffold::plan::{Item, Name};
 use crate::domain::reason::Reason;
 use crate::store::Key;
 
@@ -40,7 +40,7 @@ impl<Q: Question> Drop for Lane<Q> {
 impl<Q: Question> Lane<Q> {
     /// Starts it: times are counted from `base`, items that have a new answer are sent to `woken`.
     pub fn start<A: Adapter<Q>>(
-        controller: Controller,
+        controller: Name,
         adapter: Arc<A>,
         base: Instant,
         woken: mpsc::UnboundedSender<Item>,
@@ -84,7 +84,7 @@ impl<Q: Question> Lane<Q> {
 type Ended<Q> = (u64, Begun<Q>, Result<<Q as Question>::Fact, AskError>);
 
 struct Running<Q: Question, A> {
-    controller: Controller,
+    controller: Name,
     adapter: Arc<A>,
     base: Instant,
     woken: mpsc::UnboundedSender<Item>,

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::state::{BREAKS, Begun, PATIENT_SHARE, PER_HOST, SHARE};
 use super::*;
 use crate::controllers::scaffold::metrics::ControllerMetrics;
-use crate::controllers::scaffold::plan::{Controller, Item};
+use crate::controllers::scaffold::plan::{Item, Name};
 use crate::store::Key;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -284,7 +284,7 @@ impl Adapter<Hello> for Peer {
 fn lane(peer: &Peer) -> (Lane<Hello>, mpsc::UnboundedReceiver<Item>) {
     let (woken, items) = mpsc::unbounded_channel();
     let base = tokio::time::Instant::now();
-    (Lane::start(Controller::Waiting, Arc::new(peer.clone()), base, woken, ControllerMetrics::default()), items)
+    (Lane::start(Name::new("asks"), Arc::new(peer.clone()), base, woken, ControllerMetrics::default()), items)
 }
 
 fn facts(lane: &Lane<Hello>, name: &str, question: &Hello) -> Option<Fact<u32>> {

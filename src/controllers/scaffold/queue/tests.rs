@@ -1,11 +1,13 @@
 //! Orders of the queue, and what it holds back.
 
 use super::*;
-use crate::controllers::scaffold::plan::Controller;
+use crate::controllers::scaffold::plan::Name;
 use crate::store::Key;
 
+const ONE: Name = Name::new("one");
+
 fn item(name: &str) -> Item {
-    Item { controller: Controller::Waiting, key: Key::new("n", name) }
+    Item { controller: ONE, key: Key::new("n", name) }
 }
 
 const fn s(seconds: u64) -> Duration {
@@ -21,17 +23,17 @@ fn fresh_changes_pass_the_backlog_of_a_start() {
     queue.add(item("new"), Priority::Fresh);
     queue.add(item("c"), Priority::Fresh);
     queue.add(item("c"), Priority::Backlog);
-    assert_eq!(queue.depths().collect::<Vec<_>>(), [(Controller::Waiting, 4)]);
+    assert_eq!(queue.depths().collect::<Vec<_>>(), [(ONE, 4)]);
     let order: Vec<_> = std::iter::from_fn(|| queue.pop(9, s(0))).map(|item| item.key.name.to_string()).collect();
     assert_eq!(order, ["new", "c", "a", "b"]);
-    assert_eq!(queue.depths().collect::<Vec<_>>(), [(Controller::Waiting, 0)]);
+    assert_eq!(queue.depths().collect::<Vec<_>>(), [(ONE, 0)]);
     queue.add(item("x"), Priority::Fresh);
     queue.clear();
-    assert_eq!((queue.depths().collect::<Vec<_>>(), queue.ready()), (vec![(Controller::Waiting, 0)], 0));
+    assert_eq!((queue.depths().collect::<Vec<_>>(), queue.ready()), (vec![(ONE, 0)], 0));
 }
 
 fn of(namespace: &str, name: &str) -> Item {
-    Item { controller: Controller::Waiting, key: Key::new(namespace, name) }
+    Item { controller: ONE, key: Key::new(namespace, name) }
 }
 
 #[test]

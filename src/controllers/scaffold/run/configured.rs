@@ -1,7 +1,7 @@
 //! What is looked at again when the configuration in force is another.
 //!
 //! In: the configuration before and now. Out: items in the queue. Promises: what concerns the whole fleet has everything looked at
-//! again, what concerns builds or single namespaces only those; what changes with every object of some kind, and concerns
+//! again, what concerns one controller or single namespaces only those; what changes with every object of some kind, and concerns
 //! nobody here, nothing.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::machine::Loop;
 use crate::config::snapshot::Published;
 use crate::config::view::NamespaceView;
-use crate::controllers::scaffold::plan::{Controller, Item};
+use crate::controllers::scaffold::plan::Item;
 use crate::controllers::scaffold::queue::Priority;
 use crate::controllers::scaffold::runner::Runner;
 use crate::store::{Key, Kind, Store};
@@ -32,11 +32,7 @@ impl Loop {
         if same.spreading != now.spreading {
             return self.enqueue_all(store);
         }
-        let (was, is) = (&same.snapshot.builds, &now.snapshot.builds);
-        // Names of builds change with every build, and concern nobody here.
-        if !Arc::ptr_eq(was, is) && (was.view != is.view || was.settings != is.settings) {
-            self.enqueue_builds(store);
-        }
+        self.enqueue_affected(store, &same, &now);
         let views = &same.snapshot.view.namespaces;
         let changed = now.snapshot.view.namespaces.iter().filter(|(name, view)| {
             views.get(*name).is_none_or(|before| !Arc::ptr_eq(before, view) && !same_needs(before, view))
@@ -47,10 +43,9 @@ impl Loop {
         self.governed_anew(store, &same.snapshot.view.namespaces, &now.snapshot.view.namespaces);
     }
 
-    /// Templates, steps or settings are others: a build that waits for them may start.
-    fn enqueue_builds(&mut self, store: &Store) {
-        let builds = [Controller::AgentBuild, Controller::BeeaiBuild, Controller::BeeaiCompatBuild];
-        let rows = self.rows.iter().filter(|row| builds.contains(&row.controller()));
+    /// Every item of the controllers that say so: what they wait for may be there now.
+    fn enqueue_affected(&mut self, store: &Store, before: &Published, now: &Published) {
+        let rows = self.rows.iter().filter(|row| row.is_affected(before, now));
         let names: Vec<_> = store.namespaces().cloned().collect();
         let of_row = |row: &dyn Runner| {
             let keys = names.iter().flat_map(|name| row.of_namespace(store, name));
@@ -102,7 +97,6 @@ fn same_needs(before: &NamespaceView, now: &NamespaceView) -> bool {
 mod tests {
     use super::*;
     use crate::controllers::scaffold::fixtures::Cluster;
-    use crate::controllers::scaffold::memory::Memory;
 
     /// An AgentRuntime that is edited while the delay of a rollout ends is not taken for a change of the fleet.
     #[test]
@@ -116,8 +110,7 @@ mod tests {
             |cluster| Arc::make_mut(&mut cluster.facts.snapshot).gates.inject_tools ^= true,
         ];
         for change in others {
-            let mut changed =
-                Cluster { store: Store::new("x"), memory: Memory::default(), facts: cluster.facts.clone() };
+            let mut changed = Cluster { facts: cluster.facts.clone(), ..Cluster::new() };
             change(&mut changed);
             assert!(!same_fleet(&cluster.facts, &changed.facts));
         }

@@ -32,19 +32,19 @@ impl Loop {
             self.queue.done(&item, ending, now, (self.jitter)());
             return;
         };
+        if let Some(row) = self.row_of(&item) {
+            learned.iter().for_each(|learned| row.answered(&item.key, learned, now));
+            if let Err((_, op)) = &result {
+                row.failed(&item.key, op);
+            }
+        }
         for learned in learned {
             match learned {
-                Learned::Back(back) => {
-                    self.memory.proved = back.then_some(now);
-                    self.memory.probes = self.memory.probes.wrapping_add(1);
-                }
-                Learned::Evicted => self.memory.was_evicted(&item, now),
-                Learned::Blocked => self.memory.blocked(&item, now),
                 Learned::Secret(key, fact) => self.memory.answers.secret(key, fact, now),
                 Learned::Template(key, fact) => self.memory.answers.template(key, fact, now),
                 Learned::Taken(namespace, shape) => self.memory.answers.taken(namespace, shape, now),
-                // The keeper was told of it before.
-                Learned::Change(_) | Learned::Nothing => {}
+                // The keeper was told of what changed before, and the controller of what only it makes something of.
+                Learned::Change(_) | Learned::Back(_) | Learned::Evicted | Learned::Blocked | Learned::Nothing => {}
             }
         }
         let ending = match result {

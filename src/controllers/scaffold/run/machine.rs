@@ -12,9 +12,9 @@ use super::ended::Outcome;
 use crate::config::snapshot::Published;
 use crate::controllers::scaffold::memory::Memory;
 use crate::controllers::scaffold::metrics::ControllerMetrics;
-use crate::controllers::scaffold::plan::{Context, Item, Op, Plan};
+use crate::controllers::scaffold::plan::{Item, Op, Plan};
 use crate::controllers::scaffold::queue::{Ending, Priority, Queue};
-use crate::controllers::scaffold::runner::Runner;
+use crate::controllers::scaffold::runner::{Planned, Runner, Scene};
 use crate::controllers::scaffold::waves::Wave;
 use crate::store::{Change, Key, Kind, Store};
 
@@ -43,7 +43,6 @@ pub(in crate::controllers) enum Input {
 
 /// What is to be done about it.
 #[derive(Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "an effect is carried out as soon as it is there: none is kept")]
 pub(in crate::controllers) enum Effect {
     /// Carry out that plan; [`Input::Ended`] with its ticket is to follow, unless the plan is given up.
     Start(Ticket, Item, Plan),
@@ -169,7 +168,7 @@ impl Loop {
         self.memory.next_term();
         // What was about to be told when the last term ended may not have got out.
         self.told.clear();
-        for row in &self.rows {
+        for row in &mut self.rows {
             row.forget();
         }
         self.anew = true;
@@ -241,10 +240,15 @@ impl Loop {
         let mut items = Vec::new();
         for row in &self.rows {
             let controller = row.controller();
-            let touched = row.touched(store, &self.memory, kind, key);
+            let touched = row.touched(store, kind, key);
             items.extend(touched.into_iter().map(|key| Item { controller, key }));
         }
         items
+    }
+
+    /// The controller of an item.
+    pub(super) fn row_of(&mut self, item: &Item) -> Option<&mut Box<dyn Runner>> {
+        self.rows.iter_mut().find(|row| row.controller() == item.controller)
     }
 
     /// Starts as many plans as there are workers, and says whether there are more to be made at once.
@@ -257,18 +261,20 @@ impl Loop {
         while self.under_way.len() < WORKERS && plans < PLANS {
             let Some(item) = self.queue.pop(WORKERS - self.under_way.len(), now) else { break };
             plans += 1;
-            let Some(row) = self.rows.iter().find(|row| row.controller() == item.controller) else { continue };
+            let Some(row) = self.rows.iter_mut().find(|row| row.controller() == item.controller) else { continue };
             if is_unread(&facts, &item.key.namespace) {
                 self.queue.done(&item, Ending::Done(Some(UNREAD)), now, (self.jitter)());
                 continue;
             }
             let begun = (self.clock)();
-            let plan = row.plan(Context { store, memory: &self.memory, facts: &facts, key: &item.key, now });
-            if plan == Plan::nothing() {
+            let Planned { plan, rollout, signing, at_rest } =
+                row.plan(Scene { store, memory: &self.memory, facts: &facts, key: &item.key, now });
+            if at_rest {
                 self.memory.at_rest(&item);
             }
-            let mut plan = self.untold(plan);
-            for woken in self.memory.note(&item, std::mem::take(&mut plan.note)) {
+            self.memory.is_signed(&item, signing);
+            let plan = self.untold(plan);
+            for woken in self.memory.takes_part(&item, rollout) {
                 self.queue.add(woken, Priority::Fresh);
             }
             if plan.ops.is_empty() {
@@ -286,6 +292,9 @@ impl Loop {
         self.survey();
         self.metrics.queue(self.queue.ready(), self.queue.depths());
         self.metrics.fleet(&self.memory);
+        for row in &self.rows {
+            row.gauges(&mut |family, state, count| self.metrics.gauge(family, state, count));
+        }
         match self.wave.step(&self.memory) {
             Some((true, words)) => tracing::warn!("{words}"),
             Some((false, words)) => tracing::info!("{words}"),

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Bench, Server};
 use crate::controllers::scaffold::fixtures::{change, workload};
 use crate::controllers::scaffold::lane::{Adapter, Ask, AskError, Attempt, Host, Question};
-use crate::controllers::scaffold::plan::{AskingRow, Controller, Op, Plan, Report};
+use crate::controllers::scaffold::plan::{AskingRow, Name, Op, Plan, Report};
 use crate::controllers::scaffold::runner::{Asking, Runner};
 use crate::domain::reason::Reason;
 use crate::store::{Key, Kind};
@@ -50,7 +50,7 @@ impl Adapter<Silent> for SilentHosts {
 
 /// Every namespace has an item for each host, which is told about once its host has answered.
 const ASKS: AskingRow<Silent> = AskingRow {
-    controller: Controller::Gate,
+    controller: Name::new("asks"),
     touched: |_, _, _, _| Vec::new(),
     of_namespace: |_, namespace| match namespace {
         "team" => (0..HOSTS).map(|port| Key::new(namespace, &port.to_string())).collect(),

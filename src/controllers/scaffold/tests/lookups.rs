@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::controllers::scaffold::controller::Own;
 use crate::controllers::scaffold::fixtures::{change, s, workload};
-use crate::controllers::scaffold::memory::Memory;
 use crate::domain::workload::WorkloadKind;
 use crate::store::{Kind, Reach, Store, Via};
 
@@ -225,7 +225,7 @@ fn visits(store: &mut Store, kind: Kind, object: Value) -> usize {
     let before = store.visits();
     assert!(store.apply(&change, s(1)));
     for row in [service_account::plan::ROW, namespace_config::plan::ROW, waiting::plan::ROW] {
-        assert!((row.touched)(store, &Memory::default(), kind, &change.key).len() <= 1);
+        assert!((row.touched)(store, &Own::default(), kind, &change.key).len() <= 1);
     }
     store.workload(Kind::Deployment, "team", "w-0").unwrap();
     store.agent_runtimes_of("team", WorkloadKind::Deployment, "w-0").next().unwrap();

@@ -119,8 +119,11 @@ fn neither_the_operator_nor_the_cluster_is_ever_in_quarantine() {
     for name in [OWN, "kube-system"] {
         let held = json!({"agent.kagenti.dev/quarantine": "*"});
         scene.put(Kind::Namespace, json!({"metadata": {"name": name, "uid": name, "annotations": held}}));
-        let keys = (ROWS[0].of_namespace)(&scene.cluster.store, name);
-        assert!(keys.iter().all(|key| scene.cluster.plan_at(ROWS[0], key, s(100)) == Plan::nothing()), "{name}");
+        let keys = ROWS[0].keys(&scene.cluster, name);
+        assert!(
+            keys.iter().all(|key| scene.cluster.plan_at(network_policy::plan::ROW, key, s(100)) == Plan::nothing()),
+            "{name}"
+        );
     }
 }
 
@@ -164,7 +167,7 @@ proptest! {
                     let is_free = level == "off" && scene.label(pod).is_none();
                     prop_assert!(is_free || selecting > 0, "{} {:?} {:#?}", pod, who, scene.objects);
                 }
-                scene.cluster.memory = crate::controllers::scaffold::memory::Memory::default();
+                scene.cluster.forget();
             }
             scene.settle();
             for pod in ["good-1", "bad-1"] {

@@ -69,12 +69,10 @@ fn case_32_and_regressions_40_and_42_an_agent_goes_on_when_its_tool_server_becom
     converge(&mut bench);
     assert_eq!(says(&bench, Kind::KaosAgent, "a"), is("Waiting", false, "MCPServer t is not ready"));
     bench.rolled_out("mcpserver-t");
-    bench.converge_with(&[super::MCP_SERVER_ROW]);
-    let touched =
-        (AGENT_ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::McpServer, &Key::new(TEAM, "t"));
+    bench.converge_with(&[&super::MCP_SERVER_ROW]);
+    let touched = bench.cluster.touched(AGENT_ROW, Kind::McpServer, &Key::new(TEAM, "t"));
     assert_eq!(touched, [Key::new(TEAM, "a")], "the tool server's status brings the Agent back");
-    let touched =
-        (AGENT_ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::ModelApi, &Key::new(TEAM, "m"));
+    let touched = bench.cluster.touched(AGENT_ROW, Kind::ModelApi, &Key::new(TEAM, "m"));
     assert_eq!(touched, [Key::new(TEAM, "a")], "and so does its ModelAPI's, while it waits");
     converge(&mut bench);
     assert!(bench.find(Kind::Deployment, "agent-a").is_some());
@@ -101,8 +99,7 @@ fn cases_44_and_141_and_regression_41_a_model_api_concerns_its_own_agents_each_o
     made(&mut bench, Kind::ModelApi, "n", json!({"mode": "Hosted", "hostedConfig": {"model": "x"}}));
     converge(&mut bench);
     let touched = |bench: &Bench, name: &str| {
-        let mut keys =
-            (AGENT_ROW.touched)(&bench.cluster.store, &bench.cluster.memory, Kind::ModelApi, &Key::new(TEAM, name));
+        let mut keys = bench.cluster.touched(AGENT_ROW, Kind::ModelApi, &Key::new(TEAM, name));
         keys.sort();
         let all = keys.len();
         keys.dedup();
@@ -176,9 +173,9 @@ fn regressions_6_7_10_to_14_and_20_one_call_that_fails_stops_nothing() {
         hosted(&mut bench);
         converge(&mut bench);
         bench.rolled_out("modelapi-m");
-        bench.converge_with(&[super::MODEL_API_ROW]);
+        bench.converge_with(&[&super::MODEL_API_ROW]);
         agent(&mut bench, "a", json!({}));
-        let failed = (0..8).any(|_| bench.round_that_fails(AGENT_ROW, is_it));
+        let failed = (0..8).any(|_| bench.round_that_fails(&AGENT_ROW, is_it));
         assert!(failed, "{call} is written");
         bench.now += crate::controllers::scaffold::fixtures::s(60);
         converge(&mut bench);
@@ -195,7 +192,7 @@ fn regressions_6_7_10_to_14_and_20_one_call_that_fails_stops_nothing() {
 fn bad_input_of_three_agents_that_want_one_deployment_the_first_has_it_and_the_others_say_so() {
     let mut bench = running();
     bench.agent("agent-a", json!({}));
-    bench.converge_with(&[super::super::super::plan::ROW]);
+    bench.converge_with(&[&super::super::super::plan::ROW]);
     assert_eq!(bench.condition("agent-a", "Ready"), "False/NameConflict");
     assert_eq!(owns(&converge(&mut bench)), []);
     assert!(says(&bench, Kind::KaosAgent, "a").1, "who has it keeps it");
@@ -238,7 +235,7 @@ fn a_restart_writes_nothing() {
     bench.rolled_out("agent-a");
     bench.now += crate::controllers::scaffold::fixtures::s(60);
     converge(&mut bench);
-    bench.cluster.memory = crate::controllers::scaffold::memory::Memory::default();
+    bench.cluster.forget();
     bench.cluster.memory.surveyed = true;
     assert_eq!(bench.converge_with(&ROWS), Vec::<Op>::new());
 }

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::{AGENT_ROW, IMAGES, Kind, Op, ROWS, agent, bench, condition, converge, hosted, running, status, variable};
 use crate::controllers::agent::tests::bench::Bench;
-use crate::controllers::scaffold::memory::Memory;
 
 /// Agents, and the Deployment of each as the Go operator leaves it: without our annotations, with its own hash, a variable twice and one that
 /// nothing asks for any more, its own probe settings.
@@ -67,9 +66,8 @@ fn ruling_21_what_means_the_same_stays_until_something_that_counts_is_wanted() {
     assert_eq!((&kept["generation"], kept["changes"].as_array().map(Vec::len)), (&json!(1), Some(3)), "{kept}");
     // At rest, and after a restart, which has forgotten what was read.
     assert_eq!(converge(&mut bench), []);
-    let mut forgotten = Memory::default();
-    forgotten.surveyed = true;
-    bench.cluster.memory = forgotten;
+    bench.cluster.forget();
+    bench.cluster.memory.surveyed = true;
     assert_eq!(converge(&mut bench), []);
     // Neither another log level of the platform nor a field that changes nothing of the template is a reason.
     bench.cluster.configure(&format!("{IMAGES}kaos: {{logLevel: DEBUG}}\n"));
@@ -126,9 +124,9 @@ fn ruling_21_what_was_changed_while_nobody_looked_rolls_five_at_a_time() {
 fn ruling_21_what_cannot_be_read_is_left() {
     let mut bench = left_by_go(&["a"], "agent:1");
     assert!(
-        bench.round_that_fails(AGENT_ROW, |op| matches!(op, Op::Template { .. })) || {
+        bench.round_that_fails(&AGENT_ROW, |op| matches!(op, Op::Template { .. })) || {
             // The finalizer stands first.
-            bench.round_that_fails(AGENT_ROW, |op| matches!(op, Op::Template { .. }))
+            bench.round_that_fails(&AGENT_ROW, |op| matches!(op, Op::Template { .. }))
         }
     );
     let said = bench.converge_with(&ROWS);

@@ -1,0 +1,28 @@
+//! What a plan found out about its card, for later plans; data.
+
+use std::time::Duration;
+
+use crate::controllers::scaffold::signing::Signing;
+
+/// What a plan found out about its item.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Note {
+    /// A person's wish to have it looked at again, and when it was noticed.
+    pub refresh: Option<(Box<str>, Duration)>,
+    /// The first good answer after trust was lost.
+    pub settling: Option<Settling>,
+    /// Since when the authority that signed for it has been unknown.
+    pub awaiting: Option<Duration>,
+    /// Since when nobody has answered for it.
+    pub failing: Option<Duration>,
+    /// When it is asked for the first time in this term.
+    pub first: Option<Duration>,
+    /// The first second of the youngest certificate by which its card was accepted, in seconds since 1970.
+    pub leaf: Option<i64>,
+    /// Until when the signature of its card counts, as it was judged last.
+    pub signing: Option<Signing>,
+}
+
+/// When the first good answer was asked for, after trust was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settling(pub Duration);
