@@ -11,7 +11,10 @@ use std::time::Duration;
 
 use drawbridge::config::agent_runtime::AgentRuntimeInput;
 use drawbridge::config::bounds::{KEPT, OBJECTS_KEPT, RUNTIME};
+use drawbridge::config::inputs::NamespaceInputs;
 use drawbridge::config::reading;
+use drawbridge::config::schema::Platform;
+use drawbridge::config::view::namespace_view;
 use drawbridge::pipelines::templates::{self, ConfigMapText};
 use drawbridge::store::decode::Decoded as _;
 use drawbridge::store::decode::wire::Raw;
@@ -270,6 +273,43 @@ fn mend_02_steps_take_no_more_than_is_counted() {
     eprintln!("4,000 steps take {} KiB of {} KiB that are counted", taken / 1024, counted / 1024);
     assert!(kept.iter().all(|entry| entry.step.is_ok()));
     assert!(taken < counted + 4 * MIB, "{} KiB of {}", taken / 1024, counted / 1024);
+}
+
+/// What a process without controllers keeps of the objects of a namespace, and its view of it.
+#[test]
+fn what_admission_reads_of_small_objects_takes_no_more_than_768_bytes_each() {
+    if !alone("what_admission_reads_of_small_objects_takes_no_more_than_768_bytes_each") {
+        return;
+    }
+    const EACH: usize = 10_000;
+    let mut store = Store::new("kagenti-system");
+    let mut see = |kind: Kind, at: usize, mut object: Value| {
+        object["metadata"]["namespace"] = json!("weather-team-production");
+        object["metadata"]["resourceVersion"] = json!("1");
+        object["metadata"]["uid"] = json!(uid(kind.plural(), at));
+        let raw: Raw = serde_json::from_str(&object.to_string()).expect("an object");
+        assert!(store.apply(&raw.into_change(kind).slim(), Duration::ZERO));
+    };
+    let name = |at: usize| format!("weather-forecast-agent-{at:05}");
+    let before = resident();
+    for at in 0..EACH {
+        let labels = if at % 2 == 0 { json!({"kagenti.io/managed-by": "webhook"}) } else { json!({}) };
+        see(Kind::ServiceAccount, at, json!({"metadata": {"name": name(at), "labels": labels}}));
+        let owner = json!([{"apiVersion": "batch/v1", "kind": "CronJob", "name": name(at / 10), "uid": "c", "controller": true}]);
+        let mut job =
+            json!({"metadata": {"name": format!("{}-29384756", name(at)), "ownerReferences": owner}, "spec": {}});
+        job["spec"]["template"] = template("h");
+        see(Kind::Job, at, job);
+    }
+    let platform = Platform::built_in();
+    let inputs = NamespaceInputs::of(&store, "weather-team-production");
+    let view = namespace_view(&platform, "weather-team-production", &inputs, None);
+    drop(inputs);
+    let taken = resident().saturating_sub(before);
+    assert_eq!((view.service_accounts.len(), view.jobs.len()), (EACH, EACH), "what is measured is in use");
+    eprintln!("{EACH} ServiceAccounts and {EACH} Jobs take {} KiB", taken / 1024);
+    assert!(taken < 2 * EACH * 768, "{} KiB", taken / 1024);
+    drop((store, view));
 }
 
 /// What a webhook replica keeps of AgentRuntimes that fill the room there is for them, beside what is counted: the memory that is left for the rest

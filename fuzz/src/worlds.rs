@@ -126,7 +126,7 @@ fn inputs(world: &World, labels: &[(&str, &str)]) -> NamespaceInputs {
         ..ConfigMapInput::default()
     };
     let job = JobOwner {
-        uid: "5f1c8a5e-0001-4a51-9d0c-000000001b2c".to_owned(),
+        uid: "5f1c8a5e-0001-4a51-9d0c-000000001b2c".into(),
         workload: Workload { kind: WorkloadKind::CronJob, name: "weather-agent".to_owned() },
     };
     let agent_runtime = (!world.agent_runtime.is_empty()).then(|| {
@@ -151,7 +151,7 @@ fn inputs(world: &World, labels: &[(&str, &str)]) -> NamespaceInputs {
             (Arc::from("foreign"), Ownership::Foreign),
         ]
         .into(),
-        jobs: [(Arc::from("weather-agent-29"), job)].into(),
+        jobs: [(Arc::from("weather-agent-29"), Arc::new(job))].into(),
         agent_runtimes: agent_runtime.into_iter().collect(),
         agent_cards: BTreeMap::new(),
     }

@@ -11,13 +11,12 @@
 //! whatever a witness has.
 
 use std::collections::HashSet;
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;
 
-use crate::store::{Change, Key, Kind, Observed, Reach, SelectionId, Store, Taken, What};
+use crate::store::{Change, Key, Kind, Reach, SelectionId, Store, Taken};
 
 /// Who is told of each change while nothing else can happen: it takes note, and works later.
 pub trait Witness: Send {
@@ -36,10 +35,10 @@ pub trait Witness: Send {
 /// What a process keeps of the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keeps {
-    /// All that is read of them: controllers look things up.
+    /// Whole projections: controllers look things up.
     Projections,
-    /// That they are there, and at which version: what admission reads of them is kept by the witness for the snapshot.
-    Presence,
+    /// What admission reads of them ([`Descriptor::slim`](crate::store::Descriptor::slim)), and nothing else.
+    Slim,
 }
 
 /// The store of the process, and who is told.
@@ -99,10 +98,7 @@ impl Keeper {
 
     /// Takes note of a change that belongs to that epoch, at `now`; what it comes to.
     pub fn apply(&self, epoch: u64, change: &Change, now: Duration) -> Taken {
-        let presence = match self.keeps {
-            Keeps::Projections => None,
-            Keeps::Presence => Some(Change { now: change.now.as_ref().map(|_| KNOWN.clone()), ..change.clone() }),
-        };
+        let slim = (self.keeps == Keeps::Slim).then(|| change.slim());
         let mut store = self.store.write();
         let mut told = self.told.lock();
         if !told.turn(&mut store, epoch) {
@@ -112,7 +108,7 @@ impl Keeper {
         for witness in &mut told.witnesses {
             witness.before(&store, &change);
         }
-        let (taken, replaced) = store.take(presence.as_ref().unwrap_or(&change), now);
+        let (taken, replaced) = store.take(slim.as_ref().unwrap_or(&change), now);
         if taken != Taken::No {
             for witness in &mut told.witnesses {
                 witness.after(&store, &change, taken);
@@ -180,14 +176,12 @@ impl Told {
     }
 }
 
-/// That an object is there: the same for all.
-static KNOWN: LazyLock<Arc<Observed>> =
-    LazyLock::new(|| Arc::new(Observed { uid: "".into(), version: 0, what: What::Known }));
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::store::{NamespaceSeen, Via};
+    use crate::store::{NamespaceSeen, Observed, ServiceAccountSeen, Via, What};
 
     const SELECTION: SelectionId = SelectionId::new(0);
 
@@ -260,13 +254,29 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_controllers_keeps_that_objects_are_there_and_passes_everything_on() {
-        let (keeper, notes) = trial(Keeps::Presence);
-        for (version, taken) in [(5, Taken::New), (6, Taken::Same), (6, Taken::No), (4, Taken::No)] {
-            assert_eq!(keeper.apply(0, &seen("a", version, Via::Watch(SELECTION)), Duration::ZERO), taken, "{version}");
+    fn a_process_without_controllers_keeps_what_admission_reads_and_passes_everything_on() {
+        let (keeper, notes) = trial(Keeps::Slim);
+        let account = |version: u64, ours: bool, for_builds: bool| {
+            let what = What::ServiceAccount(ServiceAccountSeen { ours, for_builds, ..ServiceAccountSeen::default() });
+            let now = Some(Arc::new(Observed { uid: "u".into(), version, what }));
+            let key = Key::new("team", "a");
+            Change { kind: Kind::ServiceAccount, key, version, via: Via::Watch(SELECTION), now }
+        };
+        let table = [
+            (5, false, false, Taken::New),
+            (6, false, true, Taken::Same),
+            (6, false, true, Taken::No),
+            (4, true, true, Taken::No),
+            (7, true, true, Taken::New),
+        ];
+        for (version, ours, for_builds, taken) in table {
+            let told = keeper.apply(0, &account(version, ours, for_builds), Duration::ZERO);
+            assert_eq!(told, taken, "{version}");
         }
-        assert_eq!(notes.lock().iter().filter(|note| !note.starts_with("before")).count(), 2);
-        assert!(keeper.read(|store| store.namespace("a").is_none()), "nothing of it");
-        assert!(keeper.read(|store| store.delivers((Kind::Namespace, SELECTION, None))));
+        assert_eq!(notes.lock().iter().filter(|note| !note.starts_with("before")).count(), 3);
+        assert!(keeper.read(|store| store.service_account("team", "a").is_none()), "nothing else of it");
+        assert!(keeper.read(|store| store.delivers((Kind::ServiceAccount, SELECTION, None))));
+        keeper.apply(0, &seen("a", 5, Via::Watch(SELECTION)), Duration::ZERO);
+        assert!(keeper.read(|store| store.namespace("a").is_some()), "of a namespace everything is read");
     }
 }

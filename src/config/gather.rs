@@ -1,185 +1,177 @@
-//! What the objects of a namespace say to admission, one object at a time; pure.
+//! What a store says to admission: the one way from objects to the [`NamespaceInputs`] of a namespace and the rest of a snapshot.
 //!
-//! In: an object as it is now, whichever way it came: by a watch, by a list, or from a file; or a [`Store`] that has all of them. Out: the
-//! namespace's [`NamespaceInputs`], and whether they are others than before. Promise: whose an object is, and what of it counts, is decided here alone, so a replica of the
-//! webhook and a command that reads manifests cannot differ in it. ConfigMaps are not taken: their texts are bounded, and read elsewhere.
+//! ```text
+//! Store ─► gather (under its lock: pointers) ─► Gathered ─► inputs (outside of it) ─► NamespaceInputs
+//! Store, Change ─► touched: which part of a snapshot is to be made anew
+//! ```
+//!
+//! In: a [`Store`] of whatever process: one with controllers has whole projections, a webhook alone what is slim, and a command what manifests
+//! say. Out: inputs. Promises: what counts of an object is said by its descriptor ([`Descriptor::slim`](crate::store::Descriptor::slim)), and
+//! here everything goes through it, so no two processes differ; a namespace costs by its own objects of [`KINDS`]. ConfigMaps are not taken:
+//! their texts are bounded, and read elsewhere.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::inputs::{AgentCardInput, AgentRuntimeInput, NamespaceInputs};
-use super::view::{JobOwner, Ownership};
-use crate::domain::keys::DEFAULT_DENY;
-use crate::domain::workload::Workload;
-use crate::store::{AgentRuntimeSeen, Change, Kind, Observed, ServiceAccountSeen, Store, What};
+use super::inputs::{AgentCardInput, NamespaceInputs};
+use super::view::Ownership;
+use crate::domain::keys::{CONFIG_MAP_ENROLMENT, CSI_DRIVER_SPIFFE, DEFAULT_DENY};
+use crate::store::{Change, Kind, Observed, Slim, Store, What};
 
-/// The kinds whose objects [`NamespaceInputs::take`] reads.
+/// The kinds whose objects say something about their namespace.
 pub const KINDS: [Kind; 6] =
     [Kind::Namespace, Kind::ServiceAccount, Kind::Job, Kind::AgentRuntime, Kind::AgentCard, Kind::NetworkPolicy];
 
-impl NamespaceInputs {
-    /// What the objects of a namespace say that a store has; the same as [`NamespaceInputs::take`] of each of them.
-    #[must_use]
-    pub fn of(store: &Store, namespace: &str) -> Self {
-        let mut inputs = Self::default();
-        for kind in KINDS {
-            for (name, observed) in store.of_kind(kind, namespace).filter(|(name, _)| is_read(kind, name)) {
-                inputs.see(name, observed);
-            }
-        }
-        inputs
-    }
+/// The objects of one namespace that admission reads.
+#[derive(Debug, Default)]
+pub struct Gathered(Vec<(Kind, Arc<str>, Arc<Observed>)>);
 
-    /// Takes note of one object of the namespace, or of the namespace itself; whether what is known is another than before. Objects of
-    /// other kinds say nothing here.
-    pub fn take(&mut self, change: &Change) -> bool {
-        let name = &change.key.name;
-        if !is_read(change.kind, name) {
-            return false;
-        }
-        match change.now.as_deref() {
-            Some(observed) => self.see(name, observed),
-            None => self.forget(change.kind, name),
-        }
-    }
+/// What of a snapshot has to be made anew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Touched {
+    /// Nothing: admission does not read it.
+    Nothing,
+    /// The view of that namespace.
+    Namespace(Arc<str>),
+    /// Which AgentBuilds that namespace has.
+    Builds(Arc<str>),
+    /// What is of the cluster as a whole.
+    Cluster,
+}
 
-    /// An object of that name is there.
-    fn see(&mut self, name: &Arc<str>, observed: &Observed) -> bool {
-        match &observed.what {
-            What::Namespace(seen) => {
-                let held = seen.quarantine.as_deref().cloned().map(Arc::new);
-                set(&mut self.labels, seen.labels.clone()) | set(&mut self.quarantine, held)
-            }
-            What::ServiceAccount(seen) => put(&mut self.service_accounts, name, Ownership::of(seen)),
-            What::Workload(seen) => {
-                let controller = seen.controller.as_ref().map(|owner| (owner.group(), &*owner.kind, &*owner.name));
-                let workload = Workload::of_job(name, controller);
-                put(&mut self.jobs, name, JobOwner { uid: observed.uid.to_string(), workload })
-            }
-            What::AgentRuntime(seen) => {
-                put(&mut self.agent_runtimes, name, Arc::new(agent_runtime(&observed.uid, seen)))
-            }
-            // Only a person's card stands in anybody's way: the many that controllers make touch no namespace.
-            What::AgentCard(seen) => match AgentCardInput::of_seen(seen) {
-                card if card.automatic || card.deleting => self.agent_cards.remove(name).is_some(),
-                card => put(&mut self.agent_cards, name, card),
-            },
-            What::NetworkPolicy(seen) => set(&mut self.cut_off, seen.is_ours() && !seen.deleting),
-            _ => false,
-        }
-    }
+/// What is of the cluster as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClusterInputs {
+    /// CSIDriver `csi.spiffe.io` exists.
+    pub spiffe_driver: bool,
+    /// When this installation was made, RFC 3339.
+    pub installed: Option<Arc<str>>,
+}
 
-    /// The object of that name is gone.
-    fn forget(&mut self, kind: Kind, name: &Arc<str>) -> bool {
-        match kind {
-            Kind::Namespace => set(&mut self.labels, BTreeMap::new()) | set(&mut self.quarantine, None),
-            Kind::AgentRuntime => self.agent_runtimes.remove(name).is_some(),
-            Kind::AgentCard => self.agent_cards.remove(name).is_some(),
-            Kind::NetworkPolicy => set(&mut self.cut_off, false),
-            Kind::ServiceAccount => self.service_accounts.remove(name).is_some(),
-            Kind::Job => self.jobs.remove(name).is_some(),
-            _ => false,
-        }
+/// The objects of a namespace that admission reads: pointers, so that whoever holds the store for it holds it for a moment.
+#[must_use]
+pub fn gather(store: &Store, namespace: &str) -> Gathered {
+    let mut all = Vec::new();
+    for kind in KINDS.into_iter().filter(|kind| *kind != Kind::NetworkPolicy) {
+        let of_kind = store.all_kept(kind, namespace);
+        all.extend(of_kind.map(|(name, observed)| (kind, name.clone(), observed.clone())));
+    }
+    if let Some(observed) = store.kept(Kind::NetworkPolicy, namespace, DEFAULT_DENY) {
+        all.push((Kind::NetworkPolicy, DEFAULT_DENY.into(), observed.clone()));
+    }
+    Gathered(all)
+}
+
+/// What is of the cluster as a whole.
+#[must_use]
+pub fn cluster(store: &Store) -> ClusterInputs {
+    let installed = store.config_map(store.operator_namespace(), CONFIG_MAP_ENROLMENT);
+    ClusterInputs {
+        spiffe_driver: store.kept(Kind::CsiDriver, "", CSI_DRIVER_SPIFFE).is_some(),
+        installed: installed.and_then(|(seen, _)| seen.created.clone()).filter(|time| !time.is_empty()),
     }
 }
 
-/// Whether an object of that kind and name is one of those that say anything here.
+/// The names of the AgentBuilds of a namespace.
+#[must_use]
+pub fn builds(store: &Store, namespace: &str) -> BTreeSet<String> {
+    store.all_kept(Kind::AgentBuild, namespace).map(|(name, _)| name.to_string()).collect()
+}
+
+/// Every namespace that exists.
+pub fn existing(store: &Store) -> impl Iterator<Item = &Arc<str>> {
+    store.namespaces().filter(|name| store.kept(Kind::Namespace, name, name).is_some())
+}
+
+/// Which part of a snapshot is another once the store has taken that change.
+#[must_use]
+pub fn touched(store: &Store, change: &Change) -> Touched {
+    let (kind, name) = (change.kind, &change.key.name);
+    let namespace = if kind == Kind::Namespace { name } else { &change.key.namespace };
+    let part = match kind {
+        Kind::CsiDriver => Touched::Cluster,
+        Kind::ConfigMap if **name == *CONFIG_MAP_ENROLMENT && **namespace == *store.operator_namespace() => {
+            Touched::Cluster
+        }
+        Kind::AgentBuild => Touched::Builds(namespace.clone()),
+        kind if is_read(kind, name) => Touched::Namespace(namespace.clone()),
+        _ => return Touched::Nothing,
+    };
+    let slim = kind.descriptor().slim;
+    let said = |observed: &Arc<Observed>| Some(slim(name, observed)).filter(|said| says_anything(kind, &said.what));
+    let (before, after) = (store.kept(kind, namespace, name).and_then(said), change.now.as_ref().and_then(said));
+    let is_same = match (&before, &after) {
+        (Some(before), Some(after)) => before.is_same(after),
+        (before, after) => before.is_none() && after.is_none(),
+    };
+    if is_same { Touched::Nothing } else { part }
+}
+
+/// Whether an object of that kind and name is one of those that say anything about their namespace.
 fn is_read(kind: Kind, name: &str) -> bool {
     KINDS.contains(&kind) && (kind != Kind::NetworkPolicy || name == DEFAULT_DENY)
 }
 
-impl Ownership {
-    /// Whose a ServiceAccount is.
+/// Of some kinds it does not count that an object is there: the many cards that controllers make touch no namespace.
+fn says_anything(kind: Kind, said: &What) -> bool {
+    !(matches!(kind, Kind::AgentCard | Kind::NetworkPolicy) && *said == What::Known)
+}
+
+impl Gathered {
+    /// Whether the namespace itself is there.
     #[must_use]
-    pub fn of(seen: &ServiceAccountSeen) -> Self {
-        if seen.is_dedicated() { Ownership::Ours } else { Ownership::Foreign }
+    pub fn exists(&self) -> bool {
+        self.0.iter().any(|(kind, _, _)| *kind == Kind::Namespace)
+    }
+
+    /// What they say.
+    #[must_use]
+    pub fn inputs(self) -> NamespaceInputs {
+        let mut inputs = NamespaceInputs::default();
+        for (kind, name, observed) in self.0 {
+            let said = (kind.descriptor().slim)(&name, &observed);
+            inputs.see(kind, name, &said.what);
+        }
+        inputs
     }
 }
 
-fn set<T: PartialEq>(place: &mut T, value: T) -> bool {
-    let changed = *place != value;
-    *place = value;
-    changed
-}
-
-fn put<T: PartialEq>(map: &mut BTreeMap<Arc<str>, T>, name: &Arc<str>, value: T) -> bool {
-    let changed = map.get(name) != Some(&value);
-    if changed {
-        map.insert(name.clone(), value);
+impl NamespaceInputs {
+    /// What the objects of a namespace say that a store has.
+    #[must_use]
+    pub fn of(store: &Store, namespace: &str) -> Self {
+        gather(store, namespace).inputs()
     }
-    changed
-}
 
-fn agent_runtime(uid: &Arc<str>, seen: &AgentRuntimeSeen) -> AgentRuntimeInput {
-    AgentRuntimeInput {
-        uid: uid.clone(),
-        created: Arc::from(&*seen.created),
-        deleting: seen.deleting,
-        ..AgentRuntimeInput::of_seen(seen)
+    /// An object of that kind and name is there, of which admission reads this.
+    fn see(&mut self, kind: Kind, name: Arc<str>, said: &What) {
+        match (kind, said) {
+            (Kind::Namespace, What::Namespace(seen)) => {
+                self.labels.clone_from(&seen.labels);
+                self.quarantine = seen.quarantine.as_deref().cloned().map(Arc::new);
+            }
+            (Kind::ServiceAccount, What::Slim(Slim::DedicatedAccount)) => {
+                self.service_accounts.insert(name, Ownership::Ours);
+            }
+            (Kind::ServiceAccount, _) => {
+                self.service_accounts.insert(name, Ownership::Foreign);
+            }
+            (_, What::Slim(Slim::Job(owner))) => {
+                self.jobs.insert(name, owner.clone());
+            }
+            (_, What::Slim(Slim::AgentRuntime(input))) => {
+                self.agent_runtimes.insert(name, input.clone());
+            }
+            // Only a person's card stands in anybody's way.
+            (_, What::Slim(Slim::Card(target))) => {
+                let card = AgentCardInput { target: Some(target.clone()), ..AgentCardInput::default() };
+                self.agent_cards.insert(name, card);
+            }
+            (_, What::Slim(Slim::CutsOff)) => self.cut_off = true,
+            _ => {}
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::change_of;
-
-    fn taken(inputs: &mut NamespaceInputs, kind: Kind, text: &str) -> bool {
-        inputs.take(&change_of(kind, text).unwrap())
-    }
-
-    /// (who is among the owners, label, whose it is)
-    #[test]
-    fn whose_a_service_account_is() {
-        let owner = |version: &str, kind: &str, controls: bool| {
-            format!(
-                r#""ownerReferences": [{{"apiVersion": "{version}", "kind": "{kind}", "name": "a", "uid": "1", "controller": {controls}}}]"#
-            )
-        };
-        let ours = r#""labels": {"kagenti.io/managed-by": "webhook"}"#.to_owned();
-        let other = r#""labels": {"kagenti.io/managed-by": "me"}"#.to_owned();
-        let table = [
-            (String::new(), Ownership::Foreign),
-            (ours, Ownership::Ours),
-            (other, Ownership::Foreign),
-            (owner("agent.kagenti.dev/v1alpha1", "Agent", true), Ownership::Ours),
-            (owner("agent.kagenti.dev/v1alpha1", "Agent", false), Ownership::Foreign),
-            (owner("apps/v1", "Deployment", true), Ownership::Foreign),
-            (owner("example.com/v1", "Agent", true), Ownership::Foreign),
-        ];
-        for (metadata, whose) in table {
-            let mut inputs = NamespaceInputs::default();
-            let joint = if metadata.is_empty() { "" } else { ", " };
-            let text = format!(r#"{{"metadata": {{"name": "a"{joint}{metadata}}}}}"#);
-            assert!(taken(&mut inputs, Kind::ServiceAccount, &text));
-            assert!(!taken(&mut inputs, Kind::ServiceAccount, &text), "the same again is no news");
-            assert_eq!(inputs.service_accounts["a"], whose, "{metadata}");
-        }
-    }
-
-    #[test]
-    fn what_is_gone_says_nothing_any_more() {
-        let mut inputs = NamespaceInputs::default();
-        for (kind, text) in [
-            (Kind::Namespace, r#"{"metadata": {"name": "n", "labels": {"kagenti-enabled": "true"}}}"#),
-            (Kind::ServiceAccount, r#"{"metadata": {"name": "n"}}"#),
-            (Kind::Job, r#"{"metadata": {"name": "n", "uid": "7"}}"#),
-            (Kind::AgentRuntime, r#"{"metadata": {"name": "n"}, "spec": {}}"#),
-            (Kind::AgentCard, r#"{"metadata": {"name": "n"}, "spec": {}}"#),
-            (
-                Kind::NetworkPolicy,
-                r#"{"metadata": {"name": "drawbridge-default-deny", "labels": {"managed-by": "drawbridge",
-                    "app.kubernetes.io/managed-by": "drawbridge"}}}"#,
-            ),
-        ] {
-            let change = change_of(kind, text).unwrap();
-            assert!(inputs.take(&change), "{kind:?}");
-            assert_ne!(inputs, NamespaceInputs::default(), "{kind:?}");
-            assert!(inputs.take(&Change { now: None, ..change.clone() }), "{kind:?}");
-            assert_eq!(inputs, NamespaceInputs::default(), "{kind:?}");
-            assert!(!inputs.take(&Change { now: None, ..change }), "{kind:?}: gone already");
-        }
-        assert!(!taken(&mut inputs, Kind::Deployment, r#"{"metadata": {"name": "n"}}"#));
-        assert!(!taken(&mut inputs, Kind::NetworkPolicy, r#"{"metadata": {"name": "mine"}}"#));
-    }
-}
+mod tests;

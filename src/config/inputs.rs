@@ -36,7 +36,7 @@ pub struct NamespaceInputs {
     /// ServiceAccounts by name.
     pub service_accounts: BTreeMap<Arc<str>, Ownership>,
     /// Jobs by name.
-    pub jobs: BTreeMap<Arc<str>, JobOwner>,
+    pub jobs: BTreeMap<Arc<str>, Arc<JobOwner>>,
     /// AgentRuntimes by name, those being deleted included.
     pub agent_runtimes: BTreeMap<Arc<str>, Arc<AgentRuntimeInput>>,
     /// NetworkPolicy `drawbridge-default-deny` is there, and ours.

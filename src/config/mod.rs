@@ -23,7 +23,6 @@ pub mod inputs;
 pub mod layers;
 pub mod misplaced;
 pub mod namespace;
-pub mod otlp;
 pub mod reading;
 pub mod resolved;
 pub mod schema;
@@ -32,4 +31,5 @@ pub mod snapshot;
 pub mod trust;
 pub mod view;
 
+pub use crate::domain::otlp;
 pub use crate::store::enrolment;

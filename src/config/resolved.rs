@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::layers::Field;
 use super::schema::keys::{KEYS, Shown};
 use crate::domain::mode::Mode;
+pub use crate::domain::otlp::TraceProtocol;
 
 /// When SPIRE parts are injected (docs/deviations.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -40,16 +41,6 @@ pub enum InboundExclusions {
     Any,
     /// Nothing.
     None,
-}
-
-/// `http` or `grpc`, as users write it (`spec.trace.protocol` of an AgentRuntime).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TraceProtocol {
-    /// `grpc`.
-    Grpc,
-    /// `http`, written to Pods as `http/protobuf`.
-    Http,
 }
 
 /// Images; `None` where no layer names one (there are no built-in images).
@@ -113,7 +104,7 @@ pub struct TokenExchange {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trace {
-    /// OTLP endpoint, as written: what [`super::otlp::url`] takes for an address.
+    /// OTLP endpoint, as written: what [`crate::domain::otlp::url`] takes for an address.
     pub endpoint: Field<Option<String>>,
     /// Transport.
     pub protocol: Field<Option<TraceProtocol>>,
@@ -215,17 +206,6 @@ impl NativeSidecars {
         match self {
             NativeSidecars::Auto => "auto",
             NativeSidecars::Disabled => "disabled",
-        }
-    }
-}
-
-impl TraceProtocol {
-    /// The value users write.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            TraceProtocol::Grpc => "grpc",
-            TraceProtocol::Http => "http",
         }
     }
 }

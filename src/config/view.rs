@@ -20,7 +20,7 @@ use crate::domain::keys::{
 };
 use crate::domain::quarantine::Quarantine;
 use crate::domain::trust::TrustLevel;
-use crate::domain::workload::Workload;
+pub use crate::store::JobOwner;
 
 /// Pod Security level of a namespace (`pod-security.kubernetes.io/enforce`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -43,15 +43,6 @@ pub enum Ownership {
     Foreign,
 }
 
-/// What a Job's Pods need to know of the Job.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JobOwner {
-    /// `metadata.uid` of the Job: a Job of the same name made later is another one.
-    pub uid: String,
-    /// The CronJob that controls it, or the Job itself.
-    pub workload: Workload,
-}
-
 /// One namespace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamespaceView {
@@ -72,7 +63,7 @@ pub struct NamespaceView {
     /// ServiceAccounts by name.
     pub service_accounts: BTreeMap<Arc<str>, Ownership>,
     /// Jobs by name.
-    pub jobs: BTreeMap<Arc<str>, JobOwner>,
+    pub jobs: BTreeMap<Arc<str>, Arc<JobOwner>>,
     /// Which AgentRuntime governs which workload.
     pub governors: Governors,
     /// Cards that persons made.

@@ -648,8 +648,12 @@ pub const CONFIG_MAP_MCP_RUNTIMES: &str = "kaos-mcp-runtimes";
 /// Annotation of the Pod template of what runs an object of KAOS: digests of what its environment refers to, and in which version that was when
 /// its Pods were last made again for it.
 pub const ANNOTATION_KAOS_REFERENCES: &str = "kaos.tools/references";
+/// Beginning of the names of what is made for an Agent of KAOS.
+pub const PREFIX_KAOS_AGENT: &str = "agent-";
 /// Beginning of the names of what is made for a ModelAPI of KAOS.
 pub const PREFIX_MODEL_API: &str = "modelapi-";
+/// Beginning of the names of what is made for an MCPServer of KAOS.
+pub const PREFIX_MCP_SERVER: &str = "mcpserver-";
 /// The Lease of the original operator of KAOS, in whichever namespace that runs.
 pub const LEASE_KAOS_BEFORE: &str = "kaos-operator.kaos.tools";
 /// The namespace that the original operator of KAOS had.

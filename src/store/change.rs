@@ -19,6 +19,15 @@ pub struct Change {
     pub now: Option<Arc<Observed>>,
 }
 
+impl Change {
+    /// The same with no more of the object than admission reads.
+    #[must_use]
+    pub fn slim(&self) -> Self {
+        let slim = self.kind.descriptor().slim;
+        Self { now: self.now.as_ref().map(|now| slim(&self.key.name, now)), ..self.clone() }
+    }
+}
+
 /// One row of the table of selections ([`super::Descriptor::selections`]): a number below 64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SelectionId(u8);

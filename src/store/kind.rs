@@ -4,11 +4,13 @@
 //! watches, definitions, roles for people, words and the tables of commands follow from it. The identity of a kind is its group and its name
 //! together: other operators have kinds of the same name.
 
+use std::sync::Arc;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 use super::decode::{Raw, TektonObject, Whole};
 use super::kinds::What;
-use super::{Key, Kind};
+use super::{Key, Kind, Observed};
 use crate::domain::workload::WorkloadKind;
 
 /// Objects per page of a list.
@@ -46,10 +48,25 @@ pub struct Descriptor {
     pub decode: Decode,
     /// Which of its objects are watched.
     pub selections: &'static [Selection],
+    /// What admission reads of an object of that name, which is all that a process without controllers keeps of it. Of what is
+    /// slim already nothing is taken out.
+    pub slim: fn(&str, &Arc<Observed>) -> Arc<Observed>,
+    /// People may make as many and as large of them as the API server takes: there is room for so many of a namespace.
+    pub bounded: bool,
     /// Its definition, of a kind of ours.
     pub crd: Option<fn() -> CustomResourceDefinition>,
     /// Its name with its group, of a kind that has its name from another operator's kind.
     pub full: Option<&'static str>,
+}
+
+/// Admission reads no more of an object than that it is there.
+pub(super) fn presence(_: &str, _: &Arc<Observed>) -> Arc<Observed> {
+    Observed::known()
+}
+
+/// Admission reads everything that is kept of an object.
+pub(super) fn whole(_: &str, now: &Arc<Observed>) -> Arc<Observed> {
+    now.clone()
 }
 
 /// Who defines a kind.
@@ -143,6 +160,8 @@ impl Descriptor {
             origin: KindOrigin::BuiltIn,
             decode,
             selections: &[],
+            slim: presence,
+            bounded: false,
             crd: None,
             full: None,
         }
@@ -168,7 +187,7 @@ impl Descriptor {
         (decode, crd): (Decode, fn() -> CustomResourceDefinition),
     ) -> Self {
         let of_others = Self::optional((group, version), plural, name, decode);
-        Self { origin: KindOrigin::Ours, crd: Some(crd), ..of_others }
+        Self { origin: KindOrigin::Ours, bounded: true, crd: Some(crd), ..of_others }
     }
 
     /// A kind of ours that comes with a manifest of its own.

@@ -1,6 +1,6 @@
 //! One object at one version: where it lives, whose it is, and what is kept of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -77,7 +77,27 @@ pub struct Observed {
     pub what: What,
 }
 
+/// That an object is there: the same for all of them.
+static KNOWN: LazyLock<Arc<Observed>> = LazyLock::new(|| Arc::new(Observed::nobodys(What::Known)));
+
 impl Observed {
+    /// An object of which it is known that it is there, and nothing else.
+    #[must_use]
+    pub fn known() -> Arc<Self> {
+        KNOWN.clone()
+    }
+
+    /// What may be said of several objects: which of them it is does not count.
+    pub(super) fn nobodys(what: What) -> Self {
+        Self { uid: Arc::default(), version: 0, what }
+    }
+
+    /// Whether it is the same object, and the same is kept of it.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.uid == other.uid && self.what == other.what
+    }
+
     /// A Pod that waits behind our scheduling gate.
     #[must_use]
     pub fn is_gated(&self) -> bool {

@@ -49,7 +49,7 @@ fn job(name: &str, uid: &str, known: &NamespaceView) -> Result<Workload, Unknown
     known
         .jobs
         .get(name)
-        .filter(|job| job.uid == uid)
+        .filter(|job| *job.uid == *uid)
         .map(|job| job.workload.clone())
         .ok_or_else(|| UnknownJob { name: name.to_owned(), uid: uid.to_owned() })
 }

@@ -22,7 +22,7 @@ use crate::config::builds::Builds;
 use crate::config::content::digest;
 use crate::config::enrolment::WorkloadLabels;
 use crate::config::gates::Gates;
-use crate::config::gather;
+use crate::config::gather::{self, ClusterInputs};
 use crate::config::inputs::{AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
 use crate::config::schema::Platform;
 use crate::config::snapshot::Snapshot;
@@ -90,8 +90,7 @@ pub struct World {
     server_version: (u32, u32),
     /// A cluster was asked: what it does not have is not there.
     is_cluster: bool,
-    /// When its installation was made.
-    installed: Option<Arc<str>>,
+    /// The CSI driver is there, as the flags have it.
     spiffe_driver: bool,
     operator_namespace: String,
     store: Store,
@@ -139,7 +138,6 @@ impl World {
             gates: gates.unwrap_or_else(built_in_gates),
             server_version: facts.server_version,
             is_cluster: false,
-            installed: None,
             spiffe_driver: facts.spire_driver,
             operator_namespace: facts.operator_namespace.clone(),
             store: Store::new(&facts.operator_namespace),
@@ -171,7 +169,7 @@ impl World {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         match Kind::of(group, text("/kind")).filter(|kind| kind.api_version() == api_version) {
             Some(Kind::ConfigMap) => self.config_map(object, name, place),
-            Some(Kind::CsiDriver) if name == keys::CSI_DRIVER_SPIFFE => self.spiffe_driver = true,
+            Some(Kind::CsiDriver) if name == keys::CSI_DRIVER_SPIFFE => self.keep(Kind::CsiDriver, object, ""),
             Some(kind) if gather::KINDS.contains(&kind) => self.take(kind, object, place),
             _ => {}
         }
@@ -192,6 +190,20 @@ impl World {
             self.agent_runtimes.insert((place.clone(), change.key.name.to_string()), object.clone());
         }
         self.apply(&place, change);
+    }
+
+    /// Takes note of an object that says something about the cluster as a whole.
+    fn keep(&mut self, kind: Kind, object: &Value, place: &str) {
+        let Ok(mut change) = change_of(kind, &object.to_string()) else { return };
+        change.key.namespace = place.into();
+        *self.read.get_mut() = None;
+        self.store.apply(&Change { via: Via::File, ..change }, Duration::ZERO);
+    }
+
+    /// What is of the cluster as a whole.
+    fn cluster(&self) -> ClusterInputs {
+        let inputs = gather::cluster(&self.store);
+        ClusterInputs { spiffe_driver: self.spiffe_driver || inputs.spiffe_driver, ..inputs }
     }
 
     /// What a file says is the truth, whatever was known before.
@@ -258,13 +270,7 @@ impl World {
                 keys::CONFIG_MAP_GATES if !self.gates_given => {
                     self.gates = file(platform::KEY_GATES).unwrap_or_else(|| self.gates.clone());
                 }
-                keys::CONFIG_MAP_ENROLMENT => {
-                    self.installed = object
-                        .pointer("/metadata/creationTimestamp")
-                        .and_then(Value::as_str)
-                        .filter(|time| !time.is_empty())
-                        .map(Arc::from);
-                }
+                keys::CONFIG_MAP_ENROLMENT => self.keep(Kind::ConfigMap, object, place),
                 _ => {}
             }
         }
@@ -403,13 +409,13 @@ impl World {
         }
         let view = ClusterView {
             server_version: self.server_version,
-            spiffe_driver: self.spiffe_driver,
+            spiffe_driver: self.cluster().spiffe_driver,
             namespaces: read.namespaces.clone(),
             ..read.base.view.clone()
         };
         let snapshot = Snapshot { view, ..read.base.clone() };
         Ok(if self.is_cluster {
-            snapshot.installed(self.installed.clone())
+            snapshot.installed(self.cluster().installed)
         } else {
             // A manifest says nothing about its age, and neither does anybody else.
             let labels = match snapshot.labels {
@@ -447,7 +453,7 @@ impl World {
         let view = ClusterView {
             operator_namespace: self.operator_namespace.as_str().into(),
             server_version: self.server_version,
-            spiffe_driver: self.spiffe_driver,
+            spiffe_driver: self.cluster().spiffe_driver,
             namespaces: HashMap::new(),
         };
         let mut builds = Builds::new(platform.builds(&self.operator_namespace, false));

@@ -2,17 +2,17 @@
 //!
 //! ```text
 //!                                                         ┌─► texts ─► readers (two threads, fair turns) ─┐
-//! sources (table) ─► watch (list, follow, resume) ─► keeper ─┴─► model ─► rebuild ◄───────────────────────┘
-//! GET /version at start and after each outage ───────────┼─────────────┘   └─► SnapshotCell, Published
-//!                                                        └─► controllers
+//! sources (table) ─► watch (list, follow, resume) ─► keeper ─┼─► which namespace is dirty ─► rebuild ◄────────┤
+//!                                                         │    └─► what it says (gathered from the store) ──┘
+//! GET /version at start and after each outage ────────────┼───────────────────────────────┘  └─► SnapshotCell, Published
+//!                                                         └─► controllers
 //! ```
 //!
 //! In: a reading client and the settings. Out: [`Stores`]. Promises: nothing is read on behalf of a review; a read
 //! error changes nothing; kinds that are not part of Kubernetes may be missing, come and go; nobody waits for one that is missing.
 
+mod builds;
 mod metrics;
-mod model;
-mod pipelines;
 mod presence;
 mod reaches;
 mod readers;
@@ -100,26 +100,14 @@ pub fn spawn(options: Options) -> Stores {
     let admission = watches.iter().filter(|(source, _)| source.selection.used_by == UsedBy::Every).count();
     let shared = Arc::new(Shared::new(admission, options.operator_namespace.clone()));
     let (published, snapshots) = channel::channel(None);
-    let keeps = if options.used_by == UsedBy::Every { Keeps::Presence } else { Keeps::Projections };
+    let keeps = if options.used_by == UsedBy::Every { Keeps::Slim } else { Keeps::Projections };
     let keeper = Arc::new(Keeper::new(own, keeps));
-    keeper.join(Box::new(ToldSnapshot(shared.clone())));
+    keeper.join(Box::new(ToldSnapshot::new(shared.clone())));
     let reconnected = Arc::new(Notify::new());
     let missing = Arc::new(std::sync::atomic::AtomicUsize::new(watches.len()));
     let reaches = Arc::new(Reaches::new(watches.iter().map(|(source, _)| source.kind), options.metrics.clone()));
-    let builds = [
-        Kind::Agent,
-        Kind::AgentBuild,
-        Kind::AgentRuntime,
-        Kind::AgentCard,
-        Kind::BeeaiAgent,
-        Kind::BeeaiCompatAgent,
-        Kind::BeeaiBuild,
-        Kind::BeeaiCompatBuild,
-    ];
-    let rights = [Kind::Role, Kind::RoleBinding, Kind::NetworkPolicy, Kind::SignedCard];
-    let kaos = [Kind::KaosAgent, Kind::ModelApi, Kind::McpServer];
-    let rooms: std::collections::HashMap<_, _> =
-        builds.into_iter().chain(rights).chain(kaos).map(|kind| (kind, Arc::<Mutex<Room>>::default())).collect();
+    let bounded = Kind::ALL.iter().filter(|kind| kind.descriptor().bounded);
+    let rooms: std::collections::HashMap<_, _> = bounded.map(|kind| (*kind, Arc::<Mutex<Room>>::default())).collect();
     let mut tasks = JoinSet::new();
     for (at, (source, place)) in watches.into_iter().enumerate() {
         let mut outlet = Outlet {
@@ -150,6 +138,7 @@ pub fn spawn(options: Options) -> Stores {
     tasks.spawn(server_version(options.client, shared.clone(), reconnected));
     let rebuild = Rebuild {
         shared,
+        keeper: keeper.clone(),
         settings: options.settings,
         operator_namespace: options.operator_namespace,
         cell: options.cell,

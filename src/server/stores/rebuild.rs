@@ -1,9 +1,9 @@
-//! From the model to the snapshot in force.
+//! From the store to the snapshot in force.
 //!
-//! In: which namespaces changed, what was read of their ConfigMaps, and the settings. Out: a new snapshot in the cell, at most
-//! one per 5 ms. Promises: only changed namespaces are resolved anew, the others keep their view by pointer; the first snapshot
+//! In: which namespaces are dirty, what the store has of them, what was read of their ConfigMaps, and the settings. Out: a new snapshot in the
+//! cell, at most one per 5 ms. Promises: only dirty namespaces are resolved anew, the others keep their view by pointer; the first snapshot
 //! appears when every first list is in, whatever is still to be read; an error changes nothing; namespaces are resolved on a
-//! thread of their own and outside of the lock that the watches need.
+//! thread of their own, and the store is held for copies of pointers alone. The keeper's lock is never asked for under the one here.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use super::builds::{self, News};
 use super::metrics::TextMetrics;
-use super::model::{Model, Touched};
-use super::pipelines::{self, News, Pipelines};
 use super::texts::{Concerns, Job, Outcome, Texts};
-use crate::cluster::keeper::Witness;
+use crate::cluster::keeper::{Keeper, Witness};
 use crate::config::builds::Builds;
-use crate::config::inputs::{ConfigMapInput, NamespaceInputs};
+use crate::config::gather::{self, Touched};
+use crate::config::inputs::ConfigMapInput;
 use crate::config::namespace::LastGood;
 use crate::config::reading::Known;
 use crate::config::schema::Platform;
@@ -34,7 +34,7 @@ use crate::store::{Change, Kind, Store, Taken};
 /// Changes that arrive within this time share one snapshot.
 const DEBOUNCE: Duration = Duration::from_millis(5);
 
-/// The model and what has changed in it since the last snapshot; shared by all watches.
+/// What is other than in the last snapshot, and the texts; shared by all watches.
 #[derive(Debug)]
 pub(super) struct Shared {
     state: Mutex<State>,
@@ -43,14 +43,26 @@ pub(super) struct Shared {
     texts: Notify,
 }
 
-/// What the keeper tells, into what the snapshot is built from.
-pub(super) struct ToldSnapshot(pub(super) Arc<Shared>);
+/// What the keeper tells, into what has to be made anew.
+pub(super) struct ToldSnapshot {
+    shared: Arc<Shared>,
+    /// By the change that is about to be taken.
+    touched: Touched,
+}
+
+impl ToldSnapshot {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, touched: Touched::Nothing }
+    }
+}
 
 impl Witness for ToldSnapshot {
-    fn before(&mut self, _: &Store, _: &Change) {}
+    fn before(&mut self, store: &Store, change: &Change) {
+        self.touched = gather::touched(store, change);
+    }
 
     fn after(&mut self, _: &Store, change: &Change, _: Taken) {
-        self.0.apply(change);
+        self.shared.apply(change, std::mem::replace(&mut self.touched, Touched::Nothing));
     }
 }
 
@@ -65,51 +77,48 @@ pub(super) struct Server {
 
 #[derive(Debug)]
 struct State {
-    model: Model,
     texts: Texts,
-    pipelines: Pipelines,
+    /// Namespaces whose view is to be made anew.
     dirty: BTreeSet<Arc<str>>,
+    /// Namespaces that have other AgentBuilds.
+    builds: BTreeSet<Arc<str>>,
     server: Option<Server>,
     lists_missing: usize,
 }
 
 impl Shared {
-    /// An empty model that waits for that many first lists; `own` is the operator's namespace.
+    /// Nothing is known, and that many first lists are waited for; `own` is the operator's namespace.
     pub(super) fn new(lists: usize, own: Arc<str>) -> Self {
         let state = State {
-            model: Model::default(),
             texts: Texts::new(own),
-            pipelines: Pipelines::default(),
             dirty: BTreeSet::new(),
+            builds: BTreeSet::new(),
             server: None,
             lists_missing: lists,
         };
         Self { state: Mutex::new(state), wake: Notify::new(), texts: Notify::new() }
     }
 
-    /// Takes note of a change.
-    pub(super) fn apply(&self, change: &Change) {
+    /// Takes note of a change, and of what it touches.
+    fn apply(&self, change: &Change, touched: Touched) {
+        if touched == Touched::Nothing && change.kind != Kind::ConfigMap {
+            return;
+        }
         let mut state = self.state.lock();
         if change.kind == Kind::ConfigMap {
             let concerns = state.texts.apply(change);
-            if state.model.apply(change) == Touched::Cluster {
+            if touched == Touched::Cluster {
                 self.wake.notify_one();
             }
             return self.concerned(state, &change.key.namespace, concerns);
         }
-        let builds = state.pipelines.apply(change);
-        let wake = match state.model.apply(change) {
-            Touched::Nothing => builds,
-            Touched::Namespace(name) => {
-                state.dirty.insert(name);
-                true
-            }
-            Touched::Cluster => true,
-        };
-        drop(state);
-        if wake {
-            self.wake.notify_one();
+        match touched {
+            Touched::Namespace(name) => drop(state.dirty.insert(name)),
+            Touched::Builds(name) => drop(state.builds.insert(name)),
+            Touched::Cluster | Touched::Nothing => {}
         }
+        drop(state);
+        self.wake.notify_one();
     }
 
     fn concerned(&self, mut state: MutexGuard<'_, State>, namespace: &Arc<str>, concerns: Concerns) {
@@ -167,6 +176,8 @@ impl Shared {
 /// Builds snapshots for ever.
 pub(super) struct Rebuild {
     pub(super) shared: Arc<Shared>,
+    /// Whose store is read.
+    pub(super) keeper: Arc<Keeper>,
     pub(super) settings: watch::Receiver<Arc<Settings>>,
     pub(super) operator_namespace: Arc<str>,
     pub(super) cell: SnapshotCell,
@@ -217,6 +228,17 @@ impl Clock {
 /// The ConfigMaps of our own namespace that serve as templates, by name.
 type Templates = BTreeMap<String, ConfigMapInput>;
 
+/// What a snapshot is begun with.
+struct Begun {
+    server: Server,
+    /// Namespaces whose view is to be made anew.
+    dirty: BTreeSet<Arc<str>>,
+    /// Namespaces that have other AgentBuilds.
+    with_builds: BTreeSet<Arc<str>>,
+    /// The templates of our own.
+    templates: Templates,
+}
+
 /// What is kept from one snapshot to the next.
 struct Last {
     settings: Arc<Settings>,
@@ -261,7 +283,7 @@ impl Rebuild {
     /// One new snapshot, once everything needed for it is known.
     fn rebuild(&mut self, last: Option<Last>, clock: &mut Clock) -> Option<Last> {
         let settings = Arc::clone(&self.settings.borrow_and_update());
-        let Some((server, mut dirty, templates)) = self.shared.begin() else { return last };
+        let Some(Begun { server, mut dirty, with_builds, templates }) = self.shared.begin() else { return last };
         let spreading = clock.spreads(&settings, last.as_ref());
         // A namespace that comes after the first snapshot is new: whatever its ConfigMaps say, they said nothing before.
         let new = last.as_ref().map(|_| LastGood::new());
@@ -271,7 +293,7 @@ impl Rebuild {
         let (platform, mut namespaces) = match same {
             Some(last) => (last.platform.clone(), last.namespaces.clone()),
             None => {
-                dirty.extend(self.shared.existing());
+                dirty.extend(self.keeper.read(|store| gather::existing(store).cloned().collect::<Vec<_>>()));
                 let before = last.as_ref().map(|last| &*last.platform);
                 let platform = settings.platform.clone().with_templates(&templates, before);
                 (Arc::new(platform), last.map(|last| last.namespaces).unwrap_or_default())
@@ -280,10 +302,11 @@ impl Rebuild {
         for name in dirty {
             let before = namespaces.get(&name).cloned();
             let said = before.as_ref().map(|before| &before.last_good).or(new.as_ref());
-            let view = self
-                .shared
-                .inputs(&name)
-                .map(|(inputs, known)| resolved_view(&platform, &name, (&inputs, &known), said));
+            let gathered = self.keeper.read(|store| gather::gather(store, &name));
+            let view = gathered.exists().then(|| {
+                let (inputs, known) = (gathered.inputs(), self.shared.known(&name));
+                resolved_view(&platform, &name, (&inputs, &known), said)
+            });
             match view {
                 Some(view) if before.as_deref() == Some(&view) => {}
                 Some(view) => drop(namespaces.insert(name, Arc::new(view))),
@@ -291,8 +314,13 @@ impl Rebuild {
             }
         }
         let of_builds = platform.builds(&self.operator_namespace, server.openshift);
-        let (news, spiffe_driver, installed) = self.shared.news(pipelines::is_other(&of_builds, builds.as_ref()));
-        let builds = pipelines::builds(of_builds, builds.as_ref(), news);
+        let mut news = self.shared.news(builds::is_other(&of_builds, builds.as_ref()));
+        for name in with_builds {
+            let names = self.keeper.read(|store| gather::builds(store, &name));
+            news.names.insert(name, names);
+        }
+        let builds = builds::builds(of_builds, builds.as_ref(), news);
+        let gather::ClusterInputs { spiffe_driver, installed } = self.keeper.read(gather::cluster);
         let view = ClusterView {
             operator_namespace: self.operator_namespace.clone(),
             server_version: server.version,
@@ -318,32 +346,24 @@ impl Rebuild {
 }
 
 impl Shared {
-    /// What a snapshot is made from: the server, the namespaces that changed, the templates of our own; `None` while one of them is not
-    /// known.
-    fn begin(&self) -> Option<(Server, BTreeSet<Arc<str>>, Templates)> {
+    /// What the next snapshot is made from; `None` while something of it is not known.
+    fn begin(&self) -> Option<Begun> {
         let mut state = self.state.lock();
         let server = state.server.filter(|_| state.lists_missing == 0)?;
-        let dirty = std::mem::take(&mut state.dirty);
-        Some((server, dirty, state.texts.templates()))
+        let (dirty, with_builds) = (std::mem::take(&mut state.dirty), std::mem::take(&mut state.builds));
+        Some(Begun { server, dirty, with_builds, templates: state.texts.templates() })
     }
 
-    fn existing(&self) -> BTreeSet<Arc<str>> {
-        self.state.lock().model.existing()
+    /// What was read of the ConfigMaps of a namespace.
+    fn known(&self, namespace: &str) -> BTreeMap<Arc<str>, Known> {
+        self.state.lock().texts.known(namespace)
     }
 
-    fn inputs(&self, namespace: &str) -> Option<(NamespaceInputs, BTreeMap<Arc<str>, Known>)> {
-        let state = self.state.lock();
-        Some((state.model.inputs(namespace)?, state.texts.known(namespace)))
-    }
-
-    /// What is new about builds, whether the driver is there, and when this installation was made; with `all`, everything that was read.
-    fn news(&self, all: bool) -> (News, bool, Option<Arc<str>>) {
+    /// What is new about templates and steps; with `all`, everything that was read.
+    fn news(&self, all: bool) -> News {
         let mut state = self.state.lock();
         let entries = state.texts.entries(all);
-        let names = state.pipelines.names();
-        let unread = state.texts.unread_builds().clone();
-        let installed = state.model.installed(state.texts.own());
-        (News { entries, names, unread }, state.model.spiffe_driver(), installed)
+        News { entries, unread: state.texts.unread_builds().clone(), ..News::default() }
     }
 
     fn measure(&self, metrics: &TextMetrics) {

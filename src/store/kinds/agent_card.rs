@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::What;
+use super::{Slim, What};
 use crate::api::agent_kagenti_dev::{self as api, agent_card};
 use crate::domain::bounds::Over;
 use crate::domain::keys;
@@ -16,12 +16,13 @@ use crate::store::decode::Whole;
 use crate::store::decode::identity::owner;
 use crate::store::decode::wire::Metadata;
 use crate::store::kind::page;
-use crate::store::{Decode, Descriptor, OwnerReference, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Observed, OwnerReference, Selection, UsedBy};
 
 /// AgentCards.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     words: &["agentcard", "agentcards", "card", "cards"],
     selections: &[Selection::all(page::RUNS, UsedBy::Every)],
+    slim,
     ..Descriptor::ours((api::GROUP, api::VERSION), "agentcards", "AgentCard", (Decode::Whole(project), agent_card::crd))
 };
 
@@ -227,6 +228,18 @@ fn project(object: Whole) -> Option<What> {
         spec: spec_of(&spec.unwrap_or_default()),
         status: Arc::new(status_of(status)),
     })))
+}
+
+/// Admission reads of which workload a card is that a person made. Those that controllers make, which are many, stand in nobody's way,
+/// nor does one that is being deleted.
+fn slim(_: &str, now: &Arc<Observed>) -> Arc<Observed> {
+    let What::AgentCard(seen) = &now.what else { return now.clone() };
+    match &seen.spec.target {
+        Some(target) if !seen.is_automatic() && !seen.deleting => {
+            Arc::new(Observed::nobodys(What::Slim(Slim::Card(target.clone()))))
+        }
+        _ => Observed::known(),
+    }
 }
 
 /// Bytes of the lists that controllers write.

@@ -2,22 +2,26 @@
 //! by all who read it, and so is what is left of it. Of one that is over a bound its marks, status and target are kept, and [`Over`]:
 //! whoever reads it knows that the workload is governed, and not by what.
 
+pub mod input;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{Kind, What};
+use self::input::AgentRuntimeInput;
+use super::{Kind, Slim, What};
 use crate::api::agent_kagenti_dev as api;
 use crate::domain::bounds::Over;
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 use crate::store::decode::wire::{CardSummary, Raw, Spec, Status};
 use crate::store::kind::page;
-use crate::store::{Decode, Descriptor, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Observed, Selection, UsedBy};
 
 /// AgentRuntimes.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     words: &["agentruntime", "agentruntimes", "agentrt", "art"],
+    slim,
     selections: &[Selection::all(page::RUNS, UsedBy::Every)],
     ..Descriptor::ours(
         (api::GROUP, api::VERSION),
@@ -29,6 +33,13 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 
 fn project(_: Kind, raw: Raw) -> Option<What> {
     Some(What::AgentRuntime(agent_runtime(raw)))
+}
+
+/// Admission reads what it asks for, and neither its marks nor its status.
+fn slim(_: &str, now: &Arc<Observed>) -> Arc<Observed> {
+    let What::AgentRuntime(seen) = &now.what else { return now.clone() };
+    let (uid, what) = (seen.input.uid.clone(), What::Slim(Slim::AgentRuntime(seen.input.clone())));
+    Arc::new(Observed { uid, version: now.version, what })
 }
 
 /// Bytes that are kept of one text of a spec: twice of what any reader takes for a value.
@@ -61,6 +72,8 @@ pub struct AgentRuntimeSeen {
     pub status: Arc<Value>,
     /// It is over a bound: of `spec` nothing is kept here but the target.
     pub over: Option<Over>,
+    /// What it asks for, as it was read of `spec`.
+    pub input: Arc<AgentRuntimeInput>,
 }
 
 /// The workload an AgentRuntime points at, in its own namespace.
@@ -76,7 +89,15 @@ impl AgentRuntimeSeen {
     /// The same, of which nothing is read because it is `over` a bound: its marks, status and target.
     #[must_use]
     pub(super) fn slim(&self, over: Over) -> Self {
-        Self { spec: Arc::new(json!({})), over: Some(over), ..self.clone() }
+        let slim = Self { spec: Arc::new(json!({})), over: Some(over), ..self.clone() };
+        slim.read(self.input.uid.clone())
+    }
+
+    /// The same, with what it asks for read anew.
+    fn read(self, uid: Arc<str>) -> Self {
+        let (created, deleting) = (Arc::from(&*self.created), self.deleting);
+        let input = AgentRuntimeInput { uid, created, deleting, ..AgentRuntimeInput::of_seen(&self) };
+        Self { input: Arc::new(input), ..self }
     }
 
     /// `spec.type`.
@@ -99,6 +120,7 @@ impl Target {
 
 fn agent_runtime(raw: Raw) -> AgentRuntimeSeen {
     let metadata = raw.metadata;
+    let uid = metadata.uid.as_deref().unwrap_or_default().into();
     let spec = spec(*raw.spec.unwrap_or_default());
     let names: usize = metadata.finalizers.iter().flatten().map(String::len).sum();
     let status = status(*raw.status.unwrap_or_default());
@@ -112,14 +134,14 @@ fn agent_runtime(raw: Raw) -> AgentRuntimeSeen {
         target: Target::of_spec(&spec),
         spec: Arc::new(spec),
         status: Arc::new(status),
-        over: None,
+        over: (names > LARGEST_FINALIZERS).then_some(Over::Size),
+        input: Arc::default(),
     };
-    if names > LARGEST_FINALIZERS {
+    if seen.over.is_some() {
         // Nobody writes a list that is not known.
-        seen.finalizers = Box::default();
-        return seen.slim(Over::Size);
+        (seen.finalizers, seen.spec) = (Box::default(), Arc::new(json!({})));
     }
-    seen
+    seen.read(uid)
 }
 
 fn object(members: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> Value {

@@ -40,6 +40,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         Selection::named(keys::CONFIG_MAP_MCP_RUNTIMES, TEXTS, UsedBy::Controllers),
         Selection { keep: |key, _| !is_named(key), ..Selection::labelled("app=modelapi", TEXTS, UsedBy::Controllers) },
     ],
+    slim,
     ..Descriptor::built_in("", "configmaps", "ConfigMap", Decode::Common(project))
 };
 
@@ -56,6 +57,17 @@ fn is_named(key: &Key) -> bool {
     keys::WATCHED_CONFIG_MAPS.contains(&&*key.name)
         || key.name.starts_with(keys::PREFIX_TEMPLATE)
         || &*key.name == keys::CONFIG_MAP_MCP_RUNTIMES
+}
+
+/// Admission reads when our installation was made; the texts of ConfigMaps go to others.
+fn slim(name: &str, now: &Arc<Observed>) -> Arc<Observed> {
+    match &now.what {
+        What::ConfigMap(seen) if name == keys::CONFIG_MAP_ENROLMENT => {
+            let seen = ConfigMapSeen { created: seen.created.clone(), ..ConfigMapSeen::default() };
+            Arc::new(Observed::nobodys(What::ConfigMap(seen)))
+        }
+        _ => Observed::known(),
+    }
 }
 
 fn holds_step(what: &What) -> bool {

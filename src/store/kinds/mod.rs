@@ -26,8 +26,11 @@ pub mod signed_card;
 pub mod tekton;
 pub mod workload;
 
-use agent_card::AgentCardSeen;
+use std::sync::Arc;
+
+use agent_card::{AgentCardSeen, CardTarget};
 use agent_runtime::AgentRuntimeSeen;
+use agent_runtime::input::AgentRuntimeInput;
 use claim::ClaimSeen;
 use config_map::ConfigMapSeen;
 use custom::CustomSeen;
@@ -42,7 +45,7 @@ use service::ServiceSeen;
 use service_account::ServiceAccountSeen;
 use signed_card::SignedCardSeen;
 use tekton::{PipelineRunSeen, TaskRunSeen};
-use workload::WorkloadSeen;
+use workload::{JobOwner, WorkloadSeen};
 
 use super::{Descriptor, OwnerReference};
 use crate::domain::bounds::Over;
@@ -167,8 +170,25 @@ pub enum What {
     Claim(ClaimSeen),
     /// A Pod of a build's task.
     BuildPod(BuildPodSeen),
-    /// An object of any kind of which this process reads nothing in the store: that it is there.
+    /// An object of any kind of which no more is read than that it is there.
     Known,
+    /// No more than admission reads.
+    Slim(Slim),
+}
+
+/// What admission reads of an object ([`Descriptor::slim`]), of kinds of which it reads little.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Slim {
+    /// A ServiceAccount that Pods may be given without being asked.
+    DedicatedAccount,
+    /// A Job: whose its Pods are.
+    Job(Arc<JobOwner>),
+    /// An AgentRuntime: what it asks for.
+    AgentRuntime(Arc<AgentRuntimeInput>),
+    /// An AgentCard of a person: the workload that it is of.
+    Card(CardTarget),
+    /// The NetworkPolicy that cuts off agents, where it is ours.
+    CutsOff,
 }
 
 impl What {

@@ -6,12 +6,13 @@ use super::{Kind, What};
 use crate::domain::keys;
 use crate::domain::quarantine::Quarantine;
 use crate::store::decode::wire::Raw;
-use crate::store::kind::page;
+use crate::store::kind::{page, whole};
 use crate::store::{Decode, Descriptor, Selection, UsedBy};
 
 /// Namespaces.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     namespaced: false,
+    slim: whole,
     selections: &[Selection::all(page::SMALL, UsedBy::Every)],
     ..Descriptor::built_in("", "namespaces", "Namespace", Decode::Common(project))
 };

@@ -3,18 +3,18 @@
 //! Promise: what people write costs at most [`LARGEST`] bytes; a larger one, and one for which a namespace has no room, is known by its name and
 //! whose it is, and [`NetworkPolicySeen::spec`] is absent.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
-use super::What;
 use super::claim::ClaimSeen;
+use super::{Slim, What};
 use crate::api::agent_kagenti_dev::agent_card::is_within;
 use crate::domain::keys;
 use crate::store::decode::Whole;
 use crate::store::decode::identity::owner;
 use crate::store::kind::page;
-use crate::store::{Decode, Descriptor, Key, Over, OwnerReference, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Key, Observed, Over, OwnerReference, Selection, UsedBy};
 
 /// NetworkPolicies. Whether a namespace has the one that cuts off agents, admission asks.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
@@ -23,6 +23,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         Selection::named(keys::DEFAULT_DENY, page::SMALL, UsedBy::Every),
         Selection { keep: |key, _| !is_deny(key), ..Selection::all(page::LARGE, UsedBy::Controllers) },
     ],
+    slim,
+    bounded: true,
     ..Descriptor::built_in("networking.k8s.io", "networkpolicies", "NetworkPolicy", Decode::Whole(project))
 };
 
@@ -72,6 +74,18 @@ impl NetworkPolicySeen {
     #[must_use]
     pub fn is_upstreams(&self) -> bool {
         self.managed_by.as_deref() == Some(keys::MANAGED_BY_UPSTREAM) && self.card.is_some()
+    }
+}
+
+/// The policy that cuts off agents: the same for all namespaces.
+static CUTS_OFF: LazyLock<Arc<Observed>> = LazyLock::new(|| Arc::new(Observed::nobodys(What::Slim(Slim::CutsOff))));
+
+/// Admission reads whether agents are cut off.
+fn slim(name: &str, now: &Arc<Observed>) -> Arc<Observed> {
+    match &now.what {
+        What::NetworkPolicy(seen) if name == keys::DEFAULT_DENY && seen.is_ours() && !seen.deleting => CUTS_OFF.clone(),
+        What::NetworkPolicy(_) => Observed::known(),
+        _ => now.clone(),
     }
 }
 

@@ -23,12 +23,16 @@ const SELECTED: Selection =
     Selection { keep: |key, _| is_signed_card(key), ..Selection::labelled(OURS, page::SMALL, UsedBy::Controllers) };
 
 /// Roles.
-pub(super) const ROLE: Descriptor =
-    Descriptor { selections: &[SELECTED], ..Descriptor::built_in(GROUP, "roles", "Role", Decode::Common(project)) };
+pub(super) const ROLE: Descriptor = Descriptor {
+    selections: &[SELECTED],
+    bounded: true,
+    ..Descriptor::built_in(GROUP, "roles", "Role", Decode::Common(project))
+};
 
 /// RoleBindings.
 pub(super) const ROLE_BINDING: Descriptor = Descriptor {
     selections: &[SELECTED],
+    bounded: true,
     ..Descriptor::built_in(GROUP, "rolebindings", "RoleBinding", Decode::Common(project))
 };
 

@@ -1,15 +1,18 @@
 //! ServiceAccounts: whose they are, and what may be done with them.
 
+use std::sync::{Arc, LazyLock};
+
 use super::claim::ClaimSeen;
-use super::{Kind, What};
+use super::{Kind, Slim, What};
 use crate::domain::keys;
 use crate::store::decode::wire::Raw;
 use crate::store::kind::page;
-use crate::store::{Decode, Descriptor, OwnerReference, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Observed, OwnerReference, Selection, UsedBy};
 
 /// ServiceAccounts.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     selections: &[Selection::all(page::SMALL, UsedBy::Every)],
+    slim,
     ..Descriptor::built_in("", "serviceaccounts", "ServiceAccount", Decode::Common(project))
 };
 
@@ -34,6 +37,19 @@ impl ServiceAccountSeen {
     pub fn is_dedicated(&self) -> bool {
         let controller = self.claim.as_ref().and_then(|claim| claim.controller.as_ref());
         self.ours || controller.is_some_and(|owner| owner.is_agent())
+    }
+}
+
+/// A ServiceAccount that Pods may be given without being asked: the same for all of them.
+static DEDICATED: LazyLock<Arc<Observed>> =
+    LazyLock::new(|| Arc::new(Observed::nobodys(What::Slim(Slim::DedicatedAccount))));
+
+/// Admission reads whether Pods may be given it.
+fn slim(_: &str, now: &Arc<Observed>) -> Arc<Observed> {
+    match &now.what {
+        What::ServiceAccount(seen) if seen.is_dedicated() => DEDICATED.clone(),
+        What::ServiceAccount(_) => Observed::known(),
+        _ => now.clone(),
     }
 }
 

@@ -17,6 +17,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         keep: |key, _| is_signed_card(key),
         ..Selection::all(page::MARKS, UsedBy::Controllers)
     }],
+    bounded: true,
     full: Some("SignedCard"),
     ..Descriptor::built_in("", "configmaps", "ConfigMap", Decode::Common(project))
 };

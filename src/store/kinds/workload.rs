@@ -9,24 +9,25 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Kind, What};
+use super::{Kind, Slim, What};
 use crate::api::agent_kagenti_dev::agent_card::is_within;
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::refused_pods;
-use crate::domain::workload::WorkloadKind;
+use crate::domain::workload::{Workload, WorkloadKind};
 use crate::store::decode::fields::{Owned, Place};
 use crate::store::decode::identity::owner;
 use crate::store::decode::wire::{Condition, Metadata, Raw, Spec, Status, Template};
 use crate::store::kind::page;
 use crate::store::label::TypeLabel;
-use crate::store::{Decode, Descriptor, OwnerReference, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Observed, OwnerReference, Selection, UsedBy};
 
 /// Jobs: admission asks for the one that a Pod belongs to.
 pub(super) const JOB: Descriptor = Descriptor {
     words: &["job", "jobs"],
     selections: &[Selection::all(page::LARGE, UsedBy::Every)],
+    slim: job_owner,
     ..Descriptor::built_in("batch", "jobs", "Job", Decode::Common(project))
 };
 
@@ -77,6 +78,24 @@ const FOR_CONTROLLERS: &[Selection] = &[Selection::all(page::LARGE, UsedBy::Cont
 
 fn project(kind: Kind, raw: Raw) -> Option<What> {
     workload(kind.workload()?, raw).map(|seen| What::Workload(Box::new(seen)))
+}
+
+/// What a Job's Pods need to know of the Job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobOwner {
+    /// `metadata.uid` of the Job: a Job of the same name made later is another one.
+    pub uid: Arc<str>,
+    /// The CronJob that controls it, or the Job itself.
+    pub workload: Workload,
+}
+
+/// Admission reads whose the Pods of a Job are.
+fn job_owner(name: &str, now: &Arc<Observed>) -> Arc<Observed> {
+    let What::Workload(seen) = &now.what else { return now.clone() };
+    let controller = seen.controller.as_ref().map(|owner| (owner.group(), &*owner.kind, &*owner.name));
+    let owner = JobOwner { uid: now.uid.clone(), workload: Workload::of_job(name, controller) };
+    let what = What::Slim(Slim::Job(Arc::new(owner)));
+    Arc::new(Observed { uid: now.uid.clone(), version: now.version, what })
 }
 
 /// Something that makes Pods.

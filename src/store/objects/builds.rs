@@ -72,6 +72,18 @@ impl Store {
         self.namespaces.get(namespace).into_iter().flat_map(move |space| space.of_kind(kind))
     }
 
+    /// What is kept of one object, as a pointer; a Namespace is found in the namespace of its own name.
+    #[must_use]
+    pub fn kept(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Arc<Observed>> {
+        Some(&self.entry(kind, namespace, name)?.observed)
+    }
+
+    /// What is kept of the objects of a kind in a namespace, by name, as pointers.
+    pub fn all_kept(&self, kind: Kind, namespace: &str) -> impl Iterator<Item = (&Arc<str>, &Arc<Observed>)> {
+        let entries = self.namespaces.get(namespace).into_iter().flat_map(move |space| space.entries(kind));
+        entries.map(|(name, entry)| (name, &entry.observed))
+    }
+
     /// One resource of a kind of ours that is kept whole.
     #[must_use]
     pub fn custom(&self, kind: Kind, namespace: &str, name: &str) -> Option<CustomRef<'_>> {

@@ -49,7 +49,7 @@ impl Store {
             if comparable && late(old.version) {
                 return (Taken::No, None);
             }
-            same = old.observed.what == kept.what && old.observed.uid == kept.uid;
+            same = old.observed.is_same(&kept);
             if same && comparable && !via.is_truth() && old.version == *version {
                 return (Taken::No, None);
             }

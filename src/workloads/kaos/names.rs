@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::domain::keys;
+
 /// One of the three kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
@@ -72,9 +74,9 @@ impl Role {
     #[must_use]
     pub const fn prefix(self) -> &'static str {
         match self {
-            Role::Agent => "agent-",
-            Role::ModelApi => "modelapi-",
-            Role::McpServer => "mcpserver-",
+            Role::Agent => keys::PREFIX_KAOS_AGENT,
+            Role::ModelApi => keys::PREFIX_MODEL_API,
+            Role::McpServer => keys::PREFIX_MCP_SERVER,
         }
     }
 

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
@@ -19,7 +20,7 @@ use drawbridge::config::schema::Platform;
 use drawbridge::config::snapshot::Snapshot;
 use drawbridge::config::view::{ClusterView, namespace_view};
 use drawbridge::domain::keys;
-use drawbridge::store::{Kind, What, change_of};
+use drawbridge::store::{Change, Kind, Store, Via, What, change_of};
 
 /// One `config.yaml`, or one of the base files.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -151,7 +152,7 @@ impl Fixture {
         }
         let (gates, _) = Gates::parse(&self.gates, "feature-gates.yaml")?;
         let cluster: Cluster = serde_json::from_value(self.cluster.clone()).context("cluster")?;
-        let inputs = self.namespaces()?;
+        let inputs = self.namespaces(&cluster.operator_namespace)?;
         let own = inputs.get(&cluster.operator_namespace);
         let platform = match own {
             Some(own) => platform.with_templates(&own.config_maps, None),
@@ -172,9 +173,10 @@ impl Fixture {
         Ok(Snapshot::new(&platform, gates, view))
     }
 
-    /// The manifests as the watches would deliver them: projections, by namespace.
-    fn namespaces(&self) -> anyhow::Result<BTreeMap<String, NamespaceInputs>> {
-        let mut found: BTreeMap<String, NamespaceInputs> = BTreeMap::new();
+    /// The manifests as the watches would deliver them: into a store, of which the inputs are gathered by namespace.
+    fn namespaces(&self, own: &str) -> anyhow::Result<BTreeMap<String, NamespaceInputs>> {
+        let mut store = Store::new(own);
+        let mut config_maps: BTreeMap<String, BTreeMap<String, ConfigMapInput>> = BTreeMap::new();
         for object in self.objects.values() {
             let group = text(object, "/apiVersion").split_once('/').map_or("", |(group, _)| group);
             let Some(kind) = Kind::of(group, text(object, "/kind")) else {
@@ -185,20 +187,26 @@ impl Fixture {
             if kind == Kind::CsiDriver {
                 continue;
             }
-            let inputs = found.entry(namespace.to_string()).or_default();
+            let of_namespace = config_maps.entry(namespace.to_string()).or_default();
             match change.now.as_deref().map(|observed| &observed.what) {
                 Some(What::ConfigMap(seen)) => {
                     // A projection leaves out a text that is over the bounds, of which reading it tells.
                     let data = object.get("data").map(|data| serde_json::from_value(data.clone())).transpose()?;
                     let (is_defaults, data) = (seen.is_defaults, data.unwrap_or_default());
                     let input = ConfigMapInput { is_defaults, data, ..ConfigMapInput::default() };
-                    inputs.config_maps.insert(change.key.name.to_string(), input);
+                    of_namespace.insert(change.key.name.to_string(), input);
                 }
-                _ if gather::KINDS.contains(&kind) => drop(inputs.take(&change)),
+                _ if gather::KINDS.contains(&kind) => {
+                    store.apply(&Change { via: Via::File, ..change }, Duration::ZERO);
+                }
                 _ => bail!("objects of kind {} are no input of admission", kind.as_str()),
             }
         }
-        Ok(found)
+        let of = |(name, config_maps): (String, _)| {
+            let inputs = NamespaceInputs { config_maps, ..NamespaceInputs::of(&store, &name) };
+            (name, inputs)
+        };
+        Ok(config_maps.into_iter().map(of).collect())
     }
 }
 

@@ -268,7 +268,8 @@ fn pods_of_every_target_kind_find_their_agent_runtime() {
     assert_eq!(refusal(&pod, &snapshot).reason, Reason::OwnerPending, "its CronJob may be governed");
     let workload = Workload { kind: WorkloadKind::CronJob, name: "nightly".to_owned() };
     let mut view = snapshot.namespace("team1").unwrap().as_ref().clone();
-    view.jobs.insert("nightly-1".into(), crate::config::view::JobOwner { uid: "7".to_owned(), workload });
+    let job = crate::config::view::JobOwner { uid: "7".into(), workload };
+    view.jobs.insert("nightly-1".into(), Arc::new(job));
     view.service_accounts.insert("nightly".into(), crate::config::view::Ownership::Ours);
     snapshot.view.namespaces.insert("team1".into(), Arc::new(view));
     assert_eq!(fixtures::review_pod(&pod, &snapshot).reason, Reason::Injected);

@@ -52,7 +52,7 @@ fn owned(api_version: &str, kind: &str, name: &str, hash: &str) -> Result<Worklo
         .into_iter()
         .map(|(job, uid, kind, name)| {
             let workload = Workload { kind, name: name.to_owned() };
-            (Arc::from(job), JobOwner { uid: uid.to_owned(), workload })
+            (Arc::from(job), Arc::new(JobOwner { uid: uid.into(), workload }))
         })
         .collect::<BTreeMap<_, _>>();
     workload(PodView::new(&pod).unwrap(), &view)

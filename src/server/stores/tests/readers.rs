@@ -8,7 +8,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::{change, defaults, namespace, text};
+use super::{Teller, change, defaults, namespace, text};
+use crate::cluster::keeper::Keeps;
 use crate::config::gates::Gates;
 use crate::config::schema::Platform;
 use crate::config::snapshot::{Published, Snapshot};
@@ -26,6 +27,7 @@ const LONG: Duration = Duration::from_secs(120);
 
 struct Bench {
     shared: Arc<Shared>,
+    teller: Teller,
     published: watch::Receiver<Option<Arc<Published>>>,
     readiness: Readiness,
     _settings: watch::Sender<Arc<Settings>>,
@@ -38,10 +40,12 @@ fn platform() -> Platform {
 impl Bench {
     fn start(ask: Ask, parse: Parse) -> Self {
         let (shared, readiness) = (Arc::new(Shared::new(0, "own".into())), Readiness::new());
+        let teller = Teller::new(&shared, Keeps::Projections);
         let (sender, settings) = watch::channel(Arc::new(Settings { platform: platform(), gates: Gates::default() }));
         let (published, receives) = watch::channel(None);
         let rebuild = Rebuild {
             shared: shared.clone(),
+            keeper: teller.keeper.clone(),
             settings,
             operator_namespace: "own".into(),
             cell: SnapshotCell::new(),
@@ -51,7 +55,11 @@ impl Bench {
         };
         tokio::spawn(rebuild.run());
         tokio::spawn(Readers { shared: shared.clone(), ask, parse }.run());
-        Self { shared, published: receives, readiness, _settings: sender }
+        Self { shared, teller, published: receives, readiness, _settings: sender }
+    }
+
+    fn apply(&self, change: &Change) {
+        self.teller.tell(change);
     }
 
     /// The first snapshot of which that is so.
@@ -92,12 +100,12 @@ async fn mend_01_a_text_whose_reading_does_not_end_holds_up_nobody_else() {
     });
     let bench = Bench::start(nobody(), hanging);
     for name in ["hostile", "team"] {
-        bench.shared.apply(&namespace(name, "true"));
+        bench.apply(&namespace(name, "true"));
     }
     for name in ["a", "b", "c"] {
-        bench.shared.apply(&defaults("hostile", name, "spire: disabled\n"));
+        bench.apply(&defaults("hostile", name, "spire: disabled\n"));
     }
-    bench.shared.apply(&defaults("team", "a", "spire: disabled\n"));
+    bench.apply(&defaults("team", "a", "spire: disabled\n"));
     bench.shared.server(server());
     let first = bench.until(|snapshot| spire(snapshot, "team") == Some("disabled")).await;
     assert!(is_pending(&first, "hostile") && !is_pending(&first, "team"));
@@ -108,10 +116,10 @@ async fn mend_01_a_text_whose_reading_does_not_end_holds_up_nobody_else() {
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(120), ready).await.expect("readiness waits for no text");
-    bench.shared.apply(&defaults("team", "a", "spire: required\n"));
+    bench.apply(&defaults("team", "a", "spire: required\n"));
     let second = bench.until(|snapshot| spire(snapshot, "team") == Some("required")).await;
     assert!(is_pending(&second, "hostile"));
-    bench.shared.apply(&namespace("late", "true"));
+    bench.apply(&namespace("late", "true"));
     bench.until(|snapshot| snapshot.namespace("late").is_some()).await;
     drop(end);
     bench.until(|snapshot| !is_pending(snapshot, "hostile") && spire(snapshot, "hostile") == Some("disabled")).await;
@@ -132,20 +140,20 @@ async fn mend_01_what_was_overtaken_is_not_read() {
     });
     let bench = Bench::start(nobody(), counting);
     bench.shared.server(server());
-    bench.shared.apply(&namespace("team", "true"));
+    bench.apply(&namespace("team", "true"));
     let edit = |number: u32| {
         let word = if number == 10 { "required" } else { "disabled" };
         defaults("team", "a", &format!("# {number}\nspire: {word}\n"))
     };
-    bench.shared.apply(&edit(0));
+    bench.apply(&edit(0));
     tokio::time::timeout(LONG, began.notified()).await.unwrap();
-    (1..=10).for_each(|number| bench.shared.apply(&edit(number)));
+    (1..=10).for_each(|number| bench.apply(&edit(number)));
     drop(step);
     bench.until(|snapshot| spire(snapshot, "team") == Some("required")).await;
     assert_eq!(count.load(Ordering::SeqCst), 2);
     let again = Change { version: 99, ..edit(10) };
-    bench.shared.apply(&again);
-    bench.shared.apply(&namespace("after", "true"));
+    bench.apply(&again);
+    bench.apply(&namespace("after", "true"));
     bench.until(|snapshot| snapshot.namespace("after").is_some()).await;
     assert_eq!(count.load(Ordering::SeqCst), 2, "the same text in another version");
 }
@@ -169,17 +177,17 @@ async fn mend_02_what_had_no_room_is_read_once_there_is_some() {
     };
     let bench = Bench::start(ask, parse());
     bench.shared.server(server());
-    bench.shared.apply(&namespace("team", "true"));
+    bench.apply(&namespace("team", "true"));
     let others: Vec<_> = (0..16).map(|at| defaults("team", &format!("a{at:02}"), "trustDomain: x.y\n")).collect();
-    others.iter().for_each(|one| bench.shared.apply(one));
-    bench.shared.apply(&late);
+    others.iter().for_each(|one| bench.apply(one));
+    bench.apply(&late);
     let named = |snapshot: &Snapshot| {
         let notices = snapshot.namespace("team").map(|view| view.resolved.notices.clone()).unwrap_or_default();
         notices.iter().any(|one| one.reason == Reason::ConfigOverBound && one.text.contains("team/z is one too many"))
     };
     let full = bench.until(|snapshot| !is_pending(snapshot, "team") && named(snapshot)).await;
     assert_eq!((spire(&full, "team"), asked.load(Ordering::SeqCst)), (Some("auto"), 0));
-    bench.shared.apply(&super::gone(others[3].clone()));
+    bench.apply(&super::gone(others[3].clone()));
     let read = bench.until(|snapshot| spire(snapshot, "team") == Some("disabled")).await;
     assert!(!named(&read) && asked.load(Ordering::SeqCst) == 1);
 }
@@ -195,16 +203,16 @@ async fn mend_01_builds_wait_for_what_has_not_been_read() {
     });
     let bench = Bench::start(nobody(), hanging);
     bench.shared.server(server());
-    bench.shared.apply(&namespace("team", "true"));
+    bench.apply(&namespace("team", "true"));
     let template = r#"{"name": "t", "steps": [{"name": "a", "configMap": "b"}]}"#;
-    bench.shared.apply(&text("team", "pipeline-template-dev", ("template.json", template), serde_json::json!({})));
+    bench.apply(&text("team", "pipeline-template-dev", ("template.json", template), serde_json::json!({})));
     let waits = bench.until(|snapshot| snapshot.builds.view.is_waiting("team")).await;
     assert!(waits.builds.view.template("team", "dev").is_none() && !waits.builds.view.is_waiting("own"));
     drop(end);
     let read = bench.until(|snapshot| !snapshot.builds.view.is_waiting("team")).await;
     assert!(read.builds.view.template("team", "dev").is_some_and(|entry| entry.template.is_ok()));
     let large = format!("{template}{}", " ".repeat(70_000));
-    bench.shared.apply(&change(
+    bench.apply(&change(
         Kind::ConfigMap,
         serde_json::json!({"metadata": {"name": "pipeline-template-dev", "namespace": "team", "resourceVersion": "2"},
             "data": {"template.json": large}}),
@@ -227,8 +235,8 @@ async fn mend_01_a_reader_that_panics_is_replaced_and_the_namespace_is_told() {
     let bench = Bench::start(nobody(), failing);
     bench.shared.server(server());
     for name in ["odd", "team"] {
-        bench.shared.apply(&namespace(name, "true"));
-        (0..3).for_each(|at| bench.shared.apply(&defaults(name, &format!("a{at}"), "spire: disabled\n")));
+        bench.apply(&namespace(name, "true"));
+        (0..3).for_each(|at| bench.apply(&defaults(name, &format!("a{at}"), "spire: disabled\n")));
     }
     let read = |snapshot: &Snapshot| !is_pending(snapshot, "odd") && spire(snapshot, "team") == Some("disabled");
     let snapshot = bench.until(|snapshot| snapshot.namespace("odd").is_some() && read(snapshot)).await;

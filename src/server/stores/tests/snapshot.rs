@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::{change, namespace, service_account, text};
+use super::{Teller, change, namespace, service_account, text};
+use crate::cluster::keeper::Keeps;
 use crate::config::gates::Gates;
 use crate::config::schema::Platform;
 use crate::config::snapshot::{Published, Snapshot};
@@ -16,10 +17,11 @@ use crate::server::snapshots::SnapshotCell;
 use crate::server::stores::metrics::TextMetrics;
 use crate::server::stores::readers::{Readers, parse};
 use crate::server::stores::rebuild::{Rebuild, Server, Shared};
-use crate::store::Kind;
+use crate::store::{Change, Kind};
 
 struct Bench {
     shared: Arc<Shared>,
+    teller: Teller,
     cell: SnapshotCell,
     settings: watch::Sender<Arc<Settings>>,
     published: watch::Receiver<Option<Arc<Published>>>,
@@ -34,11 +36,13 @@ fn settings(platform: &str) -> Arc<Settings> {
 impl Bench {
     fn start(lists: usize) -> Self {
         let shared = Arc::new(Shared::new(lists, "own".into()));
+        let teller = Teller::new(&shared, Keeps::Slim);
         let (cell, readiness) = (SnapshotCell::new(), Readiness::new());
         let (sender, receiver) = watch::channel(settings("spire: auto\n"));
         let (published, receives) = watch::channel(None);
         let rebuild = Rebuild {
             shared: shared.clone(),
+            keeper: teller.keeper.clone(),
             settings: receiver,
             operator_namespace: "own".into(),
             cell: cell.clone(),
@@ -50,7 +54,11 @@ impl Bench {
         let task = tokio::spawn(async move {
             tokio::join!(rebuild.run(), readers.run());
         });
-        Self { shared, cell, settings: sender, published: receives, readiness, task }
+        Self { shared, teller, cell, settings: sender, published: receives, readiness, task }
+    }
+
+    fn apply(&self, change: &Change) {
+        self.teller.tell(change);
     }
 
     /// The snapshot 10 ms later: nobody waits longer for a change.
@@ -63,7 +71,7 @@ impl Bench {
 #[tokio::test(start_paused = true)]
 async fn the_first_snapshot_waits_for_every_list_and_the_version() {
     let bench = Bench::start(2);
-    bench.shared.apply(&namespace("a", "true"));
+    bench.apply(&namespace("a", "true"));
     bench.shared.listed();
     assert!(bench.soon().await.is_none());
     bench.shared.listed();
@@ -80,16 +88,16 @@ async fn only_what_changed_is_resolved_anew() {
     let bench = Bench::start(0);
     bench.shared.server(Server { version: (1, 36), openshift: false });
     for name in ["a", "b", "own"] {
-        bench.shared.apply(&namespace(name, "true"));
+        bench.apply(&namespace(name, "true"));
     }
     let before = bench.soon().await.unwrap();
-    bench.shared.apply(&service_account("a", "x", true));
-    bench.shared.apply(&service_account("own", "y", false));
+    bench.apply(&service_account("a", "x", true));
+    bench.apply(&service_account("own", "y", false));
     let after = bench.soon().await.unwrap();
     assert_eq!(after.namespace("a").unwrap().service_accounts["x"], Ownership::Ours);
     assert!(Arc::ptr_eq(after.namespace("b").unwrap(), before.namespace("b").unwrap()));
 
-    bench.shared.apply(&change(Kind::CsiDriver, serde_json::json!({"metadata": {"name": "csi.spiffe.io"}})));
+    bench.apply(&change(Kind::CsiDriver, serde_json::json!({"metadata": {"name": "csi.spiffe.io"}})));
     let driven = bench.soon().await.unwrap();
     assert!(driven.view.spiffe_driver && !after.view.spiffe_driver);
     assert!(Arc::ptr_eq(driven.namespace("a").unwrap(), after.namespace("a").unwrap()));
@@ -101,14 +109,14 @@ async fn settings_and_the_template_of_our_namespace_reach_every_namespace() {
     let bench = Bench::start(0);
     bench.shared.server(Server { version: (1, 36), openshift: false });
     for name in ["a", "own"] {
-        bench.shared.apply(&namespace(name, "true"));
+        bench.apply(&namespace(name, "true"));
     }
     let mode = |snapshot: &Snapshot| snapshot.namespace("a").unwrap().resolved.mode.value.as_str();
     assert_eq!(mode(&bench.soon().await.unwrap()), "envoy-sidecar");
     let template = |yaml: &str| text("own", "authbridge-runtime-config", ("config.yaml", yaml), serde_json::json!({}));
-    bench.shared.apply(&template("mode: proxy-sidecar\n"));
+    bench.apply(&template("mode: proxy-sidecar\n"));
     assert_eq!(mode(&bench.soon().await.unwrap()), "proxy-sidecar");
-    bench.shared.apply(&template("mode: [\n"));
+    bench.apply(&template("mode: [\n"));
     assert_eq!(mode(&bench.soon().await.unwrap()), "proxy-sidecar", "unreadable: the last good content");
     bench.settings.send_replace(settings("requireNamespaceLabel: true\nbuilds: {insecureGit: true}\n"));
     let snapshot = bench.soon().await.unwrap();
@@ -130,14 +138,14 @@ async fn what_a_namespace_said_before_is_unknown_only_at_the_start() {
     };
     let unread = |snapshot: &Snapshot, name: &str| snapshot.namespace(name).unwrap().resolved.unread;
     for name in ["broken", "empty"] {
-        bench.shared.apply(&namespace(name, "true"));
+        bench.apply(&namespace(name, "true"));
     }
-    bench.shared.apply(&broken("broken"));
+    bench.apply(&broken("broken"));
     let start = bench.soon().await.unwrap();
     assert!(unread(&start, "broken") && !unread(&start, "empty"));
-    bench.shared.apply(&broken("empty"));
-    bench.shared.apply(&broken("new"));
-    bench.shared.apply(&namespace("new", "true"));
+    bench.apply(&broken("empty"));
+    bench.apply(&broken("new"));
+    bench.apply(&namespace("new", "true"));
     bench.settings.send_replace(settings("requireNamespaceLabel: true\n"));
     let later = bench.soon().await.unwrap();
     assert_eq!(["broken", "empty", "new"].map(|name| unread(&later, name)), [true, false, false]);
@@ -162,7 +170,7 @@ async fn new_settings_spread_for_as_long_as_they_say_and_a_comment_does_not() {
     assert!(spreading());
     tokio::time::sleep(Duration::from_secs(59)).await;
     // Others' changes neither end nor prolong it.
-    bench.shared.apply(&namespace("late", "true"));
+    bench.apply(&namespace("late", "true"));
     bench.soon().await.unwrap();
     assert!(spreading());
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -178,7 +186,7 @@ async fn new_settings_spread_for_as_long_as_they_say_and_a_comment_does_not() {
 async fn a_driver_that_went_away_counts_for_hashes_when_it_has_been_gone_for_five_minutes() {
     let bench = Bench::start(0);
     let driver = change(Kind::CsiDriver, serde_json::json!({"metadata": {"name": "csi.spiffe.io"}}));
-    bench.shared.apply(&driver);
+    bench.apply(&driver);
     bench.shared.server(Server { version: (1, 36), openshift: false });
     let first = bench.soon().await.unwrap();
     let counts = || {
@@ -186,15 +194,15 @@ async fn a_driver_that_went_away_counts_for_hashes_when_it_has_been_gone_for_fiv
         (published.snapshot.view.spiffe_driver, published.settled.view.spiffe_driver)
     };
     assert!(first.view.spiffe_driver && counts() == (true, true));
-    bench.shared.apply(&super::gone(driver.clone()));
+    bench.apply(&super::gone(driver.clone()));
     assert!(!bench.soon().await.unwrap().view.spiffe_driver, "admission knows at once");
     assert_eq!(counts(), (false, true));
     tokio::time::sleep(Duration::from_secs(200)).await;
-    bench.shared.apply(&driver);
+    bench.apply(&driver);
     bench.soon().await;
     tokio::time::sleep(Duration::from_secs(200)).await;
     assert_eq!(counts(), (true, true), "an upgrade of SPIRE");
-    bench.shared.apply(&super::gone(driver));
+    bench.apply(&super::gone(driver));
     tokio::time::sleep(Duration::from_secs(299)).await;
     assert_eq!(counts(), (false, true));
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -206,18 +214,18 @@ async fn a_driver_that_went_away_counts_for_hashes_when_it_has_been_gone_for_fiv
 async fn templates_and_steps_reach_the_snapshot_and_nothing_else_of_it() {
     let bench = Bench::start(0);
     bench.shared.server(Server { version: (1, 36), openshift: false });
-    bench.shared.apply(&namespace("a", "true"));
+    bench.apply(&namespace("a", "true"));
     let before = bench.soon().await.unwrap();
     let template = |text: &str| {
         let data = serde_json::json!({"template.json": text});
         let metadata = serde_json::json!({"name": "pipeline-template-dev", "namespace": "a"});
         change(Kind::ConfigMap, serde_json::json!({"metadata": metadata, "data": data}))
     };
-    bench.shared.apply(&template(r#"{"name": "t", "steps": [{"name": "a", "configMap": "b"}]}"#));
+    bench.apply(&template(r#"{"name": "t", "steps": [{"name": "a", "configMap": "b"}]}"#));
     let after = bench.soon().await.unwrap();
     assert!(after.builds.view.template("a", "dev").is_some_and(|entry| entry.template.is_ok()));
     assert!(Arc::ptr_eq(before.namespace("a").unwrap(), after.namespace("a").unwrap()));
-    bench.shared.apply(&template("{"));
+    bench.apply(&template("{"));
     let broken = bench.soon().await.unwrap();
     assert!(
         broken.builds.view.template("a", "dev").is_some_and(|entry| entry.template.is_err()),

@@ -84,11 +84,6 @@ impl Texts {
         }
     }
 
-    /// Our own namespace.
-    pub(super) fn own(&self) -> &str {
-        &self.own
-    }
-
     /// Takes note of a change of a ConfigMap.
     pub(super) fn apply(&mut self, change: &Change) -> Concerns {
         let Key { namespace, name } = &change.key;

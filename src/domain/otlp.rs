@@ -6,8 +6,31 @@
 
 use std::borrow::Cow;
 
+use serde::Serialize;
+
 /// What is expected of an address, for messages.
 pub const EXPECTED: &str = "a URL of a collector, such as http://otel-collector.observability:4317, or host:port";
+
+/// `http` or `grpc`, as users write it (`spec.trace.protocol` of an AgentRuntime).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TraceProtocol {
+    /// `grpc`.
+    Grpc,
+    /// `http`, written to Pods as `http/protobuf`.
+    Http,
+}
+
+impl TraceProtocol {
+    /// The value users write.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TraceProtocol::Grpc => "grpc",
+            TraceProtocol::Http => "http",
+        }
+    }
+}
 
 /// The schemes that exporters know.
 const SCHEMES: [&str; 2] = ["http", "https"];
