@@ -1,12 +1,15 @@
-//! What the controllers of builds remember: how many are held back in each namespace; pure. Every row has its own.
+//! What the controllers of builds remember: how many are held back in each namespace, and which runs would be taken; pure. Every row has its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::note::Note;
+use super::shapes::Shapes;
 use crate::config::snapshot::Published;
-use crate::controllers::scaffold::controller::Controller;
-use crate::controllers::scaffold::plan;
+use crate::controllers::scaffold::apply::Learned;
+use crate::controllers::scaffold::controller::{Controller, Own};
+use crate::controllers::scaffold::plan::{self, Op};
 use crate::store::Key;
 
 /// The controller of runs of AgentBuilds, whichever group's.
@@ -23,6 +26,8 @@ pub(in crate::controllers::agent_build) type Plan = plan::Plan<Note>;
 pub struct Memory {
     /// AgentBuilds that are held back, by namespace.
     held: HashMap<Arc<str>, usize>,
+    /// Which runs would be taken.
+    pub shapes: Shapes,
 }
 
 impl Memory {
@@ -49,6 +54,23 @@ impl Controller for AgentBuilds {
         }
     }
 
+    fn answered(own: &mut Own<Self>, _: &Key, learned: &Learned, now: Duration) {
+        if let Learned::Taken(namespace, shape) = learned {
+            own.memory.shapes.taken(namespace.clone(), shape.clone(), now);
+        }
+    }
+
+    fn made(own: &mut Own<Self>, key: &Key, now: Duration) {
+        own.memory.shapes.made(&key.namespace, now);
+    }
+
+    /// Whoever refuses one object of a namespace, or does not answer, may do so for others, whatever their shape.
+    fn failed(own: &mut Own<Self>, _: &Key, op: &Op) {
+        if let Op::Try { namespace, .. } | Op::Ensure { namespace, .. } = op {
+            own.memory.shapes.failed(namespace);
+        }
+    }
+
     /// Templates, steps or settings are others: a build that waits for them may start. Names of builds change with every build, and concern
     /// nobody here.
     fn is_affected(before: &Published, now: &Published) -> bool {
@@ -59,10 +81,7 @@ impl Controller for AgentBuilds {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::controllers::scaffold::controller::Own;
 
     #[test]
     fn those_held_back_are_counted_by_namespace() {
@@ -78,5 +97,22 @@ mod tests {
         assert_eq!(count(&own, "n"), 1);
         own.note(&Key::new("n", "b"), Note::default());
         assert!(own.memory.held.is_empty(), "what is over takes no memory");
+    }
+
+    /// Whoever refuses one object, or does not answer, may do so for others.
+    #[test]
+    fn a_write_that_comes_to_nothing_ends_what_its_namespace_was_answered() {
+        let (kind, body) = (crate::store::Kind::PipelineRun, serde_json::Value::Null);
+        let create = Op::Ensure { kind, namespace: "n".into(), body, owner: "u".into() };
+        let other = Op::Delete { kind, key: Key::new("n", "p"), uid: "u".into() };
+        let (mut own, key, now) = (Own::<AgentBuilds>::default(), Key::new("n", "a"), Duration::ZERO);
+        for namespace in ["n", "m"] {
+            AgentBuilds::answered(&mut own, &key, &Learned::Taken(namespace.into(), "shape".into()), now);
+        }
+        let is = |own: &Own<AgentBuilds>, namespace: &str| own.memory.shapes.is_taken(namespace, "shape", now);
+        AgentBuilds::failed(&mut own, &key, &other);
+        assert!(is(&own, "n"), "nobody was asked to take anything");
+        AgentBuilds::failed(&mut own, &key, &create);
+        assert!(!is(&own, "n") && is(&own, "m"));
     }
 }

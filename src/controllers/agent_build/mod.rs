@@ -27,6 +27,7 @@ mod outcome;
 pub mod plan;
 mod prerequisites;
 mod secrets;
+pub mod shapes;
 mod start;
 mod status;
 mod subject;

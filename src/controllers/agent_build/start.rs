@@ -177,7 +177,7 @@ fn claim(subject: &Subject<'_>, request: &BuildRequest, composition: Composition
     // One that had trouble is asked about, so that it does not claim and give up again and again.
     let known = request.attempt == 1
         && subject.trouble().is_none()
-        && subject.cx.memory.answers.is_taken(&namespace, &shape, subject.cx.now);
+        && subject.cx.own.memory.shapes.is_taken(&namespace, &shape, subject.cx.now);
     let attempt = Op::Try { kind, namespace: namespace.clone(), body: body.clone(), shape, owner: owner.clone() };
     let made = existing.is_some_and(|claim| claim.seen.is_controlled_by(&owner));
     let room = Op::Ensure {

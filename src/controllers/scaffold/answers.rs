@@ -1,9 +1,7 @@
 //! What the API server was asked on behalf of plans, and answered; pure.
 //!
-//! In: what Secrets hold, by the names of their keys, specs of Deployments, and the shapes of objects that were taken in a dry run, each
-//! with the time of the answer. Out: the same, with its age. Promises: bounded, whatever is asked; who judges how old is too old is the
-//! reader of a Secret's fact, and this file for shapes; a shape counts in its own namespace only, and no longer once
-//! anything failed there.
+//! In: what Secrets hold, by the names of their keys, and specs of Deployments, each with the time of the answer. Out: the same, with its
+//! age. Promises: bounded, whatever is asked; how old is too old is judged by whoever reads the fact.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -67,20 +65,12 @@ const READ: Duration = Duration::from_secs(30);
 /// Secrets that are remembered.
 const SECRETS: usize = 4096;
 
-/// Shapes of objects that are remembered.
-const SHAPES: usize = 1024;
-/// How long it counts that an object of a shape was taken: a flood is spared nearly all of its questions, and who asks
-/// alone hears at once when whoever is asked does not answer any more.
-const TAKEN: Duration = Duration::from_secs(2);
-
 /// All answers.
 #[derive(Debug, Default)]
 pub struct Answers {
     secrets: HashMap<Key, (SecretFact, Duration)>,
     /// Specs of Deployments.
     templates: HashMap<Key, (TemplateFact, Duration)>,
-    /// What dry-run creates showed to be taken, by namespace and shape, and when.
-    taken: HashMap<(String, String), Duration>,
 }
 
 impl Answers {
@@ -115,71 +105,11 @@ impl Answers {
         let (fact, _) = self.templates.get(key)?;
         (fact.uid == uid && fact.generation == generation).then_some(fact)
     }
-
-    /// Takes note that an object of that shape would be taken in a namespace.
-    pub fn taken(&mut self, namespace: String, shape: String, now: Duration) {
-        self.taken.retain(|_, at| now.saturating_sub(*at) < TAKEN);
-        if self.taken.len() < SHAPES {
-            self.taken.insert((namespace, shape), now);
-        }
-    }
-
-    /// Takes note that an object was made in a namespace: who judges them answers, and what was taken there a moment ago
-    /// counts from now on.
-    pub fn made(&mut self, namespace: &str, now: Duration) {
-        for ((known, _), at) in &mut self.taken {
-            if known == namespace && now.saturating_sub(*at) < TAKEN {
-                *at = now;
-            }
-        }
-    }
-
-    /// Whether objects of that shape were taken in a namespace a short while ago, and nothing has failed there since.
-    #[must_use]
-    pub fn is_taken(&self, namespace: &str, shape: &str, now: Duration) -> bool {
-        let at = self.taken.get(&(namespace.to_owned(), shape.to_owned()));
-        at.is_some_and(|at| now.saturating_sub(*at) < TAKEN)
-    }
-
-    /// Takes note that something was refused in a namespace, or not answered: that may be so for other objects, whatever
-    /// their shape.
-    pub fn failed(&mut self, namespace: &str) {
-        self.taken.retain(|(known, _), _| known != namespace);
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_was_taken_counts_in_its_namespace_for_a_while_and_until_something_fails_there() {
-        let mut answers = Answers::default();
-        let now = Duration::from_secs(100);
-        let taken = |answers: &mut Answers| {
-            for namespace in ["n", "m"] {
-                answers.taken(namespace.into(), "shape".into(), now);
-            }
-        };
-        taken(&mut answers);
-        let is = |answers: &Answers, namespace: &str, at| answers.is_taken(namespace, "shape", at);
-        assert!(is(&answers, "n", now) && is(&answers, "n", now + TAKEN / 2));
-        assert!(!is(&answers, "n", now + TAKEN) && !is(&answers, "other", now));
-        assert!(!answers.is_taken("n", "other", now));
-        answers.made("n", now + TAKEN / 2);
-        assert!(is(&answers, "n", now + TAKEN) && !is(&answers, "m", now + TAKEN), "whoever made one is answered");
-        answers.made("n", now + 2 * TAKEN);
-        assert!(!is(&answers, "n", now + 2 * TAKEN), "what is over does not come back");
-        taken(&mut answers);
-        answers.failed("n");
-        assert!(!is(&answers, "n", now) && is(&answers, "m", now));
-        for number in 0..2 * SHAPES {
-            answers.taken("n".into(), number.to_string(), now);
-        }
-        assert_eq!(answers.taken.len(), SHAPES);
-        answers.taken("n".into(), "shape".into(), now + TAKEN);
-        assert_eq!(answers.taken.len(), 1, "what is over takes no memory");
-    }
 
     #[test]
     fn specs_of_deployments_are_bounded_and_of_one_generation() {

@@ -46,6 +46,9 @@ pub trait Controller: Copy + Debug + 'static {
     /// That operation about an item came to nothing.
     fn failed(_: &mut Own<Self>, _: &Key, _: &Op) {}
 
+    /// The object that an item is about was made, and asks for no other look.
+    fn made(_: &mut Own<Self>, _: &Key, _now: Duration) {}
+
     /// What is left of the memory when another term begins or ends.
     #[must_use]
     fn next_term(_: Self::Memory) -> Self::Memory {

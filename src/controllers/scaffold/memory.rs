@@ -147,10 +147,6 @@ impl Memory {
 
     /// A write failed: which, for what reason it was refused (if it was), and the server's words.
     pub fn failure(&mut self, item: &Item, at: Duration, (op, refused, message): (Op, Option<Reason>, String)) {
-        // Whoever refuses one object of a namespace, or does not answer, may do so for others, whatever their shape.
-        if let Op::Try { namespace, .. } | Op::Ensure { namespace, .. } = &op {
-            self.answers.failed(namespace);
-        }
         let times = self.troubles.get(item).map_or(0, |trouble| trouble.times).saturating_add(1);
         self.troubles.insert(item.clone(), Trouble { op, times, refused, message, at });
     }
@@ -217,23 +213,6 @@ mod tests {
         assert!(memory.trouble(&item("a")).is_some(), "a status that was written does not make it right");
         memory.success(&item("a"), true);
         assert_eq!(memory.trouble(&item("a")), None);
-    }
-
-    /// Whoever refuses one object, or does not answer, may do so for others.
-    #[test]
-    fn a_write_that_comes_to_nothing_ends_what_its_namespace_was_answered() {
-        let kind = crate::store::Kind::PipelineRun;
-        let body = serde_json::Value::Null;
-        let create = Op::Ensure { kind, namespace: "n".into(), body, owner: "u".into() };
-        for (refused, why) in [(None, "no answer"), (Some(Reason::RunRefused), "why")] {
-            let mut memory = Memory::default();
-            for namespace in ["n", "m"] {
-                memory.answers.taken(namespace.into(), "shape".into(), Duration::ZERO);
-            }
-            memory.failure(&item("a"), Duration::ZERO, (create.clone(), refused, why.into()));
-            let is = |namespace: &str| memory.answers.is_taken(namespace, "shape", Duration::ZERO);
-            assert!(!is("n") && is("m"), "{why}");
-        }
     }
 
     /// Objects come and go under names of their own for as long as a term lasts.

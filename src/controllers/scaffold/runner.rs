@@ -83,6 +83,8 @@ pub trait Runner: Send {
     fn answered(&mut self, key: &Key, learned: &Learned, now: Duration);
     /// That operation about an item came to nothing.
     fn failed(&mut self, key: &Key, op: &Op);
+    /// The object that an item is about was made, and asks for no other look.
+    fn made(&mut self, key: &Key, now: Duration);
     /// Every item is to be looked at again because of a change of the configuration that is none of the whole fleet.
     fn is_affected(&self, before: &Published, now: &Published) -> bool;
     /// Publishes what is counted.
@@ -141,6 +143,10 @@ impl<C: Controller> Runner for Remembering<C> {
 
     fn failed(&mut self, key: &Key, op: &Op) {
         C::failed(&mut self.own, key, op);
+    }
+
+    fn made(&mut self, key: &Key, now: Duration) {
+        C::made(&mut self.own, key, now);
     }
 
     fn is_affected(&self, before: &Published, now: &Published) -> bool {
@@ -204,6 +210,10 @@ impl<Q: Question, A: Adapter<Q>, C: Controller> Runner for Asking<Q, A, C> {
 
     fn failed(&mut self, key: &Key, op: &Op) {
         C::failed(&mut self.own, key, op);
+    }
+
+    fn made(&mut self, key: &Key, now: Duration) {
+        C::made(&mut self.own, key, now);
     }
 
     fn is_affected(&self, before: &Published, now: &Published) -> bool {

@@ -10,7 +10,9 @@ use crate::config::builds::Builds;
 use crate::controllers::agent_build::memory::{AgentBuilds, Plan};
 use crate::controllers::agent_build::plan::ROW;
 use crate::controllers::scaffold::answers::{SecretFact, SecretSeen};
+use crate::controllers::scaffold::apply::Learned;
 use crate::controllers::scaffold::consent::refusal;
+use crate::controllers::scaffold::controller::Controller;
 use crate::controllers::scaffold::fixtures::{Cluster, s};
 use crate::controllers::scaffold::fixtures::{step_map, template_map};
 use crate::controllers::scaffold::login::Login;
@@ -256,7 +258,9 @@ impl Bench {
                     None => {}
                 }
                 if let Op::Try { namespace, shape, .. } = op {
-                    self.cluster.memory.answers.taken(namespace.clone(), shape.clone(), self.now);
+                    let (by, item) = (self.row.controller, self.item());
+                    let learned = Learned::Taken(namespace.clone(), shape.clone());
+                    AgentBuilds::answered(self.cluster.owns.of_mut(by), &item.key, &learned, self.now);
                 }
             }
             Op::Merge { kind, key, patch } | Op::Status { kind, key, patch } => {
@@ -319,6 +323,7 @@ impl Bench {
             }
             self.done.push(op.clone());
             if let Err((reason, words)) = self.carry_out(op) {
+                AgentBuilds::failed(self.cluster.owns.of_mut(item.controller), &item.key, op);
                 self.cluster.memory.failure(&item, self.now, (op.clone(), reason, words));
                 return (plan, number + 1);
             }

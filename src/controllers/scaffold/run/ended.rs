@@ -42,16 +42,22 @@ impl Loop {
             match learned {
                 Learned::Secret(key, fact) => self.memory.answers.secret(key, fact, now),
                 Learned::Template(key, fact) => self.memory.answers.template(key, fact, now),
-                Learned::Taken(namespace, shape) => self.memory.answers.taken(namespace, shape, now),
                 // The keeper was told of what changed before, and the controller of what only it makes something of.
-                Learned::Change(_) | Learned::Back(_) | Learned::Evicted | Learned::Blocked | Learned::Nothing => {}
+                Learned::Change(_)
+                | Learned::Back(_)
+                | Learned::Evicted
+                | Learned::Blocked
+                | Learned::Taken(..)
+                | Learned::Nothing => {}
             }
         }
         let ending = match result {
             Ok((ending, applied)) => {
                 self.memory.success(&item, applied);
-                if ending == Ending::Made {
-                    self.memory.answers.made(&item.key.namespace, now);
+                if ending == Ending::Made
+                    && let Some(row) = self.row_of(&item)
+                {
+                    row.made(&item.key, now);
                 }
                 ending
             }
