@@ -154,5 +154,6 @@ fn inputs(world: &World, labels: &[(&str, &str)]) -> NamespaceInputs {
         jobs: [(Arc::from("weather-agent-29"), Arc::new(job))].into(),
         agent_runtimes: agent_runtime.into_iter().collect(),
         agent_cards: BTreeMap::new(),
+        ..NamespaceInputs::default()
     }
 }

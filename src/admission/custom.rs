@@ -85,9 +85,13 @@ impl Objects {
 
     /// `Kind name`, or the kind while there is no name.
     pub(super) fn title(&self, request: &Request<'_>) -> String {
+        format!("{} {}", request.kind.kind, self.name(request)).trim_end().to_owned()
+    }
+
+    /// Its name; empty while there is none.
+    pub(super) fn name<'a>(&'a self, request: &'a Request<'_>) -> &'a str {
         let own = self.object.pointer("/metadata/name").and_then(Value::as_str);
-        let name = request.name.as_deref().filter(|name| !name.is_empty()).or(own).unwrap_or("");
-        format!("{} {name}", request.kind.kind).trim_end().to_owned()
+        request.name.as_deref().filter(|name| !name.is_empty()).or(own).unwrap_or("")
     }
 }
 

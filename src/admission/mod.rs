@@ -10,6 +10,7 @@ mod complete;
 mod custom;
 pub mod explanation;
 pub mod inject;
+mod namesakes;
 pub mod patch;
 mod validate;
 pub mod verdict;

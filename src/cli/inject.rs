@@ -2,7 +2,8 @@
 //!
 //! Promises: documents of other kinds, and those that do not change, come out byte for byte, in their order; a document that changes
 //! keeps the order of its keys and the comments ahead of it. Injecting twice gives the same bytes as once. A workload that an
-//! AgentRuntime of the stream points at comes out as the cluster would make it: with what enrolment writes, and injected.
+//! AgentRuntime of the stream points at comes out as the cluster would make it: with what enrolment writes, and injected. Of Agents,
+//! ModelAPIs and MCPServers the report says nothing but that two of the stream want one Deployment.
 //! The report goes to standard error, so that standard output can be piped into `kubectl apply -f -`.
 
 use std::borrow::Cow;
@@ -91,7 +92,10 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             lines.push(runtime_line(&runtimes::fate(object, &namespace, &workloads, &snapshot), document));
             return Ok(None);
         }
-        let Some(subject) = Subject::of(object, &namespace) else { return Ok(None) };
+        let Some(subject) = Subject::of(object, &namespace) else {
+            lines.extend(namesake_line(object, &namespace, (&snapshot, document))?);
+            return Ok(None);
+        };
         let enrolled = governed::enrolled(object, &subject, &snapshot);
         let (verdict, changed) = inject(&subject, &enrolled, &snapshot)?;
         let accounts = made.iter().filter(|(other, _)| *other == subject);
@@ -141,6 +145,27 @@ fn runtime_line(fate: &Fate, document: &Document<'_>) -> Line {
         warnings: fate.obstacles.iter().skip(1).map(|obstacle| obstacle.text.clone()).collect(),
         made_by_controller: Vec::new(),
     }
+}
+
+/// What the webhook would warn of about an Agent, ModelAPI or MCPServer whose Deployment another object wants, too: its document comes out
+/// as it is.
+fn namesake_line(
+    object: &Value,
+    namespace: &str,
+    (snapshot, document): (&Snapshot, &Document<'_>),
+) -> anyhow::Result<Option<Line>> {
+    let warned = review::namesakes(object, namespace, snapshot)?;
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let own = Some(text("/metadata/namespace")).filter(|own| !own.is_empty()).unwrap_or(namespace);
+    Ok((!warned.is_empty()).then(|| Line {
+        place: place(document),
+        object: format!("{} {own}/{}", text("/kind"), text("/metadata/name")),
+        outcome: Class::Skipped.as_str().to_owned(),
+        reason: Reason::Accepted.code().to_owned(),
+        text: Reason::Accepted.sentence().to_owned(),
+        warnings: warned.iter().map(ToString::to_string).collect(),
+        made_by_controller: Vec::new(),
+    }))
 }
 
 /// Takes out what an earlier injection put in.

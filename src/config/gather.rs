@@ -14,13 +14,27 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::inputs::{AgentCardInput, NamespaceInputs};
+use super::namesakes;
 use super::view::Ownership;
 use crate::domain::keys::{CONFIG_MAP_ENROLMENT, CSI_DRIVER_SPIFFE, DEFAULT_DENY};
 use crate::store::{Change, Kind, Observed, Slim, Store, What};
 
 /// The kinds whose objects say something about their namespace.
-pub const KINDS: [Kind; 6] =
-    [Kind::Namespace, Kind::ServiceAccount, Kind::Job, Kind::AgentRuntime, Kind::AgentCard, Kind::NetworkPolicy];
+pub const KINDS: [Kind; 12] = [
+    Kind::Namespace,
+    Kind::ServiceAccount,
+    Kind::Job,
+    Kind::AgentRuntime,
+    Kind::AgentCard,
+    Kind::NetworkPolicy,
+    // Their names alone: what they say is not read here.
+    Kind::Agent,
+    Kind::BeeaiAgent,
+    Kind::BeeaiCompatAgent,
+    Kind::KaosAgent,
+    Kind::ModelApi,
+    Kind::McpServer,
+];
 
 /// The objects of one namespace that admission reads.
 #[derive(Debug, Default)]
@@ -168,6 +182,9 @@ impl NamespaceInputs {
                 self.agent_cards.insert(name, card);
             }
             (_, What::Slim(Slim::CutsOff)) => self.cut_off = true,
+            (kind, _) if namesakes::KINDS.contains(&kind) => {
+                self.named.set(kind, &name, true);
+            }
             _ => {}
         }
     }

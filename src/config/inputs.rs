@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 pub use super::agent_card::AgentCardInput;
 pub use super::agent_runtime::{AgentRuntimeInput, AgentType, Fault, ModeInput, Target, TraceInput};
+use super::namesakes::Named;
 use super::view::{JobOwner, Ownership};
 use crate::domain::quarantine::Quarantine;
 
@@ -43,4 +44,6 @@ pub struct NamespaceInputs {
     pub cut_off: bool,
     /// AgentCards by name.
     pub agent_cards: BTreeMap<Arc<str>, AgentCardInput>,
+    /// Agents of every group, ModelAPIs and MCPServers, by name.
+    pub named: Named,
 }

@@ -22,6 +22,7 @@ pub mod gather;
 pub mod inputs;
 pub mod layers;
 pub mod misplaced;
+pub mod namesakes;
 pub mod namespace;
 pub mod reading;
 pub mod resolved;

@@ -10,6 +10,7 @@ use super::agent_card::ManualCards;
 use super::agent_runtime::Governors;
 use super::content;
 use super::inputs::NamespaceInputs;
+use super::namesakes::Named;
 use super::namespace::{self, LastGood};
 use super::reading::{self, Known};
 use super::resolved::Resolved;
@@ -68,6 +69,8 @@ pub struct NamespaceView {
     pub governors: Governors,
     /// Cards that persons made.
     pub cards: ManualCards,
+    /// What is run here, under which names.
+    pub named: Named,
     /// Callers of other namespaces find its verified agents in the catalogue.
     pub shared: bool,
     /// Who of it is in quarantine; nobody of a system namespace ever is.
@@ -128,6 +131,7 @@ pub fn resolved_view(
         jobs: inputs.jobs.clone(),
         governors: Governors::of(&inputs.agent_runtimes),
         cards: ManualCards::of(&inputs.agent_cards),
+        named: inputs.named.clone(),
         shared: inputs.labels.get(LABEL_CATALOGUE).is_some_and(|value| value == SHARED),
         quarantine: inputs.quarantine.clone().filter(|_| !SYSTEM_NAMESPACES.contains(&name)),
         resolved: Arc::clone(&resolved),

@@ -44,8 +44,14 @@ pub const ASKS: &[Ask] = &[
     ask(UsedBy::Every, Kind::AgentBuild, FOLLOW),
     ask(UsedBy::Every, Kind::AgentCard, FOLLOW),
     ask(UsedBy::Every, Kind::NetworkPolicy, FOLLOW),
+    // What is run under a name of its own: whoever is about to take that name is told of it.
+    ask(UsedBy::Every, Kind::Agent, FOLLOW),
+    ask(UsedBy::Every, Kind::BeeaiAgent, FOLLOW),
+    ask(UsedBy::Every, Kind::BeeaiCompatAgent, FOLLOW),
+    ask(UsedBy::Every, Kind::KaosAgent, FOLLOW),
+    ask(UsedBy::Every, Kind::ModelApi, FOLLOW),
+    ask(UsedBy::Every, Kind::McpServer, FOLLOW),
     // Agents and builds, and what they are made of.
-    ask(UsedBy::Controllers, Kind::Agent, FOLLOW),
     ask(UsedBy::Controllers, Kind::TaskRun, FOLLOW),
     ask(UsedBy::Controllers, Kind::Service, FOLLOW),
     // Builds: finalizer and status; runs, which are read when their name is taken; workspaces; which keys the Secrets
@@ -75,10 +81,10 @@ pub const ASKS: &[Ask] = &[
     ask(UsedBy::Controllers, Kind::Agent, &["patch"]),
     Ask { resource: "agents/status", ..ask(UsedBy::Controllers, Kind::Agent, &["patch"]) },
     Ask { resource: "agents/finalizers", ..ask(UsedBy::Controllers, Kind::Agent, &["update"]) },
-    ask(UsedBy::Controllers, Kind::BeeaiAgent, &["list", "watch", "patch"]),
+    ask(UsedBy::Controllers, Kind::BeeaiAgent, &["patch"]),
     Ask { resource: "agents/status", ..ask(UsedBy::Controllers, Kind::BeeaiAgent, &["patch"]) },
     Ask { resource: "agents/finalizers", ..ask(UsedBy::Controllers, Kind::BeeaiAgent, &["update"]) },
-    ask(UsedBy::Controllers, Kind::BeeaiCompatAgent, &["list", "watch", "patch"]),
+    ask(UsedBy::Controllers, Kind::BeeaiCompatAgent, &["patch"]),
     Ask { resource: "agents/status", ..ask(UsedBy::Controllers, Kind::BeeaiCompatAgent, &["patch"]) },
     Ask { resource: "agents/finalizers", ..ask(UsedBy::Controllers, Kind::BeeaiCompatAgent, &["update"]) },
     // Builds of BeeAI, the Agents that they keep, and the logins that are made from their tokens.
@@ -93,13 +99,13 @@ pub const ASKS: &[Ask] = &[
     ask(UsedBy::Controllers, Kind::Secret, &["create", "patch"]),
     ask(UsedBy::Controllers, Kind::Deployment, &["create", "delete"]),
     // Agents, ModelAPIs and MCPServers of KAOS, and their routes.
-    ask(UsedBy::Controllers, Kind::KaosAgent, &["list", "watch", "patch"]),
+    ask(UsedBy::Controllers, Kind::KaosAgent, &["patch"]),
     Ask { resource: "agents/status", ..ask(UsedBy::Controllers, Kind::KaosAgent, &["patch"]) },
     Ask { resource: "agents/finalizers", ..ask(UsedBy::Controllers, Kind::KaosAgent, &["update"]) },
-    ask(UsedBy::Controllers, Kind::ModelApi, &["list", "watch", "patch"]),
+    ask(UsedBy::Controllers, Kind::ModelApi, &["patch"]),
     Ask { resource: "modelapis/status", ..ask(UsedBy::Controllers, Kind::ModelApi, &["patch"]) },
     Ask { resource: "modelapis/finalizers", ..ask(UsedBy::Controllers, Kind::ModelApi, &["update"]) },
-    ask(UsedBy::Controllers, Kind::McpServer, &["list", "watch", "patch"]),
+    ask(UsedBy::Controllers, Kind::McpServer, &["patch"]),
     Ask { resource: "mcpservers/status", ..ask(UsedBy::Controllers, Kind::McpServer, &["patch"]) },
     Ask { resource: "mcpservers/finalizers", ..ask(UsedBy::Controllers, Kind::McpServer, &["update"]) },
     ask(UsedBy::Controllers, Kind::HttpRoute, &["list", "watch", "create", "patch", "delete"]),
@@ -146,10 +152,11 @@ mod tests {
     fn what_is_selected_may_be_listed_and_watched() {
         for kind in Kind::ALL {
             for selection in kind.descriptor().selections {
+                let least = if selection.names { UsedBy::Every } else { selection.used_by };
                 let may = |verb: &str| {
                     ASKS.iter().any(|ask| {
                         (ask.group, ask.resource) == (kind.group(), kind.plural())
-                            && ask.asker <= selection.used_by
+                            && ask.asker <= least
                             && !ask.own_namespace
                             && ask.name.is_none_or(|name| selection.name == Some(name))
                             && ask.verbs.contains(&verb)

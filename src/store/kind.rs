@@ -122,6 +122,8 @@ pub struct Selection {
     pub keep: fn(&Key, &What) -> bool,
     /// Nothing but their metadata is sent.
     pub metadata: bool,
+    /// A process that has no other use for them is to know their names: it follows their metadata.
+    pub names: bool,
     /// Who needs it.
     pub used_by: UsedBy,
 }
@@ -130,13 +132,19 @@ impl Selection {
     /// Every object of the kind.
     #[must_use]
     pub const fn all(page: u32, used_by: UsedBy) -> Self {
-        Self { name: None, labels: None, own: false, page, keep: |_, _| true, metadata: false, used_by }
+        Self { name: None, labels: None, own: false, page, keep: |_, _| true, metadata: false, names: false, used_by }
     }
 
     /// The objects of that name, one in each namespace.
     #[must_use]
     pub const fn named(name: &'static str, page: u32, used_by: UsedBy) -> Self {
         Self { name: Some(name), ..Self::all(page, used_by) }
+    }
+
+    /// Every object of the kind for role controllers, and its name for every process.
+    #[must_use]
+    pub const fn named_to_all(page: u32) -> Self {
+        Self { names: true, ..Self::all(page, UsedBy::Controllers) }
     }
 
     /// The objects that the label selector selects.

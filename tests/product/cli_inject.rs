@@ -422,3 +422,21 @@ fn nothing_to_remove_is_a_reason_like_every_other() {
     assert!(ran.err.contains("skipped (NothingToRemove)"), "{}", ran.err);
     assert_eq!(ran.out, workload("Deployment", AGENT));
 }
+
+/// Z10: an Agent of each group under one name, and the tools of another.
+#[test]
+fn two_that_would_be_run_under_one_name_are_told_of_and_come_out_as_they_are() {
+    let agents = "apiVersion: beeai.dev/v1\nkind: Agent\nmetadata: {name: agent-x, namespace: team1}\nspec: {image: a:1}\n\
+                  ---\napiVersion: kaos.tools/v1alpha1\nkind: Agent\nmetadata: {name: x}\nspec: {modelAPI: m}\n";
+    let alone = "---\napiVersion: kaos.tools/v1alpha1\nkind: MCPServer\nmetadata: {name: x}\nspec: {runtime: r}\n";
+    let ran = run(&["inject", "-n", "team1", "-f", "-"], &format!("{agents}{alone}"));
+    assert_eq!((ran.exit, ran.out.as_str()), (Exit::Ok, format!("{agents}{alone}").as_str()));
+    for (object, other) in
+        [("Agent team1/agent-x", "Agent x of kaos.tools/v1alpha1"), ("Agent team1/x", "Agent agent-x of beeai.dev/v1")]
+    {
+        let told = ran.err.split_once(object).map(|(_, told)| told.lines().nth(1).unwrap_or_default());
+        let warned = told.is_some_and(|told| told.contains("warning: NameConflict: ") && told.contains(other));
+        assert!(warned, "{object}: {}", ran.err);
+    }
+    assert!(!ran.err.contains("MCPServer"), "nobody wants its name: {}", ran.err);
+}

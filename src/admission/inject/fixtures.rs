@@ -57,6 +57,7 @@ pub(in crate::admission) fn namespace() -> NamespaceView {
         jobs: BTreeMap::new(),
         governors: crate::config::agent_runtime::Governors::default(),
         cards: crate::config::agent_card::ManualCards::default(),
+        named: crate::config::namesakes::Named::default(),
         shared: false,
         quarantine: None,
         resolved: Arc::new(resolved()),

@@ -95,9 +95,7 @@ fn trust_domain(spec: &Value) -> Option<Fault> {
 /// Another card that a person made for the same workload.
 fn duplicate(request: &Request<'_>, objects: &Objects, target: &CardTarget, snapshot: &Snapshot) -> Option<Fault> {
     let namespace = request.namespace();
-    let own = objects.object.pointer("/metadata/name").and_then(Value::as_str);
-    let name = request.name.as_deref().filter(|name| !name.is_empty()).or(own).unwrap_or("");
-    let other = snapshot.namespace(namespace)?.cards.another(target, name)?;
+    let other = snapshot.namespace(namespace)?.cards.another(target, objects.name(request))?;
     let CardTarget { kind, name: workload, .. } = target;
     let sentence =
         format!("is taken: an AgentCard already targets {kind} {workload} in namespace {namespace}: {other}");

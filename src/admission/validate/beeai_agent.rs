@@ -5,6 +5,7 @@
 
 use crate::admission::custom::{Objects, judged, too_large};
 use crate::admission::explanation::Explanation;
+use crate::admission::namesakes;
 use crate::admission::verdict::Verdict;
 use crate::api::review::Request;
 use crate::config::snapshot::Snapshot;
@@ -23,6 +24,7 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
     let mut findings = validate(&objects.object, objects.old.as_ref(), &snapshot.builds.settings.workloads);
     if objects.judges_spec() {
         too_large(request, &objects.object).into_iter().for_each(|fault| findings.fault(fault));
+        namesakes::notes(request, &objects, snapshot).into_iter().for_each(|note| findings.note(note));
     }
     judged(&objects.title(request), findings)
 }

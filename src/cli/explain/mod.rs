@@ -216,9 +216,9 @@ fn offline(
     }
     objects.iter().for_each(|object| world.observe(object, namespace));
     // What is read once is there in every copy.
-    world.snapshot()?;
+    let snapshot = world.snapshot()?;
     let platform = world.platform()?;
-    let of_kaos = kaos::of_manifests(&objects, namespace, (platform.kaos(), &facts.operator_namespace));
+    let of_kaos = kaos::of_manifests(&objects, namespace, (platform.kaos(), &facts.operator_namespace), &snapshot)?;
     let subjects = objects.into_iter().filter(|object| Subject::of(object, namespace).is_some());
     let questions = subjects
         .map(|object| Question { world: world.clone(), object, namespace: namespace.to_owned(), notes: Vec::new() })

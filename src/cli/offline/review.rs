@@ -10,9 +10,11 @@ use crate::admission::inject;
 use crate::admission::verdict::{Verdict, Warning};
 use crate::api::agent_kagenti_dev;
 use crate::api::review::{GroupVersionKind, Operation, Phase, Request};
+use crate::config::namesakes;
 use crate::config::snapshot::Snapshot;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
+use crate::store::Kind;
 
 /// Gives the world what controllers would have made before this workload's Pods; says what that is.
 ///
@@ -81,6 +83,22 @@ pub fn own_kind(object: &Value, namespace: &str, phase: Phase, snapshot: &Snapsh
     let (group, version) = text("apiVersion").split_once('/').unwrap_or((agent_kagenti_dev::GROUP, "v1alpha1"));
     let kind = GroupVersionKind { group: group.into(), version: version.into(), kind: text("kind").into() };
     with_request(phase, kind, (object, namespace), |request| crate::admission::evaluate(request, snapshot))
+}
+
+/// What a webhook would warn of about an object whose Deployment another one of its namespace wants, too. Of kinds that are not run under a
+/// name of their own, nothing.
+///
+/// # Errors
+/// When the object cannot be written as JSON.
+pub fn namesakes(object: &Value, namespace: &str, snapshot: &Snapshot) -> anyhow::Result<Vec<Warning>> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let group = text("/apiVersion").split_once('/').map_or("", |(group, _)| group);
+    if Kind::of(group, text("/kind")).is_none_or(|kind| !namesakes::KINDS.contains(&kind)) {
+        return Ok(Vec::new());
+    }
+    let own = Some(text("/metadata/namespace")).filter(|own| !own.is_empty());
+    let verdict = own_kind(object, own.unwrap_or(namespace), Phase::Validate, snapshot)?;
+    Ok(verdict.warnings.into_iter().filter(|warning| warning.reason == Reason::NameConflict).collect())
 }
 
 /// The kind of the Pods that are put before the engine.

@@ -10,14 +10,17 @@ use super::rbac::Role;
 use super::{Install, crds, policies, rbac};
 use crate::store::KindOrigin;
 
-/// Name of the roles.
-const NAME: &str = "drawbridge-controllers-beeai-compat";
+/// What stands behind the name of an account in those of its roles.
+const NAME: &str = "beeai-compat";
 
 /// The objects, in the order in which they can be applied.
 #[must_use]
 pub fn objects(install: &Install) -> Vec<Value> {
     let mut objects = crds::compat();
-    objects.extend(rbac::bound(install, Role::Controllers, NAME, &rbac::compat_rights(install.failure_mode)));
+    let rights = rbac::compat_rights(install.failure_mode);
+    for role in Role::ALL {
+        objects.extend(rbac::bound(install, role, &format!("{}-{NAME}", role.name()), &rights));
+    }
     objects.extend(rbac::people(KindOrigin::Compat, Kinds::All));
     objects.extend(policies::compat(install));
     objects

@@ -12,7 +12,7 @@ use super::subject::Subject;
 use super::wanted::Wanted;
 use crate::api::findings::Findings;
 use crate::api::secrets;
-use crate::config::builds;
+use crate::config::{builds, namesakes};
 use crate::controllers::agent::note::Compared;
 use crate::controllers::scaffold::plan::{Name, Op};
 use crate::domain::keys;
@@ -82,7 +82,7 @@ pub(in crate::controllers::agent) struct Left {
 pub(in crate::controllers::agent) static KAGENTI: Face = Face {
     kind: Kind::Agent,
     controller: super::plan::NAME,
-    prefix: "",
+    prefix: namesakes::prefix(Kind::Agent),
     others: &[],
     look: None,
     is_served: |_| true,

@@ -91,12 +91,11 @@ pub struct Stores {
 /// Starts watching.
 #[must_use]
 pub fn spawn(options: Options) -> Stores {
-    let wanted: Vec<&'static Source> =
-        SOURCES.iter().filter(|source| source.selection.used_by <= options.used_by).collect();
+    let wanted: Vec<Source> = SOURCES.iter().filter_map(|source| source.wanted(options.used_by)).collect();
     let own = &options.operator_namespace;
     let places = |source: &Source| source.places(own, &options.namespaces);
-    let watches: Vec<(&'static Source, Option<Arc<str>>)> =
-        wanted.into_iter().flat_map(|source| places(source).into_iter().map(move |place| (source, place))).collect();
+    let watches: Vec<(Source, Option<Arc<str>>)> =
+        wanted.into_iter().flat_map(|source| places(&source).into_iter().map(move |place| (source, place))).collect();
     let admission = watches.iter().filter(|(source, _)| source.selection.used_by == UsedBy::Every).count();
     let shared = Arc::new(Shared::new(admission, options.operator_namespace.clone()));
     let (published, snapshots) = channel::channel(None);
@@ -120,12 +119,12 @@ pub fn spawn(options: Options) -> Stores {
             missing: missing.clone(),
             reconnected: reconnected.clone(),
             metrics: options.metrics.clone(),
-            room: rooms.get(&source.kind).cloned(),
+            room: rooms.get(&source.kind).filter(|_| !source.is_of_names()).cloned(),
             reading_anew: ReadingAnew::default(),
         };
         let (client, watching, keeper) = (options.client.clone(), options.watching.clone(), keeper.clone());
         tasks.spawn(async move {
-            watch::run((client, watching), source, place.as_deref(), (&keeper, &mut outlet)).await;
+            watch::run((client, watching), &source, place.as_deref(), (&keeper, &mut outlet)).await;
             source.kind.label()
         });
     }
@@ -155,7 +154,7 @@ pub fn spawn(options: Options) -> Stores {
 
 /// Who is told how one watch fares.
 struct Outlet {
-    source: &'static Source,
+    source: Source,
     at: usize,
     reaches: Arc<Reaches>,
     shared: Arc<Shared>,

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::store::{Kind, KindOrigin, Selection, SelectionId};
+use crate::store::{Kind, KindOrigin, Selection, SelectionId, UsedBy};
 
 /// One list-and-watch.
 #[derive(Debug, Clone, Copy)]
@@ -23,14 +23,29 @@ pub(super) struct Source {
 static PAGES: Semaphore = Semaphore::const_new(2);
 
 impl Source {
+    /// The same as a process follows it of which that much is used; `None`: it has no use for it.
+    pub(super) fn wanted(&self, used_by: UsedBy) -> Option<Self> {
+        if self.selection.used_by <= used_by {
+            return Some(*self);
+        }
+        let selection = Selection { metadata: true, ..self.selection };
+        self.selection.names.then_some(Self { selection, ..*self })
+    }
+
+    /// Nothing but the names of the objects is made use of, which no bound of a namespace takes away.
+    pub(super) fn is_of_names(&self) -> bool {
+        self.selection.names && self.selection.metadata
+    }
+
     /// Waits until a page may be read; to be held until nothing of it is left.
     pub(super) async fn page_turn(&self) -> Option<SemaphorePermit<'static>> {
         if matches!(self.kind, Kind::ConfigMap | Kind::SignedCard) { PAGES.acquire().await.ok() } else { None }
     }
 
-    /// Its definition and the rights on it come together, and later.
+    /// Its definition and the rights on it come together, and later; or neither of them, where an installation leaves out what it does not
+    /// serve (`render --kinds`).
     pub(super) fn is_compat(&self) -> bool {
-        self.kind.descriptor().origin == KindOrigin::Compat
+        self.kind.descriptor().origin == KindOrigin::Compat || self.is_of_names()
     }
 
     /// The namespaces it is watched in, each by a watch of its own; `None` for all at once. When only `served` namespaces are, ConfigMaps
@@ -66,6 +81,7 @@ pub(super) static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| {
 mod tests {
     use super::*;
     use crate::api::agent_kagenti_dev::agent_build::MODES;
+    use crate::config::namesakes;
     use crate::domain::keys;
     use crate::pipelines::agent_build::CUSTOM;
     use crate::server::stores::texts::is_template;
@@ -84,6 +100,20 @@ mod tests {
                 _ => &["team1", "team2"],
             };
             assert_eq!(names, expected, "{:?}", source.kind);
+        }
+    }
+
+    #[test]
+    fn a_process_without_controllers_follows_the_metadata_of_what_it_is_to_know_by_name() {
+        for source in SOURCES.iter() {
+            let (alone, all) = (source.wanted(UsedBy::Every), source.wanted(UsedBy::Gate));
+            assert_eq!(all.map(|all| all.selection.metadata), Some(source.selection.metadata), "{:?}", source.kind);
+            let named = namesakes::KINDS.contains(&source.kind);
+            match alone {
+                Some(alone) if named => assert!(alone.selection.metadata && alone.is_of_names(), "{:?}", source.kind),
+                Some(alone) => assert!(alone.selection.used_by == UsedBy::Every && !alone.is_of_names()),
+                None => assert!(!named && source.selection.used_by > UsedBy::Every, "{:?}", source.kind),
+            }
         }
     }
 

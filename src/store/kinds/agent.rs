@@ -5,11 +5,11 @@ use super::custom::CustomSeen;
 use crate::api::agent_kagenti_dev::{self as api, agent};
 use crate::store::decode::Whole;
 use crate::store::kind::page;
-use crate::store::{Decode, Descriptor, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Selection};
 
 /// Agents.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
-    selections: &[Selection::all(page::RUNS, UsedBy::Controllers)],
+    selections: &[Selection::named_to_all(page::RUNS)],
     ..Descriptor::ours((api::GROUP, api::VERSION), "agents", "Agent", (Decode::Whole(project), agent::crd))
 };
 

@@ -6,18 +6,18 @@ use crate::api::beeai_dev::{VERSION, agent};
 use crate::domain::keys;
 use crate::store::decode::Whole;
 use crate::store::kind::page;
-use crate::store::{Decode, Descriptor, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Selection};
 
 /// Agents of `beeai.dev`.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
-    selections: &[Selection::all(page::RUNS, UsedBy::Controllers)],
+    selections: &[Selection::named_to_all(page::RUNS)],
     full: Some("Agent.beeai.dev"),
     ..Descriptor::ours((keys::GROUP_BEEAI, VERSION), "agents", "Agent", (Decode::Whole(project), agent::crd))
 };
 
 /// Agents of `beeai.beeai.dev`.
 pub(super) const COMPAT: Descriptor = Descriptor {
-    selections: &[Selection::all(page::RUNS, UsedBy::Controllers)],
+    selections: &[Selection::named_to_all(page::RUNS)],
     full: Some("Agent.beeai.beeai.dev"),
     ..Descriptor::compat(
         (keys::GROUP_BEEAI_COMPAT, VERSION),

@@ -9,11 +9,11 @@ use crate::domain::bounds::LARGEST_KAOS;
 use crate::domain::keys::GROUP_KAOS;
 use crate::store::decode::Whole;
 use crate::store::kind::page;
-use crate::store::{Decode, Descriptor, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Selection};
 
 /// Agents of `kaos.tools`.
 pub(super) const AGENT: Descriptor = Descriptor {
-    selections: &[Selection::all(page::RUNS, UsedBy::Controllers)],
+    selections: &[Selection::named_to_all(page::RUNS)],
     full: Some("Agent.kaos.tools"),
     words: &["agent.kaos.tools", "agents.kaos.tools", "kaosagent"],
     ..Descriptor::ours((GROUP_KAOS, VERSION), "agents", "Agent", (Decode::Whole(of_agent), agent::crd))
@@ -21,14 +21,14 @@ pub(super) const AGENT: Descriptor = Descriptor {
 
 /// ModelAPIs.
 pub(super) const MODEL_API: Descriptor = Descriptor {
-    selections: &[Selection::all(page::RUNS, UsedBy::Controllers)],
+    selections: &[Selection::named_to_all(page::RUNS)],
     words: &["modelapi", "modelapis", "api", "apis", "modelapi.kaos.tools", "modelapis.kaos.tools"],
     ..Descriptor::ours((GROUP_KAOS, VERSION), "modelapis", "ModelAPI", (Decode::Whole(of_model_api), model_api::crd))
 };
 
 /// MCPServers.
 pub(super) const MCP_SERVER: Descriptor = Descriptor {
-    selections: &[Selection::all(page::RUNS, UsedBy::Controllers)],
+    selections: &[Selection::named_to_all(page::RUNS)],
     words: &["mcpserver", "mcpservers", "mcp", "mcps", "mcpserver.kaos.tools", "mcpservers.kaos.tools"],
     ..Descriptor::ours(
         (GROUP_KAOS, VERSION),

@@ -250,6 +250,10 @@ fn kind_and_name(object: &Value) -> String {
     format!("{}/{}", text(object, "/kind"), text(object, "/metadata/name"))
 }
 
+/// Several groups have kinds of one name.
 fn identity(object: &Value) -> String {
-    format!("{}/{}/{}", text(object, "/kind"), text(object, "/metadata/namespace"), text(object, "/metadata/name"))
+    let group = text(object, "/apiVersion").split_once('/').map_or("", |(group, _)| group);
+    let kind = text(object, "/kind");
+    let kind = Kind::of(group, kind).map_or(kind, |known| known.label());
+    format!("{kind}/{}/{}", text(object, "/metadata/namespace"), text(object, "/metadata/name"))
 }

@@ -33,6 +33,7 @@ mod inline;
 mod kaos;
 mod kinds;
 mod launcher;
+mod one_name;
 mod papers;
 mod policies;
 mod pressure;

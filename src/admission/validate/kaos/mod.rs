@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::admission::custom::{Objects, judged, larger_than};
 use crate::admission::explanation::{Explanation, FieldLine};
+use crate::admission::namesakes;
 use crate::admission::verdict::Verdict;
 use crate::api::findings::{Fault, Findings, Note};
 use crate::api::kaos_tools::read::{self, Looked, OldSpelling};
@@ -56,7 +57,7 @@ impl Seen {
 }
 
 /// The decision.
-pub(in crate::admission) fn review(request: &Request<'_>, _: &Snapshot) -> Verdict {
+pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
     let objects = match Objects::to_judge(request) {
         Ok(objects) => objects,
         Err(verdict) => return *verdict,
@@ -74,7 +75,8 @@ pub(in crate::admission) fn review(request: &Request<'_>, _: &Snapshot) -> Verdi
     }
     larger_than(LARGEST_KAOS, request, &objects.object).into_iter().for_each(|fault| findings.fault(fault));
     let more = notes::of_unknown(kind, &objects.object).into_iter().chain(notes::of_old(&seen.old));
-    seen.notes.into_iter().chain(more).for_each(|note| findings.note(note));
+    let named = namesakes::notes(request, &objects, snapshot);
+    seen.notes.into_iter().chain(more).chain(named).for_each(|note| findings.note(note));
     judged(&objects.title(request), findings)
 }
 

@@ -17,8 +17,10 @@ use super::card::{Check, State};
 use crate::api::kaos_tools::migrate::is_kaos;
 use crate::cli::cluster::{self, ClusterArgs};
 use crate::cli::io::{self, Io, Tone};
+use crate::cli::offline::review;
 use crate::cli::survey::text;
 use crate::cli::{Exit, Format};
+use crate::config::snapshot::Snapshot;
 use crate::domain::printable::printable;
 use crate::store::Kind;
 use crate::workloads::kaos::settings::Settings;
@@ -92,7 +94,15 @@ pub(super) fn explain(
 }
 
 /// What is said of every object of KAOS among manifests.
-pub(super) fn of_manifests(objects: &[Value], namespace: &str, (settings, operator): (&Settings, &str)) -> Vec<Told> {
+///
+/// # Errors
+/// When one of them cannot be written as JSON.
+pub(super) fn of_manifests(
+    objects: &[Value],
+    namespace: &str,
+    (settings, operator): (&Settings, &str),
+    snapshot: &Snapshot,
+) -> anyhow::Result<Vec<Told>> {
     let placed = |object: &Value| {
         let mut object = object.clone();
         if text(&object, "/metadata/namespace").is_empty() {
@@ -107,8 +117,14 @@ pub(super) fn of_manifests(objects: &[Value], namespace: &str, (settings, operat
         _ => Kind::McpServer,
     };
     let ours = objects.iter().filter(|object| is_kaos(object));
-    ours.map(|object| told::told(&facts::of_manifests((kind(object), object), &objects, (settings, operator))))
-        .collect()
+    let told = |object: &Value| {
+        let mut told = told::told(&facts::of_manifests((kind(object), object), &objects, (settings, operator)));
+        // Of a cluster it says whose the Deployment is.
+        let named = review::namesakes(object, namespace, snapshot)?;
+        told.notes.extend(named.iter().map(ToString::to_string));
+        anyhow::Ok(told)
+    };
+    ours.map(told).collect()
 }
 
 impl Told {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::facts::Facts;
 use super::told::told;
 use super::{Told, printed};
+use crate::cli::offline::world::{self, World};
 use crate::store::Kind;
 
 fn object(kind: &str, name: &str, spec: Value, status: Value) -> Value {
@@ -184,10 +185,20 @@ fn manifests_are_explained_without_a_cluster_and_what_they_name_is_looked_for_am
         manifest("Agent", "clerk", json!({"modelAPI": "llm", "model": "fast", "mcpServers": ["stock", "none"]})),
         manifest("ModelAPI", "llm", json!({"mode": "Proxy", "proxyConfig": {"models": ["fast"]}})),
         manifest("MCPServer", "stock", json!({"runtime": "python-string", "params": "def f(): pass"})),
-        json!({"apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "Agent", "metadata": {"name": "other"}}),
+        json!({"apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "Agent", "metadata": {"name": "agent-clerk"}}),
     ];
     let settings = facts(Kind::KaosAgent, Value::Null).settings;
-    let all = super::of_manifests(&objects, "shop", (&settings, "kaos-system"));
+    let given = world::Facts {
+        platform_file: None,
+        feature_gates_path: None,
+        server_version: (1, 36),
+        spire_driver: false,
+        operator_namespace: "kaos-system".to_owned(),
+    };
+    let mut world = World::new(&given).unwrap();
+    objects.iter().for_each(|object| world.observe(object, "shop"));
+    let snapshot = world.snapshot().unwrap();
+    let all = super::of_manifests(&objects, "shop", (&settings, "kaos-system"), &snapshot).unwrap();
     assert_eq!(all.len(), 3, "those of other groups are not KAOS's");
     let said = text(&all[0]);
     has(
@@ -201,7 +212,8 @@ fn manifests_are_explained_without_a_cluster_and_what_they_name_is_looked_for_am
             "address: http://agent-clerk.shop.svc.cluster.local:8000",
         ],
     );
-    assert!(said.contains("MCP_SERVER_stock_URL"), "{said}");
+    let named = "note: NameConflict: metadata.name: Deployment agent-clerk of namespace shop is wanted by Agent agent-clerk of agent.kagenti.dev/v1alpha1";
+    assert!(said.contains(named) && said.contains("MCP_SERVER_stock_URL"), "{said}");
     let said = text(&all[2]);
     assert!(
         said.contains("python-string runs image ") && !said.contains("Deployment   "),

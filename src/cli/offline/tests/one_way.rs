@@ -52,7 +52,7 @@ const SLIM: Keeps = |change| change.slim();
 type Make = fn(&str, bool, u64) -> Value;
 
 /// Everything that tells whose Pods are whose, what is ours, and what is wanted.
-const OBJECTS: [(Kind, Make); 10] = [
+const OBJECTS: [(Kind, Make); 11] = [
     (Kind::Namespace, |space, flag, _| {
         let labels = json!({"kagenti-enabled": flag.to_string(), "agent.kagenti.dev/trust": if flag { "enforce" } else { "off" }});
         json!({"metadata": {"name": space, "labels": labels}})
@@ -107,6 +107,10 @@ const OBJECTS: [(Kind, Make); 10] = [
         };
         json!({"metadata": {"name": "drawbridge-default-deny", "labels": labels}, "spec": {"podSelector": {}}})
     }),
+    (
+        Kind::ModelApi,
+        |_, _, number| json!({"metadata": {"name": "web", "generation": number}, "spec": {"mode": "Hosted"}}),
+    ),
 ];
 
 /// One object of one namespace and what became of it: its versions, in order, and whether it is gone in the end.

@@ -17,6 +17,7 @@ use super::image::Image;
 use super::plan::{all, concerned, planned};
 use super::subject::Subject;
 use crate::api::secrets;
+use crate::config::namesakes;
 use crate::controllers::agent::memory::Agents;
 use crate::controllers::conditions;
 use crate::controllers::scaffold::plan::{Name, Row};
@@ -54,7 +55,7 @@ const fn face(kind: Kind, controller: Name) -> Face {
     Face {
         kind,
         controller,
-        prefix: "",
+        prefix: namesakes::prefix(kind),
         others: &[],
         look: None,
         is_served: |settings| settings.workloads.beeai,

@@ -25,12 +25,12 @@ use super::image::Image;
 use super::plan::{all, concerned, planned};
 use super::subject::Subject;
 use crate::api::findings::Findings;
+use crate::config::namesakes;
 use crate::controllers::agent::memory::{Agents, Context, Plan};
 use crate::controllers::scaffold::plan::{Name, Row};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::store::{Key, Kind, Store};
-use crate::workloads::kaos::names::Role;
 
 /// The name of the controller of the Agents.
 const AGENT_NAME: Name = Name::new("kaos-agent");
@@ -82,7 +82,7 @@ pub const MCP_SERVER_ROW: Row<Agents> = Row {
 
 static AGENT: Face = Face {
     others: &[(Kind::HttpRoute, "agent-")],
-    ..face((Kind::KaosAgent, AGENT_NAME), Role::Agent, keys::FINALIZER_KAOS_AGENT, look::agent)
+    ..face((Kind::KaosAgent, AGENT_NAME), keys::FINALIZER_KAOS_AGENT, look::agent)
 };
 static MODEL_API: Face = Face {
     others: &[
@@ -90,24 +90,19 @@ static MODEL_API: Face = Face {
         (Kind::NetworkPolicy, keys::PREFIX_MODEL_API),
         (Kind::HttpRoute, keys::PREFIX_MODEL_API),
     ],
-    ..face((Kind::ModelApi, MODEL_API_NAME), Role::ModelApi, keys::FINALIZER_MODEL_API, look::model_api)
+    ..face((Kind::ModelApi, MODEL_API_NAME), keys::FINALIZER_MODEL_API, look::model_api)
 };
 static MCP_SERVER: Face = Face {
     others: &[(Kind::HttpRoute, "mcp-")],
-    ..face((Kind::McpServer, MCP_SERVER_NAME), Role::McpServer, keys::FINALIZER_MCP_SERVER, look::mcp_server)
+    ..face((Kind::McpServer, MCP_SERVER_NAME), keys::FINALIZER_MCP_SERVER, look::mcp_server)
 };
 
-const fn face(
-    (kind, controller): (Kind, Name),
-    role: Role,
-    finalizer: &'static str,
-    look: fn(&Subject<'_>) -> Look,
-) -> Face {
+const fn face((kind, controller): (Kind, Name), finalizer: &'static str, look: fn(&Subject<'_>) -> Look) -> Face {
     Face {
         is_served: |_| true,
         kind,
         controller,
-        prefix: role.prefix(),
+        prefix: namesakes::prefix(kind),
         others: &[],
         look: Some(look),
         finalizer,

@@ -1,6 +1,6 @@
 //! The corpus told by five voices: whatever a case comes to, the webhook, `explain -f`, `inject -f`, `validate` and `status` say the same of it.
 //!
-//! In: the cases that ask for a new Pod, or for an AgentRuntime, with their clusters. Commands are asked for the Pod, and for the workload whose
+//! In: the cases that ask for a new Pod, for an AgentRuntime, or for what is run under a name of its own, with their clusters. Commands are asked for the Pod, and for the workload whose
 //! controller sends it. Out: every difference in the outcome, its reason, its words, its warnings and the patch. The commands
 //! run in this process, on files that hold the case's cluster; `status` asks a server that holds it ([`cluster`]).
 //!
@@ -15,9 +15,11 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use drawbridge::admission::inject::uninject;
 use drawbridge::api::review::Phase;
+use drawbridge::config::namesakes;
 use drawbridge::config::snapshot::Snapshot;
 use drawbridge::domain::keys;
 use drawbridge::domain::reason::{Class, Reason};
+use drawbridge::store::Kind;
 use libtest_mimic::Trial;
 use serde_json::Value;
 use webhook_tests::corpus::Case;
@@ -56,11 +58,17 @@ fn is_asked(case: &Case) -> bool {
     let request = &review["request"];
     let is_new = request["operation"] == "CREATE" && request["object"].is_object();
     let whole = request["subResource"].as_str().unwrap_or_default().is_empty();
-    let kind = match case.fixture.phase() {
-        Phase::Mutate => "Pod",
-        Phase::Validate => "AgentRuntime",
+    let is_it = match case.fixture.phase() {
+        Phase::Mutate => request["kind"]["kind"] == "Pod",
+        Phase::Validate => request["kind"]["kind"] == "AgentRuntime" || is_named(request),
     };
-    is_new && whole && request["kind"]["kind"] == kind
+    is_new && whole && is_it
+}
+
+/// Whether an object is run under a name of its own, which another one may want.
+fn is_named(request: &Value) -> bool {
+    let of = |member: &str| request["kind"][member].as_str().unwrap_or_default();
+    Kind::of(of("group"), of("kind")).is_some_and(|kind| namesakes::KINDS.contains(&kind))
 }
 
 /// Every way in which the voices differ.
@@ -74,6 +82,7 @@ fn agree(case: &Case, clusters: &Clusters) -> anyhow::Result<Vec<String>> {
     let object = review["request"]["object"].clone();
     match case.fixture.phase() {
         Phase::Mutate => asked.pod(object, clusters),
+        Phase::Validate if is_named(&review["request"]) => asked.named(object),
         Phase::Validate => asked.agent_runtime(object),
     }
 }
@@ -88,6 +97,18 @@ struct Asked<'c> {
 impl Asked<'_> {
     fn webhook(&self, object: &Value) -> anyhow::Result<Answer> {
         ask(self.case, &self.case.fixture.request.review(&self.case.name, object), &self.snapshot)
+    }
+
+    /// Of what else of its namespace wants the name under which an object is run, in the words of each. `status` has it from the object's own
+    /// condition, which a controller writes.
+    fn named(&self, object: Value) -> anyhow::Result<Vec<String>> {
+        let answered = self.webhook(&object)?.warnings.into_iter();
+        let of = answered.filter(|(code, _)| code == Reason::NameConflict.code()).map(|(_, text)| text);
+        let webhook: Vec<_> = of.collect();
+        let objects = [object];
+        let told = spoken::warned(&self.question(&objects), Reason::NameConflict)?;
+        let differ = told.into_iter().filter(|(_, texts)| *texts != webhook);
+        Ok(differ.map(|(voice, texts)| format!("{voice}: {texts:?}, the webhook: {webhook:?}")).collect())
     }
 
     fn question<'q>(&'q self, objects: &'q [Value]) -> Question<'q> {

@@ -159,6 +159,36 @@ fn codes(warnings: &Value) -> Vec<String> {
     sorted(texts.map(|text| text.split(": ").next().unwrap_or_default().to_owned()))
 }
 
+/// What each command that reads manifests warns of for that reason about the one object, in its words; `explain -f` speaks of the kinds of KAOS
+/// alone.
+pub(super) fn warned(question: &Question<'_>, reason: Reason) -> anyhow::Result<Vec<(&'static str, Vec<String>)>> {
+    let mark = format!("{}: ", reason.code());
+    let texts = |list: &Value| -> Vec<String> {
+        let all = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+        all.filter_map(|text| text.strip_prefix(&mark)).map(str::to_owned).collect()
+    };
+    let object = question.objects.first().context("an object")?;
+    let found = run("validate", question)?;
+    let findings: Value = serde_json::from_str(&found.out)?;
+    let line = found.places.first().context("a place")?;
+    let is_told = |finding: &&Value| finding["line"] == *line && finding["code"] == reason.code();
+    let validated = findings.as_array().into_iter().flatten().filter(is_told);
+    let validated = validated.filter_map(|finding| finding["text"].as_str());
+    // `validate` says first of which object it speaks.
+    let validated: Vec<_> =
+        validated.filter_map(|text| text.split_once(": ")).map(|(_, text)| text.to_owned()).collect();
+    let injected: Value = serde_json::from_str(&run("inject", question)?.err)?;
+    let of_it = injected.as_array().into_iter().flatten().find(|told| told["place"] == format!("-:{line}").as_str());
+    let mut told =
+        vec![("validate", validated), ("inject -f", of_it.map(|told| texts(&told["warnings"])).unwrap_or_default())];
+    if object["apiVersion"].as_str().is_some_and(|version| version.starts_with("kaos.tools/")) {
+        let explained: Value = serde_json::from_str(&run("explain", question)?.out)?;
+        let last = explained.as_array().and_then(|all| all.last()).context("explain says nothing")?;
+        told.push(("explain -f", texts(&last["notes"])));
+    }
+    Ok(told)
+}
+
 /// What a command printed.
 struct Ran {
     out: String,
@@ -201,9 +231,10 @@ fn run(command: &str, question: &Question<'_>) -> anyhow::Result<Ran> {
 
 /// Whether both are one object of the cluster.
 fn same(one: &Value, other: &Value) -> bool {
-    let of = |object: &Value| ["kind", "metadata"].map(|member| object[member].clone());
-    let ([kind, metadata], [other_kind, other_metadata]) = (of(one), of(other));
+    let of = |object: &Value| ["apiVersion", "kind", "metadata"].map(|member| object[member].clone());
+    let ([version, kind, metadata], [other_version, other_kind, other_metadata]) = (of(one), of(other));
     !metadata["name"].is_null()
+        && version == other_version
         && kind == other_kind
         && metadata["name"] == other_metadata["name"]
         && metadata["namespace"] == other_metadata["namespace"]

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use webhook_tests::{Installation, Installing, Options, TestNamespace, installation, wait_for, wait_gone, wait_until};
 
 use crate::agents::stage::{CONTROLLERS, agent as kagenti, condition, kubectl, leads, ready as kagenti_ready, shared};
+use crate::one_name::warned;
 
 mod builds;
 mod switched;
@@ -217,8 +218,11 @@ async fn case_z46_the_group_of_the_original_operator_is_served_while_its_definit
     let baseline = json!({"metadata": {"annotations": {"beeai.dev/security-profile": "baseline"}}});
     let refused = ns.rejects(&agent(keys::GROUP_BEEAI_COMPAT, "baseline", &baseline)).await?;
     ensure!(refused.message.contains("beeai.allowBaseline"), "{}", refused.message);
-    // One name in both groups: the second says whose it is.
-    ns.accepts(&agent(keys::GROUP_BEEAI_COMPAT, "one", &json!({}))).await?;
+    // One name in both groups: whoever applies the second is told so, and the second says whose it is.
+    let one = agent(keys::GROUP_BEEAI_COMPAT, "one", &json!({}));
+    warned(&ns, &one, true).await?;
+    ns.accepts(&one).await?;
+    warned(&ns, &agent(keys::GROUP_BEEAI, "two", &json!({})), true).await?;
     let conflict = |object: &DynamicObject| says(object, "Ready") == "False/NameConflict";
     wait_for(&agents(&ns, keys::GROUP_BEEAI_COMPAT), "one", conflict).await?;
     let table = cp.kubectl(cp.admin(), &["get", "beeai", "-A"], "").await?.stdout;
@@ -250,6 +254,8 @@ async fn case_z46_the_group_of_the_original_operator_is_served_while_its_definit
     cp.kubectl(cp.admin(), &["delete", "crd", "agents.beeai.beeai.dev", "--timeout=60s"], "").await?;
     wait_gone(&definitions, "agents.beeai.beeai.dev").await?;
     wait_until(&ns.api::<Deployment>(), Default::default(), |all| !all.contains_key("two")).await?;
+    // The webhook forgets the names of a kind that is not served.
+    warned(&ns, &agent(keys::GROUP_BEEAI, "two", &json!({})), false).await?;
     ns.accepts(&agent(keys::GROUP_BEEAI, "three", &json!({}))).await?;
     wait_for(&agents(&ns, keys::GROUP_BEEAI), "three", ready).await?;
     Ok(())
