@@ -80,6 +80,17 @@ pub fn is_of_the_moment(status: &Status) -> bool {
         .is_some_and(|by| policies.iter().any(|policy| by.strip_suffix(policy).is_some_and(|rest| rest.ends_with(' '))))
 }
 
+/// Whether such a policy could not be asked at all, because the API server has not looked up the kind of its parameters yet: it looks for
+/// definitions again every half a minute, so that is how the first minute of an installation goes. Another try will pass.
+#[must_use]
+pub fn is_early(status: &Status) -> bool {
+    const BEFORE: [&str; 2] = ["failed to configure policy: ", "failed to configure binding: "];
+    const WORDS: [&str; 2] = ["failed to find resource referenced by paramKind: ", "paramKind kind `"];
+    let told = status.message.split_once(" denied request: ").map(|(_, told)| told);
+    let cause = told.and_then(|told| BEFORE.into_iter().find_map(|before| told.strip_prefix(before)));
+    is_of_the_moment(status) && cause.is_some_and(|cause| WORDS.into_iter().any(|words| cause.starts_with(words)))
+}
+
 /// Where a decoder stopped; its words quote what it stopped at.
 fn of_decoder(error: &serde_json::Error) -> String {
     let (line, column) = (error.line(), error.column());
@@ -216,6 +227,39 @@ mod tests {
             says("drawbridge-own-agents") && says("drawbridge-own-agents-new") && says("drawbridge-own-builds-new")
         );
         assert!(!says("drawbridge-own-workloads") && !says("other-drawbridge-own-agents"));
+    }
+
+    /// (policy, what stands behind that it denied, whether that is over in a minute)
+    #[test]
+    fn a_policy_whose_parameters_kind_is_not_looked_up_yet_is_known_by_its_words() {
+        let unread = "failed to find resource referenced by paramKind: 'agent.kagenti.dev/v1alpha1, Kind=Agent'";
+        let table = [
+            ("drawbridge-own-agents", format!("failed to configure binding: {unread}"), true),
+            ("drawbridge-own-agents-new", format!("failed to configure policy: {unread}"), true),
+            ("drawbridge-own-builds-new", "failed to configure binding: paramKind kind `x` not known".to_owned(), true),
+            (
+                "drawbridge-own-kaos-agents-new",
+                "failed to configure binding: paramKind kind `x` not yet synced to use for admission".to_owned(),
+                true,
+            ),
+            (
+                "drawbridge-own-agents",
+                "failed to configure binding: no params found for policy binding".to_owned(),
+                false,
+            ),
+            (
+                "drawbridge-own-agents",
+                format!("the image is not the Agent's: failed to configure binding: {unread}"),
+                false,
+            ),
+            ("house-rules", format!("failed to configure binding: {unread}"), false),
+        ];
+        for (policy, told, is) in table {
+            let message = format!(
+                "deployments.apps \"a\" is forbidden: ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied request: {told}"
+            );
+            assert_eq!(is_early(&status(422, "Invalid", &message, &[])), is, "{policy}: {told}");
+        }
     }
 
     /// A webhook writes reason, fields and causes as it likes.

@@ -32,6 +32,12 @@ pub enum ApplyError {
         /// The operation.
         what: String,
     },
+    /// The server has not looked up yet what our own policies compare with, and will have in a moment.
+    #[error("{what}: the API server has not looked up every definition of the installation yet")]
+    Early {
+        /// The operation.
+        what: String,
+    },
     /// The server or the way to it failed, or the server refused.
     #[error("{what}")]
     Request {
@@ -68,7 +74,7 @@ impl ApplyError {
         match self {
             ApplyError::Request { source, .. } => Some(refusal::of_error(source)),
             ApplyError::Refused { brief, .. } => Some(brief.clone()),
-            ApplyError::Conflict { .. } | ApplyError::Unbuildable { .. } => None,
+            ApplyError::Conflict { .. } | ApplyError::Early { .. } | ApplyError::Unbuildable { .. } => None,
         }
     }
 }
@@ -332,6 +338,7 @@ pub(super) fn refused(op: &Op, reason: Reason, status: &Status) -> ApplyError {
 pub(super) fn failed(op: &Op, error: kube::Error) -> ApplyError {
     match error {
         kube::Error::Api(status) if status.code == 409 => ApplyError::Conflict { what: describe(op) },
+        kube::Error::Api(status) if refusal::is_early(&status) => ApplyError::Early { what: describe(op) },
         error => ApplyError::Request { what: describe(op), source: Box::new(error) },
     }
 }

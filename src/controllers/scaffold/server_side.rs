@@ -37,6 +37,7 @@ pub(super) async fn enrol(
             (409, Foreign::None) => return Err(failed(op, kube::Error::Api(status))),
             (409, Foreign::Ours) if !force => {}
             (409, _) => return Err(refused(Reason::LabelConflict)),
+            _ if refusal::is_early(&status) => return Err(failed(op, kube::Error::Api(status))),
             _ => return Err(refusal_of(&status).map_or_else(|| failed(op, kube::Error::Api(status.clone())), refused)),
         }
     }

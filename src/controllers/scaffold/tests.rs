@@ -32,6 +32,8 @@ struct Server {
     objects: Arc<Mutex<BTreeMap<String, Value>>>,
     asked: Arc<Mutex<Vec<String>>>,
     failures: Arc<Mutex<VecDeque<u16>>>,
+    /// What a refusal says.
+    says: Option<&'static str>,
     /// Requests whose path has this part are never answered.
     hangs: Option<&'static str>,
     /// How long each answer takes.
@@ -66,7 +68,7 @@ impl Server {
     fn answer(&self, method: &Method, path: &str, dry: bool, mut sent: Value) -> (u16, Value) {
         let status = |code: u16| {
             let details = if code == 429 { json!({"retryAfterSeconds": RETRY_AFTER}) } else { json!({}) };
-            let status = json!({"kind": "Status", "status": "Failure", "code": code, "message": "m", "reason": "r", "details": details});
+            let status = json!({"kind": "Status", "status": "Failure", "code": code, "message": self.says.unwrap_or("m"), "reason": "r", "details": details});
             (code, status)
         };
         let mut objects = self.objects.lock();
@@ -223,6 +225,25 @@ async fn failures_are_tried_again_with_growing_pauses_and_do_not_hold_others_up(
     let asked = bench.server.asked();
     assert!(asked.len() <= 3 && asked.iter().any(|line| line == "POST serviceaccounts/a"), "{asked:?}");
     assert!(bench.server.objects.lock().contains_key("/api/v1/namespaces/team/serviceaccounts/a"));
+    bench.task.abort();
+}
+
+/// The first minute of an installation: a refusal that will be over tells nobody anything, and what was refused is made a moment after it is.
+#[tokio::test(start_paused = true)]
+async fn a_write_before_the_api_server_has_looked_up_every_definition_is_no_failure() {
+    let says = "serviceaccounts \"a\" is forbidden: ValidatingAdmissionPolicy 'drawbridge-own-agents' with binding 'drawbridge-own-agents' \
+                denied request: failed to configure binding: failed to find resource referenced by paramKind: \
+                'agent.kagenti.dev/v1alpha1, Kind=Agent'";
+    let bench = Bench::start(Server { says: Some(says), ..Server::default() }, Vec::new()).await;
+    bench.lead(Some(1)).await;
+    bench.server.failures.lock().extend([422; 1000]);
+    bench.see(deployment(10)).await;
+    tokio::time::sleep(Duration::from_secs(31)).await;
+    let asked = bench.server.asked();
+    assert!(asked.iter().all(|line| line == "POST serviceaccounts/a") && asked.len() <= 12, "no Event: {asked:?}");
+    bench.server.failures.lock().clear();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(bench.server.objects.lock().contains_key("/api/v1/namespaces/team/serviceaccounts/a"), "within seconds");
     bench.task.abort();
 }
 

@@ -14,6 +14,9 @@ use crate::controllers::scaffold::metrics::ControllerMetrics;
 use crate::controllers::scaffold::plan::{Item, Op, Plan};
 use crate::controllers::scaffold::queue::Ending;
 
+/// When a write is tried again that came before the API server had looked up all definitions, which it does every half a minute.
+const EARLY: Duration = Duration::from_secs(3);
+
 /// How a plan went: what was learned on the way, and the end: when to look again, and whether fields were applied; or
 /// what failed.
 pub(in crate::controllers) type Outcome = (Vec<Learned>, Result<(Ending, bool), (ApplyError, Op)>);
@@ -66,6 +69,13 @@ impl Loop {
                 self.memory.failure(&item, now, (op, Some(reason), message));
                 // The plan knows of it now, and says so.
                 Ending::Done(Some(Duration::ZERO))
+            }
+            // Nothing is wrong with the object, and there is nothing that anybody should do.
+            Err((error @ ApplyError::Early { .. }, _)) => {
+                tracing::info!(controller = item.controller.as_str(), %error, "will be tried again in a moment");
+                // A report that did not get out is still to be told.
+                self.told.clear();
+                Ending::Done(Some(EARLY))
             }
             Err((error, op)) => {
                 tracing::warn!(controller = item.controller.as_str(), %error, cause = error.brief(), "will be tried again");
