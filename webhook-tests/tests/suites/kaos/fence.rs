@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use drawbridge::domain::keys;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use webhook_tests::{wait_for, wait_gone};
@@ -49,34 +49,45 @@ async fn ruling_27_our_own_account_writes_for_kaos_what_has_its_name_and_its_own
         ("/api/v1", "ConfigMap", "configmaps", "litellm-config-m", ("data", config)),
         ("/apis/networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", "modelapi-m", ("spec", policy)),
     ] {
-        let path = format!("{group}/namespaces/{}/{resource}", ns.name());
-        let object = |name: &str, owner: Option<(&str, &str)>| {
-            let owners: Vec<Value> = owner
-                .into_iter()
-                .map(|(group, kind)| {
-                    json!({"apiVersion": group, "kind": kind, "name": "m", "uid": api.metadata.uid, "controller": true})
-                })
-                .collect();
-            let labels = json!({"app.kubernetes.io/managed-by": "drawbridge", "app": "modelapi", "modelapi": "m", "kaos.tools/kind": "modelapi"});
-            let mut object = json!({
-                "apiVersion": group.trim_start_matches("/apis/").trim_start_matches("/api/"), "kind": kind,
-                "metadata": {"name": name, "labels": labels, "ownerReferences": owners},
-            });
-            object[member.0] = member.1.clone();
-            object
-        };
-        let own = Some(("kaos.tools/v1alpha1", "ModelAPI"));
-        let (code, said) = tried(&ours, &path, &object(name, own)).await?;
-        // One like the operator's own is let through; three of them are there already.
-        ensure!(code == 201 || code == 409, "{resource}: {code}: {said}");
-        for (what, object) in [
-            ("another name", object("modelapi-other", own)),
-            ("nobody's", object(name, None)),
-            ("of another group", object(name, Some(("example.com/v1", "ModelAPI")))),
-        ] {
-            let (code, said) = tried(&ours, &path, &object).await?;
-            ensure!(code == 403 && said.contains("drawbridge-own-"), "{resource}, {what}: {code}: {said}");
-        }
+        fenced(&ours, (ns.name(), &api), (group, kind, resource), (name, member)).await?;
+    }
+    Ok(())
+}
+
+/// One kind of object that is made for a ModelAPI `m`: under the name that is made for it and owned by it, it is let through, and not else.
+pub(super) async fn fenced(
+    ours: &Client,
+    (namespace, api): (&str, &DynamicObject),
+    (group, kind, resource): (&str, &str, &str),
+    (name, member): (&str, (&str, Value)),
+) -> Result<()> {
+    let path = format!("{group}/namespaces/{namespace}/{resource}");
+    let object = |name: &str, owner: Option<(&str, &str)>| {
+        let owners: Vec<Value> = owner
+            .into_iter()
+            .map(|(group, kind)| {
+                json!({"apiVersion": group, "kind": kind, "name": "m", "uid": api.metadata.uid, "controller": true})
+            })
+            .collect();
+        let labels = json!({"app.kubernetes.io/managed-by": "drawbridge", "app": "modelapi", "modelapi": "m", "kaos.tools/kind": "modelapi"});
+        let mut object = json!({
+            "apiVersion": group.trim_start_matches("/apis/").trim_start_matches("/api/"), "kind": kind,
+            "metadata": {"name": name, "labels": labels, "ownerReferences": owners},
+        });
+        object[member.0] = member.1.clone();
+        object
+    };
+    let own = Some(("kaos.tools/v1alpha1", "ModelAPI"));
+    let (code, said) = tried(ours, &path, &object(name, own)).await?;
+    // One like the operator's own is let through; most of them are there already.
+    ensure!(code == 201 || code == 409, "{resource}: {code}: {said}");
+    for (what, object) in [
+        ("another name", object("modelapi-other", own)),
+        ("nobody's", object(name, None)),
+        ("of another group", object(name, Some(("example.com/v1", "ModelAPI")))),
+    ] {
+        let (code, said) = tried(ours, &path, &object).await?;
+        ensure!(code == 403 && said.contains("drawbridge-own-"), "{resource}, {what}: {code}: {said}");
     }
     Ok(())
 }

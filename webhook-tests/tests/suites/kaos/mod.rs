@@ -3,6 +3,7 @@
 
 mod fence;
 mod outside;
+mod routes;
 mod settings;
 mod takeover;
 

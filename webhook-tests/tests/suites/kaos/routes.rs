@@ -1,0 +1,99 @@
+//! HTTPRoutes under the definition of Gateway API itself, on a control plane of its own: they are made once it is there, say what a Gateway
+//! says of them, and are all that our own account writes of their kind.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespace, installation, wait_for};
+
+use super::fence::fenced;
+use super::{objects, ready};
+use crate::agents::stage::CONTROLLERS;
+
+const ON: &str = "kaos:\n  gateway:\n    enabled: true\n    name: edge\n    namespace: infra\n";
+const DEFINITION: &str = "httproutes.gateway.networking.k8s.io";
+
+fn routes(ns: &TestNamespace) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("gateway.networking.k8s.io", "v1", "HTTPRoute");
+    Api::namespaced_with(ns.client(), ns.name(), &ApiResource::from_gvk(&kind))
+}
+
+/// Condition `RouteAccepted` as `status/reason`.
+fn accepted(object: &DynamicObject) -> String {
+    let all = object.data.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let found = all.into_iter().find(|one| one["type"] == "RouteAccepted").unwrap_or_default();
+    let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
+    format!("{}/{}", text("status"), text("reason"))
+}
+
+/// Gateway API's own definition of HTTPRoutes, as `make gateway` fetched it.
+async fn define(cp: &ControlPlane) -> Result<()> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/install-gateway");
+    let output = Command::new(&script).arg("--where").output().with_context(|| script.display().to_string())?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
+    let definition = std::fs::read_to_string(String::from_utf8_lossy(&output.stdout).trim())?;
+    cp.objects().await?.apply(&definition).await?;
+    let established = |one: &CustomResourceDefinition| {
+        let conditions = one.status.as_ref().and_then(|status| status.conditions.as_ref());
+        conditions.into_iter().flatten().any(|one| one.type_ == "Established" && one.status == "True")
+    };
+    wait_for(&Api::all(cp.client().await?), DEFINITION, established).await?;
+    Ok(())
+}
+
+/// Rulings 16 and 27.
+#[tokio::test]
+async fn rulings_16_and_27_routes_are_made_where_they_are_served_and_fenced_like_all_that_is_made() -> Result<()> {
+    let cp = installation::plane(Options::default()).await?;
+    let installing = Installing { platform: ON.to_owned(), ..Installing::default() };
+    let _installation = Installation::start(&cp, &installing).await?;
+    let ns = cp.namespace("routes").await?;
+    ns.accepts(&json!({
+        "apiVersion": "kaos.tools/v1alpha1", "kind": "ModelAPI", "metadata": {"name": "m"},
+        "spec": {"mode": "Proxy", "proxyConfig": {"models": ["*"]}},
+    }))
+    .await?;
+    let apis = objects(&ns, "ModelAPI");
+    let absent = |api: &DynamicObject| ready(api) && accepted(api) == "Unknown/GatewayApiAbsent";
+    wait_for(&apis, "m", absent).await?;
+
+    define(&cp).await?;
+    let routes = routes(&ns);
+    let route = wait_for(&routes, "modelapi-m", |_| true).await?;
+    let spec = &route.data["spec"];
+    let parent = &spec["parentRefs"][0];
+    assert_eq!((&parent["name"], &parent["namespace"]), (&json!("edge"), &json!("infra")));
+    let rule = &spec["rules"][0];
+    assert_eq!(rule["matches"][0]["path"]["value"], json!(format!("/{}/modelapi/m", ns.name())));
+    assert_eq!((&rule["backendRefs"][0]["name"], &rule["timeouts"]["request"]), (&json!("modelapi-m"), &json!("120s")));
+    let api = wait_for(&apis, "m", |api| accepted(api) == "Unknown/RoutePending").await?;
+
+    // What the Gateway says is what the condition says, and what the API server fills in of a route is not written again.
+    let log = cp.audit();
+    let mark = log.mark()?;
+    for (status, reason, says) in
+        [("False", "NotAllowedByListeners", "False/RouteRefused"), ("True", "Accepted", "True/RouteAccepted")]
+    {
+        let condition = json!({
+            "type": "Accepted", "status": status, "reason": reason, "message": "m", "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        let parents =
+            json!([{"parentRef": parent, "controllerName": "example.com/gateway", "conditions": [condition]}]);
+        let patch = json!({"status": {"parents": parents}});
+        routes.patch_status("modelapi-m", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        wait_for(&apis, "m", |api| accepted(api) == says && ready(api)).await?;
+    }
+    let written = log.settled(mark).await?.by(CONTROLLERS).writes().in_namespace(ns.name());
+    let of_routes = written.filter(|request| request.resource == "httproutes");
+    ensure!(of_routes.is_empty(), "{of_routes}");
+
+    let ours = cp.service_account("kagenti-system", "drawbridge-controllers").await?.client().await?;
+    let kind = ("/apis/gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes");
+    fenced(&ours, (ns.name(), &api), kind, ("modelapi-m", ("spec", spec.clone()))).await
+}
