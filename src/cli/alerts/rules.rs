@@ -189,6 +189,25 @@ pub const ALERTS: &[Alert] = &[
                  manifests of this version, and find in the API server's audit log who deleted them.",
     },
     Alert {
+        name: "DrawbridgeCatalogueUnanswered",
+        expression: || "sum(rate(drawbridge_catalogue_requests_total{code=\"503\"}[5m])) > 0".to_owned(),
+        lasting: "15m",
+        severity: Severity::Warning,
+        summary: "Callers of the catalogue of verified agents are answered 503",
+        remedy: "Agents that look for others find none. The answer says why, and so does drawbridge doctor: nobody holds the \
+                 Lease and judges cards, AgentCards are not heard of, or the installation was rendered without --with-catalogue, so that nobody can be \
+                 asked whose a token is.",
+    },
+    Alert {
+        name: "DrawbridgeCatalogueFull",
+        expression: || "max(drawbridge_catalogue_cards{state=\"NoRoom\"}) > 0".to_owned(),
+        lasting: "15m",
+        severity: Severity::Warning,
+        summary: "{{ $value }} verified agents are missing from the catalogue, which has no room for their cards",
+        remedy: "A namespace has more verified cards, or larger ones, than are kept of one, or all together are over what is kept: docs/limits.md has \
+                 the numbers, and drawbridge card list -A shows whose they are. They are listed once there is room.",
+    },
+    Alert {
         name: "DrawbridgeConfigurationStale",
         expression: || "drawbridge_config_stale == 1".to_owned(),
         lasting: "10m",

@@ -142,6 +142,12 @@ async fn an_installation_that_runs_leaves_nothing_behind_and_workloads_as_they_w
     let cp = own_control_plane().await?;
     let installing = Installing { failure_mode: FailureMode::Gate, ..Installing::default() };
     let installation = Installation::start(&cp, &installing).await?;
+    // What `render --with-catalogue` adds.
+    let catalogue = render::rbac::catalogue(&Install::new(FailureMode::Gate, keys::OPERATOR_NAMESPACE, ""));
+    let objects = cp.objects().await?;
+    for object in &catalogue {
+        objects.apply(&object.to_string()).await?;
+    }
     let ns = cp.namespace("enrolled").await?;
     ns.accepts(&deployment("weather", &json!({}))).await?;
     settled(&ns, "weather", false).await?;
@@ -159,6 +165,11 @@ async fn an_installation_that_runs_leaves_nothing_behind_and_workloads_as_they_w
     ensure!(!is_released(&ns, "weather").await?, "nothing happened yet");
     let workload = format!("Deployment {}/weather", ns.name());
     ensure!(planned.objects("/plan/steps").contains(&workload.as_str()), "{}", planned.text);
+    for object in &catalogue {
+        let place = object["metadata"]["namespace"].as_str().map(|name| format!("{name}/")).unwrap_or_default();
+        let role = format!("{} {place}drawbridge-catalogue", object["kind"].as_str().unwrap_or_default());
+        ensure!(planned.objects("/plan/steps").contains(&role.as_str()), "{role}: {}", planned.text);
+    }
 
     let ran = uninstall(&person, &["--yes"]).await?;
     ensure!(ran.code == Some(0), "{}", ran.text);

@@ -97,6 +97,20 @@ fn every_rendered_object_has_a_path() {
     }
 }
 
+/// Whatever was rendered beside the installation: nobody says at the end what was asked for at the beginning.
+#[test]
+fn what_manifests_of_their_own_added_goes_too() {
+    let options = Options { operator_namespace: "own".to_owned(), crds: false, keep_policies: false, keep_pods: false };
+    let all: Vec<String> = rendered(&options).into_iter().map(|(path, _)| path).collect();
+    let install = Install::new(FailureMode::Fail, "own", "");
+    let (catalogue, compat) = (render::rbac::catalogue(&install), render::compat::objects(&install));
+    assert!(catalogue.len() >= 4, "roles and bindings, of the cluster and of a namespace");
+    for object in catalogue.iter().chain(&compat) {
+        let path = path(object).unwrap();
+        assert!(all.contains(&path), "{path} is left behind");
+    }
+}
+
 #[test]
 fn bindings_go_ahead_of_policies_and_rights_ahead_of_processes() {
     let order: Vec<String> = rendered(&Options {
