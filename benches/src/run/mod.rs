@@ -7,6 +7,7 @@ mod builds;
 mod cards;
 mod controllers;
 mod create;
+mod keeper;
 mod memory;
 mod reviews;
 mod stamp;
@@ -39,6 +40,9 @@ pub enum Part {
     Beeai,
     /// Verdicts on signed agent cards; needs no cluster.
     Cards,
+    /// How long a change waits for the keeper while everything is planned anew; needs no cluster, and is measured only when it is asked for:
+    /// every number is shown, and none is too large.
+    Keeper,
 }
 
 /// How much is done.
@@ -97,6 +101,10 @@ async fn parts(part: Part, size: Size, began: Instant, rows: &mut Vec<Row>) -> R
     if measured(Part::Cards) {
         step(began, "signed agent cards");
         rows.push(cards::row(size)?);
+    }
+    if part == Part::Keeper {
+        step(began, &format!("changes while {} agents are planned anew", size.agents));
+        rows.push(keeper::row(size).await?);
     }
     Ok(())
 }
