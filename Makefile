@@ -161,7 +161,7 @@ fleet: controlplane ## FLEET (default 1000) enrolled workloads: waves, restarts,
 	$(MAKE) --no-print-directory build
 	DRAWBRIDGE_FLEET=$(or $(FLEET),1000) $(CARGO) test -q $(ALL) --test suites fleet:: -- --nocapture
 
-bench: controlplane ## every number of docs/performance.md, side by side with a bare echo and a Go injector; 15 minutes once built (BENCH=webhook, controllers or cards: those rows, with any option of `bench run`)
+bench: controlplane ## every number of docs/performance.md, side by side with a bare echo and a Go injector; 15 minutes once built (BENCH=webhook, enrolment, rest, kaos, beeai or cards: those rows, with any option of `bench run`)
 	$(CARGO) build --release --locked --bins -p drawbridge -p drawbridge-bench
 	$(TARGET)/release/bench run $(BENCH)
 

@@ -32,6 +32,8 @@ const HANDS: usize = 16;
 const WORKERS: usize = 32;
 /// Builds that wait for a Secret.
 const WAITING: usize = 10;
+/// The Agent that policies look for; the bare loop leaves it alone.
+const MARK: &str = "mark";
 /// The Agent that shows what ours applies.
 const FIRST: &str = "first";
 
@@ -138,7 +140,7 @@ async fn writes(client: &Client, namespace: &str, agent: &DynamicObject, wanted:
 async fn bare(cp: &ControlPlane, namespace: String, wanted: [Value; 2]) -> Result<()> {
     let client = cp.service_account(keys::OPERATOR_NAMESPACE, ACCOUNT).await?.client().await?;
     let (free, wanted) = (Arc::new(Semaphore::new(WORKERS)), Arc::new(wanted));
-    let mut known = HashSet::new();
+    let mut known = HashSet::from([MARK.to_owned()]);
     let mut workers: JoinSet<Result<()>> = JoinSet::new();
     let watching = watcher(agents(client.clone(), &namespace), watcher::Config::default());
     let mut events = std::pin::pin!(watching.default_backoff().applied_objects());
@@ -162,6 +164,12 @@ async fn bare(cp: &ControlPlane, namespace: String, wanted: [Value; 2]) -> Resul
 /// One round: from the first Agent until every Deployment and every Service is there.
 async fn round(stage: &Stage, count: usize, wanted: Option<&[Value; 2]>) -> Result<(Duration, TestNamespace)> {
     let ns = stage.cp.namespace(if wanted.is_some() { "beeai-bare" } else { "beeai-ours" }).await?;
+    if wanted.is_some() {
+        // What the policies that fence the account look for; ours marks one of those that it is given.
+        let mut mark = agent(MARK);
+        mark["metadata"]["labels"] = json!({keys::LABEL_POLICY_PARAMETER: keys::POLICY_PARAMETER});
+        ns.accepts(&mark).await?;
+    }
     let looping = async {
         match wanted {
             Some(wanted) => bare(&stage.cp, ns.name().to_owned(), wanted.clone()).await,

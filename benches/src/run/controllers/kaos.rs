@@ -27,6 +27,8 @@ use super::{ACCOUNT, PATIENCE};
 const HANDS: usize = 16;
 /// As many at once as the controllers work on.
 const WORKERS: usize = 32;
+/// What the policies that fence the account look for, one of each kind; the bare loop leaves it alone.
+const MARK: &str = "mark";
 /// The one ModelAPI.
 const API: &str = "models";
 
@@ -47,6 +49,14 @@ fn objects(client: &Client, namespace: &str, kind: &str) -> Api<DynamicObject> {
 
 fn object(kind: &str, name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "kaos.tools/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec})
+}
+
+fn spec(kind: &str, name: &str) -> Value {
+    match kind {
+        "ModelAPI" => json!({"mode": "Proxy", "proxyConfig": {"models": ["*"]}}),
+        "MCPServer" => json!({"runtime": "python-string", "params": "def f(): pass"}),
+        _ => json!({"modelAPI": API, "model": "openai/x", "mcpServers": [name]}),
+    }
 }
 
 /// Names of Deployment and Service.
@@ -73,14 +83,20 @@ impl Team {
         std::iter::once(("ModelAPI", API.to_owned())).chain(numbered("MCPServer")).chain(numbered("Agent")).collect()
     }
 
+    /// One object of each kind that policies look for, as ours marks one of those that it is given.
+    pub(super) async fn mark(&self) -> Result<()> {
+        for kind in ["ModelAPI", "MCPServer", "Agent"] {
+            let mut mark = object(kind, MARK, &spec(kind, MARK));
+            mark["metadata"]["labels"] = json!({keys::LABEL_POLICY_PARAMETER: keys::POLICY_PARAMETER});
+            self.namespace.accepts(&mark).await?;
+        }
+        Ok(())
+    }
+
     /// Creates every object.
     async fn create(&self) -> Result<()> {
         let one = |(kind, name): (&'static str, String)| {
-            let spec = match kind {
-                "ModelAPI" => json!({"mode": "Proxy", "proxyConfig": {"models": ["*"]}}),
-                "MCPServer" => json!({"runtime": "python-string", "params": "def f(): pass"}),
-                _ => json!({"modelAPI": API, "model": "openai/x", "mcpServers": [name]}),
-            };
+            let spec = spec(kind, &name);
             async move { self.namespace.accepts(&object(kind, &name, &spec)).await.map(drop) }
         };
         futures::stream::iter(self.names()).map(one).buffer_unordered(HANDS).try_collect::<()>().await
@@ -171,6 +187,9 @@ impl Team {
             }
             api.delete(&name, &kube::api::DeleteParams::background()).await?;
         }
+        for kind in ["ModelAPI", "MCPServer", "Agent"].into_iter().filter(|_| finalizers) {
+            objects(&client, self.namespace(), kind).delete(MARK, &kube::api::DeleteParams::background()).await?;
+        }
         let deployments: Api<Deployment> = self.namespace.api();
         let deadline = Instant::now() + PATIENCE;
         while !deployments.list(&kube::api::ListParams::default().limit(1)).await?.items.is_empty() {
@@ -259,7 +278,7 @@ impl Bare {
                         if kind != "Agent" && object.data["status"]["ready"] == true {
                             ready.insert((kind, name.clone()));
                         }
-                        if begun.insert((kind, name.clone())) {
+                        if name != MARK && begun.insert((kind, name.clone())) {
                             if kind == "Agent" {
                                 waiting.insert(name, object.clone());
                             }

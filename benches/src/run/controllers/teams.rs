@@ -29,6 +29,7 @@ impl Stage {
         for round in 0..ROUNDS {
             self.halt().await?;
             let team = Team::make(&self.cp, &format!("kaos-bare-{round}"), agents).await?;
+            team.mark().await?;
             let mut bare = Bare::start(&self.cp, &team).await?;
             let theirs = async {
                 tokio::select! {
