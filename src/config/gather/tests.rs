@@ -187,7 +187,25 @@ fn what_is_of_the_cluster_is_read_from_the_store_as_well() {
 fn every_kind_that_admission_watches_is_gathered() {
     let elsewhere = [Kind::CsiDriver, Kind::ConfigMap, Kind::AgentBuild];
     for kind in Kind::ALL {
-        let is_watched = kind.descriptor().selections.iter().any(|one| one.used_by == UsedBy::Every);
+        let is_watched = kind.descriptor().selections.iter().any(|one| one.used_by == UsedBy::Every || one.names);
         assert_eq!(KINDS.contains(kind) || elsewhere.contains(kind), is_watched, "{kind:?}");
+    }
+}
+
+/// What is run has a name that another may want; what it says is read by whoever runs it.
+#[test]
+fn of_agents_model_apis_and_servers_the_names_are_read_and_nothing_else() {
+    for kind in namesakes::KINDS {
+        let mut trial = Trial::new();
+        let object = |name: &str, says: &str| {
+            change(kind, &json!({"metadata": {"name": name, "namespace": "team"}, "spec": {"description": says}}))
+        };
+        assert_eq!(trial.takes(&object("a", "x")), Touched::Namespace("team".into()), "{kind:?}");
+        assert_eq!(trial.takes(&object("a", "y")), Touched::Nothing, "{kind:?}");
+        let mut wanted = namesakes::Named::default();
+        wanted.set(kind, &"a".into(), true);
+        assert_eq!(trial.inputs("team").named, wanted, "{kind:?}");
+        assert_eq!(trial.takes(&gone(&object("a", "y"))), Touched::Namespace("team".into()), "{kind:?}");
+        assert!(trial.inputs("team").named.is_empty(), "{kind:?}");
     }
 }
