@@ -1,11 +1,13 @@
-//! Which namespaces are watched: for `doctor`, `status` and `explain`.
+//! Which namespaces are watched, and which kinds are served: for `doctor`, `status` and `explain`.
 //!
 //! In: the Deployments and the webhook configurations as they are installed. Out: what each of them says, and the list to judge by: the
 //! controllers' word, else the webhook's, else the selectors'. Where nobody says anything, all namespaces are taken to be watched.
 
+use clap::ValueEnum as _;
 use serde_json::Value;
 
 use super::cluster::{Answer, Cluster};
+use super::render::kinds::Kinds;
 use super::render::rbac::Role;
 use super::render::selectors::LABEL_NAMESPACE_NAME;
 use super::serve::flags::Namespaces;
@@ -14,6 +16,7 @@ use crate::domain::keys;
 
 const VARIABLE: &str = "NAMESPACES2WATCH";
 const FLAG: &str = "--watch-namespaces";
+const KINDS: &str = "--kinds";
 
 /// What one part of the installation says.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +31,8 @@ pub(super) struct Says {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Scope {
     pub(super) says: Vec<Says>,
+    /// The kinds that the processes serve; every kind where nobody says anything else.
+    pub(super) kinds: Kinds,
     /// Why a part could not be asked.
     refused: Option<String>,
 }
@@ -78,6 +83,10 @@ pub(super) async fn read(cluster: &Cluster, operator: &str) -> anyhow::Result<Sc
     for role in [Role::Controllers, Role::Webhook] {
         let path = format!("/apis/apps/v1/namespaces/{operator}/deployments/{}", role.name());
         let deployment = scope.ask(cluster, &path).await?;
+        let kinds = deployment.as_ref().and_then(|deployment| flag(deployment, KINDS));
+        if let Some(kinds) = kinds.and_then(|word| Kinds::from_str(word, false).ok()) {
+            scope.kinds = kinds;
+        }
         let list = deployment.as_ref().and_then(of_deployment);
         scope.says.extend(list.map(|list| Says { who: format!("Deployment {}", role.name()), list }));
     }
@@ -100,16 +109,7 @@ pub(super) async fn read(cluster: &Cluster, operator: &str) -> anyhow::Result<Sc
 /// comes from elsewhere, so that the Deployment does not tell.
 fn of_deployment(deployment: &Value) -> Option<Result<Vec<String>, String>> {
     let container = deployment.pointer("/spec/template/spec/containers/0")?;
-    let words = |member: &str| container[member].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let mut told = None;
-    let mut words = words("command").chain(words("args"));
-    while let Some(word) = words.next() {
-        match word.strip_prefix(FLAG) {
-            Some("") => told = words.next(),
-            Some(rest) => told = rest.strip_prefix('=').or(told),
-            None => {}
-        }
-    }
+    let told = flag(deployment, FLAG);
     let mut variables = container["env"].as_array().into_iter().flatten();
     let variable = variables.find(|one| one["name"] == VARIABLE);
     let list = match (told, variable) {
@@ -119,6 +119,22 @@ fn of_deployment(deployment: &Value) -> Option<Result<Vec<String>, String>> {
         (None, None) => "",
     };
     Some(list.parse().map(|Namespaces(names)| names))
+}
+
+/// The value of a flag that the process of a Deployment is given; the last counts.
+fn flag<'a>(deployment: &'a Value, name: &str) -> Option<&'a str> {
+    let container = deployment.pointer("/spec/template/spec/containers/0")?;
+    let words = |member: &str| container[member].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut told = None;
+    let mut words = words("command").chain(words("args"));
+    while let Some(word) = words.next() {
+        match word.strip_prefix(name) {
+            Some("") => told = words.next(),
+            Some(rest) => told = rest.strip_prefix('=').or(told),
+            None => {}
+        }
+    }
+    told
 }
 
 /// The namespaces that a selector admits by name; none when it does not ask for names.
@@ -195,5 +211,19 @@ pub(in crate::cli) mod tests {
         let scope = Scope { refused: refused.clone(), ..Scope::default() };
         assert!(scope.watches("any") && scope.is_guessed().unwrap().contains("403: no"));
         assert_eq!(Scope { refused, ..rendered(&["team1"]) }.is_guessed(), None, "somebody else has said it");
+    }
+
+    #[test]
+    fn the_kinds_that_are_served_stand_among_the_arguments_of_what_render_prints() {
+        for (kinds, said) in [(Kinds::All, None), (Kinds::Kaos, Some("kaos")), (Kinds::Beeai, Some("beeai"))] {
+            let install = Install { kinds, ..Install::new(FailureMode::Fail, keys::OPERATOR_NAMESPACE, "a/b:1") };
+            let objects: Vec<Value> = render::parts(&install).into_iter().flat_map(|part| part.objects).collect();
+            let deployments: Vec<_> = objects.iter().filter(|object| object["kind"] == "Deployment").collect();
+            assert_eq!(deployments.len(), 2);
+            for deployment in deployments {
+                assert_eq!(flag(deployment, KINDS), said);
+                assert_eq!(said.map_or(Ok(Kinds::All), |word| Kinds::from_str(word, false)), Ok(kinds));
+            }
+        }
     }
 }

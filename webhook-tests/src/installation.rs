@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use drawbridge::cli::render::kinds::Kinds;
 use drawbridge::cli::render::{self, FailureMode, Install, platform};
 use drawbridge::cli::serve::flags::Namespaces;
 use drawbridge::config::gates::Gates;
@@ -24,6 +25,7 @@ pub use prepared::plane;
 
 use crate::control_plane::ControlPlane;
 use crate::network::{Entrance, Network};
+use crate::objects::PATIENCE;
 use crate::{Balancer, BalancerOptions, Drawbridge, Objects, Port, household};
 
 /// Times of the product that a test need not wait for as long as a cluster does. The Lease keeps twice the time in which a crowded
@@ -50,6 +52,8 @@ pub struct Installing {
     pub spiffe_driver: bool,
     /// Namespaces that are served, as `NAMESPACES2WATCH` spells them; empty for all.
     pub namespaces: String,
+    /// Which kinds are served.
+    pub kinds: Kinds,
     /// How the balancer behaves.
     pub balancer: BalancerOptions,
     /// Whether a Lease is there that its holder gave back (unless told otherwise, it is): where there is none, a candidate waits for as
@@ -74,6 +78,7 @@ impl Default for Installing {
             gates: platform::gates_file(&Gates::default()),
             spiffe_driver: true,
             namespaces: String::new(),
+            kinds: Kinds::All,
             lease_given_back: true,
             balancer: BalancerOptions::default(),
             server: None,
@@ -135,6 +140,7 @@ impl Installation {
             this.balancer.add(webhook.webhook(), webhook.health());
         }
         this.balancer.wait_for_endpoints(installing.webhooks).await?;
+        policies_in_force(cp, installing.kinds).await?;
         Ok(this)
     }
 
@@ -189,6 +195,7 @@ impl Installation {
                 format!("--config-path={}", file("config.yaml")),
                 format!("--feature-gates-path={}", file("feature-gates.yaml")),
             ];
+            arguments.extend(installing.kinds.argument());
             arguments.extend(installing.flags.iter().cloned());
             arguments
         })?;
@@ -222,6 +229,32 @@ pub async fn apply(objects: &Objects, failure_mode: FailureMode, port: u16) -> R
     apply_all(objects, rendered(&Installing { failure_mode, ..Installing::default() }, port)?).await
 }
 
+/// Waits until the API server holds requests against the policies: it takes note of new ones once a second. The last one is asked, by a write of our
+/// own account that is only tried and that it refuses.
+async fn policies_in_force(cp: &ControlPlane, kinds: Kinds) -> Result<()> {
+    let ours = cp.service_account(keys::OPERATOR_NAMESPACE, "drawbridge-controllers").await?.client().await?;
+    let (place, object, policy) = if kinds == Kinds::All {
+        let metadata = serde_json::json!({"name": "tried"});
+        let agent = serde_json::json!({"apiVersion": "beeai.dev/v1", "kind": "Agent", "metadata": metadata, "spec": {"image": "example.com/a:1"}});
+        ("/apis/beeai.dev/v1/namespaces/default/agents", agent, keys::POLICY_OWN_BEEAI_KEPT)
+    } else {
+        let map = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tried"}});
+        ("/api/v1/namespaces/kube-system/configmaps", map, "drawbridge-own-")
+    };
+    let refused = async {
+        let mut tick = tokio::time::interval(Duration::from_millis(50));
+        loop {
+            tick.tick().await;
+            let request = http::Request::post(format!("{place}?dryRun=All")).header("content-type", "application/json");
+            let answer = ours.request::<Value>(request.body(object.to_string().into_bytes())?).await;
+            if matches!(answer, Err(kube::Error::Api(status)) if status.message.contains(&format!("'{policy}"))) {
+                return anyhow::Ok(());
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, refused).await.with_context(|| format!("{policy} never refuses anything"))?
+}
+
 async fn apply_all(objects: &Objects, rendered: Vec<(String, Value)>) -> Result<()> {
     for (path, object) in rendered {
         objects.apply(&object.to_string()).await.with_context(|| format!("{path}: {}", object["kind"]))?;
@@ -235,6 +268,7 @@ fn rendered(installing: &Installing, port: u16) -> Result<Vec<(String, Value)>> 
         Install::new(installing.failure_mode, keys::OPERATOR_NAMESPACE, "drawbridge.invalid/drawbridge:test");
     let served: Namespaces = installing.namespaces.parse().map_err(anyhow::Error::msg)?;
     install.namespaces = served.0;
+    install.kinds = installing.kinds;
     let mut rendered = Vec::new();
     for part in render::parts(&install) {
         for mut object in part.objects {

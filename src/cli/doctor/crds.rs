@@ -10,7 +10,8 @@ use crate::store::{Kind, KindOrigin};
 const APPLY: &str = "kubectl apply -f manifests/crds (or install.yaml), of the version of this binary";
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
-    for wanted in Kind::definitions(KindOrigin::Ours) {
+    let served = visit.kinds;
+    for wanted in Kind::definitions(KindOrigin::Ours).filter(|one| served.serves(&one.spec.group)) {
         let wanted = serde_json::to_value(&wanted)?;
         let name = format!("CustomResourceDefinition {}", text(&wanted, "/metadata/name"));
         let path =

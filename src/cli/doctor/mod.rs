@@ -31,6 +31,7 @@ use super::cluster::{self, Answer, Cluster, ClusterArgs};
 use super::given;
 use super::io::{self, Io, Tone};
 use super::render::FailureMode;
+use super::render::kinds::Kinds;
 use super::scope as watched_namespaces;
 use super::{Exit, Format};
 use crate::domain::keys;
@@ -102,6 +103,8 @@ pub(super) struct Visit {
     namespace: String,
     /// The namespaces that are watched; none means all.
     watched: Vec<String>,
+    /// The kinds that are served.
+    kinds: Kinds,
     /// What the injecting webhook is registered for.
     mode: FailureMode,
     group: &'static str,
@@ -168,12 +171,12 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         let cluster = cluster.connect().await?;
         let mode = installed_mode(&cluster).await?;
         let scope = watched_namespaces::read(&cluster, &operator_namespace).await?;
-        let watched = scope.watched().to_vec();
+        let (watched, kinds) = (scope.watched().to_vec(), scope.kinds);
         // A person who names none means one where something happens.
         let served = || watched.iter().find(|name| **name != operator_namespace).cloned();
         let namespace = namespace.or_else(served).unwrap_or_else(|| cluster.namespace.clone());
         let (operator, group, checks) = (operator_namespace, "", Vec::new());
-        let mut visit = Visit { cluster, operator, namespace, watched, mode, group, checks };
+        let mut visit = Visit { cluster, operator, namespace, watched, kinds, mode, group, checks };
         visit.group = "guards";
         guards::check(&mut visit).await?;
         policies::check(&mut visit).await?;

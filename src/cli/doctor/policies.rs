@@ -14,6 +14,7 @@ const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let mut install = Install::new(visit.mode, &*visit.operator, "");
     install.namespaces.clone_from(&visit.watched);
+    install.kinds = visit.kinds;
     let rendered = policies::objects(&install);
     let of_kind = |kind: &'static str| rendered.iter().filter(move |object| object["kind"] == kind);
     for policy in of_kind("ValidatingAdmissionPolicy") {

@@ -12,10 +12,11 @@ const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let mut install = Install::new(visit.mode, &*visit.operator, "");
     install.namespaces.clone_from(&visit.watched);
+    install.kinds = visit.kinds;
     for role in Role::ALL {
         let name = format!("ServiceAccount {}", role.name());
         let (mut asked, mut missing) = (0, Vec::new());
-        for right in rights(visit.mode).iter().filter(|right| right.role == role) {
+        for right in rights(visit.mode).iter().filter(|right| right.role == role && install.kinds.needs(right)) {
             for (attributes, words) in questions(right, &install) {
                 match visit.cluster.post(REVIEWS, &review(visit, role, &attributes)).await? {
                     Answer::Object(answer) => {

@@ -23,6 +23,7 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let mut entries = Vec::new();
     let mut install = Install::new(visit.mode, &*visit.operator, "");
     install.namespaces.clone_from(&visit.watched);
+    install.kinds = visit.kinds;
     for rendered in webhooks::objects(&install) {
         let kind = text(&rendered, "/kind");
         let name = format!("{kind} {}", keys::WEBHOOK_CONFIGURATION);

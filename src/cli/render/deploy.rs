@@ -220,6 +220,7 @@ fn arguments(install: &Install, role: Role) -> Vec<String> {
     if role == Role::Controllers && install.failure_mode == FailureMode::Gate {
         arguments.push("--failure-mode=gate".to_owned());
     }
+    arguments.extend(install.kinds.argument());
     arguments
 }
 

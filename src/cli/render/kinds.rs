@@ -1,8 +1,9 @@
 //! `render --kinds kaos` and `--kinds beeai`: an installation for a cluster that wants the kinds of KAOS, or those of BeeAI with what their
 //! builds need, and nothing else; and the Gateway for the routes of KAOS.
 //!
-//! Out: which definitions, rights, webhooks and roles for people are left out. The process watches a kind that is not served, or that it
-//! has no right on, as one that has no objects. The API server's policies stay: those for absent kinds match nothing.
+//! Out: which definitions, rights, webhooks and roles for people are left out, and which kinds the processes do not watch (`serve --kinds`,
+//! which `render` writes into their arguments): for them those have no objects, also where another operator serves them. The API server's
+//! policies stay: those for absent kinds match nothing, and those of our own accounts refuse what would be made for one.
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -49,8 +50,24 @@ impl Kinds {
     /// Whether a right is needed.
     #[must_use]
     pub fn needs(self, right: &Right) -> bool {
+        self.reads(right.group)
+    }
+
+    /// The kinds that are neither watched nor written.
+    pub fn left_out(self) -> impl Iterator<Item = Kind> {
+        Kind::ALL.iter().copied().filter(move |kind| !self.reads(kind.group()))
+    }
+
+    fn reads(self, group: &str) -> bool {
         // Rights are given to Pods that sign their AgentCard, which the others do not have.
-        self.serves(right.group) && (self == Kinds::All || right.group != Kind::Role.group())
+        self.serves(group) && (self == Kinds::All || group != Kind::Role.group())
+    }
+
+    /// The argument of `serve` that says the same; none for every kind.
+    #[must_use]
+    pub fn argument(self) -> Option<String> {
+        let value = self.to_possible_value().filter(|_| self != Kinds::All)?;
+        Some(format!("--kinds={}", value.get_name()))
     }
 }
 
@@ -106,6 +123,10 @@ mod tests {
                 objects.iter().all(|object| object["metadata"]["labels"]["kagenti.operator.dev/tekton"].is_null()),
                 "no steps"
             );
+            for deployment in of("Deployment") {
+                let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+                assert!(arguments.as_array().unwrap().contains(&json!("--kinds=kaos")), "{arguments}");
+            }
         }
         let gateway = gateway(&Install::new(FailureMode::Fail, "kaos", "a/b:1"), "envoy-gateway");
         assert_eq!(

@@ -14,6 +14,7 @@ use super::times::TimeArgs;
 use crate::api::syntax;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::render::FailureMode;
+use crate::cli::render::kinds::Kinds;
 use crate::domain::keys;
 use crate::server::telemetry::log;
 
@@ -171,6 +172,9 @@ pub struct Args {
     /// that wait behind the scheduling gate.
     #[arg(long, value_enum, default_value_t)]
     pub failure_mode: FailureMode,
+    /// Which kinds are served, as installed by `render --kinds`: others are not watched, and count as kinds without objects.
+    #[arg(long, value_enum, default_value_t)]
+    pub kinds: Kinds,
     /// Sockets.
     #[command(flatten, next_help_heading = "Sockets")]
     pub sockets: SocketArgs,

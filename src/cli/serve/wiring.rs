@@ -287,6 +287,7 @@ impl Wiring {
             client: self.client.clone(),
             operator_namespace: self.args.namespace.as_str().into(),
             namespaces: self.args.watch_namespaces.0.iter().map(|name| Arc::from(name.as_str())).collect(),
+            left_out: self.args.kinds.left_out().collect(),
             settings: self.settings.clone(),
             cell: self.cell.clone(),
             latch: self.readiness.latch("caches"),

@@ -64,6 +64,8 @@ pub struct Options {
     pub operator_namespace: Arc<str>,
     /// The namespaces that are served; none means all.
     pub namespaces: Vec<Arc<str>>,
+    /// Kinds that are not served: they are not watched, and have no objects.
+    pub left_out: Vec<Kind>,
     /// Platform file and gates.
     pub settings: channel::Receiver<Arc<Settings>>,
     /// Where the snapshot goes.
@@ -91,7 +93,8 @@ pub struct Stores {
 /// Starts watching.
 #[must_use]
 pub fn spawn(options: Options) -> Stores {
-    let wanted: Vec<Source> = SOURCES.iter().filter_map(|source| source.wanted(options.used_by)).collect();
+    let served = SOURCES.iter().filter(|source| !options.left_out.contains(&source.kind));
+    let wanted: Vec<Source> = served.filter_map(|source| source.wanted(options.used_by)).collect();
     let own = &options.operator_namespace;
     let places = |source: &Source| source.places(own, &options.namespaces);
     let watches: Vec<(Source, Option<Arc<str>>)> =
@@ -105,6 +108,7 @@ pub fn spawn(options: Options) -> Stores {
     let reconnected = Arc::new(Notify::new());
     let missing = Arc::new(std::sync::atomic::AtomicUsize::new(watches.len()));
     let reaches = Arc::new(Reaches::new(watches.iter().map(|(source, _)| source.kind), options.metrics.clone()));
+    options.left_out.iter().for_each(|kind| keeper.reach(*kind, Reach::Absent));
     let bounded = Kind::ALL.iter().filter(|kind| kind.descriptor().bounded);
     let rooms: std::collections::HashMap<_, _> = bounded.map(|kind| (*kind, Arc::<Mutex<Room>>::default())).collect();
     let mut tasks = JoinSet::new();

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use drawbridge::cli::render::kinds::Kinds;
+use drawbridge::domain::keys;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -119,5 +121,36 @@ async fn kinds_come_and_go_without_a_restart() -> Result<()> {
     create(&ns, &runtime).await?;
     wait_for(&deployments, "web", labelled).await?;
     ensure!(pids == (controllers.pid(), webhook.pid()), "nobody was restarted");
+    Ok(())
+}
+
+/// `render --kinds`: without the definitions and the rights of the other kinds the processes are ready, serve their own, and ask for nothing that
+/// they have no right on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_installation_of_kaos_alone_is_ready_and_asks_for_nothing_else() -> Result<()> {
+    let cp = installation::plane(Options::default()).await?;
+    let mark = cp.audit().mark()?;
+    let installing = Installing { kinds: Kinds::Kaos, ..Installing::default() };
+    let installation = Installation::start(&cp, &installing).await?;
+    let ns = cp.namespace("kaos-alone").await?;
+    let spec = json!({"runtime": "python-string", "params": "def f(): pass"});
+    let server =
+        json!({"apiVersion": "kaos.tools/v1alpha1", "kind": "MCPServer", "metadata": {"name": "tools"}, "spec": spec});
+    create(&ns, &server).await?;
+    wait_for(&ns.api::<Deployment>(), "mcpserver-tools", |_: &Deployment| true).await?;
+    // The webhook judges as well: both spellings of one thing are a conflict.
+    let both = json!({"runtime": "python-string", "params": "x", "config": {"tools": {"fromString": "y"}}});
+    let both =
+        json!({"apiVersion": "kaos.tools/v1alpha1", "kind": "MCPServer", "metadata": {"name": "both"}, "spec": both});
+    let refused = ns.rejects(&both).await?;
+    ensure!(refused.message.contains(keys::WEBHOOK_KAOS), "{}", refused.message);
+    let asked = cp.audit().settled(mark).await?;
+    for account in ["webhook", "controllers"] {
+        let asked = asked.clone().by(&format!("system:serviceaccount:kagenti-system:drawbridge-{account}"));
+        // What is only tried asks whether the policies are in force.
+        let forbidden = asked.filter(|request| request.code == Some(403) && !request.uri.contains("dryRun"));
+        ensure!(forbidden.is_empty(), "{account}: {forbidden}");
+    }
+    drop(installation);
     Ok(())
 }

@@ -85,7 +85,20 @@ impl Fence {
 
 /// The policies, each followed by its binding.
 pub(super) fn policies(install: &Install) -> Vec<Value> {
-    fences(install).into_iter().flat_map(|fence| rendered(install, fence)).collect()
+    fences(install).into_iter().map(|fence| served(install, fence)).flat_map(|fence| rendered(install, fence)).collect()
+}
+
+/// A policy whose parameters are of a kind that is not defined refuses whatever it matches, of other kinds as well. Where an installation leaves a
+/// kind out there is nothing to compare with, and nothing is made for it.
+fn served(install: &Install, fence: Fence) -> Fence {
+    let Some(params) = fence.params.as_ref().filter(|params| !install.kinds.serves(params.kind.group())) else {
+        return fence;
+    };
+    let held = match params.missing {
+        "Deny" => holds("false".to_owned(), "makes nothing for kinds that are not served"),
+        _ => holds("true".to_owned(), "makes nothing for kinds that are not served"),
+    };
+    Fence { params: None, variables: Vec::new(), validations: vec![held], ..fence }
 }
 
 fn fences(install: &Install) -> [Fence; 16] {

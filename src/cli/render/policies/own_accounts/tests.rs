@@ -1,5 +1,6 @@
 use super::*;
 use crate::cli::render::FailureMode;
+use crate::cli::render::kinds::Kinds;
 use crate::cli::render::rbac::rights;
 
 fn install(mode: FailureMode) -> Install {
@@ -85,6 +86,31 @@ fn mend_14_the_reach_is_the_table_of_rights() {
         ["clusterroles", "clusterrolebindings", "serviceaccounts/token", "pods/exec", "validatingadmissionpolicies"]
     {
         assert!(!gate.contains(never), "{gate}");
+    }
+}
+
+/// (which kinds are served, parameters that are left)
+#[test]
+fn no_policy_asks_for_a_kind_that_is_not_served_and_nothing_is_made_for_one() {
+    for (kinds, groups) in
+        [(Kinds::Kaos, ["kaos.tools/"].as_slice()), (Kinds::Beeai, ["beeai.dev/", "beeai.beeai.dev/"].as_slice())]
+    {
+        let install = Install { kinds, ..install(FailureMode::Fail) };
+        let specs = |kind: &str| {
+            let all = policies(&install).into_iter().filter(|object| object["kind"] == kind).collect::<Vec<_>>();
+            all.into_iter().map(|object| (object["metadata"]["name"].clone(), object["spec"].clone()))
+        };
+        for (name, spec) in specs("ValidatingAdmissionPolicy") {
+            if let Some(kind) = spec["paramKind"]["apiVersion"].as_str() {
+                assert!(groups.iter().any(|group| kind.starts_with(group)), "{name}: {kind}");
+            } else if name.as_str().is_some_and(|name| name.ends_with("-new")) {
+                assert_eq!(spec["validations"][0]["expression"], "false", "{name}");
+            }
+        }
+        for (name, spec) in specs("ValidatingAdmissionPolicyBinding") {
+            let policy = specs("ValidatingAdmissionPolicy").find(|(policy, _)| *policy == name).unwrap().1;
+            assert_eq!(spec.get("paramRef").is_some(), policy.get("paramKind").is_some(), "{name}");
+        }
     }
 }
 
