@@ -76,8 +76,7 @@ pub(super) async fn rest(size: Size, began: Instant, rows: &mut Vec<Row>) -> Res
 pub(super) async fn kaos(size: Size, began: Instant, rows: &mut Vec<Row>) -> Result<()> {
     let stage = Stage::set(began).await?;
     step(began, "controllers: Agents and MCPServers of KAOS, ours and bare");
-    rows.extend(stage.kaos(size).await?);
-    Ok(())
+    stage.kaos(size, rows).await
 }
 
 /// Every row of BeeAI.
@@ -301,11 +300,6 @@ impl Stage {
     /// One enrolment elsewhere: whatever was to be done before has been done.
     async fn pulse(&self, name: &str) -> Result<()> {
         self.begun(name).await?.configured().await
-    }
-
-    /// The same, once the workload was written: nobody says meanwhile whether its Pods are current.
-    async fn pulse_without_pods(&self, name: &str) -> Result<()> {
-        self.begun(name).await?.patched().await
     }
 
     async fn begun(&self, name: &str) -> Result<Fleet> {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use webhook_tests::Process;
 
+use super::fleet::Fleet;
 use super::kaos::{Bare, Team};
 use super::{ROUNDS, Stage, real};
 use crate::cpu;
@@ -18,7 +19,7 @@ const FLAPS_FOR: Duration = Duration::from_secs(10);
 
 impl Stage {
     /// Every row of KAOS: `agents` Agents, as many MCPServers and one ModelAPI.
-    pub(super) async fn kaos(&self, size: Size) -> Result<Vec<Row>> {
+    pub(super) async fn kaos(&self, size: Size, rows: &mut Vec<Row>) -> Result<()> {
         let agents = size.agents / 2;
         // For a minute after a kind is defined the API server does not find it for a policy and refuses: what is measured comes after that.
         self.resume().await?;
@@ -50,15 +51,15 @@ impl Stage {
         let what = format!(
             "KAOS: {agents} Agents, {agents} MCPServers, one ModelAPI at once, all Deployments and Services there ÷ a bare loop writing the same"
         );
-        let mut rows = vec![Row::at_most(what, (1.5, 1.2), median(ratios), "").noted(note)];
+        rows.push(Row::at_most(what, (1.5, 1.2), median(ratios), "").noted(note));
         let team = Team::make(&self.cp, "kaos-stays", agents).await?;
-        rows.extend(self.undisturbed(Box::pin(self.at_rest(&team))).await?);
-        Ok(rows)
+        // Namespaces are made while their controller is there.
+        let pulse = Fleet::make(&self.cp, "kaos-restarted", 1).await?;
+        self.undisturbed(Box::pin(self.at_rest(&team, &pulse, rows))).await
     }
 
     /// A team that stays: a status that flaps, a restart, memory.
-    async fn at_rest(&self, team: &Team) -> Result<Vec<Row>> {
-        let mut rows = Vec::new();
+    async fn at_rest(&self, team: &Team, pulse: &Fleet, rows: &mut Vec<Row>) -> Result<()> {
         team.timed().await?;
         team.ready().await?;
         self.resume().await?;
@@ -66,7 +67,9 @@ impl Stage {
         let mark = self.cp.audit().mark()?;
         self.halt().await?;
         self.resume().await?;
-        self.pulse_without_pods("kaos-restarted").await?;
+        // One enrolment elsewhere: nobody says meanwhile whether its Pods are current.
+        pulse.enrol().await?;
+        pulse.patched().await?;
         let written = self.writes(mark).await?.in_namespace(team.namespace()).len();
         rows.push(
             Row::at_most("KAOS: writes after a restart with nothing changed", (0.0, 0.0), real(written), "")
@@ -76,7 +79,7 @@ impl Stage {
         let (total, files) = memory::mib(self.controllers()?)?;
         let what = format!("RSS of the controllers, {all} objects of KAOS");
         rows.push(Row::at_most(what, (96.0, 48.0), total, " MiB").noted(format!("{files:.0} MiB of it code")));
-        Ok(rows)
+        Ok(())
     }
 
     /// Does something while nobody else says whether Deployments are ready: there are no Pods, and their own controller would take back what the
