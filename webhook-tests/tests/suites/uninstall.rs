@@ -305,10 +305,11 @@ async fn answers_11_without_an_operator_and_definitions_what_only_its_label_enro
     settled(&ns, "weather", true).await?;
     let edited: Api<ConfigMap> = ns.api();
     let mut routes = wait_for(&edited, keys::CONFIG_MAP_ROUTES, |_| true).await?;
+    // Nobody is left who would replace Pods for the edit.
+    drop(installation);
     routes.data.get_or_insert_default().insert("routes.yaml".to_owned(), "# mine\n".to_owned());
     edited.replace(keys::CONFIG_MAP_ROUTES, &Default::default(), &routes).await?;
     let original = essence(&ns.api::<Deployment>().get("weather").await?);
-    drop(installation);
     let definitions = ["delete", "crd", "agentruntimes.agent.kagenti.dev"];
     let deleted = cp.kubectl(cp.admin(), &definitions, "").await?;
     ensure!(deleted.success, "{}", deleted.stderr);
