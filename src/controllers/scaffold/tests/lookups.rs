@@ -251,11 +251,14 @@ fn an_event_costs_the_same_among_few_and_among_many() {
             object["metadata"]["resourceVersion"] = json!("77");
             object
         };
+        let mut not_enrolled = newer(plain(Kind::Deployment, "w-9"));
+        not_enrolled["metadata"]["annotations"] = json!({"changed": "since"});
+        not_enrolled["spec"]["replicas"] = json!(7);
         let deployment = |name: &str| newer(workload(Kind::Deployment, name, json!({"status": {"replicas": 1}})));
         [
             visits(&mut store, Kind::Deployment, deployment("w-0")),
             visits(&mut store, Kind::Deployment, deployment("w-7")),
-            visits(&mut store, Kind::Deployment, newer(plain(Kind::Deployment, "w-9"))),
+            visits(&mut store, Kind::Deployment, not_enrolled),
             visits(&mut store, Kind::AgentRuntime, deleting(runtime("r-5", 5, ("apps/v1", "Deployment", "w-0")))),
             visits(&mut store, Kind::AgentRuntime, deleting(runtime("r-0", 0, ("apps/v1", "Deployment", "w-0")))),
             visits(&mut store, Kind::Pod, newer(pod("p-new", ("apps/v1", "ReplicaSet", "w-7-1", "replicasets-w-7-1")))),
