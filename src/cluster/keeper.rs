@@ -20,8 +20,8 @@ use crate::store::{Change, Key, Kind, Reach, SelectionId, Store, Taken};
 
 /// Who is told of each change while nothing else can happen: it takes note, and works later.
 pub trait Witness: Send {
-    /// The change is about to be taken.
-    fn before(&mut self, store: &Store, change: &Change);
+    /// The change is about to be taken; unless it `alters` what is known of the object, that stays as it is, whatever it comes to.
+    fn before(&mut self, store: &Store, change: &Change, alters: bool);
     /// It was taken, and comes to that; what comes to nothing is not told.
     fn after(&mut self, store: &Store, change: &Change, taken: Taken);
     /// What may be concluded from the absence of objects is another.
@@ -105,10 +105,12 @@ impl Keeper {
             return Taken::No;
         }
         let change = store.admitted(change);
+        let kept = slim.as_ref().unwrap_or(&change);
+        let alters = store.alters(kept);
         for witness in &mut told.witnesses {
-            witness.before(&store, &change);
+            witness.before(&store, &change, alters);
         }
-        let (taken, replaced) = store.take(slim.as_ref().unwrap_or(&change), now);
+        let (taken, replaced) = store.take(kept, now);
         if taken != Taken::No {
             for witness in &mut told.witnesses {
                 witness.after(&store, &change, taken);
@@ -189,8 +191,9 @@ mod tests {
     struct Notes(Arc<Mutex<Vec<String>>>);
 
     impl Witness for Notes {
-        fn before(&mut self, store: &Store, change: &Change) {
-            self.0.lock().push(format!("before {}: {}", change.key.name, store.namespaces().count()));
+        fn before(&mut self, store: &Store, change: &Change, alters: bool) {
+            let how = if alters { "before" } else { "before (same)" };
+            self.0.lock().push(format!("{how} {}: {}", change.key.name, store.namespaces().count()));
         }
 
         fn after(&mut self, store: &Store, change: &Change, taken: Taken) {
@@ -223,7 +226,11 @@ mod tests {
         let (keeper, notes) = trial(Keeps::Projections);
         assert_eq!(keeper.apply(0, &seen("a", 5, Via::Watch(SELECTION)), Duration::ZERO), Taken::New);
         assert_eq!(keeper.apply(0, &seen("a", 4, Via::Watch(SELECTION)), Duration::ZERO), Taken::No);
-        assert_eq!(std::mem::take(&mut *notes.lock()), ["before a: 0", "New a: 1", "before a: 1"]);
+        assert_eq!(keeper.apply(0, &seen("a", 6, Via::Watch(SELECTION)), Duration::ZERO), Taken::Same);
+        assert_eq!(
+            std::mem::take(&mut *notes.lock()),
+            ["before a: 0", "New a: 1", "before (same) a: 1", "before (same) a: 1", "Same a: 1"]
+        );
         keeper.listed(1);
         keeper.listed(0);
         let late = Arc::<Mutex<Vec<String>>>::default();
@@ -245,7 +252,7 @@ mod tests {
         keeper.turn(1);
         assert_eq!(keeper.apply(0, &seen("a", 950, Via::Watch(SELECTION)), Duration::ZERO), Taken::No);
         assert_eq!(keeper.apply(1, &seen("a", 7, Via::List(SELECTION)), Duration::ZERO), Taken::Same);
-        assert_eq!(*notes.lock(), ["epoch 1", "before a: 2", "Same a: 2"]);
+        assert_eq!(*notes.lock(), ["epoch 1", "before (same) a: 2", "Same a: 2"]);
         let listed = HashSet::from([Key::new("", "a")]);
         let of = (Kind::Namespace, SELECTION, None);
         assert!(keeper.missing(of, 0, (&listed, 990)).is_empty(), "a list of the history before");

@@ -26,6 +26,12 @@ pub(super) fn policy_of(workload: &str) -> String {
     format!("{}{suffix}", within(workload, NAME - suffix.len()))
 }
 
+/// Whether that may be the policy of a workload whose name did not fit, so that it cannot be read off it.
+pub(super) fn is_shortened(policy: &str) -> bool {
+    // A character that would have been cut in two is left out whole; it has at most four bytes.
+    policy.len() + 3 >= NAME
+}
+
 /// The name of a card as the value of a label.
 pub(super) fn label_of(card: &str) -> String {
     within(card, VALUE)
@@ -41,6 +47,8 @@ mod tests {
         assert_eq!(label_of("weather-deployment-card"), "weather-deployment-card");
         let (one, other) = (format!("{}a", "x".repeat(252)), format!("{}b", "x".repeat(252)));
         assert!(policy_of(&one).len() <= NAME && policy_of(&one) != policy_of(&other));
+        assert!(is_shortened(&policy_of(&one)) && !is_shortened(&policy_of("weather")));
+        assert!(is_shortened(&policy_of(&format!("a{}", "界".repeat(84)))), "cut where a character begins");
         let card = "c".repeat(70);
         assert!(label_of(&card).len() == VALUE && label_of(&card).starts_with(&"c".repeat(46)));
         assert_ne!(label_of(&card), label_of(&format!("{card}c")));

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::facts::facts;
 use super::kaos;
-use super::names::{label_of, policy_of};
+use super::names::{is_shortened, label_of, policy_of};
 use super::stuck::{left, not_ready};
 use super::{overridden, quarantine, unread};
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
@@ -210,6 +210,10 @@ fn subject<'a>(cx: &Context<'a>) -> Option<(WorkloadRef<'a>, CardRef<'a>)> {
     let found = KINDS.into_iter().filter_map(named).find_map(with_card);
     // A name that was shortened is nobody's own.
     found.or_else(|| {
+        // Everybody of the namespace is asked, so only then.
+        if !is_shortened(name) {
+            return None;
+        }
         let cut = agents(cx.store, namespace).filter(|workload| workload.name.len() > short.len());
         cut.filter(|workload| policy_of(workload.name) == **name).find_map(with_card)
     })

@@ -112,6 +112,8 @@ impl Owns {
 pub(in crate::controllers) trait Rowed {
     fn controller(&self) -> Name;
     fn keys(&self, cluster: &Cluster, namespace: &str) -> Vec<Key>;
+    /// The items that a change of an object may concern.
+    fn touched(&self, cluster: &Cluster, kind: Kind, key: &Key) -> Vec<Key>;
     /// The plan about one item, whose note is taken.
     fn planned(&self, cluster: &mut Cluster, key: &Key, now: Duration) -> Plan;
 }
@@ -123,6 +125,10 @@ impl<C: Controller> Rowed for Row<C> {
 
     fn keys(&self, cluster: &Cluster, namespace: &str) -> Vec<Key> {
         (self.of_namespace)(&cluster.store, namespace)
+    }
+
+    fn touched(&self, cluster: &Cluster, kind: Kind, key: &Key) -> Vec<Key> {
+        cluster.touched(*self, kind, key)
     }
 
     fn planned(&self, cluster: &mut Cluster, key: &Key, now: Duration) -> Plan {

@@ -23,6 +23,7 @@ use crate::controllers::scaffold::fixtures::step_map;
 use crate::pipelines::templates::TemplatesView;
 use crate::store::{Change, Kind, Reach, Via};
 
+mod costs;
 mod lane;
 mod lookups;
 

@@ -1,6 +1,6 @@
 //! Label and NetworkPolicies together, against a small API server: what stands after each single write, in any order of the items.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ use crate::domain::reason::Reason;
 use crate::policy::desired::is_permissive;
 use crate::store::{Key, Kind, Reach};
 
+mod events;
 mod kaos;
 mod quarantine;
 mod unread;
@@ -26,6 +27,8 @@ struct Scene {
     objects: BTreeMap<(Kind, String), Value>,
     version: u64,
     told: Vec<Reason>,
+    /// What changes since it was last emptied concern, as the loop would enqueue it.
+    due: BTreeSet<(usize, Key)>,
 }
 
 impl Scene {
@@ -35,7 +38,8 @@ impl Scene {
         for kind in Kind::ALL {
             cluster.store.set_reach(*kind, Reach::Listed);
         }
-        let mut scene = Self { cluster, objects: BTreeMap::new(), version: 100, told: Vec::new() };
+        let mut scene =
+            Self { cluster, objects: BTreeMap::new(), version: 100, told: Vec::new(), due: BTreeSet::new() };
         for name in ["good", "bad"] {
             scene.agent(Kind::Deployment, name);
             scene.card(name, name == "good");
@@ -51,13 +55,25 @@ impl Scene {
             metadata["namespace"] = "team".into();
         }
         let name = metadata["name"].as_str().unwrap().to_owned();
+        let key = key_of(&object);
         self.objects.insert((kind, name), object.clone());
+        self.is_due(kind, &key);
         self.cluster.see(kind, object);
+        self.is_due(kind, &key);
+    }
+
+    fn is_due(&mut self, kind: Kind, key: &Key) {
+        for (index, row) in ROWS.iter().enumerate() {
+            self.due.extend(row.touched(&self.cluster, kind, key).into_iter().map(|key| (index, key)));
+        }
     }
 
     fn lose(&mut self, kind: Kind, name: &str) {
         let object = self.objects.remove(&(kind, name.to_owned())).unwrap();
+        let key = key_of(&object);
+        self.is_due(kind, &key);
         self.cluster.lose(kind, object);
+        self.is_due(kind, &key);
     }
 
     fn agent(&mut self, kind: Kind, name: &str) {
@@ -160,6 +176,11 @@ impl Scene {
             self.objects
         );
     }
+}
+
+fn key_of(object: &Value) -> Key {
+    let text = |member: &str| object["metadata"][member].as_str().unwrap_or_default();
+    Key::new(text("namespace"), text("name"))
 }
 
 fn shape(object: &Value) -> &'static str {

@@ -57,8 +57,17 @@ fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     }
 }
 
+/// Those of its Pods about which something may be to be done: nothing is about one that carries neither label and is due neither, and most
+/// changes of a workload find only such.
 fn pods_of(store: &Store, namespace: &str, workload: &WorkloadRef<'_>) -> Vec<Key> {
-    store.pods_of(namespace, workload).map(|pod| Key::new(namespace, pod.name)).collect()
+    let is_quarantined = trust::quarantine(store, namespace).is_some();
+    let pods = store.pods_of(namespace, workload).filter(|pod| {
+        is_quarantined
+            || pod.seen.verified
+            || pod.seen.quarantined.is_some()
+            || deserves(store, namespace, pod) == Some(true)
+    });
+    pods.map(|pod| Key::new(namespace, pod.name)).collect()
 }
 
 fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {

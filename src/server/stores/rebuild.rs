@@ -57,7 +57,7 @@ impl ToldSnapshot {
 }
 
 impl Witness for ToldSnapshot {
-    fn before(&mut self, store: &Store, change: &Change) {
+    fn before(&mut self, store: &Store, change: &Change, _: bool) {
         self.touched = gather::touched(store, change);
     }
 

@@ -8,13 +8,16 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+/// Bytes of most sets; it is dropped as soon as it was read.
+const USUAL: usize = 1024;
+
 /// A set of fields, as JSON text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Transcript(pub(super) String);
 
 impl<'de> Deserialize<'de> for Transcript {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut text = String::new();
+        let mut text = String::with_capacity(USUAL);
         Write(&mut text).deserialize(deserializer)?;
         Ok(Self(text))
     }

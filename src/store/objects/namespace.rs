@@ -92,6 +92,7 @@ impl Namespace {
         self.objects.get(&kind)?.get(name)
     }
 
+    /// The entry itself: who changes what is observed of it puts it anew, since indices go by that.
     pub(super) fn entry_mut(&mut self, kind: Kind, name: &str) -> Option<&mut Entry> {
         self.objects.get_mut(&kind)?.get_mut(name)
     }
@@ -278,7 +279,8 @@ impl Namespace {
 
     /// The objects of a kind, by name.
     pub(super) fn of_kind(&self, kind: Kind) -> impl Iterator<Item = (&Arc<str>, &Observed)> {
-        self.objects.get(&kind).into_iter().flatten().map(|(name, entry)| (name, &*entry.observed))
+        let all = self.objects.get(&kind).into_iter().flatten();
+        all.inspect(|_| self.visit()).map(|(name, entry)| (name, &*entry.observed))
     }
 
     /// What the object of that uid controls.

@@ -34,6 +34,14 @@ impl Store {
         }
     }
 
+    /// Whether a change, if it counts, makes anything that is kept of its object other than it is.
+    #[must_use]
+    pub fn alters(&self, change: &Change) -> bool {
+        let Some(observed) = &change.now else { return true };
+        let known = self.entry(change.kind, &place(change.kind, &change.key), &change.key.name);
+        known.is_none_or(|known| !known.observed.is_same(observed))
+    }
+
     fn there(&mut self, change: &Change, observed: &Arc<Observed>, (place, now): (Arc<str>, Duration)) -> Replaced {
         let Change { kind, key, version, via, .. } = change;
         let (epoch, bit) = (self.epoch, via.selection().map_or(0, SelectionId::bit));
@@ -68,8 +76,11 @@ impl Store {
         }
         self.gone.remove(&(*kind, key.clone()));
         let entry = Entry { observed: kept, version: *version, arrived, epoch, from };
-        let old = self.namespaces.entry(place).or_default().put(*kind, &key.name, entry);
-        (if same { Taken::Same } else { Taken::New }, old)
+        let space = self.namespaces.entry(place).or_default();
+        match space.entry_mut(*kind, &key.name).filter(|_| same) {
+            Some(known) => (Taken::Same, Some(std::mem::replace(known, entry).observed)),
+            None => (Taken::New, space.put(*kind, &key.name, entry)),
+        }
     }
 
     fn not_there(&mut self, change: &Change, place: &Arc<str>, now: Duration) -> Replaced {

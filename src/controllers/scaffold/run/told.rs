@@ -23,8 +23,11 @@ impl ToldLoop {
 }
 
 impl Witness for ToldLoop {
-    fn before(&mut self, store: &Store, change: &Change) {
-        self.work.lock().before(store, change);
+    fn before(&mut self, store: &Store, change: &Change, alters: bool) {
+        // Of the others none is told of afterwards either.
+        if alters {
+            self.work.lock().before(store, change);
+        }
     }
 
     fn after(&mut self, store: &Store, change: &Change, taken: Taken) {

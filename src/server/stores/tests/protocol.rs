@@ -124,7 +124,7 @@ fn respond(answer: Answer) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
 struct Notes(mpsc::UnboundedSender<String>);
 
 impl Witness for Notes {
-    fn before(&mut self, _: &Store, _: &Change) {}
+    fn before(&mut self, _: &Store, _: &Change, _: bool) {}
 
     fn after(&mut self, _: &Store, change: &Change, _: Taken) {
         let sign = if change.now.is_some() { '+' } else { '-' };
