@@ -86,9 +86,21 @@ pub fn is_of_the_moment(status: &Status) -> bool {
 pub fn is_early(status: &Status) -> bool {
     const BEFORE: [&str; 2] = ["failed to configure policy: ", "failed to configure binding: "];
     const WORDS: [&str; 2] = ["failed to find resource referenced by paramKind: ", "paramKind kind `"];
-    let told = status.message.split_once(" denied request: ").map(|(_, told)| told);
-    let cause = told.and_then(|told| BEFORE.into_iter().find_map(|before| told.strip_prefix(before)));
+    let cause = told(status).and_then(|told| BEFORE.into_iter().find_map(|before| told.strip_prefix(before)));
     is_of_the_moment(status) && cause.is_some_and(|cause| WORDS.into_iter().any(|words| cause.starts_with(words)))
+}
+
+/// Whether such a policy found nothing to compare with: no object of the namespace carries what it looks for, or the API server has not heard of
+/// it yet.
+#[must_use]
+pub fn is_unheard(status: &Status) -> bool {
+    const WORDS: &str = "failed to configure binding: no params found for policy binding";
+    is_of_the_moment(status) && told(status).is_some_and(|told| told.starts_with(WORDS))
+}
+
+/// What stands behind the name of the policy that refused.
+fn told(status: &Status) -> Option<&str> {
+    status.message.split_once(" denied request: ").map(|(_, told)| told)
 }
 
 /// Where a decoder stopped; its words quote what it stopped at.
@@ -259,6 +271,28 @@ mod tests {
                 "deployments.apps \"a\" is forbidden: ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied request: {told}"
             );
             assert_eq!(is_early(&status(422, "Invalid", &message, &[])), is, "{policy}: {told}");
+        }
+    }
+
+    /// (policy, what stands behind that it denied, whether it only found nothing)
+    #[test]
+    fn a_policy_that_finds_nothing_to_compare_with_is_known_by_its_words() {
+        let nothing =
+            "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction";
+        let table = [
+            ("drawbridge-own-agents-new", nothing.to_owned(), true),
+            ("drawbridge-own-kaos-mcpservers-new", nothing.to_owned(), true),
+            ("drawbridge-own-builds-new", nothing.to_owned(), true),
+            ("drawbridge-own-agents", "runs the image that the Agent names".to_owned(), false),
+            ("drawbridge-own-agents", format!("it says: {nothing}"), false),
+            ("house-rules", nothing.to_owned(), false),
+        ];
+        for (policy, told, is) in table {
+            let message = format!(
+                "deployments.apps \"a\" is forbidden: ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied request: {told}"
+            );
+            let status = status(422, "Invalid", &message, &[]);
+            assert_eq!((is_unheard(&status), is_early(&status)), (is, false), "{policy}: {told}");
         }
     }
 

@@ -19,6 +19,7 @@ mod enrol;
 mod face;
 mod image;
 pub mod kaos;
+mod mark;
 pub mod memory;
 pub mod note;
 pub mod plan;

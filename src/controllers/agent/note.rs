@@ -22,6 +22,17 @@ pub struct Note {
     pub compared: Option<Compared>,
     /// When its Deployment was last read for that.
     pub read: Option<Duration>,
+    /// The marks that were put on it, while something is still to be made for it.
+    pub marked: Option<Marked>,
+}
+
+/// How often in a row an object was given the mark that policies look for, and when last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Marked {
+    /// How often.
+    pub times: u32,
+    /// When last.
+    pub at: Duration,
 }
 
 /// What an object is wired to.

@@ -7,11 +7,12 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::claim::{Claim, Claims};
 use super::face::{Face, KAGENTI, Leaves};
 use super::image::Image;
+use super::mark;
 use super::status::Verdict;
 use super::subject::Subject;
 use super::turns::{Turn, goes_on, turn};
@@ -19,7 +20,7 @@ use super::wanted::{Own, Standing, Wanted};
 use crate::api::findings::{Fault, Findings};
 use crate::controllers::agent::memory::{Agents, Context, Plan};
 use crate::controllers::agent::note::Note;
-use crate::controllers::scaffold::plan::{Name, Op, Report, Row, UNMADE};
+use crate::controllers::scaffold::plan::{Name, Op, Report, Row};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
@@ -37,6 +38,8 @@ const UNUSABLE: Duration = Duration::from_secs(30);
 const UNREAD: Duration = Duration::from_secs(5);
 /// Failures in a row that people are told of.
 const FAILURES: u32 = 5;
+/// The same of refusals by policies that have not heard of what they look for: it is said on the object, and nobody is called.
+const UNHEARD: u32 = 3;
 
 /// The controller's name.
 pub const NAME: Name = Name::new("agent");
@@ -105,7 +108,7 @@ pub(in crate::controllers::agent) fn planned(cx: Context<'_>, face: &'static Fac
         return Plan::nothing();
     }
     if !subject.seen.carries(face.finalizer) && subject.seen.over.is_none() {
-        return Plan::of(vec![first_write(&subject)]);
+        return Plan::of(vec![mark::with_mark(finalizer(&subject, true), &subject)]);
     }
     let findings = judged(&subject);
     let image = (face.image)(&subject, &claims);
@@ -118,19 +121,17 @@ pub(in crate::controllers::agent) fn planned(cx: Context<'_>, face: &'static Fac
         },
         None => Work::default(),
     };
-    if !is_known_to_policies(&subject) && work.ops.iter().any(makes) {
-        // What follows would be refused; the change of the Agent brings us back.
-        return Plan::of(vec![marked(&subject)]);
-    }
+    work.introduce(&subject);
     verdict.stop = work.stop.take();
     verdict.wanted = work.wanted.as_ref();
-    let quiet = verdict.stop.is_none() && !work.ops.is_empty();
+    let writes = work.ops.iter().any(|op| !matches!(op, Op::Report(_)));
+    let quiet = verdict.stop.is_none() && writes;
     let mut plan = Plan { ops: Vec::new(), again: work.again, note: work.note };
     // What is about to be written changes what there is to say; a stop is said before it is tried again.
     if !quiet {
         plan.ops.extend((face.status)(&subject, &verdict));
     }
-    if !work.ops.is_empty() {
+    if writes {
         plan.again = Some(SOON);
     }
     plan.ops.append(&mut work.ops);
@@ -320,6 +321,24 @@ impl Work {
         }
     }
 
+    /// What policies refuse where they know of no object of its kind waits until they know of one.
+    fn introduce(&mut self, subject: &Subject<'_>) {
+        if !self.ops.iter().any(mark::makes) {
+            return;
+        }
+        self.note.marked = subject.note().and_then(|note| note.marked);
+        if mark::is_known(subject) || mark::is_refused(subject) {
+            return;
+        }
+        let mark::Introduction { ops, again, marked, stop } = mark::introduced(subject);
+        (self.ops, self.again) = (ops, again);
+        self.note.marked = Some(marked);
+        // Nothing of what was to be written and read is.
+        (self.note.sent, self.note.read) = (String::new(), None);
+        (self.note.rolling, self.note.failed) = goes_on(subject);
+        self.stop = stop.or(self.stop.take());
+    }
+
     /// A write that was refused waits, and one that fails over and over is said.
     fn held_back(&mut self, subject: &Subject<'_>) {
         let Some(trouble) = subject.trouble().filter(|_| !self.ops.is_empty()) else { return };
@@ -336,7 +355,14 @@ impl Work {
                     self.stop = Some(Stop { reason, message: trouble.message.clone(), stalled: true });
                 }
             }
-            None if trouble.times >= FAILURES && !is_route(&trouble.op) => {
+            None if trouble.unheard && trouble.times >= UNHEARD => {
+                let message = "the API server does not let the Deployment be made yet: its policies look for the mark of Drawbridge in this \
+                               namespace and have not heard of one. It is tried again by itself; while Drawbridge is being updated it is \
+                               made once the new version leads. If this lasts: drawbridge doctor";
+                self.stop =
+                    Some(Stop { reason: Reason::DeploymentNotReady, message: message.to_owned(), stalled: false });
+            }
+            None if !trouble.unheard && trouble.times >= FAILURES && !is_route(&trouble.op) => {
                 let message = format!("cannot be written and is tried again: {}", trouble.message);
                 self.stop = Some(Stop { reason: Reason::DeploymentFailed, message, stalled: false });
             }
@@ -439,44 +465,6 @@ fn finalizer(subject: &Subject<'_>, wanted: bool) -> Op {
             json!([uid, version, {"op": "add", "path": "/metadata/finalizers", "value": [finalizer]}])
         }
         _ => json!([uid, {"op": "add", "path": "/metadata/finalizers/-", "value": finalizer}]),
-    };
-    Op::Edit { kind: subject.face.kind, key: subject.cx.key.clone(), operations }
-}
-
-/// The finalizer, and the mark by which policies know that there is an object of this kind, where none carries it yet.
-fn first_write(subject: &Subject<'_>) -> Op {
-    let mut first = finalizer(subject, true);
-    if !is_known_to_policies(subject)
-        && let (Op::Edit { operations, .. }, Op::Edit { operations: more, .. }) = (&mut first, marked(subject))
-        && let (Some(operations), Value::Array(more)) = (operations.as_array_mut(), more)
-    {
-        let new: Vec<_> = more.into_iter().filter(|one| !operations.contains(one)).collect();
-        operations.extend(new);
-    }
-    first
-}
-
-fn is_known_to_policies(subject: &Subject<'_>) -> bool {
-    subject.cx.store.has_policy_parameter(subject.face.kind, &subject.cx.key.namespace)
-}
-
-/// Whether it makes what a policy refuses where it knows of no object of this kind.
-fn makes(op: &Op) -> bool {
-    let made = |body: &Value| body["metadata"]["resourceVersion"] == UNMADE;
-    matches!(op, Op::Own { kind: Kind::Deployment | Kind::Service, body, .. } if made(body))
-}
-
-/// The mark.
-fn marked(subject: &Subject<'_>) -> Op {
-    let uid = json!({"op": "test", "path": "/metadata/uid", "value": subject.uid});
-    let version = json!({"op": "test", "path": "/metadata/resourceVersion", "value": subject.version.to_string()});
-    let key = keys::LABEL_POLICY_PARAMETER.replace('/', "~1");
-    let operations = if subject.seen.labels.is_empty() {
-        // That there are none cannot be tested.
-        let labels = json!({keys::LABEL_POLICY_PARAMETER: keys::POLICY_PARAMETER});
-        json!([uid, version, {"op": "add", "path": "/metadata/labels", "value": labels}])
-    } else {
-        json!([uid, {"op": "add", "path": format!("/metadata/labels/{key}"), "value": keys::POLICY_PARAMETER}])
     };
     Op::Edit { kind: subject.face.kind, key: subject.cx.key.clone(), operations }
 }

@@ -38,6 +38,12 @@ pub enum ApplyError {
         /// The operation.
         what: String,
     },
+    /// A policy of our own has not heard of any object that it compares with.
+    #[error("{what}: the API server has not heard yet of what its policies look for in this namespace")]
+    Unheard {
+        /// The operation.
+        what: String,
+    },
     /// The server or the way to it failed, or the server refused.
     #[error("{what}")]
     Request {
@@ -74,7 +80,10 @@ impl ApplyError {
         match self {
             ApplyError::Request { source, .. } => Some(refusal::of_error(source)),
             ApplyError::Refused { brief, .. } => Some(brief.clone()),
-            ApplyError::Conflict { .. } | ApplyError::Early { .. } | ApplyError::Unbuildable { .. } => None,
+            ApplyError::Conflict { .. }
+            | ApplyError::Early { .. }
+            | ApplyError::Unheard { .. }
+            | ApplyError::Unbuildable { .. } => None,
         }
     }
 }
@@ -339,6 +348,7 @@ pub(super) fn failed(op: &Op, error: kube::Error) -> ApplyError {
     match error {
         kube::Error::Api(status) if status.code == 409 => ApplyError::Conflict { what: describe(op) },
         kube::Error::Api(status) if refusal::is_early(&status) => ApplyError::Early { what: describe(op) },
+        kube::Error::Api(status) if refusal::is_unheard(&status) => ApplyError::Unheard { what: describe(op) },
         error => ApplyError::Request { what: describe(op), source: Box::new(error) },
     }
 }

@@ -25,6 +25,8 @@ pub struct Trouble {
     pub times: u32,
     /// Refused for a reason that a person has to remove; `None` when trying again may help by itself.
     pub refused: Option<Reason>,
+    /// A policy of our own had not heard of what it looks for.
+    pub unheard: bool,
     /// The server's words.
     pub message: String,
     /// When.
@@ -147,8 +149,17 @@ impl Memory {
 
     /// A write failed: which, for what reason it was refused (if it was), and the server's words.
     pub fn failure(&mut self, item: &Item, at: Duration, (op, refused, message): (Op, Option<Reason>, String)) {
-        let times = self.troubles.get(item).map_or(0, |trouble| trouble.times).saturating_add(1);
-        self.troubles.insert(item.clone(), Trouble { op, times, refused, message, at });
+        self.troubled(item, Trouble { op, times: 0, refused, unheard: false, message, at });
+    }
+
+    /// A write was refused by a policy of our own that had not heard of what it looks for.
+    pub fn unheard(&mut self, item: &Item, at: Duration, (op, message): (Op, String)) {
+        self.troubled(item, Trouble { op, times: 0, refused: None, unheard: true, message, at });
+    }
+
+    fn troubled(&mut self, item: &Item, trouble: Trouble) {
+        let times = self.troubles.get(item).map_or(0, |before| before.times).saturating_add(1);
+        self.troubles.insert(item.clone(), Trouble { times, ..trouble });
     }
 
     /// A plan was carried out; a refusal is forgotten only when fields were `applied`.
@@ -206,6 +217,8 @@ mod tests {
             memory.failure(&item("a"), Duration::ZERO, (op.clone(), None, "why".into()));
             assert_eq!(memory.trouble(&item("a")).map(|trouble| trouble.times), Some(times));
         }
+        memory.unheard(&item("a"), Duration::ZERO, (op.clone(), "why".into()));
+        assert_eq!(memory.trouble(&item("a")).map(|trouble| (trouble.times, trouble.unheard)), Some((4, true)));
         memory.success(&item("a"), false);
         assert_eq!(memory.trouble(&item("a")), None);
         memory.failure(&item("a"), Duration::ZERO, (op, Some(Reason::LabelConflict), "why".into()));

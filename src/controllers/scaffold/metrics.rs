@@ -258,7 +258,7 @@ impl ControllerMetrics {
         let result = match result {
             Ok(_) => "ok",
             Err(ApplyError::Conflict { .. }) => "conflict",
-            Err(ApplyError::Early { .. }) => "early",
+            Err(ApplyError::Early { .. } | ApplyError::Unheard { .. }) => "early",
             Err(_) => "error",
         };
         let labels = Write { controller: controller.as_str(), verb, kind: kind.label(), result };

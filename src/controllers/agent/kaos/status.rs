@@ -103,7 +103,7 @@ fn judged(subject: &Subject<'_>, verdict: &Verdict<'_>, look: &Look) -> Judged {
     if let Some(stop) = &verdict.stop {
         let (phase, kind) = if stop.stalled { ("Failed", Phase::Failed) } else { ("Pending", Phase::Deploying) };
         let message = match stop.reason {
-            Reason::NameConflict => stop.message.clone(),
+            Reason::NameConflict | Reason::DeploymentNotReady | Reason::FieldsContested => stop.message.clone(),
             _ => format!("Failed to create Deployment: {}", stop.message),
         };
         return Judged::plain(phase, kind, stop.reason, message);

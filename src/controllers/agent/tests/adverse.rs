@@ -25,6 +25,7 @@ fn what_is_taken_each_time_is_given_up_and_said() {
         bench.now += s(1);
         assert_eq!(owns(&bench.round(&ROW)), []);
     }
+    assert_eq!(bench.plan("weather").again, None, "nor is it planned again and again");
     // Once the Agent says something else, it is tried again.
     bench.edit(Kind::Agent, "weather", json!({"spec": {"replicas": 2}}));
     bench.converge();

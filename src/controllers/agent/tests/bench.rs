@@ -128,6 +128,13 @@ impl Bench {
         self.seen(kind, name);
     }
 
+    /// Somebody takes the mark that policies look for off an Agent.
+    pub(in crate::controllers::agent) fn unmark(&mut self, name: &str) {
+        let known = self.objects.get_mut(&(Kind::Agent, name.to_owned())).unwrap();
+        known.more["metadata"].as_object_mut().unwrap().remove("labels");
+        self.seen(Kind::Agent, name);
+    }
+
     /// An object goes.
     pub(in crate::controllers::agent) fn remove(&mut self, kind: Kind, name: &str) {
         let object = self.object(kind, name);

@@ -77,6 +77,13 @@ impl Loop {
                 self.told.clear();
                 Ending::Done(Some(EARLY))
             }
+            // It passes by itself, soon as a rule; what has not been heard of for long is no longer asked for as often.
+            Err((error @ ApplyError::Unheard { .. }, op)) => {
+                tracing::info!(controller = item.controller.as_str(), %error, "will be tried again");
+                self.memory.unheard(&item, now, (op, error.to_string()));
+                self.told.clear();
+                Ending::Failed(Duration::ZERO)
+            }
             Err((error, op)) => {
                 tracing::warn!(controller = item.controller.as_str(), %error, cause = error.brief(), "will be tried again");
                 let source = std::error::Error::source(&error).map(ToString::to_string);

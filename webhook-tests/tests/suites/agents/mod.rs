@@ -2,8 +2,10 @@
 //! Cases of agents (docs/cases.md); the test plays AgentBuild's controller.
 
 mod commands;
+mod marks;
 mod mends;
 mod secrets;
+mod skew;
 pub(crate) mod stage;
 
 use anyhow::Result;
