@@ -13,6 +13,7 @@ pub mod owner;
 pub mod place;
 pub mod refusal;
 pub mod review;
+pub mod routes;
 pub mod secrets;
 pub mod syntax;
 pub mod yaml;

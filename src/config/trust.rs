@@ -33,6 +33,30 @@ pub enum VerifiedPeers {
     Enabled,
     /// Those of every namespace.
     All,
+    /// Those that name it, of its namespace and of namespaces with `kagenti-enabled: "true"`; and it reaches only whom it names.
+    Declared,
+}
+
+impl VerifiedPeers {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Self; 4] = [Self::Namespace, Self::Enabled, Self::All, Self::Declared];
+
+    /// As the platform file writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Namespace => "namespace",
+            Self::Enabled => "enabled",
+            Self::All => "all",
+            Self::Declared => "declared",
+        }
+    }
+
+    /// The one that is written so.
+    #[must_use]
+    pub fn named(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == text)
+    }
 }
 
 /// Somebody that agents talk to.

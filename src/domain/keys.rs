@@ -417,6 +417,8 @@ pub const LABEL_POLICY_CARD: &str = "kagenti.dev/agentcard";
 pub const LABEL_POLICY_TYPE: &str = "kagenti.dev/policy-type";
 /// Value of [`LABEL_POLICY_TYPE`].
 pub const POLICY_TYPE: &str = "signature-verification";
+/// Annotation of an agent's NetworkPolicy that opens only what is declared: which declaration made which of its rules, as JSON.
+pub const ANNOTATION_DECLARED: &str = "agent.kagenti.dev/declared";
 /// Label that every namespace has, with its name.
 pub const LABEL_NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 

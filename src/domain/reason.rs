@@ -338,6 +338,7 @@ reasons! {
     ResignNotPossible, Warning, "the signature of a card will count no more, and the Pods that sign it are not replaced by themselves";
     AgentOpened, State, "an agent is verified, and its NetworkPolicy opens it";
     AgentCutOff, Warning, "an agent is not verified any more, and its NetworkPolicy cuts it off";
+    DeclaredNotOpened, Warning, "an agent is open to what it declares, and some of what is declared names no place that a NetworkPolicy can open";
     DependencyMissing, Warning, "an object that an Agent of KAOS names does not exist";
     DependencyNotReady, State, "an object that an Agent of KAOS names is not ready";
     DependenciesReady, State, "every object that an Agent of KAOS names is ready";

@@ -3,6 +3,7 @@
 //! In: JSON ([`NetworkPolicy::read`]). Out: selectors, peers and ports in one form. Promise: what a policy says about a direction that is not
 //! among its types is not there, as on a cluster.
 
+mod declared;
 mod read;
 
 use std::fmt;
@@ -11,6 +12,7 @@ use crate::policy::address::{Block, Family};
 use crate::policy::ports::Protocol;
 use crate::policy::selector::Selector;
 
+pub use declared::Declarations;
 pub use read::{Fault, MAX_PARTS, MAX_TEXT};
 
 /// One of the two directions, seen from the Pods that a policy selects.
@@ -50,6 +52,8 @@ pub struct NetworkPolicy {
     pub ingress: Option<Vec<Rule>>,
     /// What it lets them send; `None` likewise.
     pub egress: Option<Vec<Rule>>,
+    /// Which declarations made its rules, of one of ours that opens only what is declared.
+    pub declared: Option<Declarations>,
 }
 
 impl NetworkPolicy {

@@ -51,6 +51,9 @@ pub struct SideReport {
     /// How many of those are left out.
     #[serde(skip_serializing_if = "is_zero")]
     pub other_rules_left_out: usize,
+    /// Where nothing is let through, the policies that would let through what is declared: nothing declares this.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub undeclared: Vec<String>,
 }
 
 /// One rule and why it counts, or does not.
@@ -66,6 +69,9 @@ pub struct RuleReport {
     pub ports: PortSet,
     /// Why.
     pub why: String,
+    /// What declares it, of a rule that a declaration made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub declared: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
@@ -86,6 +92,10 @@ impl SideReport {
             let peers = rule(policy, place).and_then(|rule| rule.peers.as_deref()).unwrap_or_default();
             peers.iter().map(|peer| peer.words(namespace)).collect::<Vec<_>>()
         };
+        let declared = |policy: usize, place: usize| {
+            let says = world.policies()[policy].declared.as_ref()?;
+            says.of(direction, place).map(str::to_owned)
+        };
         let rules = side.allowing.iter().map(|one| RuleReport {
             policy: title(one.policy),
             rule: one.rule,
@@ -94,6 +104,7 @@ impl SideReport {
                 None => "everybody is let through".to_owned(),
                 Some(at) => peers(one.policy, one.rule).swap_remove(at),
             },
+            declared: declared(one.policy, one.rule),
         });
         let other = side.missing.iter().take(MOST).map(|&(policy, place, miss)| RuleReport {
             policy: title(policy),
@@ -107,7 +118,10 @@ impl SideReport {
                     format!("names ports that the Pod that is sent to does not have: {}", shortened(ports))
                 }
             },
+            declared: declared(policy, place),
         });
+        let by_declarations = side.isolating.iter().filter(|&&policy| world.policies()[policy].declared.is_some());
+        let undeclared = by_declarations.filter(|_| side.ports.is_empty()).map(|&policy| title(policy));
         Self {
             direction,
             ports: side.ports.clone(),
@@ -115,6 +129,7 @@ impl SideReport {
             rules: rules.collect(),
             other_rules: other.collect(),
             other_rules_left_out: side.missing.len().saturating_sub(MOST),
+            undeclared: undeclared.collect(),
         }
     }
 }

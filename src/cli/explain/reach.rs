@@ -285,17 +285,21 @@ fn side_printed(out: &mut dyn Write, side: &SideReport, whose: &str) -> Written<
     }
     writeln!(out, "│  ├─ {direction} of {whose}: {}, isolated by {}", side.ports, side.isolated_by.join(", "))?;
     let rule = |rule: &RuleReport| format!("{} rule {}", rule.policy, rule.rule);
+    let by = |rule: &RuleReport| rule.declared.as_ref().map(|by| format!(" (declared by {by})")).unwrap_or_default();
     for one in &side.rules {
-        writeln!(out, "│  │  ├─ {} lets through {}: {}", rule(one), one.ports, one.why)?;
+        writeln!(out, "│  │  ├─ {} lets through {}: {}{}", rule(one), one.ports, one.why, by(one))?;
     }
     for one in &side.other_rules {
-        writeln!(out, "│  │  ├─ {} {}", rule(one), one.why)?;
+        writeln!(out, "│  │  ├─ {} {}{}", rule(one), one.why, by(one))?;
     }
     if side.other_rules_left_out > 0 {
         writeln!(out, "│  │  ├─ and {} more rules that do not apply", side.other_rules_left_out)?;
     }
     if side.rules.is_empty() && side.other_rules.is_empty() {
         writeln!(out, "│  │  └─ none of these has a rule for {direction}")?;
+    }
+    for policy in &side.undeclared {
+        writeln!(out, "│  │  └─ {policy} opens only what is declared, and nothing declares this")?;
     }
     Ok(())
 }

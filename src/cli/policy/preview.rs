@@ -14,13 +14,14 @@ use serde_json::{Value, json};
 use super::End;
 use super::left::left;
 use super::population::{Population, Settled};
-use super::rehearsal::Rehearsal;
+use super::rehearsal::{Rehearsal, platform};
 use crate::cli::cluster::{self, Cluster, ClusterArgs};
 use crate::cli::io::{self, Io, Tone};
 use crate::cli::offline::documents::{self, Piece, Source};
 use crate::cli::offline::world::{Facts, World as Settings};
 use crate::cli::survey::{self, TYPES, text};
 use crate::cli::{Exit, Format, given};
+use crate::config::trust::VerifiedPeers;
 use crate::domain::keys;
 use crate::domain::trust::TrustLevel;
 use crate::domain::workload::{Workload, WorkloadKind};
@@ -47,8 +48,11 @@ pub(super) struct Args {
     /// The level of trust that the namespace would have (its label agent.kagenti.dev/trust): off, audit, enforced or enforced-all.
     #[arg(long, value_name = "LEVEL", default_value = "enforced", value_parser = level)]
     pub trust: TrustLevel,
+    /// What cards.verifiedPeers of the platform file would be, if another than it is: namespace, enabled, all or declared.
+    #[arg(long, value_name = "PEERS", value_parser = peers)]
+    pub verified_peers: Option<VerifiedPeers>,
     /// Instead of a level: NetworkPolicies that would be applied, as files, folders, or - for standard input.
-    #[arg(long, value_name = "PATH", value_parser = given::path, conflicts_with = "trust")]
+    #[arg(long, value_name = "PATH", value_parser = given::path, conflicts_with_all = ["trust", "verified_peers"])]
     pub apply: Vec<String>,
     /// Namespace of the operator.
     #[arg(long, value_name = "NAME", default_value = keys::OPERATOR_NAMESPACE, value_parser = given::namespace)]
@@ -66,6 +70,11 @@ fn level(text: &str) -> Result<TrustLevel, String> {
         let known: Vec<_> = TrustLevel::ALL.iter().map(|level| level.as_str()).collect();
         format!("a level is one of {}", known.join(", "))
     })
+}
+
+fn peers(text: &str) -> Result<VerifiedPeers, String> {
+    VerifiedPeers::named(text)
+        .ok_or_else(|| format!("one of {} is expected", VerifiedPeers::ALL.map(VerifiedPeers::as_str).join(", ")))
 }
 
 /// What is printed.
@@ -133,7 +142,7 @@ pub(super) fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         let cluster = args.cluster.connect().await?;
         let namespace = args.namespace.clone().unwrap_or_else(|| cluster.namespace.clone());
         let mut unseen = Vec::new();
-        let objects = read(&cluster, &namespace, &mut unseen).await?;
+        let mut objects = read(&cluster, &namespace, &mut unseen).await?;
         if !objects
             .iter()
             .any(|(kind, object)| *kind == Some(Kind::Namespace) && text(object, "/metadata/name") == namespace)
@@ -151,12 +160,17 @@ pub(super) fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             };
             let mut settings = Settings::new(&facts)?;
             survey::facts(&cluster, &mut settings, &namespace, &mut unseen).await?;
-            let change = format!("trust of namespace {namespace} is {}", args.trust.as_str());
+            if platform(&settings, args.verified_peers)?.cards().trust.verified_peers == VerifiedPeers::Declared {
+                objects.extend(declarations(&cluster, &namespace, &mut unseen).await?);
+            }
+            let besides = args.verified_peers.map(|peers| format!(" and cards.verifiedPeers is {}", peers.as_str()));
+            let change =
+                format!("trust of namespace {namespace} is {}{}", args.trust.as_str(), besides.unwrap_or_default());
             if args.trust == TrustLevel::Enforced {
                 let here = objects.iter().map(|(_, object)| object);
                 notes.extend(left(here.filter(|object| text(object, "/metadata/namespace") == namespace)));
             }
-            (rehearsed(&settings, &objects, (&namespace, args.trust), &mut notes)?, change)
+            (rehearsed(&settings, &objects, (&namespace, args.trust, args.verified_peers), &mut notes)?, change)
         } else {
             let mut after = objects.clone();
             after.extend(given.iter().map(|policy| (Some(Kind::NetworkPolicy), placed(policy, &namespace))));
@@ -227,14 +241,29 @@ async fn read(cluster: &Cluster, namespace: &str, unseen: &mut Vec<String>) -> a
     Ok(objects)
 }
 
-/// The objects as they would be.
+/// What names whom agents call, and who calls them: routes of every namespace, and what of this one has links.
+async fn declarations(cluster: &Cluster, namespace: &str, unseen: &mut Vec<String>) -> anyhow::Result<Objects> {
+    let routes = format!("{}?fieldSelector=metadata.name%3D{}", Kind::ConfigMap.path(""), keys::CONFIG_MAP_ROUTES);
+    let mut objects = Vec::new();
+    for (kind, path) in [
+        (Kind::ConfigMap, routes),
+        (Kind::AgentRuntime, Kind::AgentRuntime.path(namespace)),
+        (Kind::KaosAgent, Kind::KaosAgent.path(namespace)),
+    ] {
+        let found = cluster.list(&path, unseen).await?;
+        objects.extend(found.into_iter().map(|object| (Some(kind), object)));
+    }
+    Ok(objects)
+}
+
+/// The objects as they would be; `peers`: under another value of `cards.verifiedPeers`.
 pub(super) fn rehearsed(
     settings: &Settings,
     objects: &Objects,
-    (namespace, level): (&str, TrustLevel),
+    (namespace, level, peers): (&str, TrustLevel, Option<VerifiedPeers>),
     notes: &mut Vec<String>,
 ) -> anyhow::Result<Objects> {
-    let mut rehearsal = Rehearsal::new(settings)?;
+    let mut rehearsal = Rehearsal::new(settings, peers)?;
     for (kind, object) in objects {
         let Some(kind) = *kind else { continue };
         // Who is elsewhere is no concern of the plans about this namespace.

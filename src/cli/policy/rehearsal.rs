@@ -14,6 +14,7 @@ use crate::cli::offline;
 use crate::cli::survey::text;
 use crate::config::schema::Platform;
 use crate::config::snapshot::Published;
+use crate::config::trust::VerifiedPeers;
 use crate::controllers::scaffold::memory::Memory;
 use crate::controllers::scaffold::plan::Op;
 use crate::controllers::scaffold::runner::{Runner, Scene};
@@ -34,6 +35,19 @@ const FIRST_VERSION: u64 = 1 << 60;
 /// When the plans are made, long after everything was seen.
 const NOW: Duration = Duration::from_secs(3600);
 
+/// The platform file of those settings; `peers`: with another value of `cards.verifiedPeers`.
+///
+/// # Errors
+/// When it cannot be used.
+pub(super) fn platform(settings: &offline::world::World, peers: Option<VerifiedPeers>) -> anyhow::Result<Platform> {
+    let platform = Platform::parse(&settings.platform.text, &settings.platform.name);
+    let platform = platform.with_context(|| settings.platform.name.clone())?;
+    Ok(match peers {
+        Some(peers) => platform.with_verified_peers(peers),
+        None => platform,
+    })
+}
+
 /// A cluster on which plans are carried out.
 pub(super) struct Rehearsal {
     store: Store,
@@ -46,14 +60,13 @@ pub(super) struct Rehearsal {
 }
 
 impl Rehearsal {
-    /// A cluster with the settings of that one, without objects.
+    /// A cluster with the settings of that one, without objects; `peers`: with another value of `cards.verifiedPeers`.
     ///
     /// # Errors
     /// When its platform file cannot be used.
-    pub(super) fn new(settings: &offline::world::World) -> anyhow::Result<Self> {
+    pub(super) fn new(settings: &offline::world::World, peers: Option<VerifiedPeers>) -> anyhow::Result<Self> {
         let snapshot = Arc::new(settings.snapshot()?);
-        let platform = Platform::parse(&settings.platform.text, &settings.platform.name);
-        let platform = platform.with_context(|| settings.platform.name.clone())?;
+        let platform = platform(settings, peers)?;
         let settled = Arc::clone(&snapshot);
         let facts = Published { snapshot, settled, platform: Arc::new(platform), spreading: false };
         let mut store = Store::new(settings.operator_namespace());

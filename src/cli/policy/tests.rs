@@ -6,6 +6,7 @@ use super::population::Population;
 use super::preview::{Objects, Preview, compared, printed, rehearsed};
 use super::target::{Found, Wanted, absent, find};
 use crate::cli::offline::world::{Facts, World as Settings};
+use crate::config::trust::VerifiedPeers;
 use crate::domain::trust::TrustLevel;
 use crate::store::Kind;
 
@@ -173,7 +174,7 @@ fn lines(preview: &Preview) -> Vec<String> {
 
 fn preview(level: TrustLevel) -> Preview {
     let mut notes = Vec::new();
-    let after = rehearsed(&settings(true), &cluster(), ("team", level), &mut notes).unwrap();
+    let after = rehearsed(&settings(true), &cluster(), ("team", level, None), &mut notes).unwrap();
     assert!(notes.is_empty(), "{notes:?}");
     compared("team", &cluster(), &after, level != TrustLevel::EnforcedAll)
 }
@@ -211,10 +212,52 @@ fn before_trust_is_enforced_the_preview_names_what_would_be_cut() {
     );
 }
 
+/// Whom it sends to has to be named; and the rule says by what.
+#[test]
+fn where_only_what_is_declared_is_open_the_preview_cuts_the_rest_and_names_the_declaration() {
+    let mut objects = cluster();
+    let service = |name: &str| {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "friends", "name": name, "uid": name, "resourceVersion": "1"},
+            "spec": {"selector": {"app": name}, "ports": [{"port": 80, "targetPort": 8080}]}})
+    };
+    for name in ["friend", "stranger"] {
+        objects.push((Some(Kind::Service), service(name)));
+        objects.push((Some(Kind::Pod), pod("friends", &format!("{name}-0"), &json!({"app": name}), None)));
+    }
+    objects.push((
+        Some(Kind::ConfigMap),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "team", "name": "authproxy-routes", "uid": "r", "resourceVersion": "1"},
+            "data": {"routes.yaml": "- {host: friend.friends, target_audience: x}\n- {host: '*.friends'}\n"}}),
+    ));
+    let mut notes = Vec::new();
+    let switch = ("team", TrustLevel::Enforced, Some(VerifiedPeers::Declared));
+    let after = rehearsed(&settings(true), &objects, switch, &mut notes).unwrap();
+    assert!(notes.len() == 1 && notes[0].contains("route *.friends is a pattern"), "{notes:?}");
+    let preview = compared("team", &objects, &after, true);
+    let cut = |to: &str| {
+        let found = preview.changes.iter().find(|change| change.from.name == "good" && change.to.name == to);
+        found.map(|change| change.cut.to_string()).unwrap_or_default()
+    };
+    assert_eq!(
+        cut("friend-0"),
+        "1-8079/TCP, 8081-65535/TCP, */UDP, */SCTP",
+        "but for the port that the Service leads to"
+    );
+    assert_eq!(cut("stranger-0"), "every port");
+    let egress = |to: &str| {
+        let change = preview.changes.iter().find(|change| change.from.name == "good" && change.to.name == to).unwrap();
+        change.after[0].egress.clone().unwrap()
+    };
+    let rule = &egress("friend-0").rules[0];
+    assert_eq!(rule.declared.as_deref(), Some("route friend.friends in ConfigMap authproxy-routes"));
+    assert_eq!(egress("stranger-0").undeclared, ["team/good-signature-policy"]);
+    assert!(egress("friend-0").undeclared.is_empty());
+}
+
 #[test]
 fn a_cluster_in_which_nobody_can_become_verified_is_told_so() {
     let mut notes = Vec::new();
-    rehearsed(&settings(false), &cluster(), ("team", TrustLevel::Enforced), &mut notes).unwrap();
+    rehearsed(&settings(false), &cluster(), ("team", TrustLevel::Enforced, None), &mut notes).unwrap();
     assert!(notes.len() == 1 && notes[0].contains("no trust bundle is configured"), "{notes:?}");
 }
 

@@ -598,7 +598,7 @@ pub const KEYS: &[Key] = &[
         cards.trust.verified_peers,
         trust::verified_peers,
         "which verified agents reach a verified agent: those of its namespace, those of namespaces with kagenti-enabled: \"true\" (enabled), or \
-         all; namespace when unset"
+         all; or those that name it, and it reaches only whom it names (declared); namespace when unset"
     ),
     process!(
         "cards.ingressPeers",

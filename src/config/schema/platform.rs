@@ -19,6 +19,7 @@ use crate::config::inputs::ConfigMapInput;
 use crate::config::layers::{self, Layer};
 use crate::config::namespace;
 use crate::config::resolved::{Notice, Resolved};
+use crate::config::trust::VerifiedPeers;
 use crate::domain::keys::{CONFIG_MAP_ENVOY, CONFIG_MAP_RUNTIME, KEY_CONFIG, NAMESPACE_CONFIG_MAPS};
 use crate::domain::reason::Reason;
 use crate::workloads::kaos::settings as kaos;
@@ -252,6 +253,13 @@ impl Platform {
     #[must_use]
     pub fn cards(&self) -> Cards {
         self.process.cards.settled()
+    }
+
+    /// The same with another value of `cards.verifiedPeers`.
+    #[must_use]
+    pub fn with_verified_peers(mut self, peers: VerifiedPeers) -> Self {
+        self.process.cards.trust.verified_peers = peers;
+        self
     }
 
     /// What is decided about the kinds of KAOS.

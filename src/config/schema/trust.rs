@@ -31,12 +31,7 @@ pub(super) fn some_level(value: &Value) -> Read<Option<TrustLevel>> {
 
 pub(super) fn verified_peers(value: &Value) -> Read<VerifiedPeers> {
     let name = read::word(value)?;
-    match name.as_str() {
-        "namespace" => Ok(VerifiedPeers::Namespace),
-        "enabled" => Ok(VerifiedPeers::Enabled),
-        "all" => Ok(VerifiedPeers::All),
-        _ => Err(none_of(&name, &["namespace", "enabled", "all"])),
-    }
+    VerifiedPeers::named(&name).ok_or_else(|| none_of(&name, &VerifiedPeers::ALL.map(VerifiedPeers::as_str)))
 }
 
 fn none_of(name: &str, known: &[&str]) -> Problem {
@@ -181,5 +176,6 @@ mod tests {
         assert_eq!(level(&json!("enforced-all")), Ok(TrustLevel::EnforcedAll));
         assert!(format!("{:?}", level(&json!("enforce"))).contains("did you mean enforced"));
         assert!(verified_peers(&json!("none")).is_err());
+        assert!(format!("{:?}", verified_peers(&json!("declare"))).contains("did you mean declared"));
     }
 }

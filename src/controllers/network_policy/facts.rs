@@ -38,7 +38,8 @@ pub(super) fn facts(cx: &Context<'_>, namespace: &str, besides: Vec<CardPeer>) -
         dns: if trust.dns || names { dns(cx.store) } else { Vec::new() },
         ingress: trust.ingress.iter().filter_map(|one| peer(cx.store, one)).collect(),
         verified: match trust.verified_peers {
-            VerifiedPeers::Namespace => desired::VerifiedPeers::Namespace,
+            // Not asked for where only what is declared is open.
+            VerifiedPeers::Namespace | VerifiedPeers::Declared => desired::VerifiedPeers::Namespace,
             VerifiedPeers::Enabled => desired::VerifiedPeers::Enabled,
             VerifiedPeers::All => desired::VerifiedPeers::All,
         },
@@ -79,7 +80,8 @@ pub(super) fn of_url(url: &str) -> Option<CardPeer> {
     Some(CardPeer { whom, ports: vec![port] })
 }
 
-fn peer(store: &Store, peer: &CardPeer) -> Option<Peer> {
+/// Whom that means, as far as it is known.
+pub(super) fn peer(store: &Store, peer: &CardPeer) -> Option<Peer> {
     let ports = || peer.ports.iter().copied().map(Port::tcp).collect();
     match &peer.whom {
         PeerWhom::Block(cidr) => Some(Peer { whom: Whom::Block(cidr.clone()), ports: ports() }),
@@ -116,7 +118,8 @@ fn port_of(port: &ServicePort) -> Port {
     Port { protocol: if port.is_tcp { "TCP" } else { "UDP" }, port: name }
 }
 
-fn dns(store: &Store) -> Vec<Peer> {
+/// Where names are resolved.
+pub(super) fn dns(store: &Store) -> Vec<Peer> {
     let both = ["TCP", "UDP"].map(|protocol| Port { protocol, port: PortName::Number(53) });
     let mut peers: Vec<_> = DNS.into_iter().filter_map(|of| service(store, of, &[])).collect();
     peers.push(Peer { whom: Whom::Block(NODE_LOCAL.to_owned()), ports: both.into() });

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::config::trust::{CardPeer, PeerWhom};
 use crate::controllers::network_policy::memory::Context;
-use crate::store::objects::WorkloadRef;
-use crate::store::{Key, Kind};
+use crate::store::objects::{CustomRef, WorkloadRef};
+use crate::store::{Key, Kind, Store};
 use crate::workloads::kaos::names::{PORT, PORT_OLLAMA, Role};
 
 /// The workload that runs an Agent of that name.
@@ -19,13 +19,32 @@ pub(super) fn workload_of(agent: &str) -> String {
 
 /// Whom the Agent behind a workload is wired to.
 pub(super) fn wired(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Vec<CardPeer> {
+    links(cx, workload).into_iter().map(|(_, peer)| peer).collect()
+}
+
+/// The Agent behind a workload: the one that controls it.
+pub(super) fn agent_of<'a>(store: &'a Store, namespace: &str, workload: &WorkloadRef<'_>) -> Option<CustomRef<'a>> {
+    let name = workload.name.strip_prefix(Role::Agent.prefix())?;
+    let owner = workload.seen.controller.as_deref()?;
+    store.custom(Kind::KaosAgent, namespace, name).filter(|agent| owner.uid == agent.uid)
+}
+
+/// The names of the Agents that an Agent calls.
+pub(super) fn called(spec: &Value) -> impl Iterator<Item = &str> {
+    let list = spec.pointer("/agentNetwork/access").and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(Value::as_str)
+}
+
+/// Where an Agent of that name is called.
+pub(super) fn peer_of(namespace: &str, agent: &str) -> CardPeer {
+    let (namespace, name) = (namespace.to_owned(), Role::Agent.object(agent));
+    CardPeer { whom: PeerWhom::Service { namespace, name }, ports: vec![PORT] }
+}
+
+/// The same, each with the member of the Agent's `spec` that names it.
+pub(super) fn links(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Vec<(&'static str, CardPeer)> {
     let Key { namespace, .. } = cx.key;
-    let name = workload.name.strip_prefix(Role::Agent.prefix());
-    let agent = name.and_then(|name| cx.store.custom(Kind::KaosAgent, namespace, name));
-    let owner = workload.seen.controller.as_deref();
-    let Some(agent) = agent.filter(|agent| owner.is_some_and(|owner| owner.uid == agent.uid)) else {
-        return Vec::new();
-    };
+    let Some(agent) = agent_of(cx.store, namespace, workload) else { return Vec::new() };
     let spec = &*agent.seen.spec;
     let text = |pointer: &str| spec.pointer(pointer).and_then(Value::as_str);
     let names = |pointer: &str| {
@@ -36,9 +55,9 @@ pub(super) fn wired(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Vec<CardPee
         whom: PeerWhom::Service { namespace: namespace.to_string(), name: role.object(name) },
         ports: ports.to_vec(),
     };
-    let api = text("/modelAPI").into_iter().map(|name| one(Role::ModelApi, name, &[PORT, PORT_OLLAMA]));
-    let tools = names("/mcpServers").into_iter().map(|name| one(Role::McpServer, name, &[PORT]));
-    let peers = names("/agentNetwork/access").into_iter().map(|name| one(Role::Agent, name, &[PORT]));
+    let api = text("/modelAPI").into_iter().map(|name| ("modelAPI", one(Role::ModelApi, name, &[PORT, PORT_OLLAMA])));
+    let tools = names("/mcpServers").into_iter().map(|name| ("mcpServers", one(Role::McpServer, name, &[PORT])));
+    let peers = called(spec).map(|name| ("agentNetwork.access", peer_of(namespace, name)));
     let platform = cx.facts.platform.kaos();
     let own = crate::api::kaos_tools::shape::Telemetry {
         enabled: spec.pointer("/config/telemetry/enabled").and_then(Value::as_bool).unwrap_or(false),
@@ -46,5 +65,6 @@ pub(super) fn wired(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Vec<CardPee
     };
     let says = spec.pointer("/config/telemetry").is_some_and(Value::is_object);
     let traces = platform.telemetry.effective(says.then_some(&own)).flatten().and_then(super::facts::of_url);
+    let traces = traces.map(|peer| ("config.telemetry", peer));
     api.chain(tools).chain(peers).chain(traces).collect()
 }

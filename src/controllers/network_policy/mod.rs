@@ -1,9 +1,11 @@
 //! The NetworkPolicies that cut off agents, and those that open one of them.
 
+mod declared;
 mod facts;
 mod kaos;
 pub mod memory;
 mod names;
+mod opening;
 mod overridden;
 pub mod plan;
 mod quarantine;

@@ -17,8 +17,9 @@ use serde_json::{Value, json};
 use super::facts::facts;
 use super::kaos;
 use super::names::{is_shortened, label_of, policy_of};
+use super::opening::{self, Wanted};
 use super::stuck::{left, not_ready};
-use super::{overridden, quarantine, unread};
+use super::{declared, overridden, quarantine, unread};
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::controllers::looks;
 use crate::controllers::network_policy::memory::{Context, Note, Plan, Policies};
@@ -28,7 +29,7 @@ use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::trust::TrustLevel;
 use crate::domain::workload::WorkloadKind;
-use crate::policy::desired::{closed, default_deny, is_permissive, normal, permissive, restrictive};
+use crate::policy::desired::{default_deny, is_permissive, normal};
 use crate::store::objects::{CardRef, PolicyRef, WorkloadRef};
 use crate::store::{Key, Kind, PodPhase, Store, Trust};
 
@@ -44,13 +45,26 @@ const KINDS: [WorkloadKind; 4] =
     [WorkloadKind::Deployment, WorkloadKind::StatefulSet, WorkloadKind::DaemonSet, WorkloadKind::Sandbox];
 /// How often Services are looked up anew that policies were made from.
 const SERVICES: Duration = Duration::from_secs(60);
+/// Agents that one change of an Agent has looked at again, because it names them.
+const LINKS: usize = 64;
 /// Time until what has to wait is looked at again, should nothing bring us back.
 const AGAIN: Duration = Duration::from_secs(5);
 
 fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     let Key { namespace, name } = key;
     match kind {
-        Kind::Namespace => of_namespace(store, name),
+        Kind::Namespace => {
+            let mut keys = of_namespace(store, name);
+            keys.extend(declared::named_elsewhere(store, name));
+            keys
+        }
+        Kind::ConfigMap if &**name == keys::CONFIG_MAP_ROUTES => {
+            let mut keys = declared::named_elsewhere(store, namespace);
+            if has_ours(store, namespace) {
+                keys.extend(of_namespace(store, namespace));
+            }
+            keys
+        }
         // What comes before it, or after it, may go on.
         Kind::NetworkPolicy if &**name == keys::DEFAULT_DENY => of_namespace(store, namespace),
         Kind::NetworkPolicy if &**name == keys::QUARANTINE_POLICY => vec![deny(namespace), key.clone()],
@@ -65,7 +79,13 @@ fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
                 .map(|target| vec![Key::new(namespace, &policy_of(&target.name)), deny(namespace)])
                 .unwrap_or_default()
         }
-        Kind::KaosAgent => vec![Key::new(namespace, &policy_of(&kaos::workload_of(name)))],
+        Kind::KaosAgent => {
+            let agent = store.custom(kind, namespace, name);
+            // Who comes behind these is looked up with the Services.
+            let called = agent.iter().flat_map(|agent| kaos::called(&agent.seen.spec)).take(LINKS);
+            let agents = std::iter::once(&**name).chain(called);
+            agents.map(|agent| Key::new(namespace, &policy_of(&kaos::workload_of(agent)))).collect()
+        }
         Kind::Pod if store.network_policy(namespace, keys::QUARANTINE_POLICY).is_some() => {
             vec![deny(namespace), Key::new(namespace, keys::QUARANTINE_POLICY)]
         }
@@ -93,7 +113,12 @@ fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
     keys
 }
 
-fn has_ours(store: &Store, namespace: &str) -> bool {
+/// The policy of a workload.
+pub(super) fn policy_key(namespace: &str, workload: &WorkloadRef<'_>) -> Key {
+    Key::new(namespace, &policy_of(workload.name))
+}
+
+pub(super) fn has_ours(store: &Store, namespace: &str) -> bool {
     store.network_policies(namespace).any(|policy| policy.seen.is_ours())
 }
 
@@ -104,7 +129,8 @@ fn is_agent(workload: &WorkloadRef<'_>) -> bool {
         && template.and_then(|template| template.agent_type()) == Some(AgentType::Agent.as_str())
 }
 
-fn agents<'a>(store: &'a Store, namespace: &str) -> impl Iterator<Item = WorkloadRef<'a>> {
+/// The agents of a namespace.
+pub(super) fn agents<'a>(store: &'a Store, namespace: &str) -> impl Iterator<Item = WorkloadRef<'a>> {
     store.workloads(namespace).filter(is_agent)
 }
 
@@ -243,13 +269,11 @@ fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
     };
     let is_held =
         trust::quarantine(cx.store, &cx.key.namespace).is_some_and(|quarantine| quarantine.holds(workload.name));
-    let spec = match (is_held, opens) {
-        (true, _) => closed(&selector),
-        (false, true) => permissive(&selector, &facts),
-        (false, false) => restrictive(&selector, &facts),
-    };
-    let again = services.then_some(SERVICES);
-    let cut = stored.as_ref().filter(|policy| !opens && !is_held && policy.seen.is_ours() && is_same(policy, &spec));
+    let wanted = opening::of(cx, (&workload, &selector), (is_held, opens), &facts);
+    let spec = &wanted.spec;
+    // Who names it, and where those are whom it names, may change without bringing us back.
+    let again = (services || wanted.says.is_some()).then_some(SERVICES);
+    let cut = stored.as_ref().filter(|policy| !opens && !is_held && policy.seen.is_ours() && is_same(policy, spec));
     let (stuck, look) = match cut {
         Some(policy) => not_ready(cx, &workload, policy),
         None => (None, None),
@@ -257,20 +281,21 @@ fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
     let again = again.into_iter().chain(look).min();
     let note = Note { opened: Some(opens && !is_held), ..Note::default() };
     let ops = match stored {
-        None => vec![create(cx, of_card(&card), &spec)],
+        None => vec![create(cx, of_card(&card, wanted.says.as_deref()), spec)],
         Some(policy) if policy.seen.is_ours() && policy.seen.over.is_some() => {
             unread::own(cx, &policy).into_iter().collect()
         }
         Some(policy) if policy.seen.is_ours() => {
-            let same = is_same(&policy, &spec) && is_of_card(&policy, &card);
+            let same = is_same(&policy, spec) && is_of_card(&policy, &card) && wanted.says_the_same(&policy);
             let told = (!is_held).then(|| flipped(cx, &policy, &card, opens)).flatten();
+            let unopened = declared::told(cx, &policy, &wanted.left);
             let overridden = (!opens).then(|| overridden::told(cx, &policy, &selector)).flatten();
             let overridden = overridden.or_else(|| (!opens).then(|| unread::others(cx, &policy)).flatten());
-            let written = (!same).then(|| take(cx, &policy, &card, &spec));
+            let written = (!same).then(|| take(cx, &policy, &card, &wanted));
             let told = told.filter(|_| !same);
-            written.into_iter().chain(told).chain(overridden).chain(stuck).collect()
+            written.into_iter().chain(told).chain(unopened).chain(overridden).chain(stuck).collect()
         }
-        Some(policy) if policy.seen.is_upstreams() => vec![take_over(cx, &policy, &card, &spec)],
+        Some(policy) if policy.seen.is_upstreams() => vec![take_over(cx, &policy, &card, &wanted)],
         Some(policy) => return foreign(cx, &policy, "the agent stays cut off until it is gone"),
     };
     Plan { again, note, ..Plan::of(ops) }
@@ -289,10 +314,13 @@ fn flipped(cx: &Context<'_>, policy: &PolicyRef<'_>, card: &CardRef<'_>, opens: 
     let was_open = policy.seen.spec.as_deref().is_some_and(is_permissive);
     let card = card.name;
     let (reason, message) = match (was_open, opens) {
-        (false, true) => (
-            Reason::AgentOpened,
-            format!("AgentCard {card} is Verified: its workload reaches whatever no other NetworkPolicy forbids"),
-        ),
+        (false, true) => {
+            let whom = match opening::is_by_declaration(cx) {
+                true => "whom its routes, its links and its AgentRuntime name",
+                false => "whatever no other NetworkPolicy forbids",
+            };
+            (Reason::AgentOpened, format!("AgentCard {card} is Verified: its workload reaches {whom}"))
+        }
         (true, false) => (
             Reason::AgentCutOff,
             format!(
@@ -327,14 +355,18 @@ fn labels() -> Value {
     })
 }
 
-/// Labels and owner of the policy of a card's agent.
-fn of_card(card: &CardRef<'_>) -> Value {
+/// Labels and owner of the policy of a card's agent, and which declarations made it.
+fn of_card(card: &CardRef<'_>, says: Option<&str>) -> Value {
     let mut labels = labels();
     labels[keys::LABEL_POLICY_CARD] = label_of(card.name).into();
     labels[keys::LABEL_POLICY_TYPE] = keys::POLICY_TYPE.into();
     let owner = json!({"apiVersion": Kind::AgentCard.api_version(), "kind": Kind::AgentCard.as_str(), "name": &**card.name,
         "uid": card.uid, "controller": true});
-    json!({"labels": labels, "ownerReferences": [owner]})
+    let mut metadata = json!({"labels": labels, "ownerReferences": [owner]});
+    if let Some(says) = says {
+        metadata["annotations"] = json!({keys::ANNOTATION_DECLARED: says});
+    }
+    metadata
 }
 
 pub(super) fn create(cx: &Context<'_>, mut metadata: Value, spec: &Value) -> Op {
@@ -366,23 +398,27 @@ pub(super) fn set_spec(cx: &Context<'_>, policy: &PolicyRef<'_>, spec: &Value) -
     edit(cx, operations)
 }
 
-/// Sets the spec, and labels and owner, which are another card's.
-fn take(cx: &Context<'_>, policy: &PolicyRef<'_>, card: &CardRef<'_>, spec: &Value) -> Op {
+/// Sets the spec in one write with labels and owner, which may be another card's, and with what it says of its declarations.
+fn take(cx: &Context<'_>, policy: &PolicyRef<'_>, card: &CardRef<'_>, wanted: &Wanted) -> Op {
     let mut operations = unchanged(policy);
-    let metadata = of_card(card);
+    let metadata = of_card(card, wanted.says.as_deref());
     operations.extend(
         ["labels", "ownerReferences"]
             .map(|member| json!({"op": "add", "path": format!("/metadata/{member}"), "value": metadata[member]})),
     );
-    operations.push(json!({"op": "add", "path": "/spec", "value": spec}));
+    if !wanted.says_the_same(policy) {
+        let annotations = metadata.get("annotations").cloned().unwrap_or_else(|| json!({}));
+        operations.push(json!({"op": "add", "path": "/metadata/annotations", "value": annotations}));
+    }
+    operations.push(json!({"op": "add", "path": "/spec", "value": wanted.spec}));
     edit(cx, operations)
 }
 
 /// The same of one that the Go operator made: what it wrote is nobody's any more (measured: labels that it had written stayed, and a second
 /// controller is refused).
-fn take_over(cx: &Context<'_>, policy: &PolicyRef<'_>, card: &CardRef<'_>, spec: &Value) -> Op {
-    let Op::Edit { kind, key, mut operations } = take(cx, policy, card, spec) else {
-        return take(cx, policy, card, spec);
+fn take_over(cx: &Context<'_>, policy: &PolicyRef<'_>, card: &CardRef<'_>, wanted: &Wanted) -> Op {
+    let Op::Edit { kind, key, mut operations } = take(cx, policy, card, wanted) else {
+        return take(cx, policy, card, wanted);
     };
     if let Some(list) = operations.as_array_mut() {
         list.push(json!({"op": "add", "path": "/metadata/managedFields", "value": [{}]}));

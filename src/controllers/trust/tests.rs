@@ -13,6 +13,7 @@ use crate::domain::reason::Reason;
 use crate::policy::desired::is_permissive;
 use crate::store::{Key, Kind, Reach};
 
+mod declared;
 mod events;
 mod kaos;
 mod quarantine;

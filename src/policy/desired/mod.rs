@@ -1,10 +1,11 @@
 //! The NetworkPolicies that enforcement of trust wants.
 //!
 //! In: [`Facts`] of the cluster and the platform. Out: the `spec` of `drawbridge-default-deny` ([`default_deny`]), and that of an agent's own
-//! policy in its two shapes ([`restrictive`], [`permissive`]). Promises: pure; addresses come out sorted and each once, whatever order they
+//! policy in its shapes ([`restrictive`], [`permissive`], and [`declared`] in place of that where the platform wants it). Promises: pure; addresses come out sorted and each once, whatever order they
 //! were found in; an IPv4 address that is written as IPv6 is IPv4; nothing comes out that opens everything but the way out of a verified
-//! agent. Two specs mean the same if [`normal`] of them is equal: the API server leaves out what is empty and fills in what is not said.
+//! agent, and nothing at all where only what is declared is open. Two specs mean the same if [`normal`] of them is equal: the API server leaves out what is empty and fills in what is not said.
 
+mod declared;
 mod normal;
 
 #[cfg(test)]
@@ -16,6 +17,7 @@ use std::net::IpAddr;
 use serde_json::{Map, Value, json};
 
 use crate::domain::keys;
+pub use declared::{Declaration, Declared, LARGEST, Opening, declared};
 pub use normal::normal;
 
 /// What policies are made from.
@@ -68,6 +70,13 @@ pub enum Whom {
     },
     /// A block of addresses, as NetworkPolicies write it.
     Block(String),
+    /// Pods with the trust label.
+    Verified {
+        /// Their namespace, for as long as it has `kagenti-enabled: "true"`; `None` is the policy's own, whatever it has.
+        namespace: Option<String>,
+        /// The labels that they have besides.
+        labels: BTreeMap<String, String>,
+    },
 }
 
 /// A port.
@@ -103,6 +112,17 @@ impl Peer {
                 if !labels.is_empty() {
                     peer["podSelector"] = json!({"matchLabels": labels});
                 }
+                peer
+            }
+            Whom::Verified { namespace, labels } => {
+                let mut peer = match namespace {
+                    None => json!({}),
+                    Some(name) => of_namespace(name),
+                };
+                if namespace.is_some() {
+                    peer["namespaceSelector"]["matchLabels"][keys::LABEL_NAMESPACE_ENABLED] = "true".into();
+                }
+                peer["podSelector"] = trusted(&json!({"matchLabels": labels}));
                 peer
             }
         }
@@ -210,10 +230,15 @@ pub fn closed(selector: &Value) -> Value {
 /// What an agent needs to prove who it is: `selector` is its workload's.
 #[must_use]
 pub fn restrictive(selector: &Value, facts: &Facts) -> Value {
+    both(selector.clone(), vec![operators(facts)], needed(facts))
+}
+
+/// The ways out that every agent has.
+fn needed(facts: &Facts) -> Vec<Value> {
     let mut egress = api_server(facts);
     let needed: BTreeSet<_> = facts.egress.iter().chain(&facts.dns).collect();
     egress.extend(needed.into_iter().map(|peer| peer.rule("to")));
-    both(selector.clone(), vec![operators(facts)], egress)
+    egress
 }
 
 /// What opens an agent that has proved it: those Pods of its workload that carry the trust label. Others stay under the deny, whoever has

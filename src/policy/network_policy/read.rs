@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Addresses, NetworkPolicy, Peer, Port, Rule, Which};
+use super::{Addresses, Declarations, NetworkPolicy, Peer, Port, Rule, Which};
 use crate::domain::printable::printable;
 use crate::policy::address::Block;
 use crate::policy::ports::Protocol;
@@ -95,6 +95,7 @@ impl Reader {
             selects,
             ingress: named.0.then_some(ingress),
             egress: named.1.then_some(egress),
+            declared: Declarations::read(object, name),
         })
     }
 

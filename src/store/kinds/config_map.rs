@@ -1,10 +1,12 @@
-//! What is kept of a ConfigMap: digest, size and marks. Its text travels in a change to whoever reads it, and is taken out then.
+//! What is kept of a ConfigMap: digest, size and marks, and of `authproxy-routes` whom it names. Its text travels in a change to whoever reads it, and is
+//! taken out then.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::claim::ClaimSeen;
 use super::{Kind, What};
+use crate::api::routes::Routes;
 use crate::domain::bounds::LARGEST_TEXT;
 use crate::domain::digest::of_data;
 use crate::domain::keys;
@@ -105,6 +107,8 @@ pub struct ConfigMapSeen {
     pub written: Option<Arc<str>>,
     /// Whose it is, of one that an object of our groups controls or that has the name of such a one.
     pub claim: Option<Box<ClaimSeen>>,
+    /// Whom the agents of the namespace call, of `authproxy-routes`; `None` where it names nobody.
+    pub routes: Option<Arc<Routes>>,
 }
 
 impl ConfigMapSeen {
@@ -165,6 +169,13 @@ impl Observed {
     }
 }
 
+/// Whom the agents of a namespace call, as its ConfigMap of that name says.
+fn routes(raw: &Raw) -> Option<Arc<Routes>> {
+    raw.metadata.name.as_deref().filter(|name| *name == keys::CONFIG_MAP_ROUTES)?;
+    let routes = Routes::read(raw.data.as_ref()?.get(keys::KEY_ROUTES)?);
+    (!routes.is_empty()).then(|| Arc::new(routes))
+}
+
 fn config_map(raw: Raw) -> ConfigMapSeen {
     let frozen = raw.immutable == Some(true);
     ConfigMapSeen {
@@ -174,6 +185,7 @@ fn config_map(raw: Raw) -> ConfigMapSeen {
         written: raw.metadata.annotation(keys::ANNOTATION_CONTENT_DIGEST).filter(|_| !frozen).map(Into::into),
         claim: raw.metadata.label("app").map(|_| Box::new(ClaimSeen::of(&raw.metadata))),
         created: raw.metadata.creation_timestamp.as_deref().map(Into::into),
+        routes: routes(&raw),
         ..ConfigMapSeen::of(raw.data.unwrap_or_default())
     }
 }

@@ -30,6 +30,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 
 /// Bytes of text that are kept of one `spec`.
 pub const LARGEST: usize = 16 * 1024;
+/// Bytes that are kept of the annotation which says what declares an agent's rules.
+const LARGEST_DECLARED: usize = 12 * 1024;
 
 fn is_deny(key: &Key) -> bool {
     &*key.name == keys::DEFAULT_DENY
@@ -48,6 +50,8 @@ pub struct NetworkPolicySeen {
     pub app_managed_by: Option<Box<str>>,
     /// Label `kagenti.dev/agentcard`.
     pub card: Option<Box<str>>,
+    /// Which declarations made its rules, as we write it: annotation `agent.kagenti.dev/declared` of ours.
+    pub declared: Option<Box<str>>,
     /// Being deleted.
     pub deleting: bool,
     /// `spec`, as stored; `None` when it is larger than [`LARGEST`] or not read.
@@ -67,7 +71,7 @@ impl NetworkPolicySeen {
     /// The same of which nothing is known but whose it is, because it is `over` a bound.
     #[must_use]
     pub(super) fn slim(&self, over: Over) -> Self {
-        Self { spec: None, over: Some(over), ..self.clone() }
+        Self { spec: None, declared: None, over: Some(over), ..self.clone() }
     }
 
     /// Carries the marks of what the Go operator makes for a card.
@@ -93,6 +97,8 @@ fn project(object: Whole) -> Option<What> {
     let metadata = &object.metadata;
     let label = |key: &str| metadata.label(key).map(Into::into);
     let spec = object.spec.unwrap_or_default();
+    let ours = metadata.label(keys::LABEL_POLICY_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE);
+    let declared = metadata.annotation(keys::ANNOTATION_DECLARED).filter(|says| ours && says.len() <= LARGEST_DECLARED);
     let of_kaos = metadata.name.as_deref().is_some_and(|name| name.starts_with(keys::PREFIX_MODEL_API));
     Some(What::NetworkPolicy(Box::new(NetworkPolicySeen {
         controller: owner(metadata),
@@ -100,6 +106,7 @@ fn project(object: Whole) -> Option<What> {
         managed_by: label(keys::LABEL_POLICY_MANAGED_BY),
         app_managed_by: label(keys::LABEL_APP_MANAGED_BY),
         card: label(keys::LABEL_POLICY_CARD),
+        declared: declared.map(Into::into),
         deleting: metadata.deletion_timestamp.is_some(),
         spec: is_within(&spec, LARGEST).then(|| Arc::new(spec)),
         over: None,

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Check, Facts, State, check, of_card, place};
 use crate::cli::policy::left::left;
-use crate::cli::survey::{label, text};
+use crate::cli::survey::{annotation, label, text};
 use crate::domain::keys;
 
 const NAME: &str = "reach";
@@ -48,7 +48,8 @@ pub(super) fn reach(facts: &Facts) -> Check {
         return check(NAME, Err((text, "what fails above opens it once it is right".to_owned())));
     }
     let verified = facts.pods.iter().filter(|pod| label(pod, keys::LABEL_VERIFIED).is_some()).count();
-    let (all, text) = (facts.pods.len(), format!("NetworkPolicy {name} opens Pods with the trust label"));
+    let declared = annotation(policy, keys::ANNOTATION_DECLARED).map_or("", |_| " to what is declared");
+    let (all, text) = (facts.pods.len(), format!("NetworkPolicy {name} opens Pods with the trust label{declared}"));
     check(NAME, Ok(format!("{text}: {verified} of {all} carry it")))
 }
 

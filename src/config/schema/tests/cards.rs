@@ -51,6 +51,7 @@ fn every_key_of_cards_changes_what_its_row_says_and_nothing_else() {
     changed("{trust: enforced}", &|cards| cards.trust.default = TrustLevel::Enforced);
     changed("{trustFloor: audit}", &|cards| cards.trust.floor = TrustLevel::Audit);
     changed("{verifiedPeers: all}", &|cards| cards.trust.verified_peers = VerifiedPeers::All);
+    changed("{verifiedPeers: declared}", &|cards| cards.trust.verified_peers = VerifiedPeers::Declared);
     changed("{restrictiveDNS: true}", &|cards| cards.trust.dns = true);
     let gateway = CardPeer { whom: PeerWhom::Block("10.0.0.0/8".to_owned()), ports: vec![443] };
     changed("{ingressPeers: [{cidr: 10.0.0.0/8, ports: [443]}]}", &|cards| cards.trust.ingress = vec![gateway.clone()]);

@@ -3,6 +3,7 @@
 
 mod attacks;
 mod dead;
+mod declared;
 mod fleet;
 mod history;
 mod life;

@@ -10,7 +10,7 @@ use webhook_tests::{Installation, Installing, Options, installation, programs, w
 use super::*;
 
 /// What a command prints as JSON, and its exit code.
-async fn asked(cp: &ControlPlane, args: &[&str]) -> Result<(Value, Option<i32>)> {
+pub(super) async fn asked(cp: &ControlPlane, args: &[&str]) -> Result<(Value, Option<i32>)> {
     let mut command = Command::new(programs::workspace("drawbridge")?);
     command.args(args).args(["-o", "json", "--kubeconfig"]).arg(cp.admin().kubeconfig()).kill_on_drop(true);
     let output = command.output().await?;

@@ -1,0 +1,63 @@
+//! What the policy of an agent is to be; pure.
+//!
+//! In: whether the agent is in quarantine, and whether it is verified. Out: the `spec`, and where only what is declared is open, which declarations made it.
+
+use serde_json::Value;
+
+use super::{declared, facts};
+use crate::config::trust::VerifiedPeers;
+use crate::controllers::network_policy::memory::Context;
+use crate::policy::desired::{self, Facts, closed, permissive, restrictive};
+use crate::store::objects::{PolicyRef, WorkloadRef};
+
+/// What an agent's policy is to be.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) spec: Value,
+    /// Annotation `agent.kagenti.dev/declared`, where only what is declared is open.
+    pub(super) says: Option<String>,
+    /// What is declared and opens nobody.
+    pub(super) left: Vec<String>,
+}
+
+impl Wanted {
+    fn of(spec: Value) -> Self {
+        Self { spec, says: None, left: Vec::new() }
+    }
+
+    /// Whether the policy says the same of its declarations.
+    pub(super) fn says_the_same(&self, policy: &PolicyRef<'_>) -> bool {
+        policy.seen.declared.as_deref() == self.says.as_deref()
+    }
+}
+
+/// Whether a verified agent is opened by its declarations alone.
+pub(super) fn is_by_declaration(cx: &Context<'_>) -> bool {
+    cx.facts.platform.cards().trust.verified_peers == VerifiedPeers::Declared
+}
+
+/// The policy of the agent whose workload selects by `selector`; `held`: it is in quarantine, `opens`: it is verified.
+pub(super) fn of(
+    cx: &Context<'_>,
+    (workload, selector): (&WorkloadRef<'_>, &Value),
+    (held, opens): (bool, bool),
+    facts: &Facts,
+) -> Wanted {
+    match (held, opens) {
+        (true, _) => Wanted::of(closed(selector)),
+        (false, false) => Wanted::of(restrictive(selector, facts)),
+        (false, true) if is_by_declaration(cx) => by_declaration(cx, workload, selector),
+        (false, true) => Wanted::of(permissive(selector, facts)),
+    }
+}
+
+fn by_declaration(cx: &Context<'_>, workload: &WorkloadRef<'_>, selector: &Value) -> Wanted {
+    // Its links are among what it declares.
+    let (facts, _) = facts::facts(cx, &cx.key.namespace, Vec::new());
+    // Whoever is verified resolves names, as under every other value.
+    let facts = Facts { dns: facts::dns(cx.store), ..facts };
+    let declared::Found { declared, mut left } = declared::of(cx, workload);
+    let opening = desired::declared(selector, &facts, &declared);
+    left.extend(opening.left.into_iter().map(|by| format!("{by}: one policy has no room for so many")));
+    Wanted { spec: opening.spec, says: Some(opening.says.to_string()), left }
+}
