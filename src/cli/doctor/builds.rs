@@ -5,6 +5,9 @@ use crate::domain::keys;
 use crate::store::Kind;
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
+    if !visit.kinds.builds() {
+        return Ok(());
+    }
     let name = "Tekton Pipelines";
     let mut notes = Vec::new();
     let mut builds = Vec::new();

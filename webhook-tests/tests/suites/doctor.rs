@@ -29,8 +29,11 @@ use webhook_tests::{
     ControlPlane, Hook, Installation, Installing, Options, dial, hook, programs, wait_for, wait_until,
 };
 
+/// What the rendered Deployments run; nobody pulls it.
+pub(crate) const IMAGE: &str = "drawbridge.invalid/drawbridge:test";
+
 /// One run: exit code, and the checks.
-struct Visit {
+pub(crate) struct Visit {
     code: i32,
     checks: Vec<Value>,
 }
@@ -56,6 +59,11 @@ impl Visit {
         found.map(|check| (check["name"].as_str().unwrap(), check["seen"].as_str().unwrap())).collect()
     }
 
+    /// What was asked.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.checks.iter().filter_map(|check| check["name"].as_str()).collect()
+    }
+
     fn remedy(&self, name: &str) -> &str {
         let check = self.checks.iter().find(|check| check["name"] == name).unwrap();
         check["remedy"].as_str().unwrap()
@@ -68,7 +76,7 @@ async fn healthy(cp: &ControlPlane) -> Result<()> {
 }
 
 /// The same with these flags; the visit.
-async fn healthy_with(cp: &ControlPlane, more: &[&str]) -> Result<Visit> {
+pub(crate) async fn healthy_with(cp: &ControlPlane, more: &[&str]) -> Result<Visit> {
     let mut last = String::new();
     for _ in 0..5 {
         let visit = Visit::with(cp.admin().kubeconfig(), more).await?;
@@ -91,7 +99,7 @@ async fn finds(cp: &ControlPlane, name: &str, words: &str) -> Result<Visit> {
 }
 
 /// The same with these flags.
-async fn finds_with(cp: &ControlPlane, more: &[&str], (name, words): (&str, &str)) -> Result<Visit> {
+pub(crate) async fn finds_with(cp: &ControlPlane, more: &[&str], (name, words): (&str, &str)) -> Result<Visit> {
     let visit = Visit::with(cp.admin().kubeconfig(), more).await?;
     ensure!(visit.code == 1, "code {}", visit.code);
     let findings = visit.findings();
@@ -109,10 +117,14 @@ async fn deploy(cp: &ControlPlane, failure_mode: FailureMode) -> Result<()> {
 
 /// The same, for these namespaces.
 async fn deploy_for(cp: &ControlPlane, failure_mode: FailureMode, namespaces: &[&str]) -> Result<()> {
-    let (namespace, image) = (keys::OPERATOR_NAMESPACE.to_owned(), "drawbridge.invalid/drawbridge:test".to_owned());
-    let objects = cp.objects().await?;
-    let mut install = Install::new(failure_mode, namespace, image);
+    let mut install = Install::new(failure_mode, keys::OPERATOR_NAMESPACE, IMAGE);
     install.namespaces = namespaces.iter().map(|name| (*name).to_owned()).collect();
+    deployed(cp, install).await
+}
+
+/// The same of that installation.
+pub(crate) async fn deployed(cp: &ControlPlane, install: Install) -> Result<()> {
+    let objects = cp.objects().await?;
     let deployments: Api<Deployment> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
     for object in render::parts(&install).into_iter().flat_map(|part| part.objects) {
         if object["kind"] == "Deployment" {

@@ -4,17 +4,23 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use drawbridge::cli::render::kinds::Kinds;
+use drawbridge::cli::render::{FailureMode, Install};
 use drawbridge::domain::keys;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::core::v1::{Service, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::DeleteParams;
+use kube::runtime::watcher;
 use serde_json::{Value, json};
 use webhook_tests::objects::PATIENCE;
 use webhook_tests::{
-    ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace, installation, wait_for, wait_gone,
+    ControlPlane, Drawbridge, Installation, Installing, Mark, Options, Request, TestNamespace, installation, wait_for,
+    wait_gone, wait_until,
 };
+
+use crate::builds::stage::{api, define, tekton};
+use crate::doctor::{IMAGE, deployed, finds_with, healthy_with};
 
 const SANDBOXES: &str = "sandboxes.agents.x-k8s.io";
 const AGENT_RUNTIMES: &str = "agentruntimes.agent.kagenti.dev";
@@ -144,13 +150,84 @@ async fn an_installation_of_kaos_alone_is_ready_and_asks_for_nothing_else() -> R
         json!({"apiVersion": "kaos.tools/v1alpha1", "kind": "MCPServer", "metadata": {"name": "both"}, "spec": both});
     let refused = ns.rejects(&both).await?;
     ensure!(refused.message.contains(keys::WEBHOOK_KAOS), "{}", refused.message);
+    asks_for_nothing_else(&cp, mark, &[]).await?;
+    in_order(&cp, Kinds::Kaos).await?;
+    drop(installation);
+    Ok(())
+}
+
+/// The same of BeeAI: Agents and builds, with what builds need.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_installation_of_beeai_alone_is_ready_and_asks_for_nothing_else() -> Result<()> {
+    let cp = installation::plane(Options::default()).await?;
+    let objects = cp.objects().await?;
+    for definition in tekton() {
+        define(&objects, &definition).await?;
+    }
+    let mark = cp.audit().mark()?;
+    let installing = Installing { kinds: Kinds::Beeai, ..Installing::default() };
+    let installation = Installation::start(&cp, &installing).await?;
+    let ns = cp.namespace("beeai-alone").await?;
+    let of = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "beeai.dev/v1", "kind": kind, "metadata": {"name": name}, "spec": spec});
+    create(&ns, &of("Agent", "weather", json!({"image": "example.com/weather:v1"}))).await?;
+    wait_for(&ns.api::<Deployment>(), "weather", |_: &Deployment| true).await?;
+    wait_for(&ns.api::<Service>(), "weather", |_: &Service| true).await?;
+    let source = json!({"repoUrl": "github.com/acme/weather.git", "revision": "main", "imageRegistry": "registry.example.com",
+        "image": "weather", "imageTag": "v1"});
+    create(&ns, &of("AgentBuild", "weather", source.clone())).await?;
+    let runs = api(&ns, "tekton.dev/v1", "PipelineRun");
+    wait_until(&runs, watcher::Config::default(), |runs| runs.len() == 1).await.context("the build is run")?;
+    // The webhook judges both.
+    let port = json!({"image": "example.com/weather:v1", "env": [{"name": "PORT", "value": "canary"}]});
+    let refused = ns.rejects(&of("Agent", "faulty", port)).await?;
+    ensure!(refused.message.contains(keys::WEBHOOK_BEEAI_AGENT), "{}", refused.message);
+    let mut token = source;
+    token["env"] = json!([{"name": "GITHUB_TOKEN", "value": "canary"}]);
+    let refused = ns.rejects(&of("AgentBuild", "faulty", token)).await?;
+    ensure!(refused.message.contains(keys::WEBHOOK_BEEAI_BUILD), "{}", refused.message);
+    // Whether the group of the original operator is served is asked again and again: its rights come with its definitions.
+    asks_for_nothing_else(&cp, mark, &[keys::GROUP_BEEAI_COMPAT]).await?;
+    in_order(&cp, Kinds::Beeai).await?;
+
+    // What is missing of it is found, and nothing that it does not have.
+    let definition = "agentbuilds.beeai.dev";
+    remove(&cp, definition).await?;
+    finds_with(&cp, &["-n", "default"], (&format!("CustomResourceDefinition {definition}"), "does not exist")).await?;
+    drop(installation);
+    Ok(())
+}
+
+/// No right was missing for anything that was asked since, but of these groups.
+async fn asks_for_nothing_else(cp: &ControlPlane, mark: Mark, but: &[&str]) -> Result<()> {
     let asked = cp.audit().settled(mark).await?;
     for account in ["webhook", "controllers"] {
         let asked = asked.clone().by(&format!("system:serviceaccount:kagenti-system:drawbridge-{account}"));
         // What is only tried asks whether the policies are in force.
-        let forbidden = asked.filter(|request| request.code == Some(403) && !request.uri.contains("dryRun"));
+        let is_refused = |request: &Request| {
+            request.code == Some(403) && !request.uri.contains("dryRun") && !but.contains(&request.group.as_str())
+        };
+        let forbidden = asked.filter(is_refused);
         ensure!(forbidden.is_empty(), "{account}: {forbidden}");
     }
-    drop(installation);
+    Ok(())
+}
+
+/// `doctor` finds nothing, and asks for nothing of kinds that are left out.
+async fn in_order(cp: &ControlPlane, kinds: Kinds) -> Result<()> {
+    let install = Install::new(FailureMode::Fail, keys::OPERATOR_NAMESPACE, IMAGE);
+    deployed(cp, Install { kinds, ..install }).await?;
+    let visit = healthy_with(cp, &["-n", "default"]).await?;
+    let names = visit.names();
+    let definitions = names.iter().filter_map(|name| name.strip_prefix("CustomResourceDefinition "));
+    let mut definitions: Vec<&str> = definitions.collect();
+    definitions.sort_unstable();
+    let wanted: &[&str] = match kinds {
+        Kinds::Kaos => &["agents.kaos.tools", "mcpservers.kaos.tools", "modelapis.kaos.tools"],
+        _ => &["agentbuilds.beeai.dev", "agents.beeai.dev"],
+    };
+    ensure!(definitions == wanted, "{definitions:?}");
+    let builds = names.iter().filter(|name| ["Tekton Pipelines", "pipeline templates"].contains(name)).count();
+    ensure!(builds == if kinds == Kinds::Kaos { 0 } else { 2 }, "{names:#?}");
+    ensure!(!names.iter().any(|name| name.starts_with("an enrolled Pod")), "nothing is injected here: {names:#?}");
     Ok(())
 }
