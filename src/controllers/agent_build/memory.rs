@@ -115,4 +115,18 @@ mod tests {
         AgentBuilds::failed(&mut own, &key, &create);
         assert!(!is(&own, "n") && is(&own, "m"));
     }
+    /// Whoever admits runs answers there, and what was answered lasts for as long again.
+    #[test]
+    fn a_run_that_was_made_keeps_what_its_namespace_was_answered() {
+        let (mut own, key) = (Own::<AgentBuilds>::default(), Key::new("n", "a"));
+        let is = |own: &Own<AgentBuilds>, namespace: &str, now: Duration| {
+            own.memory.shapes.is_taken(namespace, "shape", now)
+        };
+        for namespace in ["n", "m"] {
+            AgentBuilds::answered(&mut own, &key, &Learned::Taken(namespace.into(), "shape".into()), Duration::ZERO);
+        }
+        let lasts = (0..).map(Duration::from_secs).find(|now| !is(&own, "n", *now)).expect("nothing is taken for ever");
+        AgentBuilds::made(&mut own, &key, lasts / 2);
+        assert!(is(&own, "n", lasts) && !is(&own, "m", lasts), "in its own namespace alone");
+    }
 }
