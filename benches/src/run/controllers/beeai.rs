@@ -211,7 +211,7 @@ async fn remove(ns: &TestNamespace) -> Result<()> {
 }
 
 /// A definition of Tekton's that takes everything: builds that wait for a Secret need Tekton to be there.
-fn tekton(kind: &str) -> Value {
+pub(super) fn tekton(kind: &str) -> Value {
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let plural = format!("{}s", kind.to_lowercase());
     json!({

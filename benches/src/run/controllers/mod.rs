@@ -8,6 +8,7 @@ mod bare;
 mod beeai;
 mod fleet;
 mod kaos;
+mod runs;
 mod teams;
 
 use std::time::{Duration, Instant};
@@ -84,6 +85,8 @@ pub(super) async fn beeai(size: Size, began: Instant, rows: &mut Vec<Row>) -> Re
     let stage = Stage::set(began).await?;
     step(began, &format!("controllers: {} Agents of BeeAI, ours and bare", size.agents / 5));
     rows.extend(beeai::rows(&stage, size.agents / 5).await?);
+    step(began, &format!("controllers: {} AgentBuilds of BeeAI, and as many existing ones", size.agents / 10));
+    rows.push(runs::row(&stage, size.agents / 10).await?);
     Ok(())
 }
 
