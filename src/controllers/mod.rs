@@ -31,7 +31,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 pub use scaffold::metrics::ControllerMetrics;
 use scaffold::metrics::FamilyRow;
 pub use scaffold::run::Deps;
-pub use scaffold::runner::{Asking, Runner};
+pub use scaffold::runner::Runner;
 
 /// Every controller; what comes first is planned first.
 fn always() -> [Box<dyn Runner>; 18] {

@@ -24,7 +24,7 @@ use crate::cluster::client as clients;
 use crate::cluster::lease::{self, Writer};
 use crate::cluster::watch::Watching;
 use crate::controllers::agent_card::metrics::CardMetrics;
-use crate::controllers::{self, Asking, Deps, Runner, agent_card, kaos_references, tool_discovery};
+use crate::controllers::{self, Deps, Runner, agent_card, kaos_references, tool_discovery};
 use crate::crypto::Bundles;
 use crate::domain::keys;
 use crate::server::certs::{
@@ -306,9 +306,9 @@ impl Wiring {
             self.metrics.register(|registry| cards.register(registry));
             let versions = Versions(self.client.clone());
             let mut asking = asking(bundles, self.settings.clone(), signed_cards(self.client.clone()), cards);
-            asking.push(Box::new(Asking::new(kaos_references::plan::ROW, versions)));
+            asking.push(kaos_references::plan::ROW.runner(versions));
             let tools = ToolServers::new(PodAddresses, tool_servers(self.client.clone()));
-            asking.push(Box::new(Asking::new(tool_discovery::plan::ROW, tools)));
+            asking.push(tool_discovery::plan::ROW.runner(tools));
             let deps = Deps { writer, keeper, published, terms, metrics };
             running.endless.spawn("controllers", never_fails(controllers::run(deps, gate, asking)));
         }
@@ -460,7 +460,7 @@ fn asking(
     };
     let judging = Judging { under: Arc::new(under), now: Arc::new(now) };
     let cards = Cards::new(PodAddresses, judging, signed, metrics);
-    vec![Box::new(Asking::new(agent_card::plan::ROW, cards))]
+    vec![agent_card::plan::ROW.runner(cards)]
 }
 
 async fn never_fails(task: impl Future<Output = ()>) -> Result<(), std::convert::Infallible> {

@@ -14,7 +14,7 @@ use super::controller::{Controller, Gauges, Own};
 use super::lane::{Adapter, Lane, Question};
 use super::memory::{Memory, Rollout};
 use super::metrics::ControllerMetrics;
-use super::plan::{AskingRow, Context, Item, Name, Op, Plan, Row};
+use super::plan::{AskingPlan, AskingRow, Context, Item, Name, Op, Plan, Row};
 use super::signing::Signing;
 use crate::config::snapshot::Published;
 use crate::store::{Key, Kind, Store};
@@ -93,9 +93,56 @@ pub trait Runner: Send {
     fn forget(&mut self);
 }
 
+/// How a controller comes to a plan: of what is known, or of that and of answers.
+trait Plans<C: Controller>: Send {
+    /// Before anything else, once.
+    fn start(&mut self, _: Name, _: Start) {}
+    /// What to do about one item.
+    fn plan(&self, scene: Scene<'_>, own: &Own<C>) -> Plan<C::Note>;
+    /// A term of leadership begins or ends.
+    fn forget(&mut self) {}
+}
+
+impl<C: Controller> Plans<C> for fn(Context<'_, C>) -> Plan<C::Note> {
+    fn plan(&self, scene: Scene<'_>, own: &Own<C>) -> Plan<C::Note> {
+        self(scene.with(own))
+    }
+}
+
+/// By answers, and who gives them.
+struct Asking<Q: Question, A, C: Controller> {
+    plan: AskingPlan<Q, C>,
+    adapter: Arc<A>,
+    lane: Option<Lane<Q>>,
+}
+
+impl<Q: Question, A: Adapter<Q>, C: Controller> Plans<C> for Asking<Q, A, C> {
+    fn start(&mut self, controller: Name, start: Start) {
+        let Start { base, woken, metrics } = start;
+        self.lane = Some(Lane::start(controller, self.adapter.clone(), base, woken, metrics));
+    }
+
+    fn plan(&self, scene: Scene<'_>, own: &Own<C>) -> Plan<C::Note> {
+        match &self.lane {
+            Some(lane) => lane.plan(scene.key, scene.now, |facts| (self.plan)(scene.with(own), facts)),
+            // Not started: nobody would answer, and nothing is planned on a guess.
+            None => Plan::nothing(),
+        }
+    }
+
+    fn forget(&mut self) {
+        if let Some(lane) = &self.lane {
+            lane.forget();
+        }
+    }
+}
+
 /// A controller with what it remembers.
-struct Remembering<C: Controller> {
-    row: Row<C>,
+struct Remembering<C: Controller, P> {
+    controller: Name,
+    touched: fn(&Store, &Own<C>, Kind, &Key) -> Vec<Key>,
+    of_namespace: fn(&Store, &str) -> Vec<Key>,
+    plans: P,
     own: Own<C>,
 }
 
@@ -103,105 +150,45 @@ impl<C: Controller> Row<C> {
     /// The row in the loop; nothing is remembered yet.
     #[must_use]
     pub fn runner(self) -> Box<dyn Runner> {
-        Box::new(Remembering { row: self, own: Own::default() })
+        let Row { controller, touched, of_namespace, plan } = self;
+        Box::new(Remembering { controller, touched, of_namespace, plans: plan, own: Own::default() })
     }
 }
 
-impl<C: Controller> Own<C> {
-    fn planned(&mut self, key: &Key, plan: Plan<C::Note>) -> Planned {
-        let at_rest = plan == Plan::nothing();
-        let (plan, note) = plan.apart();
-        let (rollout, signing) = (C::rollout(&note), C::signing(&note).cloned());
-        self.note(key, note);
-        Planned { plan, rollout, signing, at_rest }
+impl<Q: Question, C: Controller> AskingRow<Q, C> {
+    /// The row in the loop, answered by that adapter; nothing is remembered and nothing was asked yet.
+    #[must_use]
+    pub fn runner<A: Adapter<Q>>(self, adapter: A) -> Box<dyn Runner> {
+        let AskingRow { controller, touched, of_namespace, plan } = self;
+        let plans = Asking { plan, adapter: Arc::new(adapter), lane: None };
+        Box::new(Remembering { controller, touched, of_namespace, plans, own: Own::default() })
     }
 }
 
-impl<C: Controller> Runner for Remembering<C> {
+impl<C: Controller, P: Plans<C>> Runner for Remembering<C, P> {
     fn controller(&self) -> Name {
-        self.row.controller
-    }
-
-    fn start(&mut self, _: Start) {}
-
-    fn touched(&self, store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
-        (self.row.touched)(store, &self.own, kind, key)
-    }
-
-    fn of_namespace(&self, store: &Store, namespace: &str) -> Vec<Key> {
-        (self.row.of_namespace)(store, namespace)
-    }
-
-    fn plan(&mut self, scene: Scene<'_>) -> Planned {
-        let plan = (self.row.plan)(scene.with(&self.own));
-        self.own.planned(scene.key, plan)
-    }
-
-    fn answered(&mut self, key: &Key, learned: &Learned, now: Duration) {
-        C::answered(&mut self.own, key, learned, now);
-    }
-
-    fn failed(&mut self, key: &Key, op: &Op) {
-        C::failed(&mut self.own, key, op);
-    }
-
-    fn made(&mut self, key: &Key, now: Duration) {
-        C::made(&mut self.own, key, now);
-    }
-
-    fn is_affected(&self, before: &Published, now: &Published) -> bool {
-        C::is_affected(before, now)
-    }
-
-    fn gauges(&self, set: Gauges<'_>) {
-        C::gauges(&self.own.memory, set);
-    }
-
-    fn forget(&mut self) {
-        self.own.next_term();
-    }
-}
-
-/// A controller that asks, with whom it asks and what it remembers.
-pub struct Asking<Q: Question, A, C: Controller = ()> {
-    row: AskingRow<Q, C>,
-    adapter: Arc<A>,
-    lane: Option<Lane<Q>>,
-    own: Own<C>,
-}
-
-impl<Q: Question, A: Adapter<Q>, C: Controller> Asking<Q, A, C> {
-    /// That row, answered by that adapter.
-    pub fn new(row: AskingRow<Q, C>, adapter: A) -> Self {
-        Self { row, adapter: Arc::new(adapter), lane: None, own: Own::default() }
-    }
-}
-
-impl<Q: Question, A: Adapter<Q>, C: Controller> Runner for Asking<Q, A, C> {
-    fn controller(&self) -> Name {
-        self.row.controller
+        self.controller
     }
 
     fn start(&mut self, start: Start) {
-        let Start { base, woken, metrics } = start;
-        self.lane = Some(Lane::start(self.row.controller, self.adapter.clone(), base, woken, metrics));
+        self.plans.start(self.controller, start);
     }
 
     fn touched(&self, store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
-        (self.row.touched)(store, &self.own, kind, key)
+        (self.touched)(store, &self.own, kind, key)
     }
 
     fn of_namespace(&self, store: &Store, namespace: &str) -> Vec<Key> {
-        (self.row.of_namespace)(store, namespace)
+        (self.of_namespace)(store, namespace)
     }
 
     fn plan(&mut self, scene: Scene<'_>) -> Planned {
-        let plan = match &self.lane {
-            Some(lane) => lane.plan(scene.key, scene.now, |facts| (self.row.plan)(scene.with(&self.own), facts)),
-            // Not started: nobody would answer, and nothing is planned on a guess.
-            None => Plan::nothing(),
-        };
-        self.own.planned(scene.key, plan)
+        let plan = self.plans.plan(scene, &self.own);
+        let at_rest = plan == Plan::nothing();
+        let (plan, note) = plan.apart();
+        let (rollout, signing) = (C::rollout(&note), C::signing(&note).cloned());
+        self.own.note(scene.key, note);
+        Planned { plan, rollout, signing, at_rest }
     }
 
     fn answered(&mut self, key: &Key, learned: &Learned, now: Duration) {
@@ -226,9 +213,7 @@ impl<Q: Question, A: Adapter<Q>, C: Controller> Runner for Asking<Q, A, C> {
 
     fn forget(&mut self) {
         self.own.next_term();
-        if let Some(lane) = &self.lane {
-            lane.forget();
-        }
+        self.plans.forget();
     }
 }
 
@@ -259,6 +244,10 @@ mod tests {
 
         fn failed(own: &mut Own<Self>, key: &Key, op: &Op) {
             own.memory.push(format!("{} failed {}", key.name, op.asks().0));
+        }
+
+        fn made(own: &mut Own<Self>, key: &Key, _: Duration) {
+            own.memory.push(format!("{} made", key.name));
         }
 
         fn next_term(memory: Vec<String>) -> Vec<String> {
@@ -300,7 +289,8 @@ mod tests {
         assert!(plan(&mut other).rollout.rolling, "which is nothing to another row of the same controller");
         one.answered(&key, &Learned::Evicted, s(2));
         one.failed(&key, &Op::Look { key: key.clone() });
-        assert_eq!((touched(&*one), lines(&*one), lines(&*other)), (1, 4, 1));
+        one.made(&key, s(3));
+        assert_eq!((touched(&*one), lines(&*one), lines(&*other)), (1, 5, 1));
         one.forget();
         assert_eq!((touched(&*one), lines(&*one)), (0, 1), "a memory may keep something beyond its term, a note never");
         assert!(plan(&mut one).rollout.rolling);

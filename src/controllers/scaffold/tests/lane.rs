@@ -10,7 +10,7 @@ use super::{Bench, Server};
 use crate::controllers::scaffold::fixtures::{change, workload};
 use crate::controllers::scaffold::lane::{Adapter, Ask, AskError, Attempt, Host, Question};
 use crate::controllers::scaffold::plan::{AskingRow, Name, Op, Plan, Report};
-use crate::controllers::scaffold::runner::{Asking, Runner};
+use crate::controllers::scaffold::runner::Runner;
 use crate::domain::reason::Reason;
 use crate::store::{Key, Kind};
 
@@ -95,7 +95,7 @@ async fn writes_take_no_longer_beside_64_hosts_that_do_not_answer() {
     let (alone, bench) = until_enrolled(Vec::new()).await;
     bench.task.abort();
     let hosts = SilentHosts::default();
-    let (beside, bench) = until_enrolled(vec![Box::new(Asking::new(ASKS, hosts.clone()))]).await;
+    let (beside, bench) = until_enrolled(vec![ASKS.runner(hosts.clone())]).await;
     assert_eq!(hosts.asked.lock().len(), usize::from(HOSTS), "all of them are waited for at the same time");
     assert!(beside <= alone.mul_f64(1.2), "{beside:?} beside them, {alone:?} alone");
     // What they answer in the end arrives.
@@ -110,7 +110,7 @@ async fn writes_take_no_longer_beside_64_hosts_that_do_not_answer() {
 #[tokio::test(start_paused = true)]
 async fn only_the_leader_asks_and_a_new_term_knows_nothing_of_the_old_one() {
     let hosts = SilentHosts::default();
-    let bench = Bench::with(Server::default(), Vec::new(), vec![Box::new(Asking::new(ASKS, hosts.clone()))]).await;
+    let bench = Bench::with(Server::default(), Vec::new(), vec![ASKS.runner(hosts.clone())]).await;
     bench.settle().await;
     assert_eq!(hosts.asked.lock().len(), 0, "not the leader");
     bench.lead(Some(1)).await;
