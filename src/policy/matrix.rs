@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::policy::address::Family;
-use crate::policy::network_policy::{Addresses, Direction, NetworkPolicy, Peer};
+use crate::policy::network_policy::{Addresses, Direction, Peer};
 use crate::policy::pod::{Judged, Pod};
 use crate::policy::ports::{PortSet, Protocol};
 use crate::policy::reach::{families, unjudged};
@@ -37,7 +37,7 @@ impl Classes {
     /// The classes of a world.
     #[must_use]
     pub fn of(world: &World) -> Self {
-        let (keys, blocks) = asked(world.policies());
+        let (keys, blocks) = asked(world);
         let looks = world.pods().iter().map(|pod| look(pod, &keys, &blocks));
         let mut known: BTreeMap<Look<'_>, u32> = BTreeMap::new();
         let mut classes = Self { of: Vec::with_capacity(world.pods().len()), sample: Vec::new() };
@@ -88,14 +88,26 @@ impl Classes {
 }
 
 /// The keys of labels, and the blocks, that any policy asks for.
-fn asked(policies: &[NetworkPolicy]) -> (BTreeSet<&str>, BTreeSet<&Addresses>) {
+fn asked(world: &World) -> (BTreeSet<&str>, BTreeSet<&Addresses>) {
     let (mut keys, mut blocks) = (BTreeSet::new(), BTreeSet::new());
     fn note<'p>(keys: &mut BTreeSet<&'p str>, selector: &'p Selector) {
         keys.extend(selector.requirements().map(super::selector::Requirement::key));
     }
-    for policy in policies {
+    for policy in world.policies() {
         note(&mut keys, &policy.selects);
         let rules = Direction::ALL.into_iter().filter_map(|direction| policy.rules(direction)).flatten();
+        for peer in rules.filter_map(|rule| rule.peers.as_ref()).flatten() {
+            match peer {
+                Peer::Own(pods) | Peer::In { pods, .. } => note(&mut keys, pods),
+                Peer::Addresses(addresses) => {
+                    blocks.insert(addresses);
+                }
+            }
+        }
+    }
+    for policy in world.cluster() {
+        note(&mut keys, &policy.pods);
+        let rules = Direction::ALL.into_iter().flat_map(|direction| policy.rules(direction));
         for peer in rules.filter_map(|rule| rule.peers.as_ref()).flatten() {
             match peer {
                 Peer::Own(pods) | Peer::In { pods, .. } => note(&mut keys, pods),
@@ -419,7 +431,7 @@ impl Sum {
 
 /// The blocks that policies of either world name, but for those of all addresses.
 fn blocks(before: &World, after: &World) -> Vec<Addresses> {
-    let named: BTreeSet<_> = [before, after].iter().flat_map(|world| asked(world.policies()).1).cloned().collect();
+    let named: BTreeSet<_> = [before, after].iter().flat_map(|world| asked(world).1).cloned().collect();
     named.into_iter().filter(|block| !Family::ALL.iter().any(|&family| block.are_all_of(family))).collect()
 }
 

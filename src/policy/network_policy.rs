@@ -3,6 +3,7 @@
 //! In: JSON ([`NetworkPolicy::read`]). Out: selectors, peers and ports in one form. Promise: what a policy says about a direction that is not
 //! among its types is not there, as on a cluster.
 
+mod cluster;
 mod declared;
 mod read;
 
@@ -12,6 +13,7 @@ use crate::policy::address::{Block, Family};
 use crate::policy::ports::Protocol;
 use crate::policy::selector::Selector;
 
+pub use cluster::{Action, ClusterPolicy, ClusterRule, Tier};
 pub use declared::Declarations;
 pub use read::{Fault, MAX_PARTS, MAX_TEXT};
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::policy::network_policy::{Direction, Port};
 use crate::policy::ports::PortSet;
 use crate::policy::reach::{Path, Reach};
-use crate::policy::side::{Miss, Side};
+use crate::policy::side::{Deciding, Miss, Side};
 use crate::policy::world::World;
 
 /// What every verdict rests on; a part of each output.
@@ -51,6 +51,9 @@ pub struct SideReport {
     /// How many of those are left out.
     #[serde(skip_serializing_if = "is_zero")]
     pub other_rules_left_out: usize,
+    /// What ClusterNetworkPolicies decide.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cluster: Vec<ClusterReport>,
     /// Where nothing is let through, the policies that would let through what is declared: nothing declares this.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub undeclared: Vec<String>,
@@ -72,6 +75,20 @@ pub struct RuleReport {
     /// What declares it, of a rule that a declaration made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub declared: Option<String>,
+}
+
+/// What a rule of a ClusterNetworkPolicy decides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterReport {
+    /// The policy's name.
+    pub policy: String,
+    /// The rule's place in `ingress` or `egress`.
+    pub rule: usize,
+    /// `accepts`, `denies`, or `leaves to NetworkPolicies`.
+    pub decides: &'static str,
+    /// The ports about which it decides.
+    pub ports: PortSet,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
@@ -120,6 +137,12 @@ impl SideReport {
             },
             declared: declared(policy, place),
         });
+        let decides = |one: &Deciding| ClusterReport {
+            policy: world.cluster()[one.policy].name.clone(),
+            rule: one.rule,
+            decides: one.action.words(),
+            ports: one.ports.clone(),
+        };
         let by_declarations = side.isolating.iter().filter(|&&policy| world.policies()[policy].declared.is_some());
         let undeclared = by_declarations.filter(|_| side.ports.is_empty()).map(|&policy| title(policy));
         Self {
@@ -129,6 +152,7 @@ impl SideReport {
             rules: rules.collect(),
             other_rules: other.collect(),
             other_rules_left_out: side.missing.len().saturating_sub(MOST),
+            cluster: side.deciding.iter().map(decides).collect(),
             undeclared: undeclared.collect(),
         }
     }

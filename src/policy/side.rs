@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use crate::policy::address::Family;
-use crate::policy::network_policy::{Direction, Peer, Port, Rule, Which};
+use crate::policy::network_policy::{Action, Direction, Peer, Port, Rule, Tier, Which};
 use crate::policy::pod::Pod;
 use crate::policy::ports::PortSet;
 use crate::policy::selector::Labels;
@@ -66,6 +66,19 @@ pub enum Miss {
     Names,
 }
 
+/// A rule of a ClusterNetworkPolicy that decides about ports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deciding {
+    /// The policy, by its place in [`World::cluster`].
+    pub policy: usize,
+    /// The rule, by its place in the policy's list for the direction.
+    pub rule: usize,
+    /// What it decides.
+    pub action: Action,
+    /// About which ports, of those about which none before it has decided.
+    pub ports: PortSet,
+}
+
 /// What one side says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Side {
@@ -78,6 +91,8 @@ pub struct Side {
     pub allowing: Vec<Allowing>,
     /// The rules that do not: policy, rule, why.
     pub missing: Vec<(usize, usize, Miss)>,
+    /// What ClusterNetworkPolicies decide before these, and where none of these isolates the Pod after them.
+    pub deciding: Vec<Deciding>,
     /// The ports that are let through.
     pub ports: PortSet,
 }
@@ -86,9 +101,12 @@ pub struct Side {
 #[must_use]
 pub fn judge(world: &World, direction: Direction, own: &Pod, other: Party<'_>, family: Option<Family>) -> Side {
     let isolating: Vec<usize> = world.selecting(own, direction).collect();
-    let mut side = Side { direction, isolating, allowing: Vec::new(), missing: Vec::new(), ports: PortSet::NONE };
+    let (allowing, missing, deciding) = (Vec::new(), Vec::new(), Vec::new());
+    let mut side = Side { direction, isolating, allowing, missing, deciding, ports: PortSet::NONE };
+    let before = decided(world, (Tier::Admin, direction), own, (other, family), &mut side.deciding);
     if side.isolating.is_empty() {
-        side.ports = PortSet::all();
+        let after = decided(world, (Tier::Baseline, direction), own, (other, family), &mut side.deciding);
+        side.ports = before.over(&after.over(&PortSet::all()));
         return side;
     }
     // A port is called by its name by the Pod that is sent to.
@@ -112,7 +130,58 @@ pub fn judge(world: &World, direction: Direction, own: &Pod, other: Party<'_>, f
             }
         }
     }
+    side.ports = before.over(&side.ports);
     side
+}
+
+/// What a tier has decided.
+struct Decided {
+    accepted: PortSet,
+    denied: PortSet,
+}
+
+impl Decided {
+    /// The ports that are let through where those after it let `others` through.
+    fn over(&self, others: &PortSet) -> PortSet {
+        let mut set = others.without(&self.denied);
+        set.add(&self.accepted);
+        set
+    }
+}
+
+/// What the ClusterNetworkPolicies of a tier decide, each rule about what none before it has.
+fn decided(
+    world: &World,
+    (tier, direction): (Tier, Direction),
+    own: &Pod,
+    (other, family): (Party<'_>, Option<Family>),
+    by: &mut Vec<Deciding>,
+) -> Decided {
+    let mut decided = Decided { accepted: PortSet::NONE, denied: PortSet::NONE };
+    if world.cluster().is_empty() {
+        return decided;
+    }
+    let mut open = PortSet::all();
+    for (at, policy) in world.about(tier, own) {
+        for (place, rule) in policy.rules(direction).iter().enumerate() {
+            let is_for = |peers: &Vec<Peer>| peers.iter().any(|peer| is_met(world, peer, "", other, family));
+            if !rule.peers.as_ref().is_none_or(is_for) {
+                continue;
+            }
+            let ports = rule.ports.and(&open);
+            if ports.is_empty() {
+                continue;
+            }
+            open = open.without(&ports);
+            match rule.action {
+                Action::Accept => decided.accepted.add(&ports),
+                Action::Deny => decided.denied.add(&ports),
+                Action::Pass => {}
+            }
+            by.push(Deciding { policy: at, rule: place, action: rule.action, ports });
+        }
+    }
+    decided
 }
 
 /// The ports that one side lets through, without the rules.
@@ -124,9 +193,23 @@ pub fn ports(
     selecting: &[usize],
     other: (Party<'_>, Option<Family>),
 ) -> PortSet {
+    let mut by = Vec::new();
+    let before = decided(world, (Tier::Admin, direction), own, other, &mut by);
     if selecting.is_empty() {
-        return PortSet::all();
+        let after = decided(world, (Tier::Baseline, direction), own, other, &mut by);
+        return before.over(&after.over(&PortSet::all()));
     }
+    before.over(&by_rules(world, direction, own, selecting, other))
+}
+
+/// The ports that the rules of these policies let through.
+fn by_rules(
+    world: &World,
+    direction: Direction,
+    own: &Pod,
+    selecting: &[usize],
+    other: (Party<'_>, Option<Family>),
+) -> PortSet {
     let target = match direction {
         Direction::Egress => other.0.pod(),
         Direction::Ingress => Some(own),

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::policy::network_policy::{Direction, NetworkPolicy};
+use crate::policy::network_policy::{ClusterPolicy, Direction, NetworkPolicy, Tier};
 use crate::policy::pod::Pod;
 use crate::policy::selector::Labels;
 
@@ -20,6 +20,8 @@ pub struct World {
     policies: Vec<NetworkPolicy>,
     /// Where the policies of each namespace stand in `policies`.
     of: BTreeMap<String, std::ops::Range<usize>>,
+    /// ClusterNetworkPolicies, in the order in which they are asked.
+    cluster: Vec<ClusterPolicy>,
 }
 
 impl World {
@@ -53,6 +55,29 @@ impl World {
             self.of.entry(policy.namespace.clone()).or_insert(at..at).end = at + 1;
         }
         self
+    }
+
+    /// The same under these ClusterNetworkPolicies. Of two of one name the later one counts; two of one priority, which no cluster has in an order of its own, are asked by
+    /// name.
+    #[must_use]
+    pub fn with_cluster(mut self, policies: impl IntoIterator<Item = ClusterPolicy>) -> Self {
+        let by_name: BTreeMap<_, _> = policies.into_iter().map(|policy| (policy.name.clone(), policy)).collect();
+        self.cluster = by_name.into_values().collect();
+        self.cluster.sort_by_key(|policy| (policy.tier, policy.priority));
+        self
+    }
+
+    /// The ClusterNetworkPolicies, in the order in which they are asked.
+    #[must_use]
+    pub fn cluster(&self) -> &[ClusterPolicy] {
+        &self.cluster
+    }
+
+    /// Those of a tier that are about a Pod, with their places in [`World::cluster`].
+    pub fn about<'w>(&'w self, tier: Tier, pod: &'w Pod) -> impl Iterator<Item = (usize, &'w ClusterPolicy)> + 'w {
+        let namespace = self.namespaces.get(&pod.namespace);
+        let of_tier = self.cluster.iter().enumerate().filter(move |(_, policy)| policy.tier == tier);
+        of_tier.filter(move |(_, policy)| namespace.is_some_and(|labels| policy.is_about(pod, labels)))
     }
 
     /// The Pods.

@@ -275,11 +275,18 @@ fn printed(out: &mut dyn Write, answer: &Answer, words: &[String; 3]) -> Written
         writeln!(out, "├─ not seen: {unseen}")?;
     }
     let network = "network plugins differ in hostNetwork Pods and in blocks of addresses that hold Pods or nodes";
-    writeln!(out, "└─ judged are NetworkPolicies (networking.k8s.io) alone; {network}")
+    writeln!(
+        out,
+        "└─ judged are NetworkPolicies (networking.k8s.io) and ClusterNetworkPolicies (policy.networking.k8s.io) alone; {network}"
+    )
 }
 
 fn side_printed(out: &mut dyn Write, side: &SideReport, whose: &str) -> Written<()> {
     let direction = side.direction.as_str();
+    for one in &side.cluster {
+        let place = format!("ClusterNetworkPolicy {} rule {}", one.policy, one.rule);
+        writeln!(out, "│  ├─ {direction} of {whose}: {place} {} {}", one.decides, one.ports)?;
+    }
     if side.isolated_by.is_empty() {
         return writeln!(out, "│  ├─ {direction} of {whose}: every port, no policy isolates it");
     }

@@ -11,7 +11,7 @@ use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::offline::workload::Subject;
 use crate::cli::survey::{self, TYPES, text};
 use crate::domain::workload::{Workload, WorkloadKind};
-use crate::policy::network_policy::NetworkPolicy;
+use crate::policy::network_policy::{ClusterPolicy, NetworkPolicy};
 use crate::policy::pod::{Pod, labels};
 use crate::policy::selector::Labels;
 use crate::policy::world::World;
@@ -19,6 +19,23 @@ use crate::store::Kind;
 
 /// Where NetworkPolicies are listed.
 const POLICIES: &str = "networkpolicies";
+/// The API of ClusterNetworkPolicies, where it is served.
+const CLUSTER_POLICIES: &str = "policy.networking.k8s.io/v1alpha2";
+
+/// The ClusterNetworkPolicies; `None` where the API server does not serve them, which everybody may ask it.
+///
+/// # Errors
+/// [`crate::cli::Unreachable`] when nobody answers.
+pub(in crate::cli) async fn cluster_policies(
+    cluster: &Cluster,
+    unseen: &mut Vec<String>,
+) -> anyhow::Result<Option<Vec<Value>>> {
+    let api = format!("/apis/{CLUSTER_POLICIES}");
+    if !matches!(cluster.get(&api).await?, Answer::Object(_)) {
+        return Ok(None);
+    }
+    cluster.list(&format!("{api}/clusternetworkpolicies"), unseen).await.map(Some)
+}
 
 /// What was read.
 #[derive(Debug, Default)]
@@ -32,6 +49,8 @@ pub(in crate::cli) struct Population {
     pub(in crate::cli) services: Vec<Value>,
     /// The policies.
     pub(in crate::cli) policies: Vec<NetworkPolicy>,
+    /// Those of the cluster, which are asked before these and after them.
+    cluster: Vec<ClusterPolicy>,
     /// What could not be seen, one sentence each.
     pub(in crate::cli) unseen: Vec<String>,
 }
@@ -72,6 +91,13 @@ impl Population {
                 }
                 return;
             }
+            (CLUSTER_POLICIES, "ClusterNetworkPolicy") => {
+                match ClusterPolicy::read(object) {
+                    Ok(policy) => self.cluster.push(policy),
+                    Err(fault) => self.unseen.push(format!("{fault}; the policy is left out")),
+                }
+                return;
+            }
             _ => {}
         }
         if placed.get("metadata").is_some_and(Value::is_object) {
@@ -102,6 +128,10 @@ impl Population {
         };
         for path in [Kind::Pod.path(namespace), Kind::Job.path(namespace), policies] {
             self.list(cluster, &path).await?;
+        }
+        if self.cluster.is_empty() {
+            let found = cluster_policies(cluster, &mut self.unseen).await?;
+            found.into_iter().flatten().for_each(|object| self.observe(&object, ""));
         }
         if namespace.is_empty() {
             return self.list(cluster, "/api/v1/namespaces").await;
@@ -163,6 +193,7 @@ impl Population {
             members.push(Member { workload, is_template: true });
         }
         let namespaces = self.namespaces.iter().map(|(name, labels)| (name.clone(), labels.clone()));
-        Settled { world: World::new(namespaces, pods, self.policies.iter().cloned()), members }
+        let world = World::new(namespaces, pods, self.policies.iter().cloned());
+        Settled { world: world.with_cluster(self.cluster.iter().cloned()), members }
     }
 }

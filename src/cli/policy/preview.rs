@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::End;
 use super::left::left;
-use super::population::{Population, Settled};
+use super::population::{Population, Settled, cluster_policies};
 use super::rehearsal::{Rehearsal, platform};
 use crate::cli::cluster::{self, Cluster, ClusterArgs};
 use crate::cli::io::{self, Io, Tone};
@@ -238,6 +238,8 @@ async fn read(cluster: &Cluster, namespace: &str, unseen: &mut Vec<String>) -> a
         let found = cluster.list(&path, unseen).await?;
         objects.extend(found.into_iter().map(|object| (Some(kind), object)));
     }
+    let cluster_wide = cluster_policies(cluster, unseen).await?;
+    objects.extend(cluster_wide.into_iter().flatten().map(|object| (None, object)));
     Ok(objects)
 }
 

@@ -18,13 +18,17 @@ use crate::policy::selector::{Requirement, Selector};
 pub const MAX_TEXT: usize = 3 << 20;
 /// Rules, peers, ports, exceptions and values of selectors that a policy may have in all.
 pub const MAX_PARTS: usize = 50_000;
+/// The kind, in messages.
+const NAME: &str = "NetworkPolicy";
 /// Bytes of a foreign word in a message.
 const SHOWN: usize = 80;
 
 /// Why a policy is not judged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("NetworkPolicy {policy}: {field}: {problem}")]
+#[error("{kind} {policy}: {field}: {problem}")]
 pub struct Fault {
+    /// `NetworkPolicy` or `ClusterNetworkPolicy`.
+    pub kind: &'static str,
     /// Namespace and name, as far as they are known.
     pub policy: String,
     /// The field, as kubectl writes its path.
@@ -34,7 +38,7 @@ pub struct Fault {
 }
 
 /// A field and what is wrong with it.
-type Wrong = (String, String);
+pub(super) type Wrong = (String, String);
 
 impl NetworkPolicy {
     /// Reads a policy; `namespace` is where it is applied when it does not say.
@@ -45,11 +49,8 @@ impl NetworkPolicy {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let own = Some(text("/metadata/namespace")).filter(|own| !own.is_empty()).unwrap_or(namespace);
         let name = text("/metadata/name");
-        Reader { parts: 0 }.policy(object, own, name).map_err(|(field, problem)| Fault {
-            policy: printable(&format!("{own}/{name}"), 2 * SHOWN),
-            field,
-            problem,
-        })
+        let read = Reader::default().policy(object, own, name);
+        read.map_err(|wrong| faulty((NAME, &format!("{own}/{name}")), wrong))
     }
 
     /// Reads the text of a policy.
@@ -57,7 +58,7 @@ impl NetworkPolicy {
     /// # Errors
     /// When it is too long or no JSON, and as [`NetworkPolicy::read`].
     pub fn read_text(text: &str, namespace: &str) -> Result<Self, Fault> {
-        let fault = |problem: String| Fault { policy: "of that text".to_owned(), field: String::new(), problem };
+        let fault = |problem: String| faulty((NAME, "of that text"), (String::new(), problem));
         if text.len() > MAX_TEXT {
             return Err(fault(format!("longer than {MAX_TEXT} bytes")));
         }
@@ -66,7 +67,14 @@ impl NetworkPolicy {
     }
 }
 
-struct Reader {
+/// What is wrong with the policy of that kind and title.
+pub(super) fn faulty((kind, policy): (&'static str, &str), (field, problem): Wrong) -> Fault {
+    Fault { kind, policy: printable(policy, 2 * SHOWN), field, problem }
+}
+
+/// Reads parts, and counts them.
+#[derive(Default)]
+pub(super) struct Reader {
     parts: usize,
 }
 
@@ -100,7 +108,7 @@ impl Reader {
     }
 
     /// Counts what a policy has, so that none takes for ever.
-    fn count(&mut self, more: usize, field: &str) -> Result<(), Wrong> {
+    pub(super) fn count(&mut self, more: usize, field: &str) -> Result<(), Wrong> {
         self.parts = self.parts.saturating_add(more);
         if self.parts > MAX_PARTS {
             return Err((field.to_owned(), format!("the policy has more than {MAX_PARTS} parts")));
@@ -153,11 +161,7 @@ impl Reader {
     }
 
     fn addresses(&mut self, value: &Value, at: &str) -> Result<Addresses, Wrong> {
-        let block = |value: Option<&Value>, field: String| {
-            let text = value.and_then(Value::as_str);
-            text.and_then(Block::read)
-                .ok_or_else(|| (field, unknown(value.unwrap_or(&Value::Null), "a block of addresses")))
-        };
+        let block = |value: Option<&Value>, field: String| Self::block(value.unwrap_or(&Value::Null), &field);
         let within = fields(Some(value), at)?;
         let get = |key: &str| within.and_then(|within| within.get(key));
         let list = entries(get("except"), &format!("{at}.except"))?;
@@ -169,7 +173,13 @@ impl Reader {
         Ok(Addresses { block: block(get("cidr"), format!("{at}.cidr"))?, except })
     }
 
-    fn selector(&mut self, value: Option<&Value>, at: &str) -> Result<Option<Selector>, Wrong> {
+    /// A block of addresses.
+    pub(super) fn block(value: &Value, field: &str) -> Result<Block, Wrong> {
+        let read = value.as_str().and_then(Block::read);
+        read.ok_or_else(|| (field.to_owned(), unknown(value, "a block of addresses")))
+    }
+
+    pub(super) fn selector(&mut self, value: Option<&Value>, at: &str) -> Result<Option<Selector>, Wrong> {
         let Some(selector) = fields(value, at)? else { return Ok(None) };
         let mut requirements = Vec::new();
         let labels = fields(selector.get("matchLabels"), &format!("{at}.matchLabels"))?;
@@ -255,7 +265,7 @@ fn port(value: &Value, at: &str) -> Result<Port, Wrong> {
 }
 
 /// The fields of an object; `None` when it is absent or null.
-fn fields<'v>(value: Option<&'v Value>, field: &str) -> Result<Option<&'v Map<String, Value>>, Wrong> {
+pub(super) fn fields<'v>(value: Option<&'v Value>, field: &str) -> Result<Option<&'v Map<String, Value>>, Wrong> {
     match value {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Object(fields)) => Ok(Some(fields)),
@@ -264,7 +274,7 @@ fn fields<'v>(value: Option<&'v Value>, field: &str) -> Result<Option<&'v Map<St
 }
 
 /// The entries of a list; none when it is absent or null.
-fn entries<'v>(value: Option<&'v Value>, field: &str) -> Result<&'v [Value], Wrong> {
+pub(super) fn entries<'v>(value: Option<&'v Value>, field: &str) -> Result<&'v [Value], Wrong> {
     match value {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(entries)) => Ok(entries),
@@ -272,7 +282,7 @@ fn entries<'v>(value: Option<&'v Value>, field: &str) -> Result<&'v [Value], Wro
     }
 }
 
-fn unknown(value: &Value, wanted: &str) -> String {
+pub(super) fn unknown(value: &Value, wanted: &str) -> String {
     match value {
         Value::Null => format!("missing; it is {wanted}"),
         Value::Array(_) | Value::Object(_) => format!("is not {wanted}"),

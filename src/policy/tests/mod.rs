@@ -1,6 +1,7 @@
 //! What policies mean, tried on small worlds: by hand (`rules`), by what must hold of every world (`properties`), and against engines of others
 //! (`oracle`).
 
+mod cluster;
 mod declared;
 mod opening;
 mod oracle;
