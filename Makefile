@@ -14,7 +14,7 @@ CORPUS_THREADS ?= 8
 .DEFAULT_GOAL := help
 .PHONY: help check test test-cards test-peers test-long lint pure build suites corpus deny unit controlplane
 .PHONY: manifests docs book demo
-.PHONY: a2a canonical containers spire envoy gateway otel promtool strategicmerge tekton fuzz chaos soak test-quiet tenants memory
+.PHONY: a2a canonical containers spire envoy gateway network-policy-api otel promtool strategicmerge tekton fuzz chaos soak test-quiet tenants memory
 .PHONY: bench crowd flood fleet instructions
 
 help: ## this list
@@ -56,14 +56,17 @@ promtool: ## build the pinned promtool once, into the cache folder
 gateway: ## fetch the pinned definition of HTTPRoute once, into the cache folder
 	webhook-tests/peers/install-gateway
 
-suites: controlplane envoy gateway otel promtool build ## the suites on a real API server (SUITE=enrolment: that one)
+network-policy-api: ## fetch the pinned definition of ClusterNetworkPolicy once, into the cache folder
+	webhook-tests/peers/install-network-policy-api
+
+suites: controlplane envoy gateway network-policy-api otel promtool build ## the suites on a real API server (SUITE=enrolment: that one)
 	RUST_TEST_THREADS=$(SUITE_THREADS) $(CARGO) test $(ALL) --test suites -- $(if $(SUITE),$(SUITE)::)
 
 corpus: controlplane build ## the corpus on a real API server
 	$(CARGO) test $(ALL) --test corpus -- apiserver:: --test-threads $(CORPUS_THREADS)
 
 test: ## everything that must hold, but the heavy peers
-	@.ci/timed prerequisites 1 $(MAKE) --no-print-directory controlplane envoy gateway otel promtool
+	@.ci/timed prerequisites 1 $(MAKE) --no-print-directory controlplane envoy gateway network-policy-api otel promtool
 	@.ci/timed build 45 $(MAKE) --no-print-directory build
 	@$(MAKE) --no-print-directory check
 	@.ci/timed documentation 20 $(CARGO) test $(ALL) --doc

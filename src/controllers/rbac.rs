@@ -108,6 +108,8 @@ pub const ASKS: &[Ask] = &[
     ask(UsedBy::Controllers, Kind::McpServer, &["patch"]),
     Ask { resource: "mcpservers/status", ..ask(UsedBy::Controllers, Kind::McpServer, &["patch"]) },
     Ask { resource: "mcpservers/finalizers", ..ask(UsedBy::Controllers, Kind::McpServer, &["update"]) },
+    // The deny and the quarantine once more, where the cluster has a tier that no namespace opens.
+    ask(UsedBy::Controllers, Kind::ClusterNetworkPolicy, &["list", "watch", "create", "patch", "delete"]),
     ask(UsedBy::Controllers, Kind::HttpRoute, &["list", "watch", "create", "patch", "delete"]),
     // Whether the original operator of KAOS still writes.
     Ask { name: Some(keys::LEASE_KAOS_BEFORE), ..ask(UsedBy::Controllers, Kind::Lease, FOLLOW) },

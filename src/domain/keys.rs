@@ -409,6 +409,10 @@ pub const ANNOTATION_QUARANTINE_RECORD: &str = "agent.kagenti.dev/quarantine-rec
 pub const LABEL_QUARANTINED: &str = "agent.kagenti.dev/quarantined";
 /// End of the name of an agent's NetworkPolicy, behind the name of its workload.
 pub const SUFFIX_SIGNATURE_POLICY: &str = "-signature-policy";
+/// Beginning of the name of the ClusterNetworkPolicy that stands beside [`DEFAULT_DENY`] of a namespace.
+pub const PREFIX_CLUSTER_DENY: &str = "drawbridge-deny-";
+/// Beginning of the name of the one beside [`QUARANTINE_POLICY`].
+pub const PREFIX_CLUSTER_QUARANTINE: &str = "drawbridge-quarantine-";
 /// Label of NetworkPolicies: whose they are; upstream's readers select by it.
 pub const LABEL_POLICY_MANAGED_BY: &str = "managed-by";
 /// Label of an agent's NetworkPolicy: the AgentCard.

@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::policy::network_policy::{Direction, NetworkPolicy, Peer, Port, Rule, Which};
+use crate::policy::address::{Block, Family};
+use crate::policy::network_policy::{Addresses, Direction, NetworkPolicy, Peer, Port, Rule, Which};
 use crate::policy::pod::Pod;
 use crate::policy::ports::{PortSet, Protocol};
 use crate::policy::selector::{Labels, Selector};
@@ -71,6 +72,19 @@ pub fn openings<'p>(
         }
     }
     found.into_iter().collect()
+}
+
+/// What of a policy still lets anybody in where the tier of administrators denies: what comes from addresses, which that tier does not know on the way in.
+#[must_use]
+pub fn from_outside(policy: NetworkPolicy) -> NetworkPolicy {
+    let all = |family| Peer::Addresses(Addresses { block: Block::all_of(family), except: Vec::new() });
+    let one = |rule: Rule| {
+        let mut peers = rule.peers.unwrap_or_else(|| Family::ALL.map(all).into());
+        peers.retain(|peer| matches!(peer, Peer::Addresses(_)));
+        (!peers.is_empty()).then_some(Rule { peers: Some(peers), ports: rule.ports })
+    };
+    let ingress = policy.ingress.map(|rules| rules.into_iter().filter_map(one).collect());
+    NetworkPolicy { ingress, egress: None, ..policy }
 }
 
 /// Ports as a rule says them: numbers, and names that cannot be looked up because they are those of whoever is sent to.

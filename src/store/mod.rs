@@ -25,6 +25,7 @@ pub use kind::{Decode, Descriptor, KindOrigin, Selection, UsedBy};
 pub use kinds::agent_card::{AgentCardSeen, CardBinding, CardSpec, CardTarget, Trust, vouched};
 pub use kinds::agent_runtime::{AgentRuntimeSeen, Target};
 pub use kinds::claim::ClaimSeen;
+pub use kinds::cluster_network_policy::ClusterNetworkPolicySeen;
 pub use kinds::config_map::ConfigMapSeen;
 pub use kinds::custom::CustomSeen;
 pub use kinds::endpoint_slice::EndpointSliceSeen;

@@ -22,7 +22,7 @@ pub use builds::{CustomRef, Ref, RunRef, TaskRunRef};
 pub use cards::CardRef;
 pub use refs::{PodRef, RuntimeRef, WorkloadRef};
 pub use take::Replaced;
-pub use trust::PolicyRef;
+pub use trust::{ClusterPolicyRef, PolicyRef};
 
 use crate::domain::workload::WorkloadKind;
 use crate::store::{

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{Seen, Visit, surroundings, text};
 use crate::cli::policy::left::left;
 use crate::cli::policy::overridden;
+use crate::cli::policy::population::cluster_policies;
 use crate::cli::quarantine;
 use crate::cli::survey::label;
 use crate::config::trust::Trust;
@@ -18,6 +19,7 @@ use crate::domain::trust::TrustLevel;
 use crate::store::Kind;
 
 const PLUGIN: &str = "network plugin";
+const TIER: &str = "tier of administrators";
 const WAITING: &str = "agents that wait for their NetworkPolicy";
 
 /// Network plugins: the group of their definitions, their name, and what they need.
@@ -53,6 +55,10 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     for namespace in &enforcing {
         of_namespace(visit, text(namespace, "/metadata/name")).await?;
     }
+    if let Some(all) = cluster_policies(&visit.cluster, &mut notes).await? {
+        let names: Vec<_> = enforcing.iter().map(|one| text(one, "/metadata/name")).collect();
+        tier(visit, &names, &all);
+    }
     let is_enforced = |one: &&&Value| level(&trust, &visit.operator, one) == TrustLevel::Enforced;
     let names: Vec<_> = enforcing.iter().filter(is_enforced).map(|one| text(one, "/metadata/name")).collect();
     for name in names {
@@ -65,6 +71,27 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
         opened(visit, namespace).await?;
     }
     Ok(())
+}
+
+/// Whether the deny stands in the tier of administrators, too, where there is one.
+fn tier(visit: &mut Visit, namespaces: &[&str], all: &[Value]) {
+    let is_there = |namespace: &str| {
+        let name = format!("{}{namespace}", keys::PREFIX_CLUSTER_DENY);
+        let ours = Some(keys::MANAGED_BY_DRAWBRIDGE);
+        all.iter().any(|one| text(one, "/metadata/name") == name && label(one, keys::LABEL_POLICY_MANAGED_BY) == ours)
+    };
+    let without: Vec<_> = namespaces.iter().copied().filter(|namespace| !is_there(namespace)).collect();
+    match without.is_empty() {
+        true => visit.ok(TIER, "the deny stands there as well, so no NetworkPolicy of a namespace opens another Pod's way to agents that are cut off"),
+        false => visit.finding(
+            TIER,
+            format!("ClusterNetworkPolicies are served, and Drawbridge's does not stand for namespace {}", without.join(", ")),
+            format!(
+                "look at the log of the controllers: a right on clusternetworkpolicies that is missing, or a policy of somebody else named {}NAMESPACE, keeps them from                  making it",
+                keys::PREFIX_CLUSTER_DENY
+            ),
+        ),
+    }
 }
 
 /// Somebody is in quarantine: whether the policy is there that cuts him off.
@@ -112,7 +139,8 @@ async fn left_by(visit: &mut Visit, namespace: &str) -> anyhow::Result<()> {
 async fn opened(visit: &mut Visit, namespace: &Value) -> anyhow::Result<()> {
     let name = text(namespace, "/metadata/name");
     let mut notes = Vec::new();
-    let policies = visit.cluster.list(&Kind::NetworkPolicy.path(name), &mut notes).await?;
+    let mut policies = visit.cluster.list(&Kind::NetworkPolicy.path(name), &mut notes).await?;
+    policies.extend(cluster_policies(&visit.cluster, &mut notes).await?.into_iter().flatten());
     let agents = format!("{}?labelSelector={}", Kind::Pod.path(name), keys::LABEL_TYPE);
     let pods = visit.cluster.list(&agents, &mut notes).await?;
     let found = overridden::words(namespace, &pods, &policies);

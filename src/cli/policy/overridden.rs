@@ -1,6 +1,6 @@
 //! What NetworkPolicies of others open of Pods that ours cut off (`PolicyOverridden`), for `status`, `doctor` and `quarantine`.
 //!
-//! In: a Namespace, Pods and NetworkPolicies of it, as JSON. Out: a sentence for each rule that opens something. Promise: only Pods of agents that are not
+//! In: a Namespace, Pods and NetworkPolicies of it, as JSON, with ClusterNetworkPolicies where there are any. Out: a sentence for each rule that opens something. Promise: only Pods of agents that are not
 //! verified, or are in quarantine, are looked at: what opens a verified one is how a gateway is let in.
 
 use std::collections::BTreeSet;
@@ -10,12 +10,17 @@ use serde_json::Value;
 use crate::cli::survey::{label, text};
 use crate::domain::keys;
 use crate::policy::network_policy::NetworkPolicy;
-use crate::policy::openings::openings;
+use crate::policy::openings::{from_outside, openings};
 use crate::policy::pod::{Judged, Pod, labels};
 
 /// The openings, each once.
 pub(in crate::cli) fn words(namespace: &Value, pods: &[Value], policies: &[Value]) -> Vec<String> {
     let name = text(namespace, "/metadata/name");
+    let is_tier = |policy: &Value| {
+        text(policy, "/kind") == "ClusterNetworkPolicy"
+            && text(policy, "/metadata/name").strip_prefix(keys::PREFIX_CLUSTER_DENY) == Some(name)
+            && label(policy, keys::LABEL_POLICY_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE)
+    };
     let is_ours = |policy: &&Value| label(policy, keys::LABEL_POLICY_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE);
     let (ours, others): (Vec<_>, Vec<_>) =
         policies.iter().filter(|policy| text(policy, "/metadata/namespace") == name).partition(is_ours);
@@ -24,7 +29,10 @@ pub(in crate::cli) fn words(namespace: &Value, pods: &[Value], policies: &[Value
     }
     let read =
         |list: Vec<&Value>| list.into_iter().filter_map(|one| NetworkPolicy::read(one, name).ok()).collect::<Vec<_>>();
-    let (ours, others) = (read(ours), read(others));
+    let (ours, mut others) = (read(ours), read(others));
+    if policies.iter().any(is_tier) {
+        others = others.into_iter().map(from_outside).collect();
+    }
     let here = labels(namespace);
     let is_cut = |pod: &&Value| {
         let is_agent = label(pod, keys::LABEL_TYPE) == Some("agent");
@@ -62,11 +70,18 @@ mod tests {
             pod(json!({"kagenti.io/type": "agent", "app": "good", "agent.kagenti.dev/signature-verified": "true"}));
         let opens = policy("theirs", false, json!({}), json!([{}]));
         let narrow = policy("theirs", false, json!({"matchLabels": {"app": "good"}}), json!([{}]));
+        let tier = json!({"kind": "ClusterNetworkPolicy", "metadata": {"name": "drawbridge-deny-team", "labels": {"managed-by": "drawbridge"}}});
         for (pods, policies, count) in [
             (vec![bad.clone(), good.clone()], vec![deny.clone(), opens.clone()], 1),
             (vec![good.clone()], vec![deny.clone(), opens.clone()], 0),
             (vec![bad.clone()], vec![deny.clone(), narrow], 0),
-            (vec![bad.clone()], vec![opens], 0),
+            (vec![bad.clone()], vec![opens.clone()], 0),
+            (vec![bad.clone()], vec![deny.clone(), opens, tier.clone()], 2),
+            (
+                vec![bad.clone()],
+                vec![deny.clone(), policy("theirs", false, json!({}), json!([{"from": [{"podSelector": {}}]}])), tier],
+                0,
+            ),
             (vec![bad], vec![deny.clone(), policy("shut", false, json!({}), json!([]))], 0),
         ] {
             let found = words(&namespace, &pods, &policies);

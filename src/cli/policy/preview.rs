@@ -142,7 +142,7 @@ pub(super) fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         let cluster = args.cluster.connect().await?;
         let namespace = args.namespace.clone().unwrap_or_else(|| cluster.namespace.clone());
         let mut unseen = Vec::new();
-        let mut objects = read(&cluster, &namespace, &mut unseen).await?;
+        let (mut objects, served) = read(&cluster, &namespace, &mut unseen).await?;
         if !objects
             .iter()
             .any(|(kind, object)| *kind == Some(Kind::Namespace) && text(object, "/metadata/name") == namespace)
@@ -170,7 +170,7 @@ pub(super) fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
                 let here = objects.iter().map(|(_, object)| object);
                 notes.extend(left(here.filter(|object| text(object, "/metadata/namespace") == namespace)));
             }
-            (rehearsed(&settings, &objects, (&namespace, args.trust, args.verified_peers), &mut notes)?, change)
+            (rehearsed(&settings, &objects, (&namespace, args.trust, args.verified_peers), served, &mut notes)?, change)
         } else {
             let mut after = objects.clone();
             after.extend(given.iter().map(|policy| (Some(Kind::NetworkPolicy), placed(policy, &namespace))));
@@ -219,8 +219,8 @@ fn placed(policy: &Value, namespace: &str) -> Value {
     policy
 }
 
-/// Everything that decides: Pods, policies and Namespaces of the whole cluster, what makes Pods in the one namespace, and what the controllers look at.
-async fn read(cluster: &Cluster, namespace: &str, unseen: &mut Vec<String>) -> anyhow::Result<Objects> {
+/// Everything that decides, and whether ClusterNetworkPolicies are served: Pods, policies and Namespaces of the whole cluster, what makes Pods in the one namespace, and what the controllers look at.
+async fn read(cluster: &Cluster, namespace: &str, unseen: &mut Vec<String>) -> anyhow::Result<(Objects, bool)> {
     let mut paths = vec![
         (Kind::Namespace, Kind::Namespace.path("")),
         (Kind::Pod, Kind::Pod.path("")),
@@ -239,8 +239,10 @@ async fn read(cluster: &Cluster, namespace: &str, unseen: &mut Vec<String>) -> a
         objects.extend(found.into_iter().map(|object| (Some(kind), object)));
     }
     let cluster_wide = cluster_policies(cluster, unseen).await?;
-    objects.extend(cluster_wide.into_iter().flatten().map(|object| (None, object)));
-    Ok(objects)
+    let served = cluster_wide.is_some();
+    let tier = cluster_wide.into_iter().flatten();
+    objects.extend(tier.map(|object| (Some(Kind::ClusterNetworkPolicy), object)));
+    Ok((objects, served))
 }
 
 /// What names whom agents call, and who calls them: routes of every namespace, and what of this one has links.
@@ -258,14 +260,18 @@ async fn declarations(cluster: &Cluster, namespace: &str, unseen: &mut Vec<Strin
     Ok(objects)
 }
 
-/// The objects as they would be; `peers`: under another value of `cards.verifiedPeers`.
+/// The objects as they would be; `peers`: under another value of `cards.verifiedPeers`, `served`: ClusterNetworkPolicies are.
 pub(super) fn rehearsed(
     settings: &Settings,
     objects: &Objects,
     (namespace, level, peers): (&str, TrustLevel, Option<VerifiedPeers>),
+    served: bool,
     notes: &mut Vec<String>,
 ) -> anyhow::Result<Objects> {
     let mut rehearsal = Rehearsal::new(settings, peers)?;
+    if served {
+        rehearsal.serves(Kind::ClusterNetworkPolicy);
+    }
     for (kind, object) in objects {
         let Some(kind) = *kind else { continue };
         // Who is elsewhere is no concern of the plans about this namespace.
@@ -284,15 +290,16 @@ pub(super) fn rehearsed(
     let mut after: Objects = Vec::new();
     for (kind, object) in objects {
         let is_policy = *kind == Some(Kind::NetworkPolicy) && text(object, "/metadata/namespace") == namespace;
-        if is_policy {
+        if is_policy || *kind == Some(Kind::ClusterNetworkPolicy) {
             continue;
         }
         let now = kind
             .and_then(|kind| rehearsal.get(kind, text(object, "/metadata/namespace"), text(object, "/metadata/name")));
         after.push((*kind, now.unwrap_or(object).clone()));
     }
-    after
-        .extend(rehearsal.of(Kind::NetworkPolicy, namespace).map(|policy| (Some(Kind::NetworkPolicy), policy.clone())));
+    for (kind, place) in [(Kind::NetworkPolicy, namespace), (Kind::ClusterNetworkPolicy, "")] {
+        after.extend(rehearsal.of(kind, place).map(|policy| (Some(kind), policy.clone())));
+    }
     Ok(after)
 }
 

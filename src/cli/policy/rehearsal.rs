@@ -73,6 +73,7 @@ impl Rehearsal {
         for kind in Kind::ALL {
             store.set_reach(*kind, Reach::Listed);
         }
+        store.set_reach(Kind::ClusterNetworkPolicy, Reach::Absent);
         Ok(Self {
             store,
             memory: Memory::default(),
@@ -81,6 +82,11 @@ impl Rehearsal {
             version: FIRST_VERSION,
             reports: Vec::new(),
         })
+    }
+
+    /// The API server serves that kind as well.
+    pub(super) fn serves(&mut self, kind: Kind) {
+        self.store.set_reach(kind, Reach::Listed);
     }
 
     /// Takes note of an object.

@@ -174,7 +174,7 @@ fn lines(preview: &Preview) -> Vec<String> {
 
 fn preview(level: TrustLevel) -> Preview {
     let mut notes = Vec::new();
-    let after = rehearsed(&settings(true), &cluster(), ("team", level, None), &mut notes).unwrap();
+    let after = rehearsed(&settings(true), &cluster(), ("team", level, None), false, &mut notes).unwrap();
     assert!(notes.is_empty(), "{notes:?}");
     compared("team", &cluster(), &after, level != TrustLevel::EnforcedAll)
 }
@@ -231,7 +231,7 @@ fn where_only_what_is_declared_is_open_the_preview_cuts_the_rest_and_names_the_d
     ));
     let mut notes = Vec::new();
     let switch = ("team", TrustLevel::Enforced, Some(VerifiedPeers::Declared));
-    let after = rehearsed(&settings(true), &objects, switch, &mut notes).unwrap();
+    let after = rehearsed(&settings(true), &objects, switch, false, &mut notes).unwrap();
     assert!(notes.len() == 1 && notes[0].contains("route *.friends is a pattern"), "{notes:?}");
     let preview = compared("team", &objects, &after, true);
     let cut = |to: &str| {
@@ -257,7 +257,7 @@ fn where_only_what_is_declared_is_open_the_preview_cuts_the_rest_and_names_the_d
 #[test]
 fn a_cluster_in_which_nobody_can_become_verified_is_told_so() {
     let mut notes = Vec::new();
-    rehearsed(&settings(false), &cluster(), ("team", TrustLevel::Enforced, None), &mut notes).unwrap();
+    rehearsed(&settings(false), &cluster(), ("team", TrustLevel::Enforced, None), false, &mut notes).unwrap();
     assert!(notes.len() == 1 && notes[0].contains("no trust bundle is configured"), "{notes:?}");
 }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::cli::cluster::Cluster;
 use crate::cli::policy::overridden;
+use crate::cli::policy::population::cluster_policies;
 use crate::cli::quarantine;
 use crate::cli::survey::{label, text};
 use crate::config::trust::Trust;
@@ -80,7 +81,7 @@ pub(super) async fn rows(
     (trust, own): (&Trust, &str),
     notes: &mut Vec<String>,
 ) -> anyhow::Result<Vec<TrustRow>> {
-    let policies = cluster.list(&Kind::NetworkPolicy.path(namespace), notes).await?;
+    let mut policies = cluster.list(&Kind::NetworkPolicy.path(namespace), notes).await?;
     let is_ours = |policy: &&Value| label(policy, keys::LABEL_POLICY_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE);
     let ours: Vec<Value> = policies.iter().filter(is_ours).cloned().collect();
     let pods = if ours.is_empty() || ours.len() == policies.len() {
@@ -88,6 +89,9 @@ pub(super) async fn rows(
     } else {
         cluster.list(&format!("{}?labelSelector={}", Kind::Pod.path(namespace), keys::LABEL_TYPE), notes).await?
     };
+    if !pods.is_empty() {
+        policies.extend(cluster_policies(cluster, notes).await?.into_iter().flatten());
+    }
     let row = |one: &Value| {
         let row = TrustRow::of(one, &ours, trust, own)?;
         let opened_by_others = overridden::words(one, &pods, &policies);

@@ -18,6 +18,8 @@ use crate::store::Kind;
 pub(super) struct Trust {
     pub(super) policies: Vec<Part>,
     pub(super) verified: Vec<Part>,
+    /// ClusterNetworkPolicies of ours.
+    pub(super) cluster: Vec<Part>,
     /// Namespaces that hold somebody in quarantine.
     pub(super) held: Vec<Part>,
     /// What Pods publish their signed card by: RoleBindings, Roles, and the ConfigMaps.
@@ -35,6 +37,7 @@ pub(super) async fn read(cluster: &Cluster, notes: &mut Vec<String>) -> anyhow::
         objects.into_iter().map(of).collect::<Vec<_>>()
     };
     let policies = cluster.list(&format!("{}?{selector}", Kind::NetworkPolicy.path("")), notes).await?;
+    let beside = cluster.list(&format!("{}?{selector}", Kind::ClusterNetworkPolicy.path("")), notes).await?;
     let mut verified =
         cluster.list(&format!("{}?labelSelector={}", Kind::Pod.path(""), keys::LABEL_VERIFIED), notes).await?;
     let held =
@@ -51,6 +54,7 @@ pub(super) async fn read(cluster: &Cluster, notes: &mut Vec<String>) -> anyhow::
     }
     Ok(Trust {
         policies: parts(Kind::NetworkPolicy, policies),
+        cluster: parts(Kind::ClusterNetworkPolicy, beside),
         verified: parts(Kind::Pod, verified),
         held: parts(Kind::Namespace, namespaces),
         signing,
@@ -81,7 +85,7 @@ pub(super) fn plan(plan: &mut Plan, found: &Found, options: &Options) {
         planned: true,
     }));
     if options.keep_policies {
-        plan.stays.extend(trust.policies.iter().chain(&trust.verified).map(|part| {
+        plan.stays.extend(trust.cluster.iter().chain(&trust.policies).chain(&trust.verified).map(|part| {
             Kept {
                 object: title(&part.object),
                 why: "--keep-policies: it cuts off or opens agents as it does now, and nobody changes that any more"
@@ -90,6 +94,10 @@ pub(super) fn plan(plan: &mut Plan, found: &Found, options: &Options) {
             }
         }));
         return;
+    }
+    // Ahead of the label of those whom it does not mean.
+    for part in &trust.cluster {
+        plan.steps.push(delete(Phase::Trust, part, "deleted: NetworkPolicies decide again by themselves"));
     }
     let is_deny =
         |part: &&Part| [keys::DEFAULT_DENY, keys::QUARANTINE_POLICY].contains(&text(&part.object, "/metadata/name"));

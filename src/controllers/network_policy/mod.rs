@@ -1,5 +1,6 @@
 //! The NetworkPolicies that cut off agents, and those that open one of them.
 
+mod cluster;
 mod declared;
 mod facts;
 mod kaos;

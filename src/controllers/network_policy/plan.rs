@@ -8,6 +8,7 @@
 //! - A policy of our name that is somebody else's is told and never changed; the Go operator's is taken over where it is.
 //! - Who is in quarantine is never without a policy that cuts him off: that of quarantine comes before the deny leaves him to it, and goes after
 //!   ([`super::quarantine`]).
+//! - Where ClusterNetworkPolicies are served, the deny and the quarantine stand in their Admin tier as well ([`super::cluster`]).
 //! - What the API server stores in another spelling is the same: at rest nothing is written.
 
 use std::time::Duration;
@@ -19,7 +20,7 @@ use super::kaos;
 use super::names::{is_shortened, label_of, policy_of};
 use super::opening::{self, Wanted};
 use super::stuck::{left, not_ready};
-use super::{declared, overridden, quarantine, unread};
+use super::{cluster, declared, overridden, quarantine, unread};
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::controllers::looks;
 use crate::controllers::network_policy::memory::{Context, Note, Plan, Policies};
@@ -67,8 +68,13 @@ fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
         }
         // What comes before it, or after it, may go on.
         Kind::NetworkPolicy if &**name == keys::DEFAULT_DENY => of_namespace(store, namespace),
-        Kind::NetworkPolicy if &**name == keys::QUARANTINE_POLICY => vec![deny(namespace), key.clone()],
+        Kind::NetworkPolicy if &**name == keys::QUARANTINE_POLICY => {
+            let mut keys = vec![deny(namespace), key.clone()];
+            keys.extend(cluster::items(store, namespace));
+            keys
+        }
         Kind::NetworkPolicy if name.ends_with(keys::SUFFIX_SIGNATURE_POLICY) => vec![key.clone(), deny(namespace)],
+        Kind::ClusterNetworkPolicy => cluster::touched(name),
         // It may open who is cut off.
         Kind::NetworkPolicy if has_ours(store, namespace) => of_namespace(store, namespace),
         Kind::EndpointSlice => store.namespaces().flat_map(|namespace| of_namespace(store, namespace)).collect(),
@@ -110,6 +116,7 @@ fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
     let mut keys: Vec<_> = names.map(|name| Key::new(namespace, &name)).collect();
     keys.push(deny(namespace));
     keys.push(Key::new(namespace, keys::QUARANTINE_POLICY));
+    keys.extend(cluster::items(store, namespace));
     keys
 }
 
@@ -141,6 +148,9 @@ fn plan(cx: Context<'_>) -> Plan {
     if level.enforces() && needs_addresses && !cx.store.is_certain(Kind::EndpointSlice) {
         return Plan::later(AGAIN);
     }
+    if let Some(which) = cluster::Which::of_item(cx.key) {
+        return cluster::plan(&cx, which, level);
+    }
     match &*cx.key.name {
         keys::DEFAULT_DENY => of_deny(&cx, level),
         keys::QUARANTINE_POLICY => quarantine::plan(&cx),
@@ -155,6 +165,10 @@ pub(super) fn stored<'a>(cx: &Context<'a>) -> Option<PolicyRef<'a>> {
 fn of_deny(cx: &Context<'_>, level: TrustLevel) -> Plan {
     let stored = stored(cx);
     if !level.enforces() {
+        // Who is verified would be denied by the one beside it, once his label goes after this one.
+        if cluster::stands(cx.store, &cx.key.namespace, keys::DEFAULT_DENY) {
+            return Plan::later(AGAIN);
+        }
         return stored.filter(|policy| policy.seen.is_ours()).map_or_else(Plan::nothing, |policy| delete(cx, &policy));
     }
     let (facts, _) = facts(cx, &cx.key.namespace, Vec::new());

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::domain::keys;
 use crate::policy::network_policy::NetworkPolicy;
-use crate::policy::openings::openings;
+use crate::policy::openings::{from_outside, openings};
 use crate::policy::pod::Pod;
 use crate::store::Store;
 use crate::store::objects::PolicyRef;
@@ -44,7 +44,11 @@ pub(in crate::controllers) fn by_others(
     let here = store.namespace(namespace)?;
     let mut own = here.labels.clone();
     own.insert(keys::LABEL_NAMESPACE_NAME.to_owned(), namespace.to_owned());
-    let (ours, others) = (read(&ours), read(&others));
+    let (ours, mut others) = (read(&ours), read(&others));
+    let tier = store.cluster_policy(&format!("{}{namespace}", keys::PREFIX_CLUSTER_DENY));
+    if tier.is_some_and(|policy| policy.seen.ours && !policy.seen.deleting) {
+        others = others.into_iter().map(from_outside).collect();
+    }
     let found = openings(&agent, &own.into_iter().collect(), &ours, &others);
     let first = found.first()?;
     let who: BTreeSet<&str> = found.iter().map(|opening| opening.policy.as_str()).collect();

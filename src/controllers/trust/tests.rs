@@ -13,6 +13,7 @@ use crate::domain::reason::Reason;
 use crate::policy::desired::is_permissive;
 use crate::store::{Key, Kind, Reach};
 
+mod cluster;
 mod declared;
 mod events;
 mod kaos;
@@ -39,6 +40,7 @@ impl Scene {
         for kind in Kind::ALL {
             cluster.store.set_reach(*kind, Reach::Listed);
         }
+        cluster.store.set_reach(Kind::ClusterNetworkPolicy, Reach::Absent);
         let mut scene =
             Self { cluster, objects: BTreeMap::new(), version: 100, told: Vec::new(), due: BTreeSet::new() };
         for name in ["good", "bad"] {

@@ -5,6 +5,7 @@
 //! were found in; an IPv4 address that is written as IPv6 is IPv4; nothing comes out that opens everything but the way out of a verified
 //! agent, and nothing at all where only what is declared is open. Two specs mean the same if [`normal`] of them is equal: the API server leaves out what is empty and fills in what is not said.
 
+mod cluster;
 mod declared;
 mod normal;
 
@@ -17,6 +18,7 @@ use std::net::IpAddr;
 use serde_json::{Map, Value, json};
 
 use crate::domain::keys;
+pub use cluster::{cluster_deny, cluster_quarantine};
 pub use declared::{Declaration, Declared, LARGEST, Opening, declared};
 pub use normal::normal;
 

@@ -89,6 +89,27 @@ fn what_ours_let_through_anyway_is_no_opening() {
     }
 }
 
+/// What the tier of administrators denies no NetworkPolicy opens; on the way in it knows Pods alone.
+#[test]
+fn beneath_the_tier_of_administrators_only_addresses_are_let_in() {
+    let spec = json!({"podSelector": {}, "policyTypes": ["Ingress", "Egress"], "egress": [{}],
+        "ingress": [{}, {"from": [{"podSelector": {}}]}, {"from": [{"podSelector": {}}, {"ipBlock": {"cidr": "203.0.113.0/24"}}]}]});
+    let left = crate::policy::openings::from_outside(NetworkPolicy::read(&policy("a", "other", &spec), "a").unwrap());
+    let deny = json!({"podSelector": {}, "policyTypes": ["Ingress", "Egress"]});
+    let objects = [pod("a", "web", &["10.0.0.1"]), policy("a", "deny", &deny)];
+    let world = world(&objects);
+    let found = openings(find(&world, "a/web"), world.namespace("a").unwrap(), world.policies(), [&left]);
+    let words: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        words,
+        [
+            "other ingress[0] lets addresses 0.0.0.0/0 in on every port",
+            "other ingress[0] lets addresses ::/0 in on every port",
+            "other ingress[1] lets addresses 203.0.113.0/24 in on every port",
+        ]
+    );
+}
+
 #[test]
 fn where_none_of_ours_isolates_nothing_is_opened() {
     let objects = [

@@ -7,6 +7,7 @@ pub mod agent_runtime;
 pub mod beeai_agent;
 pub mod beeai_build;
 pub mod claim;
+pub mod cluster_network_policy;
 pub mod config_map;
 pub mod csi_driver;
 pub mod custom;
@@ -32,6 +33,7 @@ use agent_card::{AgentCardSeen, CardTarget};
 use agent_runtime::AgentRuntimeSeen;
 use agent_runtime::input::AgentRuntimeInput;
 use claim::ClaimSeen;
+use cluster_network_policy::ClusterNetworkPolicySeen;
 use config_map::ConfigMapSeen;
 use custom::CustomSeen;
 use endpoint_slice::EndpointSliceSeen;
@@ -86,6 +88,7 @@ kinds! {
     AgentBuild => agent_build::DESCRIPTOR;
     AgentCard => agent_card::DESCRIPTOR;
     NetworkPolicy => network_policy::DESCRIPTOR;
+    ClusterNetworkPolicy => cluster_network_policy::DESCRIPTOR;
     Deployment => workload::DEPLOYMENT;
     StatefulSet => workload::STATEFUL_SET;
     DaemonSet => workload::DAEMON_SET;
@@ -152,6 +155,8 @@ pub enum What {
     AgentCard(Box<AgentCardSeen>),
     /// Any NetworkPolicy.
     NetworkPolicy(Box<NetworkPolicySeen>),
+    /// A ClusterNetworkPolicy.
+    ClusterNetworkPolicy(Box<ClusterNetworkPolicySeen>),
     /// Where the API server is.
     EndpointSlice(EndpointSliceSeen),
     /// The Lease of the original operator of KAOS.

@@ -7,10 +7,13 @@ use std::time::Duration;
 use super::builds::{Ref, of};
 use super::{PodRef, Store};
 use crate::store::kinds::endpoint_slice;
-use crate::store::{Kind, NetworkPolicySeen, What};
+use crate::store::{ClusterNetworkPolicySeen, Kind, NetworkPolicySeen, What};
 
 /// A NetworkPolicy.
 pub type PolicyRef<'a> = Ref<'a, NetworkPolicySeen>;
+
+/// A ClusterNetworkPolicy.
+pub type ClusterPolicyRef<'a> = Ref<'a, ClusterNetworkPolicySeen>;
 
 fn policy(what: &What) -> Option<&NetworkPolicySeen> {
     match what {
@@ -24,6 +27,15 @@ impl Store {
     #[must_use]
     pub fn network_policy(&self, namespace: &str, name: &str) -> Option<PolicyRef<'_>> {
         of(self.object(Kind::NetworkPolicy, namespace, name)?, policy)
+    }
+
+    /// One ClusterNetworkPolicy.
+    #[must_use]
+    pub fn cluster_policy(&self, name: &str) -> Option<ClusterPolicyRef<'_>> {
+        of(self.object(Kind::ClusterNetworkPolicy, "", name)?, |what| match what {
+            What::ClusterNetworkPolicy(seen) => Some(&**seen),
+            _ => None,
+        })
     }
 
     /// The NetworkPolicies of a namespace.

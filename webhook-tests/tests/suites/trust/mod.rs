@@ -2,6 +2,7 @@
 //! and that nothing of it needs the operator to be there.
 
 mod attacks;
+mod cluster;
 mod dead;
 mod declared;
 mod fleet;

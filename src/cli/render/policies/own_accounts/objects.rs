@@ -48,6 +48,7 @@ fn rows(own: &str) -> Vec<Row> {
         events(),
         agent_cards(),
         network_policies(),
+        cluster_network_policies(),
         routes(),
         roles(),
         role_bindings(),
@@ -440,6 +441,32 @@ fn network_policies() -> Row {
         ),
         deleted: format!("{} || {theirs} || {}", ours("old"), of_its_api("old")),
         what: "writes no NetworkPolicy but those that cut off and open agents, under their names and with its label, and that of a ModelAPI",
+    }
+}
+
+/// The same in the tier of administrators, under names of their own.
+fn cluster_network_policies() -> Row {
+    let ours = |of: &str| {
+        let name = format!("variables.{of}.metadata.?name.orValue('')");
+        format!(
+            "{} && {} && ({name}.startsWith('{}') || {name}.startsWith('{}'))",
+            marked(of),
+            labelled(of, keys::LABEL_POLICY_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE),
+            keys::PREFIX_CLUSTER_DENY,
+            keys::PREFIX_CLUSTER_QUARANTINE
+        )
+    };
+    // Nothing of ours lets anything through that NetworkPolicies do not.
+    let opens_nothing = ["ingress", "egress"]
+        .map(|direction| format!("variables.new.spec.?{direction}.orValue([]).all(r, r.action != 'Accept')"))
+        .join(" && ");
+    Row {
+        group: "policy.networking.k8s.io",
+        resource: "clusternetworkpolicies",
+        made: format!("{} && {opens_nothing} && {}", ours("new"), plain("new")),
+        changed: format!("{} && {} && {opens_nothing} && {}", ours("old"), ours("new"), untouched(&["finalizers"])),
+        deleted: ours("old"),
+        what: "writes no ClusterNetworkPolicy but those that stand beside NetworkPolicies which cut off agents, and none that accepts anything",
     }
 }
 
