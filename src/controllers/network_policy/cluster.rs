@@ -76,8 +76,11 @@ pub(super) fn touched(name: &str) -> Vec<Key> {
     Which::ALL.into_iter().filter_map(of_one).flatten().collect()
 }
 
-/// Whether the one beside a NetworkPolicy is there, and ours.
+/// Whether the one beside a NetworkPolicy is there, and ours. Where the definition went, they went with it.
 pub(super) fn stands(store: &Store, namespace: &str, beside: &str) -> bool {
+    if store.reach(Kind::ClusterNetworkPolicy) != Reach::Listed {
+        return false;
+    }
     let which = Which::ALL.into_iter().find(|which| which.beside() == beside);
     which.is_some_and(|which| store.cluster_policy(&which.name(namespace)).is_some_and(|policy| policy.seen.ours))
 }

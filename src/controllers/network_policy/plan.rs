@@ -90,7 +90,9 @@ fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
             // Who comes behind these is looked up with the Services.
             let called = agent.iter().flat_map(|agent| kaos::called(&agent.seen.spec)).take(LINKS);
             let agents = std::iter::once(&**name).chain(called);
-            agents.map(|agent| Key::new(namespace, &policy_of(&kaos::workload_of(agent)))).collect()
+            let mut keys = cluster::items(store, namespace);
+            keys.extend(agents.map(|agent| Key::new(namespace, &policy_of(&kaos::workload_of(agent)))));
+            keys
         }
         Kind::Pod if store.network_policy(namespace, keys::QUARANTINE_POLICY).is_some() => {
             vec![deny(namespace), Key::new(namespace, keys::QUARANTINE_POLICY)]
