@@ -118,7 +118,9 @@ async fn what_an_older_version_makes_under_newer_policies_waits_quietly_for_the_
     led_by(&cp, "older", 3600).await?;
     controllers.start_again()?;
     controllers.ready().await?;
-    ns.accepts(&agent("third", &json!({}))).await?;
+    // It names the image that is copied below: another policy compares that, and either may be the one that answers.
+    let third = json!({"spec": {"imageSource": {"image": "example.com/weather:v2"}}});
+    ns.accepts(&agent("third", &third)).await?;
     let finalizer = json!({"metadata": {"finalizers": [keys::FINALIZER_AGENT]}});
     let by_older: Api<Agent> = Api::namespaced(ours.client(), ns.name());
     by_older.patch("third", &PatchParams::default(), &Patch::Merge(&finalizer)).await?;
