@@ -95,7 +95,7 @@ mod tests {
             let names: Vec<_> = places.iter().map(|place| place.as_deref().unwrap_or("*")).collect();
             let expected: &[&str] = match source.kind {
                 _ if source.selection.own => &["own"],
-                Kind::Namespace | Kind::CsiDriver => &["*"],
+                Kind::Namespace | Kind::CsiDriver | Kind::ClusterNetworkPolicy => &["*"],
                 Kind::ConfigMap => &["team1", "team2", "own"],
                 _ => &["team1", "team2"],
             };
