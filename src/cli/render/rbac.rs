@@ -253,14 +253,13 @@ pub fn grounds<'i>(install: &'i Install, right: &Right) -> Vec<Option<&'i str>> 
     held.map(|(namespace, _)| Some(namespace)).collect()
 }
 
-/// Kinds without a namespace.
-const CLUSTER_KINDS: [&str; 4] = ["namespaces", "csidrivers", MUTATING.1, VALIDATING.1];
-
 /// Whether a right is held in the whole cluster: in cluster scope, or because its kind has no namespace.
 fn everywhere(install: &Install, right: &Right) -> bool {
-    let kinds = CLUSTER_KINDS.into_iter().chain(Guard::ALL.map(Guard::plural));
+    let is_its = |kind: &&Kind| kind.group() == right.group && kind.plural() == right.resource;
+    let has_none = Kind::ALL.iter().find(is_its).is_some_and(|kind| !kind.is_namespaced());
+    let others = [MUTATING.1, VALIDATING.1].into_iter().chain(Guard::ALL.map(Guard::plural));
     right.scope == Scope::Cluster
-        && (install.namespaces.is_empty() || kinds.into_iter().any(|kind| kind == right.resource))
+        && (install.namespaces.is_empty() || has_none || others.into_iter().any(|kind| kind == right.resource))
 }
 
 /// Whether a right is needed in our own namespace although that is not served: templates and steps, and Events about our own objects.
@@ -291,6 +290,8 @@ pub fn diagnosis(kinds: Kinds) -> Value {
         rule("coordination.k8s.io", &["leases"], READ),
         rule("discovery.k8s.io", &["endpointslices"], READ),
         rule("policy", &["poddisruptionbudgets"], READ),
+        rule("networking.k8s.io", &["networkpolicies"], READ),
+        rule("policy.networking.k8s.io", &["clusternetworkpolicies"], READ),
         rule("apiextensions.k8s.io", &["customresourcedefinitions"], READ),
         rule("tekton.dev", &["pipelineruns", "taskruns"], READ),
         rule(

@@ -138,24 +138,28 @@ fn nothing_of_an_installation_gives_a_right_on_the_compatible_group_and_its_mani
 
 #[test]
 fn in_namespaced_scope_no_right_on_namespaced_kinds_is_held_in_the_cluster() {
+    /// Kinds without a namespace.
+    const WITHOUT: [&str; 7] = [
+        "namespaces",
+        "csidrivers",
+        "clusternetworkpolicies",
+        "mutatingwebhookconfigurations",
+        "validatingwebhookconfigurations",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+    ];
     let mut install = install(FailureMode::Fail);
     install.namespaces = vec!["team1".to_owned(), "team2".to_owned()];
     let objects: Vec<Value> = parts(&install).into_iter().flat_map(|part| part.objects).collect();
     for role in ["drawbridge-webhook", "drawbridge-controllers"] {
         for rule in one(&objects, "ClusterRole", role)["rules"].as_array().unwrap() {
             let resource = rule["resources"][0].as_str().unwrap();
-            assert!(
-                [
-                    "namespaces",
-                    "csidrivers",
-                    "mutatingwebhookconfigurations",
-                    "validatingwebhookconfigurations",
-                    "validatingadmissionpolicies",
-                    "validatingadmissionpolicybindings",
-                ]
-                .contains(&resource),
-                "{rule}"
-            );
+            assert!(WITHOUT.contains(&resource), "{rule}");
+        }
+        let roles = objects.iter().filter(|object| object["kind"] == "Role" && object["metadata"]["name"] == role);
+        for rule in roles.flat_map(|object| object["rules"].as_array().unwrap()) {
+            let resource = rule["resources"][0].as_str().unwrap();
+            assert!(!WITHOUT.contains(&resource), "no Role can give that: {rule}");
         }
         let of = |kind: &str| -> Vec<&str> {
             let all = objects.iter().filter(|object| object["kind"] == kind && object["metadata"]["name"] == role);
