@@ -70,7 +70,7 @@ test: ## everything that must hold, but the heavy peers
 	@.ci/timed build 45 $(MAKE) --no-print-directory build
 	@$(MAKE) --no-print-directory check
 	@.ci/timed documentation 20 $(CARGO) test $(ALL) --doc
-	@.ci/timed suites 560 $(MAKE) --no-print-directory suites
+	@.ci/timed suites 800 $(MAKE) --no-print-directory suites
 	@.ci/timed corpus 75 $(MAKE) --no-print-directory corpus
 	@.ci/timed instructions 30 $(MAKE) --no-print-directory instructions
 
@@ -97,7 +97,7 @@ tekton: ## build webhook and controller of the pinned Tekton Pipelines once, int
 
 test-peers: ## the suites that need heavy peers: real Tekton Pipelines, SPIRE, A2A agents, LiteLLM, buildah and a registry (root: they live in network namespaces, as users of their own)
 	@.ci/timed peers-built 1 $(MAKE) --no-print-directory controlplane tekton spire a2a canonical litellm containers build
-	@.ci/timed peers 190 $(CARGO) test $(ALL) --test peers
+	@RUST_TEST_THREADS=$(SUITE_THREADS) .ci/timed peers 300 $(CARGO) test $(ALL) --test peers
 	webhook-tests/peers/install-strategicmerge
 	DRAWBRIDGE_STRATEGIC_MERGE=$$(webhook-tests/peers/install-strategicmerge --where) $(CARGO) test $(ALL) --test suites -- strategic_merge::
 
