@@ -176,6 +176,17 @@ impl Team {
         Ok(times)
     }
 
+    /// Waits until the last turn of [`Team::flap`] was put right.
+    pub(super) async fn put_right(&self) -> Result<()> {
+        let api = objects(&self.namespace.client(), self.namespace(), "ModelAPI");
+        let deadline = Instant::now() + PATIENCE;
+        while api.get(API).await?.data["status"]["message"].as_str().is_some_and(|text| text.starts_with("turn ")) {
+            ensure!(Instant::now() < deadline, "the status that flapped is not put right");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok(())
+    }
+
     /// Takes everything away; finalizers as well where no controller is there to do it.
     pub(super) async fn remove(&self, finalizers: bool) -> Result<()> {
         let client = self.namespace.client();

@@ -64,16 +64,18 @@ impl Stage {
         team.ready().await?;
         self.resume().await?;
         rows.push(self.flapping(team).await?);
+        team.put_right().await?;
         let mark = self.cp.audit().mark()?;
         self.halt().await?;
         self.resume().await?;
         // One enrolment elsewhere: nobody says meanwhile whether its Pods are current.
         pulse.enrol().await?;
         pulse.patched().await?;
-        let written = self.writes(mark).await?.in_namespace(team.namespace()).len();
+        let written = self.writes(mark).await?.in_namespace(team.namespace());
+        let which = if written.is_empty() { String::new() } else { format!(": {written}") };
         rows.push(
-            Row::at_most("KAOS: writes after a restart with nothing changed", (0.0, 0.0), real(written), "")
-                .noted(format!("audit log, {} objects", team.all())),
+            Row::at_most("KAOS: writes after a restart with nothing changed", (0.0, 0.0), real(written.len()), "")
+                .noted(format!("audit log, {} objects{which}", team.all())),
         );
         let all = team.grow().await?;
         let (total, files) = memory::mib(self.controllers()?)?;
