@@ -42,6 +42,21 @@ impl Port {
     }
 }
 
+/// How many connections stand that were made to this address of 127.0.0.1, by the kernel's table; both ends are on this machine, and the
+/// end that accepted is counted.
+///
+/// # Errors
+/// When the table cannot be read.
+pub fn accepted(address: SocketAddr) -> Result<usize> {
+    const ESTABLISHED: &str = "01";
+    let SocketAddr::V4(address) = address else { anyhow::bail!("{address} is not of 127.0.0.1") };
+    // Addresses stand there as the machine keeps them in memory, ports as numbers.
+    let local = format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port());
+    let table = std::fs::read_to_string("/proc/net/tcp").context("no table of connections")?;
+    let rows = table.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>());
+    Ok(rows.filter(|row| row.get(1) == Some(&local.as_str()) && row.get(3) == Some(&ESTABLISHED)).count())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,7 +83,9 @@ mod tests {
         let port = Port::reserve().unwrap();
         for _ in 0..2 {
             let server = given(async || TcpListener::bind(port.address()).await).await;
+            assert_eq!(accepted(port.address()).unwrap(), 0);
             let client = TcpStream::connect(port.address()).await.unwrap();
+            assert_eq!(accepted(port.address()).unwrap(), 1);
             drop((server, client));
         }
         // What `bind(0)` and `connect` go by when they look for a port.
