@@ -75,23 +75,28 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
 
 /// Whether the deny stands in the tier of administrators, too, where there is one.
 fn tier(visit: &mut Visit, namespaces: &[&str], all: &[Value]) {
-    let is_there = |namespace: &str| {
-        let name = format!("{}{namespace}", keys::PREFIX_CLUSTER_DENY);
-        let ours = Some(keys::MANAGED_BY_DRAWBRIDGE);
-        all.iter().any(|one| text(one, "/metadata/name") == name && label(one, keys::LABEL_POLICY_MANAGED_BY) == ours)
-    };
-    let without: Vec<_> = namespaces.iter().copied().filter(|namespace| !is_there(namespace)).collect();
+    let without = without_deny(namespaces, all);
     match without.is_empty() {
         true => visit.ok(TIER, "the deny stands there as well, so no NetworkPolicy of a namespace opens another Pod's way to agents that are cut off"),
         false => visit.finding(
             TIER,
             format!("ClusterNetworkPolicies are served, and Drawbridge's does not stand for namespace {}", without.join(", ")),
             format!(
-                "look at the log of the controllers: a right on clusternetworkpolicies that is missing, or a policy of somebody else named {}NAMESPACE, keeps them from                  making it",
+                "look at the log of the controllers: a right on clusternetworkpolicies that is missing, or a policy of somebody else named {}NAMESPACE, keeps them from making it",
                 keys::PREFIX_CLUSTER_DENY
             ),
         ),
     }
+}
+
+/// The namespaces whose deny does not stand among ClusterNetworkPolicies, or is somebody else's.
+fn without_deny<'n>(namespaces: &[&'n str], all: &[Value]) -> Vec<&'n str> {
+    let is_there = |namespace: &str| {
+        let name = format!("{}{namespace}", keys::PREFIX_CLUSTER_DENY);
+        let ours = Some(keys::MANAGED_BY_DRAWBRIDGE);
+        all.iter().any(|one| text(one, "/metadata/name") == name && label(one, keys::LABEL_POLICY_MANAGED_BY) == ours)
+    };
+    namespaces.iter().copied().filter(|namespace| !is_there(namespace)).collect()
 }
 
 /// Somebody is in quarantine: whether the policy is there that cuts him off.
@@ -224,4 +229,25 @@ async fn of_namespace(visit: &mut Visit, namespace: &str) -> anyhow::Result<()> 
         ),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_drawbridge_s_own_deny_counts_in_the_tier_of_administrators() {
+        let policy = |name: &str, labels: Value| json!({"metadata": {"name": name, "labels": labels}});
+        let ours = json!({keys::LABEL_POLICY_MANAGED_BY: keys::MANAGED_BY_DRAWBRIDGE});
+        let all = [
+            policy("drawbridge-deny-good", ours.clone()),
+            policy("drawbridge-deny-squatted", json!({})),
+            policy("drawbridge-quarantine-held", ours.clone()),
+            policy("drawbridge-deny-good-too", ours),
+        ];
+        assert_eq!(without_deny(&["good", "squatted", "held", "absent"], &all), ["squatted", "held", "absent"]);
+        assert!(without_deny(&[], &all).is_empty());
+    }
 }

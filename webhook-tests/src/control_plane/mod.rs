@@ -7,6 +7,7 @@
 
 mod backup;
 mod binder;
+mod defined;
 mod layout;
 mod stages;
 mod start;

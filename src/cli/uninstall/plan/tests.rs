@@ -364,6 +364,36 @@ fn the_deny_goes_first_then_openings_then_labels_and_all_of_it_stays_where_that_
     assert!(kept.steps.is_empty() && kept.stays.len() == 3, "{kept:?}");
 }
 
+/// Its `Deny` would still cut off those from whom the label was taken, and nobody would let them through.
+#[test]
+fn the_tier_of_administrators_goes_ahead_of_network_policies_and_stays_with_them() {
+    let policy = |kind: &str, name: &str| part(json!({"kind": kind, "metadata": {"name": name, "uid": "u"}}));
+    let found = Found {
+        trust: Trust {
+            policies: vec![policy("NetworkPolicy", "drawbridge-default-deny")],
+            cluster: ["drawbridge-deny-team", "drawbridge-quarantine-team"]
+                .map(|name| policy("ClusterNetworkPolicy", name))
+                .into(),
+            verified: vec![policy("Pod", "a")],
+            ..Trust::default()
+        },
+        ..Found::default()
+    };
+    let steps = plan(&found, &options(false)).steps;
+    let objects: Vec<_> = steps.iter().map(|step| step.object.as_str()).collect();
+    assert_eq!(
+        objects,
+        [
+            "ClusterNetworkPolicy drawbridge-deny-team",
+            "ClusterNetworkPolicy drawbridge-quarantine-team",
+            "NetworkPolicy drawbridge-default-deny",
+            "Pod a"
+        ]
+    );
+    let kept = plan(&found, &Options { keep_policies: true, ..options(false) });
+    assert!(kept.steps.is_empty() && kept.stays.len() == 4, "{kept:?}");
+}
+
 /// A RoleBinding would hold the account that it names.
 #[test]
 fn what_pods_publish_their_card_by_goes_first_of_all() {

@@ -1,15 +1,11 @@
 //! HTTPRoutes under the definition of Gateway API itself, on a control plane of its own: they are made once it is there, say what a Gateway
 //! says of them, and are all that our own account writes of their kind.
 
-use std::path::Path;
-use std::process::Command;
-
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use anyhow::{Result, ensure};
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
-use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespace, installation, wait_for};
+use webhook_tests::{Installation, Installing, Options, TestNamespace, installation, wait_for};
 
 use super::fence::fenced;
 use super::{objects, ready};
@@ -31,21 +27,6 @@ fn accepted(object: &DynamicObject) -> String {
     format!("{}/{}", text("status"), text("reason"))
 }
 
-/// Gateway API's own definition of HTTPRoutes, as `make gateway` fetched it.
-async fn define(cp: &ControlPlane) -> Result<()> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/install-gateway");
-    let output = Command::new(&script).arg("--where").output().with_context(|| script.display().to_string())?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
-    let definition = std::fs::read_to_string(String::from_utf8_lossy(&output.stdout).trim())?;
-    cp.objects().await?.apply(&definition).await?;
-    let established = |one: &CustomResourceDefinition| {
-        let conditions = one.status.as_ref().and_then(|status| status.conditions.as_ref());
-        conditions.into_iter().flatten().any(|one| one.type_ == "Established" && one.status == "True")
-    };
-    wait_for(&Api::all(cp.client().await?), DEFINITION, established).await?;
-    Ok(())
-}
-
 /// Rulings 16 and 27.
 #[tokio::test]
 async fn rulings_16_and_27_routes_are_made_where_they_are_served_and_fenced_like_all_that_is_made() -> Result<()> {
@@ -62,7 +43,7 @@ async fn rulings_16_and_27_routes_are_made_where_they_are_served_and_fenced_like
     let absent = |api: &DynamicObject| ready(api) && accepted(api) == "Unknown/GatewayApiAbsent";
     wait_for(&apis, "m", absent).await?;
 
-    define(&cp).await?;
+    cp.define("install-gateway", DEFINITION).await?;
     let routes = routes(&ns);
     let route = wait_for(&routes, "modelapi-m", |_| true).await?;
     let spec = &route.data["spec"];

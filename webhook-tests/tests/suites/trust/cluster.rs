@@ -1,15 +1,11 @@
 //! The tier of administrators on a real API server, under the API's own definition: it comes and goes, and no NetworkPolicy of a tenant opens what it denies.
 
-use std::path::Path;
-
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt as _;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
-use serde_json::json;
-use tokio::process::Command;
+use serde_json::{Value, json};
 use webhook_tests::{Installation, Installing, Options, installation, wait_for, wait_gone};
 
 use super::fleet::a_restart_writes_nothing;
@@ -18,21 +14,50 @@ use super::*;
 
 const DEFINITION: &str = "clusternetworkpolicies.policy.networking.k8s.io";
 
-/// The API's own definition, as `make network-policy-api` fetched it.
+/// The kind as its publisher defines it.
 async fn define(cp: &ControlPlane) -> Result<Api<DynamicObject>> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/install-network-policy-api");
-    let output = Command::new(&script).arg("--where").output().await.with_context(|| script.display().to_string())?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
-    let definition = std::fs::read_to_string(String::from_utf8_lossy(&output.stdout).trim())?;
-    cp.objects().await?.apply(&definition).await?;
-    let established = |one: &CustomResourceDefinition| {
-        let conditions = one.status.as_ref().and_then(|status| status.conditions.as_ref());
-        conditions.into_iter().flatten().any(|one| one.type_ == "Established" && one.status == "True")
-    };
-    wait_for(&Api::all(cp.client().await?), DEFINITION, established).await?;
+    cp.define("install-network-policy-api", DEFINITION).await?;
     let kind = GroupVersionKind::gvk("policy.networking.k8s.io", "v1alpha2", "ClusterNetworkPolicy");
     let resource = ApiResource::from_gvk_with_plural(&kind, "clusternetworkpolicies");
     Ok(Api::all_with(cp.client().await?, &resource))
+}
+
+/// With a stolen token of the controllers nobody opens anything in that tier, and nobody's policy but ours is touched.
+async fn our_account_opens_nothing(cp: &ControlPlane, all: &Api<DynamicObject>, ours: &str) -> Result<()> {
+    let account = cp.service_account("kagenti-system", "drawbridge-controllers").await?.client().await?;
+    let theirs: DynamicObject = serde_json::from_value(policy("of-somebody-else", json!({}), "Deny"))?;
+    all.create(&PostParams::default(), &theirs).await?;
+    let labels = json!({"app.kubernetes.io/managed-by": "drawbridge", "app.kubernetes.io/part-of": "drawbridge"});
+    let marked = {
+        let stands = all.get(ours).await?;
+        json!(stands.labels())
+    };
+    let at = "/apis/policy.networking.k8s.io/v1alpha2/clusternetworkpolicies";
+    let one = |name: &str| format!("{at}/{name}");
+    let accepts = json!({"spec": {"ingress": [{"action": "Accept", "from": [{"namespaces": {}}]}]}});
+    let finalizer = json!({"metadata": {"finalizers": ["example.com/hold"]}});
+    let unmarked = json!({"metadata": {"labels": null}});
+    for (what, method, path, body) in [
+        ("another name", "POST", at.to_owned(), Some(policy("open", marked.clone(), "Deny"))),
+        ("no mark", "POST", at.to_owned(), Some(policy("drawbridge-deny-x", labels, "Deny"))),
+        ("one that accepts", "POST", at.to_owned(), Some(policy("drawbridge-deny-x", marked, "Accept"))),
+        ("ours made to accept", "PATCH", one(ours), Some(accepts)),
+        ("ours held", "PATCH", one(ours), Some(finalizer)),
+        ("ours without its mark", "PATCH", one(ours), Some(unmarked.clone())),
+        ("somebody else's changed", "PATCH", one("of-somebody-else"), Some(unmarked)),
+        ("somebody else's deleted", "DELETE", one("of-somebody-else"), None),
+    ] {
+        let (code, said) = request(&account, method, path, body).await?;
+        ensure!(code == 403 && said.contains("drawbridge-own-objects"), "{what}: {code}: {said}");
+    }
+    all.delete("of-somebody-else", &DeleteParams::default()).await.map(drop).map_err(Into::into)
+}
+
+/// A ClusterNetworkPolicy of the Admin tier that does this with all that comes in.
+fn policy(name: &str, labels: Value, action: &str) -> Value {
+    json!({"apiVersion": "policy.networking.k8s.io/v1alpha2", "kind": "ClusterNetworkPolicy", "metadata": {"name": name, "labels": labels},
+        "spec": {"tier": "Admin", "priority": 900, "subject": {"namespaces": {"matchLabels": {"nobody": "here"}}},
+            "ingress": [{"action": action, "from": [{"namespaces": {}}]}]}})
 }
 
 #[tokio::test]
@@ -80,6 +105,8 @@ async fn no_network_policy_of_a_tenant_opens_what_is_denied_in_the_tier_of_admin
     ensure!(now == Some(0), "who is verified is not meant: {answer:#}");
     a_restart_writes_nothing(&cp, &installation, &ns).await?;
     ensure!(wait_for(&all, &ours, |_| true).await?.resource_version() == stands.resource_version(), "nor of these");
+
+    our_account_opens_nothing(&cp, &all, &ours).await?;
 
     // It goes ahead of the deny.
     let namespaces: Api<Namespace> = Api::all(cp.client().await?);

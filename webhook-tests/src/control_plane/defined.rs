@@ -1,0 +1,34 @@
+//! Kinds that a control plane serves by the definition of those who publish them.
+//!
+//! In: the script of `peers/` that fetched the definition (`make gateway`, `make network-policy-api`) and the definition's name. Out: the kind is
+//! served.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::Api;
+use tokio::process::Command;
+
+use super::ControlPlane;
+use crate::wait_for;
+
+impl ControlPlane {
+    /// Applies the definition that `peers/SCRIPT` fetched and waits until the kind is served.
+    ///
+    /// # Errors
+    /// When it was not fetched; the message is the script's own and names the command that does.
+    pub async fn define(&self, script: &str, definition: &str) -> Result<()> {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(script);
+        let output =
+            Command::new(&script).arg("--where").output().await.with_context(|| script.display().to_string())?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
+        let text = std::fs::read_to_string(String::from_utf8_lossy(&output.stdout).trim())?;
+        self.objects().await?.apply(&text).await?;
+        let established = |one: &CustomResourceDefinition| {
+            let conditions = one.status.as_ref().and_then(|status| status.conditions.as_ref());
+            conditions.into_iter().flatten().any(|one| one.type_ == "Established" && one.status == "True")
+        };
+        wait_for(&Api::all(self.client().await?), definition, established).await.map(drop)
+    }
+}
