@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use drawbridge::api::agent_kagenti_dev::AgentRuntime;
 use drawbridge::domain::keys;
 use futures::StreamExt as _;
@@ -15,19 +15,15 @@ use kube::{Api, Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use webhook_tests::ControlPlane;
 
 use super::ACCOUNT;
 use super::fleet::Fleet;
+use super::running::Running;
 
 /// As many at once as the controllers work on.
 const WORKERS: usize = 32;
-
-pub(super) struct Bare {
-    task: JoinHandle<Result<()>>,
-    stop: tokio::sync::oneshot::Sender<()>,
-}
 
 #[derive(Clone)]
 struct Hands {
@@ -37,52 +33,36 @@ struct Hands {
     events: Api<Event>,
 }
 
-impl Bare {
-    /// Begins to watch, under the account of the controllers.
-    pub(super) async fn start(cp: &ControlPlane, fleet: &Fleet) -> Result<Self> {
-        let client = cp.service_account(keys::OPERATOR_NAMESPACE, ACCOUNT).await?.client().await?;
-        let hands = Hands::new(&client, fleet.namespace());
-        let (stop, mut stopped) = tokio::sync::oneshot::channel();
-        let task = tokio::spawn(async move {
-            let free = Arc::new(Semaphore::new(WORKERS));
-            let mut known = std::collections::HashSet::new();
-            let mut workers: JoinSet<Result<()>> = JoinSet::new();
-            let watching = watcher(hands.runtimes.clone(), watcher::Config::default());
-            let mut events = std::pin::pin!(watching.default_backoff().applied_objects());
-            loop {
-                tokio::select! {
-                    _ = &mut stopped => break,
-                    Some(ended) = workers.join_next() => ended??,
-                    Some(Ok(art)) = events.next() => {
-                        if known.insert(art.name_any()) {
-                            let (hands, free) = (hands.clone(), free.clone());
-                            workers.spawn(async move {
-                                let _one = free.acquire().await?;
-                                hands.enrol(&art).await
-                            });
-                        }
+/// Begins the bare loop: it watches, under the account of the controllers.
+pub(super) async fn start(cp: &ControlPlane, fleet: &Fleet) -> Result<Running> {
+    let client = cp.service_account(keys::OPERATOR_NAMESPACE, ACCOUNT).await?.client().await?;
+    let hands = Hands::new(&client, fleet.namespace());
+    Ok(Running::begin(|mut stopped| async move {
+        let free = Arc::new(Semaphore::new(WORKERS));
+        let mut known = std::collections::HashSet::new();
+        let mut workers: JoinSet<Result<()>> = JoinSet::new();
+        let watching = watcher(hands.runtimes.clone(), watcher::Config::default());
+        let mut events = std::pin::pin!(watching.default_backoff().applied_objects());
+        loop {
+            tokio::select! {
+                _ = &mut stopped => break,
+                Some(ended) = workers.join_next() => ended??,
+                Some(Ok(art)) = events.next() => {
+                    if known.insert(art.name_any()) {
+                        let (hands, free) = (hands.clone(), free.clone());
+                        workers.spawn(async move {
+                            let _one = free.acquire().await?;
+                            hands.enrol(&art).await
+                        });
                     }
                 }
             }
-            while let Some(ended) = workers.join_next().await {
-                ended??;
-            }
-            Ok(())
-        });
-        Ok(Self { task, stop })
-    }
-
-    /// Waits until a write is refused: nobody need wait for the others then.
-    pub(super) async fn refused(&mut self) -> Result<()> {
-        (&mut self.task).await?.and_then(|()| bail!("the bare loop ended by itself"))
-    }
-
-    /// Stops, and says whether every write was taken.
-    pub(super) async fn end(self) -> Result<()> {
-        // A task that ended already did so with an error, which comes next.
-        let _ = self.stop.send(());
-        self.task.await?
-    }
+        }
+        while let Some(ended) = workers.join_next().await {
+            ended??;
+        }
+        Ok(())
+    }))
 }
 
 impl Hands {

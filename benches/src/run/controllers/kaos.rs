@@ -21,6 +21,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use webhook_tests::{ControlPlane, TestNamespace};
 
+use super::running::Running;
 use super::{ACCOUNT, PATIENCE};
 
 /// Objects that are made at once.
@@ -248,100 +249,74 @@ fn give_readiness(api: Api<Deployment>) -> JoinHandle<()> {
     })
 }
 
-/// The bare loop.
-pub(super) struct Bare {
-    task: JoinHandle<Result<()>>,
-    stop: tokio::sync::oneshot::Sender<()>,
-}
-
 #[derive(Clone)]
 struct Hands {
     client: Client,
     namespace: String,
 }
 
-impl Bare {
-    /// Begins to watch, under the account of the controllers.
-    pub(super) async fn start(cp: &ControlPlane, team: &Team) -> Result<Self> {
-        let client = cp.service_account(keys::OPERATOR_NAMESPACE, ACCOUNT).await?.client().await?;
-        let hands = Hands { client, namespace: team.namespace().to_owned() };
-        let (stop, mut stopped) = tokio::sync::oneshot::channel();
-        let task = tokio::spawn(async move {
-            let free = Arc::new(Semaphore::new(WORKERS));
-            let mut workers: JoinSet<Result<()>> = JoinSet::new();
-            let watch = |kind: &'static str| {
-                let api = objects(&hands.client, &hands.namespace, kind);
-                let watching = watcher(api, watcher::Config::default()).default_backoff().applied_objects();
-                watching.map(move |event| event.map(|object| (kind, object))).boxed()
-            };
-            let mut events = futures::stream::select_all(["ModelAPI", "MCPServer", "Agent"].map(watch));
-            let deployments: Api<Deployment> = Api::namespaced(hands.client.clone(), &hands.namespace);
-            let mut came =
-                std::pin::pin!(watcher(deployments, watcher::Config::default()).default_backoff().applied_objects());
-            let (mut begun, mut ready, mut said) = (HashSet::new(), HashSet::new(), HashSet::new());
-            let mut waiting: HashMap<String, DynamicObject> = HashMap::new();
-            loop {
-                tokio::select! {
-                    _ = &mut stopped => break,
-                    Some(ended) = workers.join_next() => ended??,
-                    Some(Ok((kind, object))) = events.next() => {
-                        let name = object.name_any();
-                        if kind != "Agent" && object.data["status"]["ready"] == true {
-                            ready.insert((kind, name.clone()));
-                        }
-                        if name != MARK && begun.insert((kind, name.clone())) {
-                            if kind == "Agent" {
-                                waiting.insert(name, object.clone());
-                            }
-                            hands.spawn(&mut workers, &free, move |hands| async move { hands.begin(kind, &object).await });
-                        }
+/// Begins the bare loop: it watches, under the account of the controllers.
+pub(super) async fn bare(cp: &ControlPlane, team: &Team) -> Result<Running> {
+    let client = cp.service_account(keys::OPERATOR_NAMESPACE, ACCOUNT).await?.client().await?;
+    let hands = Hands { client, namespace: team.namespace().to_owned() };
+    Ok(Running::begin(|mut stopped| async move {
+        let free = Arc::new(Semaphore::new(WORKERS));
+        let mut workers: JoinSet<Result<()>> = JoinSet::new();
+        let watch = |kind: &'static str| {
+            let api = objects(&hands.client, &hands.namespace, kind);
+            let watching = watcher(api, watcher::Config::default()).default_backoff().applied_objects();
+            watching.map(move |event| event.map(|object| (kind, object))).boxed()
+        };
+        let mut events = futures::stream::select_all(["ModelAPI", "MCPServer", "Agent"].map(watch));
+        let deployments: Api<Deployment> = Api::namespaced(hands.client.clone(), &hands.namespace);
+        let mut came =
+            std::pin::pin!(watcher(deployments, watcher::Config::default()).default_backoff().applied_objects());
+        let (mut begun, mut ready, mut said) = (HashSet::new(), HashSet::new(), HashSet::new());
+        let mut waiting: HashMap<String, DynamicObject> = HashMap::new();
+        loop {
+            tokio::select! {
+                _ = &mut stopped => break,
+                Some(ended) = workers.join_next() => ended??,
+                Some(Ok((kind, object))) = events.next() => {
+                    let name = object.name_any();
+                    if kind != "Agent" && object.data["status"]["ready"] == true {
+                        ready.insert((kind, name.clone()));
                     }
-                    Some(Ok(deployment)) = came.next() => {
-                        let serves = deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0) > 0;
-                        let name = deployment.name_any();
-                        let kind = ["ModelAPI", "MCPServer", "Agent"].into_iter().find(|kind| name.starts_with(&made(kind, "")));
-                        if let Some(kind) = kind.filter(|_| serves && said.insert(name.clone())) {
-                            let name = name[made(kind, "").len()..].to_owned();
-                            hands.spawn(&mut workers, &free, move |hands| async move { hands.status(kind, &name, "Ready").await });
+                    if name != MARK && begun.insert((kind, name.clone())) {
+                        if kind == "Agent" {
+                            waiting.insert(name, object.clone());
                         }
+                        hands.spawn(&mut workers, &free, move |hands| async move { hands.begin(kind, &object).await });
                     }
                 }
-                let free_now: Vec<String> = waiting
-                    .keys()
-                    .filter(|name| {
-                        ready.contains(&("ModelAPI", API.to_owned())) && ready.contains(&("MCPServer", (*name).clone()))
-                    })
-                    .cloned()
-                    .collect();
-                for name in free_now {
-                    if let Some(agent) = waiting.remove(&name) {
-                        hands.spawn(
-                            &mut workers,
-                            &free,
-                            move |hands| async move { hands.build("Agent", &agent).await },
-                        );
+                Some(Ok(deployment)) = came.next() => {
+                    let serves = deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0) > 0;
+                    let name = deployment.name_any();
+                    let kind = ["ModelAPI", "MCPServer", "Agent"].into_iter().find(|kind| name.starts_with(&made(kind, "")));
+                    if let Some(kind) = kind.filter(|_| serves && said.insert(name.clone())) {
+                        let name = name[made(kind, "").len()..].to_owned();
+                        hands.spawn(&mut workers, &free, move |hands| async move { hands.status(kind, &name, "Ready").await });
                     }
                 }
             }
-            while let Some(ended) = workers.join_next().await {
-                ended??;
+            let free_now: Vec<String> = waiting
+                .keys()
+                .filter(|name| {
+                    ready.contains(&("ModelAPI", API.to_owned())) && ready.contains(&("MCPServer", (*name).clone()))
+                })
+                .cloned()
+                .collect();
+            for name in free_now {
+                if let Some(agent) = waiting.remove(&name) {
+                    hands.spawn(&mut workers, &free, move |hands| async move { hands.build("Agent", &agent).await });
+                }
             }
-            Ok(())
-        });
-        Ok(Self { task, stop })
-    }
-
-    /// Waits until a write is refused: nobody need wait for the others then.
-    pub(super) async fn refused(&mut self) -> Result<()> {
-        (&mut self.task).await?.and_then(|()| bail!("the bare loop ended by itself"))
-    }
-
-    /// Stops, and says whether every write was taken.
-    pub(super) async fn end(self) -> Result<()> {
-        // A task that ended already did so with an error, which comes next.
-        let _ = self.stop.send(());
-        self.task.await?
-    }
+        }
+        while let Some(ended) = workers.join_next().await {
+            ended??;
+        }
+        Ok(())
+    }))
 }
 
 impl Hands {

@@ -8,6 +8,7 @@ mod bare;
 mod beeai;
 mod fleet;
 mod kaos;
+mod running;
 mod runs;
 mod teams;
 
@@ -23,7 +24,6 @@ use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options,
 use super::{Size, memory, step};
 use crate::cpu;
 use crate::table::{Row, median, quantile};
-use bare::Bare;
 use fleet::Fleet;
 
 /// Under which the controllers write, and the bare loop as well.
@@ -165,7 +165,7 @@ impl Stage {
     /// One round: from the first AgentRuntime until the last is configured, and the writes that took.
     async fn enrolment(&self, agents: usize, bare: bool) -> Result<(Duration, usize)> {
         let fleet = Fleet::make(&self.cp, if bare { "bare" } else { "ours" }, agents).await?;
-        let mut reactor = if bare { Some(Bare::start(&self.cp, &fleet).await?) } else { None };
+        let mut reactor = if bare { Some(bare::start(&self.cp, &fleet).await?) } else { None };
         let enrolled = async {
             fleet.warm().await?;
             let mark = self.cp.audit().mark()?;
@@ -214,7 +214,7 @@ impl Stage {
 
     async fn latencies(&self, count: usize, bare: bool) -> Result<Vec<Duration>> {
         let fleet = Fleet::make(&self.cp, "single", count).await?;
-        let reactor = if bare { Some(Bare::start(&self.cp, &fleet).await?) } else { None };
+        let reactor = if bare { Some(bare::start(&self.cp, &fleet).await?) } else { None };
         fleet.warm().await?;
         let mut times = fleet.one_by_one().await?;
         if let Some(reactor) = reactor {

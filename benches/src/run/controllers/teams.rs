@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use webhook_tests::Process;
 
 use super::fleet::Fleet;
-use super::kaos::{Bare, Team};
+use super::kaos::{Team, bare};
 use super::{ROUNDS, Stage, real};
 use crate::cpu;
 use crate::run::{Size, memory};
@@ -31,7 +31,7 @@ impl Stage {
             self.halt().await?;
             let team = Team::make(&self.cp, &format!("kaos-bare-{round}"), agents).await?;
             team.mark().await?;
-            let mut bare = Bare::start(&self.cp, &team).await?;
+            let mut bare = bare(&self.cp, &team).await?;
             let theirs = async {
                 tokio::select! {
                     took = team.timed() => took,
