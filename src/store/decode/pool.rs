@@ -1,13 +1,13 @@
 //! Equal parts of many objects, kept once.
 //!
-//! In: changes as they are decoded. Out: the same changes, with what was seen before shared: the namespace, the owner and
-//! the hash of Pods, the reduced specs of templates. Promise: only memory changes, never a value.
+//! In: changes as they are decoded. Out: the same changes, with what was seen before shared: the namespace; of Pods the owner,
+//! the hash, the type, the account and the ports; the reduced specs of templates. Promise: only memory changes, never a value.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use crate::store::{Change, OwnerReference, What};
+use crate::store::{Change, OwnerReference, PodPort, What};
 
 /// Entries that are kept before the first look for those that nobody uses any more.
 const LEAST: usize = 64;
@@ -17,6 +17,7 @@ const LEAST: usize = 64;
 pub struct Pool {
     texts: Shared<str>,
     owners: Shared<OwnerReference>,
+    ports: Shared<[PodPort]>,
 }
 
 impl Pool {
@@ -28,8 +29,11 @@ impl Pool {
             What::Pod(seen) => {
                 seen.controller.iter_mut().for_each(|owner| self.owners.share(owner));
                 seen.hash.iter_mut().for_each(|hash| self.texts.share(hash));
-                let account = seen.endpoint.as_mut().and_then(|endpoint| endpoint.account.as_mut());
-                account.into_iter().for_each(|account| self.texts.share(account));
+                self.texts.share(&mut seen.agent_type);
+                if let Some(endpoint) = &mut seen.endpoint {
+                    endpoint.account.iter_mut().for_each(|account| self.texts.share(account));
+                    self.ports.share(&mut endpoint.ports);
+                }
             }
             What::Workload(seen) => {
                 seen.template.iter_mut().for_each(|template| self.texts.share(&mut template.spec));

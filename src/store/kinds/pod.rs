@@ -43,7 +43,7 @@ pub struct PodSeen {
     /// `metadata.creationTimestamp`, RFC 3339: sorts by age.
     pub created: Box<str>,
     /// The value of `kagenti.io/type`.
-    pub agent_type: Box<str>,
+    pub agent_type: Arc<str>,
     /// The hash of what it was injected with (annotation `kagenti.io/config-hash`).
     pub hash: Option<Arc<str>>,
     /// Carries our status annotation: it went through the webhook and came out with our parts.
@@ -74,11 +74,11 @@ pub struct PodEndpoint {
     /// `spec.serviceAccountName`.
     pub account: Option<Arc<str>>,
     /// TCP ports of its containers, then those of its sidecars, in order, at most [`PORTS`].
-    pub ports: Box<[PodPort]>,
+    pub ports: Arc<[PodPort]>,
 }
 
 /// A port that a container names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the fields are those of the API")]
 pub struct PodPort {
     pub name: Box<str>,

@@ -50,6 +50,26 @@ fn of_an_agent_s_pod_is_kept_where_it_is_reached() {
     assert_ne!(pod(&other), pod(&of_type("agent")), "readiness is news");
 }
 
+/// There are ten Pods to a workload and more.
+#[test]
+fn what_the_pods_of_a_workload_have_alike_is_kept_once() {
+    let mut pool = Pool::default();
+    let mut kept = |name: &str| {
+        let mut object = of_type("agent");
+        object["metadata"]["name"] = name.into();
+        let mut change = change(Kind::Pod, &object);
+        pool.share(&mut change);
+        match &change.now.unwrap().what {
+            What::Pod(seen) => seen.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (one, other) = (kept("w-1"), kept("w-2"));
+    assert!(Arc::ptr_eq(&one.agent_type, &other.agent_type));
+    let [one, other] = [one.endpoint.unwrap(), other.endpoint.unwrap()];
+    assert!(Arc::ptr_eq(&one.ports, &other.ports) && Arc::ptr_eq(&one.account.unwrap(), &other.account.unwrap()));
+}
+
 #[test]
 fn of_other_pods_nothing_of_it_is_kept() {
     for other in ["tool", "Agent"] {
