@@ -2,7 +2,8 @@
 //!
 //! In: how long. Out: what each process used, sample by sample. Judged: open files and tasks stay flat (the middle of
 //! the last third against the middle of the second; the first third is for warming up), and, once an hour was watched,
-//! memory grows by no more than 1 MiB an hour.
+//! memory grows by no more than 1 MiB an hour. The connections that others hold to the webhook are theirs to open and close, and are counted by
+//! themselves: one that both ends have not closed is a file and a task of the process.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use tokio::time::Instant;
 use super::dialler::Dialler;
 use super::load::{Fate, Load, injected};
 use super::until_created;
+use crate::port::accepted;
 use crate::{ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace};
 
 /// Pods a second.
@@ -22,6 +24,8 @@ const RATE: u32 = 10;
 /// How far files and tasks may wander: what pools of connections breathe. A leak per Pod, connection or watch is many
 /// times that within a minute.
 const BREATH: f64 = 8.0;
+/// So many connections without a request the API server keeps to one host.
+const IDLE: f64 = 25.0;
 /// Growth of memory that is allowed, in MiB an hour.
 const SLOPE: f64 = 1.0;
 /// Below this, memory is not judged: allocators settle for a while.
@@ -34,10 +38,12 @@ pub struct Sample {
     pub at: Duration,
     /// Resident memory, in MiB.
     pub resident: f64,
-    /// Open files.
+    /// Open files, beyond those connections.
     pub files: f64,
-    /// Tasks of the runtime that have not ended.
+    /// Tasks of the runtime that have not ended, beyond those of these connections.
     pub tasks: f64,
+    /// Connections that others hold to where reviews are served.
+    pub accepted: f64,
 }
 
 /// What one process used.
@@ -124,7 +130,8 @@ pub async fn look(process: &Drawbridge, at: Duration) -> Result<Sample> {
     let resident: f64 = resident.trim().trim_end_matches(" kB").parse()?;
     let files = std::fs::read_dir(format!("/proc/{pid}/fd"))?.count();
     let tasks = process.metrics().await?.sum("drawbridge_tasks", &[]);
-    Ok(Sample { at, resident: resident / 1024.0, files: files as f64, tasks })
+    let accepted = accepted(process.webhook())? as f64;
+    Ok(Sample { at, resident: resident / 1024.0, files: files as f64 - accepted, tasks: tasks - accepted, accepted })
 }
 
 impl Usage {
@@ -134,6 +141,8 @@ impl Usage {
         for (what, (_, second, last)) in [("open files", self.thirds(|sample| sample.files)), ("tasks", tasks)] {
             ensure!(last <= second + BREATH, "{}: {what} grow, from {second} to {last}", self.role);
         }
+        let (_, second, last) = self.thirds(|sample| sample.accepted);
+        ensure!(last <= second + BREATH + IDLE, "{}: connections of others grow, from {second} to {last}", self.role);
         let watched = self.samples.last().map(|sample| sample.at).unwrap_or_default();
         let slope = self.slope();
         ensure!(watched < LONG || slope <= SLOPE, "{}: memory grows by {slope:.2} MiB an hour", self.role);
@@ -170,11 +179,12 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for usage in &self.0 {
             let ((_, f2, f3), (_, t2, t3)) = (usage.thirds(|sample| sample.files), usage.thirds(|sample| sample.tasks));
+            let (_, c2, c3) = usage.thirds(|sample| sample.accepted);
             let (first, last) = (usage.samples.first(), usage.samples.last());
             let resident = |sample: Option<&Sample>| sample.map_or(0.0, |sample| sample.resident);
             writeln!(
                 f,
-                "{}: {} samples in {:.0?}; open files {f2} then {f3}, tasks {t2} then {t3}, memory {:.1} to {:.1} MiB \
+                "{}: {} samples in {:.0?}; open files {f2} then {f3}, tasks {t2} then {t3}, connections of others {c2} then {c3}, memory {:.1} to {:.1} MiB \
                  ({:+.1} MiB an hour after the first third)",
                 usage.role,
                 usage.samples.len(),
@@ -196,15 +206,22 @@ mod tests {
     fn usage(of: impl Fn(f64) -> (f64, f64, f64)) -> Usage {
         let sample = |minute: u32| {
             let (resident, files, tasks) = of(f64::from(minute));
-            Sample { at: Duration::from_secs(u64::from(minute) * 60), resident, files, tasks }
+            Sample { at: Duration::from_secs(u64::from(minute) * 60), resident, files, tasks, accepted: 5.0 }
         };
         Usage { role: "webhook", samples: (0..120).map(sample).collect() }
+    }
+
+    fn with_connections(of: impl Fn(usize) -> f64) -> Usage {
+        let mut usage = usage(|_| (20.0, 30.0, 40.0));
+        usage.samples.iter_mut().enumerate().for_each(|(minute, sample)| sample.accepted = of(minute));
+        usage
     }
 
     #[test]
     fn what_breathes_holds_and_what_grows_does_not() {
         let breath = |minute: f64| (minute % 7.0) - 3.0;
         assert!(usage(|m| (20.0 + breath(m) / 10.0, 30.0 + breath(m), 40.0 + breath(m))).holds().is_ok());
+        assert!(with_connections(|minute| if minute < 80 { 2.0 } else { 27.0 }).holds().is_ok(), "a busy hour");
         // Warming up is not growing.
         assert!(usage(|m| (20.0 + m.min(30.0), 30.0 + m.min(39.0), 40.0)).holds().is_ok());
         for (grows, word) in [
@@ -212,6 +229,7 @@ mod tests {
             (usage(|m| (20.0, 30.0, 40.0 + m / 3.0)), "tasks"),
             (usage(|m| (20.0 + m / 50.0, 30.0, 40.0)), "memory"),
             (usage(|_| (20.0, 30.0, 0.0)), "not counted"),
+            (with_connections(|minute| minute as f64), "connections of others"),
         ] {
             let objection = grows.holds().map_or_else(|error| error.to_string(), |()| "it holds".to_owned());
             assert!(objection.contains(word), "{word}: {objection}");
