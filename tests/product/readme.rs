@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use clap::{CommandFactory, Parser};
+use drawbridge::cli::explain::environment;
 use drawbridge::cli::io::Io;
 use drawbridge::cli::reference::markdown;
 use drawbridge::cli::validate::{Code, OfFiles};
@@ -54,6 +55,17 @@ fn the_reference_is_what_the_code_says() {
         }
         assert!(refreshed == text, "{path} is out of date: run `make docs`");
     }
+}
+
+/// What is printed by `drawbridge explain environment` is published beside its page.
+#[test]
+fn the_reference_has_the_environment_of_kaos_as_a_schema() {
+    let path = "docs/reference/kaos-environment.json";
+    if std::env::var_os("DRAWBRIDGE_REFRESH").is_some() {
+        std::fs::write(root().join(path), environment::text()).unwrap();
+        return;
+    }
+    assert!(page(path) == environment::text(), "{path} is out of date: run `make docs`");
 }
 
 #[test]

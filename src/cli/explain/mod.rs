@@ -5,6 +5,7 @@
 //! about as it was before us, because that is what its controller sends again.
 
 mod card;
+pub mod environment;
 mod kaos;
 mod live;
 mod print;
@@ -71,6 +72,8 @@ pub struct Args {
 pub enum About {
     /// Say whether one Pod, workload or address reaches another one, and which NetworkPolicies decide; exit code 1 when it does not.
     Reach(reach::Args),
+    /// Print the environment that containers of Agents, ModelAPIs and MCPServers of KAOS find, as a JSON schema: for those who build images.
+    Environment(environment::Args),
 }
 
 /// The answer about one workload.
@@ -126,8 +129,10 @@ struct Question {
 /// When input, cluster or a `--what-if` cannot be used.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let Args { about, object, filename, namespace, what_if, output, cluster, facts } = args;
-    if let Some(About::Reach(args)) = about {
-        return reach::run(args, io);
+    match about {
+        Some(About::Reach(args)) => return reach::run(args, io),
+        Some(About::Environment(args)) => return environment::run(&args, io),
+        None => {}
     }
     if let Some((word, name)) = object.as_deref().and_then(|object| object.split_once('/'))
         && Kind::AgentCard.descriptor().words.contains(&word)

@@ -14,6 +14,7 @@ use crate::config::schema::keys::KEYS;
 use crate::domain::reason::Reason;
 use crate::domain::written::WRITTEN;
 use crate::pipelines::catalogue::IMAGES;
+use crate::workloads::kaos::contract::{Place, Present, Row, Users};
 
 /// A generated section.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +41,7 @@ pub const SECTIONS: &[Section] = &[
     Section { name: "build-images", page: "build-images", text: build_images },
     Section { name: "own-accounts", page: "own-accounts", text: own_accounts },
     Section { name: "kaos-spellings", page: "kaos-spellings", text: kaos_spellings },
+    Section { name: "kaos-environment", page: "kaos-environment", text: kaos_environment },
 ];
 
 /// The text of page `name` of `docs/reference/` with its generated sections in place. Pages without any stay as they are.
@@ -88,6 +90,31 @@ fn kaos_spellings() -> String {
         &["kind", "as it was, below `spec`", "what it means today", "which counts, and what else is to be known"],
         Alias::ALL.iter().map(row),
     )
+}
+
+/// Every variable that the operator writes into a container of KAOS.
+fn kaos_environment() -> String {
+    let of = |place: Place| {
+        let row = |row: &&Row| {
+            let from: Vec<_> = row.from.iter().map(|from| from.words(place)).collect();
+            let present = match row.present {
+                Present::Always => "always",
+                Present::When(text) => text,
+            };
+            let users = if row.users == Users::May { "yes" } else { "" };
+            let meaning = format!("{} ({})", row.meaning, row.form.words());
+            vec![format!("`{}`", row.name.shown()), meaning, from.join(", or "), present.to_owned(), users.to_owned()]
+        };
+        let head = [
+            "variable",
+            "what it says",
+            "where it comes from",
+            "when it is there",
+            "what a user writes takes its place",
+        ];
+        format!("\n## `{}`: {}\n\n{}", place.name(), place.container(), table(&head, place.rows().iter().map(row)))
+    };
+    Place::ALL.map(of).concat()
 }
 
 /// What the API server's policies let our own accounts write.

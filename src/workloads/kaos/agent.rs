@@ -6,10 +6,11 @@
 use serde_json::{Map, json};
 
 use super::compose::{ComposeFault, Composed, Container, composed, probe};
+use super::contract::{self, Place};
 use super::identity::Identity;
-use super::names::{PORT, Role, mcp_server_url, peer_card_url};
+use super::names::{PORT, Role};
 use super::settings::Settings;
-use super::variables::{Variables, telemetry};
+use super::variables::{Variables, telemetry, telemetry_of};
 use crate::api::kaos_tools::shape::{Agent, Memory, Model};
 
 /// What an Agent is wired to.
@@ -49,7 +50,7 @@ pub fn compose(
         variables: variables(identity, agent, wiring, settings),
         pod: Map::new(),
         config: None,
-        port_variable: "AGENT_PORT",
+        port_variable: Some(&contract::AGENT_PORT),
     };
     let mut composed = composed(identity, (&agent.container, agent.pod_spec.as_ref()), container, settings)?;
     composed.request.replicas = agent.replicas;
@@ -62,33 +63,32 @@ pub fn compose(
 fn variables(identity: &Identity, agent: &Agent, wiring: &Wiring, settings: &Settings) -> Variables {
     let url =
         |role: Role, name: &str, port: u16| role.endpoint((identity.namespace(), name), port, &settings.cluster_domain);
-    let mut all = Variables::of_user(&agent.container);
-    all.own("AGENT_NAME", identity.name(), "metadata.name");
-    for (name, text, path) in [
-        ("AGENT_DESCRIPTION", &agent.description, "spec.config.description"),
-        ("AGENT_INSTRUCTIONS", &agent.instructions, "spec.config.instructions"),
-    ] {
+    let mut all = Variables::of_user(Place::Agent, &agent.container);
+    all.set(&contract::AGENT_NAME, identity.name());
+    for (row, text) in
+        [(&contract::AGENT_DESCRIPTION, &agent.description), (&contract::AGENT_INSTRUCTIONS, &agent.instructions)]
+    {
         if let Some(text) = text {
-            all.set(name, text, path);
+            all.set(row, text);
         }
     }
     all.users();
-    all.own("MODEL_API_URL", &url(Role::ModelApi, &agent.model_api, wiring.model_port), "spec.modelAPI");
+    all.set(&contract::MODEL_API_URL, &url(Role::ModelApi, &agent.model_api, wiring.model_port));
     if let Model::Named(model) = &agent.model {
-        all.set("MODEL_NAME", model, "spec.model");
+        all.set(&contract::MODEL_NAME, model);
     }
     if agent.debug_memory {
-        all.set("AGENT_DEBUG_MEMORY_ENDPOINTS", "true", "spelling S3");
+        all.set(&contract::AGENT_DEBUG_MEMORY_ENDPOINTS, "true");
     }
     if let Some(steps) = agent.max_steps {
-        all.set("AGENTIC_LOOP_MAX_STEPS", &steps.to_string(), "spec.config.reasoningLoopMaxSteps");
+        all.set(&contract::AGENTIC_LOOP_MAX_STEPS, &steps.to_string());
     }
-    for (name, flag, path) in [
-        ("AGENTIC_LOOP_ENABLE_TOOLS", agent.loop_tools, "spec.config.agenticLoop.enableTools"),
-        ("AGENTIC_LOOP_ENABLE_DELEGATION", agent.loop_delegation, "spec.config.agenticLoop.enableDelegation"),
+    for (row, flag) in [
+        (&contract::AGENTIC_LOOP_ENABLE_TOOLS, agent.loop_tools),
+        (&contract::AGENTIC_LOOP_ENABLE_DELEGATION, agent.loop_delegation),
     ] {
         if let Some(flag) = flag {
-            all.set(name, &flag.to_string(), path);
+            all.set(row, &flag.to_string());
         }
     }
     if let Some(said) = &agent.memory {
@@ -97,23 +97,18 @@ fn variables(identity: &Identity, agent: &Agent, wiring: &Wiring, settings: &Set
     wired(agent, wiring, &mut all, url);
     let own = agent.telemetry.as_ref();
     if let Some(endpoint) = settings.telemetry.effective(own) {
-        let from = if own.is_some() { "spec.config.telemetry" } else { "kaos.telemetry of the platform file" };
-        telemetry(&mut all, (identity.namespace(), identity.name()), endpoint, from);
+        telemetry(&mut all, (identity.namespace(), identity.name()), endpoint, telemetry_of(own));
     }
-    all.set("LOG_LEVEL", settings.log_level.as_str(), "kaos.logLevel of the platform file");
+    all.set(&contract::LOG_LEVEL, settings.log_level.as_str());
     all
 }
 
 fn memory(memory: &Memory, all: &mut Variables) {
-    for (name, value, path) in [
-        ("MEMORY_ENABLED", memory.enabled.to_string(), "enabled"),
-        ("MEMORY_TYPE", memory.kind.clone(), "type"),
-        ("MEMORY_CONTEXT_LIMIT", memory.context_limit.to_string(), "contextLimit"),
-        ("MEMORY_MAX_SESSIONS", memory.max_sessions.to_string(), "maxSessions"),
-        ("MEMORY_MAX_SESSION_EVENTS", memory.max_session_events.to_string(), "maxSessionEvents"),
-    ] {
-        all.set(name, &value, format!("spec.config.memory.{path}"));
-    }
+    all.set(&contract::MEMORY_ENABLED, &memory.enabled.to_string());
+    all.set(&contract::MEMORY_TYPE, &memory.kind);
+    all.set(&contract::MEMORY_CONTEXT_LIMIT, &memory.context_limit.to_string());
+    all.set(&contract::MEMORY_MAX_SESSIONS, &memory.max_sessions.to_string());
+    all.set(&contract::MEMORY_MAX_SESSION_EVENTS, &memory.max_session_events.to_string());
 }
 
 /// Tool servers and peers, each once, in the order of their bytes.
@@ -126,16 +121,16 @@ fn wired(agent: &Agent, wiring: &Wiring, all: &mut Variables, url: impl Fn(Role,
     };
     let servers = sorted(&agent.mcp_servers);
     if !servers.is_empty() {
-        all.own("MCP_SERVERS", &servers.join(","), "spec.mcpServers");
+        all.set(&contract::MCP_SERVERS, &servers.join(","));
         for name in &servers {
-            all.own(mcp_server_url(name), &url(Role::McpServer, name, PORT), "spec.mcpServers");
+            all.set_for(&contract::MCP_SERVER_URL, name, &url(Role::McpServer, name, PORT));
         }
     }
     let peers = sorted(&wiring.peers);
     if !peers.is_empty() {
-        all.own("PEER_AGENTS", &peers.join(","), "spec.agentNetwork.access");
+        all.set(&contract::PEER_AGENTS, &peers.join(","));
         for name in &peers {
-            all.own(peer_card_url(name), &url(Role::Agent, name, PORT), "spec.agentNetwork.access");
+            all.set_for(&contract::PEER_AGENT_CARD_URL, name, &url(Role::Agent, name, PORT));
         }
     }
 }

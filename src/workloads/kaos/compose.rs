@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::contract::Row;
 use super::identity::Identity;
 use super::merge::MergeFault;
 use super::names::{ANNOTATION_CONFIG, ANNOTATION_HASH, PORT_NAME, Role};
@@ -82,8 +83,8 @@ pub(super) struct Container {
     pub(super) pod: Map<String, Value>,
     /// The configuration that is mounted, where we know it.
     pub(super) config: Option<String>,
-    /// The variable that tells the process its port, or `none`.
-    pub(super) port_variable: &'static str,
+    /// The variable that tells the process its port, where there is one.
+    pub(super) port_variable: Option<&'static Row>,
 }
 
 /// The container's port, as it stands in it.
@@ -130,7 +131,8 @@ pub(super) fn composed(
         spec = patched(&spec, patch, role.container())?;
     }
     let mut pod_annotations = carried(&identity.annotations);
-    pod_annotations.entry(keys::ANNOTATION_PORT_VARIABLE.to_owned()).or_insert_with(|| port_variable.to_owned());
+    let port_variable = port_variable.map_or_else(|| "none".to_owned(), |row| row.name.of(""));
+    pod_annotations.entry(keys::ANNOTATION_PORT_VARIABLE.to_owned()).or_insert(port_variable);
     if spec.get("containers").and_then(Value::as_array).is_some_and(|containers| containers.len() > 1) {
         pod_annotations.insert(ANNOTATION_DEFAULT_CONTAINER.to_owned(), role.container().to_owned());
     }

@@ -6,15 +6,14 @@
 use serde_json::{Map, Value, json};
 
 use super::compose::{ComposeFault, Composed, Container, composed, probe};
+use super::contract::{self, Place};
 use super::identity::Identity;
 use super::names::{PORT, Role};
 use super::registry::{self, PYTHON_STRING, Registry, RuntimeFault};
 use super::settings::Settings;
-use super::variables::{Variables, telemetry};
+use super::variables::{Variables, telemetry, telemetry_of};
 use crate::api::kaos_tools::shape::{McpServer, Runtime};
 
-/// The variable whose text the server of text executes.
-const TOOLS: &str = "MCP_TOOLS_STRING";
 /// Installs the first argument; runs the second as a program or, where that fails, the third as a module.
 const INSTALL: &str = r#"pip install --no-cache-dir -- "$1" && { "$2" || exec python -m "$3"; }"#;
 
@@ -29,7 +28,7 @@ pub fn compose(
     settings: &Settings,
 ) -> Result<Composed, ComposeFault> {
     let mut container = Map::new();
-    let mut all = Variables::of_user(&server.container);
+    let mut all = Variables::of_user(Place::Tools, &server.container);
     let mut executes = false;
     match &server.runtime {
         Runtime::Custom if server.container.image.is_none() => return Err(ComposeFault::CustomImage),
@@ -40,7 +39,7 @@ pub fn compose(
                 Some(image) => {
                     container.insert("image".to_owned(), json!(image));
                     container.insert("command".to_owned(), json!(["python", "-m", "mcptools.server"]));
-                    Some(TOOLS.to_owned())
+                    Some(contract::PARAMS.name.of(""))
                 }
                 None => {
                     let runtime = registry.as_ref().map_err(Clone::clone)?.runtime(name)?;
@@ -49,7 +48,7 @@ pub fn compose(
                 }
             };
             if let (Some(variable), Some(params)) = (variable, &server.params) {
-                all.set(variable, params, "spec.params");
+                all.set_for(&contract::PARAMS, &variable, params);
             }
         }
         Runtime::Package(package) => {
@@ -61,10 +60,9 @@ pub fn compose(
     all.users();
     let own = server.telemetry.as_ref();
     if let Some(endpoint) = settings.telemetry.effective(own) {
-        let from = if own.is_some() { "spec.telemetry" } else { "kaos.telemetry of the platform file" };
-        telemetry(&mut all, (identity.namespace(), identity.name()), endpoint, from);
+        telemetry(&mut all, (identity.namespace(), identity.name()), endpoint, telemetry_of(own));
     }
-    all.set("LOG_LEVEL", settings.log_level.as_str(), "kaos.logLevel of the platform file");
+    all.set(&contract::LOG_LEVEL, settings.log_level.as_str());
     for (name, delay, period, failures) in [("livenessProbe", 20, 10, 3), ("readinessProbe", 15, 5, 2)] {
         let numbers = [
             ("initialDelaySeconds", delay),
@@ -82,7 +80,7 @@ pub fn compose(
         variables: all,
         pod: pod.into_iter().collect(),
         config: None,
-        port_variable: if executes { "MCP_PORT" } else { "none" },
+        port_variable: executes.then_some(&contract::MCP_PORT),
     };
     composed(identity, (&server.container, server.pod_spec.as_ref()), container, settings)
 }

@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod compose;
+pub mod contract;
 pub mod identity;
 pub mod litellm;
 pub mod mcp_server;

@@ -7,11 +7,12 @@
 use serde_json::{Map, Value, json};
 
 use super::compose::{ComposeFault, Composed, Container, composed, probe};
+use super::contract::{self, Origin, PULL_HOST, Place};
 use super::identity::Identity;
-use super::litellm::{self, Model, OPEN};
+use super::litellm::{self, Model};
 use super::names::{CONFIG_FILE, PORT, PORT_OLLAMA, Role, config_map};
 use super::settings::Settings;
-use super::variables::Variables;
+use super::variables::{Variables, telemetry_of};
 use crate::api::kaos_tools::shape::{ApiKey, Configuration, KeyRef, Mode, ModelApi, Proxy};
 use crate::api::yaml::{self, Content, Node};
 
@@ -20,8 +21,6 @@ const VOLUME_CONFIG: &str = "litellm-config";
 const MASTER_KEY: &str = "LITELLM_MASTER_KEY";
 const VOLUME_DATA: &str = "ollama-data";
 const DATA: &str = "/root/.ollama";
-/// Where the server listens that a model is pulled through, beside the one that serves it.
-const PULL_HOST: &str = "127.0.0.1:11435";
 
 /// The request of a ModelAPI.
 ///
@@ -93,29 +92,29 @@ fn composed_proxy(
     let own = api.telemetry.as_ref();
     let telemetry = settings.telemetry.effective(own);
     let config = configuration(proxy, telemetry.is_some());
-    let mut all = Variables::of_user(&api.container);
+    let mut all = Variables::of_user(Place::Proxy, &api.container);
     if let Some(base) = &proxy.api_base {
-        all.set("PROXY_API_BASE", base, "spec.proxyConfig.apiBase");
+        all.set(&contract::PROXY_API_BASE, base);
     }
     match &proxy.api_key {
-        Some(ApiKey::Literal(key)) => all.set("PROXY_API_KEY", key, "spec.proxyConfig.apiKey.value"),
+        Some(ApiKey::Literal(key)) => all.set(&contract::PROXY_API_KEY, key),
         Some(ApiKey::Secret(at)) => key_from(&mut all, "secretKeyRef", at),
         Some(ApiKey::ConfigMap(at)) => key_from(&mut all, "configMapKeyRef", at),
         None => {}
     }
     all.users();
-    all.set("LITELLM_LOG", settings.log_level.litellm(), "kaos.logLevel of the platform file");
+    all.set(&contract::LITELLM_LOG, settings.log_level.litellm());
     if is_open(api) != Some(false) {
-        all.set(OPEN, "true", "built in: the configuration has no master key");
+        all.set(&contract::LITELLM_OPEN, "true");
     }
     if let Some(endpoint) = telemetry {
-        let from = if own.is_some() { "spec.telemetry" } else { "kaos.telemetry of the platform file" };
-        all.set("OTEL_EXPORTER", "otlp_grpc", from);
+        let from = telemetry_of(own);
+        all.set_from(&contract::OTEL_EXPORTER, "otlp_grpc", from);
         if let Some(endpoint) = endpoint {
-            all.set("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint, from);
+            all.set_from(&contract::OTEL_EXPORTER_OTLP_ENDPOINT, endpoint, from);
         }
-        all.set("OTEL_SERVICE_NAME", identity.name(), from);
-        all.set("OTEL_PYTHON_EXCLUDED_URLS", "/health", from);
+        all.set_from(&contract::OTEL_SERVICE_NAME, identity.name(), from);
+        all.set_from(&contract::OTEL_PYTHON_EXCLUDED_URLS, "/health", from);
     }
     let source = match &proxy.configuration {
         Some(Configuration::Secret(KeyRef { name, key, .. })) => {
@@ -138,7 +137,7 @@ fn composed_proxy(
         variables: all,
         pod: Map::from_iter([("volumes".to_owned(), json!([source]))]),
         config,
-        port_variable: "none",
+        port_variable: None,
     };
     composed(identity, (&api.container, api.pod_spec.as_ref()), container, settings)
 }
@@ -149,8 +148,9 @@ fn key_from(all: &mut Variables, source: &str, at: &KeyRef) {
     if let Some(optional) = at.optional {
         from["optional"] = json!(optional);
     }
-    let entry = json!({"name": "PROXY_API_KEY", "valueFrom": {source: from}});
-    all.entry("PROXY_API_KEY", entry, "spec.proxyConfig.apiKey.valueFrom");
+    let row = &contract::PROXY_API_KEY;
+    let entry = json!({"name": row.name.of(""), "valueFrom": {source: from}});
+    all.entry(row, entry, Origin::Field("spec.proxyConfig.apiKey.valueFrom"));
 }
 
 fn composed_hosted(
@@ -161,16 +161,16 @@ fn composed_hosted(
 ) -> Result<Composed, ComposeFault> {
     let image = api.container.image.as_ref().or(settings.image_ollama.as_ref());
     let image = image.ok_or(ComposeFault::NoImage("images.kaosOllama"))?;
-    let mut all = Variables::of_user(&api.container);
+    let mut all = Variables::of_user(Place::Hosted, &api.container);
     all.users();
     if let Some(level) = settings.log_level.ollama() {
-        all.set("OLLAMA_DEBUG", level, "kaos.logLevel of the platform file");
+        all.set(&contract::OLLAMA_DEBUG, level);
     }
     let mounts = json!([{"name": VOLUME_DATA, "mountPath": DATA}]);
     // Pulling needs a server. One runs beside the Pod's own as an init container that stays, at another port of the loopback; the kubelet
     // starts the pull once it answers.
-    let mut pull = all.clone();
-    pull.own("OLLAMA_HOST", PULL_HOST, "built in: where the model is pulled through");
+    let mut pull = all.clone().at(Place::Pull);
+    pull.set(&contract::OLLAMA_HOST, PULL_HOST);
     let env: Vec<Value> = pull.all().0.into_iter().map(|variable| variable.entry).collect();
     let init = |name: &str, args: Value| {
         json!({
@@ -199,7 +199,7 @@ fn composed_hosted(
         variables: all,
         pod,
         config: None,
-        port_variable: "none",
+        port_variable: None,
     };
     composed(identity, (&api.container, api.pod_spec.as_ref()), container, settings)
 }

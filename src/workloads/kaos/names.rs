@@ -127,18 +127,6 @@ pub fn config_map(name: &str) -> String {
     format!("litellm-config-{name}")
 }
 
-/// The variable with a tool server's URL: the name as it is, hyphens and all.
-#[must_use]
-pub fn mcp_server_url(name: &str) -> String {
-    format!("MCP_SERVER_{name}_URL")
-}
-
-/// The variable with a peer's URL: upper case, hyphens as underscores.
-#[must_use]
-pub fn peer_card_url(name: &str) -> String {
-    format!("PEER_AGENT_{}_CARD_URL", name.to_ascii_uppercase().replace('-', "_"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,10 +142,6 @@ mod tests {
                 (text("modelapi-a-b"), text("modelapi-a-b"), text("/ns/modelapi/a-b")),
                 (text("mcpserver-a-b"), text("mcp-a-b"), text("/ns/mcp/a-b")),
             ]
-        );
-        assert_eq!(
-            (mcp_server_url("my-tool"), peer_card_url("my-peer")),
-            (text("MCP_SERVER_my-tool_URL"), text("PEER_AGENT_MY_PEER_CARD_URL"))
         );
         let endpoint = Role::ModelApi.endpoint(("ns", "m"), PORT_OLLAMA, "cluster.local");
         assert_eq!(endpoint, "http://modelapi-m.ns.svc.cluster.local:11434");

@@ -7,6 +7,7 @@
 
 use serde_json::{Value, json};
 
+use super::contract::{self, Name, Origin, Place, Row, Users};
 use crate::api::kaos_tools::shape;
 
 /// One variable.
@@ -18,6 +19,8 @@ pub struct Variable {
     pub entry: Value,
     /// The field that it came from: a path of the resource, a key of the platform file, or an object that it refers to.
     pub from: String,
+    /// The row of the contract; `None` of what the user wrote.
+    pub row: Option<&'static Row>,
 }
 
 /// A variable of the user's that does not count: its name is the operator's alone.
@@ -32,6 +35,7 @@ pub struct Ignored {
 /// An environment while it is put together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Variables {
+    place: Place,
     all: Vec<Variable>,
     users: Vec<Variable>,
     /// What the user wrote and does not count.
@@ -41,13 +45,14 @@ pub struct Variables {
 impl Variables {
     /// With what the user wrote, in order, each name once.
     #[must_use]
-    pub fn of_user(container: &shape::Container) -> Self {
+    pub fn of_user(place: Place, container: &shape::Container) -> Self {
         let one = |said: &shape::Variable| Variable {
             name: said.name.clone(),
             entry: said.entry.clone(),
             from: said.path.clone(),
+            row: None,
         };
-        Self { users: container.env.iter().map(one).collect(), ..Self::default() }
+        Self { place, users: container.env.iter().map(one).collect(), ..Self::default() }
     }
 
     /// The user's entry of that name.
@@ -64,31 +69,55 @@ impl Variables {
         Some(list.remove(at).entry)
     }
 
-    /// A variable that the user may set as well.
-    pub fn set(&mut self, name: impl Into<String>, value: &str, from: impl Into<String>) {
-        let name = name.into();
+    /// A variable of the contract: one that the user may set as well, where the user has not; one that is the operator's alone, whoever did.
+    pub fn set(&mut self, row: &'static Row, value: &str) {
+        self.set_for(row, "", value);
+    }
+
+    /// The same of a row with one variable for each object, or with a name of the registry's.
+    pub fn set_for(&mut self, row: &'static Row, object: &str, value: &str) {
+        let name = match row.name {
+            Name::Registered(_) if !object.is_empty() => object.to_owned(),
+            name => name.of(object),
+        };
         let entry = literal(&name, value);
-        self.entry(name, entry, from);
+        self.write(row, (name, entry), row.from.first());
+    }
+
+    /// The same from another place than the row's first.
+    pub fn set_from(&mut self, row: &'static Row, value: &str, from: Origin) {
+        let name = row.name.of("");
+        let entry = literal(&name, value);
+        self.write(row, (name, entry), Some(&from));
     }
 
     /// The same with an entry of any shape.
-    pub fn entry(&mut self, name: impl Into<String>, entry: Value, from: impl Into<String>) {
-        let name = name.into();
-        if self.user(&name).is_none() {
-            self.all.push(Variable { name, entry, from: from.into() });
-        }
+    pub fn entry(&mut self, row: &'static Row, entry: Value, from: Origin) {
+        self.write(row, (row.name.of(""), entry), Some(&from));
     }
 
-    /// A variable that is the operator's alone.
-    pub fn own(&mut self, name: impl Into<String>, value: &str, from: impl Into<String>) {
-        let (name, from) = (name.into(), from.into());
-        for list in [&mut self.users, &mut self.all] {
-            while let Some(at) = list.iter().position(|known| known.name == name) {
-                list.remove(at);
-                self.ignored.push(Ignored { name: name.clone(), instead: from.clone() });
+    fn write(&mut self, row: &'static Row, (name, entry): (String, Value), from: Option<&Origin>) {
+        let from = from.map(|from| from.words(self.place)).unwrap_or_default();
+        match row.users {
+            Users::May if self.user(&name).is_some() => return,
+            Users::May => {}
+            Users::MayNot => {
+                for list in [&mut self.users, &mut self.all] {
+                    while let Some(at) = list.iter().position(|known| known.name == name) {
+                        list.remove(at);
+                        self.ignored.push(Ignored { name: name.clone(), instead: from.clone() });
+                    }
+                }
             }
         }
-        self.all.push(Variable { entry: literal(&name, value), name, from });
+        self.all.push(Variable { name, entry, from, row: Some(row) });
+    }
+
+    /// The same variables in another container.
+    #[must_use]
+    pub fn at(mut self, place: Place) -> Self {
+        self.place = place;
+        self
     }
 
     /// Here stands what the user wrote.
@@ -114,27 +143,33 @@ pub(super) fn telemetry(
     variables: &mut Variables,
     (namespace, name): (&str, &str),
     endpoint: Option<&str>,
-    from: &str,
+    from: Origin,
 ) {
-    const ATTRIBUTES: &str = "OTEL_RESOURCE_ATTRIBUTES";
-    variables.set("OTEL_SDK_DISABLED", "false", from);
-    variables.set("OTEL_SERVICE_NAME", name, from);
+    let row = &contract::OTEL_RESOURCE_ATTRIBUTES;
+    let attributes = row.name.of("");
+    variables.set_from(&contract::OTEL_SDK_DISABLED, "false", from);
+    variables.set_from(&contract::OTEL_SERVICE_NAME, name, from);
     if let Some(endpoint) = endpoint {
-        variables.set("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint, from);
+        variables.set_from(&contract::OTEL_EXPORTER_OTLP_ENDPOINT, endpoint, from);
     }
     let generated = format!("service.namespace={namespace},kaos.resource.name={name}");
     // What the user adds comes behind ours; of one that is read from elsewhere nobody knows what it adds, and it stands alone.
-    let theirs = variables.user(ATTRIBUTES).and_then(|entry| entry.get("value")?.as_str().map(str::to_owned));
+    let theirs = variables.user(&attributes).and_then(|entry| entry.get("value")?.as_str().map(str::to_owned));
     match theirs {
         Some(theirs) => {
-            variables.take_user(ATTRIBUTES);
+            variables.take_user(&attributes);
             // The user's own text may hold references, which are to be expanded.
-            let entry = json!({"name": ATTRIBUTES, "value": format!("{},{theirs}", generated.replace('$', "$$"))});
-            variables.entry(ATTRIBUTES, entry, from);
+            let entry = json!({"name": attributes, "value": format!("{},{theirs}", generated.replace('$', "$$"))});
+            variables.entry(row, entry, from);
         }
-        None => variables.set(ATTRIBUTES, &generated, from),
+        None => variables.set_from(row, &generated, from),
     }
-    variables.set("OTEL_PYTHON_FASTAPI_EXCLUDED_URLS", "/health,/ready", from);
+    variables.set_from(&contract::OTEL_PYTHON_FASTAPI_EXCLUDED_URLS, "/health,/ready", from);
+}
+
+/// Whether traces are said of by the object itself, or by the platform.
+pub(super) fn telemetry_of(own: Option<&shape::Telemetry>) -> Origin {
+    if own.is_some() { Origin::Telemetry } else { Origin::Platform("kaos.telemetry") }
 }
 
 #[cfg(test)]
@@ -147,7 +182,8 @@ mod tests {
             entry: entry.clone(),
             path: String::new(),
         };
-        Variables::of_user(&shape::Container { env: entries.iter().map(one).collect(), ..shape::Container::default() })
+        let env = entries.iter().map(one).collect();
+        Variables::of_user(Place::Agent, &shape::Container { env, ..shape::Container::default() })
     }
 
     fn names(variables: Variables) -> Vec<String> {
@@ -156,23 +192,27 @@ mod tests {
 
     #[test]
     fn each_name_stands_once_the_users_where_the_user_may_and_the_operators_where_it_must() {
-        let mut variables = user(&[json!({"name": "URL", "value": "x"}), json!({"name": "A", "value": "2"})]);
-        variables.set("FIRST", "1", "f");
+        let mut variables =
+            user(&[json!({"name": "MODEL_API_URL", "value": "x"}), json!({"name": "LOG_LEVEL", "value": "2"})]);
+        variables.set(&contract::AGENT_DESCRIPTION, "1");
         variables.users();
-        variables.set("A", "operator", "f");
-        variables.own("URL", "http://m", "spec.modelAPI");
+        variables.set(&contract::LOG_LEVEL, "operator");
+        variables.set(&contract::MODEL_API_URL, "http://m");
         let (all, ignored) = variables.all();
         let shown: Vec<_> = all.iter().map(|variable| (&*variable.name, &variable.entry["value"])).collect();
-        assert_eq!(shown, [("FIRST", &json!("1")), ("A", &json!("2")), ("URL", &json!("http://m"))]);
+        assert_eq!(
+            shown,
+            [("AGENT_DESCRIPTION", &json!("1")), ("LOG_LEVEL", &json!("2")), ("MODEL_API_URL", &json!("http://m"))]
+        );
         let told: Vec<_> = ignored.iter().map(|one| (&*one.name, &*one.instead)).collect();
-        assert_eq!(told, [("URL", "spec.modelAPI")]);
+        assert_eq!(told, [("MODEL_API_URL", "spec.modelAPI")]);
     }
 
     #[test]
     fn case_3_the_process_sees_the_text_as_it_was_written() {
         let mut variables = user(&[json!({"name": "U", "value": "$(A) $$"})]);
         variables.users();
-        variables.set("T", "say $(AGENT_NAME), $$ and $x\nand more", "f");
+        variables.set(&contract::AGENT_INSTRUCTIONS, "say $(AGENT_NAME), $$ and $x\nand more");
         let (all, _) = variables.all();
         assert_eq!(all[0].entry["value"], "$(A) $$", "what the user wrote as a variable is expanded");
         assert_eq!(all[1].entry["value"], "say $$(AGENT_NAME), $$$$ and $$x\nand more");
@@ -184,7 +224,7 @@ mod tests {
         let mut variables =
             user(&[json!({"name": "OTEL_RESOURCE_ATTRIBUTES", "value": "team=a"}), json!({"name": "B", "value": "1"})]);
         variables.users();
-        telemetry(&mut variables, ("ns", "a"), Some("http://c:4317"), "f");
+        telemetry(&mut variables, ("ns", "a"), Some("http://c:4317"), Origin::Telemetry);
         let found = variables.user("OTEL_RESOURCE_ATTRIBUTES").cloned();
         assert_eq!(found.unwrap()["value"], "service.namespace=ns,kaos.resource.name=a,team=a");
         assert_eq!(
@@ -202,7 +242,7 @@ mod tests {
             json!({"name": "OTEL_RESOURCE_ATTRIBUTES", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}});
         let mut variables = user(std::slice::from_ref(&from));
         variables.users();
-        telemetry(&mut variables, ("ns", "a"), None, "f");
+        telemetry(&mut variables, ("ns", "a"), None, Origin::Telemetry);
         assert_eq!(variables.user("OTEL_RESOURCE_ATTRIBUTES"), Some(&from));
     }
 }

@@ -24,13 +24,13 @@ use webhook_tests::network::Network;
 /// Where the upstream listens.
 const UPSTREAM: u16 = 9000;
 /// The provider's key.
-const KEY: &str = "sk-of-the-provider";
+pub(super) const KEY: &str = "sk-of-the-provider";
 
 /// What the upstream was asked: path, model, Authorization.
-type Asked = Arc<Mutex<Vec<(String, String, String)>>>;
+pub(super) type Asked = Arc<Mutex<Vec<(String, String, String)>>>;
 
-/// An OpenAI-compatible server on loopback that answers everything and writes down what it is asked.
-async fn upstream(network: &Network) -> Asked {
+/// An OpenAI-compatible server on loopback that answers everything and writes down what it is asked; models whose names end in `refuses` it refuses.
+pub(super) async fn upstream(network: &Network) -> Asked {
     let asked = Asked::default();
     let told = asked.clone();
     let serve = move || -> anyhow::Result<()> {
@@ -77,9 +77,13 @@ fn answer(stream: std::net::TcpStream, told: &Asked) {
             "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
         })
         .to_string();
+        let refuses = model.ends_with("refuses");
         told.lock().push((path, model, authorization));
+        let no =
+            json!({"error": {"message": "the provider refuses", "type": "server_error", "code": "503"}}).to_string();
+        let (status, said) = if refuses { ("503 Service Unavailable", no) } else { ("200 OK", said) };
         let head =
-            format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", said.len());
+            format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", said.len());
         let stream = reader.get_mut();
         if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(said.as_bytes())).is_err() {
             return;
@@ -87,35 +91,41 @@ fn answer(stream: std::net::TcpStream, told: &Asked) {
     }
 }
 
-fn settings() -> Settings {
+pub(super) fn settings() -> Settings {
     let image = |name: &str| Some(format!("example/{name}:1"));
     Settings {
         image_agent: image("agent"),
         image_litellm: image("litellm"),
+        image_ollama: image("ollama"),
         image_python: image("python"),
         ..Settings::default()
     }
 }
 
-fn identity(name: &str) -> Identity {
+pub(super) fn identity(name: &str) -> Identity {
     Identity {
         owner: Owner { name: name.to_owned(), namespace: "ns".to_owned(), uid: "u".to_owned() },
         ..Identity::default()
     }
 }
 
-fn object(kind: &str, name: &str, spec: Value) -> Value {
+pub(super) fn object(kind: &str, name: &str, spec: Value) -> Value {
     json!({"apiVersion": "kaos.tools/v1alpha1", "kind": kind, "metadata": {"name": name, "namespace": "ns"}, "spec": spec})
 }
 
-/// The container of the Deployment that is made.
-fn container(composed: &Composed) -> Value {
+/// The Pod's spec in the Deployment that is made.
+pub(super) fn pod(composed: &Composed) -> Value {
     let image = composed.request.image.clone().unwrap_or_default();
-    render(&composed.request, &image, false).deployment["spec"]["template"]["spec"]["containers"][0].clone()
+    render(&composed.request, &image, false).deployment["spec"]["template"]["spec"].clone()
+}
+
+/// Its container that is the operator's.
+pub(super) fn container(composed: &Composed) -> Value {
+    pod(composed)["containers"][0].clone()
 }
 
 /// What the image of LiteLLM and that of the tools bring along.
-fn image(program: &[&str]) -> Surroundings {
+pub(super) fn image(program: &[&str]) -> Surroundings {
     let folder = python().unwrap();
     let text = |name: &str| std::env::var(name).unwrap_or_default();
     let image_env = [

@@ -12,6 +12,7 @@ mod cards_rotation;
 mod cards_signing;
 mod fleet;
 mod kaos;
+mod kaos_environment;
 mod kaos_tools;
 mod names;
 mod tekton;

@@ -1,6 +1,7 @@
 //! Cases of KAOS (docs/cases.md) that are about what is made, by number.
 
 mod agents;
+mod contract;
 mod model_apis;
 mod routes;
 mod rulings;
