@@ -6,6 +6,7 @@
 
 pub mod change;
 pub mod log;
+pub mod through;
 pub mod watch;
 
 use std::path::PathBuf;

@@ -1,14 +1,16 @@
 //! `drawbridge graph`: how KAOS's agents, model APIs and tool servers are wired, and what of it is not ready.
 //!
 //! In: manifests, or a cluster read by lists. Out: text, Mermaid or DOT, or the graph as JSON; exit code 1 when something of it needs a
-//! person: a name that nothing has, a fault, an object that is not ready. Of manifests nobody says whether they are ready.
+//! person: a name that nothing has, a fault, an object that is not ready, with `--live` an edge that is broken. Of manifests nobody says whether they
+//! are ready.
 
+mod live;
 mod print;
 mod wiring;
 
 use clap::ValueEnum;
 
-use super::cluster::{self, ClusterArgs};
+use super::cluster::{self, Cluster, ClusterArgs};
 use super::io::Io;
 use super::offline::documents::{self, Piece, Source};
 use super::{Exit, given};
@@ -27,6 +29,9 @@ pub struct Args {
     /// Every namespace.
     #[arg(short = 'A', long)]
     pub all_namespaces: bool,
+    /// Try every edge: ask model APIs for the models, tool servers for their tools, agents for their cards, through the API server's proxy of Services.
+    #[arg(long, conflicts_with = "filename")]
+    pub live: bool,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Drawing,
@@ -55,11 +60,12 @@ pub enum Drawing {
 /// When the input cannot be read, or the cluster does not answer.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let mut notes = Vec::new();
-    let graph = if args.filename.is_empty() {
-        cluster::block_on(of_cluster(&args, &mut notes))?
+    let (graph, cluster) = if args.filename.is_empty() {
+        let (graph, cluster) = cluster::block_on(of_cluster(&args, &mut notes))?;
+        (graph, Some(cluster))
     } else {
         let sources = documents::read(&args.filename, io)?;
-        of_files(&sources, args.namespace.as_deref().unwrap_or("default"))?
+        (of_files(&sources, args.namespace.as_deref().unwrap_or("default"))?, None)
     };
     for note in notes {
         writeln!(io.err, "{note}")?;
@@ -70,10 +76,15 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         Drawing::Dot => write!(io.out, "{}", print::dot(&graph))?,
         Drawing::Json => writeln!(io.out, "{}", serde_json::to_string_pretty(&graph)?)?,
     }
-    Ok(if graph.needs_attention() { Exit::Findings } else { Exit::Ok })
+    match cluster {
+        // What is broken is broken, whatever else could not be seen.
+        _ if graph.needs_attention() => Ok(Exit::Findings),
+        Some(cluster) => Ok(cluster.seen_all_or_partial(Exit::Ok)),
+        None => Ok(Exit::Ok),
+    }
 }
 
-async fn of_cluster(args: &Args, notes: &mut Vec<String>) -> anyhow::Result<Graph> {
+async fn of_cluster(args: &Args, notes: &mut Vec<String>) -> anyhow::Result<(Graph, Cluster)> {
     let cluster = args.cluster.connect().await?;
     let namespace = match (args.all_namespaces, &args.namespace) {
         (true, _) => String::new(),
@@ -87,7 +98,10 @@ async fn of_cluster(args: &Args, notes: &mut Vec<String>) -> anyhow::Result<Grap
         }
     }
     graph.settle();
-    Ok(graph)
+    if args.live {
+        live::tried(&mut graph, &cluster).await;
+    }
+    Ok((graph, cluster))
 }
 
 fn of_files(sources: &[Source], namespace: &str) -> anyhow::Result<Graph> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::live::{Outcome, Tried};
 use super::wiring::{Edge, Graph, Id, Node, State};
 use crate::cli::io::{Io, Tone};
 
@@ -31,7 +32,8 @@ pub(super) fn text(graph: &Graph, io: &mut Io<'_>) -> anyhow::Result<()> {
                 () if edge.wrong.is_empty() || to.state == State::Missing => String::new(),
                 () => format!("  {}", io.paint(Tone::Bad, &edge.wrong)),
             };
-            writeln!(io.out, "    {}{label} {}{wrong}", edge.how, line(to, io))?;
+            let tried = edge.tried.as_ref().map_or_else(String::new, |tried| format!("  {}", outcome(tried, io)));
+            writeln!(io.out, "    {}{label} {}{wrong}{tried}", edge.how, line(to, io))?;
         }
     }
     Ok(())
@@ -47,6 +49,16 @@ fn line(node: &Node, io: &Io<'_>) -> String {
         State::Written => String::new(),
     };
     format!("{} {}{what}  {state}", node.id.kind, node.id.name).trim_end().to_owned()
+}
+
+/// What came of an edge, in words.
+fn outcome(tried: &Tried, io: &Io<'_>) -> String {
+    let (word, tone) = match tried.outcome {
+        Outcome::Works => ("works:", Tone::Good),
+        Outcome::Broken => ("broken:", Tone::Bad),
+        Outcome::Unknown => ("nobody can tell:", Tone::Warn),
+    };
+    format!("{} {}", io.paint(tone, word), tried.why)
 }
 
 /// Names that both languages take.
@@ -71,7 +83,14 @@ fn state(node: &Node) -> &'static str {
 }
 
 fn label(edge: &Edge) -> String {
-    [edge.how, &edge.label, &edge.wrong].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
+    let tried = match &edge.tried {
+        None => String::new(),
+        Some(Tried { outcome: Outcome::Works, .. }) => "works".to_owned(),
+        Some(Tried { outcome: Outcome::Broken, why }) => format!("broken: {why}"),
+        Some(Tried { outcome: Outcome::Unknown, why }) => format!("nobody can tell: {why}"),
+    };
+    let texts = [edge.how, &edge.label, &edge.wrong, &tried];
+    texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// A text that means nothing in Mermaid: entities for what would end it.
@@ -111,7 +130,7 @@ pub(super) fn mermaid(graph: &Graph) -> String {
         out.push_str("  end\n");
     }
     for edge in &graph.edges {
-        let arrow = if edge.wrong.is_empty() { "-->" } else { "-.->" };
+        let arrow = if edge.wrong.is_empty() && !edge.is_broken() { "-->" } else { "-.->" };
         let _ = writeln!(out, "  {} {arrow}|\"{}\"| {}", names[&edge.from], plain(&label(edge)), names[&edge.to]);
     }
     out.push_str("  classDef wrong stroke:#b00,stroke-dasharray:4\n");
@@ -142,7 +161,7 @@ pub(super) fn dot(graph: &Graph) -> String {
         out.push_str("  }\n");
     }
     for edge in &graph.edges {
-        let style = if edge.wrong.is_empty() { "" } else { ", style=dashed, color=red" };
+        let style = if edge.wrong.is_empty() && !edge.is_broken() { "" } else { ", style=dashed, color=red" };
         let _ =
             writeln!(out, "  {} -> {} [label={}{style}];", names[&edge.from], names[&edge.to], quoted(&label(edge)));
     }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::live::{Outcome, Tried};
 use super::print;
 use super::wiring::{Graph, State};
 use crate::cli::io::Io;
@@ -50,6 +51,36 @@ fn what_is_not_ready_missing_hidden_or_not_offered_is_said() {
     }
     assert!(said.contains("    uses MCPServer stock (python-string)  faulty spec.runtime is required"), "{said}");
     assert!(graph.needs_attention());
+}
+
+/// What was tried is said in every drawing, and only what is broken needs a person.
+#[test]
+fn what_came_of_an_edge_stands_in_every_drawing() {
+    let mut graph = Graph::default();
+    let ready = json!({"ready": true, "phase": "Ready"});
+    let spec = json!({"modelAPI": "llm", "model": "fast", "mcpServers": ["stock"]});
+    graph.take(Kind::KaosAgent, &object("Agent", "clerk", spec, ready.clone()), "", true);
+    let proxy = json!({"mode": "Proxy", "proxyConfig": {"models": ["fast"]}});
+    graph.take(Kind::ModelApi, &object("ModelAPI", "llm", proxy, ready.clone()), "", true);
+    graph.take(Kind::McpServer, &object("MCPServer", "stock", json!({"runtime": "slack"}), ready), "", true);
+    graph.settle();
+    assert!(!graph.needs_attention());
+    let says = |outcome, why: &str| Some(Tried { outcome, why: why.to_owned() });
+    graph.edges[0].tried = says(Outcome::Works, "lists fast");
+    graph.edges[1].tried = says(Outcome::Unknown, "it wants a credential");
+    assert!(!graph.needs_attention(), "what nobody can tell is not broken");
+    let said = text(&graph);
+    assert!(said.contains("    asks for fast ModelAPI llm (Proxy: fast)  ready  works: lists fast\n"), "{said}");
+    assert!(said.contains("ready  nobody can tell: it wants a credential\n"), "{said}");
+    assert!(!print::mermaid(&graph).contains("-.->") && print::mermaid(&graph).contains("asks fast works"));
+    graph.edges[1].tried = says(Outcome::Broken, "no \"Pod\" is ready");
+    assert!(graph.needs_attention());
+    assert!(text(&graph).contains("ready  broken: no \"Pod\" is ready\n"));
+    let (mermaid, dot) = (print::mermaid(&graph), print::dot(&graph));
+    assert!(mermaid.contains("-.->|\"uses broken: no #34;Pod#34; is ready\"|"), "{mermaid}");
+    assert!(dot.contains("[label=\"uses broken: no \\\"Pod\\\" is ready\", style=dashed, color=red]"), "{dot}");
+    let json = serde_json::to_value(&graph).unwrap();
+    assert_eq!(json["edges"][1]["tried"], json!({"outcome": "broken", "why": "no \"Pod\" is ready"}));
 }
 
 #[test]

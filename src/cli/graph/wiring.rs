@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::live::{Outcome, Tried};
 use crate::api::kaos_tools::models;
 use crate::api::kaos_tools::read::{self, Looked};
 use crate::api::kaos_tools::shape::{Mode, Model, Runtime};
 use crate::cli::survey::text;
 use crate::cli::tool_names;
 use crate::store::Kind;
+use crate::workloads::kaos::names::{PORT, PORT_OLLAMA};
 
 /// Which object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -52,9 +54,13 @@ pub(super) struct Node {
     pub(super) why: String,
     /// Models that a ModelAPI offers, where that is held against agents.
     #[serde(skip)]
-    offers: Option<Vec<String>>,
+    pub(super) offers: Option<Vec<String>>,
+    /// It has a Service.
     #[serde(skip)]
-    exposed: bool,
+    pub(super) exposed: bool,
+    /// The port of its Service.
+    #[serde(skip)]
+    pub(super) port: u16,
 }
 
 /// What one object names of another.
@@ -74,6 +80,16 @@ pub(super) struct Edge {
     /// The model is held against what is offered.
     #[serde(skip)]
     checked: bool,
+    /// What came of it, where it was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tried: Option<Tried>,
+}
+
+impl Edge {
+    /// It was tried and does not lead where it should.
+    pub(super) fn is_broken(&self) -> bool {
+        self.tried.as_ref().is_some_and(|tried| tried.outcome == Outcome::Broken)
+    }
 }
 
 /// Everything.
@@ -102,6 +118,7 @@ impl Graph {
             why: String::new(),
             offers: None,
             exposed: true,
+            port: PORT,
         };
         let faults = match kind {
             Kind::KaosAgent => {
@@ -113,6 +130,7 @@ impl Graph {
                     label,
                     wrong: String::new(),
                     checked,
+                    tried: None,
                 };
                 let value = &looked.value;
                 let model = match &value.model {
@@ -134,9 +152,9 @@ impl Graph {
             }
             Kind::ModelApi => {
                 let looked = read::model_api(object);
-                node.what = match looked.value.mode {
-                    Mode::Proxy => "Proxy".to_owned(),
-                    Mode::Hosted => "Hosted".to_owned(),
+                (node.what, node.port) = match looked.value.mode {
+                    Mode::Proxy => ("Proxy".to_owned(), PORT),
+                    Mode::Hosted => ("Hosted".to_owned(), PORT_OLLAMA),
                 };
                 let offered: Vec<String> = looked.value.offered().into_iter().map(str::to_owned).collect();
                 if !offered.is_empty() {
@@ -185,6 +203,7 @@ impl Graph {
                 why: "is not there".to_owned(),
                 offers: None,
                 exposed: true,
+                port: PORT,
             };
             self.nodes.entry(id).or_insert(missing);
         }
@@ -207,7 +226,7 @@ impl Graph {
     /// Whether something of it needs a person.
     pub(super) fn needs_attention(&self) -> bool {
         let is_wrong = |node: &Node| !matches!(node.state, State::Ready | State::Written);
-        self.nodes.values().any(is_wrong) || self.edges.iter().any(|edge| !edge.wrong.is_empty())
+        self.nodes.values().any(is_wrong) || self.edges.iter().any(|edge| !edge.wrong.is_empty() || edge.is_broken())
     }
 
     /// The edges of an object, in the order written.

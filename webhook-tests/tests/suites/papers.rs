@@ -75,6 +75,7 @@ const FINDS: &[(&str, i32, &str)] = &[
     ("drawbridge validate -f manifests/samples", 1, "samples in the earlier spellings of KAOS are warned of"),
     ("drawbridge policy preview", 1, "the agent would be cut off"),
     ("drawbridge explain reach", 1, "the agent is cut off"),
+    ("drawbridge graph --live", 4, "no container runs, so nobody answers the API server"),
     ("drawbridge quarantine", 1, "no network plugin enforces NetworkPolicies"),
     ("drawbridge quarantine --skill", 2, "no card names that skill"),
 ];

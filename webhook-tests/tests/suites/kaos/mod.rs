@@ -2,6 +2,7 @@
 //! those of cases of KAOS (docs/cases.md).
 
 mod fence;
+mod live;
 mod outside;
 mod routes;
 mod settings;

@@ -18,7 +18,7 @@ use webhook_tests::{ControlPlane, Drawbridge, Options, wait_for};
 
 use super::{objects, ready};
 
-const DEFINITIONS: [&str; 3] = [
+pub(super) const DEFINITIONS: [&str; 3] = [
     include_str!("../../../../manifests/crds/agents.kaos.tools.yaml"),
     include_str!("../../../../manifests/crds/modelapis.kaos.tools.yaml"),
     include_str!("../../../../manifests/crds/mcpservers.kaos.tools.yaml"),
