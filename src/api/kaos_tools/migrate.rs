@@ -195,7 +195,7 @@ fn model_api(spec: &mut Spec, looked: &Looked<ModelApi>) {
         if proxy.api_base.is_none() {
             place.remove("apiBase");
         }
-        if !proxy.models.is_empty() {
+        if !proxy.models.is_empty() && proxy.offers.is_empty() {
             place.insert("models".to_owned(), json!(proxy.models));
         }
         if let Some(Configuration::Text(text)) = &proxy.configuration {

@@ -7,8 +7,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use serde_json::{Value, json};
 
 use super::schema::{
-    Definition, column, container, definition, env, gateway_route, key_ref, object, pod_spec, resources, status,
-    telemetry, text, word,
+    Definition, amount, column, container, definition, env, gateway_route, key_ref, object, pod_spec, resources,
+    status, telemetry, text, texts, word,
 };
 
 /// The CustomResourceDefinition.
@@ -34,6 +34,7 @@ fn spec() -> Value {
         [
             ("mode", word("A proxy in front of a provider, or a hosted model.", &["Proxy", "Hosted"])),
             ("proxyConfig", proxy()),
+            ("models", models()),
             (
                 "hostedConfig",
                 object(
@@ -60,6 +61,53 @@ fn spec() -> Value {
             ),
         ],
     )
+}
+
+fn models() -> Value {
+    let budget = object(
+        "What it may cost: once that much was spent it is refused, or a fallback answers, until the period is over. Each Pod of the proxy counts what \
+         it spends itself, from its start.",
+        &["limit", "period"],
+        [
+            ("limit", amount("US dollars, such as \"2.50\".")),
+            ("period", text("A number and s, m (minutes), h, d, w or mo, such as 1d.")),
+        ],
+    );
+    let price = object(
+        "What it costs, in US dollars; left out, what LiteLLM knows of it. A model of unknown price costs nothing, so no budget of it is ever used up.",
+        &["input", "output"],
+        [
+            ("input", amount("A million tokens of what is asked.")),
+            ("output", amount("A million tokens of what is answered.")),
+        ],
+    );
+    let item = object(
+        "A model that agents may ask for.",
+        &["name"],
+        [
+            ("name", text("What agents ask for; no pattern.")),
+            ("model", text("What the provider is asked for; left out, the name.")),
+            (
+                "provider",
+                text(
+                    "Another provider than proxyConfig.provider, such as anthropic. proxyConfig.apiBase and apiKey are not its own: LiteLLM takes address and \
+                     key of it from container.env, such as ANTHROPIC_API_KEY.",
+                ),
+            ),
+            (
+                "fallbacks",
+                texts(
+                    "Names of other models here that answer in its place, in order, while its provider refuses or its budget is used up.",
+                ),
+            ),
+            ("budget", budget),
+            ("pricePerMillionTokens", price),
+        ],
+    );
+    json!({
+        "type": "array", "items": item, "minItems": 1, "maxItems": 100,
+        "description": "In mode Proxy, in place of proxyConfig.models: the models with fallbacks and budgets.",
+    })
 }
 
 fn proxy() -> Value {

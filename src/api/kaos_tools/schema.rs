@@ -38,6 +38,11 @@ pub(super) fn integer(description: &str, (least, most): (i64, Option<i64>), defa
     schema
 }
 
+/// An amount: a whole number, or a text with a point.
+pub(super) fn amount(description: &str) -> Value {
+    json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}], "description": description})
+}
+
 /// One of several words.
 pub(super) fn word(description: &str, words: &[&str]) -> Value {
     json!({"type": "string", "enum": words, "description": description})

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::live::{Outcome, Tried};
 use crate::api::kaos_tools::models;
 use crate::api::kaos_tools::read::{self, Looked};
-use crate::api::kaos_tools::shape::{Mode, Model, Runtime};
+use crate::api::kaos_tools::shape::{Mode, Model, Offer, Runtime};
 use crate::cli::survey::text;
 use crate::cli::tool_names;
 use crate::store::Kind;
@@ -157,8 +157,14 @@ impl Graph {
                     Mode::Hosted => ("Hosted".to_owned(), PORT_OLLAMA),
                 };
                 let offered: Vec<String> = looked.value.offered().into_iter().map(str::to_owned).collect();
-                if !offered.is_empty() {
-                    node.what = format!("{}: {}", node.what, offered.join(", "));
+                let shown = match &looked.value.proxy {
+                    Some(proxy) if looked.value.mode == Mode::Proxy && !proxy.offers.is_empty() => {
+                        proxy.offers.iter().map(with_fallbacks).collect::<Vec<_>>().join(", ")
+                    }
+                    _ => offered.join(", "),
+                };
+                if !shown.is_empty() {
+                    node.what = format!("{}: {shown}", node.what);
                 }
                 node.offers = Some(offered).filter(|offered| looked.checks_model() && !offered.is_empty());
                 words(&looked)
@@ -232,6 +238,14 @@ impl Graph {
     /// The edges of an object, in the order written.
     pub(super) fn edges_of<'g>(&'g self, id: &'g Id) -> impl Iterator<Item = &'g Edge> {
         self.edges.iter().filter(move |edge| edge.from == *id)
+    }
+}
+
+/// A model, and who answers in its place.
+fn with_fallbacks(offer: &Offer) -> String {
+    match &*offer.fallbacks {
+        [] => offer.name.clone(),
+        others => format!("{} (else {})", offer.name, others.join(", else ")),
     }
 }
 

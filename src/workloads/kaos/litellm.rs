@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use crate::api::kaos_tools::shape::{Budget, Offer, Price, Proxy};
+
 /// LiteLLM's own way of naming a variable of its environment.
 pub const API_BASE: &str = "os.environ/PROXY_API_BASE";
 /// The same of the key.
@@ -17,6 +19,8 @@ pub const OPEN: &str = "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY";
 pub struct Configuration {
     /// What may be asked for, in order.
     pub models: Vec<Model>,
+    /// Who answers in whose place, in order.
+    pub fallbacks: Vec<(String, Vec<String>)>,
     /// Traces of requests are sent.
     pub telemetry: bool,
 }
@@ -32,6 +36,10 @@ pub struct Model {
     pub api_base: Option<String>,
     /// With which key: [`API_KEY`].
     pub api_key: bool,
+    /// What it may cost.
+    pub budget: Option<Budget>,
+    /// What it costs.
+    pub price: Option<Price>,
 }
 
 impl Model {
@@ -42,8 +50,35 @@ impl Model {
             Some(provider) => format!("{provider}/{name}"),
             None => name.to_owned(),
         };
-        Self { name: name.to_owned(), model, api_base: api_base.then(|| API_BASE.to_owned()), api_key }
+        let api_base = api_base.then(|| API_BASE.to_owned());
+        Self { name: name.to_owned(), model, api_base, api_key, budget: None, price: None }
     }
+
+    /// The entry of a model of `spec.models`; one of another provider has neither the proxy's address nor its key.
+    #[must_use]
+    pub fn offered(offer: &Offer, proxy: &Proxy) -> Self {
+        let (provider, by) = match &offer.provider {
+            Some(own) => (Some(&**own), (false, false)),
+            None => (proxy.provider.as_deref(), (proxy.api_base.is_some(), proxy.api_key.is_some())),
+        };
+        let asked = offer.model.as_deref().unwrap_or(&offer.name);
+        let entry = Self::listed(asked, provider, by);
+        Self { name: offer.name.clone(), budget: offer.budget.clone(), price: offer.price, ..entry }
+    }
+}
+
+/// What a proxy's configuration says where it is made of fields.
+#[must_use]
+pub fn of(proxy: &Proxy, telemetry: bool) -> Configuration {
+    if proxy.offers.is_empty() {
+        let by = (proxy.api_base.is_some(), proxy.api_key.is_some());
+        let models = proxy.models.iter().map(|name| Model::listed(name, proxy.provider.as_deref(), by));
+        return Configuration { models: models.collect(), fallbacks: Vec::new(), telemetry };
+    }
+    let models = proxy.offers.iter().map(|offer| Model::offered(offer, proxy)).collect();
+    let fallbacks = proxy.offers.iter().filter(|offer| !offer.fallbacks.is_empty());
+    let fallbacks = fallbacks.map(|offer| (offer.name.clone(), offer.fallbacks.clone())).collect();
+    Configuration { models, fallbacks, telemetry }
 }
 
 impl Configuration {
@@ -64,10 +99,24 @@ impl Configuration {
             if model.api_key {
                 let _ = writeln!(text, "    api_key: {}", quoted(API_KEY));
             }
+            if let Some(Price { input, output }) = &model.price {
+                let _ = writeln!(text, "    input_cost_per_token: {}", input.per_million());
+                let _ = writeln!(text, "    output_cost_per_token: {}", output.per_million());
+            }
+            if let Some(Budget { limit, period }) = &model.budget {
+                let _ = writeln!(text, "    max_budget: {}\n    budget_duration: {}", limit.text(), quoted(period));
+            }
         }
         text.push_str("litellm_settings:\n  drop_params: true\n");
         if self.telemetry {
             text.push_str("  success_callback: [\"otel\"]\n  failure_callback: [\"otel\"]\n");
+        }
+        if !self.fallbacks.is_empty() {
+            text.push_str("router_settings:\n  fallbacks:\n");
+        }
+        for (name, others) in &self.fallbacks {
+            let others: Vec<_> = others.iter().map(|other| quoted(other)).collect();
+            let _ = writeln!(text, "  - {}: [{}]", quoted(name), others.join(", "));
         }
         text
     }
@@ -105,6 +154,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::api::kaos_tools::shape::Dollars;
     use crate::api::yaml;
 
     fn read(configuration: &Configuration) -> Value {
@@ -112,7 +162,7 @@ mod tests {
     }
 
     fn of(models: Vec<Model>) -> Configuration {
-        Configuration { models, telemetry: false }
+        Configuration { models, fallbacks: Vec::new(), telemetry: false }
     }
 
     #[test]
@@ -145,11 +195,52 @@ mod tests {
         assert_eq!(read(&without)["model_list"], read(&with)["model_list"]);
     }
 
+    #[test]
+    fn fallbacks_budgets_and_prices_are_typed_settings_of_the_router() {
+        let proxy = Proxy {
+            provider: Some("openai".to_owned()),
+            api_base: Some("http://x".to_owned()),
+            api_key: None,
+            offers: vec![
+                Offer {
+                    name: "fast".to_owned(),
+                    model: Some("gpt-4o-mini".to_owned()),
+                    fallbacks: vec!["slow".to_owned(), "a: [b]".to_owned()],
+                    budget: Some(Budget { limit: Dollars::parse("2.5").unwrap(), period: "1d".to_owned() }),
+                    ..Offer::default()
+                },
+                Offer {
+                    name: "slow".to_owned(),
+                    provider: Some("anthropic".to_owned()),
+                    price: Some(Price { input: Dollars::parse("0.15").unwrap(), output: Dollars::parse("1").unwrap() }),
+                    ..Offer::default()
+                },
+                Offer { name: "a: [b]".to_owned(), ..Offer::default() },
+            ],
+            ..Proxy::default()
+        };
+        assert_eq!(
+            read(&super::of(&proxy, false)),
+            json!({
+                "model_list": [
+                    {"model_name": "fast", "litellm_params": {
+                        "model": "openai/gpt-4o-mini", "api_base": API_BASE, "max_budget": 2.5, "budget_duration": "1d"}},
+                    {"model_name": "slow", "litellm_params": {
+                        "model": "anthropic/slow", "input_cost_per_token": 0.000_000_15, "output_cost_per_token": 0.000_001}},
+                    {"model_name": "a: [b]", "litellm_params": {"model": "openai/a: [b]", "api_base": API_BASE}},
+                ],
+                "litellm_settings": {"drop_params": true},
+                "router_settings": {"fallbacks": [{"fast": ["slow", "a: [b]"]}]},
+            })
+        );
+    }
+
     proptest! {
         /// Whatever a name holds, it stays one value.
         #[test]
         fn a_name_adds_no_key(name in any::<String>(), base in any::<String>()) {
-            let model = Model { name: name.clone(), model: name.clone(), api_base: Some(base.clone()), api_key: false };
+            let entry = Model::listed(&name, None, (false, false));
+            let model = Model { api_base: Some(base.clone()), ..entry };
             let configuration = of(vec![model]);
             prop_assert!(configuration.text().bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)));
             // No reader of ours takes a NUL, escaped or not, as a key; values are compared where it is none.

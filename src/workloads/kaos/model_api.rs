@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::compose::{ComposeFault, Composed, Container, composed, probe};
 use super::contract::{self, Origin, PULL_HOST, Place};
 use super::identity::Identity;
-use super::litellm::{self, Model};
+use super::litellm;
 use super::names::{CONFIG_FILE, PORT, PORT_OLLAMA, Role, config_map};
 use super::settings::Settings;
 use super::variables::{Variables, telemetry_of};
@@ -45,11 +45,7 @@ pub fn configuration(proxy: &Proxy, telemetry: bool) -> Option<String> {
     match &proxy.configuration {
         Some(Configuration::Text(text)) => Some(text.clone()),
         Some(Configuration::Secret(_)) => None,
-        None => {
-            let by = (proxy.api_base.is_some(), proxy.api_key.is_some());
-            let models = proxy.models.iter().map(|name| Model::listed(name, proxy.provider.as_deref(), by));
-            Some(litellm::Configuration { models: models.collect(), telemetry }.text())
-        }
+        None => Some(litellm::of(proxy, telemetry).text()),
     }
 }
 

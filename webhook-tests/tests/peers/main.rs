@@ -13,6 +13,7 @@ mod cards_signing;
 mod fleet;
 mod kaos;
 mod kaos_environment;
+mod kaos_models;
 mod kaos_tools;
 mod names;
 mod tekton;

@@ -10,6 +10,7 @@ mod agent;
 mod env;
 mod mcp_server;
 mod model_api;
+mod offers;
 mod place;
 mod pod;
 mod shared;

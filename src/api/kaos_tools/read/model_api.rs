@@ -4,12 +4,13 @@ use serde_json::Value;
 
 use super::Looked;
 use super::env;
+use super::offers::offers;
 use super::place::{Found, Place};
 use super::shared;
 use super::spelling::Alias;
 use crate::api::findings::Fault;
 use crate::api::kaos_tools::models;
-use crate::api::kaos_tools::shape::{ApiKey, Configuration, Hosted, Mode, ModelApi, Proxy};
+use crate::api::kaos_tools::shape::{ApiKey, Configuration, Hosted, Mode, ModelApi, Offer, Proxy};
 use crate::api::yaml::{self, Content};
 use crate::domain::reason::Reason;
 
@@ -34,11 +35,16 @@ pub(super) fn look(object: &Value) -> Looked<ModelApi> {
         ],
         found,
     );
-    let proxy = proxy(&proxy_config, mode == Mode::Proxy, found);
+    let models = spec.at("models");
+    let offered = offers(&models, found);
+    let proxy = proxy(&proxy_config, (&models, offered), mode == Mode::Proxy, found);
     let hosted = hosted(&hosted_config, &server_config, mode == Mode::Hosted, found);
     match mode {
         Mode::Proxy if hosted.is_some() => unused(&hosted_config, "Proxy", found),
-        Mode::Hosted if proxy.is_some() => unused(&proxy_config, "Hosted", found),
+        Mode::Hosted if proxy.is_some() => {
+            unused(&proxy_config, "Hosted", found);
+            unused(&models, "Hosted", found);
+        }
         _ => {}
     }
     let telemetry = shared::telemetry(&spec.at("telemetry"), found);
@@ -91,8 +97,16 @@ fn hosted(new: &Place<'_>, old: &Place<'_>, active: bool, found: &mut Found) -> 
     Some(Hosted { model: model? })
 }
 
-fn proxy(place: &Place<'_>, active: bool, found: &mut Found) -> Option<Proxy> {
+fn proxy(
+    place: &Place<'_>,
+    (offered_at, offered): (&Place<'_>, Option<Vec<Offer>>),
+    active: bool,
+    found: &mut Found,
+) -> Option<Proxy> {
     if !place.is_there() {
+        if let Some(offers) = offered {
+            return Some(with_offers(Proxy::default(), offers));
+        }
         if active {
             found.required(&place.path, "say which models are offered: proxyConfig.models");
         }
@@ -110,6 +124,17 @@ fn proxy(place: &Place<'_>, active: bool, found: &mut Found) -> Option<Proxy> {
     }
     let old = place.at("model");
     let one = old.text(found);
+    if let Some(offers) = offered {
+        for other in [&list, &old, &place.at("configYaml")].into_iter().filter(|other| other.is_there()) {
+            let sentence = format!("and {} both say which models are offered", other.path);
+            found.invalid(
+                &offered_at.path,
+                sentence,
+                format!("keep one of them; {} has fallbacks and budgets", offered_at.path),
+            );
+        }
+        return Some(with_offers(Proxy { provider, api_base, api_key, ..Proxy::default() }, offers));
+    }
     let new = Some(models).filter(|models| !models.is_empty());
     let has_models = new.is_some();
     if one.is_some() && api_base.is_some() && !has_models && configuration.is_none() {
@@ -119,11 +144,17 @@ fn proxy(place: &Place<'_>, active: bool, found: &mut Found) -> Option<Proxy> {
         found.invalid(&old.path, sentence, remedy);
     }
     let models = found.either((new, &list.path), (one.map(|one| vec![one]), &old.path), Alias::ProxyModel);
-    let mut proxy = Proxy { provider, api_base, api_key, models: models.unwrap_or_default(), configuration };
+    let models = models.unwrap_or_default();
+    let mut proxy = Proxy { provider, api_base, api_key, models, configuration, ..Proxy::default() };
     if proxy.models.is_empty() && proxy.configuration.is_none() {
         unsaid(place, &mut proxy, active, found);
     }
     Some(proxy)
+}
+
+/// The proxy whose models `spec.models` says.
+fn with_offers(proxy: Proxy, offers: Vec<Offer>) -> Proxy {
+    Proxy { models: offers.iter().map(|offer| offer.name.clone()).collect(), offers, ..proxy }
 }
 
 /// A proxy of which no model is said: what the earlier versions made of it.

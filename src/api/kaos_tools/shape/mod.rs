@@ -8,8 +8,10 @@ mod agent;
 mod container;
 mod mcp_server;
 mod model_api;
+mod offer;
 
 pub use agent::{Agent, Memory, Model};
 pub use container::{Container, KeyRef, Raw, Telemetry, Variable};
 pub use mcp_server::{McpServer, Runtime};
 pub use model_api::{ApiKey, Configuration, Hosted, Mode, ModelApi, Proxy};
+pub use offer::{Budget, Dollars, Offer, Price};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Container, KeyRef, Raw, Telemetry};
+use super::{Container, KeyRef, Offer, Raw, Telemetry};
 
 /// A ModelAPI.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +33,7 @@ pub enum Mode {
 }
 
 /// A proxy.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proxy {
     /// LiteLLM's prefix of every model.
     pub provider: Option<String>,
@@ -43,6 +43,8 @@ pub struct Proxy {
     pub api_key: Option<ApiKey>,
     /// What agents may ask for, in order; empty only where [`Proxy::configuration`] is written without it.
     pub models: Vec<String>,
+    /// The same with what holds for each, where `spec.models` is written; then [`Proxy::models`] has their names.
+    pub offers: Vec<Offer>,
     /// The whole configuration of LiteLLM, in place of one made of the fields above.
     pub configuration: Option<Configuration>,
 }

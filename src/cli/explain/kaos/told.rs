@@ -9,7 +9,7 @@ use super::{Check, Spelling, State, Told, Variable, origin};
 use crate::api::findings::Fault;
 use crate::api::kaos_tools::models::allows;
 use crate::api::kaos_tools::read::{self, Alias, Looked, OldSpelling};
-use crate::api::kaos_tools::shape::{Agent, Mode, Model, Runtime};
+use crate::api::kaos_tools::shape::{Agent, Budget, Mode, Model, Offer, Runtime};
 use crate::api::owner::Owner;
 use crate::cli::explain::card::{check, unknown};
 use crate::cli::survey::{label, text};
@@ -64,7 +64,7 @@ pub(super) fn told(facts: &Facts) -> Told {
     let identity = identity(object);
     let seen = match role {
         Role::Agent => of_agent(facts, &identity, &mut told.checks),
-        Role::ModelApi => of_model_api(facts, &identity),
+        Role::ModelApi => of_model_api(facts, &identity, &mut told.checks),
         Role::McpServer => of_mcp_server(facts, &identity, &mut told.checks),
     };
     told.checks.splice(0..0, spelled(facts, &seen));
@@ -256,10 +256,31 @@ fn model(looked: &Looked<Agent>, api: &Looked<crate::api::kaos_tools::shape::Mod
     check(NAME, Err((text, "add it to spec.proxyConfig.models, or ask for one that is offered".to_owned())))
 }
 
-fn of_model_api(facts: &Facts, identity: &Identity) -> Seen {
+fn of_model_api(facts: &Facts, identity: &Identity, checks: &mut Vec<Check>) -> Seen {
     let looked = read::model_api(&facts.object);
+    let offers = looked.value.proxy.iter().filter(|_| looked.value.mode == Mode::Proxy).flat_map(|proxy| &proxy.offers);
+    checks.extend(offers.map(|offer| check("model", Ok(offered(offer)))));
     let port = if looked.value.mode == Mode::Hosted { PORT_OLLAMA } else { PORT };
     Seen::of(looked, (port, true), |api| apis::compose(identity, api, &facts.settings))
+}
+
+/// A model of `spec.models` in one line.
+fn offered(offer: &Offer) -> String {
+    let mut text = offer.name.clone();
+    let asked = [
+        offer.model.as_ref().map(|model| format!("is {model}")),
+        offer.provider.as_ref().map(|one| format!("of {one}")),
+    ];
+    for words in asked.into_iter().flatten() {
+        text = format!("{text} {words}");
+    }
+    if let Some(Budget { limit, period }) = &offer.budget {
+        text = format!("{text}; may cost {} US dollars in {period}, as each Pod counts", limit.shown());
+    }
+    match &*offer.fallbacks {
+        [] => text,
+        others => format!("{text}; while it is refused {} answers", others.join(", then ")),
+    }
 }
 
 fn of_mcp_server(facts: &Facts, identity: &Identity, checks: &mut Vec<Check>) -> Seen {

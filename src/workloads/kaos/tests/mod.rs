@@ -71,7 +71,7 @@ fn proxy(proxy: Proxy) -> ModelApi {
 }
 
 fn listed(models: &[&str]) -> Proxy {
-    Proxy { provider: None, api_base: None, api_key: None, models: strings(models), configuration: None }
+    Proxy { models: strings(models), ..Proxy::default() }
 }
 
 fn hosted(model: &str) -> ModelApi {

@@ -103,8 +103,15 @@ fn model_apis() -> BoxedStrategy<Value> {
     let server = || {
         mapping(vec![("model", texts()), ("env", env().boxed()), ("resources", one(&[json!({"limits": {"cpu": 1}})]))])
     };
+    let offers = one(&[
+        json!([{"name": "x", "fallbacks": ["y"]}, {"name": "y", "budget": {"limit": "1", "period": "1d"}, "later": 1}]),
+        json!([{"name": "x", "fallbacks": ["x"]}]),
+        json!([]),
+        json!(null),
+    ]);
     mapping(vec![
         ("mode", one(&[json!("Proxy"), json!("Hosted")])),
+        ("models", offers),
         ("proxyConfig", proxy),
         ("hostedConfig", server()),
         ("serverConfig", server()),

@@ -1,6 +1,7 @@
 //! What objects mean: cases of KAOS (docs/cases.md) that need no cluster, and rows of the table of old spellings.
 
 mod laws;
+mod offers;
 mod quickstart;
 mod refused;
 
