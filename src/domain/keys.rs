@@ -475,6 +475,8 @@ pub const ANNOTATION_REPLICAS_EXTERNAL: &str = "agent.kagenti.dev/replicas-manag
 pub const ANNOTATION_BUILD_HASH: &str = "agent.kagenti.dev/build-hash";
 /// Annotation of a PipelineRun: which attempt at those inputs.
 pub const ANNOTATION_ATTEMPT: &str = "agent.kagenti.dev/attempt";
+/// Annotation of a PipelineRun: digest of everything that decides its image but the commit.
+pub const ANNOTATION_RECIPE: &str = "agent.kagenti.dev/recipe";
 /// What stands before a step's name in the annotation of a PipelineRun with the hash of that step's ConfigMap.
 pub const PREFIX_STEP_HASH: &str = "step-hash.agent.kagenti.dev/";
 /// Domains whose labels and annotations a build may not put on its run, and so on the Pods of the run: they would

@@ -14,6 +14,8 @@ use kube::{CustomResource, CustomResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::provenance::Provenance;
+
 /// Says where source code is and where its image goes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
@@ -232,6 +234,12 @@ pub struct AgentBuildStatus {
     /// The commit that was built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_commit: Option<String>,
+    /// What the last attempt was composed of, until it has made an image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Provenance>,
+    /// What the image of this status was made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
     /// The value of annotation agent.kagenti.dev/cancel that was acted on last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handled_cancel: Option<String>,

@@ -8,6 +8,7 @@ pub mod agent;
 pub mod agent_build;
 pub mod agent_card;
 pub mod agent_runtime;
+pub mod provenance;
 
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::agent::{env_of, resources_of};
 use crate::api::agent_kagenti_dev::agent_build::TaskSummary;
+use crate::api::agent_kagenti_dev::provenance::Provenance;
 use crate::api::agent_kagenti_dev::without_nullable;
 
 /// Says where source code is, where its image goes, and which Agent runs it.
@@ -149,6 +150,12 @@ pub struct AgentBuildStatus {
     /// The commit that was built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_commit: Option<String>,
+    /// What the last attempt was composed of, until it has made an image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Provenance>,
+    /// What the image of this status was made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
     /// The Agent that runs the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,

@@ -1,12 +1,13 @@
 //! `drawbridge build`: start, stop, read and understand the builds of AgentBuilds.
 //!
-//! In: a cluster. Out: what was done, the lines of a build's Pods, or what would be built and why. Writes annotations of
+//! In: a cluster. Out: what was done, the lines of a build's Pods, what would be built and why, or what an image was made of. Writes annotations of
 //! the AgentBuild, nothing else; the controller does the rest.
 
 mod asking;
 mod explain;
 mod logs;
 mod news;
+mod provenance;
 
 use std::io::Write;
 
@@ -43,6 +44,8 @@ pub enum Verb {
     Logs(logs::Args),
     /// Show each parameter with the place it came from, and the PipelineRun that is composed of them.
     Explain(explain::Args),
+    /// Show what the image of a build was made of: commit, Dockerfile, arguments, steps and images by digest, and which run made it.
+    Provenance(Of),
 }
 
 /// Which AgentBuild, and how to print.
@@ -77,6 +80,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             Verb::Cancel(of) => asking::cancel(of, io).await,
             Verb::Logs(args) => logs::print(args, io).await,
             Verb::Explain(args) => explain::explain(args, io).await,
+            Verb::Provenance(of) => provenance::provenance(of, io).await,
         }
     })
 }

@@ -26,6 +26,7 @@ pub mod note;
 mod outcome;
 pub mod plan;
 mod prerequisites;
+mod provenance;
 mod secrets;
 pub mod shapes;
 mod start;

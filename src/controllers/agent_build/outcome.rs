@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::failure;
 use super::follow::failed;
 use super::image::{self, Built, Told};
+use super::provenance;
 use super::status::{Phase, READY, State};
 use super::subject::Subject;
 use crate::domain::reason::Reason;
@@ -83,7 +84,7 @@ fn ended_well(subject: &Subject<'_>, run: &RunRef<'_>) -> State {
         Err(message) => return failed(subject, Reason::NoImage, message),
     };
     match image::built(subject.request.image.as_ref(), &told) {
-        Ok(built) => succeeded(subject, run, &built, commit(&ran)),
+        Ok(built) => succeeded(subject, run, &ran, (&built, commit(&ran))),
         Err((reason, message)) => failed(subject, reason, message),
     }
 }
@@ -132,7 +133,12 @@ fn commit<'a>(ran: &[(&TaskSeen, TaskRunRef<'a>)]) -> Option<&'a str> {
     ran.iter().map(|(_, child)| child.seen).find_map(|child| result(&child.results, &[RESULT_COMMIT]).filter(is_commit))
 }
 
-fn succeeded(subject: &Subject<'_>, run: &RunRef<'_>, built: &Built, commit: Option<&str>) -> State {
+fn succeeded(
+    subject: &Subject<'_>,
+    run: &RunRef<'_>,
+    ran: &[(&TaskSeen, TaskRunRef<'_>)],
+    (built, commit): (&Built, Option<&str>),
+) -> State {
     let message =
         if subject.cleans_up() { "Build completed successfully" } else { "Build complete, no cleanup performed" };
     let image = &built.image;
@@ -141,6 +147,8 @@ fn succeeded(subject: &Subject<'_>, run: &RunRef<'_>, built: &Built, commit: Opt
         .with("builtImageTag", built.tag.clone().map_or(Value::Null, Value::from))
         .with("imageDigest", built.digest.clone().map_or(Value::Null, Value::from))
         .with("sourceCommit", commit.map_or(Value::Null, Value::from))
+        .with("provenance", json!(provenance::of(subject, run, ran, (built, commit))))
+        .with("inputs", Value::Null)
         .telling(READY, Reason::BuildSucceeded, format!("PipelineRun {} made {image}", run.name));
     state.ready = Some(format!("{image} is ready"));
     if built.digest.is_none() {

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::prerequisites;
 use super::status::{self, Phase, READY, State, lacking};
@@ -93,6 +93,7 @@ fn cancelled(subject: &Subject<'_>) -> State {
         .with("pipelineRunName", Value::Null)
         .with("handledCancel", subject.cancel().map_or(Value::Null, Value::from))
         .with("tasks", Value::Null)
+        .with("inputs", Value::Null)
         .telling(READY, Reason::BuildCancelled, format!("{message} (build {})", short(&subject.hash)))
 }
 
@@ -171,7 +172,7 @@ fn claim(subject: &Subject<'_>, request: &BuildRequest, composition: Composition
         let ops = status::update(subject, &awaiting(subject, &workspace));
         return Plan { ops, again: Some(SOON), note: Note::default() };
     }
-    let Composition { run: body, claim: workspace, .. } = composition;
+    let Composition { run: body, claim: workspace, inputs, .. } = composition;
     let kind = Kind::PipelineRun;
     let shape = names::run_shape(&body);
     // One that had trouble is asked about, so that it does not claim and give up again and again.
@@ -200,7 +201,7 @@ fn claim(subject: &Subject<'_>, request: &BuildRequest, composition: Composition
     ops.extend(matches!(&consent, Op::Consent { demands, .. } if !demands.is_empty()).then_some(consent));
     ops.extend((!known).then_some(attempt));
     ops.extend((!made).then_some(room));
-    ops.extend(status::update(subject, &claimed(subject, request, &name)));
+    ops.extend(status::update(subject, &claimed(subject, request, &name).with("inputs", json!(inputs))));
     ops.push(run);
     Plan::of(ops)
 }
@@ -227,6 +228,7 @@ fn claimed(subject: &Subject<'_>, request: &BuildRequest, name: &str) -> State {
         .with("attempts", request.attempt)
         .with("completionTime", Value::Null)
         .with("tasks", Value::Null)
+        .with("inputs", Value::Null)
         .with("handledCancel", subject.cancel().map_or(Value::Null, Value::from));
     state.exists = Some(Reason::PipelineRunPending);
     // An attempt that is claimed already began when it was.
@@ -259,8 +261,9 @@ fn hindered(subject: &Subject<'_>, ops: &[&Op]) -> Option<Plan> {
         State::new(Phase::Waiting, reason, message.clone()).telling(READY, Reason::ValidationFailed, message);
     if subject.is_claimed() && subject.recorded_attempt() == 1 {
         // No run was made: the status names none, and the next one to be made is the same one.
-        state =
-            ["pipelineRunName", "buildHash", "attempts"].iter().fold(state, |state, key| state.with(key, Value::Null));
+        state = ["pipelineRunName", "buildHash", "attempts", "inputs"]
+            .iter()
+            .fold(state, |state, key| state.with(key, Value::Null));
         state.exists = Some(Reason::PipelineRunNotFound);
     }
     Some(Plan { ops: status::update(subject, &state), again: Some(pause - since), note: Note::default() })

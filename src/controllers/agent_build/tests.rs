@@ -6,4 +6,5 @@ mod ending;
 mod laws;
 mod mends;
 mod prerequisites;
+mod provenance;
 mod secrets;

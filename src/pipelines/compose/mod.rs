@@ -6,6 +6,7 @@
 
 mod envelope;
 mod kinds;
+mod made_of;
 mod references;
 mod size;
 mod task;
@@ -22,8 +23,10 @@ use super::settings::Settings;
 use super::step::Kind;
 use super::templates::Steps;
 use super::{check, names, reference};
+use crate::api::agent_kagenti_dev::provenance::Provenance;
 use crate::api::findings::{Fault, Findings, Note};
 use crate::api::syntax;
+use crate::domain::keys;
 use crate::domain::reason::Reason;
 use task::Task;
 pub use workspaces::signing_secret;
@@ -42,6 +45,8 @@ pub struct Composition {
     pub build_hash: String,
     /// Every parameter of every task with the layer it came from, then what steers the run.
     pub provenance: Vec<Traced>,
+    /// What the run is made of, as far as it decides the image.
+    pub inputs: Provenance,
     /// What deserves attention.
     pub notes: Vec<Note>,
 }
@@ -86,16 +91,19 @@ pub fn compose(request: &BuildRequest, around: Surroundings<'_>) -> Result<Compo
     if !findings.faults.is_empty() || !findings.content.is_empty() {
         return Err(findings);
     }
-    let run = envelope::run(&examined, around.settings);
+    let mut run = envelope::run(&examined, around.settings);
+    let recipe = made_of::recipe(&run);
+    run["metadata"]["annotations"][keys::ANNOTATION_RECIPE] = recipe.as_str().into();
     let size = size::length(&run);
     if size > MAX_RUN {
         findings.content(size::too_large(&examined, size));
         return Err(findings);
     }
     let claim = envelope::claim(&examined);
+    let inputs = made_of::of(&examined, &recipe);
     let mut provenance: Vec<Traced> = examined.tasks.into_iter().flat_map(|task| task.parameters.traced).collect();
     provenance.extend(examined.controls.traced);
-    Ok(Composition { run, claim, build_hash: examined.build_hash, provenance, notes: findings.notes })
+    Ok(Composition { run, claim, build_hash: examined.build_hash, provenance, inputs, notes: findings.notes })
 }
 
 fn examined<'r>(

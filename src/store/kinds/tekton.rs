@@ -49,6 +49,10 @@ pub const RESULTS_IMAGE: [&str; 2] = ["IMAGE_URL", "image-url"];
 pub const RESULTS_DIGEST: [&str; 2] = ["IMAGE_DIGEST", "image-digest"];
 /// Result that holds the commit that was built.
 pub const RESULT_COMMIT: &str = "commit";
+/// Result that holds the name of the Dockerfile that a step found.
+pub const RESULT_DOCKERFILE: &str = "dockerfile-name";
+/// Longest name of an image that a step ran in, and most of them.
+const RAN_IMAGES: (usize, usize) = (512, 32);
 /// Parameters of a run that name its image by tag.
 const PARAMETERS_IMAGE: [&str; 2] = ["IMAGE", "image"];
 
@@ -112,6 +116,8 @@ pub struct PipelineRunSeen {
     pub build_hash: Option<Box<str>>,
     /// Annotation `agent.kagenti.dev/attempt`, or `beeai.dev/attempt`.
     pub attempt: Option<u32>,
+    /// Annotation `agent.kagenti.dev/recipe`.
+    pub recipe: Option<Box<str>>,
     /// `spec.status`: `Cancelled` and the like.
     pub spec_status: Option<Box<str>>,
     /// The value of its parameter that names the image by tag.
@@ -151,6 +157,8 @@ pub struct TaskRunSeen {
     pub pod: Option<Box<str>>,
     /// `status.results` that are of interest.
     pub results: Box<[ResultSeen]>,
+    /// The images that its steps ran in, by digest, in order.
+    pub images: Box<[Box<str>]>,
     /// The first step that ended the TaskRun with another code than 0: name, code, Kubernetes' reason.
     pub failed_step: Option<StepSeen>,
     /// The first step that waits for its image or its start: name, 0, Kubernetes' reason.
@@ -286,6 +294,8 @@ pub struct Step {
     pub waiting: Option<Waiting>,
     #[serde(deserialize_with = "lenient")]
     pub termination_reason: Option<String>,
+    #[serde(rename = "imageID", deserialize_with = "lenient")]
+    pub image_id: Option<String>,
 }
 
 impl Step {
@@ -330,7 +340,8 @@ fn is_image(name: &str) -> bool {
 }
 
 fn results(all: Vec<Named>) -> Box<[ResultSeen]> {
-    let kept = all.into_iter().filter(|one| is_image(&one.name) || one.name == RESULT_COMMIT);
+    let kept =
+        all.into_iter().filter(|one| is_image(&one.name) || [RESULT_COMMIT, RESULT_DOCKERFILE].contains(&&*one.name));
     let text = |one: Named| match one.value {
         // What a script writes ends in a new line more often than not.
         Value::String(value) => Some(ResultSeen { name: one.name.into(), value: value.trim().into() }),
@@ -359,6 +370,7 @@ fn pipeline_run(object: TektonObject) -> PipelineRunSeen {
         deleting: metadata.deletion_timestamp.is_some(),
         build_hash: either(keys::ANNOTATION_BUILD_HASH, keys::ANNOTATION_BEEAI_BUILD_HASH).map(Into::into),
         attempt: either(keys::ANNOTATION_ATTEMPT, keys::ANNOTATION_BEEAI_ATTEMPT).and_then(|text| text.parse().ok()),
+        recipe: metadata.annotation(keys::ANNOTATION_RECIPE).map(Into::into),
         created: metadata.creation_timestamp.unwrap_or_default().into(),
         spec_status: boxed(spec.status),
         image_parameter: image,
@@ -374,6 +386,12 @@ fn pipeline_run(object: TektonObject) -> PipelineRunSeen {
     }
 }
 
+/// The image that a container runtime reports, without what Docker put before it.
+#[must_use]
+pub fn image_of(reported: &str) -> &str {
+    reported.split_once("://").map_or(reported, |(_, image)| image)
+}
+
 fn task_run(object: TektonObject) -> TaskRunSeen {
     let metadata = object.metadata;
     let Members(status) = object.status.unwrap_or_default();
@@ -386,6 +404,10 @@ fn task_run(object: TektonObject) -> TaskRunSeen {
         let reason = step.waiting.as_ref()?.reason.as_deref()?.into();
         Some(StepSeen { name: step.name.as_str().into(), exit_code: 0, reason })
     });
+    let (longest, most) = RAN_IMAGES;
+    let images = status.steps.iter().filter_map(|step| step.image_id.as_deref().map(image_of));
+    let images = images.filter(|image| image.contains("sha256:") && image.len() <= longest).take(most);
+    let images = images.map(Into::into).collect();
     TaskRunSeen {
         controller: owner(&metadata),
         task: metadata.label(keys::LABEL_PIPELINE_TASK).unwrap_or_default().into(),
@@ -395,6 +417,7 @@ fn task_run(object: TektonObject) -> TaskRunSeen {
         succeeded: succeeded(status.conditions),
         pod: boxed(status.pod_name),
         results: results(status.results),
+        images,
         failed_step,
         waiting_step,
     }

@@ -41,7 +41,7 @@ fn of_a_run_is_kept_what_tells_how_it_went() {
     let tells = json!({"results": [{"name": "IMAGE_URL"}], "steps": [{"script": "x".repeat(90_000)}]});
     let object = json!({
         "metadata": {"name": "r", "namespace": "team", "uid": "ru", "ownerReferences": owner_of("AgentBuild", "bu"),
-            "annotations": {"agent.kagenti.dev/build-hash": "abc", "agent.kagenti.dev/attempt": "2"}},
+            "annotations": {"agent.kagenti.dev/build-hash": "abc", "agent.kagenti.dev/attempt": "2", "agent.kagenti.dev/recipe": "r"}},
         "spec": {
             "status": "Cancelled", "params": [{"name": "list", "value": ["a"]}, {"name": "image", "value": "reg/x:1"}],
             "pipelineSpec": {"tasks": [{"name": "clone", "taskSpec": {}}, {"name": "push", "when": [{}], "taskSpec": tells}]},
@@ -57,6 +57,7 @@ fn of_a_run_is_kept_what_tells_how_it_went() {
     });
     let What::PipelineRun(seen) = kept_of(Kind::PipelineRun, &object) else { panic!() };
     assert_eq!((seen.build_hash.as_deref(), seen.attempt, seen.is_done()), (Some("abc"), Some(2), true));
+    assert_eq!(seen.recipe.as_deref(), Some("r"));
     assert_eq!((seen.spec_status.as_deref(), seen.image_parameter.as_deref()), (Some("Cancelled"), Some("reg/x:1")));
     let task = |name: &str, is: bool| TaskSeen { name: name.into(), guarded: is, tells_image: is };
     assert_eq!(*seen.tasks, [task("clone", false), task("push", true)]);
@@ -71,12 +72,18 @@ fn of_a_task_run_is_kept_which_step_failed_and_no_text_of_it() {
     let object = json!({
         "metadata": {"name": "r-b", "namespace": "team", "uid": "tu", "labels": {"tekton.dev/pipelineTask": "b"}},
         "status": {"podName": "r-b-pod", "steps": [
-            {"name": "ok", "terminated": {"exitCode": 0, "reason": "Completed"}},
-            {"name": "build", "terminated": {"exitCode": 2, "reason": "Error", "message": "canary"}},
+            {"name": "ok", "terminated": {"exitCode": 0, "reason": "Completed"}, "imageID": "docker-pullable://git@sha256:1"},
+            {"name": "build", "terminated": {"exitCode": 2, "reason": "Error", "message": "canary"}, "imageID": {"a": 1}},
+            {"name": "local", "imageID": "canary"}, {"name": "long", "imageID": format!("canary@sha256:{}", "0".repeat(600))},
             {"name": "late", "waiting": {"reason": "ImagePullBackOff", "message": "canary"}},
         ]},
     });
     let What::TaskRun(seen) = kept_of(Kind::TaskRun, &object) else { panic!() };
+    assert_eq!(
+        seen.images.iter().map(|image| &**image).collect::<Vec<_>>(),
+        ["git@sha256:1"],
+        "only what names one by digest"
+    );
     let failed = seen.failed_step.as_ref().unwrap();
     assert_eq!((&*failed.name, failed.exit_code, &*failed.reason), ("build", 2, "Error"));
     assert_eq!(seen.waiting_step.as_ref().map(|step| &*step.reason), Some("ImagePullBackOff"));

@@ -134,6 +134,13 @@ async fn case_z31_the_samples_become_agents_by_digest_in_both_groups() -> Result
         let completed = |build: &DynamicObject| status(build, "buildStatus") == "Completed";
         let stored = wait_for(&builds(&ns, group), first, completed).await?;
         assert_eq!(status(&stored, "builtImage"), format!("ghcr.io/beeai/agents/hello-world-agent@{}", digest()));
+        let made = &stored.data["status"]["provenance"];
+        assert_eq!((&made["commit"], &made["digest"]), (&json!("0123abc4"), &json!(digest())));
+        assert_eq!(made["steps"][2]["dockerfile"], "Dockerfile", "{made:#}");
+        let args = ["build", "provenance", first, "--group", group, "-o", "json"];
+        let (code, told, err) = crate::builds::commands::run(&cp, &ns, &args).await?;
+        let told: Value = serde_json::from_str(&told).with_context(|| err)?;
+        assert_eq!((code, &told["facts"]["dockerfile"]["value"]), (Some(0), &json!("Dockerfile")), "{told:#}");
         assert_eq!(login(&ns, "my-beeai-agent-build-v1-docker").await?, ("ghcr.io".into(), format!("{first}:{TOKEN}")));
 
         let runs = |build: &DynamicObject| says(build, "Ready") == "True/AgentReady";

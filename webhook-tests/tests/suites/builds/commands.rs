@@ -194,3 +194,44 @@ async fn status_that_stays_follows_builds() -> Result<()> {
     following.child.kill().await?;
     Ok(())
 }
+
+/// The record stands beside the image, in a schema that keeps it, and outlives the run.
+#[tokio::test]
+async fn what_an_image_was_made_of_is_told_with_its_run_and_without_it() -> Result<()> {
+    let cp = shared().await?;
+    let ns = cp.namespace("provenance").await?;
+    ns.accepts(&build()).await?;
+    let first = active_run(&ns).await?;
+    let args = ["build", "provenance", NAME, "-o", "json"];
+    let (code, out, _) = run(cp, &ns, &args).await?;
+    ensure!(code == Some(1) && out.contains("no image yet"), "{code:?} {out}");
+    begin(&ns, &first).await?;
+    succeed(&ns, &first).await?;
+    status(&ns, |status| status["message"] == "Build complete, cleanup done").await?;
+    let told = async || -> Result<Value> {
+        let (code, out, err) = run(cp, &ns, &args).await?;
+        ensure!(code == Some(0), "{code:?} {out}{err}");
+        Ok(serde_json::from_str(&out)?)
+    };
+    let with_run = told().await?;
+    let fact = |told: &Value, name: &str| told["facts"][name]["value"].clone();
+    for (name, value) in [
+        ("image", json!(format!("registry.example.com/weather@{}", digest()))),
+        ("digest", json!(digest())),
+        ("commit", json!("0123456789abcdef")),
+        ("repository", json!("github.com/acme/weather")),
+        ("revision", json!("v1.0.0")),
+        ("pipelineRun", json!(first.name_any())),
+        ("ended", json!("2026-05-01T00:02:00Z")),
+    ] {
+        assert_eq!(fact(&with_run, name), value, "{name}: {with_run:#}");
+    }
+    assert_eq!(
+        (&with_run["steps"][1]["configMap"], &with_run["stepsFrom"]),
+        (&json!("kagenti-system/tells"), &json!("status.provenance"))
+    );
+    runs(&ns).delete(&first.name_any(), &DeleteParams::default()).await?;
+    webhook_tests::wait_gone(&runs(&ns), &first.name_any()).await?;
+    assert_eq!(told().await?, with_run, "it does not go with the run");
+    Ok(())
+}

@@ -2,7 +2,7 @@
 //! Tekton's definitions coming and going. Tekton itself is played: its definitions without a schema, statuses written by
 //! the test; the suite `tekton` runs the real one.
 
-mod commands;
+pub(crate) mod commands;
 mod flood;
 mod kills;
 mod life;

@@ -1,0 +1,73 @@
+//! What the image of a build was made of, put together once its run has succeeded.
+//!
+//! In: what the status says the attempt was composed of, the run and its tasks. Out: the record. Promises: what nobody knows is left out;
+//! what the status says counts only for the run that carries its recipe; of what steps print, a commit that is one and the name of a
+//! Dockerfile that is one of two get in, and nothing else.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::image::Built;
+use super::subject::Subject;
+use crate::api::agent_kagenti_dev::provenance::{Provenance, StepSource};
+use crate::pipelines::reference;
+use crate::store::kinds::tekton::{RESULT_DOCKERFILE, TaskSeen};
+use crate::store::objects::{RunRef, TaskRunRef};
+
+/// The names that a Dockerfile has where the build does not say.
+const DOCKERFILES: [&str; 2] = ["Dockerfile", "Containerfile"];
+
+/// The record of the image that this run made.
+pub(super) fn of(
+    subject: &Subject<'_>,
+    run: &RunRef<'_>,
+    ran: &[(&TaskSeen, TaskRunRef<'_>)],
+    (built, commit): (&Built, Option<&str>),
+) -> Provenance {
+    let inputs = inputs(subject, run).unwrap_or_default();
+    let found = ran.iter().flat_map(|(_, child)| &child.seen.results);
+    let mut found = found.filter(|one| &*one.name == RESULT_DOCKERFILE).map(|one| &*one.value);
+    let found = found.rfind(|name| DOCKERFILES.contains(name));
+    let step = |step: StepSource| {
+        let child = ran.iter().find(|(of, _)| *of.name == *step.name).map(|(_, child)| child.seen);
+        let dockerfile = match step.dockerfile {
+            Some(text) if reference::mentions(&text) => found.map(str::to_owned),
+            other => other,
+        };
+        StepSource {
+            dockerfile: dockerfile.filter(|_| child.is_some()),
+            ran_images: child.iter().flat_map(|child| child.images.iter()).map(|image| image.to_string()).collect(),
+            skipped: child.is_none().then_some(true),
+            ..step
+        }
+    };
+    Provenance {
+        build_hash: Some(subject.hash.clone()),
+        attempt: i32::try_from(subject.recorded_attempt()).ok(),
+        commit: commit.map(str::to_owned),
+        steps: inputs.steps.into_iter().map(step).collect(),
+        pipeline_run: Some(run.name.to_string()),
+        pipeline_run_uid: Some(run.uid.to_owned()),
+        started: read(run.seen.started.as_deref()),
+        ended: read(run.seen.completed.as_deref()),
+        image: Some(built.image.clone()),
+        image_tag: built.tag.clone(),
+        digest: built.digest.clone(),
+        ..inputs
+    }
+    .bounded()
+}
+
+/// A text of the run as the type that the record has for it; none where it is no such text.
+fn read<T: DeserializeOwned>(text: Option<&str>) -> Option<T> {
+    serde_json::from_value(Value::from(text?)).ok()
+}
+
+/// What the status says the attempt was composed of, if it is this run's.
+fn inputs(subject: &Subject<'_>, run: &RunRef<'_>) -> Option<Provenance> {
+    let stored = subject.build.seen.status.get("inputs")?;
+    let inputs: Provenance = serde_json::from_value(stored.clone()).ok()?;
+    let attempt = i32::try_from(subject.recorded_attempt()).ok();
+    let is_this = inputs.build_hash.as_deref() == Some(&*subject.hash) && inputs.attempt == attempt;
+    (is_this && inputs.recipe.is_some() && inputs.recipe.as_deref() == run.seen.recipe.as_deref()).then_some(inputs)
+}
