@@ -571,6 +571,13 @@ pub const LABEL_BEEAI_GROUP: &str = "beeai.dev/group";
 pub const ANNOTATION_PAUSED: &str = "agent.kagenti.dev/paused";
 /// Annotation of an Agent that was given a running Deployment: the generation of the Agent up to which the Deployment stays as it is.
 pub const ANNOTATION_HANDED_OVER: &str = "agent.kagenti.dev/handed-over";
+/// Annotation of an Agent that was given a running Deployment: what the Agent was that had it before, as JSON, so that it can be given back.
+pub const ANNOTATION_HANDED_OVER_FROM: &str = "agent.kagenti.dev/handed-over-from";
+/// Annotation of a BeeAI Agent that is held still while what runs it gets another owner: [`HAND_OVER_BEGUN`], or the uid of the Agent that gives
+/// it back.
+pub const ANNOTATION_HAND_OVER: &str = "agent.kagenti.dev/hand-over";
+/// Value of [`ANNOTATION_HAND_OVER`] on the way to the other Agent.
+pub const HAND_OVER_BEGUN: &str = "begun";
 /// Label of runs and claims of a BeeAI AgentBuild: that AgentBuild.
 pub const LABEL_BEEAI_BUILD: &str = "beeai.dev/agentbuild";
 /// Annotation of a BeeAI AgentBuild: a new value builds the same inputs again.

@@ -15,12 +15,12 @@ impl Cluster {
     /// # Errors
     /// [`crate::cli::Unreachable`] when nobody answers.
     pub async fn delete(&self, path: &str, uid: &str) -> anyhow::Result<Answer> {
-        self.delete_as(path, uid, "Background").await
+        self.delete_as(path, json!({"uid": uid}), "Background").await
     }
 
-    async fn delete_as(&self, path: &str, uid: &str, policy: &str) -> anyhow::Result<Answer> {
+    async fn delete_as(&self, path: &str, preconditions: Value, policy: &str) -> anyhow::Result<Answer> {
         let options = json!({
-            "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy, "preconditions": {"uid": uid},
+            "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy, "preconditions": preconditions,
         });
         let request = http::Request::delete(path)
             .header(CONTENT_TYPE, "application/json")
@@ -29,12 +29,12 @@ impl Cluster {
         self.send(request).await
     }
 
-    /// Deletes that very object and nothing that it owns.
+    /// Deletes that very object, as it was when it had that version, and nothing that it owns.
     ///
     /// # Errors
     /// [`crate::cli::Unreachable`] when nobody answers.
-    pub async fn orphan(&self, path: &str, uid: &str) -> anyhow::Result<Answer> {
-        self.delete_as(path, uid, "Orphan").await
+    pub async fn orphan(&self, path: &str, (uid, version): (&str, &str)) -> anyhow::Result<Answer> {
+        self.delete_as(path, json!({"uid": uid, "resourceVersion": version}), "Orphan").await
     }
 
     /// Server-side apply of the whole field set of `manager`: what it owned and `object` does not name goes.

@@ -3,7 +3,7 @@
 //! ```text
 //! files ────────────┐
 //! cluster (--live) ─┴─► agent, build (pure) ─► manifests, builds first · report on standard error
-//! cluster ─► hand_over (plan; --yes: carried out, step by step)
+//! cluster ─► hand_over (plan; --yes: carried out, step by step; --undo: the other way)
 //! ```
 //!
 //! Promises: nothing is written to a cluster without `--hand-over --yes`; what cannot be said in the other group is named, never dropped in
@@ -36,13 +36,17 @@ pub struct Args {
     #[arg(short, long, value_name = "PATH", value_parser = given::path, conflicts_with_all = ["live", "hand_over"])]
     pub filename: Vec<String>,
     /// Read the objects from a cluster, and say in which order to apply what they become.
-    #[arg(long, conflicts_with = "hand_over")]
+    #[arg(long)]
     pub live: bool,
-    /// Give the running Deployment and Service of each Agent to an Agent of agent.kagenti.dev, without restarting a Pod; without --yes the
-    /// plan is printed.
+    /// Give the running Deployment and Service of each Agent of a namespace to an Agent of agent.kagenti.dev, without restarting a Pod;
+    /// without --yes the plan is printed.
     #[arg(long)]
     pub hand_over: bool,
-    /// Carry the plan of --hand-over out.
+    /// Give back what --hand-over gave: each Agent of BeeAI is made again as it was and gets its Deployment and Service, without restarting a
+    /// Pod; without --yes the plan is printed.
+    #[arg(long, requires = "hand_over")]
+    pub undo: bool,
+    /// Carry the plan of --hand-over out, or go on with it where it was interrupted.
     #[arg(long, requires = "hand_over")]
     pub yes: bool,
     /// Only this Agent.

@@ -19,6 +19,7 @@ use crate::agents::stage::{CONTROLLERS, agent as kagenti, condition, kubectl, le
 use crate::one_name::warned;
 
 mod builds;
+mod handed_over;
 mod switched;
 
 const SAMPLE: &str = include_str!("../../../../manifests/samples/beeai-agent.yaml");
