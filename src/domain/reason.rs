@@ -246,6 +246,7 @@ reasons! {
     BuildCompleted, State, "the run of an AgentBuild ended well";
     BuildSucceeded, State, "an AgentBuild has made its image";
     BuildReady, State, "the image of an AgentBuild can be used";
+    ImageKnown, State, "an AgentBuild needed no run: its image is known from the same inputs";
     BuildNotReady, State, "an AgentBuild has made no image from its present spec yet";
     BuildCancelled, State, "an AgentBuild was cancelled as its annotation asks";
     PipelineRunPending, State, "the run of an AgentBuild is about to be created";

@@ -30,6 +30,8 @@ pub struct Settings {
     pub token_registries: BTreeSet<String>,
     /// Whether logins of registries are made from tokens at all.
     pub registry_secrets: bool,
+    /// Whether a build whose image is known from the same inputs is spared its run.
+    pub by_content: bool,
     /// Whether the cluster assigns users and groups itself.
     pub openshift: bool,
     /// ConfigMap of the build's namespace with further certificate authorities under `ca.crt`.
@@ -61,6 +63,7 @@ impl Settings {
             insecure_registries: BTreeSet::from([INSECURE_REGISTRY.to_owned()]),
             token_registries: BTreeSet::from([TOKEN_REGISTRY.to_owned()]),
             registry_secrets: true,
+            by_content: false,
             openshift: false,
             trust_bundle: None,
             environment: BTreeMap::new(),

@@ -14,7 +14,7 @@ use kube::{CustomResource, CustomResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::provenance::Provenance;
+use super::provenance::{EARLIER, Provenance};
 
 /// Says where source code is and where its image goes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
@@ -240,6 +240,10 @@ pub struct AgentBuildStatus {
     /// What the image of this status was made of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
+    /// What the images before it were made of, newest first, without their steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = EARLIER))]
+    pub earlier: Vec<Provenance>,
     /// The value of annotation agent.kagenti.dev/cancel that was acted on last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handled_cancel: Option<String>,

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub const STEPS: usize = 32;
 /// Most images and most build arguments of a step in a record.
 pub const ENTRIES: usize = 32;
+/// Most earlier records that are kept.
+pub const EARLIER: usize = 4;
 /// Longest text of a record, in bytes.
 pub const TEXT: usize = 512;
 /// Longest record, in bytes of JSON, with build arguments and images in it.
@@ -23,6 +25,12 @@ pub struct Provenance {
     /// Which attempt at them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<i32>,
+    /// The wish to build again that it fulfilled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebuild: Option<String>,
+    /// The build whose run made the image, where this one needed none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_from: Option<String>,
     /// Digest of everything that decides the image but the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,

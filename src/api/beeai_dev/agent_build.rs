@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::agent::{env_of, resources_of};
 use crate::api::agent_kagenti_dev::agent_build::TaskSummary;
-use crate::api::agent_kagenti_dev::provenance::Provenance;
+use crate::api::agent_kagenti_dev::provenance::{EARLIER, Provenance};
 use crate::api::agent_kagenti_dev::without_nullable;
 
 /// Says where source code is, where its image goes, and which Agent runs it.
@@ -156,6 +156,10 @@ pub struct AgentBuildStatus {
     /// What the image of this status was made of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
+    /// What the images before it were made of, newest first, without their steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = EARLIER))]
+    pub earlier: Vec<Provenance>,
     /// The Agent that runs the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,

@@ -175,6 +175,7 @@ fn composed(
     let steps = known.view.steps(written.unwrap_or(&request.steps_namespace));
     let around = Surroundings { steps, settings: &known.settings, accounts: Some(&known.accounts) };
     let composed = compose(&request, around);
+    let mut unpinned = false;
     let mut report = Report {
         namespace,
         name: survey::text(object, "/metadata/name").to_owned(),
@@ -189,7 +190,8 @@ fn composed(
     };
     match composed {
         Ok(Composition { notes, .. }) if !findings.faults.is_empty() => findings.notes.extend(notes),
-        Ok(Composition { run, build_hash, provenance, notes, .. }) => {
+        Ok(Composition { run, build_hash, provenance, pinned, notes, .. }) => {
+            unpinned = known.settings.by_content && !pinned;
             report.current = survey::text(object, "/status/buildHash") == build_hash;
             report.build_hash = build_hash;
             report.parameters = provenance.into_iter().map(parameter).collect();
@@ -201,6 +203,13 @@ fn composed(
         }
     }
     report.warnings = findings.notes.iter().map(ToString::to_string).collect();
+    if unpinned {
+        report.warnings.push(
+            "builds.byContent has no effect on this build: a step runs in an image that is not named by digest. What to do: drawbridge render \
+             --build-image NAME=IMAGE@sha256:… for the steps of the platform"
+                .to_owned(),
+        );
+    }
     report.faults = findings.faults.iter().chain(&findings.content).map(Fault::to_string).collect();
     report
 }

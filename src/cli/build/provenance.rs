@@ -83,7 +83,7 @@ pub(super) struct Report {
 }
 
 /// The facts in the order in which people read them.
-const ORDER: [(&str, &str); 15] = [
+const ORDER: [(&str, &str); 16] = [
     ("image", "image"),
     ("imageTag", "pushed as"),
     ("digest", "digest"),
@@ -94,6 +94,7 @@ const ORDER: [(&str, &str); 15] = [
     ("dockerfile", "Dockerfile"),
     ("buildArguments", "build arguments"),
     ("pipelineRun", "run"),
+    ("knownFrom", "known from"),
     ("attempt", "attempt"),
     ("started", "began"),
     ("ended", "ended"),
@@ -252,6 +253,10 @@ fn facts(object: &Value, record: &Provenance, run: Option<&Value>) -> BTreeMap<&
         facts.insert(name, fact);
     }
     facts.extend(of_steps(record, (built, has_record)));
+    // Nearly every build has a run of its own, and then there is nothing to say.
+    if let Some(from) = &record.known_from {
+        facts.insert("knownFrom", Fact { value: json!(from), from: RECORD, unknown: String::new() });
+    }
     facts
 }
 

@@ -69,6 +69,16 @@ fn every_parameter_says_where_it_came_from_and_what_it_won_over() {
     assert_eq!(explained(built)["current"], true);
 }
 
+/// Where images by content are wanted and the steps are named by tag, nothing ever is known: that is said.
+#[test]
+fn steps_by_tag_are_no_content_and_the_build_says_so() {
+    let mut known = known();
+    let told = |known: &Known| serde_json::to_value(report(&build(known, json!({})), "team1", known)).unwrap();
+    assert!(!told(&known)["warnings"].to_string().contains("builds.byContent"));
+    known.settings.by_content = true;
+    assert!(told(&known)["warnings"].to_string().contains("builds.byContent has no effect"), "{:#}", told(&known));
+}
+
 #[test]
 fn what_cannot_be_composed_says_why_and_shows_no_run() {
     let told =

@@ -8,6 +8,7 @@
 //! | `drawbridge-pod-bindings` | refuses our labels and annotations on Bindings, which would reach the Pod past the policy above | always |
 //! | `drawbridge-weakened-proxy` | warns of ephemeral containers that pass for the proxy, and of resizes that starve it; refuses nothing | always |
 //! | `drawbridge-custom-steps` | refuses steps of a person's own from whoever may not create PipelineRuns | always |
+//! | `drawbridge-build-records` | refuses that anybody but us writes what an AgentBuild's status says of how its image was made | always |
 //! | `drawbridge-agent-pods` | refuses Agents whose Pod asks for powers from whoever may create neither Pods nor Deployments | always |
 //! | `drawbridge-agent-secrets`, `drawbridge-build-secrets`, `drawbridge-beeai-agent-secrets`, `drawbridge-beeai-build-secrets` | refuse Agents and AgentBuilds that refer to a Secret from whoever may not have it | always |
 //! | `drawbridge-beeai-compat-agent-secrets`, `drawbridge-beeai-compat-build-secrets` | the same for the kinds of `beeai.beeai.dev` | with the manifest of that group |
@@ -22,6 +23,7 @@
 
 mod agent_pods;
 mod bindings;
+mod build_records;
 mod kaos;
 mod own_accounts;
 mod running_pods;
@@ -73,6 +75,7 @@ pub fn objects(install: &Install) -> Vec<Value> {
     objects.extend(refusal(install, POLICY_POD_BINDINGS, bindings::matched(), bindings::rule()));
     objects.extend(warning(install, POLICY_WEAKENED_PROXY, weakened::resources(), weakened::rule()));
     objects.extend(refusal(install, POLICY_CUSTOM_STEPS, written("agentbuilds"), custom_steps(install)));
+    objects.extend(build_records::policy(install));
     objects.extend(refusal(install, POLICY_AGENT_PODS, written("agents"), agent_pods::rule()));
     objects.extend(secrets::objects(install));
     objects.extend(secrets::beeai(install));

@@ -461,6 +461,13 @@ pub const KEYS: &[Key] = &[
         "requests and limits of each task of a build"
     ),
     process!(
+        "builds.byContent",
+        builds.pipelines.by_content,
+        read::boolean,
+        "true: an AgentBuild of a whole commit needs no run where a run of the same steps, arguments and builder images has made its image \
+         already; false when unset"
+    ),
+    process!(
         "builds.history",
         builds.pipelines.history,
         builds::history,

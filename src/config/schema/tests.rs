@@ -161,6 +161,7 @@ fn every_process_key_changes_what_the_process_does() {
         "builds.nodeSelector",
         "builds.tolerations",
         "builds.resources",
+        "builds.byContent",
         "builds.history",
         "builds.lostRuns",
         "cards.trustDomains",

@@ -32,7 +32,10 @@ pub(super) fn plan(subject: &Subject<'_>) -> Plan {
         // There is nothing to cancel; the next build is not meant.
         members.insert("handledCancel".to_owned(), subject.cancel().map_or(Value::Null, Value::from));
     }
-    if !subject.cleans_up() {
+    // Where no run was needed, none left anything.
+    let had_run =
+        status::stored_reason(&subject.build.seen.status, status::SUCCEEDED) != Some(Reason::ImageKnown.code());
+    if !subject.cleans_up() || !had_run {
         return Plan::of(status::note(subject, &members));
     }
     let mut ops = history(subject);

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! AgentBuild ─► subject (what is wanted: hash) ─┬─ not claimed ─► start: prerequisites, compose, try, claim, create
-//!   status (what is claimed: hash, attempt) ────┤─ claimed ─────► follow: run, tasks ─► outcome ─► status
+//!   status (what is claimed: hash, attempt) ────┤─ known by content: judged at once
+//!                                               ├─ claimed ─────► follow: run, tasks ─► outcome ─► status
 //!                                               ├─ judged ──────► clean-up, history
 //!                                               └─ deleting ────► ending
 //! ```
@@ -21,6 +22,7 @@ mod face;
 mod failure;
 mod follow;
 mod image;
+mod known;
 pub mod memory;
 pub mod note;
 mod outcome;

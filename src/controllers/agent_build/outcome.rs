@@ -147,9 +147,9 @@ fn succeeded(
         .with("builtImageTag", built.tag.clone().map_or(Value::Null, Value::from))
         .with("imageDigest", built.digest.clone().map_or(Value::Null, Value::from))
         .with("sourceCommit", commit.map_or(Value::Null, Value::from))
-        .with("provenance", json!(provenance::of(subject, run, ran, (built, commit))))
         .with("inputs", Value::Null)
         .telling(READY, Reason::BuildSucceeded, format!("PipelineRun {} made {image}", run.name));
+    state.members.extend(provenance::members(subject, &provenance::of(subject, run, ran, (built, commit))));
     state.ready = Some(format!("{image} is ready"));
     if built.digest.is_none() {
         let text = format!(

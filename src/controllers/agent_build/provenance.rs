@@ -5,14 +5,19 @@
 //! Dockerfile that is one of two get in, and nothing else.
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::image::Built;
 use super::subject::Subject;
-use crate::api::agent_kagenti_dev::provenance::{Provenance, StepSource};
+use crate::api::agent_kagenti_dev::provenance::{EARLIER as MOST, Provenance, StepSource};
 use crate::pipelines::reference;
 use crate::store::kinds::tekton::{RESULT_DOCKERFILE, TaskSeen};
 use crate::store::objects::{RunRef, TaskRunRef};
+
+/// The member of the status that holds the record.
+pub(super) const MADE: &str = "provenance";
+/// The member that holds those of the images before.
+pub(super) const EARLIER: &str = "earlier";
 
 /// The names that a Dockerfile has where the build does not say.
 const DOCKERFILES: [&str; 2] = ["Dockerfile", "Containerfile"];
@@ -44,6 +49,7 @@ pub(super) fn of(
     Provenance {
         build_hash: Some(subject.hash.clone()),
         attempt: i32::try_from(subject.recorded_attempt()).ok(),
+        rebuild: subject.rebuild().map(str::to_owned),
         commit: commit.map(str::to_owned),
         steps: inputs.steps.into_iter().map(step).collect(),
         pipeline_run: Some(run.name.to_string()),
@@ -56,6 +62,21 @@ pub(super) fn of(
         ..inputs
     }
     .bounded()
+}
+
+/// The members of the status that hold this record and those before it.
+pub(super) fn members(subject: &Subject<'_>, record: &Provenance) -> Map<String, Value> {
+    let status = &subject.build.seen.status;
+    let made = |record: &&Value| record.get("digest").is_some();
+    let last = status.get(MADE).filter(made).map(|last| {
+        let mut last = last.clone();
+        last.as_object_mut().map(|last| last.remove("steps"));
+        last
+    });
+    let before = status.get(EARLIER).and_then(Value::as_array).into_iter().flatten().filter(made).cloned();
+    let earlier: Vec<_> = last.into_iter().chain(before).take(MOST).collect();
+    let earlier = if earlier.is_empty() { Value::Null } else { Value::Array(earlier) };
+    Map::from_iter([(MADE.to_owned(), json!(record)), (EARLIER.to_owned(), earlier)])
 }
 
 /// A text of the run as the type that the record has for it; none where it is no such text.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::known;
 use super::prerequisites;
 use super::status::{self, Phase, READY, State, lacking};
 use super::subject::Subject;
@@ -71,7 +72,10 @@ pub(super) fn plan(subject: &Subject<'_>) -> Plan {
     };
     faults.into_iter().for_each(|fault| found.fault(fault));
     match composition.filter(|_| found.faults.is_empty()) {
-        Some(composition) => claim(subject, &request, composition),
+        Some(composition) => match known::state(subject, &composition) {
+            Some(state) => Plan::of(status::update(subject, &state)),
+            None => claim(subject, &request, composition),
+        },
         None => wait(subject, &found.faults, asks_again),
     }
 }
@@ -102,7 +106,7 @@ fn short(hash: &str) -> &str {
 }
 
 /// The attempt that is claimed; else the one after those that have runs; never one whose name somebody else has.
-fn attempt(subject: &Subject<'_>) -> u32 {
+pub(super) fn attempt(subject: &Subject<'_>) -> u32 {
     let claimed = subject.is_claimed().then(|| subject.recorded_attempt());
     let of_hash = subject.runs().filter(|run| run.seen.build_hash.as_deref() == Some(subject.hash.as_str()));
     let next = || of_hash.filter_map(|run| run.seen.attempt).max().map_or(1, |last| last + 1);

@@ -56,6 +56,8 @@ pub(super) struct State {
     pub(super) ready: Option<String>,
     /// Condition `PipelineRunExists`; `None` leaves what is stored.
     pub(super) exists: Option<Reason>,
+    /// No run is spoken of any more: what the status says of one goes.
+    pub(super) gone: bool,
     /// What is said of Tekton instead of what the watches know.
     pub(super) tekton: Option<(Reason, String)>,
     /// Members of the status; null takes one away.
@@ -72,6 +74,7 @@ impl State {
             message: message.into(),
             ready: None,
             exists: None,
+            gone: false,
             tekton: None,
             members: Map::new(),
             told: Vec::new(),
@@ -107,12 +110,13 @@ pub(super) fn update(subject: &Subject<'_>, state: &State) -> Vec<Op> {
     let before = &*build.seen.status;
     let list = before.get("conditions").unwrap_or(&Value::Null);
     let wanted = conditions_of(subject, state);
+    let kept: &[&str] = if state.gone { &[] } else { &KEPT };
     let mut now = before.as_object().cloned().unwrap_or_default();
     now.insert("observedGeneration".to_owned(), build.seen.generation.into());
     now.insert(subject.face.words.phase.to_owned(), state.phase.as_str(&subject.face.words).into());
     now.insert("message".to_owned(), state.message.clone().into());
     put(&mut now, &state.members);
-    now.insert("conditions".to_owned(), conditions::merged(list, &wanted, &OURS, &KEPT, build.seen.generation));
+    now.insert("conditions".to_owned(), conditions::merged(list, &wanted, &OURS, kept, build.seen.generation));
     let is_news = |type_: &str| wanted.iter().any(|one| one.type_ == type_ && conditions::is_news(list, one));
     let news = state.told.iter().filter(|(with, _, _)| is_news(with));
     let reports = news.map(|(_, reason, message)| report(subject, *reason, message.clone()));
@@ -219,6 +223,7 @@ fn succeeded(phase: Phase, reason: Reason, message: &str) -> Condition {
             Condition::unknown(SUCCEEDED, Reason::BuildStarted, message)
         }
         Phase::Building => Condition::unknown(SUCCEEDED, Reason::BuildInProgress, message),
+        Phase::Succeeded if reason == Reason::ImageKnown => Condition::new(SUCCEEDED, true, reason, message),
         Phase::Succeeded => Condition::new(SUCCEEDED, true, Reason::BuildCompleted, message),
         Phase::Failed => Condition::new(SUCCEEDED, false, Reason::BuildFailed, message),
     }

@@ -99,6 +99,11 @@ impl<'a> Subject<'a> {
         self.cancel().is_some_and(|wish| Some(wish) != handled)
     }
 
+    /// The wish to build again, fulfilled or not.
+    pub(super) fn rebuild(&self) -> Option<&'a str> {
+        self.build.seen.annotations.get(self.face.front.annotation_rebuild).map(String::as_str)
+    }
+
     /// `spec.cleanupAfterBuild`, with its default.
     pub(super) fn cleans_up(&self) -> bool {
         self.build.seen.spec.get("cleanupAfterBuild").and_then(Value::as_bool).unwrap_or(self.face.cleans_up)

@@ -3,6 +3,7 @@
 pub(super) mod bench;
 mod cases;
 mod ending;
+mod known;
 mod laws;
 mod mends;
 mod prerequisites;

@@ -101,6 +101,24 @@ pub(super) fn images(task: &Task<'_>) -> Vec<String> {
     all.map(|image| filled(task, image)).collect()
 }
 
+/// Whether each of a task's containers has an image that is named by digest.
+pub(super) fn is_pinned(task: &Task<'_>) -> bool {
+    let spec = &task.step.task_spec;
+    let own = |one: &Value| one.get("image").and_then(Value::as_str).map(|image| by_digest(&filled(task, image)));
+    let template = spec.get("stepTemplate").and_then(own);
+    let of_list = |list: &str, otherwise: Option<bool>| {
+        let all = spec.get(list).and_then(Value::as_array).into_iter().flatten();
+        // What is neither named here nor by the template comes from elsewhere.
+        all.into_iter().all(|one| one.get("ref").is_none() && own(one).or(otherwise).unwrap_or(false))
+    };
+    of_list("steps", template) && of_list("sidecars", None)
+}
+
+fn by_digest(image: &str) -> bool {
+    let digest = image.rsplit_once("@sha256:").map_or("", |(_, hex)| hex);
+    digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
 fn filled(task: &Task<'_>, image: &str) -> String {
     if !reference::mentions(image) {
         return image.to_owned();
@@ -202,6 +220,29 @@ mod tests {
         assert!(build.build_arguments.iter().all(|one| one.len() <= TEXT));
         assert_eq!(bounded(&"é".repeat(TEXT)).len(), TEXT);
         assert_eq!(argument("--build-arg=FLAG"), "FLAG");
+    }
+
+    /// An image by tag is another one tomorrow, wherever it is named.
+    #[test]
+    fn only_images_by_digest_are_content() {
+        let digest = format!("reg/x@sha256:{}", "a".repeat(64));
+        let pinned = |text: &str, builder: &str| {
+            let mut request = request(vec![entry("clone", "clone")]);
+            request.parameters = parameters(&[("BUILDER", builder)]);
+            let text = format!("params: [{{name: BUILDER, default: x}}]\n{}", text.replace("DIGEST", &digest));
+            let (steps, settings) = (steps(&[("clone", &text)]), Settings::new("kagenti-system"));
+            compose(&request, Surroundings { steps: &steps, settings: &settings, accounts: None }).unwrap().pinned
+        };
+        assert!(pinned("steps: [{name: a, image: DIGEST}, {name: b, image: $(params.BUILDER)}]", &digest));
+        assert!(pinned("stepTemplate: {image: DIGEST}\nsteps: [{name: a, script: x}]", ""));
+        for (text, builder) in [
+            ("steps: [{name: a, image: \"reg/x:1\"}]", ""),
+            ("steps: [{name: a, image: DIGEST}, {name: b, image: $(params.BUILDER)}]", "reg/x:1"),
+            ("steps: [{name: a, image: DIGEST}]\nsidecars: [{name: s, image: \"reg/x:1\"}]", ""),
+            ("steps: [{name: a, image: DIGEST0}]", ""),
+        ] {
+            assert!(!pinned(text, builder), "{text}");
+        }
     }
 
     /// The recipe knows every input but the commit, the attempt, and what only says when and where it is built.

@@ -47,6 +47,8 @@ pub struct Composition {
     pub provenance: Vec<Traced>,
     /// What the run is made of, as far as it decides the image.
     pub inputs: Provenance,
+    /// Whether every image that the run runs in is named by digest.
+    pub pinned: bool,
     /// What deserves attention.
     pub notes: Vec<Note>,
 }
@@ -101,9 +103,10 @@ pub fn compose(request: &BuildRequest, around: Surroundings<'_>) -> Result<Compo
     }
     let claim = envelope::claim(&examined);
     let inputs = made_of::of(&examined, &recipe);
+    let pinned = examined.tasks.iter().all(made_of::is_pinned);
     let mut provenance: Vec<Traced> = examined.tasks.into_iter().flat_map(|task| task.parameters.traced).collect();
     provenance.extend(examined.controls.traced);
-    Ok(Composition { run, claim, build_hash: examined.build_hash, provenance, inputs, notes: findings.notes })
+    Ok(Composition { run, claim, build_hash: examined.build_hash, provenance, inputs, pinned, notes: findings.notes })
 }
 
 fn examined<'r>(

@@ -55,7 +55,7 @@ fn ours(install: &Install) -> String {
 }
 
 /// That it was the account of the controllers.
-fn by_us(install: &Install) -> String {
+pub(super) fn by_us(install: &Install) -> String {
     format!("request.userInfo.username == '{}'", ours(install))
 }
 

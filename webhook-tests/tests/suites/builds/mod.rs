@@ -3,6 +3,7 @@
 //! the test; the suite `tekton` runs the real one.
 
 pub(crate) mod commands;
+mod content;
 mod flood;
 mod kills;
 mod life;

@@ -1,0 +1,43 @@
+//! `drawbridge-build-records`: what an AgentBuild's status says of how its image was made is believed, so nobody but us writes it. People who
+//! hold all rights on AgentBuilds of a namespace, status included, plant no digest that way.
+
+use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
+use serde_json::Value;
+
+use super::super::Install;
+use super::super::selectors::condition;
+use super::trust::by_us;
+use super::{Refusal, refusal, written_in};
+use crate::domain::keys;
+
+/// Its name.
+const NAME: &str = "drawbridge-build-records";
+/// The members of the status that are held.
+const HELD: [&str; 3] = ["inputs", "provenance", "earlier"];
+
+/// The policy with its binding.
+pub(super) fn policy(install: &Install) -> [Value; 2] {
+    let same = |member: &str| format!("object.?status.?{member} == oldObject.?status.?{member}");
+    let rule = Refusal {
+        applies: vec![condition("not-by-us", &format!("!({})", by_us(install)))],
+        variables: Vec::new(),
+        holds: HELD.map(same).join(" && "),
+        message: format!(
+            "status.{} of an AgentBuild are written by Drawbridge alone: builds by content believe them. What to do: leave them as they are; \
+             drawbridge build run NAME builds anew and records that",
+            HELD.join(", status.")
+        ),
+        message_expression: None,
+    };
+    refusal(install, NAME, matched(), rule)
+}
+
+fn matched() -> NamedRuleWithOperations {
+    let texts = |texts: &[&str]| Some(texts.iter().map(|text| (*text).to_owned()).collect());
+    NamedRuleWithOperations {
+        api_groups: texts(&[keys::GROUP_AGENT, keys::GROUP_BEEAI, keys::GROUP_BEEAI_COMPAT]),
+        api_versions: texts(&["v1alpha1", "v1"]),
+        operations: texts(&["UPDATE"]),
+        ..written_in((keys::GROUP_AGENT, "v1alpha1"), "agentbuilds/status")
+    }
+}
