@@ -340,8 +340,11 @@ pub fn is_of_workload(key: &str) -> bool {
 pub const PREFIX_CARD: &str = "agentcard.kagenti.dev/";
 /// Name of the init container that signs an agent's card.
 pub const CONTAINER_SIGNER: &str = "sign-agentcard";
-/// Annotation of a Pod or Pod template: `true` has the card of its agent signed when a Pod starts, by [`CONTAINER_SIGNER`].
+/// Annotation of a Pod or Pod template: `true` has the card of its agent signed when a Pod starts, by [`CONTAINER_SIGNER`];
+/// [`SIGN_SIDECAR`] has it signed anew by each renewal of the Pod's SVID besides.
 pub const ANNOTATION_SIGN: &str = "agentcard.kagenti.dev/sign";
+/// Value of [`ANNOTATION_SIGN`]: [`CONTAINER_SIGNER`] is a native sidecar, which stays.
+pub const SIGN_SIDECAR: &str = "sidecar";
 /// Annotation of a Pod or Pod template: `true` shows the signed card to its containers, as file [`KEY_SIGNED_CARD`] in [`PATH_SIGNED_CARD`].
 pub const ANNOTATION_MOUNT_SIGNED: &str = "agentcard.kagenti.dev/mount-signed";
 /// Annotation of a ConfigMap for a signed card that was made ahead of the signature, and holds none yet; the signer takes it off.

@@ -153,6 +153,7 @@ reasons! {
     ProbeBehindToken, Warning, "a probe or hook of the Pod asks for something that the proxy does not let through without a token";
     ProbeAlwaysSucceeds, Warning, "a tcpSocket probe reaches the proxy instead of its container, and so always succeeds";
     TrustLabelIgnored, Warning, "the trust label of a template means nothing; Drawbridge puts it on Pods of verified agents itself";
+    SignsAtStart, Warning, "the card is to be signed by a sidecar, and an init container signs it when the Pod starts instead, because the Pod cannot have one";
     LabelIgnored, Warning, "a label or annotation has no effect here";
     ValueShadowed, Warning, "a value was set in one place and overridden in another";
     NamespaceConfigUnreadable, Warning, "a ConfigMap of the namespace could not be read; its last good value is used, if there is one";

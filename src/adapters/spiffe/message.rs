@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 use super::{MESSAGE, NoSvid, Svid};
 
 /// Bytes ahead of a message: whether it is compressed, and its length.
-const HEAD: usize = 5;
+pub(super) const HEAD: usize = 5;
 /// `X509SVIDResponse.svids`.
 const SVIDS: u64 = 1;
 /// `X509SVID.x509_svid`.

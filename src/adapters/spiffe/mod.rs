@@ -1,5 +1,5 @@
 //! An SVID from the SPIFFE Workload API. In: the Unix socket of the agent on this machine, how long to wait. Out: the first X.509-SVID that the agent has for this
-//! process, or why there is none.
+//! process, or why there is none; and, for who stays, each one by which the agent renews it ([`Renewals`]).
 //!
 //! One call over one connection, by hand: the API is one request without members and one message of five that matter here, and the libraries
 //! for it bring a second HTTP stack with them. Promises: the header that keeps a confused browser out (`workload.spiffe.io`) is sent; an answer
@@ -17,9 +17,11 @@ use std::time::Duration;
 
 use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Full};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::UnixStream;
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 use zeroize::Zeroizing;
 
@@ -124,15 +126,35 @@ pub async fn svid(socket: &Path, patience: Duration) -> Result<Svid, NoSvid> {
 }
 
 async fn once(socket: &Path) -> Result<Svid, NoSvid> {
+    renewals(socket).await?.next().await
+}
+
+/// A call of the agent, which goes on: it says the SVIDs of this process whenever they are renewed.
+pub struct Renewals {
+    body: Incoming,
+    came: Zeroizing<Vec<u8>>,
+    _sender: SendRequest<Full<Bytes>>,
+    _connection: Ending,
+}
+
+/// A task that ends with this.
+struct Ending(AbortHandle);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Asks the agent at that socket for the SVIDs of this process.
+pub async fn renewals(socket: &Path) -> Result<Renewals, NoSvid> {
     let stream = UnixStream::connect(socket).await;
     let stream = stream.map_err(|error| NoSvid::Connect(format!("{}: {}", socket.display(), error.kind()).into()))?;
-    let none = |error: hyper::Error| NoSvid::NotWorkloadApi(said(&error.to_string()));
     let (mut sender, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
         .handshake(TokioIo::new(stream))
         .await
         .map_err(none)?;
-    // It ends with the sender.
-    let connection = tokio::spawn(connection);
+    let connection = Ending(tokio::spawn(connection).abort_handle());
     // Not compressed, and no bytes: the request has no members.
     let body = Full::new(Bytes::from_static(&[0; 5]));
     let request = Request::post(METHOD)
@@ -141,36 +163,39 @@ async fn once(socket: &Path) -> Result<Svid, NoSvid> {
         .header("workload.spiffe.io", "true")
         .body(body)
         .map_err(|error| NoSvid::NotWorkloadApi(said(&error.to_string())))?;
-    let answer = async {
-        let mut answer = sender.send_request(request).await.map_err(none)?;
-        if !answer.status().is_success() {
-            return Err(NoSvid::NotWorkloadApi(format!("HTTP status {}", answer.status().as_u16()).into()));
-        }
-        refusal(answer.headers())?;
-        let mut came = Zeroizing::new(Vec::new());
-        // The call goes on for as long as there are SVIDs; the first message is what is asked for.
-        while let Some(frame) = answer.body_mut().frame().await {
-            let frame = frame.map_err(none)?;
-            let data = match frame.into_data() {
-                Ok(data) => data,
-                Err(frame) => {
-                    refusal(frame.trailers_ref().unwrap_or(&HeaderMap::new()))?;
-                    continue;
-                }
+    let answer = sender.send_request(request).await.map_err(none)?;
+    if !answer.status().is_success() {
+        return Err(NoSvid::NotWorkloadApi(format!("HTTP status {}", answer.status().as_u16()).into()));
+    }
+    refusal(answer.headers())?;
+    let came = Zeroizing::new(Vec::new());
+    Ok(Renewals { body: answer.into_body(), came, _sender: sender, _connection: connection })
+}
+
+impl Renewals {
+    /// The first SVID of the next message; nothing that came is lost when this is not awaited to its end.
+    pub async fn next(&mut self) -> Result<Svid, NoSvid> {
+        loop {
+            if let Some(message) = message::whole(&self.came)? {
+                let (svid, length) = (message::first_svid(message), message::HEAD + message.len());
+                // What was read is overwritten.
+                self.came = Zeroizing::new(self.came.get(length..).unwrap_or_default().to_vec());
+                return svid;
+            }
+            let Some(frame) = self.body.frame().await else {
+                return Err(NoSvid::NotWorkloadApi("the answer ended before a message".into()));
             };
-            if came.len() + data.len() > MESSAGE {
-                return Err(NoSvid::TooLarge);
-            }
-            came.extend_from_slice(&data);
-            if let Some(message) = message::whole(&came)? {
-                return message::first_svid(message);
+            match frame.map_err(none)?.into_data() {
+                Ok(data) if self.came.len() + data.len() > MESSAGE => return Err(NoSvid::TooLarge),
+                Ok(data) => self.came.extend_from_slice(&data),
+                Err(frame) => refusal(frame.trailers_ref().unwrap_or(&HeaderMap::new()))?,
             }
         }
-        Err(NoSvid::NotWorkloadApi("the answer ended before its first message".into()))
-    };
-    let found = answer.await;
-    connection.abort();
-    found
+    }
+}
+
+fn none(error: hyper::Error) -> NoSvid {
+    NoSvid::NotWorkloadApi(said(&error.to_string()))
 }
 
 /// What headers or trailers say of how the call ended.

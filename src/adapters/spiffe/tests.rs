@@ -121,6 +121,33 @@ async fn who_has_no_entry_yet_is_waited_for_and_what_will_not_pass_is_told_at_on
 }
 
 #[tokio::test]
+async fn a_call_says_each_renewal_however_it_is_cut_and_then_how_it_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("renews.sock");
+    let all: Vec<u8> =
+        [b"one", b"two", b"six"].iter().flat_map(|key| framed(&bytes(1, &svid_of(*key, *key)))).collect();
+    for size in [1, 7, all.len()] {
+        let at = folder.path().join(format!("{size}.sock"));
+        agent(&at, vec![(all.chunks(size).map(<[u8]>::to_vec).collect(), Some(("14", "going away")))]);
+        let mut call = renewals(&at).await.unwrap();
+        for key in [b"one", b"two", b"six"] {
+            assert_eq!(call.next().await.unwrap().key[..], key[..], "{size}");
+        }
+        let told = call.next().await.unwrap_err();
+        assert!(matches!(&told, NoSvid::Refused { code, .. } if &**code == "14"), "{told}");
+    }
+    // Who does not wait for the end of a message loses nothing of it.
+    agent(&at, vec![(vec![all[..20].to_vec()], None)]);
+    let mut call = renewals(&at).await.unwrap();
+    for _ in 0..3 {
+        let waited = tokio::time::timeout(Duration::from_millis(50), call.next()).await;
+        assert!(waited.is_err(), "{waited:?}");
+    }
+    drop(call);
+    assert!(renewals(&folder.path().join("nobody.sock")).await.is_err());
+}
+
+#[tokio::test]
 async fn an_answer_without_end_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("endless.sock");

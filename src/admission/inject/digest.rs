@@ -127,6 +127,9 @@ struct Inputs<'a> {
     inbound_closed: bool,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     trace: BTreeMap<&'static str, Cow<'a, str>>,
+    /// The signer stays.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    signs_anew: bool,
 }
 
 /// Containers for whose sake the proxy's ports and user matter.
@@ -174,6 +177,7 @@ pub(super) fn of_configuration(cx: &Context<'_>, plan: &InjectionPlan<'_>) -> St
         credentials: cx.effective.credentials,
         inbound_closed: proxy.inbound_exclusions.value == InboundExclusions::None && redirects,
         trace: agent_env::asked(cx.subject.pod, &cx.effective.trace),
+        signs_anew: cx.effective.signer_stays,
     }))
 }
 

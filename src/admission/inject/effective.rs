@@ -39,6 +39,8 @@ pub(super) struct Effective<'a> {
     pub(super) native: bool,
     /// Per sidecar, after every layer.
     pub(super) sidecars: Decisions,
+    /// `sign-agentcard`, where it is injected, is a native sidecar that signs the card anew.
+    pub(super) signer_stays: bool,
     /// Name of the Secret with operator-managed credentials.
     pub(super) credentials: Option<&'a str>,
     /// What came up.
@@ -88,7 +90,19 @@ impl<'a> Effective<'a> {
             ));
         }
         sidecars.signer = signing::decide(subject, (mode.value, resolved), &sidecars, &mut warnings);
-        Self { resolved, trace, trust_domain, mode, native_switch, native, sidecars, credentials, warnings }
+        let signer_stays = sidecars.signer.inject && signing::stays(subject, &native_switch, native, &mut warnings);
+        Self {
+            resolved,
+            trace,
+            trust_domain,
+            mode,
+            native_switch,
+            native,
+            sidecars,
+            signer_stays,
+            credentials,
+            warnings,
+        }
     }
 
     /// SPIRE parts are injected.

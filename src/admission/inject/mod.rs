@@ -90,6 +90,8 @@ pub struct Needs {
     pub service_account: Option<String>,
     /// The ServiceAccount under which its Pods sign their card; `None` when they do not.
     pub signs_as: Option<String>,
+    /// They sign it anew by themselves whenever their SVID is renewed.
+    pub signs_anew: bool,
     /// The stamp the webhook puts on the Pods, 64 hexadecimal digits; `None` when they get none, because they stay as they are
     /// or would be refused.
     pub config_hash: Option<String>,
@@ -101,7 +103,15 @@ pub struct Needs {
 
 impl Needs {
     fn nothing(reason: Reason) -> Self {
-        Self { enrolled: false, service_account: None, signs_as: None, config_hash: None, reason, refused: None }
+        Self {
+            enrolled: false,
+            service_account: None,
+            signs_as: None,
+            signs_anew: false,
+            config_hash: None,
+            reason,
+            refused: None,
+        }
     }
 }
 
@@ -118,6 +128,7 @@ pub fn needs(namespace: &str, workload: &Workload, template: &Value, snapshot: &
             Needs {
                 enrolled: true,
                 signs_as: signs.then(|| identity::planned(&cx, &plan).account),
+                signs_anew: cx.effective.signer_stays,
                 service_account: plan.service_account,
                 config_hash: Some(plan.config_hash),
                 ..Needs::nothing(Reason::Injected)

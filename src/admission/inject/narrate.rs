@@ -74,7 +74,9 @@ fn parts(tree: &mut Explanation, cx: &Context<'_>, plan: &InjectionPlan<'_>) {
         tree.parts.push(PartLine { kind: kind.to_owned(), name: name.to_owned(), detail });
     };
     for container in &plan.init {
-        part("initContainer", container.name, container.image.clone().into_owned());
+        let stays = cx.effective.signer_stays && container.name == keys::CONTAINER_SIGNER;
+        let anew = if stays { ", signs anew whenever the SVID is renewed" } else { "" };
+        part("initContainer", container.name, format!("{}{anew}", container.image));
     }
     for container in &plan.containers {
         part("container", container.name, container.image.clone().into_owned());

@@ -1,8 +1,9 @@
-//! Whether a Pod signs its agent's card when it starts, and what it gets for that.
+//! Whether a Pod signs its agent's card, when it starts alone or anew by each renewal of its SVID, and what it gets for that.
 //!
 //! In: annotation `agentcard.kagenti.dev/sign` of the Pod, what is in force for it. Out: the decision with who took it, and the parts in a plan:
-//! the init container ahead of every other of ours, so that nothing redirects its traffic; what it reads, what it writes, and a token that no
-//! other container sees. Promise: what asks for a signature and gets none is told why.
+//! the init container ahead of every other of ours, so that nothing redirects its traffic (of a native sidecar, that of its first signature); what it reads, what it
+//! writes, and a token that no other container sees. Promises: what asks for a signature and gets none is told why, and so is what asks for a sidecar and gets an init
+//! container that ends.
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,8 @@ use super::edit::Edit;
 use super::plan::{InjectionPlan, Source, Volume};
 use super::pod::{items, text};
 use crate::admission::verdict::{Denial, Warning};
-use crate::config::resolved::{Resolved, SpireSwitch};
+use crate::config::layers::Field;
+use crate::config::resolved::{NativeSidecars, Resolved, SpireSwitch};
 use crate::domain::keys;
 use crate::domain::mode::Mode;
 use crate::domain::reason::Reason;
@@ -32,19 +34,23 @@ pub(super) fn decide(
     let no = |by| Decision { inject: false, by };
     match subject.pod.annotation(annotation) {
         None | Some("false") => return no(DecidedBy::Default),
-        Some("true") => {}
+        Some("true" | keys::SIGN_SIDECAR) => {}
         Some(other) => {
             warnings.push(Warning::new(
                 Reason::UnknownValue,
-                format!("annotation {annotation} is \"{other}\", which means nothing; use true or false"),
+                format!(
+                    "annotation {annotation} is \"{other}\", which means nothing; use true, {} or false",
+                    keys::SIGN_SIDECAR
+                ),
             ));
             return no(DecidedBy::Default);
         }
     }
+    let asked = subject.pod.annotation(annotation).unwrap_or_default();
     let mut ignored = |why: String| {
         warnings.push(Warning::new(
             Reason::LabelIgnored,
-            format!("annotation {annotation}: true has no effect, because {why}"),
+            format!("annotation {annotation}: {asked} has no effect, because {why}"),
         ));
     };
     if subject.pod.label(keys::LABEL_TYPE) != Some("agent") {
@@ -71,6 +77,41 @@ pub(super) fn decide(
         return no(sidecars.spiffe.by);
     }
     Decision { inject: true, by: DecidedBy::WorkloadAnnotation }
+}
+
+/// Whether the signer that is injected stays beside the agent, as annotation `agentcard.kagenti.dev/sign: sidecar` asks.
+pub(super) fn stays(
+    subject: &Subject<'_>,
+    switch: &Field<NativeSidecars>,
+    is_native: bool,
+    warnings: &mut Vec<Warning>,
+) -> bool {
+    if subject.pod.annotation(keys::ANNOTATION_SIGN) != Some(keys::SIGN_SIDECAR) {
+        return false;
+    }
+    let why = match subject.pod.spec("restartPolicy").and_then(Value::as_str) {
+        // A sidecar that cannot sign would hold such a Pod up for ever, where an init container ends it.
+        Some(policy @ ("Never" | "OnFailure")) => {
+            format!("the Pod ends by itself (restartPolicy: {policy})")
+        }
+        _ if is_native => return true,
+        _ if switch.value == NativeSidecars::Disabled => {
+            format!("nativeSidecars is disabled ({})", switch.layer)
+        }
+        _ => {
+            let (major, minor) = subject.snapshot.view.server_version;
+            format!("the API server is {major}.{minor}, and knows no native sidecars")
+        }
+    };
+    warnings.push(Warning::new(
+        Reason::SignsAtStart,
+        format!(
+            "annotation {}: {} is answered by an init container, which signs the card when the Pod starts and not again, because {why}",
+            keys::ANNOTATION_SIGN,
+            keys::SIGN_SIDECAR
+        ),
+    ));
+    false
 }
 
 /// Adds the signer to a plan that has its other containers.

@@ -49,13 +49,19 @@ pub(super) struct Args {
     /// What the signature covers; can be repeated. By default all that give different signatures.
     #[arg(long, value_name = "NAME", value_parser = profile)]
     profile: Vec<Profile>,
-    /// Sign as an init container of an agent does: socket, card, file and ConfigMap are named by SPIFFE_ENDPOINT_SOCKET, UNSIGNED_CARD_PATH,
+    /// Sign as the container of an agent does: socket, card, file and ConfigMap are named by SPIFFE_ENDPOINT_SOCKET, UNSIGNED_CARD_PATH,
     /// AGENT_CARD_PATH, SIGN_TIMEOUT, AGENT_NAME and POD_NAMESPACE.
     #[arg(long, conflicts_with_all = ["card", "key", "chain", "spiffe_socket", "timeout", "profile"])]
     in_pod: bool,
     /// That there is no card to sign is no failure.
     #[arg(long, requires = "in_pod")]
     if_present: bool,
+    /// Stay beside the agent, as its native sidecar, and sign anew whenever the SVID is renewed or the card changes.
+    #[arg(long, requires = "in_pod")]
+    stay: bool,
+    /// Say by the exit code whether the one that stays has let the agent start: 0 when it has, else 1. For a startup probe.
+    #[arg(long, requires = "in_pod", conflicts_with_all = ["stay", "if_present"])]
+    has_started: bool,
 }
 
 fn socket(text: &str) -> Result<PathBuf, String> {
@@ -92,7 +98,12 @@ fn profile(text: &str) -> Result<Profile, String> {
 /// When a file cannot be read, the key is not the certificate's, or the card is none.
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     if args.in_pod {
-        return in_pod::run(args.if_present, &|name| std::env::var(name).ok(), io);
+        let asked = match args {
+            Args { has_started: true, .. } => in_pod::Asked::HasStarted,
+            Args { stay: true, .. } => in_pod::Asked::Stay,
+            _ => in_pod::Asked::Once,
+        };
+        return in_pod::run(asked, args.if_present, &|name| std::env::var(name).ok(), io);
     }
     let signer = signer(args)?;
     let text = document(args.card.as_deref().context("no card is named; give a file, or a URL")?, io)?;
@@ -162,6 +173,16 @@ fn unchanged(card: &Card, signed: &str) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether two cards are written alike but for their signatures.
+fn says_the_same(one: &str, other: &str) -> bool {
+    let unsigned = |text: &str| {
+        let Members(members) = serde_json::from_str(text).ok()?;
+        let unsigned = members.into_iter().filter(|(name, _)| name != "signatures");
+        Some(unsigned.map(|(name, value)| (name, Box::<str>::from(value.get()))).collect::<Vec<_>>())
+    };
+    unsigned(one).is_some_and(|one| unsigned(other) == Some(one))
 }
 
 /// The members of an object in their order, each value as it is written.

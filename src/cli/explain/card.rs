@@ -20,10 +20,10 @@ use crate::cli::{Exit, Format, Unseen};
 use crate::config::agent_card::AgentCardInput;
 use crate::domain::keys;
 use crate::domain::printable::printable;
-use crate::domain::reason::Reason;
 use crate::store::{CardTarget, Kind};
 
 mod reach;
+mod signing;
 
 #[cfg(test)]
 mod tests;
@@ -179,7 +179,7 @@ fn checks(facts: &Facts) -> Vec<Check> {
         "Verified",
         "signatures are not looked at: the platform file names no trust bundle (keys below cards.trustBundle)",
     ));
-    checks.extend(signing(facts));
+    checks.extend(signing::signing(facts));
     checks.push(identity(facts));
     checks.push(reach::reach(facts));
     checks
@@ -338,12 +338,6 @@ fn said(facts: &Facts, name: &'static str, kind: &str, nothing: &str) -> Check {
         Some(false) => check(name, Err((words, remedy(text(one, "/reason")).to_owned()))),
         None => unknown(name, &words),
     }
-}
-
-/// That the workload's own Pods are to sign the card, and none has; nothing where that is not so.
-fn signing(facts: &Facts) -> Option<Check> {
-    let awaited = condition(&facts.card, Reason::AwaitsSignature.code())?;
-    Some(unknown("signing", text(awaited, "/message"))).filter(|_| text(awaited, "/status") == "True")
 }
 
 fn identity(facts: &Facts) -> Check {

@@ -137,8 +137,9 @@ pub const ROWS: &[Row] = &[
     row(
         keys::ANNOTATION_SIGN,
         Carrier::PodAnnotation,
-        SWITCH,
-        "`true`: each Pod signs its agent's card when it starts, and publishes it in ConfigMap `WORKLOAD-card-signed`",
+        Values::OneOf(&["true", keys::SIGN_SIDECAR, "false"]),
+        "`true`: each Pod signs its agent's card when it starts, and publishes it in ConfigMap `WORKLOAD-card-signed`; `sidecar`: and again \
+         whenever its SVID is renewed or the card changes, so that no restart is needed; where a Pod cannot have a native sidecar that is `true` (`SignsAtStart`)",
     ),
     row(
         keys::ANNOTATION_MOUNT_SIGNED,

@@ -557,7 +557,7 @@ pub const KEYS: &[Key] = &[
         read::boolean,
         "whether Deployments and StatefulSets that sign their card when their Pods start (init container sign-agentcard, or annotation \
          agentcard.kagenti.dev/resign: \"true\" of the Pod template) are restarted before the signature counts no more, in turn with other \
-         rollouts; false when unset"
+         rollouts; never those whose Pods sign anew by themselves (annotation agentcard.kagenti.dev/sign: sidecar); false when unset"
     ),
     process!(
         "cards.restartGraceSeconds",

@@ -2,13 +2,14 @@
 //!
 //! In: the card, its workload, and how its signature stands. Out: the Pod template changed and the Event, a place in the queue, or nothing.
 //! Promises: a restart under way keeps its place among what rolls, for an hour at most, also for another leader; what cannot roll is left
-//! alone, and said where a person has to do it.
+//! alone, and said where a person has to do it; what signs anew by itself is never restarted, and said when it has not.
 
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::due::{Due, Known, SPREAD, due, end, second, text};
+use crate::admission::inject::needs;
 use crate::controllers::looks;
 use crate::controllers::resign::memory::{Context, Plan, Resign};
 use crate::controllers::resign::note::Note;
@@ -64,9 +65,11 @@ fn plan(cx: Context<'_>) -> Plan {
     let found =
         cx.store.agent_card(namespace, name).and_then(|card| Some((workload_of(cx.store, namespace, &card)?, card)));
     let Some((workload, card)) = found else { return Plan::nothing() };
-    let Some(template) = workload.seen.template.as_ref().filter(|template| signs(template)) else {
+    let Some(template) = workload.seen.template.as_ref() else { return Plan::nothing() };
+    let signs = signs(&cx, &workload, template);
+    if signs == Signs::Never {
         return Plan::nothing();
-    };
+    }
     let before = cx.note().copied().unwrap_or_default();
     let mut note = Note { resigned: before.resigned.filter(|_| !came_to_nothing(&cx)), ..Note::default() };
     let is_rolling = rolls(&workload) && !workload.seen.rollout.is_complete();
@@ -107,7 +110,7 @@ fn plan(cx: Context<'_>) -> Plan {
         Due::Now(_) if note.awaiting.is_some_and(|since| cx.now.saturating_sub(since) < PATIENCE) => {
             Plan { again: Some(AGAIN), note, ..Plan::nothing() }
         }
-        Due::Now(cause) => now_due(&cx, (&card, &workload), (signing, now), cause, note),
+        Due::Now(cause) => now_due(&cx, (&card, &workload), (signing, now, signs), cause, note),
     }
 }
 
@@ -115,7 +118,7 @@ fn plan(cx: Context<'_>) -> Plan {
 fn now_due(
     cx: &Context<'_>,
     (card, workload): (&CardRef<'_>, &WorkloadRef<'_>),
-    (signing, now): (&Signing, i64),
+    (signing, now, signs): (&Signing, i64, Signs),
     cause: Cause,
     note: Note,
 ) -> Plan {
@@ -133,6 +136,16 @@ fn now_due(
         }
         _ => "no authority of the trust bundle vouches for the card's signature any more".to_owned(),
     };
+    if signs == Signs::Anew {
+        let message = format!(
+            "{why}, and the Pods of {kind} {name}, which sign anew by themselves (sidecar {signer}), have not: kubectl -n {namespace} logs \
+             {short}/{name} -c {signer} says why; a restart would not help",
+            signer = keys::CONTAINER_SIGNER,
+            namespace = cx.key.namespace,
+            short = kind.to_lowercase(),
+        );
+        return later(vec![report(Reason::ResignNotPossible, message)], note);
+    }
     if workload.seen.rollout.on_delete {
         let message = format!(
             "{why}, and {kind} {name} replaces its Pods only when they are deleted (updateStrategy OnDelete): delete them, so that they sign anew"
@@ -186,10 +199,40 @@ fn workload_of<'a>(store: &'a Store, namespace: &str, card: &CardRef<'_>) -> Opt
     (counts && !workload.seen.deleting).then_some(workload)
 }
 
-/// Pods of that template sign their card when they start.
-fn signs(template: &TemplateSeen) -> bool {
-    let says = |key| template.annotations.get(key) == Some("true");
-    template.signs || says(keys::ANNOTATION_SIGN) || says(keys::ANNOTATION_RESIGN)
+/// When the Pods of a workload sign their card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signs {
+    /// Never, or whether they do is not known at the moment.
+    Never,
+    /// When they start.
+    AtStart,
+    /// Whenever their SVID is renewed, by a sidecar.
+    Anew,
+}
+
+fn signs(cx: &Context<'_>, workload: &WorkloadRef<'_>, template: &TemplateSeen) -> Signs {
+    let says = |key| template.annotations.get(key);
+    if says(keys::ANNOTATION_RESIGN) == Some("true") {
+        return Signs::AtStart;
+    }
+    if template.signs {
+        return if template.signer_stays { Signs::Anew } else { Signs::AtStart };
+    }
+    match says(keys::ANNOTATION_SIGN) {
+        Some("true") => Signs::AtStart,
+        // Which Pods get the sidecar, admission says.
+        Some(keys::SIGN_SIDECAR) => {
+            let snapshot = &cx.facts.snapshot;
+            let Some(template) = workload.governed_template(&snapshot.labels) else { return Signs::Never };
+            let needs = needs(&cx.key.namespace, &workload.identity(), &template, snapshot);
+            match needs.signs_as {
+                Some(_) if needs.signs_anew => Signs::Anew,
+                Some(_) => Signs::AtStart,
+                None => Signs::Never,
+            }
+        }
+        _ => Signs::Never,
+    }
 }
 
 /// Its Pods are replaced as soon as its template changes.

@@ -309,6 +309,56 @@ fn nobody_is_restarted_who_does_not_sign_or_where_it_is_not_asked_for() {
     assert_eq!(Trial::new(deleting).judged(ENDING, NOW).plan(100), Plan::nothing());
 }
 
+/// `sign: sidecar`, in a template of that kind, and whatever is merged into the object besides.
+fn anew(more: Value) -> Value {
+    let mut object = json!({"spec": {"template": {
+        "metadata": {"annotations": {"agentcard.kagenti.dev/sign": "sidecar"}},
+        "spec": {"initContainers": null}}}});
+    json_patch::merge(&mut object, &more);
+    object
+}
+
+/// They are never restarted; where one has not signed anew although it was time, somebody is told.
+#[test]
+fn who_signs_anew_by_itself_is_left_alone_and_it_is_told_when_it_has_not() {
+    let own = json!({"spec": {"template": {"spec": {"initContainers": [
+        {"name": "sign-agentcard", "image": "s", "restartPolicy": "Always"}]}}}});
+    for more in [anew(json!({})), own] {
+        for stands in [until(NOW + HOUR, NOW + DAY), ENDING, Stands::Lost] {
+            let mut trial = Trial::new(more.clone()).judged(stands, NOW - 100);
+            for now in [100, 400, 1_000] {
+                let plan = trial.plan(now);
+                let is_late = stands != until(NOW + HOUR, NOW + DAY) && (stands != Stands::Lost || now > 100);
+                assert_eq!(plan.ops.len(), usize::from(is_late), "{now}: {plan:?}");
+                let told = trial.carried_out(&plan);
+                assert!(told.iter().all(|reason| *reason == Reason::ResignNotPossible), "{told:?}");
+                assert!(!plan.note.rolling && plan.note.resigned.is_none() && !plan.note.waits, "{plan:?}");
+            }
+            assert_eq!(trial.of_template("resign-trigger"), &Value::Null);
+        }
+    }
+    let mut late = Trial::new(anew(json!({}))).judged(ENDING, NOW);
+    let plan = late.plan(100);
+    let [Op::Report(report)] = &plan.ops[..] else { panic!("{plan:?}") };
+    assert!(report.message.contains("kubectl -n team logs deployment/w -c sign-agentcard"), "{}", report.message);
+}
+
+/// The restart remains for those whose Pods cannot have the sidecar.
+#[test]
+fn who_asks_for_a_sidecar_and_cannot_have_it_is_restarted() {
+    let annotated =
+        |key: &str, value: &str| anew(json!({"spec": {"template": {"metadata": {"annotations": {key: value}}}}}));
+    for (what, more, restarts) in [
+        ("it is switched off", annotated("kagenti.io/native-sidecars", "disabled"), 2),
+        ("it says that it has to be", annotated("agentcard.kagenti.dev/resign", "true"), 2),
+        ("nothing is injected", annotated("kagenti.io/authbridge-mode", "waypoint"), 0),
+        ("another value", annotated("agentcard.kagenti.dev/sign", "later"), 0),
+    ] {
+        let plan = Trial::new(more).judged(ENDING, NOW).plan(100);
+        assert_eq!(plan.ops.len(), restarts, "{what}: {plan:?}");
+    }
+}
+
 #[test]
 fn what_is_paused_is_skipped_and_what_is_replaced_by_hand_is_told() {
     let mut paused = Trial::new(json!({"spec": {"paused": true}})).judged(ENDING, NOW);

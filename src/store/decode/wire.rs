@@ -99,6 +99,7 @@ pub struct Spec {
     pub node_selector: Option<BTreeMap<String, String>>,
     pub containers: Option<Vec<Container>>,
     pub init_containers: Option<Vec<Container>>,
+    pub restart_policy: Option<String>,
     pub selector: Option<Value>,
     #[serde(rename = "type")]
     pub type_: Option<Value>,

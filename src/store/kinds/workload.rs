@@ -257,8 +257,10 @@ pub struct TemplateSeen {
     pub labels: Pairs,
     /// Annotations of ours.
     pub annotations: Pairs,
-    /// An init container signs the card ([`keys::CONTAINER_SIGNER`]).
+    /// An init container of its own signs the card ([`keys::CONTAINER_SIGNER`]).
     pub signs: bool,
+    /// That one is a native sidecar, which stays.
+    pub signer_stays: bool,
     /// The members of `spec` that decide, as JSON text: a tenth of a tree's memory.
     pub(in crate::store) spec: Arc<str>,
 }
@@ -519,11 +521,13 @@ fn reduced(template: &Template) -> TemplateSeen {
     }
     let metadata = template.metadata.as_ref();
     let of_signer = |key: &str| of_template(key) || key.starts_with(keys::PREFIX_CARD);
-    let inits = template.spec.iter().filter_map(|spec| spec.init_containers.as_ref());
+    let mut inits = template.spec.iter().filter_map(|spec| spec.init_containers.as_ref()).flatten();
+    let signer = inits.find(|one| one.name == keys::CONTAINER_SIGNER);
     TemplateSeen {
         labels: Pairs::of(metadata.and_then(|metadata| metadata.labels.as_ref()), of_template),
         annotations: Pairs::of(metadata.and_then(|metadata| metadata.annotations.as_ref()), of_signer),
-        signs: inits.flatten().any(|one| one.name == keys::CONTAINER_SIGNER),
+        signs: signer.is_some(),
+        signer_stays: signer.is_some_and(|signer| signer.restart_policy.as_deref() == Some("Always")),
         spec: pod_spec(template.spec.as_deref()).to_string().into(),
     }
 }
@@ -541,6 +545,9 @@ fn pod_spec(spec: Option<&Spec>) -> Value {
     keep("hostNetwork", spec.host_network.map(Value::from));
     keep("os", spec.os.as_ref().map(|os| json!({"name": os.name})));
     keep("containers", spec.containers.as_ref().map(|list| list.iter().map(|one| json!({"name": one.name})).collect()));
+    // What is usual is what an absent one means.
+    let ends = spec.restart_policy.as_deref().filter(|policy| *policy != "Always");
+    keep("restartPolicy", ends.map(Value::from));
     keep("nodeSelector", spec.node_selector.as_ref().map(|selector| json!(selector)));
     Value::Object(kept)
 }

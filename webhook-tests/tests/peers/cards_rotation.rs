@@ -43,7 +43,7 @@ fn now() -> i64 {
 }
 
 /// Every state of the card that is not Verified, once it was.
-fn losses(api: Api<AgentCard>) -> Arc<Mutex<Vec<String>>> {
+pub(crate) fn losses(api: Api<AgentCard>) -> Arc<Mutex<Vec<String>>> {
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
     let told = seen.clone();
     tokio::spawn(async move {

@@ -69,6 +69,7 @@ fn annotations() -> impl Strategy<Value = Option<Value>> {
         (keys::ANNOTATION_CREDENTIALS, "secret"),
         (keys::ANNOTATION_CONFIG_HASH, "template"),
         (keys::ANNOTATION_SIGN, "true"),
+        (keys::ANNOTATION_SIGN, keys::SIGN_SIDECAR),
         (keys::ANNOTATION_MOUNT_SIGNED, "true"),
         ("a/b~1", "c"),
     ];

@@ -49,6 +49,72 @@ fn the_signer_comes_before_what_redirects_its_traffic_and_has_the_parts_of_the_p
     }
 }
 
+fn staying() -> Value {
+    annotated(&[(keys::ANNOTATION_SIGN, keys::SIGN_SIDECAR)])
+}
+
+/// What is different from an init container that signs once, and nothing else is.
+#[test]
+fn a_sidecar_stays_and_is_the_init_container_in_all_else() {
+    let snapshot = with(|resolved| resolved.native_sidecars = set(NativeSidecars::Auto));
+    let seen = injected(&staying(), &snapshot);
+    let inits = names(&seen["spec"]["initContainers"]);
+    assert_eq!(&inits[..2], ["sign-agentcard", "proxy-init"]);
+    let mut sidecar = named(&seen["spec"]["initContainers"], "sign-agentcard").clone();
+    assert_eq!(sidecar["restartPolicy"], "Always");
+    assert_eq!(sidecar["args"], json!(["card", "sign", "--in-pod", "--if-present", "--stay"]));
+    let probe = &sidecar["startupProbe"];
+    assert_eq!(probe["exec"]["command"], json!(["/drawbridge", "card", "sign", "--in-pod", "--has-started"]));
+    assert_eq!(probe.as_object().unwrap().keys().filter(|key| *key != "exec").count(), 3, "no port: {probe}");
+    let seconds = |key: &str| probe[key].as_u64().unwrap();
+    assert!(seconds("periodSeconds") * seconds("failureThreshold") > 30, "longer than the program's own patience");
+    let once = injected(&asking(), &snapshot);
+    let once = named(&once["spec"]["initContainers"], "sign-agentcard");
+    for member in ["restartPolicy", "startupProbe", "args"] {
+        sidecar.as_object_mut().unwrap().remove(member);
+    }
+    sidecar["args"] = once["args"].clone();
+    assert_eq!(&sidecar, once);
+    assert_eq!(fixtures::review_pod(&seen, &snapshot).operations(), Vec::new(), "a second call changes nothing");
+}
+
+#[test]
+fn a_pod_that_cannot_have_a_sidecar_signs_when_it_starts_and_is_told_why() {
+    let auto = || with(|resolved| resolved.native_sidecars = set(NativeSidecars::Auto));
+    let old = || {
+        let mut snapshot = auto();
+        snapshot.view.server_version = (1, 28);
+        snapshot
+    };
+    let ends = |policy: &str| {
+        let mut pod = staying();
+        pod["spec"]["restartPolicy"] = json!(policy);
+        pod
+    };
+    let disabled =
+        annotated(&[(keys::ANNOTATION_SIGN, keys::SIGN_SIDECAR), (keys::ANNOTATION_NATIVE_SIDECARS, "disabled")]);
+    for (pod, snapshot, says) in [
+        (staying(), old(), Some("the API server is 1.28")),
+        (staying(), with(|resolved| resolved.native_sidecars = set(NativeSidecars::Disabled)), Some("disabled")),
+        (disabled, auto(), Some("nativeSidecars is disabled")),
+        (ends("Never"), auto(), Some("restartPolicy: Never")),
+        (ends("OnFailure"), old(), Some("restartPolicy: OnFailure")),
+        (ends("Always"), auto(), None),
+        (asking(), old(), None),
+    ] {
+        let verdict = fixtures::review_pod(&pod, &snapshot);
+        let told: Vec<_> = verdict.warnings.iter().filter(|one| one.reason == Reason::SignsAtStart).collect();
+        assert_eq!(told.len(), usize::from(says.is_some()), "{says:?}: {:?}", verdict.warnings);
+        assert!(told.iter().all(|one| one.text.contains(says.unwrap_or_default())), "{told:?}");
+        let seen = fixtures::applied(&pod, &verdict);
+        let signer = named(&seen["spec"]["initContainers"], "sign-agentcard");
+        if says.is_some() {
+            assert!(signer.get("restartPolicy").is_none() && signer.get("startupProbe").is_none(), "{signer}");
+            assert_eq!(signer["args"], json!(["card", "sign", "--in-pod", "--if-present"]));
+        }
+    }
+}
+
 /// Its own volume, in the signer alone; what the API server mounts by itself stands in for nothing.
 #[test]
 fn the_token_of_the_signer_is_seen_by_nobody_else() {
@@ -92,7 +158,12 @@ fn who_asks_and_gets_none_is_told_why() {
         snapshot
     };
     for (pod, snapshot, reason, says) in [
-        (ask(&[(keys::ANNOTATION_SIGN, "yes")]), fixtures::snapshot(), Reason::UnknownValue, "use true or false"),
+        (
+            ask(&[(keys::ANNOTATION_SIGN, "yes")]),
+            fixtures::snapshot(),
+            Reason::UnknownValue,
+            "use true, sidecar or false",
+        ),
         (ask(&[(keys::LABEL_TYPE, "tool")]), fixtures::snapshot(), Reason::LabelIgnored, "only agents"),
         (own, fixtures::snapshot(), Reason::LabelIgnored, "its own container"),
         (ask(&[(keys::ANNOTATION_MODE, "waypoint")]), fixtures::snapshot(), Reason::LabelIgnored, "waypoint"),
@@ -160,6 +231,14 @@ fn the_parts_are_in_the_hash_and_the_account_is_the_one_that_the_card_is_held_ag
     assert_ne!(plain.config_hash, signs.config_hash);
     assert_ne!(signs.config_hash, other.config_hash);
     assert_eq!(plain.config_hash, image.config_hash, "who does not sign does not roll");
+    let auto = with(|resolved| resolved.native_sidecars = set(NativeSidecars::Auto));
+    let (once, anew) = (needs(&asking(), &auto), needs(&staying(), &auto));
+    assert_eq!((once.signs_anew, anew.signs_anew, anew.signs_as.as_deref()), (false, true, Some("weather-agent")));
+    assert_ne!(once.config_hash, anew.config_hash);
+    let mut ends = staying();
+    ends["spec"]["restartPolicy"] = json!("Never");
+    let ends = needs(&ends, &auto);
+    assert!(!ends.signs_anew && ends.signs_as.is_some() && ends.config_hash == once.config_hash, "{ends:?}");
     let mut named = asking();
     named["spec"]["serviceAccountName"] = json!("mine");
     assert_eq!(needs(&named, &fixtures::snapshot()).signs_as.as_deref(), Some("mine"));

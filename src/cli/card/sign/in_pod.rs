@@ -1,4 +1,4 @@
-//! `drawbridge card sign --in-pod`: the program of init container `sign-agentcard`.
+//! `drawbridge card sign --in-pod`: the program of init container `sign-agentcard`; with `--stay` ([`stay`]) that of the sidecar of the same name.
 //!
 //! In: the environment, as the Go operator's signer reads it; the card; the SVID that the SPIFFE agent of this node has for the Pod. Out: the signed
 //! card as a file and, where AGENT_NAME and POD_NAMESPACE say whose it is, in ConfigMap `<AGENT_NAME>-card-signed`; one JSON object per line on
@@ -6,6 +6,7 @@
 //! written is told and holds nobody up, since the file is signed; whatever is wrong, nothing of the key is printed.
 
 mod publish;
+mod stay;
 
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,8 @@ const SOCKETS: [&str; 2] = ["/run/spire/sockets/agent.sock", "/run/spire/agent-s
 const UNSIGNED: &str = "/etc/agentcard/agent.json";
 const SIGNED: &str = "/app/.well-known/agent-card.json";
 const TIMEOUT: &str = "30s";
+/// What is said where no ConfigMap is named.
+const NOBODYS: &str = "the signed card is not published, because AGENT_NAME and POD_NAMESPACE do not say whose it is";
 /// Bytes of a line's text.
 const SAID: usize = 1024;
 
@@ -68,9 +71,35 @@ impl Settings {
     }
 }
 
+/// What the program is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// To sign once.
+    Once,
+    /// To sign until the Pod ends.
+    Stay,
+    /// To say whether the one that stays has let the agent start.
+    HasStarted,
+}
+
 /// Signs. How it ended is in the log as well: people see the log of an init container, and kubelet sees the exit code.
-pub(super) fn run(if_present: bool, environment: Environment<'_>, io: &mut Io<'_>) -> anyhow::Result<Exit> {
-    match steps(if_present, environment, io) {
+pub(super) fn run(
+    asked: Asked,
+    if_present: bool,
+    environment: Environment<'_>,
+    io: &mut Io<'_>,
+) -> anyhow::Result<Exit> {
+    let outcome = match asked {
+        Asked::Once => steps(if_present, environment, io),
+        Asked::Stay => {
+            Settings::of(environment).and_then(|settings| cluster::block_on(stay::stay(&settings, if_present, io)))
+        }
+        Asked::HasStarted => {
+            let has_started = stay::has_started(&Settings::of(environment)?);
+            return Ok(if has_started { Exit::Ok } else { Exit::Findings });
+        }
+    };
+    match outcome {
         Ok(()) => Ok(Exit::Ok),
         Err(error) => {
             log(io, "error", "the card is not signed", &[("error", format!("{error:#}"))])?;
@@ -112,8 +141,7 @@ fn steps(if_present: bool, environment: Environment<'_>, io: &mut Io<'_>) -> any
         log(io, "warn", SKELETON, &[])?;
     }
     let Some((namespace, name)) = &settings.config_map else {
-        let why = "the signed card is not published, because AGENT_NAME and POD_NAMESPACE do not say whose it is";
-        return log(io, "warn", why, &[]);
+        return log(io, "warn", NOBODYS, &[]);
     };
     let whose = ("configMap", format!("{namespace}/{name}"));
     match cluster::block_on(publish::publish((namespace, name), &signed.text, left(), if_present)) {

@@ -107,6 +107,42 @@ fn what_a_person_can_see_and_change_is_said_before_any_operator_has_looked() {
 }
 
 #[test]
+fn whether_each_pod_signs_anew_is_said_where_that_was_asked_for() {
+    let asking = |value: &str| {
+        let mut workload = workload(json!({"kagenti.io/type": "agent", "protocol.kagenti.io/a2a": ""}));
+        workload["spec"] = json!({"template": {"metadata": {"annotations": {"agentcard.kagenti.dev/sign": value}}}});
+        Some(workload)
+    };
+    let signer = |more: Value| {
+        let mut one = json!({"name": "sign-agentcard"});
+        json_patch::merge(&mut one, &more);
+        pod(json!({"spec": {"initContainers": [one]}}))
+    };
+    let (stays, ends) = (signer(json!({"restartPolicy": "Always"})), signer(json!({})));
+    let both = || vec![stays.clone(), ends.clone()];
+    for (what, facts, fails, words) in [
+        (
+            "all",
+            Facts { workload: asking("sidecar"), pods: vec![stays.clone()], ..good() },
+            false,
+            "sidecar sign-agentcard of each",
+        ),
+        (
+            "one is older",
+            Facts { workload: asking("sidecar"), pods: both(), ..good() },
+            true,
+            "1 of 2 Pods have no sidecar",
+        ),
+        ("it was not asked for", Facts { workload: asking("true"), pods: both(), ..good() }, false, ""),
+    ] {
+        let (failed, text) = failing(&facts);
+        assert_eq!(failed, if fails { vec!["signing"] } else { vec![] }, "{what}: {text}");
+        assert_eq!(text.contains("sidecar sign-agentcard"), !words.is_empty(), "{what}: {text}");
+        assert!(text.contains(words), "{what}: {text}");
+    }
+}
+
+#[test]
 fn what_was_judged_is_what_the_status_says_and_has_a_way_out() {
     let fails = |kind: &str, reason: &str| {
         json!({"status": {"expectedSpiffeID": "spiffe://d/ns/team/sa/w", "signatureSpiffeId": "spiffe://d/ns/x/sa/y",

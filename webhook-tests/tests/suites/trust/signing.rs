@@ -77,6 +77,39 @@ async fn what_signs_its_card_may_write_one_config_map_and_nothing_else() -> Resu
     Ok(())
 }
 
+/// The API server takes the sidecar as it is meant: a native one, first of all, that holds up the others until it has signed. A Pod that cannot have it keeps the
+/// init container, and who applies it is told.
+#[tokio::test]
+async fn what_signs_anew_gets_a_native_sidecar_and_the_same_right() -> Result<()> {
+    let cp = webhook_tests::installation::shared().await?;
+    let ns = cp.namespace("signing-anew").await?;
+    let mut object = signing("weather");
+    object["spec"]["template"]["metadata"]["annotations"]["agentcard.kagenti.dev/sign"] = json!("sidecar");
+    let mut plain = signing("once");
+    plain["spec"]["template"]["metadata"]["annotations"] =
+        json!({"agentcard.kagenti.dev/sign": "sidecar", "kagenti.io/native-sidecars": "disabled"});
+    let told = |answer: webhook_tests::Answer| answer.warnings.join("\n");
+    let (anew, once) = (told(ns.apply_one(&object, false).await?), told(ns.apply_one(&plain, false).await?));
+    ensure!(!anew.contains("SignsAtStart"), "{anew}");
+    ensure!(once.contains("SignsAtStart") && once.contains("nativeSidecars is disabled"), "{once}");
+
+    wait_for(&ns.api::<RoleBinding>(), SIGNED, |_| true).await?;
+    let pod = running(&ns, "weather").await?;
+    let inits: Vec<_> = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten()).collect();
+    let signer = inits.first().filter(|first| first.name == "sign-agentcard").expect("it comes first");
+    ensure!(signer.restart_policy.as_deref() == Some("Always"), "{signer:?}");
+    ensure!(signer.args.iter().flatten().any(|word| word == "--stay") && signer.ports.is_none(), "{signer:?}");
+    let probe = signer.startup_probe.as_ref().and_then(|probe| Some((probe.exec.as_ref()?, probe.failure_threshold)));
+    let command = probe.and_then(|(exec, _)| exec.command.as_ref()).expect("a program tells that it has signed");
+    ensure!(command.iter().any(|word| word == "--has-started"), "{command:?}");
+    ensure!(probe.is_some_and(|(_, failures)| failures > Some(30)), "longer than it waits itself: {probe:?}");
+    let once = running(&ns, "once").await?;
+    let inits = once.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+    let signer = inits.into_iter().find(|one| one.name == "sign-agentcard").expect("it signs when it starts");
+    ensure!(signer.restart_policy.is_none() && signer.startup_probe.is_none(), "{signer:?}");
+    Ok(())
+}
+
 /// With a stolen token of the controllers nobody gets more than that.
 #[tokio::test]
 async fn our_own_account_makes_no_other_right() -> Result<()> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use kube::core::Request;
-use kube::core::params::{Patch, PatchParams, PostParams};
+use kube::core::params::{GetParams, Patch, PatchParams, PostParams};
 use kube::{Client, Config};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -27,10 +27,47 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// # Errors
 /// When the server refuses or does not answer in time.
 pub(super) async fn publish(at: (&str, &str), text: &str, within: Duration, made: bool) -> anyhow::Result<()> {
-    let config = Config::incluster().context("the Pod has no token for the API server")?;
-    let client = Client::try_from(config).context("no client for the API server")?;
+    let client = client()?;
     let end = Instant::now() + within.min(if made { MADE_WITHIN } else { within });
     put(&client, at, text, end, made).await
+}
+
+/// What became of a card that is to be published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// It was written.
+    Written,
+    /// What was there is as good.
+    Stood,
+}
+
+/// Publishes by the Pod's own account, once, unless the card that is there is as good by `stands`.
+///
+/// # Errors
+/// When the server refuses.
+pub(super) async fn settle(at: (&str, &str), text: &str, stands: impl Fn(&str) -> bool) -> anyhow::Result<Settled> {
+    let client = client()?;
+    if there(&client, at).await.is_some_and(|there| stands(&there)) {
+        return Ok(Settled::Stood);
+    }
+    once(&client, at, text).await.map_err(|error| anyhow::anyhow!("{}", refusal::of_error(&error)))?;
+    Ok(Settled::Written)
+}
+
+/// The card that is published; none where it awaits its signature, or where it cannot be read, which is no reason not to write it.
+async fn there(client: &Client, (namespace, name): (&str, &str)) -> Option<String> {
+    let request = Request::new(Kind::ConfigMap.path(namespace)).get(name, &GetParams::default()).ok()?;
+    let mut found: Value = client.request(request).await.ok()?;
+    let awaits = found["metadata"]["annotations"].get(keys::ANNOTATION_AWAITS_SIGNATURE).is_some();
+    match found["data"][keys::KEY_SIGNED_CARD].take() {
+        Value::String(card) if !awaits => Some(card),
+        _ => None,
+    }
+}
+
+fn client() -> anyhow::Result<Client> {
+    let config = Config::incluster().context("the Pod has no token for the API server")?;
+    Client::try_from(config).context("no client for the API server")
 }
 
 /// The same through that client.

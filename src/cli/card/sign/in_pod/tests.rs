@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Settings, run, write};
+use super::{Asked, Settings, run, write};
 use crate::cli::Exit;
 use crate::cli::io::Io;
 
@@ -21,7 +21,7 @@ fn ran(if_present: bool, set: &[(&str, String)]) -> (Exit, Vec<Value>) {
     let (mut stdin, mut out, mut err) = (&b""[..], Vec::new(), Vec::new());
     let exit = {
         let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
-        run(if_present, &environment(set), &mut io).unwrap()
+        run(Asked::Once, if_present, &environment(set), &mut io).unwrap()
     };
     assert!(out.is_empty(), "the log stands on standard error");
     let lines = String::from_utf8(err).unwrap();
