@@ -76,6 +76,7 @@ const FINDS: &[(&str, i32, &str)] = &[
     ("drawbridge policy preview", 1, "the agent would be cut off"),
     ("drawbridge explain reach", 1, "the agent is cut off"),
     ("drawbridge graph --live", 4, "no container runs, so nobody answers the API server"),
+    ("drawbridge build provenance", 1, "the build waits for Tekton, so it has made no image"),
     ("drawbridge quarantine", 1, "no network plugin enforces NetworkPolicies"),
     ("drawbridge quarantine --skill", 2, "no card names that skill"),
 ];
