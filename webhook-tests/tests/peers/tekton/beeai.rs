@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 use webhook_tests::{ControlPlane, Tekton};
 
-use super::builds::Platform;
+use super::builds::{Platform, of_no_build};
 use super::dice::Dice;
 use super::generator::{self, HOSTILE};
 
@@ -35,8 +35,7 @@ fn composed(platform: &Platform, group: &str, namespace: &str, object: &Value) -
     let composed =
         composition.unwrap_or_else(|findings| panic!("accepted, and does not compose: {object}: {findings:#?}"));
     let mut run = composed.run;
-    // By this label our own policies know a run, and ask for its build, which is not there; Tekton does not care.
-    run["metadata"]["labels"].as_object_mut().unwrap().remove(keys::LABEL_AGENT_BUILD);
+    of_no_build(&mut run);
     Some(run)
 }
 

@@ -35,7 +35,7 @@ impl Platform {
         (stored, findings)
     }
 
-    /// What the controller makes of a stored object.
+    /// What the controller makes of a stored object, for Tekton alone ([`of_no_build`]).
     pub(crate) fn composed(&self, stored: &Value) -> Result<Composition, Findings> {
         let namespace = stored["metadata"]["namespace"].as_str().unwrap();
         let (request, findings) = read(stored, namespace, &self.view, 1);
@@ -43,7 +43,9 @@ impl Platform {
             return Err(findings);
         }
         let steps = self.view.steps(stored["spec"]["pipeline"]["namespace"].as_str().unwrap());
-        compose(&request, Surroundings { steps, settings: &self.settings, accounts: None })
+        let mut composition = compose(&request, Surroundings { steps, settings: &self.settings, accounts: None })?;
+        of_no_build(&mut composition.run);
+        Ok(composition)
     }
 
     /// From what a user applies to what Tekton gets; panics when anything is wrong.
@@ -52,6 +54,12 @@ impl Platform {
         assert!(findings.faults.is_empty(), "{object}: {:#?}", findings.faults);
         self.composed(&stored).unwrap_or_else(|findings| panic!("{object}: {findings:#?}"))
     }
+}
+
+/// By this label our own policies know a run, and ask for its build, which is not there; they come as soon as another test installs them on the
+/// same control plane. Tekton does not care.
+pub(crate) fn of_no_build(run: &mut Value) {
+    run["metadata"]["labels"].as_object_mut().unwrap().remove(keys::LABEL_AGENT_BUILD);
 }
 
 /// A build of that mode, with everything it needs and nothing more.
