@@ -72,10 +72,13 @@ pub(super) fn plan(subject: &Subject<'_>) -> Plan {
     };
     faults.into_iter().for_each(|fault| found.fault(fault));
     match composition.filter(|_| found.faults.is_empty()) {
-        Some(composition) => match known::state(subject, &composition) {
-            Some(state) => Plan::of(status::update(subject, &state)),
-            None => claim(subject, &request, composition),
-        },
+        Some(composition) => {
+            let composition = composition.recorded();
+            match known::state(subject, &composition) {
+                Some(state) => Plan::of(status::update(subject, &state)),
+                None => claim(subject, &request, composition),
+            }
+        }
         None => wait(subject, &found.faults, asks_again),
     }
 }

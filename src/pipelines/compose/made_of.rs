@@ -1,6 +1,6 @@
 //! What a run is made of, as far as it decides the image.
 //!
-//! In: a request that was looked at, and its run. Out: the record that the status holds of it, and its recipe. Promises: the recipe is that of
+//! In: a request that was looked at; its run. Out: the record that the status holds of it; its recipe. Promises: the recipe is that of
 //! everything that the run says but the commit, what waits for it (time, room, whose claim) and what belongs to one attempt; no text of the
 //! record is longer than [`TEXT`], and what was left out of it is counted.
 
@@ -10,12 +10,14 @@ use super::Examined;
 use super::task::Task;
 use crate::api::agent_kagenti_dev::provenance::{ENTRIES, Provenance, STEPS, StepSource, TEXT};
 use crate::api::digest;
+use crate::domain::keys;
 use crate::pipelines::params::derive::CANDIDATE_IMAGE;
 use crate::pipelines::params::{BUILD_ARGS, Traced};
-use crate::pipelines::reference;
 
 /// The parameter that names the Dockerfile.
 const DOCKERFILE: &str = "DOCKERFILE";
+/// Bytes of the recipe's annotation in a run.
+pub(super) const ROOM: usize = r#""":"","#.len() + keys::ANNOTATION_RECIPE.len() + 64;
 /// What stands before a build argument in the list that a step is passed.
 const ARGUMENT: &str = "--build-arg=";
 /// What a run is told of a build without a subfolder.
@@ -23,8 +25,8 @@ const ROOT: &str = ".";
 /// The parameter that names the commit.
 pub(super) const REVISION: &str = "revision";
 
-/// The record of a run whose recipe is that.
-pub(super) fn of(examined: &Examined<'_>, recipe: &str) -> Provenance {
+/// The record of a run, but for its recipe.
+pub(super) fn of(examined: &Examined<'_>) -> Provenance {
     let source = &examined.request.source;
     let told = |name: &str, otherwise: &str| {
         let given = examined.tasks.iter().find_map(|task| text(task, name));
@@ -33,14 +35,12 @@ pub(super) fn of(examined: &Examined<'_>, recipe: &str) -> Provenance {
     Provenance {
         build_hash: Some(examined.build_hash.clone()),
         attempt: i32::try_from(examined.request.attempt).ok(),
-        recipe: Some(recipe.to_owned()),
         repository: told("repo-url", &source.repository),
         revision: told(REVISION, &source.revision),
         subfolder: told("subfolder-path", if source.subfolder.is_empty() { ROOT } else { &source.subfolder }),
         steps: examined.tasks.iter().take(STEPS).map(step).collect(),
         ..Provenance::default()
     }
-    .bounded()
 }
 
 fn step(task: &Task<'_>) -> StepSource {
@@ -119,14 +119,22 @@ fn by_digest(image: &str) -> bool {
     digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
+/// The image with the parameters of its task filled in, once: what a parameter says is no reference any more.
 fn filled(task: &Task<'_>, image: &str) -> String {
-    if !reference::mentions(image) {
-        return image.to_owned();
+    const OPENS: &str = "$(params.";
+    let (mut text, mut rest) = (String::with_capacity(image.len()), image);
+    while let Some((before, after)) = rest.split_once(OPENS) {
+        text.push_str(before);
+        let value = after.split_once(')').and_then(|(name, tail)| {
+            let value = traced(task, name)?.origin.value.as_str()?;
+            Some((value, tail))
+        });
+        match value {
+            Some((value, tail)) => (text, rest) = (text + value, tail),
+            None => (text, rest) = (text + OPENS, after),
+        }
     }
-    task.parameters.traced.iter().fold(image.to_owned(), |image, traced| {
-        let value = traced.origin.value.as_str();
-        value.map_or(image.clone(), |value| image.replace(&format!("$(params.{})", traced.parameter), value))
-    })
+    text + rest
 }
 
 /// The digest of everything in a run's spec that decides the image, but the commit. What only decides when, in how much room and under which
@@ -182,7 +190,7 @@ mod tests {
         change(&mut request);
         let steps = steps(&[("clone", CLONE), ("build", BUILD)]);
         let settings = Settings::new("kagenti-system");
-        compose(&request, Surroundings { steps: &steps, settings: &settings, accounts: None }).unwrap()
+        compose(&request, Surroundings { steps: &steps, settings: &settings, accounts: None }).unwrap().recorded()
     }
 
     #[test]
@@ -222,6 +230,16 @@ mod tests {
         assert_eq!(argument("--build-arg=FLAG"), "FLAG");
     }
 
+    #[test]
+    fn images_are_named_with_the_parameters_of_their_task() {
+        let text = "params: [{name: A, default: one}, {name: B, default: two}]\n\
+            steps: [{name: a, image: $(params.A)/x-$(params.B):$(params.A)}]\n";
+        let request = request(vec![entry("clone", "clone")]);
+        let (steps, settings) = (steps(&[("clone", text)]), Settings::new("kagenti-system"));
+        let around = Surroundings { steps: &steps, settings: &settings, accounts: None };
+        assert_eq!(compose(&request, around).unwrap().inputs.steps[0].images, ["one/x-two:one"]);
+    }
+
     /// An image by tag is another one tomorrow, wherever it is named.
     #[test]
     fn only_images_by_digest_are_content() {
@@ -230,7 +248,8 @@ mod tests {
             let mut request = request(vec![entry("clone", "clone")]);
             request.parameters = parameters(&[("BUILDER", builder)]);
             let text = format!("params: [{{name: BUILDER, default: x}}]\n{}", text.replace("DIGEST", &digest));
-            let (steps, settings) = (steps(&[("clone", &text)]), Settings::new("kagenti-system"));
+            let steps = steps(&[("clone", &text)]);
+            let settings = Settings { by_content: true, ..Settings::new("kagenti-system") };
             compose(&request, Surroundings { steps: &steps, settings: &settings, accounts: None }).unwrap().pinned
         };
         assert!(pinned("steps: [{name: a, image: DIGEST}, {name: b, image: $(params.BUILDER)}]", &digest));

@@ -45,12 +45,24 @@ pub struct Composition {
     pub build_hash: String,
     /// Every parameter of every task with the layer it came from, then what steers the run.
     pub provenance: Vec<Traced>,
-    /// What the run is made of, as far as it decides the image.
+    /// What the run is made of, as far as it decides the image; its recipe only once it is [`Composition::recorded`].
     pub inputs: Provenance,
-    /// Whether every image that the run runs in is named by digest.
+    /// Whether every image that the run runs in is named by digest; not looked at where nothing is built by content.
     pub pinned: bool,
     /// What deserves attention.
     pub notes: Vec<Note>,
+}
+
+impl Composition {
+    /// The same with its recipe, on the run and in the record of what it is made of: only what is about to be made needs one, and to work it out
+    /// costs more than everything else here.
+    #[must_use]
+    pub fn recorded(mut self) -> Self {
+        let recipe = made_of::recipe(&self.run);
+        self.run["metadata"]["annotations"][keys::ANNOTATION_RECIPE] = recipe.as_str().into();
+        self.inputs = Provenance { recipe: Some(recipe), ..self.inputs }.bounded();
+        self
+    }
 }
 
 /// What the platform and the cluster add to a request.
@@ -93,17 +105,15 @@ pub fn compose(request: &BuildRequest, around: Surroundings<'_>) -> Result<Compo
     if !findings.faults.is_empty() || !findings.content.is_empty() {
         return Err(findings);
     }
-    let mut run = envelope::run(&examined, around.settings);
-    let recipe = made_of::recipe(&run);
-    run["metadata"]["annotations"][keys::ANNOTATION_RECIPE] = recipe.as_str().into();
-    let size = size::length(&run);
+    let run = envelope::run(&examined, around.settings);
+    let size = size::length(&run) + made_of::ROOM;
     if size > MAX_RUN {
         findings.content(size::too_large(&examined, size));
         return Err(findings);
     }
     let claim = envelope::claim(&examined);
-    let inputs = made_of::of(&examined, &recipe);
-    let pinned = examined.tasks.iter().all(made_of::is_pinned);
+    let inputs = made_of::of(&examined);
+    let pinned = around.settings.by_content && examined.tasks.iter().all(made_of::is_pinned);
     let mut provenance: Vec<Traced> = examined.tasks.into_iter().flat_map(|task| task.parameters.traced).collect();
     provenance.extend(examined.controls.traced);
     Ok(Composition { run, claim, build_hash: examined.build_hash, provenance, inputs, pinned, notes: findings.notes })
