@@ -89,24 +89,26 @@ pub(super) fn stays(
     if subject.pod.annotation(keys::ANNOTATION_SIGN) != Some(keys::SIGN_SIDECAR) {
         return false;
     }
-    let why = match subject.pod.spec("restartPolicy").and_then(Value::as_str) {
+    const SAY_SO: &str = "write \"true\" in its place, which says so";
+    let (why, remedy) = match subject.pod.spec("restartPolicy").and_then(Value::as_str) {
         // A sidecar that cannot sign would hold such a Pod up for ever, where an init container ends it.
         Some(policy @ ("Never" | "OnFailure")) => {
-            format!("the Pod ends by itself (restartPolicy: {policy})")
+            (format!("the Pod ends by itself (restartPolicy: {policy})"), SAY_SO.to_owned())
         }
         _ if is_native => return true,
         _ if switch.value == NativeSidecars::Disabled => {
-            format!("nativeSidecars is disabled ({})", switch.layer)
+            let remedy = format!("set annotation {}: auto, or {SAY_SO}", keys::ANNOTATION_NATIVE_SIDECARS);
+            (format!("nativeSidecars is disabled ({})", switch.layer), remedy)
         }
         _ => {
             let (major, minor) = subject.snapshot.view.server_version;
-            format!("the API server is {major}.{minor}, and knows no native sidecars")
+            (format!("the API server is {major}.{minor}, and knows no native sidecars"), SAY_SO.to_owned())
         }
     };
     warnings.push(Warning::new(
         Reason::SignsAtStart,
         format!(
-            "annotation {}: {} is answered by an init container, which signs the card when the Pod starts and not again, because {why}",
+            "annotation {}: {} is answered by an init container, which signs the card when the Pod starts and not again, because {why}; {remedy}",
             keys::ANNOTATION_SIGN,
             keys::SIGN_SIDECAR
         ),
