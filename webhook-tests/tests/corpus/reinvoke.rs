@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use drawbridge::admission::inject::uninject;
 use drawbridge::config::snapshot::Snapshot;
-use drawbridge::domain::keys::{self, OUR_CONTAINERS};
+use drawbridge::domain::keys;
 use libtest_mimic::Trial;
 use serde_json::{Map, Value, json};
 use webhook_tests::corpus::Case;
@@ -114,7 +114,7 @@ fn items_of<'o>(object: &'o mut Value, list: &str) -> Option<&'o mut Vec<Value>>
 }
 
 fn is_ours(container: &Value) -> bool {
-    container["name"].as_str().is_some_and(|name| OUR_CONTAINERS.contains(&name))
+    container["name"].as_str().is_some_and(keys::may_be_ours)
 }
 
 fn names(object: &Value, list: &str) -> Vec<String> {
@@ -298,7 +298,7 @@ fn second_injector(injected: &Injected) -> anyhow::Result<Vec<String>> {
         if all.len() != total {
             wrong.push(format!("a container occurs twice: {inits:?}"));
         }
-        let ours = |name: &String| OUR_CONTAINERS.contains(&name.as_str());
+        let ours = |name: &String| keys::may_be_ours(name);
         if native && inits.iter().skip_while(|name| ours(name)).any(ours) {
             wrong.push(format!("our init containers are not in front: {inits:?}"));
         }
