@@ -147,7 +147,14 @@ fn what_a_policy_of_somebody_else_opens_of_an_agent_that_is_cut_off_is_told() {
     }
 }
 
+/// Orders that are tried: each is a story of several hundred steps. `make test-long` tries as many as a property has elsewhere.
+fn orders() -> ProptestConfig {
+    ProptestConfig::with_cases(if std::env::var_os("DRAWBRIDGE_LONG").is_some() { 256 } else { 64 })
+}
+
 proptest! {
+    #![proptest_config(orders())]
+
     /// Into quarantine and out, in any order of the items and with the leader gone at any moment: whoever carries the label, and where trust is
     /// enforced everybody, is selected by some policy; in the end nothing opens who is held, and nothing is left when nobody is.
     #[test]
