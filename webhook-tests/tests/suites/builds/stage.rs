@@ -28,10 +28,12 @@ pub(crate) async fn install(cp: &ControlPlane) -> Result<Access> {
         if ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"].contains(&kind) {
             objects.apply(&document.to_string()).await?;
         }
-    }
-    use drawbridge::api::agent_kagenti_dev::{agent, agent_build};
-    for crd in [agent::crd(), agent_build::crd()] {
-        define(&objects, &serde_json::to_value(&crd)?).await?;
+        if ["agents.agent.kagenti.dev", "agentbuilds.agent.kagenti.dev"]
+            .iter()
+            .any(|name| document["metadata"]["name"] == **name)
+        {
+            define(&objects, &document).await?;
+        }
     }
     for (name, spec) in [
         ("silent", "steps: [{name: run, image: example.com/step:1}]"),
