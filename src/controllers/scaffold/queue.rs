@@ -89,6 +89,8 @@ const WORKS: Duration = Duration::from_secs(1);
 /// So many looks at one item follow each other before others of its namespace have their turn: more than anything takes
 /// that comes to an end.
 const IN_A_ROW: u32 = 16;
+/// For so many items there is room while nothing waits: what a start or a burst took besides is given back.
+const ROOM: usize = 1024;
 
 /// The pause after so many failures in a row; `jitter` is in 0..1 and moves it by up to a quarter.
 #[must_use]
@@ -146,6 +148,9 @@ impl Queue {
         if self.places.remove(&item).is_some() {
             let depth = self.depths.entry(item.controller).or_default();
             *depth = depth.saturating_sub(1);
+        }
+        if self.places.is_empty() {
+            self.places.shrink_to(ROOM);
         }
         self.running.insert(item.clone());
         Some(item)

@@ -234,3 +234,18 @@ fn failures_wait_longer_each_time_whatever_changes_arrive() {
     queue.done(&running, Ending::Conflict, now, 0.0);
     assert_eq!(queue.due().unwrap() - now, Duration::from_micros(37_500));
 }
+
+/// At a start every object of the cluster waits at once, and a table takes as much as it ever held.
+#[test]
+fn room_that_only_a_start_needs_is_given_back() {
+    let mut queue = Queue::default();
+    for number in 0..20 * ROOM {
+        queue.add(item(&number.to_string()), Priority::Backlog);
+    }
+    assert!(queue.places.capacity() >= 20 * ROOM);
+    while let Some(item) = queue.pop(1, s(0)) {
+        queue.done(&item, Ending::Done(None), s(0), 0.5);
+    }
+    let room = queue.places.capacity();
+    assert!((ROOM..=2 * ROOM).contains(&room), "{room}");
+}
