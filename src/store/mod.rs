@@ -7,6 +7,7 @@
 mod change;
 pub mod decode;
 pub mod enrolment;
+mod kept;
 pub mod kind;
 pub mod kinds;
 pub mod label;
@@ -21,6 +22,7 @@ pub use change::{Change, Reach, SelectionId, Taken, Via};
 pub use decode::change_of;
 pub use decode::fields::{Owned, Place};
 pub use decode::pool::Pool;
+pub use kept::Kept;
 pub use kind::{Decode, Descriptor, KindOrigin, Selection, UsedBy};
 pub use kinds::agent_card::{AgentCardSeen, CardBinding, CardSpec, CardTarget, Trust, vouched};
 pub use kinds::agent_runtime::{AgentRuntimeSeen, Target};

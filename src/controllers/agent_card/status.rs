@@ -172,9 +172,9 @@ fn overridden(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>) -> Option
     };
     let workload = workload_of(found);
     let namespace = &*cx.key.namespace;
-    let selector = workload?.seen.selector.as_deref().filter(|_| !verified)?;
+    let selector = workload?.seen.selector.as_ref().filter(|_| !verified)?;
     trust::level(cx, namespace).filter(|level| level.enforces())?;
-    let message = trust::opened::by_others(cx.store, (namespace, &workload?.name[..]), selector)?;
+    let message = trust::opened::by_others(cx.store, (namespace, &workload?.name[..]), &selector.value())?;
     Some(Condition::new(OVERRIDDEN, true, Reason::PolicyOverridden, cut(message, MESSAGE)))
 }
 

@@ -134,8 +134,8 @@ impl<'a> Subject<'a> {
     /// while none led. What a person changes on one workload is no upgrade of the fleet.
     pub(super) fn is_edited(&self) -> bool {
         let generation = |winner: &RuntimeRef<'_>| {
-            let told = winner.seen.status.get("observedGeneration");
-            told.is_some_and(|told| *told != winner.seen.generation)
+            let status = winner.seen.status.value();
+            status.get("observedGeneration").is_some_and(|told| *told != winner.seen.generation)
         };
         self.workload.winner.as_ref().is_some_and(generation) || self.note().is_some_and(|note| note.edited)
     }

@@ -94,15 +94,15 @@ pub(super) struct Governs<'a> {
 
 /// The operations that bring the status up to date: none when it is.
 pub(super) fn update(namespace: &str, runtime: &RuntimeRef<'_>, findings: &Findings<'_>) -> Vec<Op> {
-    let before = &*runtime.seen.status;
+    let before = runtime.seen.status.value();
     let wanted = conditions_of(findings);
     let list = before.get("conditions").unwrap_or(&Value::Null);
-    let mut status = fields(runtime, findings, &wanted);
+    let mut status = fields((runtime, &before), findings, &wanted);
     let kept: &[&str] = if matches!(findings, Findings::Governs(_)) { &KEPT } else { &[] };
     let merged = conditions::merged(list, &wanted, &OURS, kept, runtime.seen.generation);
     status.insert("conditions".to_owned(), merged);
     let status = Value::Object(status);
-    let Some(patch) = conditions::difference(before, &status) else { return Vec::new() };
+    let Some(patch) = conditions::difference(&before, &status) else { return Vec::new() };
     let key = Key::new(namespace, runtime.name);
     let news = wanted.iter().filter(|one| TOLD.contains(&one.type_) && conditions::is_news(list, one));
     // What holds from the beginning is no news, but readiness and what could not be read.
@@ -131,7 +131,7 @@ pub(super) fn update(namespace: &str, runtime: &RuntimeRef<'_>, findings: &Findi
 /// Whether an AgentRuntime's status says, about what it asks for now and what its workload carries now, that no Pod is being
 /// replaced, for that reason.
 pub(super) fn says_over(runtime: &RuntimeRef<'_>, workload: &WorkloadSeen, reason: Reason) -> bool {
-    let status = &*runtime.seen.status;
+    let status = runtime.seen.status.value();
     let done = conditions::stored(status.get("conditions").unwrap_or(&Value::Null), "RolloutProgressing");
     let done = done.is_some_and(|one| one["status"] == "False" && one["reason"] == reason.code());
     done && status["observedGeneration"] == runtime.seen.generation
@@ -150,12 +150,16 @@ fn since(list: &Value, type_: &str) -> String {
     stored.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-fn fields(runtime: &RuntimeRef<'_>, findings: &Findings<'_>, wanted: &[Condition]) -> Map<String, Value> {
+/// What a status says besides its conditions; `before` is the stored one.
+fn fields(
+    (runtime, before): (&RuntimeRef<'_>, &Value),
+    findings: &Findings<'_>,
+    wanted: &[Condition],
+) -> Map<String, Value> {
     let mut status = Map::new();
     status.insert("observedGeneration".to_owned(), runtime.seen.generation.into());
     status.insert("phase".to_owned(), phase(findings, wanted).into());
-    let applied = runtime.seen.status.get("appliedTarget");
-    let mut applied = applied.cloned();
+    let mut applied = before.get("appliedTarget").cloned();
     if let Findings::Governs(found) = findings {
         let configured = found.tally.as_ref().map_or(0, |tally| tally.configured);
         if configured > 0 {

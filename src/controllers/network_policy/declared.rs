@@ -19,7 +19,7 @@ use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::policy::desired::{self, Declaration, Declared, Peer, Whom};
 use crate::store::objects::{PolicyRef, WorkloadRef};
-use crate::store::{Key, Kind, Store};
+use crate::store::{Kept, Key, Kind, Store};
 
 /// The ports of an address for which none is written: those of HTTP.
 const HTTP: [u16; 2] = [80, 443];
@@ -137,7 +137,7 @@ fn by_links(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Vec<Declaration> {
     let one = |caller: &str| {
         let runs = cx.store.workload(Kind::Deployment, namespace, &kaos::workload_of(caller))?;
         let by = kaos::agent_of(cx.store, namespace, &runs).filter(|by| **by.name == *caller)?;
-        let labels = labels_of(runs.seen.selector.as_deref()?)?;
+        let labels = labels_of(&runs.seen.selector.as_ref()?.value())?;
         let whom = Whom::Verified { namespace: None, labels };
         let by = format!("agentNetwork.access of Agent {} of KAOS", by.name);
         Some(Declaration { peer: Peer { whom, ports: ports.clone() }, by })
@@ -162,7 +162,8 @@ fn leads_to(store: &Store, (namespace, name): (&str, &str), workload: &WorkloadR
         return true;
     }
     let Some(service) = store.service(namespace, name) else { return false };
-    let own = workload.seen.selector.as_deref().and_then(|selector| selector.get("matchLabels"));
+    let own = workload.seen.selector.as_ref().map(Kept::value);
+    let own = own.as_ref().and_then(|selector| selector.get("matchLabels"));
     let Some((wanted, own)) = service.seen.selector.as_ref().zip(own) else { return false };
     wanted.iter().all(|(key, value)| own.get(key).and_then(Value::as_str) == Some(value))
 }

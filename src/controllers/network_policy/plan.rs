@@ -264,7 +264,7 @@ fn subject<'a>(cx: &Context<'a>) -> Option<(WorkloadRef<'a>, CardRef<'a>)> {
 fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
     let stored = stored(cx);
     let subject = subject(cx).filter(|_| level.enforces());
-    let wanted = subject.and_then(|(workload, card)| Some((workload, card, workload.seen.selector.clone()?)));
+    let wanted = subject.and_then(|(workload, card)| Some((workload, card, workload.seen.selector.as_ref()?.value())));
     let Some((workload, card, selector)) = wanted else {
         let Some(policy) = stored.filter(|policy| policy.seen.is_ours()) else { return Plan::nothing() };
         // Where enforcement ends, what cuts off goes before what opens.

@@ -16,7 +16,7 @@ use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 use crate::store::decode::wire::{CardSummary, Raw, Spec, Status};
 use crate::store::kind::page;
-use crate::store::{Decode, Descriptor, Observed, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Kept, Observed, Selection, UsedBy};
 
 /// AgentRuntimes.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
@@ -69,7 +69,7 @@ pub struct AgentRuntimeSeen {
     /// `spec`, as stored.
     pub spec: Arc<Value>,
     /// `status`, as stored; an empty object when there is none, or more than anybody of ours writes.
-    pub status: Arc<Value>,
+    pub status: Kept,
     /// It is over a bound: of `spec` nothing is kept here but the target.
     pub over: Option<Over>,
     /// What it asks for, as it was read of `spec`.
@@ -133,7 +133,7 @@ fn agent_runtime(raw: Raw) -> AgentRuntimeSeen {
         created: metadata.creation_timestamp.unwrap_or_default().into(),
         target: Target::of_spec(&spec),
         spec: Arc::new(spec),
-        status: Arc::new(status),
+        status: Kept::of(&status),
         over: (names > LARGEST_FINALIZERS).then_some(Over::Size),
         input: Arc::default(),
     };

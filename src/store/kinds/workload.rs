@@ -21,7 +21,7 @@ use crate::store::decode::identity::owner;
 use crate::store::decode::wire::{Condition, Metadata, Raw, Spec, Status, Template};
 use crate::store::kind::page;
 use crate::store::label::TypeLabel;
-use crate::store::{Decode, Descriptor, Observed, OwnerReference, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Kept, Observed, OwnerReference, Selection, UsedBy};
 
 /// Jobs: admission asks for the one that a Pod belongs to.
 pub(super) const JOB: Descriptor = Descriptor {
@@ -142,7 +142,7 @@ pub struct WorkloadSeen {
     pub active: i32,
     /// `spec.selector` of one that makes agents' Pods and whose selector never changes; of a Sandbox, which has none, the labels of its
     /// template. `None` of others, and of one that is larger than [`SELECTOR`].
-    pub selector: Option<Arc<Value>>,
+    pub selector: Option<Kept>,
     /// Its selector names `kagenti.io/type`: the template must carry the label, and neither can be changed.
     pub selects_type: bool,
 }
@@ -354,7 +354,7 @@ fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
 pub const SELECTOR: usize = 2048;
 
 /// By what its agents' Pods are selected.
-fn selector(kind: WorkloadKind, template: Option<&TemplateSeen>, spec: &Spec) -> Option<Arc<Value>> {
+fn selector(kind: WorkloadKind, template: Option<&TemplateSeen>, spec: &Spec) -> Option<Kept> {
     template.filter(|template| template.agent_type() == Some(AgentType::Agent.as_str()))?;
     let selector = match kind {
         WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => spec.selector.clone()?,
@@ -365,7 +365,7 @@ fn selector(kind: WorkloadKind, template: Option<&TemplateSeen>, spec: &Spec) ->
         }
         _ => return None,
     };
-    is_within(&selector, SELECTOR).then(|| Arc::new(selector))
+    is_within(&selector, SELECTOR).then(|| Kept::of(&selector))
 }
 
 /// The labels that are kept of a workload itself.

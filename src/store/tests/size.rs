@@ -29,6 +29,10 @@ fn json_heap(value: &Value) -> usize {
     }
 }
 
+fn kept_heap(kept: &Kept) -> usize {
+    size_of::<Box<str>>() + 2 * BLOCK + text(kept.text())
+}
+
 impl Heap for Pairs {
     fn heap(&self) -> usize {
         self.iter().map(|(key, value)| 2 * size_of::<Box<str>>() + text(key) + text(value)).sum::<usize>() + BLOCK
@@ -78,6 +82,7 @@ impl Heap for Observed {
                     + seen.applied.as_ref().map_or(0, Heap::heap)
                     + upstream
                     + seen.type_label.as_deref().map_or(0, label)
+                    + seen.selector.as_ref().map_or(0, kept_heap)
                     + template
             }
             What::Pod(seen) => {
@@ -114,9 +119,7 @@ impl Heap for Observed {
                     + json_heap(&seen.status)
                     + 2 * BLOCK
             }
-            What::AgentRuntime(seen) => {
-                json_heap(&seen.spec) + json_heap(&seen.status) + text(&seen.created) + 2 * BLOCK
-            }
+            What::AgentRuntime(seen) => json_heap(&seen.spec) + kept_heap(&seen.status) + text(&seen.created) + BLOCK,
             _ => 0,
         }
     }
@@ -213,6 +216,26 @@ fn a_card_is_a_few_kilobytes_whatever_the_agent_serves() {
     });
     let kept = heap(Kind::AgentCard, &card);
     assert!(kept < 14_000, "a card: {kept}");
+}
+
+/// Of a thousand agents the statuses would be more than all their Pods.
+#[test]
+fn an_agent_runtime_is_little_more_than_the_text_of_its_status() {
+    let condition = |kind: &str| {
+        json!({"type": kind, "status": "True", "reason": "TargetResolved", "message": "Deployment weather-agent resolved",
+            "lastTransitionTime": "2026-01-02T03:04:05Z", "observedGeneration": 1})
+    };
+    let kinds = ["TargetResolved", "ConfigResolved", "Protected", "Ready", "PodsCurrent", "RolloutProgressing"];
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "weather-agent"});
+    let status = json!({"observedGeneration": 1, "phase": "Active", "configHash": HASH, "appliedTarget": target,
+        "effective": {"mode": "envoy-sidecar", "spiffeID": "spiffe://cluster.local/ns/team-one/sa/weather-agent"},
+        "conditions": kinds.map(condition)});
+    let runtime = json!({
+        "metadata": {"name": "weather-agent", "namespace": "team-one", "uid": UID, "creationTimestamp": "2026-01-02T03:04:05Z"},
+        "spec": {"type": "agent", "targetRef": target}, "status": status,
+    });
+    let (kept, written) = (heap(Kind::AgentRuntime, &runtime), status.to_string().len());
+    assert!(kept < written + 2_200, "an AgentRuntime: {kept}, with a status of {written}");
 }
 
 #[test]
