@@ -1,4 +1,5 @@
-//! Are our CustomResourceDefinitions there, in force, and those of this version?
+//! Are our CustomResourceDefinitions there, in force, and those of this version? Those of a group that is served where it is installed are
+//! judged where they are.
 
 use std::collections::BTreeSet;
 
@@ -7,25 +8,33 @@ use serde_json::Value;
 use super::{Seen, Visit, text};
 use crate::store::{Kind, KindOrigin};
 
-const APPLY: &str = "kubectl apply -f manifests/crds (or install.yaml), of the version of this binary";
+/// Where definitions come from, and what to do about one that is not as it should be.
+const ORIGINS: [(KindOrigin, &str); 2] = [
+    (KindOrigin::Ours, "kubectl apply -f manifests/crds (or install.yaml), of the version of this binary"),
+    (KindOrigin::Compat, "kubectl apply -f manifests/beeai-compat.yaml, of the version of this binary"),
+];
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let served = visit.kinds;
-    for wanted in Kind::definitions(KindOrigin::Ours).filter(|one| served.serves(&one.spec.group)) {
-        let wanted = serde_json::to_value(&wanted)?;
-        let name = format!("CustomResourceDefinition {}", text(&wanted, "/metadata/name"));
-        let path =
-            format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", text(&wanted, "/metadata/name"));
-        match visit.read(&name, &path).await? {
-            Seen::Is(found) => judge(visit, &name, &found, &wanted),
-            Seen::Hidden => {}
-            Seen::Absent => visit.finding(&name, "does not exist: workloads can be enrolled by label only", APPLY),
+    for (origin, apply) in ORIGINS {
+        for wanted in Kind::definitions(origin).filter(|one| served.serves(&one.spec.group)) {
+            let wanted = serde_json::to_value(&wanted)?;
+            let name = format!("CustomResourceDefinition {}", text(&wanted, "/metadata/name"));
+            let path =
+                format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", text(&wanted, "/metadata/name"));
+            match visit.read(&name, &path).await? {
+                Seen::Is(found) => judge(visit, &name, (&found, &wanted), apply),
+                Seen::Absent if origin == KindOrigin::Ours => {
+                    visit.finding(&name, "does not exist: workloads can be enrolled by label only", apply);
+                }
+                Seen::Absent | Seen::Hidden => {}
+            }
         }
     }
     Ok(())
 }
 
-fn judge(visit: &mut Visit, name: &str, found: &Value, wanted: &Value) {
+fn judge(visit: &mut Visit, name: &str, (found, wanted): (&Value, &Value), apply: &str) {
     let conditions = found.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
     let established = conditions.iter().any(|one| one["type"] == "Established" && one["status"] == "True");
     let refused = conditions.iter().find(|one| one["type"] == "NamesAccepted" && one["status"] == "False");
@@ -39,12 +48,16 @@ fn judge(visit: &mut Visit, name: &str, found: &Value, wanted: &Value) {
     for version in versions(wanted) {
         let of = text(version, "/name");
         let Some(served) = versions(found).iter().find(|one| text(one, "/name") == of && one["served"] == true) else {
-            return visit.finding(name, format!("version {of} is not served"), APPLY);
+            return visit.finding(name, format!("version {of} is not served"), apply);
         };
+        let lacks = subresources(served, version);
+        if !lacks.is_empty() {
+            return visit.finding(name, format!("version {of} {}", lacks.join("; ")), apply);
+        }
         let (missing, foreign) = difference(served, version);
         if !missing.is_empty() {
             let seen = format!("version {of} lacks {}: the API server drops these fields", missing.join(", "));
-            return visit.finding(name, seen, APPLY);
+            return visit.finding(name, seen, apply);
         }
         if !foreign.is_empty() {
             let seen = format!("version {of} has {}, which this version does not know", foreign.join(", "));
@@ -56,6 +69,20 @@ fn judge(visit: &mut Visit, name: &str, found: &Value, wanted: &Value) {
 
 fn versions(definition: &Value) -> &[Value] {
     definition.pointer("/spec/versions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Each subresource that only `wanted` has, with what follows.
+fn subresources(served: &Value, wanted: &Value) -> Vec<String> {
+    let names = wanted["subresources"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    let lacks = names.filter(|name| !served["subresources"][*name].is_object());
+    let told = |name: &str| {
+        let follows = match name {
+            "status" => "who may write these objects writes their status, too, and Drawbridge cannot write it",
+            _ => "kubectl scale and autoscalers do not reach these objects",
+        };
+        format!("lacks subresource {name}: {follows}")
+    };
+    lacks.map(told).collect()
 }
 
 /// Fields that only `wanted`, and that only `served` has.
@@ -84,6 +111,32 @@ fn collect(path: &str, schema: &Value, found: &mut BTreeSet<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_subresource_of_every_kind_of_ours_is_missed() {
+        let mut missed = std::collections::BTreeMap::new();
+        for definition in ORIGINS.iter().flat_map(|(origin, _)| Kind::definitions(*origin)) {
+            let definition = serde_json::to_value(&definition).unwrap();
+            let name = text(&definition, "/metadata/name");
+            for ours in versions(&definition) {
+                assert_eq!(subresources(ours, ours), Vec::<String>::new(), "{name}");
+                let has: Vec<String> = ours["subresources"].as_object().unwrap().keys().cloned().collect();
+                for one in &has {
+                    let mut other = ours.clone();
+                    other["subresources"].as_object_mut().unwrap().remove(one).unwrap();
+                    let told = subresources(&other, ours);
+                    assert!(told.len() == 1 && told[0].starts_with(&format!("lacks subresource {one}: ")), "{told:?}");
+                }
+                let mut none = ours.clone();
+                none.as_object_mut().unwrap().remove("subresources").unwrap();
+                assert_eq!(subresources(&none, ours).len(), has.len(), "{name}");
+                missed.insert(name.to_owned(), has);
+            }
+        }
+        assert!(missed.values().all(|has| has.iter().any(|one| one == "status")), "{missed:?}");
+        assert!(missed["agents.agent.kagenti.dev"].iter().any(|one| one == "scale"), "{missed:?}");
+        assert!(missed.contains_key("agentbuilds.beeai.beeai.dev"), "{missed:?}");
+    }
 
     #[test]
     fn a_schema_of_another_version_is_told_field_by_field() {

@@ -1,5 +1,9 @@
 //! `drawbridge-build-records`: what an AgentBuild's status says of how its image was made is believed, so nobody but us writes it. People who
 //! hold all rights on AgentBuilds of a namespace, status included, plant no digest that way.
+//!
+//! It is asked of the objects themselves, too: where a definition that is not ours has no status subresource, the status is a part of the
+//! object as any other. Where there is one, the API server has put back the old status, or dropped that of a new object, before it
+//! asks (measured), so that who applies an object with a status of another time is not refused.
 
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use serde_json::Value;
@@ -18,13 +22,18 @@ const HELD: [&str; 3] = ["inputs", "provenance", "earlier"];
 /// The policy with its binding.
 pub(super) fn policy(install: &Install) -> [Value; 2] {
     let same = |member: &str| format!("object.?status.?{member} == oldObject.?status.?{member}");
+    let none = |member: &str| format!("!object.?status.?{member}.hasValue()");
     let rule = Refusal {
         applies: vec![condition("not-by-us", &format!("!({})", by_us(install)))],
         variables: Vec::new(),
-        holds: HELD.map(same).join(" && "),
+        holds: format!(
+            "request.operation == 'CREATE' ? {} : {}",
+            HELD.map(none).join(" && "),
+            HELD.map(same).join(" && ")
+        ),
         message: format!(
-            "status.{} of an AgentBuild are written by Drawbridge alone: builds by content believe them. What to do: leave them as they are; \
-             drawbridge build run NAME builds anew and records that",
+            "status.{} of an AgentBuild are written by Drawbridge alone: builds by content believe them. What to do: leave them as they are, \
+             and out of a new object; drawbridge build run NAME builds anew and records that",
             HELD.join(", status.")
         ),
         message_expression: None,
@@ -37,7 +46,7 @@ fn matched() -> NamedRuleWithOperations {
     NamedRuleWithOperations {
         api_groups: texts(&[keys::GROUP_AGENT, keys::GROUP_BEEAI, keys::GROUP_BEEAI_COMPAT]),
         api_versions: texts(&["v1alpha1", "v1"]),
-        operations: texts(&["UPDATE"]),
-        ..written_in((keys::GROUP_AGENT, "v1alpha1"), "agentbuilds/status")
+        resources: texts(&["agentbuilds", "agentbuilds/status"]),
+        ..written_in((keys::GROUP_AGENT, "v1alpha1"), "agentbuilds")
     }
 }

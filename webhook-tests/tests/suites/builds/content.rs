@@ -1,6 +1,6 @@
 //! Builds by content, on an installation whose platform file asks for them; and that nobody but its controllers can say what is known.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use drawbridge::domain::keys;
 use kube::ResourceExt as _;
 use kube::api::{ListParams, Patch, PatchParams};
@@ -111,7 +111,33 @@ async fn plants_nothing(cp: &ControlPlane, ns: &TestNamespace, record: &Value) -
     ];
     let answer = cp.kubectl(&planter, &args, "").await?;
     ensure!(answer.success, "{}", answer.stderr);
+
+    // Who applies what he once read, status and all, changes nothing in it and is not held up, whatever the status says.
+    let before = builds(ns).get("pinned").await?;
+    let mut read = serde_json::to_value(&before)?;
+    for member in ["resourceVersion", "managedFields"] {
+        read["metadata"].as_object_mut().context("an object has metadata")?.remove(member);
+    }
+    for record in ["provenance", "inputs", "earlier"] {
+        read["status"][record] = planted_elsewhere(record);
+    }
+    for verb in ["apply", "replace"] {
+        read["metadata"]["labels"]["read-by"] = json!(verb);
+        let answer = cp.kubectl(&planter, &[verb, "-n", ns.name(), "-f", "-"], &read.to_string()).await?;
+        ensure!(answer.success, "{verb}: {}", answer.stderr);
+        let after = builds(ns).get("pinned").await?;
+        assert_eq!(after.labels().get("read-by").map(String::as_str), Some(verb));
+        for record in ["provenance", "inputs", "earlier"] {
+            assert_eq!(after.data["status"][record], before.data["status"][record], "{verb}");
+        }
+    }
     Ok(())
+}
+
+/// A member of the status as somebody else's object may have it.
+fn planted_elsewhere(member: &str) -> Value {
+    let record = json!({"digest": format!("sha256:{}", "7".repeat(64))});
+    if member == "earlier" { json!([record]) } else { record }
 }
 
 #[tokio::test]

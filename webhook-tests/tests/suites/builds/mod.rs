@@ -5,6 +5,7 @@
 pub(crate) mod commands;
 mod content;
 mod flood;
+mod foreign;
 mod kills;
 mod life;
 mod logs;
