@@ -13,7 +13,7 @@ pub const EARLIER: usize = 4;
 /// Longest text of a record, in bytes.
 pub const TEXT: usize = 512;
 /// Longest record, in bytes of JSON, with build arguments and images in it.
-const LARGEST: usize = 24 * 1024;
+pub const LARGEST: usize = 24 * 1024;
 
 /// What an image was made of. What is left out was not known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -70,7 +70,7 @@ fn is_commit(revision: &str) -> bool {
 /// Whether somebody asks for a build of whatever there is, and has had none since.
 fn is_asked_for(subject: &Subject<'_>) -> bool {
     let had = subject.build.seen.status.pointer("/provenance/rebuild").and_then(Value::as_str);
-    subject.rebuild().is_some_and(|wish| Some(wish) != had)
+    provenance::wish(subject).is_some_and(|wish| Some(&*wish) != had)
 }
 
 fn records<'a>(subject: &Subject<'a>) -> impl Iterator<Item = Known<'a>> {
@@ -99,7 +99,7 @@ fn taken(subject: &Subject<'_>, known: &Known<'_>) -> State {
     let record = Provenance {
         build_hash: Some(subject.hash.clone()),
         attempt: i32::try_from(attempt).ok(),
-        rebuild: subject.rebuild().map(str::to_owned),
+        rebuild: provenance::wish(subject),
         known_from: Some(format!("{}.{}/{}", known.kind.plural(), known.kind.group(), known.build)),
         ..serde_json::from_value(known.record.clone()).unwrap_or_default()
     };

@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::image::Built;
 use super::subject::Subject;
-use crate::api::agent_kagenti_dev::provenance::{EARLIER as MOST, Provenance, StepSource};
+use crate::api::agent_kagenti_dev::provenance::{EARLIER as MOST, Provenance, StepSource, TEXT};
+use crate::api::digest;
 use crate::pipelines::reference;
 use crate::store::kinds::tekton::{RESULT_DOCKERFILE, TaskSeen};
 use crate::store::objects::{RunRef, TaskRunRef};
@@ -49,7 +50,7 @@ pub(super) fn of(
     Provenance {
         build_hash: Some(subject.hash.clone()),
         attempt: i32::try_from(subject.recorded_attempt()).ok(),
-        rebuild: subject.rebuild().map(str::to_owned),
+        rebuild: wish(subject),
         commit: commit.map(str::to_owned),
         steps: inputs.steps.into_iter().map(step).collect(),
         pipeline_run: Some(run.name.to_string()),
@@ -77,6 +78,12 @@ pub(super) fn members(subject: &Subject<'_>, record: &Provenance) -> Map<String,
     let earlier: Vec<_> = last.into_iter().chain(before).take(MOST).collect();
     let earlier = if earlier.is_empty() { Value::Null } else { Value::Array(earlier) };
     Map::from_iter([(MADE.to_owned(), json!(record)), (EARLIER.to_owned(), earlier)])
+}
+
+/// The wish to build again, as a record has it: in place of one that is too long stands its digest.
+pub(super) fn wish(subject: &Subject<'_>) -> Option<String> {
+    let wish = subject.rebuild()?;
+    Some(if wish.len() <= TEXT { wish.to_owned() } else { format!("sha256:{}", digest::of_bytes(wish.as_bytes())) })
 }
 
 /// A text of the run as the type that the record has for it; none where it is no such text.

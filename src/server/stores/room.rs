@@ -165,6 +165,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::api::agent_kagenti_dev::provenance::{EARLIER, ENTRIES, LARGEST, Provenance, STEPS, StepSource, TEXT};
     use crate::store::Trust;
     use crate::store::change_of;
 
@@ -264,6 +265,50 @@ mod tests {
         assert!(again, "those without room are to be read anew");
         let (change, _) = room.admit(card("more"));
         assert_eq!(seen(&change).trust("w"), Trust::Account("web"));
+    }
+
+    /// The figures of docs/limits.md: what the status of an AgentBuild takes whose records are the largest that there can be, while it is built anew.
+    #[test]
+    fn records_of_a_build_take_no_more_than_the_limits_say() {
+        let texts = |count: usize, length: usize| vec!["x".repeat(length); count];
+        let step = |arguments: Vec<String>, images: Vec<String>, ran: Vec<String>| StepSource {
+            name: "x".repeat(63),
+            content_hash: Some("0".repeat(64)),
+            build_arguments: arguments,
+            images,
+            ran_images: ran,
+            ..StepSource::default()
+        };
+        let of = |steps: Vec<StepSource>| Provenance {
+            build_hash: Some("0".repeat(64)),
+            attempt: Some(i32::MAX),
+            rebuild: Some("x".repeat(TEXT)),
+            recipe: Some("0".repeat(64)),
+            repository: Some("x".repeat(TEXT)),
+            revision: Some("x".repeat(TEXT)),
+            subfolder: Some("x".repeat(TEXT)),
+            commit: Some("0".repeat(64)),
+            pipeline_run: Some("x".repeat(253)),
+            pipeline_run_uid: Some("0".repeat(36)),
+            image: Some("x".repeat(TEXT)),
+            image_tag: Some("x".repeat(TEXT)),
+            digest: Some("0".repeat(71)),
+            steps,
+            ..Provenance::default()
+        };
+        let status = |record: &Provenance| {
+            let text = serde_json::to_vec(record).unwrap();
+            assert!(text.len() <= LARGEST && *record == record.clone().bounded(), "{} bytes", text.len());
+            let earlier = Provenance { steps: Vec::new(), ..record.clone() };
+            let status = json!({"inputs": record, "provenance": record, "earlier": vec![earlier; EARLIER]});
+            (text.len(), weight(&status).div_ceil(1024))
+        };
+        // As few texts as fill it, and as many as it may have.
+        let long = of(vec![step(texts(1, 450), Vec::new(), Vec::new()); STEPS]);
+        let short = of(vec![step(texts(ENTRIES, 1), texts(ENTRIES, 1), texts(ENTRIES, 1)); STEPS]);
+        let (long, short) = (status(&long), status(&short));
+        assert!(long.0 > LARGEST * 9 / 10, "{long:?} {short:?}");
+        assert!(long.1 <= 140 && short.1 <= 541, "{long:?} {short:?}");
     }
 
     /// Whose a right is stays known, so that it can be taken away; what it gives is not.

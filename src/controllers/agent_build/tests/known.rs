@@ -223,6 +223,16 @@ fn a_wish_to_build_is_fulfilled_by_a_run_and_then_over() {
     assert_eq!((bench.condition("BuildSucceeded").1, runs(&bench)), ("ImageKnown".into(), 4));
     wish(&mut bench, "2");
     assert_eq!(runs(&bench), 5);
+    // One that is too long for a record is known by its digest: it is fulfilled like any other, and another one is another.
+    makes(&mut bench, "b", "v2");
+    let long = "w".repeat(2_000);
+    wish(&mut bench, &long);
+    assert_eq!(runs(&bench), 6);
+    makes(&mut bench, "b", "v2");
+    change(&mut bench, "a", "v1");
+    assert_eq!((bench.condition("BuildSucceeded").1, runs(&bench)), ("ImageKnown".into(), 6));
+    wish(&mut bench, &format!("{long}x"));
+    assert_eq!(runs(&bench), 7);
 }
 
 /// Another build of the namespace knows it, of whatever kind; one of another namespace does not; and a record that is none counts nowhere.

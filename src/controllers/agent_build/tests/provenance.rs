@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::bench::{Bench, build, digest};
+use crate::api::agent_kagenti_dev::provenance::{LARGEST, TEXT};
 use crate::controllers::scaffold::fixtures::{s, step_map};
+use crate::domain::keys;
 use crate::store::Kind;
 
 const BUILDS: &str = "params: [{name: DOCKERFILE, default: Dockerfile}, {name: BUILD_ARGS, type: array, default: []}]\n\
@@ -83,6 +85,27 @@ fn a_build_that_fails_afterwards_leaves_the_record_of_the_image() {
     bench.settle();
     let after = bench.status()["provenance"].clone();
     assert_eq!((&after["revision"], &after["digest"]), (&json!("v3.0.0"), &json!(digest("b"))));
+}
+
+/// An annotation may be as long as all of them together: the record has its digest, and asks for no other run than the text did.
+#[test]
+fn a_wish_that_is_too_long_for_a_record_stands_there_by_its_digest() {
+    for (length, is_itself) in [(TEXT, true), (TEXT + 1, false), (60 * 1024, false)] {
+        let wish = "w".repeat(length);
+        let mut object = build();
+        object["metadata"]["annotations"] = json!({keys::ANNOTATION_REBUILD: wish});
+        let mut bench = Bench::new(object);
+        bench.maps[1] = step_map("kagenti-system", "tells", BUILDS);
+        bench.configure();
+        bench.settle();
+        bench.succeed("a");
+        bench.settle();
+        let made = bench.status()["provenance"].clone();
+        let known = made["rebuild"].as_str().unwrap();
+        assert_eq!((known == wish, known.starts_with("sha256:")), (is_itself, !is_itself), "{length}");
+        assert!(known.len() <= TEXT && made.to_string().len() <= LARGEST, "{length}: {known}");
+        assert_eq!(bench.pass(600), 0, "{length}: it is fulfilled");
+    }
 }
 
 /// A run that exists already and was composed of something else, an upgrade in the middle, a status that somebody wrote: then only the run counts.
