@@ -3,6 +3,7 @@
 
 mod fence;
 mod live;
+mod models;
 mod outside;
 mod routes;
 mod settings;
