@@ -199,6 +199,8 @@ impl ControlPlane {
     /// It holds what `store` says, again: its log begins here, and who asks whether it [still holds](Self::still_holds) that is the first.
     pub(crate) fn begins_anew(&self, store: &Arc<Backup>) {
         self.options.lock().store = Some(Arc::clone(store));
+        // kubectl keeps there which kinds are served; there may be nothing to remove.
+        let _ = std::fs::remove_dir_all(self.layout.file(".kube"));
         let length = std::fs::metadata(self.layout.audit_log()).map_or(0, |log| log.len());
         self.api_server_since.store(length, Ordering::Release);
     }
