@@ -197,7 +197,8 @@ async fn case_e7_the_name_of_a_subfolder_is_never_a_command() {
         let run = start_with(&ns, &platform, &object, write).await.unwrap();
         let end = ended(&ns, &run).await;
         assert!(outcome(&end).is_some_and(|(succeeded, _)| succeeded), "{name}: {:#}", end["status"]["conditions"]);
-        let of_run = ListParams::default().labels(&format!("tekton.dev/pipelineRun={run}"));
+        // The Pod that keeps a run's volume on one node is of the run as well, of none of its tasks, and may be there a moment longer.
+        let of_run = ListParams::default().labels(&format!("tekton.dev/pipelineRun={run},tekton.dev/pipelineTask"));
         for pod in ns.api::<Pod>().list(&of_run).await.unwrap() {
             let scripts = scripts(&pod);
             let task = pod.metadata.labels.as_ref().unwrap()["tekton.dev/pipelineTask"].clone();
