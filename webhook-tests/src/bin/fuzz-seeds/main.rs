@@ -4,6 +4,7 @@
 //! files, but for certificates, which are made anew.
 
 mod builds;
+mod live;
 
 use std::path::{Path, PathBuf};
 
@@ -83,6 +84,7 @@ fn main() -> Result<()> {
         write(&folder, "http", &name, request(&case.review).as_bytes())?;
     }
     cards(&folder)?;
+    live::all(&folder)?;
     builds::all(&folder)?;
     for (kind, object) in builds::runs() {
         observed(&folder, kind, kind, &object)?;
