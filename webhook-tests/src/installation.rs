@@ -4,7 +4,6 @@
 //! configurations and policies that `drawbridge render` prints; only the Deployments are left out, and the Service is
 //! an ExternalName in front of a balancer that plays kube-proxy. One per control plane: the names are the product's.
 
-mod plane;
 mod prepared;
 
 use std::path::Path;
@@ -22,7 +21,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-pub use plane::{Plane, plane};
+pub use prepared::plane;
 
 use crate::control_plane::ControlPlane;
 use crate::network::{Entrance, Network};

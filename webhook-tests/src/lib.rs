@@ -116,7 +116,7 @@ pub use balancer::{Balancer, BalancerOptions};
 pub use control_plane::{AuditLevel, Backup, ControlPlane, Options, Process};
 pub use drawbridge::Drawbridge;
 pub use hook::Hook;
-pub use installation::{Installation, Installing, Plane};
+pub use installation::{Installation, Installing};
 pub use kubelet::Kubelet;
 pub use metrics::Metrics;
 pub use namespace::TestNamespace;

@@ -8,14 +8,13 @@
 mod backup;
 mod binder;
 mod defined;
-mod held;
 mod layout;
 mod stages;
 mod start;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -38,7 +37,6 @@ use crate::namespace::TestNamespace;
 use crate::objects::Objects;
 use crate::pki::Pair;
 pub use backup::Backup;
-pub use held::Held;
 use layout::Layout;
 
 /// How many control planes of one process come up at the same time.
@@ -125,18 +123,6 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether nothing differs from the default, but perhaps what etcd begins with.
-    pub(crate) fn are_usual(&self) -> bool {
-        let usual = Self::default();
-        self.nodes == usual.nodes
-            && self.audit == usual.audit
-            && self.audit_omit_users.is_empty()
-            && self.args.is_empty()
-            && self.endless == usual.endless
-            && self.kwok_stages.is_none()
-            && self.scheduling
-    }
-
     /// Adds arguments for the API server, e.g. `--enable-admission-plugins=AlwaysPullImages`.
     #[must_use]
     pub fn api_server_args(mut self, args: &[&str]) -> Self {
@@ -151,8 +137,6 @@ pub struct ControlPlane {
     processes: Mutex<BTreeMap<Process, Child>>,
     options: Mutex<Options>,
     names: AtomicU64,
-    /// Whether a process was ended, frozen or begun again, or what etcd holds was replaced.
-    is_disturbed: AtomicBool,
     /// Length of the audit log when the running API server was started.
     api_server_since: Arc<AtomicU64>,
     layout: Layout,
@@ -189,20 +173,6 @@ impl ControlPlane {
         let plane = Arc::clone(SHARED.lock().entry(suite).or_default());
         let start = async || Ok(&*Box::leak(Box::new(Self::start(Options::default()).await?)));
         plane.get_or_try_init(start).await.copied()
-    }
-
-    /// Whether its processes have run undisturbed since its start, with options that are nobody's own.
-    pub(crate) fn is_as_it_came(&self) -> bool {
-        !self.is_disturbed.load(Ordering::Acquire) && self.options.lock().are_usual()
-    }
-
-    /// It holds what `store` says, again: its log begins here, and who asks whether it [still holds](Self::still_holds) that is the first.
-    pub(crate) fn begins_anew(&self, store: &Arc<Backup>) {
-        self.options.lock().store = Some(Arc::clone(store));
-        // kubectl keeps there which kinds are served; there may be nothing to remove.
-        let _ = std::fs::remove_dir_all(self.layout.file(".kube"));
-        let length = std::fs::metadata(self.layout.audit_log()).map_or(0, |log| log.len());
-        self.api_server_since.store(length, Ordering::Release);
     }
 
     /// Whether this is what etcd began with, and nobody has asked before: who asks will change it.
@@ -350,7 +320,6 @@ impl ControlPlane {
     /// # Errors
     /// When it had to be killed.
     pub async fn stop(&self, process: Process) -> Result<()> {
-        self.is_disturbed.store(true, Ordering::Release);
         let child = self.processes.lock().remove(&process);
         match child {
             Some(child) => child.stop(Duration::from_secs(20)).await.map(drop),
@@ -360,7 +329,6 @@ impl ControlPlane {
 
     /// Ends a process with SIGKILL and waits until it is gone; does nothing when it is not running.
     pub async fn kill(&self, process: Process) {
-        self.is_disturbed.store(true, Ordering::Release);
         let child = self.processes.lock().remove(&process);
         if let Some(child) = child {
             child.kill().await;
@@ -422,7 +390,6 @@ impl ControlPlane {
     /// # Errors
     /// When etcd does not answer, or answers no.
     pub async fn set_storage_full(&self, full: bool) -> Result<()> {
-        self.is_disturbed.store(true, Ordering::Release);
         let action = if full { "ACTIVATE" } else { "DEACTIVATE" };
         let alarm = serde_json::json!({ "action": action, "memberID": "0", "alarm": "NOSPACE" });
         let etcd = self.layout.ports.etcd.address();
@@ -432,7 +399,6 @@ impl ControlPlane {
     }
 
     fn signal(&self, process: Process, signal: Signal) {
-        self.is_disturbed.store(true, Ordering::Release);
         if let Some(child) = self.processes.lock().get(&process) {
             child.signal(signal);
         }

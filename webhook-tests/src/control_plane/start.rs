@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -70,7 +70,6 @@ pub(super) async fn start(options: Options) -> Result<ControlPlane> {
         processes: Mutex::new(processes),
         options: Mutex::new(options),
         names: AtomicU64::new(0),
-        is_disturbed: AtomicBool::new(false),
         api_server_since: Arc::default(),
         layout,
     })

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -18,39 +19,30 @@ use tokio::sync::OnceCell;
 
 use super::{Installing, rendered};
 use crate::Objects;
-use crate::control_plane::{Backup, ControlPlane, Held, Options, Process};
+use crate::control_plane::{Backup, ControlPlane, Options, Process};
 
 /// What names an object: API version, kind, namespace and name.
 type Named = (String, String, String, String);
 
 /// What etcd holds once the manifests are applied, and which objects these are.
-pub(super) struct Prepared {
-    pub(super) store: Arc<Backup>,
-    /// Everything that it holds then.
-    pub(super) held: Held,
+struct Prepared {
+    store: Arc<Backup>,
     objects: BTreeMap<Named, Value>,
 }
 
 static PREPARED: OnceCell<Prepared> = OnceCell::const_new();
 
-/// What is prepared, once for this process.
+/// A control plane of a test's own, for [`Installation::start`](super::Installation::start). The first of a process is empty, since who runs one
+/// test would wait for two; all others hold the manifests.
 ///
 /// # Errors
 /// As [`ControlPlane::start`].
-pub(super) async fn prepared() -> Result<&'static Prepared> {
-    PREPARED.get_or_try_init(prepare).await
-}
-
-/// What is prepared, if it is.
-pub(super) fn there() -> Option<&'static Prepared> {
-    PREPARED.get()
-}
-
-/// A control plane that begins with what is prepared.
-///
-/// # Errors
-/// As [`ControlPlane::start`].
-pub(super) async fn begun(prepared: &Prepared, options: Options) -> Result<ControlPlane> {
+pub async fn plane(options: Options) -> Result<ControlPlane> {
+    static ANOTHER: AtomicBool = AtomicBool::new(false);
+    if !ANOTHER.swap(true, Ordering::Relaxed) {
+        return ControlPlane::start(options).await;
+    }
+    let prepared = PREPARED.get_or_try_init(prepare).await?;
     ControlPlane::start(Options { store: Some(Arc::clone(&prepared.store)), ..options }).await
 }
 
@@ -69,8 +61,7 @@ async fn prepare() -> Result<Prepared> {
     let (now, all) = (DeleteParams::default(), ListParams::default());
     Api::<Node>::all(admin.client()).delete_collection(&now, &all).await?;
     Api::<Lease>::namespaced(admin.client(), "kube-node-lease").delete_collection(&now, &all).await?;
-    let held = cp.held().await?;
-    Ok(Prepared { store: Arc::new(cp.backup().await?), held, objects })
+    Ok(Prepared { store: Arc::new(cp.backup().await?), objects })
 }
 
 /// Brings what `cp` began with to `wanted`: returns what is left to apply, in order.

@@ -17,8 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use webhook_tests::objects::PATIENCE;
 use webhook_tests::{
-    Access, ControlPlane, Drawbridge, Hook, Options, Process, Requests, TestNamespace, hook, installation, wait_for,
-    wait_until,
+    Access, ControlPlane, Drawbridge, Hook, Options, Process, Requests, TestNamespace, hook, wait_for, wait_until,
 };
 
 const OPERATOR: &str = "kagenti-system";
@@ -262,7 +261,7 @@ async fn enrol(ns: &TestNamespace, from: usize, to: usize) -> Result<()> {
 /// One story on one control plane: every step leaves the state that the next one needs.
 #[tokio::test]
 async fn restarts_write_nothing_and_leaders_follow_each_other_without_overlap() -> Result<()> {
-    let cp = installation::plane(Options::default()).await?;
+    let cp = ControlPlane::start(Options::default()).await?;
     let access = install(&cp, "fail").await?;
     let ns = cp.namespace("story").await?;
     let first = launch(&access)?;

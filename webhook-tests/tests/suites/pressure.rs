@@ -28,18 +28,18 @@ use webhook_tests::endurance::tenants::Tenants;
 use webhook_tests::endurance::until_created;
 use webhook_tests::objects::PATIENCE;
 use webhook_tests::{
-    ControlPlane, Drawbridge, Installation, Installing, Options, Plane, Process, TestNamespace, installation, trial,
-    wait_for, wait_until,
+    ControlPlane, Drawbridge, Installation, Installing, Options, Process, TestNamespace, installation, trial, wait_for,
+    wait_until,
 };
 
 /// Under which the controllers write.
 const CONTROLLERS: &str = "system:serviceaccount:kagenti-system:drawbridge-controllers";
 
-async fn installed() -> Result<(Plane, Installation)> {
+async fn installed() -> Result<(ControlPlane, Installation)> {
     installed_with(&Installing::default()).await
 }
 
-async fn installed_with(installing: &Installing) -> Result<(Plane, Installation)> {
+async fn installed_with(installing: &Installing) -> Result<(ControlPlane, Installation)> {
     let cp = installation::plane(Options { scheduling: false, ..Options::default() }).await?;
     let installation = Installation::start(&cp, installing).await?;
     Ok((cp, installation))

@@ -12,7 +12,7 @@ use kube::runtime::watcher;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use webhook_tests::{
-    Access, ControlPlane, Installation, Installing, Options, Plane, TestNamespace, installation, programs, wait_for,
+    Access, ControlPlane, Installation, Installing, Options, TestNamespace, installation, programs, wait_for,
     wait_until,
 };
 
@@ -132,7 +132,7 @@ async fn remains(cp: &ControlPlane) -> Result<Vec<String>> {
     Ok(found)
 }
 
-async fn own_control_plane() -> Result<Plane> {
+async fn own_control_plane() -> Result<ControlPlane> {
     installation::plane(Options::default()).await
 }
 

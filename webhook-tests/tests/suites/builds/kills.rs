@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim};
 use kube::api::ListParams;
-use webhook_tests::{Options, TestNamespace, installation, trial, wait_gone};
+use webhook_tests::{ControlPlane, Options, TestNamespace, trial, wait_gone};
 
 use super::proxy::{End, Proxy, Side, kind};
 use super::stage::{active_run, begin, build, define, digest, install, launch, release, runs, status, succeed, tekton};
@@ -38,7 +38,7 @@ async fn is_whole(ns: &TestNamespace, made: usize) -> Result<()> {
 /// Processes that are killed at every step.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_around_any_write_a_build_has_one_run_per_attempt_and_the_right_status() -> Result<()> {
-    let cp = installation::plane(Options::default()).await?;
+    let cp = ControlPlane::start(Options::default()).await?;
     let access = install(&cp).await?;
     let objects = cp.objects().await?;
     for crd in tekton() {

@@ -7,7 +7,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-use webhook_tests::{ControlPlane, Drawbridge, Options, TestNamespace, installation, wait_for, wait_gone};
+use webhook_tests::{ControlPlane, Drawbridge, Options, TestNamespace, wait_for, wait_gone};
 
 use super::stage::{
     NAME, USER, active_run, api, begin, build, builds, define, digest, end, end_task, install, launch, runs, status,
@@ -165,7 +165,7 @@ async fn what_is_wrong_stands_on_the_object() -> Result<()> {
 /// A restart over builds at rest writes nothing: steady state is what the cluster says, not what was remembered.
 #[tokio::test]
 async fn a_restart_writes_nothing() -> Result<()> {
-    let cp = installation::plane(Options::default()).await?;
+    let cp = ControlPlane::start(Options::default()).await?;
     let access = install(&cp).await?;
     let objects = cp.objects().await?;
     for crd in tekton() {
@@ -200,7 +200,7 @@ async fn a_restart_writes_nothing() -> Result<()> {
 /// D-28: without Tekton a named condition; with it the build follows by itself, and so does a removal.
 #[tokio::test]
 async fn tekton_comes_goes_and_comes_back() -> Result<()> {
-    let cp = installation::plane(Options::default()).await?;
+    let cp = ControlPlane::start(Options::default()).await?;
     let access = install(&cp).await?;
     let objects = cp.objects().await?;
     let controllers = launch(&access, &[])?;

@@ -28,12 +28,10 @@ pub(crate) async fn install(cp: &ControlPlane) -> Result<Access> {
         if ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"].contains(&kind) {
             objects.apply(&document.to_string()).await?;
         }
-        if ["agents.agent.kagenti.dev", "agentbuilds.agent.kagenti.dev"]
-            .iter()
-            .any(|name| document["metadata"]["name"] == **name)
-        {
-            define(&objects, &document).await?;
-        }
+    }
+    use drawbridge::api::agent_kagenti_dev::{agent, agent_build};
+    for crd in [agent::crd(), agent_build::crd()] {
+        define(&objects, &serde_json::to_value(&crd)?).await?;
     }
     for (name, spec) in [
         ("silent", "steps: [{name: run, image: example.com/step:1}]"),

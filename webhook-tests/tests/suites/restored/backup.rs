@@ -23,13 +23,15 @@ use webhook_tests::dial::{self, Trust};
 use webhook_tests::endurance::load::{injected, pod};
 use webhook_tests::endurance::quiet::repairs::bundles;
 use webhook_tests::endurance::until_created;
-use webhook_tests::{Drawbridge, Installation, Installing, Options, Plane, Process, TestNamespace, installation};
+use webhook_tests::{
+    ControlPlane, Drawbridge, Installation, Installing, Options, Process, TestNamespace, installation,
+};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const TOLD: &str = "the cluster went back";
 
 struct Cluster {
-    cp: Plane,
+    cp: ControlPlane,
     installation: Installation,
     ns: TestNamespace,
 }
