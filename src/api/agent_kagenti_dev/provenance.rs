@@ -4,6 +4,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The member of a build's status that holds what the attempt under way is composed of.
+pub const INPUTS: &str = "inputs";
+/// The member that holds the record of the image.
+pub const MADE: &str = "provenance";
+/// The member that holds the records of the images before.
+pub const BEFORE: &str = "earlier";
+/// The members that hold records.
+pub const MEMBERS: [&str; 3] = [INPUTS, MADE, BEFORE];
+
 /// Most steps of a record.
 pub const STEPS: usize = 32;
 /// Most images and most build arguments of a step in a record.

@@ -8,22 +8,22 @@
 use serde_json::Value;
 
 use super::image::is_digest;
-use super::provenance::{self, EARLIER, MADE};
+use super::provenance;
 use super::start::attempt;
 use super::status::{Phase, READY, State};
 use super::subject::Subject;
-use crate::api::agent_kagenti_dev::provenance::Provenance;
+use crate::api::agent_kagenti_dev::provenance::{BEFORE, INPUTS, MADE, Provenance};
 use crate::controllers::scaffold::plan::NOW;
 use crate::domain::reason::Reason;
 use crate::pipelines::compose::Composition;
-use crate::store::Kind;
+use crate::store::{Kept, Kind};
 
 /// The kinds whose records count.
 const KINDS: [Kind; 3] = [Kind::AgentBuild, Kind::BeeaiBuild, Kind::BeeaiCompatBuild];
 
 /// A record, and whose it is.
 struct Known<'a> {
-    record: &'a Value,
+    record: Value,
     kind: Kind,
     build: &'a str,
 }
@@ -45,7 +45,7 @@ pub(super) fn state(subject: &Subject<'_>, composition: &Composition) -> Option<
     }
     let output = subject.request.image.as_ref()?;
     let (place, tag) = (format!("{}/{}@", output.registry, output.image), output.reference());
-    let mut of_tag: Vec<Known<'_>> = records(subject).filter(|known| known.text("imageTag") == tag).collect();
+    let mut of_tag: Vec<Known<'_>> = records(subject, &tag).filter(|known| known.text("imageTag") == tag).collect();
     of_tag.sort_by(|a, b| a.text("ended").cmp(b.text("ended")));
     let last = of_tag.last()?.text("digest").to_owned();
     let is_it = |known: &Known<'_>| {
@@ -69,21 +69,24 @@ fn is_commit(revision: &str) -> bool {
 
 /// Whether somebody asks for a build of whatever there is, and has had none since.
 fn is_asked_for(subject: &Subject<'_>) -> bool {
-    let had = subject.build.seen.status.pointer("/provenance/rebuild").and_then(Value::as_str);
+    let had = subject.build.seen.record(MADE).map(Kept::value);
+    let had = had.as_ref().and_then(|record| record.get("rebuild")?.as_str());
     provenance::wish(subject).is_some_and(|wish| Some(&*wish) != had)
 }
 
-fn records<'a>(subject: &Subject<'a>) -> impl Iterator<Item = Known<'a>> {
+/// The records of the namespace's builds that have this text in them. Those of a namespace may be many and long: what does not hold the text is
+/// not read.
+fn records<'a>(subject: &Subject<'a>, text: &str) -> impl Iterator<Item = Known<'a>> {
     let (store, namespace) = (subject.cx.store, subject.namespace());
-    KINDS.into_iter().flat_map(move |kind| {
-        store.customs(kind, namespace).flat_map(move |build| {
-            let status: &'a Value = &build.seen.status;
-            let earlier = status.get(EARLIER).and_then(Value::as_array).into_iter().flatten();
-            let all = status.get(MADE).into_iter().chain(earlier);
+    let written = Value::from(text).to_string();
+    KINDS.into_iter().flat_map(move |kind| store.customs(kind, namespace).map(move |build| (kind, build))).flat_map(
+        move |(kind, build)| {
+            let has = |member: &str| build.seen.record(member).is_some_and(|kept| kept.text().contains(&*written));
+            let all = if has(MADE) || has(BEFORE) { provenance::recorded(&build) } else { Vec::new() };
             let name: &'a str = build.name;
-            all.map(move |record| Known { record, kind, build: name })
-        })
-    })
+            all.into_iter().map(move |record| Known { record, kind, build: name })
+        },
+    )
 }
 
 fn taken(subject: &Subject<'_>, known: &Known<'_>) -> State {
@@ -114,7 +117,7 @@ fn taken(subject: &Subject<'_>, known: &Known<'_>) -> State {
         .with(subject.face.words.began, NOW)
         .with("completionTime", NOW)
         .with("tasks", Value::Null)
-        .with("inputs", Value::Null)
+        .with(INPUTS, Value::Null)
         .with("handledCancel", subject.cancel().map_or(Value::Null, Value::from))
         .telling(READY, Reason::ImageKnown, message);
     state.members.extend(provenance::members(subject, &record));

@@ -11,6 +11,7 @@ use super::image::{self, Built, Told};
 use super::provenance;
 use super::status::{Phase, READY, State};
 use super::subject::Subject;
+use crate::api::agent_kagenti_dev::provenance::INPUTS;
 use crate::domain::reason::Reason;
 use crate::store::kinds::tekton::{ChildSeen, RESULT_COMMIT, RESULTS_DIGEST, RESULTS_IMAGE, ResultSeen, TaskSeen};
 use crate::store::objects::{RunRef, TaskRunRef};
@@ -147,7 +148,7 @@ fn succeeded(
         .with("builtImageTag", built.tag.clone().map_or(Value::Null, Value::from))
         .with("imageDigest", built.digest.clone().map_or(Value::Null, Value::from))
         .with("sourceCommit", commit.map_or(Value::Null, Value::from))
-        .with("inputs", Value::Null)
+        .with(INPUTS, Value::Null)
         .telling(READY, Reason::BuildSucceeded, format!("PipelineRun {} made {image}", run.name));
     state.members.extend(provenance::members(subject, &provenance::of(subject, run, ran, (built, commit))));
     state.ready = Some(format!("{image} is ready"));

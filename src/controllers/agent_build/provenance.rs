@@ -9,16 +9,12 @@ use serde_json::{Map, Value, json};
 
 use super::image::Built;
 use super::subject::Subject;
-use crate::api::agent_kagenti_dev::provenance::{EARLIER as MOST, Provenance, StepSource, TEXT};
+use crate::api::agent_kagenti_dev::provenance::{BEFORE, EARLIER, INPUTS, MADE, Provenance, StepSource, TEXT};
 use crate::api::digest;
 use crate::pipelines::reference;
+use crate::store::Kept;
 use crate::store::kinds::tekton::{RESULT_DOCKERFILE, TaskSeen};
-use crate::store::objects::{RunRef, TaskRunRef};
-
-/// The member of the status that holds the record.
-pub(super) const MADE: &str = "provenance";
-/// The member that holds those of the images before.
-pub(super) const EARLIER: &str = "earlier";
+use crate::store::objects::{CustomRef, RunRef, TaskRunRef};
 
 /// The names that a Dockerfile has where the build does not say.
 const DOCKERFILES: [&str; 2] = ["Dockerfile", "Containerfile"];
@@ -67,17 +63,23 @@ pub(super) fn of(
 
 /// The members of the status that hold this record and those before it.
 pub(super) fn members(subject: &Subject<'_>, record: &Provenance) -> Map<String, Value> {
-    let status = &subject.build.seen.status;
-    let made = |record: &&Value| record.get("digest").is_some();
-    let last = status.get(MADE).filter(made).map(|last| {
-        let mut last = last.clone();
-        last.as_object_mut().map(|last| last.remove("steps"));
-        last
-    });
-    let before = status.get(EARLIER).and_then(Value::as_array).into_iter().flatten().filter(made).cloned();
-    let earlier: Vec<_> = last.into_iter().chain(before).take(MOST).collect();
-    let earlier = if earlier.is_empty() { Value::Null } else { Value::Array(earlier) };
-    Map::from_iter([(MADE.to_owned(), json!(record)), (EARLIER.to_owned(), earlier)])
+    let mut all = recorded(&subject.build);
+    if let Some(last) = all.first_mut().and_then(Value::as_object_mut) {
+        last.remove("steps");
+    }
+    all.truncate(EARLIER);
+    let earlier = if all.is_empty() { Value::Null } else { Value::Array(all) };
+    Map::from_iter([(MADE.to_owned(), json!(record)), (BEFORE.to_owned(), earlier)])
+}
+
+/// What a build says of the images that its runs made, the last first.
+pub(super) fn recorded(build: &CustomRef<'_>) -> Vec<Value> {
+    let last = build.seen.record(MADE).map(Kept::value);
+    let before = match build.seen.record(BEFORE).map(Kept::value) {
+        Some(Value::Array(before)) => before,
+        _ => Vec::new(),
+    };
+    last.into_iter().chain(before).filter(|record| record.get("digest").is_some()).collect()
 }
 
 /// The wish to build again, as a record has it: in place of one that is too long stands its digest.
@@ -93,8 +95,7 @@ fn read<T: DeserializeOwned>(text: Option<&str>) -> Option<T> {
 
 /// What the status says the attempt was composed of, if it is this run's.
 fn inputs(subject: &Subject<'_>, run: &RunRef<'_>) -> Option<Provenance> {
-    let stored = subject.build.seen.status.get("inputs")?;
-    let inputs: Provenance = serde_json::from_value(stored.clone()).ok()?;
+    let inputs: Provenance = serde_json::from_value(subject.build.seen.record(INPUTS)?.value()).ok()?;
     let attempt = i32::try_from(subject.recorded_attempt()).ok();
     let is_this = inputs.build_hash.as_deref() == Some(&*subject.hash) && inputs.attempt == attempt;
     (is_this && inputs.recipe.is_some() && inputs.recipe.as_deref() == run.seen.recipe.as_deref()).then_some(inputs)

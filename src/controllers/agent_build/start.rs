@@ -15,6 +15,7 @@ use super::known;
 use super::prerequisites;
 use super::status::{self, Phase, READY, State, lacking};
 use super::subject::Subject;
+use crate::api::agent_kagenti_dev::provenance::INPUTS;
 use crate::api::findings::{Fault, Findings, printed};
 use crate::controllers::agent_build::memory::Plan;
 use crate::controllers::agent_build::note::Note;
@@ -100,7 +101,7 @@ fn cancelled(subject: &Subject<'_>) -> State {
         .with("pipelineRunName", Value::Null)
         .with("handledCancel", subject.cancel().map_or(Value::Null, Value::from))
         .with("tasks", Value::Null)
-        .with("inputs", Value::Null)
+        .with(INPUTS, Value::Null)
         .telling(READY, Reason::BuildCancelled, format!("{message} (build {})", short(&subject.hash)))
 }
 
@@ -208,7 +209,7 @@ fn claim(subject: &Subject<'_>, request: &BuildRequest, composition: Composition
     ops.extend(matches!(&consent, Op::Consent { demands, .. } if !demands.is_empty()).then_some(consent));
     ops.extend((!known).then_some(attempt));
     ops.extend((!made).then_some(room));
-    ops.extend(status::update(subject, &claimed(subject, request, &name).with("inputs", json!(inputs))));
+    ops.extend(status::update(subject, &claimed(subject, request, &name).with(INPUTS, json!(inputs))));
     ops.push(run);
     Plan::of(ops)
 }
@@ -235,7 +236,7 @@ fn claimed(subject: &Subject<'_>, request: &BuildRequest, name: &str) -> State {
         .with("attempts", request.attempt)
         .with("completionTime", Value::Null)
         .with("tasks", Value::Null)
-        .with("inputs", Value::Null)
+        .with(INPUTS, Value::Null)
         .with("handledCancel", subject.cancel().map_or(Value::Null, Value::from));
     state.exists = Some(Reason::PipelineRunPending);
     // An attempt that is claimed already began when it was.
@@ -268,7 +269,7 @@ fn hindered(subject: &Subject<'_>, ops: &[&Op]) -> Option<Plan> {
         State::new(Phase::Waiting, reason, message.clone()).telling(READY, Reason::ValidationFailed, message);
     if subject.is_claimed() && subject.recorded_attempt() == 1 {
         // No run was made: the status names none, and the next one to be made is the same one.
-        state = ["pipelineRunName", "buildHash", "attempts", "inputs"]
+        state = ["pipelineRunName", "buildHash", "attempts", INPUTS]
             .iter()
             .fold(state, |state, key| state.with(key, Value::Null));
         state.exists = Some(Reason::PipelineRunNotFound);

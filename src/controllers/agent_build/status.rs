@@ -107,11 +107,11 @@ pub(super) fn stored_reason<'s>(status: &'s Value, type_: &str) -> Option<&'s st
 /// The operations that store `state`.
 pub(super) fn update(subject: &Subject<'_>, state: &State) -> Vec<Op> {
     let build = &subject.build;
-    let before = &*build.seen.status;
-    let list = before.get("conditions").unwrap_or(&Value::Null);
+    let before = before(subject, &state.members);
+    let list = build.seen.status.get("conditions").unwrap_or(&Value::Null);
     let wanted = conditions_of(subject, state);
     let kept: &[&str] = if state.gone { &[] } else { &KEPT };
-    let mut now = before.as_object().cloned().unwrap_or_default();
+    let mut now = before.clone();
     now.insert("observedGeneration".to_owned(), build.seen.generation.into());
     now.insert(subject.face.words.phase.to_owned(), state.phase.as_str(&subject.face.words).into());
     now.insert("message".to_owned(), state.message.clone().into());
@@ -120,7 +120,7 @@ pub(super) fn update(subject: &Subject<'_>, state: &State) -> Vec<Op> {
     let is_news = |type_: &str| wanted.iter().any(|one| one.type_ == type_ && conditions::is_news(list, one));
     let news = state.told.iter().filter(|(with, _, _)| is_news(with));
     let reports = news.map(|(_, reason, message)| report(subject, *reason, message.clone()));
-    let patch = stored(subject, &Value::Object(now));
+    let patch = stored(subject, before, now);
     // What is told comes first: told twice it makes one Event, and written it would not be told at all.
     if patch.is_empty() { Vec::new() } else { reports.chain(patch).collect() }
 }
@@ -128,7 +128,8 @@ pub(super) fn update(subject: &Subject<'_>, state: &State) -> Vec<Op> {
 /// The operation that stores what a judged build still has to note: the generation that was seen, and these members.
 pub(super) fn note(subject: &Subject<'_>, members: &Map<String, Value>) -> Vec<Op> {
     let build = &subject.build;
-    let mut now = build.seen.status.as_object().cloned().unwrap_or_default();
+    let before = before(subject, members);
+    let mut now = before.clone();
     now.insert("observedGeneration".to_owned(), build.seen.generation.into());
     put(&mut now, members);
     for entry in now.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -136,7 +137,7 @@ pub(super) fn note(subject: &Subject<'_>, members: &Map<String, Value>) -> Vec<O
             entry["observedGeneration"] = build.seen.generation.into();
         }
     }
-    stored(subject, &Value::Object(now))
+    stored(subject, before, now)
 }
 
 /// The operations that store members and conditions of a judged build, and leave everything else of its status.
@@ -146,11 +147,21 @@ pub(super) fn amend(
     (wanted, ours): (&[Condition], &[&str]),
 ) -> Vec<Op> {
     let build = &subject.build;
-    let mut now = build.seen.status.as_object().cloned().unwrap_or_default();
+    let before = before(subject, members);
+    let mut now = before.clone();
     put(&mut now, members);
     let list = build.seen.status.get("conditions").unwrap_or(&Value::Null);
     now.insert("conditions".to_owned(), conditions::merged(list, wanted, ours, &[], build.seen.generation));
-    stored(subject, &Value::Object(now))
+    stored(subject, before, now)
+}
+
+/// The status as stored, as far as an update with these members can change it: of what is kept as text, only what is among them is read.
+fn before(subject: &Subject<'_>, members: &Map<String, Value>) -> Map<String, Value> {
+    let seen = subject.build.seen;
+    let mut status = seen.status.as_object().cloned().unwrap_or_default();
+    let touched = seen.records.iter().filter(|(member, _)| members.contains_key(*member));
+    status.extend(touched.map(|(member, kept)| ((*member).to_owned(), kept.value())));
+    status
 }
 
 fn put(status: &mut Map<String, Value>, members: &Map<String, Value>) {
@@ -163,9 +174,10 @@ fn put(status: &mut Map<String, Value>, members: &Map<String, Value>) {
     }
 }
 
-fn stored(subject: &Subject<'_>, now: &Value) -> Vec<Op> {
+fn stored(subject: &Subject<'_>, before: Map<String, Value>, now: Map<String, Value>) -> Vec<Op> {
     let build = &subject.build;
-    let Some(patch) = conditions::difference(&build.seen.status, now) else { return Vec::new() };
+    let (before, now) = (Value::Object(before), Value::Object(now));
+    let Some(patch) = conditions::difference(&before, &now) else { return Vec::new() };
     let metadata = json!({"uid": build.uid, "resourceVersion": build.version.to_string()});
     let patch = json!({"metadata": metadata, "status": patch});
     vec![Op::Status { kind: subject.face.kind, key: Key::new(subject.namespace(), build.name), patch }]

@@ -165,7 +165,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::agent_kagenti_dev::provenance::{EARLIER, ENTRIES, LARGEST, Provenance, STEPS, StepSource, TEXT};
+    use crate::api::agent_kagenti_dev::provenance::{
+        BEFORE, EARLIER, ENTRIES, INPUTS, LARGEST, MADE, Provenance, STEPS, StepSource, TEXT,
+    };
     use crate::store::Trust;
     use crate::store::change_of;
 
@@ -300,15 +302,20 @@ mod tests {
             let text = serde_json::to_vec(record).unwrap();
             assert!(text.len() <= LARGEST && *record == record.clone().bounded(), "{} bytes", text.len());
             let earlier = Provenance { steps: Vec::new(), ..record.clone() };
-            let status = json!({"inputs": record, "provenance": record, "earlier": vec![earlier; EARLIER]});
-            (text.len(), weight(&status).div_ceil(1024))
+            let status = json!({INPUTS: record, MADE: record, BEFORE: vec![earlier; EARLIER]});
+            let metadata = json!({"namespace": "team", "name": "b", "uid": "b", "resourceVersion": "1"});
+            let object = json!({"metadata": metadata, "status": status}).to_string();
+            let kept = change_of(Kind::AgentBuild, &object).unwrap().now.unwrap();
+            let What::AgentBuild(seen) = &kept.what else { panic!("another kind") };
+            let records = seen.records.iter().map(|(_, kept)| block(kept.text().len())).sum::<usize>();
+            (text.len(), (weight(&seen.status) + records).div_ceil(1024))
         };
         // As few texts as fill it, and as many as it may have.
         let long = of(vec![step(texts(1, 450), Vec::new(), Vec::new()); STEPS]);
         let short = of(vec![step(texts(ENTRIES, 1), texts(ENTRIES, 1), texts(ENTRIES, 1)); STEPS]);
         let (long, short) = (status(&long), status(&short));
         assert!(long.0 > LARGEST * 9 / 10, "{long:?} {short:?}");
-        assert!(long.1 <= 140 && short.1 <= 541, "{long:?} {short:?}");
+        assert!(long.1 <= 65 && short.1 <= 65, "{long:?} {short:?}");
     }
 
     /// Whose a right is stays known, so that it can be taken away; what it gives is not.

@@ -19,5 +19,5 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 fn project(object: Whole) -> Option<What> {
-    Some(What::AgentBuild(Box::new(CustomSeen::of(object))))
+    Some(What::AgentBuild(Box::new(CustomSeen::of_build(object))))
 }

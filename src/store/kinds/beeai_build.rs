@@ -33,5 +33,5 @@ pub(super) const COMPAT: Descriptor = Descriptor {
 };
 
 fn project(object: Whole) -> Option<What> {
-    Some(What::BeeaiBuild(Box::new(CustomSeen::of(object))))
+    Some(What::BeeaiBuild(Box::new(CustomSeen::of_build(object))))
 }

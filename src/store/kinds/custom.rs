@@ -1,6 +1,7 @@
 //! What is kept of our own custom resources Agent and AgentBuild, of whichever group.
 //!
-//! `spec` and `status` are kept whole: they are ours to act on. What people write on one is bounded ([`LARGEST_TEXT`]), here as by
+//! `spec` and `status` are kept whole: they are ours to act on; of a build, what records say of images is kept as text, for it is the most of
+//! it by far and seldom read. What people write on one is bounded ([`LARGEST_TEXT`]), here as by
 //! admission, which may have been away; of one that is larger its marks are kept, and [`Over`]. Of `metadata.managedFields` nothing is
 //! kept.
 
@@ -9,8 +10,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::api::agent_kagenti_dev::provenance;
 use crate::domain::bounds::{LARGEST_TEXT, Over};
 use crate::domain::keys;
+use crate::store::Kept;
 use crate::store::decode::Whole;
 
 /// Names of finalizers that are kept of one object, in bytes: with more, none is.
@@ -33,8 +36,10 @@ pub struct CustomSeen {
     pub annotations: BTreeMap<String, String>,
     /// `spec`, as stored; an empty object when there is none.
     pub spec: Arc<Value>,
-    /// `status`, as stored; an empty object when there is none.
+    /// `status`, as stored but for [`Self::records`]; an empty object when there is none.
     pub status: Arc<Value>,
+    /// Of a build: the members of its status that hold records ([`provenance::MEMBERS`]), those that there are. Nothing of other kinds.
+    pub records: Box<[(&'static str, Kept)]>,
     /// It is over a bound: labels, annotations and `spec` are empty here, whatever is written.
     pub over: Option<Over>,
 }
@@ -76,6 +81,12 @@ impl CustomSeen {
             && self.labels.get(keys::LABEL_POLICY_PARAMETER).is_some_and(|value| value == keys::POLICY_PARAMETER)
     }
 
+    /// What a member of the status that holds records says.
+    #[must_use]
+    pub fn record(&self, member: &str) -> Option<&Kept> {
+        self.records.iter().find(|(name, _)| *name == member).map(|(_, kept)| kept)
+    }
+
     /// The AgentBuild that an Agent takes its image from: `spec.imageSource.buildRef.name`.
     #[must_use]
     pub fn build_ref(&self) -> Option<&str> {
@@ -99,6 +110,16 @@ impl CustomSeen {
 impl CustomSeen {
     pub(super) fn of(object: Whole) -> Self {
         Self::of_at_most(object, LARGEST_TEXT)
+    }
+
+    /// The same, of a build.
+    pub(super) fn of_build(object: Whole) -> Self {
+        let mut seen = Self::of(object);
+        let Some(status) = Arc::get_mut(&mut seen.status).and_then(Value::as_object_mut) else { return seen };
+        let records =
+            provenance::MEMBERS.into_iter().filter_map(|member| Some((member, Kept::of(&status.remove(member)?))));
+        seen.records = records.collect();
+        seen
     }
 
     /// The same, where `most` bytes of text are read.
@@ -126,6 +147,7 @@ impl CustomSeen {
             annotations,
             spec: Arc::new(object.spec.filter(Value::is_object).unwrap_or_else(|| json!({}))),
             status: Arc::new(object.status.filter(Value::is_object).unwrap_or_else(|| json!({}))),
+            records: Box::default(),
         }
     }
 }

@@ -36,6 +36,29 @@ fn a_custom_resource_is_kept_whole_but_for_what_others_left_on_it() {
     assert_eq!((&*bare.spec, &*bare.status, bare.has_finalizer()), (&json!({}), &json!({}), false));
 }
 
+/// Records are as text what they were, and everything else of a status is where it was.
+#[test]
+fn records_of_a_build_are_kept_as_text_beside_the_rest_of_its_status() {
+    let made = json!({"digest": "sha256:1", "steps": [{"name": "a \"quoted\" é"}]});
+    let object = json!({
+        "metadata": {"name": "b", "namespace": "team", "uid": "u"}, "spec": {"x": 1},
+        "status": {"phase": "Succeeded", "provenance": made, "earlier": [1, null], "inputs": null},
+    });
+    for kind in [Kind::AgentBuild, Kind::BeeaiBuild, Kind::BeeaiCompatBuild] {
+        let kept = kept_of(kind, &object);
+        let seen = kept.custom().unwrap();
+        assert_eq!(*seen.status, json!({"phase": "Succeeded"}), "{kind:?}");
+        let record = |member: &str| seen.record(member).map(Kept::value);
+        assert_eq!((record("provenance"), record("earlier")), (Some(made.clone()), Some(json!([1, null]))), "{kind:?}");
+        assert_eq!((record("inputs"), record("phase")), (Some(Value::Null), None), "{kind:?}");
+        let slim = seen.slim(Over::Total);
+        assert_eq!(slim.records, seen.records, "{kind:?}: what is over a bound keeps its status");
+    }
+    let kept = kept_of(Kind::Agent, &object);
+    let seen = kept.custom().unwrap();
+    assert_eq!((&*seen.status, seen.records.len()), (&object["status"], 0), "of other kinds nothing is a record");
+}
+
 #[test]
 fn of_a_run_is_kept_what_tells_how_it_went() {
     let tells = json!({"results": [{"name": "IMAGE_URL"}], "steps": [{"script": "x".repeat(90_000)}]});

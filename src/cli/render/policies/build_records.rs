@@ -12,12 +12,11 @@ use super::super::Install;
 use super::super::selectors::condition;
 use super::trust::by_us;
 use super::{Refusal, refusal, written_in};
+use crate::api::agent_kagenti_dev::provenance::MEMBERS;
 use crate::domain::keys;
 
 /// Its name.
 const NAME: &str = "drawbridge-build-records";
-/// The members of the status that are held.
-const HELD: [&str; 3] = ["inputs", "provenance", "earlier"];
 
 /// The policy with its binding.
 pub(super) fn policy(install: &Install) -> [Value; 2] {
@@ -28,13 +27,13 @@ pub(super) fn policy(install: &Install) -> [Value; 2] {
         variables: Vec::new(),
         holds: format!(
             "request.operation == 'CREATE' ? {} : {}",
-            HELD.map(none).join(" && "),
-            HELD.map(same).join(" && ")
+            MEMBERS.map(none).join(" && "),
+            MEMBERS.map(same).join(" && ")
         ),
         message: format!(
             "status.{} of an AgentBuild are written by Drawbridge alone: builds by content believe them. What to do: leave them as they are, \
              and out of a new object; drawbridge build run NAME builds anew and records that",
-            HELD.join(", status.")
+            MEMBERS.join(", status.")
         ),
         message_expression: None,
     };
