@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod agent_build;
 pub mod agent_card;
+pub mod armed;
 pub mod card_sync;
 mod conditions;
 pub mod enrolment;
@@ -14,6 +15,7 @@ pub mod kaos_references;
 mod looks;
 pub mod namespace_config;
 pub mod network_policy;
+mod parameters;
 pub mod rbac;
 pub mod resign;
 pub mod scaffold;
@@ -34,9 +36,10 @@ pub use scaffold::run::Deps;
 pub use scaffold::runner::Runner;
 
 /// Every controller; what comes first is planned first.
-fn always() -> [Box<dyn Runner>; 18] {
+fn always() -> [Box<dyn Runner>; 19] {
     [
         network_policy::plan::ROW.runner(),
+        armed::plan::ROW.runner(),
         trust_label::plan::ROW.runner(),
         service_account::plan::ROW.runner(),
         signer::plan::ROW.runner(),

@@ -257,10 +257,22 @@ pub const CSI_DRIVER_SPIFFE: &str = "csi.spiffe.io";
 pub const OPERATOR_NAMESPACE: &str = "kagenti-system";
 /// Namespaces the webhooks never see, besides the operator's own.
 pub const SYSTEM_NAMESPACES: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
-/// ConfigMap that parametrises the gate policy; key `types`.
-pub const CONFIG_MAP_GATE: &str = "drawbridge-gate";
-/// Key of [`CONFIG_MAP_GATE`]: the types of Pods that are gated, separated by commas.
-pub const KEY_GATE_TYPES: &str = "types";
+/// The gate policy, its binding, and the ServiceAccount that parametrises it, which nothing runs under. Of built-in kinds a policy may take only those
+/// as parameters that the API server watches from its start on: of others it stops hearing once no policy asks for them, and never begins again
+/// (kubernetes/kubernetes#130887).
+pub const GATE: &str = "drawbridge-gate";
+/// On that ServiceAccount: the types of Pods that are gated, separated by commas.
+pub const ANNOTATION_GATED_TYPES: &str = "kagenti.io/gated-types";
+/// The ServiceAccount by which policy `drawbridge-trust-pods` knows where agents are cut off; nothing runs under it.
+pub const ARMED: &str = "drawbridge-trust";
+/// On that ServiceAccount: the uids of the namespaces in which agents are cut off, separated by commas.
+pub const ANNOTATION_ARMED: &str = "agent.kagenti.dev/armed";
+/// The same of those in which every Pod is.
+pub const ANNOTATION_ARMED_ALL: &str = "agent.kagenti.dev/armed-all";
+/// The ServiceAccounts that parametrise policies.
+pub const PARAMETERS: [&str; 2] = [GATE, ARMED];
+/// What is written on them.
+pub const ANNOTATIONS_OF_PARAMETERS: [&str; 3] = [ANNOTATION_GATED_TYPES, ANNOTATION_ARMED, ANNOTATION_ARMED_ALL];
 /// ConfigMap whose time of creation tells labels on workloads that were there before this installation from later ones.
 pub const CONFIG_MAP_ENROLMENT: &str = "drawbridge-enrolment";
 /// ConfigMap with the platform file, key `config.yaml`.

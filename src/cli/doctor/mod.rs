@@ -222,7 +222,7 @@ async fn installed_mode(cluster: &Cluster) -> anyhow::Result<FailureMode> {
     let gated = match policy {
         Some(policy) => policy == "Ignore",
         None => {
-            let gate = format!("{root}/mutatingadmissionpolicies/{}", keys::CONFIG_MAP_GATE);
+            let gate = format!("{root}/mutatingadmissionpolicies/{}", keys::GATE);
             cluster.get(&gate).await?.object().is_some()
         }
     };

@@ -11,7 +11,7 @@ use crate::cli::policy::left::left;
 use crate::cli::policy::overridden;
 use crate::cli::policy::population::cluster_policies;
 use crate::cli::quarantine;
-use crate::cli::survey::label;
+use crate::cli::survey::{annotation, label};
 use crate::config::trust::Trust;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -215,7 +215,7 @@ async fn of_namespace(visit: &mut Visit, namespace: &str) -> anyhow::Result<()> 
     match visit.read(&name, &path).await? {
         Seen::Hidden => {}
         Seen::Is(policy) if label(&policy, keys::LABEL_POLICY_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE) => {
-            visit.ok(&name, format!("NetworkPolicy {} cuts off agents that are not verified", keys::DEFAULT_DENY));
+            return told(visit, &name, namespace).await;
         }
         Seen::Is(_) => visit.finding(
             &name,
@@ -227,6 +227,37 @@ async fn of_namespace(visit: &mut Visit, namespace: &str) -> anyhow::Result<()> 
             format!("NetworkPolicy {} does not exist, so no Pod of an agent is made", keys::DEFAULT_DENY),
             "look at the log of the controllers: a quota for NetworkPolicies, or a right that is missing, keeps them from making it",
         ),
+    }
+    Ok(())
+}
+
+/// Whether the API server's own policy has been told that the namespace cuts off agents.
+async fn told(visit: &mut Visit, name: &str, namespace: &str) -> anyhow::Result<()> {
+    let path = format!("{}/{}", Kind::ServiceAccount.path(&visit.operator), keys::ARMED);
+    let list = match visit.read(name, &path).await? {
+        Seen::Hidden => return Ok(()),
+        Seen::Is(account) => annotation(&account, keys::ANNOTATION_ARMED).unwrap_or_default().to_owned(),
+        Seen::Absent => String::new(),
+    };
+    let Seen::Is(object) = visit.read(name, &format!("{}/{namespace}", Kind::Namespace.path(""))).await? else {
+        return Ok(());
+    };
+    let uid = text(&object, "/metadata/uid");
+    if list.split(',').any(|one| one == uid) {
+        visit.ok(name, format!("NetworkPolicy {} cuts off agents that are not verified", keys::DEFAULT_DENY));
+    } else {
+        let seen = format!(
+            "NetworkPolicy {} stands, and annotation {} of ServiceAccount {} does not name the namespace by its uid, so no Pod of an agent is made",
+            keys::DEFAULT_DENY,
+            keys::ANNOTATION_ARMED,
+            keys::ARMED
+        );
+        let remedy = format!(
+            "the controllers write it as soon as one of them leads, unless that NetworkPolicy opens more than Drawbridge's does: kubectl -n {} logs \
+             deployment/drawbridge-controllers",
+            visit.operator
+        );
+        visit.finding(name, seen, remedy);
     }
     Ok(())
 }

@@ -179,9 +179,8 @@ async fn while_away(visit: &mut Visit, hook: &Value) -> anyhow::Result<()> {
         return Ok(());
     }
     let root = "/apis/admissionregistration.k8s.io/v1";
-    let policy = visit.read(name, &format!("{root}/mutatingadmissionpolicies/{}", keys::CONFIG_MAP_GATE)).await?;
-    let binding =
-        visit.read(name, &format!("{root}/mutatingadmissionpolicybindings/{}", keys::CONFIG_MAP_GATE)).await?;
+    let policy = visit.read(name, &format!("{root}/mutatingadmissionpolicies/{}", keys::GATE)).await?;
+    let binding = visit.read(name, &format!("{root}/mutatingadmissionpolicybindings/{}", keys::GATE)).await?;
     let policy = match (policy, binding) {
         (Seen::Is(policy), Seen::Is(_)) => policy,
         (Seen::Hidden, _) | (_, Seen::Hidden) => return Ok(()),
@@ -201,19 +200,19 @@ async fn while_away(visit: &mut Visit, hook: &Value) -> anyhow::Result<()> {
         visit.finding(name, "gate policy and webhook do not select the same Pods", remedy);
         return Ok(());
     }
-    let path = format!("/api/v1/namespaces/{}/configmaps/{}", visit.operator, keys::CONFIG_MAP_GATE);
+    let path = format!("/api/v1/namespaces/{}/serviceaccounts/{}", visit.operator, keys::GATE);
     let parameters = match visit.read(name, &path).await? {
         Seen::Is(parameters) => parameters,
         Seen::Absent => Value::Null,
         Seen::Hidden => return Ok(()),
     };
-    if parameters["data"][keys::KEY_GATE_TYPES].is_string() {
+    if parameters["metadata"]["annotations"][keys::ANNOTATION_GATED_TYPES].is_string() {
         visit.ok(name, format!("enrolled Pods wait behind {}", keys::SCHEDULING_GATE));
     } else {
         let seen = format!(
-            "every enrolled Pod is refused: ConfigMap {} has no {}, which tells the gate policy what to gate",
-            keys::CONFIG_MAP_GATE,
-            keys::KEY_GATE_TYPES
+            "every enrolled Pod is refused: ServiceAccount {} has no annotation {}, which tells the gate policy what to gate",
+            keys::GATE,
+            keys::ANNOTATION_GATED_TYPES
         );
         let remedy = format!(
             "the controllers write it as soon as one of them leads: kubectl -n {} logs deployment/drawbridge-controllers",

@@ -174,7 +174,7 @@ pub fn parts(install: &Install) -> Vec<Manifest> {
         FailureMode::Gate => ["rbac/controllers-gate.yaml", "deploy/controllers-gate.yaml", "webhooks/gate.yaml"],
     };
     let mut registered = webhooks::objects(install);
-    registered.extend(platform::gate_parameters(install));
+    registered.extend(platform::parameters(install));
     registered.extend(policies::objects(install));
     let mut parts = crds::parts(install.kinds);
     parts.extend([

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::ServiceAccount;
 use serde_json::Value;
 
 use super::{FailureMode, IMAGE, Install, metadata, object, settings};
@@ -71,14 +71,15 @@ runtimes:
     args: [--transport, http, --port, '8000']
 ";
 
-/// Parameters of the gate policy, in mode `gate`, without the one that there is: `types` is the leader's, which keeps it equal to the
-/// feature gates, and a GitOps tool would fight it for what the manifest says. Until it has come, the policy refuses.
-#[must_use]
-pub fn gate_parameters(install: &Install) -> Option<Value> {
-    (install.failure_mode == FailureMode::Gate).then(|| {
-        object(&ConfigMap {
-            metadata: metadata(keys::CONFIG_MAP_GATE, Some(&install.namespace)),
-            ..ConfigMap::default()
+/// What parametrises policies, without what those go by: that is the leader's, and a GitOps tool would fight it for what the manifest says. Until
+/// it has come, the policies refuse.
+pub fn parameters(install: &Install) -> impl Iterator<Item = Value> {
+    let gate = (install.failure_mode == FailureMode::Gate).then_some(keys::GATE);
+    gate.into_iter().chain([keys::ARMED]).map(|name| {
+        object(&ServiceAccount {
+            metadata: metadata(name, Some(&install.namespace)),
+            automount_service_account_token: Some(false),
+            ..ServiceAccount::default()
         })
     })
 }

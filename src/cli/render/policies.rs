@@ -122,13 +122,13 @@ fn gate(install: &Install) -> MutatingAdmissionPolicy {
     MutatingAdmissionPolicy {
         api_version: API_VERSION.to_owned(),
         kind: KIND_POLICY.to_owned(),
-        metadata: metadata(keys::CONFIG_MAP_GATE, None),
+        metadata: metadata(keys::GATE, None),
         spec: PolicySpec {
-            // Also when the parameters lack `types`: a Pod of which we do not know whether it is ours waits at the door.
+            // Also when the parameters lack the types: a Pod of which we do not know whether it is ours waits at the door.
             failure_policy: "Fail".to_owned(),
             // Policies run before webhooks: a second run would put back the gate that the webhook has just taken off.
             reinvocation_policy: "Never".to_owned(),
-            param_kind: Some(ParamKind { api_version: Some("v1".to_owned()), kind: Some("ConfigMap".to_owned()) }),
+            param_kind: Some(ParamKind { api_version: Some("v1".to_owned()), kind: Some("ServiceAccount".to_owned()) }),
             match_constraints: MatchConstraints {
                 namespace_selector: namespaces,
                 object_selector: objects,
@@ -139,8 +139,9 @@ fn gate(install: &Install) -> MutatingAdmissionPolicy {
             variables: vec![Variable {
                 name: "enrolled".to_owned(),
                 expression: format!(
-                    "object.metadata.labels['{}'] in params.data['types'].split(',')",
-                    keys::LABEL_TYPE
+                    "object.metadata.labels['{}'] in params.metadata.annotations['{}'].split(',')",
+                    keys::LABEL_TYPE,
+                    keys::ANNOTATION_GATED_TYPES
                 ),
             }],
             mutations: vec![Mutation {
@@ -155,11 +156,11 @@ fn gate_binding(install: &Install) -> MutatingAdmissionPolicyBinding {
     MutatingAdmissionPolicyBinding {
         api_version: API_VERSION.to_owned(),
         kind: KIND_BINDING.to_owned(),
-        metadata: metadata(keys::CONFIG_MAP_GATE, None),
+        metadata: metadata(keys::GATE, None),
         spec: BindingSpec {
-            policy_name: keys::CONFIG_MAP_GATE.to_owned(),
+            policy_name: keys::GATE.to_owned(),
             param_ref: Some(ParamRef {
-                name: Some(keys::CONFIG_MAP_GATE.to_owned()),
+                name: Some(keys::GATE.to_owned()),
                 namespace: Some(install.namespace.clone()),
                 parameter_not_found_action: Some("Deny".to_owned()),
                 selector: None,

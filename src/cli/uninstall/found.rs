@@ -206,9 +206,9 @@ async fn installation(cluster: &Cluster, options: &Options, notes: &mut Vec<Stri
     Ok(parts)
 }
 
-/// A ConfigMap of the manifests that people may edit; the other one is the leader's.
+/// A ConfigMap of the manifests: people may edit it.
 fn is_settings(object: &Value) -> bool {
-    text(object, "/kind") == "ConfigMap" && text(object, "/metadata/name") != keys::CONFIG_MAP_GATE
+    text(object, "/kind") == "ConfigMap"
 }
 
 /// Whether the data of a ConfigMap differ from what `render` or a controller wrote there, by the digest that they left with it: so it does not
@@ -227,7 +227,10 @@ fn unknown_settings(all: &[Value], known: &[Part]) -> Vec<Part> {
     let parts = all.iter().filter_map(|object| {
         let path = path(object).filter(|path| known.iter().all(|part| part.path != *path))?;
         let template = keys::NAMESPACE_CONFIG_MAPS.contains(&text(object, "/metadata/name"));
-        let edited = edited(object).filter(|_| is_settings(object) && !template)?;
+        // An earlier version's leader kept the parameters of the gate policy in a ConfigMap.
+        let earlier = text(object, "/metadata/name") == keys::GATE;
+        let edited = if earlier { Some(false) } else { edited(object) };
+        let edited = edited.filter(|_| is_settings(object) && !template)?;
         Some(Part { path, object: object.clone(), always_ours: false, edited })
     });
     parts.collect()

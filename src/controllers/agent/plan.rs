@@ -377,7 +377,7 @@ pub(in crate::controllers::agent) fn is_route(op: &Op) -> bool {
 }
 
 fn account_claim<'a>(subject: &Subject<'a>) -> Option<&'a ClaimSeen> {
-    subject.account.and_then(|(seen, _)| seen.claim.as_ref())
+    subject.account.and_then(|(seen, _)| seen.claim.as_deref())
 }
 
 fn conflict(subject: &Subject<'_>, conflicts: &[(Kind, &str)]) -> Stop {

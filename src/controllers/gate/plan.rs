@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Promises: nothing is deleted before a probe of the last 10 s came back ungated; at most 10 replacements per 2 s; a
-//! Job that a person suspended is not resumed. The ConfigMap that parametrises the policy follows the gates.
+//! Job that a person suspended is not resumed. The ServiceAccount that parametrises the policy follows the gates.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::config::gates::Gates;
 use crate::controllers::gate::memory::{Context, Gate};
+use crate::controllers::parameters;
 use crate::controllers::scaffold::plan::{Name, Op, Plan, Report, Row};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -40,7 +41,7 @@ fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     let concerns = match kind {
         Kind::Pod => true,
         Kind::Job => store.suspended().any(|(known, _)| known == key),
-        Kind::ConfigMap => *key.namespace == *store.operator_namespace() && &*key.name == keys::CONFIG_MAP_GATE,
+        Kind::ServiceAccount => *key.namespace == *store.operator_namespace() && &*key.name == keys::GATE,
         _ => false,
     };
     if concerns { vec![Key::new(store.operator_namespace(), "")] } else { Vec::new() }
@@ -58,7 +59,7 @@ pub fn types(gates: &Gates) -> String {
 }
 
 fn plan(cx: Context<'_>) -> Plan {
-    let mut plan = Plan::of(parameters(&cx).into_iter().collect());
+    let mut plan = Plan::of(self::parameters(&cx).into_iter().collect());
     let (owned, ownerless): (Vec<_>, Vec<_>) = cx.store.gated().partition(|(_, pod, _)| pod.controller.is_some());
     plan.ops.extend(ownerless.into_iter().map(|(key, _, uid)| orphan(key, uid)));
     let suspended: Vec<_> = cx.store.suspended().collect();
@@ -93,28 +94,9 @@ fn is_held(cx: &Context<'_>, namespace: &str, agent_type: &str) -> bool {
     !opted_out && !agent_type.is_empty() && types(&snapshot.gates).split(',').any(|one| one == agent_type)
 }
 
-/// The ConfigMap of the policy, where it says something else than the gates.
+/// The ServiceAccount of the policy, where it says something else than the gates.
 fn parameters(cx: &Context<'_>) -> Option<Op> {
-    let types = types(&cx.facts.snapshot.gates);
-    let namespace = cx.store.operator_namespace();
-    match cx.store.config_map(namespace, keys::CONFIG_MAP_GATE) {
-        None => {
-            let body = json!({
-                "metadata": {
-                    "name": keys::CONFIG_MAP_GATE,
-                    "namespace": namespace,
-                    "labels": {keys::LABEL_APP_MANAGED_BY: keys::MANAGED_BY_DRAWBRIDGE},
-                },
-                "data": {keys::KEY_GATE_TYPES: types},
-            });
-            Some(Op::Create { kind: Kind::ConfigMap, namespace: namespace.to_owned(), body })
-        }
-        Some((seen, _)) if seen.data.get(keys::KEY_GATE_TYPES) == Some(&types) => None,
-        Some((_, observed)) => {
-            let patch = json!({"metadata": {"uid": &*observed.uid}, "data": {keys::KEY_GATE_TYPES: types}});
-            Some(Op::Merge { kind: Kind::ConfigMap, key: Key::new(namespace, keys::CONFIG_MAP_GATE), patch })
-        }
-    }
+    parameters::written(cx, keys::GATE, &[(keys::ANNOTATION_GATED_TYPES, types(&cx.facts.snapshot.gates))])
 }
 
 /// The oldest first.

@@ -26,13 +26,13 @@ fn pod(name: &str, owner: Option<(&str, &str, &str)>) -> Value {
 /// A cluster whose policy parameters are as they should be.
 fn cluster() -> Cluster {
     let mut cluster = Cluster::new();
-    cluster.see(Kind::ConfigMap, parameters("agent"));
+    cluster.see(Kind::ServiceAccount, parameters("agent"));
     cluster
 }
 
 fn parameters(types: &str) -> Value {
-    json!({"metadata": {"name": "drawbridge-gate", "namespace": OWN, "uid": "g", "resourceVersion": "3"},
-        "data": {"types": types}})
+    json!({"metadata": {"name": "drawbridge-gate", "namespace": OWN, "uid": "g", "resourceVersion": "3",
+        "annotations": {"kagenti.io/gated-types": types}}})
 }
 
 /// What the controller remembers.
@@ -53,12 +53,15 @@ fn the_policy_gates_what_the_gates_enrol() {
     );
     assert_eq!(plan(&cluster()), Plan::nothing(), "steady state");
     let missing = plan(&Cluster::new());
-    assert!(
-        matches!(&missing.ops[..], [Op::Create { kind: Kind::ConfigMap, body, .. }] if body["data"]["types"] == "agent")
-    );
+    assert!(matches!(&missing.ops[..], [Op::Create { kind: Kind::ServiceAccount, body, .. }]
+            if body["metadata"]["annotations"]["kagenti.io/gated-types"] == "agent" && body["automountServiceAccountToken"] == false));
     let mut stale = Cluster::new();
-    stale.see(Kind::ConfigMap, parameters("agent,tool"));
-    assert!(matches!(&plan(&stale).ops[..], [Op::Merge { patch, .. }] if patch["data"]["types"] == "agent"));
+    stale.see(Kind::ServiceAccount, parameters("agent,tool"));
+    assert!(matches!(&plan(&stale).ops[..], [Op::Merge { patch, .. }]
+        if patch["metadata"]["annotations"]["kagenti.io/gated-types"] == "agent" && patch["metadata"]["uid"] == "g"));
+    let long = "agent,".repeat(1000);
+    stale.see(Kind::ServiceAccount, parameters(&long));
+    assert!(matches!(&plan(&stale).ops[..], [Op::Merge { .. }]), "what is not kept is not believed");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Which workloads still wait although what they waited for is there, and which notes of ours are out of date.
 //!
-//! In: workloads with unmet Pods, their ServiceAccount, and the NetworkPolicy that cuts off agents where that is enforced; annotations of ours
+//! In: workloads with unmet Pods, their ServiceAccount, and where it is enforced the NetworkPolicy that cuts off agents and that it was told of; annotations of ours
 //! on what makes Pods. Out: one annotation per workload and digest of these facts, which makes its controller look again at once instead of
 //! after its own back-off (measured: 0.13 s instead of 74 s), and its removal once nothing waits any more. Promises: once all of them are
 //! there, and once per digest, remembered in the workload itself for as long as it
@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::admission::inject::needs;
+use crate::controllers::parameters;
 use crate::controllers::scaffold::plan::{Context, Name, Op, Plan, Row};
 use crate::controllers::trust;
 use crate::domain::digest::of_bytes;
@@ -64,20 +65,31 @@ fn copied(workload: &WorkloadRef<'_>) -> bool {
 }
 
 fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
+    if kind == Kind::ServiceAccount && *key.namespace == *store.operator_namespace() && &*key.name == keys::ARMED {
+        return store.namespaces().flat_map(|namespace| behind_the_deny(store, namespace)).collect();
+    }
     if kind == Kind::ServiceAccount {
         let users = store.users(&key.namespace, &key.name).filter(|user| user.seen.unmet);
         return users.map(|user| item(&key.namespace, user.kind, user.name)).collect();
     }
     if kind == Kind::NetworkPolicy {
         let is_deny = &*key.name == keys::DEFAULT_DENY;
-        let waiting = store.workloads(&key.namespace).filter(|workload| is_deny && workload.seen.unmet);
-        return waiting.map(|workload| item(&key.namespace, workload.kind, workload.name)).collect();
+        return if is_deny { behind_the_deny(store, &key.namespace) } else { Vec::new() };
     }
     if kind == Kind::Deployment {
         return copies_of(store, key);
     }
     let workload = store.workload(kind, &key.namespace, &key.name).filter(concerns);
     workload.map(|workload| item(&key.namespace, kind, workload.name)).into_iter().collect()
+}
+
+/// Those that wait where something cuts off.
+fn behind_the_deny(store: &Store, namespace: &str) -> Vec<Key> {
+    if store.network_policy(namespace, keys::DEFAULT_DENY).is_none() {
+        return Vec::new();
+    }
+    let waiting = store.workloads(namespace).filter(|workload| workload.seen.unmet);
+    waiting.map(|workload| item(namespace, workload.kind, workload.name)).collect()
 }
 
 /// The ReplicaSets that keep a copy of what is no longer on their Deployment. Asked of Deployments that are not enrolled: the last
@@ -144,10 +156,14 @@ fn account(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Fact {
 /// What cuts off its Pods, where they have to prove first who they are.
 fn cuts_off(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Fact {
     let is_agent = workload.seen.template.as_ref().and_then(|template| template.agent_type()) == Some("agent");
-    match trust::level(cx, &cx.key.namespace) {
-        Some(TrustLevel::Enforced) if is_agent => {}
-        Some(TrustLevel::EnforcedAll) => {}
+    let all = match trust::level(cx, &cx.key.namespace) {
+        Some(TrustLevel::Enforced) if is_agent => false,
+        Some(TrustLevel::EnforcedAll) => true,
         _ => return Fact::Unneeded,
+    };
+    // Until the API server's policy has been told, it refuses.
+    if !parameters::is_told(cx.store, &cx.key.namespace, all) {
+        return Fact::Missing;
     }
     let policy = cx.store.network_policy(&cx.key.namespace, keys::DEFAULT_DENY).filter(|policy| policy.seen.is_ours());
     let arrived = cx.store.arrived(Kind::NetworkPolicy, &cx.key.namespace, keys::DEFAULT_DENY);

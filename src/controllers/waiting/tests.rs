@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::plan::ROW;
-use crate::controllers::scaffold::fixtures::{Cluster, account, s, workload};
+use crate::controllers::scaffold::fixtures::{Cluster, OWN, account, s, workload};
 use crate::controllers::scaffold::plan::{Op, Plan};
 use crate::store::{Key, Kind};
 
@@ -196,6 +196,12 @@ fn what_waits_for_two_things_is_told_once_when_both_are_there() {
     assert_eq!(cluster.plan_at(ROW, &key, s(9)), Plan::nothing(), "a foreign one helps nobody");
     cluster.see(Kind::NetworkPolicy, policy(mine, "31"));
     let touched = cluster.touched(ROW, Kind::NetworkPolicy, &Key::new("team", "drawbridge-default-deny"));
+    assert_eq!(touched, std::slice::from_ref(&key));
+    assert_eq!(cluster.plan_at(ROW, &key, s(9)), Plan::nothing(), "the API server has not been told of it");
+    let told = json!({"metadata": {"name": "drawbridge-trust", "namespace": OWN, "uid": "t", "resourceVersion": "32",
+        "annotations": {"agent.kagenti.dev/armed": "other,team"}}});
+    cluster.see(Kind::ServiceAccount, told);
+    let touched = cluster.touched(ROW, Kind::ServiceAccount, &Key::new(OWN, "drawbridge-trust"));
     assert_eq!(touched, std::slice::from_ref(&key));
     let ops = cluster.plan_at(ROW, &key, s(9)).ops;
     let [Op::Merge { patch, .. }] = &ops[..] else { panic!("{ops:?}") };

@@ -6,6 +6,7 @@
 //! agent, and nothing at all where only what is declared is open. Two specs mean the same if [`normal`] of them is equal: the API server leaves out what is empty and fills in what is not said.
 
 mod cluster;
+mod cut;
 mod declared;
 mod normal;
 
@@ -19,6 +20,7 @@ use serde_json::{Map, Value, json};
 
 use crate::domain::keys;
 pub use cluster::{cluster_deny, cluster_quarantine};
+pub use cut::{Cut, cut};
 pub use declared::{Declaration, Declared, LARGEST, Opening, declared};
 pub use normal::normal;
 

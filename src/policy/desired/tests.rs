@@ -188,3 +188,46 @@ fn who_is_in_quarantine_is_selected_by_policies_that_open_nothing() {
         assert!(!is_permissive(&spec));
     }
 }
+
+/// Ported from the expression that the API server evaluated: whatever we write is known as what cuts off, and nothing that opens more is.
+#[test]
+fn whom_a_deny_cuts_off_is_read_off_it_and_one_that_opens_more_cuts_off_nobody() {
+    let own = facts().operators.first().unwrap().clone();
+    for (all, whom) in [(false, Cut::Agents), (true, Cut::Everybody)] {
+        for held in [Held::Nobody, Held::Labelled, Held::Everybody] {
+            let spec = default_deny(all, held, &Facts { operators: [own.clone()].into(), ..facts() });
+            assert_eq!(cut(&spec, &own), Some(whom), "{spec}");
+            assert_eq!(cut(&normal(&spec), &own), Some(whom), "as it is stored");
+            if !list_of(&spec, "ingress").is_empty() {
+                assert_eq!(cut(&spec, "another"), None, "it opens the namespace of somebody else's operator");
+            }
+        }
+    }
+    let good = default_deny(false, Held::Nobody, &Facts { operators: [own.clone()].into(), ..facts() });
+    type Change = fn(&mut Value);
+    let changes: [(&str, Change); 9] = [
+        ("another selector", |spec| spec["podSelector"]["matchLabels"]["app"] = json!("web")),
+        ("another type", |spec| spec["podSelector"]["matchLabels"] = json!({"kagenti.io/type": "tool"})),
+        ("another expression", |spec| {
+            spec["podSelector"]["matchExpressions"] = json!([{"key": "x", "operator": "Exists"}])
+        }),
+        ("one way", |spec| spec["policyTypes"] = json!(["Ingress"])),
+        ("everybody in", |spec| spec["ingress"] = json!([{}])),
+        ("some namespace in", |spec| spec["ingress"] = json!([{"from": [{"namespaceSelector": {}}]}])),
+        ("everything out", |spec| spec["egress"] = json!([{}])),
+        ("all ports of an address", |spec| spec["egress"] = json!([{"to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}]}])),
+        ("a network", |spec| {
+            spec["egress"] = json!([{"ports": [{"port": 1}], "to": [{"ipBlock": {"cidr": "10.0.0.0/24"}}]}])
+        }),
+    ];
+    for (what, change) in changes {
+        let mut spec = good.clone();
+        change(&mut spec);
+        assert_eq!(cut(&spec, &own), None, "{what}: {spec}");
+    }
+    assert_eq!((cut(&json!({}), &own), cut(&Value::Null, &own)), (None, None));
+}
+
+fn list_of<'v>(spec: &'v Value, key: &str) -> &'v [Value] {
+    spec.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}

@@ -37,7 +37,6 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
             keep: |key, what| !is_named(key) && (holds_step(what) || &*key.name == keys::CONFIG_MAP_ENROLMENT),
             ..Selection::all(TEXTS, UsedBy::Every)
         },
-        Selection::named(keys::CONFIG_MAP_GATE, TEXTS, UsedBy::Gate),
         // Which runtimes of tools a platform lists, and the configurations of proxies, which are ours.
         Selection::named(keys::CONFIG_MAP_MCP_RUNTIMES, TEXTS, UsedBy::Controllers),
         Selection { keep: |key, _| !is_named(key), ..Selection::labelled("app=modelapi", TEXTS, UsedBy::Controllers) },
@@ -156,7 +155,7 @@ impl Observed {
         let What::ConfigMap(seen) = &self.what else { return None };
         let is_made = keys::NAMESPACE_CONFIG_MAPS.contains(&&*key.name);
         let stays = match *key.namespace == *own {
-            true => is_made || *key.name == *keys::CONFIG_MAP_GATE,
+            true => is_made,
             // A refresh names what it replaces, so that others who write beside us never win against it.
             false => is_made && seen.is_as_written() && seen.size <= LARGEST_WRITTEN,
         };

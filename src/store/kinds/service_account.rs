@@ -1,5 +1,6 @@
 //! ServiceAccounts: whose they are, and what may be done with them.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use super::claim::ClaimSeen;
@@ -27,11 +28,19 @@ pub struct ServiceAccountSeen {
     pub owners: Vec<OwnerReference>,
     /// Carries `agent.kagenti.dev/build-account: "true"`: builds may use it.
     pub for_builds: bool,
+    /// Of those that parametrise policies ([`keys::PARAMETERS`]): what is written on them for that.
+    pub parameters: Option<Box<BTreeMap<String, String>>>,
     /// Whose it is, when an Agent is among the owners.
-    pub claim: Option<ClaimSeen>,
+    pub claim: Option<Box<ClaimSeen>>,
 }
 
 impl ServiceAccountSeen {
+    /// A parameter of a policy, as it is written.
+    #[must_use]
+    pub fn parameter(&self, annotation: &str) -> Option<&str> {
+        self.parameters.as_deref()?.get(annotation).map(String::as_str)
+    }
+
     /// Pods may be given it without being asked: made for injected Pods, or controlled by an Agent.
     #[must_use]
     pub fn is_dedicated(&self) -> bool {
@@ -56,9 +65,14 @@ fn slim(_: &str, now: &Arc<Observed>) -> Arc<Observed> {
 fn project(_: Kind, raw: Raw) -> Option<What> {
     let ours = raw.metadata.label(keys::LABEL_MANAGED_BY) == Some(keys::MANAGED_BY_WEBHOOK);
     let of_agent = raw.metadata.has_agent();
-    let claim = of_agent.then(|| ClaimSeen::of(&raw.metadata));
+    let claim = of_agent.then(|| Box::new(ClaimSeen::of(&raw.metadata)));
     let for_builds = raw.metadata.label(keys::LABEL_BUILD_ACCOUNT) == Some("true");
+    let is_parameter = raw.metadata.name.as_deref().is_some_and(|name| keys::PARAMETERS.contains(&name));
+    let parameters = raw.metadata.annotations.as_ref().filter(|_| is_parameter).map(|annotations| {
+        let of = |key: &str| Some((key.to_owned(), annotations.get(key)?.clone()));
+        Box::new(keys::ANNOTATIONS_OF_PARAMETERS.into_iter().filter_map(of).collect())
+    });
     let owners = if ours || of_agent { raw.metadata.owner_references.unwrap_or_default() } else { Vec::new() };
     let automount = raw.automount_service_account_token;
-    Some(What::ServiceAccount(ServiceAccountSeen { ours, automount, owners, for_builds, claim }))
+    Some(What::ServiceAccount(ServiceAccountSeen { ours, automount, owners, for_builds, parameters, claim }))
 }

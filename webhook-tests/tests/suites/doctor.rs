@@ -16,11 +16,11 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
-use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::watcher;
+use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::process::Command;
 use webhook_tests::installation::apply;
@@ -223,10 +223,10 @@ async fn nobody_in_particular(cp: &ControlPlane) -> Result<()> {
 
 /// The parameter of the gate policy is gone, and nobody leads who would write it.
 async fn broken_gate(cp: &ControlPlane, installation: &Installation) -> Result<()> {
-    let maps: Api<ConfigMap> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
+    let accounts: Api<ServiceAccount> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
     installation.controllers[0].pause();
-    let none = Patch::Merge(json!({"data": null}));
-    maps.patch(keys::CONFIG_MAP_GATE, &PatchParams::default(), &none).await?;
+    let none = Patch::Merge(json!({"metadata": {"annotations": {keys::ANNOTATION_GATED_TYPES: null}}}));
+    accounts.patch(keys::GATE, &PatchParams::default(), &none).await?;
     finds(cp, "while no replica answers", "every enrolled Pod is refused").await?;
     // The API server reads its parameters a moment later than we do.
     let deadline = tokio::time::Instant::now() + webhook_tests::objects::PATIENCE;
@@ -237,8 +237,8 @@ async fn broken_gate(cp: &ControlPlane, installation: &Installation) -> Result<(
         );
     }
     installation.controllers[0].resume();
-    let types = |map: &ConfigMap| map.data.as_ref().is_some_and(|data| data.contains_key(keys::KEY_GATE_TYPES));
-    wait_for(&maps, keys::CONFIG_MAP_GATE, types).await?;
+    let types = |account: &ServiceAccount| account.annotations().contains_key(keys::ANNOTATION_GATED_TYPES);
+    wait_for(&accounts, keys::GATE, types).await?;
     Ok(())
 }
 

@@ -30,6 +30,7 @@ mod fuzz_worlds;
 mod git;
 mod injection;
 mod inline;
+mod installed_again;
 mod kaos;
 mod kinds;
 mod launcher;

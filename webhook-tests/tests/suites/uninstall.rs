@@ -17,13 +17,13 @@ use webhook_tests::{
 };
 
 /// One run of the command line.
-struct Ran {
-    code: Option<i32>,
+pub(super) struct Ran {
+    pub(super) code: Option<i32>,
     report: Value,
-    text: String,
+    pub(super) text: String,
 }
 
-async fn uninstall(access: &Access, more: &[&str]) -> Result<Ran> {
+pub(super) async fn uninstall(access: &Access, more: &[&str]) -> Result<Ran> {
     let output = tokio::process::Command::new(programs::workspace("drawbridge")?)
         .args(["uninstall", "-o", "json", "--kubeconfig"])
         .arg(access.kubeconfig())
@@ -42,7 +42,7 @@ impl Ran {
     }
 }
 
-fn deployment(name: &str, labels: &Value) -> Value {
+pub(super) fn deployment(name: &str, labels: &Value) -> Value {
     let mut template_labels = labels.clone();
     template_labels["app"] = json!(name);
     json!({
@@ -58,7 +58,7 @@ fn deployment(name: &str, labels: &Value) -> Value {
     })
 }
 
-fn agent_runtime(name: &str, target: &str) -> Value {
+pub(super) fn agent_runtime(name: &str, target: &str) -> Value {
     json!({
         "apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "AgentRuntime", "metadata": {"name": name},
         "spec": {"type": "agent", "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": target}},
@@ -83,7 +83,7 @@ fn is_injected(pod: &Pod) -> bool {
 }
 
 /// Waits until the only Pod of an app runs, with sidecars or without.
-async fn settled(ns: &TestNamespace, app: &str, injected: bool) -> Result<()> {
+pub(super) async fn settled(ns: &TestNamespace, app: &str, injected: bool) -> Result<()> {
     let pods = watcher::Config::default().labels(&format!("app={app}"));
     let settled = |all: &BTreeMap<String, Pod>| {
         let running = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");

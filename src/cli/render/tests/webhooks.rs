@@ -70,8 +70,9 @@ fn a_missing_parameter_denies_and_a_second_run_never_puts_the_gate_back() {
     assert_eq!(policy["reinvocationPolicy"], "Never");
     let binding = &one(&objects, "MutatingAdmissionPolicyBinding", "drawbridge-gate")["spec"];
     assert_eq!(binding["paramRef"]["parameterNotFoundAction"], "Deny");
-    let parameters = one(&objects, "ConfigMap", "drawbridge-gate");
-    assert_eq!(parameters.get("data"), None, "the leader's field is in nobody's manifest");
+    let parameters = one(&objects, "ServiceAccount", "drawbridge-gate");
+    assert_eq!(parameters["metadata"].get("annotations"), None, "the leader's field is in nobody's manifest");
+    assert_eq!(parameters["automountServiceAccountToken"], false, "nothing runs under it");
 }
 
 #[test]

@@ -77,7 +77,7 @@ async fn mend_14_a_lost_policy_is_counted_logged_and_told_and_so_is_its_return()
         for process in &installation.controllers {
             counts(process, if kind.ends_with("binding") { "MutatingBinding" } else { "MutatingPolicy" }, 0.0).await?;
         }
-        let gone = cp.kubectl(cp.admin(), &["delete", kind, keys::CONFIG_MAP_GATE], "").await?;
+        let gone = cp.kubectl(cp.admin(), &["delete", kind, keys::GATE], "").await?;
         ensure!(gone.success, "{gone:?}");
     }
     for process in &installation.controllers {

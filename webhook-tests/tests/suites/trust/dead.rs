@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use drawbridge::cli::render::FailureMode;
 use drawbridge::domain::keys;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, ServiceAccount};
+use k8s_openapi::api::core::v1::{Event, Pod, ServiceAccount};
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams};
 use kube::runtime::watcher;
@@ -121,8 +121,8 @@ async fn in_mode(failure_mode: FailureMode) -> Result<()> {
     let installation = Installation::start(&cp, &installing).await?;
     if failure_mode == FailureMode::Gate {
         // Until somebody leads for the first time, the gate does not know whom to let wait, and refuses everybody in words of the API server's.
-        let parameters: Api<ConfigMap> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
-        wait_for(&parameters, keys::CONFIG_MAP_GATE, |map: &ConfigMap| map.data.is_some()).await?;
+        let parameters: Api<ServiceAccount> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
+        wait_for(&parameters, keys::GATE, |account: &ServiceAccount| account.metadata.annotations.is_some()).await?;
     }
     kill(&installation).await;
     let objects = Objects::new(cp.client().await?, "armed");

@@ -28,11 +28,11 @@ use serde_json::{Value, json};
 use webhook_tests::{ControlPlane, Objects, TestNamespace, wait_for};
 
 const VERIFIED: &str = "agent.kagenti.dev/signature-verified";
-const SWITCH: &str = "agent.kagenti.dev/trust";
+pub(super) const SWITCH: &str = "agent.kagenti.dev/trust";
 const DENY: &str = "drawbridge-default-deny";
 
 /// A Deployment of one Pod that says it is an agent; nothing is injected.
-fn agent(name: &str) -> Value {
+pub(super) fn agent(name: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": name, "labels": {"kagenti.io/type": "agent", "protocol.kagenti.io/a2a": ""}},
@@ -123,7 +123,7 @@ async fn request(client: &Client, method: &str, path: String, body: Option<Value
 }
 
 /// Waits for the Pod of a workload that runs.
-async fn running(ns: &Objects, workload: &str) -> Result<Pod> {
+pub(super) async fn running(ns: &Objects, workload: &str) -> Result<Pod> {
     let selector = kube::runtime::watcher::Config::default().labels(&format!("app={workload}"));
     let is_up = |pod: &Pod| {
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());

@@ -40,7 +40,7 @@ pub(super) fn fence(install: &Install) -> Fence {
 fn rows(own: &str) -> Vec<Row> {
     vec![
         config_maps(own),
-        service_accounts(),
+        service_accounts(own),
         services(),
         secrets(own),
         claims(),
@@ -97,12 +97,11 @@ fn of_its_agent(of: &str) -> String {
 
 fn config_maps(own: &str) -> Row {
     let (here, names) = (here(own), listed(keys::NAMESPACE_CONFIG_MAPS));
-    let gate = format!("{here} && {}", named(keys::CONFIG_MAP_GATE));
     Row {
         group: "",
         resource: "configmaps",
         made: format!(
-            "({gate}) || ({}) || ({} && {} && {}) || (!({here}) && variables.new.metadata.?name.orValue('') in [{names}] && {} && {} && \
+            "({}) || ({} && {} && {}) || (!({here}) && variables.new.metadata.?name.orValue('') in [{names}] && {} && {} && \
              !has(variables.new.metadata.ownerReferences) && !has(variables.new.metadata.finalizers))",
             trust::made_for_signer("new", "!has(variables.new.data) && !has(variables.new.binaryData)"),
             of_its_proxy("new"),
@@ -112,7 +111,7 @@ fn config_maps(own: &str) -> Row {
             plain("new"),
         ),
         changed: format!(
-            "({} && {} && {}) || {} && {} && (({gate}) || (!({here}) && variables.old.metadata.name in [{names}] && {}))",
+            "({} && {} && {}) || {} && {} && !({here}) && variables.old.metadata.name in [{names}] && {}",
             of_its_proxy("old"),
             of_its_proxy("new"),
             untouched(&["finalizers"]),
@@ -338,8 +337,11 @@ fn agent_cards() -> Row {
     }
 }
 
-/// An account that we made ahead of a workload's Pods, or for an Agent.
-fn service_accounts() -> Row {
+/// An account that we made ahead of a workload's Pods, or for an Agent; and those that parametrise policies, which nothing runs under.
+fn service_accounts(own: &str) -> Row {
+    let parameters =
+        format!("{} && variables.new.metadata.?name.orValue('') in [{}]", here(own), listed(keys::PARAMETERS));
+    let nobodys = "!has(variables.new.secrets) && !has(variables.new.imagePullSecrets) && !has(variables.new.metadata.finalizers)";
     let ours = |of: &str| {
         format!(
             "(variables.{of}.metadata.?labels[?'{}'].orValue('') == '{}' || variables.{of}.metadata.?ownerReferences.orValue([]).exists(o, \
@@ -353,22 +355,24 @@ fn service_accounts() -> Row {
         group: "",
         resource: "serviceaccounts",
         made: format!(
-            "{} && {} && {} && variables.new.metadata.?ownerReferences.orValue([]).size() > 0 && \
-             !has(variables.new.secrets) && !has(variables.new.imagePullSecrets) && !has(variables.new.metadata.finalizers)",
-            ours("new"),
+            "{} && {} && {nobodys} && ({} && variables.new.metadata.?ownerReferences.orValue([]).size() > 0 || \
+             {parameters} && !has(variables.new.metadata.ownerReferences))",
             marked("new"),
             plain("new"),
+            ours("new"),
         ),
         changed: format!(
-            "{} && {} && {} && {} && {} && {}",
-            ours("old"),
-            ours("new"),
+            "{} && {} && {} && ({} && {} && {} || {parameters} && {} && {})",
             same("?secrets"),
             same("?imagePullSecrets"),
             same("metadata.?finalizers"),
+            ours("old"),
+            ours("new"),
             same_but("annotations", &our_prefix()),
+            untouched(&["labels", "ownerReferences"]),
+            same_but("annotations", &format!("k in [{}]", listed(keys::ANNOTATIONS_OF_PARAMETERS))),
         ),
         deleted: never(),
-        what: "writes no ServiceAccount but those it made for a workload or an Agent",
+        what: "writes no ServiceAccount but those it made for a workload or an Agent, and on those that parametrise policies only what those go by",
     }
 }
