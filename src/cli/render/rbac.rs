@@ -262,9 +262,10 @@ fn everywhere(install: &Install, right: &Right) -> bool {
         && (install.namespaces.is_empty() || has_none || others.into_iter().any(|kind| kind == right.resource))
 }
 
-/// Whether a right is needed in our own namespace although that is not served: templates and steps, and Events about our own objects.
+/// Whether a right is needed in our own namespace although that is not served: templates and steps, what parametrises policies, and Events about
+/// our own objects.
 fn at_home(right: &Right) -> bool {
-    right.group.is_empty() && (right.resource == "configmaps" || right.resource == "events")
+    right.group.is_empty() && ["configmaps", "serviceaccounts", "events"].contains(&right.resource)
 }
 
 /// What stands before the name of the role that takes another one's rules in.

@@ -49,7 +49,7 @@ impl Source {
     }
 
     /// The namespaces it is watched in, each by a watch of its own; `None` for all at once. When only `served` namespaces are, ConfigMaps
-    /// of our `own` are followed all the same: they hold templates and steps.
+    /// and ServiceAccounts of our `own` are followed all the same: they hold templates and steps, and what parametrises policies.
     pub(super) fn places(&self, own: &Arc<str>, served: &[Arc<str>]) -> Vec<Option<Arc<str>>> {
         if self.selection.own {
             return vec![Some(own.clone())];
@@ -58,7 +58,7 @@ impl Source {
             return vec![None];
         }
         let mut places = served.to_vec();
-        if self.kind == Kind::ConfigMap && !served.contains(own) {
+        if matches!(self.kind, Kind::ConfigMap | Kind::ServiceAccount) && !served.contains(own) {
             places.push(own.clone());
         }
         places.into_iter().map(Some).collect()
@@ -87,7 +87,7 @@ mod tests {
     use crate::server::stores::texts::is_template;
 
     #[test]
-    fn only_served_namespaces_are_watched_and_config_maps_of_our_own() {
+    fn only_served_namespaces_are_watched_and_config_maps_and_service_accounts_of_our_own() {
         let (own, served): (Arc<str>, Vec<Arc<str>>) = ("own".into(), vec!["team1".into(), "team2".into()]);
         for source in SOURCES.iter() {
             assert_eq!(source.places(&own, &[]), [source.selection.own.then(|| own.clone())]);
@@ -96,7 +96,7 @@ mod tests {
             let expected: &[&str] = match source.kind {
                 _ if source.selection.own => &["own"],
                 Kind::Namespace | Kind::CsiDriver | Kind::ClusterNetworkPolicy => &["*"],
-                Kind::ConfigMap => &["team1", "team2", "own"],
+                Kind::ConfigMap | Kind::ServiceAccount => &["team1", "team2", "own"],
                 _ => &["team1", "team2"],
             };
             assert_eq!(names, expected, "{:?}", source.kind);

@@ -10,9 +10,9 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, ServiceAccount};
-use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use kube::runtime::watcher;
+use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use webhook_tests::objects::PATIENCE;
@@ -337,9 +337,9 @@ async fn pods_behind_the_gate_are_replaced_once_a_probe_comes_back_and_jobs_lose
     let hook = hook.await?;
     hook.register_for_pods(&ns, "gate", hook::Kind::Mutating).await?;
 
-    let gates: Api<ConfigMap> = Api::namespaced(cp.client().await?, OPERATOR);
-    let types = |map: &ConfigMap| map.data.as_ref().and_then(|data| data.get("types").cloned());
-    wait_for(&gates, "drawbridge-gate", |map| types(map).as_deref() == Some("agent")).await?;
+    let gates: Api<ServiceAccount> = Api::namespaced(cp.client().await?, OPERATOR);
+    let types = |account: &ServiceAccount| account.annotations().get("kagenti.io/gated-types").cloned();
+    wait_for(&gates, "drawbridge-gate", |account| types(account).as_deref() == Some("agent")).await?;
 
     let mark = cp.audit().mark()?;
     let mut job = workload("Job", "once");
