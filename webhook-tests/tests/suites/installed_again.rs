@@ -49,3 +49,15 @@ async fn agents_start_where_trust_is_enforced_by_an_installation_that_was_there_
     }
     Ok(())
 }
+
+/// What the policies go by is in the operator's own namespace, which is not among those that are served.
+#[tokio::test]
+async fn agents_start_where_trust_is_enforced_and_only_listed_namespaces_are_served() -> Result<()> {
+    let cp = installation::plane(Options::default()).await?;
+    let ns = cp.namespace_with("served", &[(SWITCH, "enforced")]).await?;
+    let installing = Installing { namespaces: ns.name().to_owned(), ..Installing::default() };
+    let _installation = Installation::start(&cp, &installing).await?;
+    ns.accepts(&agent("a")).await?;
+    running(&ns, "a").await?;
+    Ok(())
+}
