@@ -2,12 +2,15 @@
 //!
 //! In: the NetworkPolicies `drawbridge-default-deny`, the uids of their namespaces, what the ServiceAccount says. Out: the write that brings it up to
 //! date. Promises: a namespace is on the list only while the policy that is stored there cuts off, as [`cut`] reads it; one that was made
-//! again under the same name is not on it by its predecessor's; nothing is taken off because it has not been read; at rest nothing is written.
+//! again under the same name is not on it by its predecessor's; nothing is taken off because it has not been read; what goes off the list goes at once;
+//! what comes to a long list is gathered, because all of it goes to everybody who watches ServiceAccounts; at rest nothing is written.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::controllers::armed::memory::{Armed, Context};
 use crate::controllers::parameters;
-use crate::controllers::scaffold::plan::{Context, Name, Plan, Row};
+use crate::controllers::scaffold::plan::{Name, Plan, Row};
 use crate::domain::keys;
 use crate::policy::desired::{Cut, cut};
 use crate::store::{Key, Kind, Store};
@@ -16,11 +19,13 @@ use crate::store::{Key, Kind, Store};
 pub const NAME: Name = Name::new("armed");
 
 /// The controller's row. Its only item is the operator's namespace.
-pub const ROW: Row =
+pub const ROW: Row<Armed> =
     Row { controller: NAME, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
 /// Time until what has not been read is looked at again.
 const AGAIN: Duration = Duration::from_secs(1);
+/// Time between two writes that only add, for each namespace on the list, and at most.
+const GATHERED: (Duration, Duration) = (Duration::from_millis(2), Duration::from_secs(1));
 /// Namespaces on one list, at most: with their uids an annotation takes 256 KiB, together with all others of its object.
 const MOST: usize = 3000;
 
@@ -58,5 +63,22 @@ fn plan(cx: Context<'_>) -> Plan {
         uids.take(MOST).collect::<Vec<_>>().join(",")
     };
     let annotations = [(keys::ANNOTATION_ARMED, list(Cut::Agents)), (keys::ANNOTATION_ARMED_ALL, list(Cut::Everybody))];
-    Plan::of(parameters::written(&cx, keys::ARMED, &annotations).into_iter().collect())
+    let Some(write) = parameters::written(&cx, keys::ARMED, &annotations) else { return Plan::nothing() };
+    let least = GATHERED.0.saturating_mul(u32::try_from(armed.len()).unwrap_or(u32::MAX)).min(GATHERED.1);
+    let waited = cx.own.memory.wrote.map_or(least, |wrote| cx.now.saturating_sub(wrote));
+    if waited < least && !takes_off(&cx, &annotations) {
+        return Plan::later(least.saturating_sub(waited));
+    }
+    Plan::of(vec![write])
+}
+
+/// Whether a namespace that is on a list is on it no more.
+fn takes_off(cx: &Context<'_>, wanted: &[(&str, String)]) -> bool {
+    let stored = cx.store.service_account(cx.store.operator_namespace(), keys::ARMED);
+    let Some((seen, ..)) = stored else { return false };
+    wanted.iter().any(|(annotation, list)| {
+        let stays: BTreeSet<&str> = list.split(',').collect();
+        let before = seen.parameter(annotation).unwrap_or_default();
+        before.split(',').any(|uid| !uid.is_empty() && !stays.contains(uid))
+    })
 }

@@ -1,10 +1,15 @@
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use super::plan::ROW;
+use super::memory::Armed;
+use super::plan::{NAME, ROW};
 use crate::controllers::parameters::is_told;
+use crate::controllers::scaffold::apply::Learned;
+use crate::controllers::scaffold::controller::Controller as _;
 use crate::controllers::scaffold::fixtures::{Cluster, OWN, s};
 use crate::controllers::scaffold::plan::{Op, Plan};
-use crate::store::{Key, Kind, Reach};
+use crate::store::{Key, Kind, Reach, change_of};
 
 fn deny(namespace: &str, spec: &Value) -> Value {
     let ours = json!({"managed-by": "drawbridge", "app.kubernetes.io/managed-by": "drawbridge"});
@@ -40,6 +45,36 @@ fn cluster() -> Cluster {
     cluster.see(Kind::NetworkPolicy, deny("team", &agents()));
     cluster.see(Kind::NetworkPolicy, deny("all", &cuts(&json!({}))));
     cluster
+}
+
+/// Everything that is cut off at once would else be written to everybody as often as there are namespaces.
+#[test]
+fn what_comes_to_the_list_is_gathered_and_what_goes_off_it_goes_at_once() {
+    let mut cluster = cluster();
+    cluster.see(Kind::ServiceAccount, told("n-team", ""));
+    let wrote = |cluster: &mut Cluster, at: Duration| cluster.owns.of_mut::<Armed>(NAME).memory.wrote = Some(at);
+    wrote(&mut cluster, s(100));
+    assert_eq!(plan(&cluster), Plan::later(Duration::from_millis(4)), "two namespaces: 4 ms");
+    wrote(&mut cluster, s(100) - Duration::from_millis(3));
+    assert_eq!(plan(&cluster), Plan::later(Duration::from_millis(1)));
+    wrote(&mut cluster, s(100) - Duration::from_millis(4));
+    assert!(written(&cluster).is_some());
+    wrote(&mut cluster, s(100));
+    cluster.see(Kind::ServiceAccount, told("n-gone,n-team", ""));
+    assert!(written(&cluster).is_some(), "one goes");
+    cluster.see(Kind::ServiceAccount, told("n-team", ""));
+    for at in 0..1000 {
+        let name = format!("more-{at}");
+        cluster.see(Kind::Namespace, namespace(&name, &format!("n-{name}")));
+        cluster.see(Kind::NetworkPolicy, deny(&name, &agents()));
+    }
+    assert_eq!(plan(&cluster), Plan::later(s(1)), "a second at most");
+    let (key, learned) = (Key::new(OWN, ""), Learned::Back(true));
+    Armed::answered(cluster.owns.of_mut::<Armed>(NAME), &key, &learned, s(200));
+    assert_eq!(cluster.owns.of_mut::<Armed>(NAME).memory.wrote, Some(s(100)), "nothing was written");
+    let learned = Learned::Change(change_of(Kind::ServiceAccount, &told("n-team", "").to_string()).unwrap());
+    Armed::answered(cluster.owns.of_mut::<Armed>(NAME), &key, &learned, s(200));
+    assert_eq!(cluster.owns.of_mut::<Armed>(NAME).memory.wrote, Some(s(200)));
 }
 
 fn plan(cluster: &Cluster) -> Plan {
