@@ -192,9 +192,12 @@ async fn measure(ns: &TestNamespace, creations: usize, times: &mut Times) -> Res
     Ok(())
 }
 
+/// How long it may take until everything of a turn is read, of which a namespace has a tenth of a thread: only ends what is hopeless.
+const READ_AT_LAST: Duration = Duration::from_secs(600);
+
 /// Waits until nothing of the attack is left to be read.
 async fn everything_is_read(process: &Drawbridge) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + READ_AT_LAST;
     while process.metrics().await?.sum("drawbridge_config_waiting_namespaces", &[]) > 0.0 {
         ensure!(Instant::now() < deadline, "what was written is not read");
         tokio::time::sleep(Duration::from_millis(100)).await;

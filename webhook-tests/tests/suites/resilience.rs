@@ -113,7 +113,9 @@ async fn d2_d3_a_rolling_restart_costs_nothing_and_losing_all_replicas_costs_onl
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let tally = load.end().await?;
-    ensure!(tally.refused.is_empty(), "refused: {:#?}", tally.refused);
+    let (balancer, refused) = (&installation.balancer, &tally.refused);
+    let (lost, unserved) = (balancer.losses(), balancer.unserved());
+    ensure!(refused.is_empty(), "refused: {refused:#?}; lost: {lost:#?}; {unserved} connections found no endpoint");
     let protected = tally.with(Fate::Protected).len();
     ensure!(protected == tally.stored.len(), "{protected} protected of {:?}", tally.stored);
     assert_eq!(counted(&client).await?, before, "counted by the API server");
