@@ -98,6 +98,11 @@ impl Observed {
         self.uid == other.uid && self.what == other.what
     }
 
+    /// What a store of the operator in namespace `own` keeps of the object `key`; `None` where that is all of it.
+    pub(super) fn kept(&self, own: &str, key: &Key) -> Option<Self> {
+        Some(Self { what: self.what.kept(own, key)?, uid: self.uid.clone(), version: self.version })
+    }
+
     /// A Pod that waits behind our scheduling gate.
     #[must_use]
     pub fn is_gated(&self) -> bool {

@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::*;
+use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 
 fn change(kind: Kind, object: &Value) -> Change {
@@ -208,6 +210,23 @@ fn pods_are_kept_while_they_are_enrolled_or_wait_behind_our_gate() {
         .map(|phase| pod(label.clone(), json!({}), json!({"phase": phase})).unwrap().phase);
     use PodPhase::{Failed, Pending, Running, Succeeded, Unknown};
     assert_eq!(phases, [Pending, Pending, Running, Succeeded, Failed, Unknown]);
+}
+
+/// A policy reads them in the operator's namespace alone; whoever takes the name elsewhere could have us keep what he writes on it.
+#[test]
+fn what_a_policy_goes_by_is_kept_in_the_operator_s_namespace_alone() {
+    let mut store = Store::new("own");
+    let list = "u".repeat(1000);
+    for (name, annotation) in keys::PARAMETERS.into_iter().zip([keys::ANNOTATION_GATED_TYPES, keys::ANNOTATION_ARMED]) {
+        for namespace in ["own", "team"] {
+            let metadata = json!({"name": name, "namespace": namespace, "annotations": {annotation: list, "else": list}});
+            let change = change(Kind::ServiceAccount, &json!({"metadata": metadata}));
+            store.apply(&change, Duration::ZERO);
+            let (kept, ..) = store.service_account(namespace, name).unwrap();
+            assert_eq!(kept.parameter(annotation), (namespace == "own").then_some(&*list), "{namespace}/{name}");
+            assert_eq!(kept.parameter("else"), None);
+        }
+    }
 }
 
 mod builds;

@@ -12,7 +12,7 @@ use crate::domain::digest::of_data;
 use crate::domain::keys;
 use crate::store::decode::wire::Raw;
 use crate::store::kind::page::TEXTS;
-use crate::store::{Change, Decode, Descriptor, Key, Observed, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Key, Observed, Selection, UsedBy};
 
 /// ConfigMaps: those that configure injection, by name or label, and templates and steps of builds.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
@@ -134,37 +134,19 @@ impl ConfigMapSeen {
     }
 }
 
-impl Change {
-    /// The same without the text of a ConfigMap, but for what our own namespace `own` keeps ready for others (templates of what is
-    /// made in agent namespaces, and the parameters of a policy), and for what we wrote and nobody has changed, while it is small.
-    #[must_use]
-    pub fn without_text(mut self, own: &str) -> Self {
-        if let Some(observed) = &self.now
-            && let Some(slim) = observed.without_text(own, &self.key)
-        {
-            self.now = Some(Arc::new(slim));
-        }
-        self
-    }
-}
-
-impl Observed {
-    /// [`Change::without_text`]; `None` when there is nothing to take out.
-    #[must_use]
-    pub fn without_text(&self, own: &str, key: &Key) -> Option<Self> {
-        let What::ConfigMap(seen) = &self.what else { return None };
+impl ConfigMapSeen {
+    /// What is kept of the ConfigMap `key`, where that is not all of it: the text goes, but for what our own namespace `own` keeps ready for others
+    /// (templates of what is made in agent namespaces), and for what we wrote and nobody has changed, while it is small.
+    pub(super) fn kept(&self, own: &str, key: &Key) -> Option<Self> {
         let is_made = keys::NAMESPACE_CONFIG_MAPS.contains(&&*key.name);
         let stays = match *key.namespace == *own {
             true => is_made,
             // A refresh names what it replaces, so that others who write beside us never win against it.
-            false => is_made && seen.is_as_written() && seen.size <= LARGEST_WRITTEN,
+            false => is_made && self.is_as_written() && self.size <= LARGEST_WRITTEN,
         };
         // Where runtimes of tools are listed is a setting, and a controller reads the list.
-        let stays = stays || (*key.name == *keys::CONFIG_MAP_MCP_RUNTIMES && seen.size <= LARGEST_TEXT);
-        if stays || seen.data.is_empty() {
-            return None;
-        }
-        Some(Self { uid: self.uid.clone(), version: self.version, what: What::ConfigMap(seen.without_text()) })
+        let stays = stays || (*key.name == *keys::CONFIG_MAP_MCP_RUNTIMES && self.size <= LARGEST_TEXT);
+        (!stays && !self.data.is_empty()).then(|| self.without_text())
     }
 }
 

@@ -49,7 +49,7 @@ use signed_card::SignedCardSeen;
 use tekton::{PipelineRunSeen, TaskRunSeen};
 use workload::{JobOwner, WorkloadSeen};
 
-use super::{Descriptor, OwnerReference};
+use super::{Descriptor, Key, OwnerReference};
 use crate::domain::bounds::Over;
 use crate::domain::workload::WorkloadKind;
 
@@ -241,6 +241,15 @@ impl What {
             What::SignedCard(seen) => What::SignedCard(seen.slim(over)),
             _ => return None,
         })
+    }
+
+    /// What a store of the operator in namespace `own` keeps of the object `key`, where that is not all that a change brings.
+    pub(super) fn kept(&self, own: &str, key: &Key) -> Option<Self> {
+        match self {
+            What::ConfigMap(seen) => seen.kept(own, key).map(What::ConfigMap),
+            What::ServiceAccount(seen) => seen.kept(own, key).map(What::ServiceAccount),
+            _ => None,
+        }
     }
 
     /// Whose an object is that is made beside a workload, of kinds that are known by name alone.

@@ -8,7 +8,7 @@ use super::{Kind, Slim, What};
 use crate::domain::keys;
 use crate::store::decode::wire::Raw;
 use crate::store::kind::page;
-use crate::store::{Decode, Descriptor, Observed, OwnerReference, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Key, Observed, OwnerReference, Selection, UsedBy};
 
 /// ServiceAccounts.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
@@ -28,7 +28,7 @@ pub struct ServiceAccountSeen {
     pub owners: Vec<OwnerReference>,
     /// Carries `agent.kagenti.dev/build-account: "true"`: builds may use it.
     pub for_builds: bool,
-    /// Of those that parametrise policies ([`keys::PARAMETERS`]): what is written on them for that.
+    /// Of those that parametrise policies ([`keys::PARAMETERS`]), in the operator's namespace: what is written on them for that.
     pub parameters: Option<Box<BTreeMap<String, String>>>,
     /// Whose it is, when an Agent is among the owners.
     pub claim: Option<Box<ClaimSeen>>,
@@ -39,6 +39,13 @@ impl ServiceAccountSeen {
     #[must_use]
     pub fn parameter(&self, annotation: &str) -> Option<&str> {
         self.parameters.as_deref()?.get(annotation).map(String::as_str)
+    }
+
+    /// What is kept of the ServiceAccount `key`, where that is not all of it: whoever gives one of another namespace the name of a parameter may
+    /// write as much on it as the API server takes, and no policy reads it.
+    pub(super) fn kept(&self, own: &str, key: &Key) -> Option<Self> {
+        let foreign = self.parameters.is_some() && *key.namespace != *own;
+        foreign.then(|| Self { parameters: None, ..self.clone() })
     }
 
     /// Pods may be given it without being asked: made for injected Pods, or controlled by an Agent.

@@ -47,8 +47,8 @@ impl Store {
         let (epoch, bit) = (self.epoch, via.selection().map_or(0, SelectionId::bit));
         let late = |known: u64| !via.is_truth() && *version != 0 && known > *version;
         // Of ConfigMaps only digests are kept: their texts would be the largest part of what is known here.
-        let slim = observed.without_text(&self.operator_namespace, key);
-        let kept = slim.map_or_else(|| observed.clone(), Arc::new);
+        let less = observed.kept(&self.operator_namespace, key);
+        let kept = less.map_or_else(|| observed.clone(), Arc::new);
         let old = self.namespaces.get_mut(&place).and_then(|space| space.entry_mut(*kind, &key.name));
         let (mut from, mut arrived, mut same) = (bit, now, false);
         if let Some(old) = old {
