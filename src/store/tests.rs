@@ -219,7 +219,8 @@ fn what_a_policy_goes_by_is_kept_in_the_operator_s_namespace_alone() {
     let list = "u".repeat(1000);
     for (name, annotation) in keys::PARAMETERS.into_iter().zip([keys::ANNOTATION_GATED_TYPES, keys::ANNOTATION_ARMED]) {
         for namespace in ["own", "team"] {
-            let metadata = json!({"name": name, "namespace": namespace, "annotations": {annotation: list, "else": list}});
+            let metadata =
+                json!({"name": name, "namespace": namespace, "annotations": {annotation: list, "else": list}});
             let change = change(Kind::ServiceAccount, &json!({"metadata": metadata}));
             store.apply(&change, Duration::ZERO);
             let (kept, ..) = store.service_account(namespace, name).unwrap();

@@ -78,7 +78,7 @@ impl Chaos {
         let dialler = Dialler::start(client.clone(), elsewhere.address(), &lifetimes);
         let load = Load::start(&ns, RATE);
         let begun = Instant::now();
-        let kills = self.kill(&installation, begun).await?;
+        let kills = self.kill(&installation, &elsewhere, begun).await?;
         loop {
             let happened = (load.stored(), dialler.calls(), dialler.bundles());
             if enough(happened) {
@@ -110,8 +110,9 @@ impl Chaos {
         .judge()
     }
 
-    /// Kills one instance after the other until the time is over; both are back at the end.
-    async fn kill(&self, installation: &Installation, begun: Instant) -> Result<Vec<Kill>> {
+    /// Kills one instance after the other until the time is over; both are back at the end. None is started again before either balancer knows
+    /// that it is gone: one that does not would send connections to a process that listens and has no certificate yet.
+    async fn kill(&self, installation: &Installation, elsewhere: &Balancer, begun: Instant) -> Result<Vec<Kill>> {
         let mut kills = Vec::new();
         let mut tick = tokio::time::interval_at(begun + self.kill_every, self.kill_every);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -122,9 +123,11 @@ impl Chaos {
             victim.kill().await;
             installation.balancer.wait_for_endpoints(1).await?;
             let known = from.elapsed();
+            elsewhere.wait_for_endpoints(1).await?;
             victim.start_again()?;
             victim.ready().await?;
             installation.balancer.wait_for_endpoints(2).await?;
+            elsewhere.wait_for_endpoints(2).await?;
             kills.push(Kill { backend: victim.webhook(), from, until: Instant::now(), known });
         }
         tokio::time::sleep_until(begun + self.duration).await;

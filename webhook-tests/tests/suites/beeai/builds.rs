@@ -214,16 +214,8 @@ async fn one_name_in_both_groups(cp: &ControlPlane) -> Result<()> {
 async fn a_build_refers_to_a_secret_only_for_people_who_could_have_it() -> Result<()> {
     let cp = crate::agents::stage::shared().await?;
     let ns = cp.namespace("beeai-build-secrets").await?;
-    let rules = json!([{"apiGroups": ["beeai.dev"], "resources": ["agentbuilds"], "verbs": ["*"]}]);
-    ns.accepts(&json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "writes"}, "rules": rules}))
-        .await?;
-    ns.accepts(&json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "writes"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "writes"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "beeai-builder"}],
-    }))
-    .await?;
-    let tenant = cp.user("beeai-builder", &[])?;
+    let rights = json!({"apiGroups": ["beeai.dev"], "resources": ["agentbuilds"], "verbs": ["*"]});
+    let tenant = cp.person(&ns, "beeai-builder", &[rights]).await?;
     let object = |name: &str, more: &Value| {
         let mut object = json!({
             "apiVersion": "beeai.dev/v1", "kind": "AgentBuild", "metadata": {"name": name},

@@ -218,19 +218,11 @@ async fn those_that_cannot_be_handed_over_say_why_and_keep_nobody_from_it() -> R
 async fn what_would_be_refused_half_way_is_refused_before_it_begins() -> Result<()> {
     let cp = shared().await?;
     let ns = cp.namespace("beeai-refused").await?;
-    let rules = json!([
-        {"apiGroups": ["beeai.dev", "beeai.beeai.dev", "agent.kagenti.dev"], "resources": ["agents", "agentbuilds"], "verbs": ["*"]},
-        {"apiGroups": ["", "apps"], "resources": ["services", "deployments"], "verbs": ["get", "patch"]},
-    ]);
-    ns.accepts(&json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "hands"}, "rules": rules}))
-        .await?;
-    ns.accepts(&json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "hands"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "hands"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "beeai-hands"}],
-    }))
-    .await?;
-    let tenant = cp.user("beeai-hands", &[])?;
+    let rights = [
+        json!({"apiGroups": ["beeai.dev", "beeai.beeai.dev", "agent.kagenti.dev"], "resources": ["agents", "agentbuilds"], "verbs": ["*"]}),
+        json!({"apiGroups": ["", "apps"], "resources": ["services", "deployments"], "verbs": ["get", "patch"]}),
+    ];
+    let tenant = cp.person(&ns, "beeai-hands", &rights).await?;
     let secret = json!([{"name": "A", "valueFrom": {"secretKeyRef": {"name": "theirs", "key": "token"}}}]);
     ns.accepts(&agent(GROUP, "secretive", &json!({"spec": {"env": secret}}))).await?;
     ns.accepts(&agent(GROUP, "plain", &json!({}))).await?;

@@ -155,16 +155,8 @@ async fn case_z10_the_second_agent_of_a_name_says_whose_it_is() -> Result<()> {
 async fn an_agent_refers_to_a_secret_only_for_people_who_could_have_it() -> Result<()> {
     let cp = shared().await?;
     let ns = cp.namespace("beeai-secrets").await?;
-    let rules = json!([{"apiGroups": ["beeai.dev"], "resources": ["agents"], "verbs": ["*"]}]);
-    ns.accepts(&json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "writes"}, "rules": rules}))
-        .await?;
-    ns.accepts(&json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "writes"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "writes"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "beeai-tenant"}],
-    }))
-    .await?;
-    let tenant = cp.user("beeai-tenant", &[])?;
+    let rights = json!({"apiGroups": ["beeai.dev"], "resources": ["agents"], "verbs": ["*"]});
+    let tenant = cp.person(&ns, "beeai-tenant", &[rights]).await?;
     let apply = async |object: &Value| {
         cp.kubectl(
             &tenant,

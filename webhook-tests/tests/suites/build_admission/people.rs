@@ -19,14 +19,7 @@ pub(super) fn rule(group: &str, resource: &str, verbs: &[&str]) -> Value {
 /// Somebody with these rights in the namespace, once the API server takes `probe` from him (on trial).
 pub(super) async fn person(ns: &TestNamespace, name: &str, rules: &[Value], probe: &Value) -> Result<Objects> {
     let user = format!("{name}-{}", ns.name());
-    let rbac = "rbac.authorization.k8s.io/v1";
-    ns.accepts(&json!({"apiVersion": rbac, "kind": "Role", "metadata": {"name": user}, "rules": rules})).await?;
-    ns.accepts(&json!({"apiVersion": rbac, "kind": "RoleBinding", "metadata": {"name": user},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]}))
-        .await?;
-    let objects = Objects::new(control_plane().await?.user(&user, &[])?.client().await?, ns.name());
-    // The API server hears of a Role a moment after it was stored.
+    let objects = Objects::new(control_plane().await?.person(ns, &user, rules).await?.client().await?, ns.name());
     let begun = Instant::now();
     loop {
         match objects.create(probe, true).await?.result {

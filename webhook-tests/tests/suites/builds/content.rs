@@ -65,16 +65,9 @@ async fn pinned_steps(objects: &Objects) -> Result<()> {
 
 /// Who holds every right on AgentBuilds of the namespace plants nothing in what is believed, and may write the rest of the status.
 async fn plants_nothing(cp: &ControlPlane, ns: &TestNamespace, record: &Value) -> Result<()> {
-    let rules = json!([{"apiGroups": ["agent.kagenti.dev"], "resources": ["agentbuilds", "agentbuilds/status"], "verbs": ["*"]}]);
-    ns.accepts(&json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "all"}, "rules": rules}))
-        .await?;
-    ns.accepts(&json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "all"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "all"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "planter"}],
-    }))
-    .await?;
-    let planter = cp.user("planter", &[])?;
+    let rights =
+        json!({"apiGroups": ["agent.kagenti.dev"], "resources": ["agentbuilds", "agentbuilds/status"], "verbs": ["*"]});
+    let planter = cp.person(ns, "planter", &[rights]).await?;
     let mut planted = record.clone();
     planted["digest"] = json!(format!("sha256:{}", "6".repeat(64)));
     for (member, value) in [

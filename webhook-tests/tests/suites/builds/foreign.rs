@@ -84,16 +84,8 @@ async fn nobody_plants_a_record_where_a_foreign_definition_has_no_status_of_its_
     ns.accepts(&old).await?;
     let installing = Installing { platform: "builds:\n  byContent: true\n".to_owned(), ..Installing::default() };
     let _installation = Installation::start(&cp, &installing).await?;
-    let rules = json!([{"apiGroups": ["beeai.beeai.dev"], "resources": ["agentbuilds"], "verbs": ["*"]}]);
-    ns.accepts(&json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "all"}, "rules": rules}))
-        .await?;
-    ns.accepts(&json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "all"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "all"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "planter"}],
-    }))
-    .await?;
-    let planter = Planter { cp: &cp, ns: &ns, access: cp.user("planter", &[])? };
+    let rights = json!({"apiGroups": ["beeai.beeai.dev"], "resources": ["agentbuilds"], "verbs": ["*"]});
+    let planter = Planter { cp: &cp, ns: &ns, access: cp.person(&ns, "planter", &[rights]).await? };
 
     // What says nothing of how an image was made is taken as ever.
     planter.may(&CREATE, &build("v1", "plain", &json!({"phase": "Pending"}))).await?;
