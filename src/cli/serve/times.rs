@@ -117,7 +117,8 @@ mod tests {
         }
         let flags = ["--watch-period=4s", "--absence-proof=1s", "--lease-duration=2s", "--config-poll=100ms"];
         let times = parsed(&flags).unwrap();
-        assert_eq!((times.pace().silence().as_secs(), times.pace().asking().as_millis()), (9, 1000));
+        assert_eq!((times.pace().silence().as_secs(), times.pace().asking(false).as_millis()), (9, 1000));
+        assert_eq!([false, true].map(|certain| Pace::default().asking(certain).as_secs()), [5, 15]);
         let lease = times.lease();
         assert_eq!((lease.renewal.as_millis(), lease.margin.as_millis()), (500, 250));
     }

@@ -61,10 +61,11 @@ impl Pace {
         self.period + Duration::from_secs(5)
     }
 
-    /// How often a kind that is not served is asked for, on average: no shorter proof makes it more than once a second.
+    /// How often a kind that is not served is asked for, on average: no shorter proof makes it more than once a second. Once its absence is
+    /// `certain`, a third as often: that may last for as long as the cluster, and every replica asks for every such kind.
     #[must_use]
-    pub fn asking(self) -> Duration {
-        (self.absence / 6).max(Duration::from_secs(1))
+    pub fn asking(self, certain: bool) -> Duration {
+        (self.absence / 6).max(Duration::from_secs(1)) * if certain { 3 } else { 1 }
     }
 }
 

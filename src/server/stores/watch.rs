@@ -15,7 +15,7 @@ use super::presence::{Presence, Verdict};
 use super::sources::Source;
 use crate::cluster::keeper::Keeper;
 use crate::cluster::watch::follow::{Following, Selection, Step};
-use crate::cluster::watch::{WatchError, Watching, backoff};
+use crate::cluster::watch::{Pace, WatchError, Watching, backoff};
 use crate::store::decode::wire::Raw;
 use crate::store::decode::{Decoded, Shape, TektonObject, Whole};
 use crate::store::{Change, Key, Kind, Pool, Reach, UsedBy, Via};
@@ -54,7 +54,7 @@ struct Watch<'a, S> {
     namespace: Option<&'a str>,
     keeper: &'a Keeper,
     sink: &'a mut S,
-    asking: Duration,
+    pace: Pace,
     /// What the list that is being read has had so far.
     fresh: HashSet<Key>,
     /// The epoch of the history that the last step belongs to, and up to which version things are known.
@@ -109,7 +109,7 @@ async fn run_as<S: Sink, R: Decoded>(
         namespace,
         keeper,
         sink,
-        asking: watching.pace.asking(),
+        pace: watching.pace,
         fresh: HashSet::new(),
         history: (0, 0),
         pool: Pool::default(),
@@ -124,6 +124,11 @@ async fn run_as<S: Sink, R: Decoded>(
     };
     let mut following = Following::new(api, source.kind.label(), selection, watching);
     loop {
+        // What nobody defined may not be read either: one question is enough.
+        if source.is_compat() && watch.presence.is_absent() && !is_served(&asking, source.kind).await {
+            tokio::time::sleep(watch.presence_denied()).await;
+            continue;
+        }
         let turn = if following.lists() { source.page_turn().await } else { None };
         match following.next().await {
             Ok(step) => {
@@ -261,7 +266,7 @@ impl<S: Sink> Watch<'_, S> {
             self.sink.alive();
         }
         self.settled();
-        self.asking.mul_f64(0.5 + backoff::jitter())
+        self.pace.asking(verdict == Verdict::Absent).mul_f64(0.5 + backoff::jitter())
     }
 
     /// Permission is missing for good: what concerns other kinds goes on. Admission never does without what it needs.

@@ -29,8 +29,16 @@ async fn d11_a_kind_that_is_missing_holds_nobody_up_and_is_found_when_it_comes()
     assert_eq!(notes, ["listed", "Absent", "+a@4", LISTED], "no failure is counted");
     let times: Vec<_> = asked.iter().map(|(at, _)| *at).collect();
     assert!(times[1] < Duration::from_secs(1), "a second look is soon, and nobody waits for more: {times:?}");
-    let pauses: Vec<_> = times.windows(2).skip(1).take(18).map(|pair| pair[1] - pair[0]).collect();
-    assert!(pauses.iter().all(|pause| (2_500..=7_500).contains(&pause.as_millis())), "{pauses:?}");
+    // Every 5 s until the absence is certain, every 15 s from then on; half as long or half as long again.
+    let certain = |at: Duration| at - times[0] >= Duration::from_secs(30);
+    let (certain, before): (Vec<_>, Vec<_>) = times.windows(2).skip(1).take(18).partition(|pair| certain(pair[0]));
+    for (pairs, (least, most)) in [(before, (2_500, 7_500)), (certain, (7_500, 22_500))] {
+        let pauses: Vec<_> = pairs.iter().map(|pair| pair[1] - pair[0]).collect();
+        assert!(
+            pauses.len() > 3 && pauses.iter().all(|pause| (least..=most).contains(&pause.as_millis())),
+            "{pauses:?}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]
