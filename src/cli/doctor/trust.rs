@@ -53,7 +53,8 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     plugin(visit, &definitions);
     waiting(visit, &trust).await?;
     for namespace in &enforcing {
-        of_namespace(visit, text(namespace, "/metadata/name")).await?;
+        let all = level(&trust, &visit.operator, namespace) == TrustLevel::EnforcedAll;
+        of_namespace(visit, (namespace, all)).await?;
     }
     if let Some(all) = cluster_policies(&visit.cluster, &mut notes).await? {
         let names: Vec<_> = enforcing.iter().map(|one| text(one, "/metadata/name")).collect();
@@ -209,48 +210,54 @@ async fn waiting(visit: &mut Visit, trust: &Trust) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn of_namespace(visit: &mut Visit, namespace: &str) -> anyhow::Result<()> {
+/// One namespace that enforces, and whether every Pod is cut off there, not agents alone.
+async fn of_namespace(visit: &mut Visit, (object, all): (&Value, bool)) -> anyhow::Result<()> {
+    let (namespace, pods) = (text(object, "/metadata/name"), cut_off(all));
     let name = format!("trust in {namespace}");
     let path = format!("{}/{}", Kind::NetworkPolicy.path(namespace), keys::DEFAULT_DENY);
     match visit.read(&name, &path).await? {
         Seen::Hidden => {}
         Seen::Is(policy) if label(&policy, keys::LABEL_POLICY_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE) => {
-            return told(visit, &name, namespace).await;
+            return told(visit, &name, (object, all)).await;
         }
         Seen::Is(_) => visit.finding(
             &name,
-            format!("NetworkPolicy {} is somebody else's, so no Pod of an agent is made there", keys::DEFAULT_DENY),
+            format!("NetworkPolicy {} is somebody else's, so no {pods} is made there", keys::DEFAULT_DENY),
             format!("kubectl -n {namespace} delete networkpolicy {}", keys::DEFAULT_DENY),
         ),
         Seen::Absent => visit.finding(
             &name,
-            format!("NetworkPolicy {} does not exist, so no Pod of an agent is made", keys::DEFAULT_DENY),
+            format!("NetworkPolicy {} does not exist, so no {pods} is made", keys::DEFAULT_DENY),
             "look at the log of the controllers: a quota for NetworkPolicies, or a right that is missing, keeps them from making it",
         ),
     }
     Ok(())
 }
 
-/// Whether the API server's own policy has been told that the namespace cuts off agents.
-async fn told(visit: &mut Visit, name: &str, namespace: &str) -> anyhow::Result<()> {
+/// Which Pods are not made before they are cut off.
+fn cut_off(all: bool) -> &'static str {
+    if all { "Pod" } else { "Pod of an agent" }
+}
+
+/// Whether the API server's own policy has been told that the namespace cuts off agents, or every Pod.
+async fn told(visit: &mut Visit, name: &str, (object, all): (&Value, bool)) -> anyhow::Result<()> {
+    let annotation_of = if all { keys::ANNOTATION_ARMED_ALL } else { keys::ANNOTATION_ARMED };
     let path = format!("{}/{}", Kind::ServiceAccount.path(&visit.operator), keys::ARMED);
     let list = match visit.read(name, &path).await? {
         Seen::Hidden => return Ok(()),
-        Seen::Is(account) => annotation(&account, keys::ANNOTATION_ARMED).unwrap_or_default().to_owned(),
+        Seen::Is(account) => annotation(&account, annotation_of).unwrap_or_default().to_owned(),
         Seen::Absent => String::new(),
     };
-    let Seen::Is(object) = visit.read(name, &format!("{}/{namespace}", Kind::Namespace.path(""))).await? else {
-        return Ok(());
-    };
-    let uid = text(&object, "/metadata/uid");
+    let uid = text(object, "/metadata/uid");
     if list.split(',').any(|one| one == uid) {
-        visit.ok(name, format!("NetworkPolicy {} cuts off agents that are not verified", keys::DEFAULT_DENY));
+        let whom = if all { "every Pod but verified agents" } else { "agents that are not verified" };
+        visit.ok(name, format!("NetworkPolicy {} cuts off {whom}", keys::DEFAULT_DENY));
     } else {
         let seen = format!(
-            "NetworkPolicy {} stands, and annotation {} of ServiceAccount {} does not name the namespace by its uid, so no Pod of an agent is made",
+            "NetworkPolicy {} stands, and annotation {annotation_of} of ServiceAccount {} does not name the namespace by its uid, so no {} is made",
             keys::DEFAULT_DENY,
-            keys::ANNOTATION_ARMED,
-            keys::ARMED
+            keys::ARMED,
+            cut_off(all)
         );
         let remedy = format!(
             "the controllers write it as soon as one of them leads, unless that NetworkPolicy opens more than Drawbridge's does: kubectl -n {} logs \

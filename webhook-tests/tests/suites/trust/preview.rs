@@ -1,7 +1,9 @@
 //! What is said ahead of the switch, and what holds after it: the same cluster asked before and after, by somebody who only looks.
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::Namespace;
+use drawbridge::domain::keys;
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -36,7 +38,7 @@ fn pairs(preview: &Value, what: &str) -> Vec<(String, String)> {
 #[tokio::test]
 async fn what_the_preview_says_is_cut_is_cut_once_the_namespace_enforces() -> Result<()> {
     let cp = installation::plane(Options::default()).await?;
-    let _installation = Installation::start(&cp, &Installing::default()).await?;
+    let installation = Installation::start(&cp, &Installing::default()).await?;
     let ns = cp.namespace("ahead").await?;
     for name in ["one", "two"] {
         ns.accepts(&agent(name)).await?;
@@ -69,5 +71,35 @@ async fn what_the_preview_says_is_cut_is_cut_once_the_namespace_enforces() -> Re
     wait_gone(&policies(&ns), DENY).await?;
     let (answer, code) = asked(&cp, &reach).await?;
     ensure!(code == Some(0), "{code:?} {answer:#}");
-    Ok(())
+    doctor_judges_by_the_level(&cp, &installation, &ns).await
+}
+
+/// The API server goes by one list where agents are cut off and by another where every Pod is; doctor reads the one that counts.
+async fn doctor_judges_by_the_level(cp: &ControlPlane, installation: &Installation, ns: &TestNamespace) -> Result<()> {
+    switched(cp, ns, "enforced").await?;
+    let namespace = Api::<Namespace>::all(cp.client().await?).get(ns.name()).await?;
+    let uid = namespace.uid().context("a uid")?;
+    let accounts: Api<ServiceAccount> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
+    let names =
+        |one: &ServiceAccount| one.annotations().get(keys::ANNOTATION_ARMED).is_some_and(|all| all.contains(&uid));
+    wait_for(&accounts, keys::ARMED, names).await?;
+    let says = async |words: &str| {
+        let (answer, code) = asked(cp, &["doctor", "-n", ns.name()]).await?;
+        ensure!(answer.to_string().contains(words), "{code:?} {answer:#}");
+        anyhow::Ok(())
+    };
+    says("cuts off agents that are not verified").await?;
+    for process in &installation.controllers {
+        process.kill().await;
+    }
+    switched(cp, ns, "enforced-all").await?;
+    says(&format!("annotation {} of ServiceAccount {} does not name", keys::ANNOTATION_ARMED_ALL, keys::ARMED)).await?;
+    for process in &installation.controllers {
+        process.start_again()?;
+        process.ready().await?;
+    }
+    let names =
+        |one: &ServiceAccount| one.annotations().get(keys::ANNOTATION_ARMED_ALL).is_some_and(|all| all.contains(&uid));
+    wait_for(&accounts, keys::ARMED, names).await?;
+    says("cuts off every Pod but verified agents").await
 }
