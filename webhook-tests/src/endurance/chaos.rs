@@ -14,7 +14,7 @@ use super::dialler::Dialler;
 use super::judge::{Evidence, Kill, Report};
 use super::load::{Load, injected};
 use super::{counted, until_created};
-use crate::{Balancer, ControlPlane, Installation, Installing, Options, Requests};
+use crate::{Balancer, Installation, Installing, Options, Requests, installation};
 
 /// Pods a second that are aimed at.
 pub const RATE: u32 = 50;
@@ -49,7 +49,7 @@ impl Chaos {
     /// When something failed that was not in flight on a killed instance; the message has all numbers.
     pub async fn run(&self) -> Result<Report> {
         // Pods need not be bound to be admitted; what nobody judges would only take the machine's time.
-        let cp = ControlPlane::start(Options { scheduling: false, ..Options::default() }).await?;
+        let cp = installation::plane(Options { scheduling: false, ..Options::default() }).await?;
         let installing = Installing {
             failure_mode: self.failure_mode,
             webhooks: 2,

@@ -17,7 +17,7 @@ use super::dialler::Dialler;
 use super::load::{Fate, Load, injected};
 use super::until_created;
 use crate::port::accepted;
-use crate::{ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace};
+use crate::{Drawbridge, Installation, Installing, Options, TestNamespace, installation};
 
 /// Pods a second.
 const RATE: u32 = 10;
@@ -64,7 +64,7 @@ pub struct Report(Vec<Usage>);
 /// # Errors
 /// When something grew, a Pod was refused or a connection failed; the message has all numbers.
 pub async fn run(duration: Duration) -> Result<Report> {
-    let cp = ControlPlane::start(Options { scheduling: false, ..Options::default() }).await?;
+    let cp = installation::plane(Options { scheduling: false, ..Options::default() }).await?;
     let installation = Installation::start(&cp, &Installing::default()).await?;
     let ns = cp.namespace("soak").await?;
     until_created(&ns, injected).await?;

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use super::load::{injected, pod};
 use super::soak::look;
 use super::until_created;
-use crate::{ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace};
+use crate::{ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace, installation};
 
 /// How much longer creations may take during the attack.
 const RATIO: f64 = 2.0;
@@ -83,7 +83,7 @@ impl Tenants {
     /// # Errors
     /// When somebody else had to wait, or memory went; the message has all numbers.
     pub async fn run(self) -> Result<Report> {
-        let cp = ControlPlane::start(Options { scheduling: false, ..Options::default() }).await?;
+        let cp = installation::plane(Options { scheduling: false, ..Options::default() }).await?;
         let installation = Installation::start(&cp, &Installing::default()).await?;
         let ns = cp.namespace("neighbour").await?;
         until_created(&ns, injected).await?;

@@ -26,7 +26,7 @@ use tokio::process::Command;
 use webhook_tests::installation::apply;
 use webhook_tests::pki::Authority;
 use webhook_tests::{
-    ControlPlane, Hook, Installation, Installing, Options, dial, hook, programs, wait_for, wait_until,
+    ControlPlane, Hook, Installation, Installing, Options, dial, hook, installation, programs, wait_for, wait_until,
 };
 
 /// What the rendered Deployments run; nobody pulls it.
@@ -172,7 +172,7 @@ async fn metrics_are_known(installation: &Installation) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_healthy_installation_has_no_finding_and_each_broken_thing_has_its_own() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let gate = Installing { failure_mode: FailureMode::Gate, ..Installing::default() };
     let installation = Installation::start(&cp, &gate).await?;
     deploy(&cp, FailureMode::Gate).await?;
@@ -194,6 +194,11 @@ async fn a_healthy_installation_has_no_finding_and_each_broken_thing_has_its_own
     let remedy: Vec<&str> = remedy.split(' ').collect();
     let output = cp.kubectl(cp.admin(), &remedy, "").await?;
     ensure!(output.success, "{}", output.stderr);
+    // The API server goes by a policy for a moment after it has been deleted, and its parameter is gone.
+    let deadline = tokio::time::Instant::now() + webhook_tests::objects::PATIENCE;
+    while finds(&cp, "an enrolled Pod in default", "no params found").await.is_ok() {
+        ensure!(tokio::time::Instant::now() < deadline, "the API server goes on by a policy that is deleted");
+    }
     healthy(&cp).await.context("mode fail, after the remedy")?;
     metrics_are_known(&installation).await?;
     broken_trust(&cp, &installation).await?;
@@ -400,7 +405,7 @@ async fn status_tells_the_place(cp: &ControlPlane, unwatched: &str) -> Result<()
 /// Section 15.2: what is asked, and what is found, is about the namespaces that are watched.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_installation_for_some_namespaces_is_judged_by_them() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let (one, two, unwatched) =
         (cp.namespace("team").await?, cp.namespace("team").await?, cp.namespace("other").await?);
     let namespaces = format!("{},{}", one.name(), two.name());

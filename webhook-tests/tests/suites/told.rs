@@ -73,7 +73,7 @@ fn configure(installation: &Installation, more: &str) -> Result<()> {
 /// Its new Pods are refused for want of room, so that rollouts fail; once there is room again, all of them end.
 #[tokio::test]
 async fn answers_08_a_wave_that_halts_and_goes_on_is_told_in_the_log_and_on_who_waits() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let installation = Installation::start(&cp, &Installing::default()).await?;
     let ns = cp.namespace("waves").await?;
     configure(&installation, "")?;

@@ -134,7 +134,7 @@ async fn until(ns: &TestNamespace, what: &str, wanted: impl Fn(&Result<(), Statu
 /// still served: what it accepts afterwards was answered with the new certificate.
 #[tokio::test]
 async fn case_f6_a_certificate_replaced_on_disk_is_used_without_a_restart() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let host = format!("{}.{}.svc", keys::SERVICE_WEBHOOK, keys::OPERATOR_NAMESPACE);
     let (one, two) = (Authority::new("one")?, Authority::new("two")?);
     let folder = tempfile::tempdir()?;

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher;
-use webhook_tests::{ControlPlane, Options, TestNamespace, trial, wait_for, wait_gone, wait_until};
+use webhook_tests::{Options, TestNamespace, installation, trial, wait_for, wait_gone, wait_until};
 
 use super::fleet::{self, AT_ONCE, a_restart_writes_nothing, names, written};
 use super::quarantine::{HELD, QUARANTINE, command};
@@ -28,7 +28,7 @@ fn told(agents: usize, what: &str, begun: Instant) {
 #[tokio::test]
 async fn many_agents_flip_at_once_go_into_quarantine_and_come_back() -> Result<()> {
     let agents = trial::size(40, 500);
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let (installation, ns) = fleet::start(&cp, "many", agents).await?;
     let config = watcher::Config::default;
 

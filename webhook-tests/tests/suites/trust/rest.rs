@@ -9,7 +9,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::watcher;
 use serde_json::{Value, json};
-use webhook_tests::{ControlPlane, Options, wait_for, wait_until};
+use webhook_tests::{Options, installation, wait_for, wait_until};
 
 use super::fleet::{self, a_restart_writes_nothing, written};
 use super::*;
@@ -31,7 +31,7 @@ fn addresses(policy: &NetworkPolicy) -> Vec<String> {
 
 #[tokio::test]
 async fn at_rest_nothing_is_written_a_flip_is_two_writes_and_addresses_are_followed() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     cp.objects().await?.apply(&slice("kubernetes", "IPv4", "203.0.113.10").to_string()).await?;
     let (installation, ns) = fleet::start(&cp, "rest", AGENTS).await?;
     card_says(&cp, &ns, "w-0", true).await?;
