@@ -4,6 +4,7 @@
 //! configurations and policies that `drawbridge render` prints; only the Deployments are left out, and the Service is
 //! an ExternalName in front of a balancer that plays kube-proxy. One per control plane: the names are the product's.
 
+mod lookup;
 mod prepared;
 
 use std::path::Path;
@@ -116,7 +117,8 @@ impl Installation {
             objects.apply(&spiffe_driver().to_string()).await?;
         }
         let wanted = rendered(installing, balancer.address().port())?;
-        apply_all(&objects, prepared::left_to_apply(cp, &objects, wanted).await?).await?;
+        let kinds = lookup::defined(&wanted);
+        apply_all(&objects, prepared::left_to_apply(cp, &objects, wanted).await?, &kinds).await?;
         if installing.lease_given_back {
             objects.apply(&lease_given_back().to_string()).await?;
         }
@@ -226,27 +228,31 @@ pub async fn shared() -> Result<&'static ControlPlane> {
 /// # Errors
 /// When an object is refused.
 pub async fn apply(objects: &Objects, failure_mode: FailureMode, port: u16) -> Result<()> {
-    apply_all(objects, rendered(&Installing { failure_mode, ..Installing::default() }, port)?).await
+    let wanted = rendered(&Installing { failure_mode, ..Installing::default() }, port)?;
+    let kinds = lookup::defined(&wanted);
+    apply_all(objects, wanted, &kinds).await
 }
 
-/// Waits until the API server holds requests against the policies: it takes note of new ones once a second. The last one is asked, by a write of our
-/// own account that is only tried and that it refuses.
+/// Waits until the API server holds requests against the policies: it takes note of new ones once a second. The last one is asked, by a write that is
+/// only tried and that it refuses.
 async fn policies_in_force(cp: &ControlPlane, kinds: Kinds) -> Result<()> {
-    let ours = cp.service_account(keys::OPERATOR_NAMESPACE, "drawbridge-controllers").await?.client().await?;
-    let (place, object, policy) = if kinds == Kinds::All {
-        let metadata = serde_json::json!({"name": "tried"});
-        let agent = serde_json::json!({"apiVersion": "beeai.dev/v1", "kind": "Agent", "metadata": metadata, "spec": {"image": "example.com/a:1"}});
-        ("/apis/beeai.dev/v1/namespaces/default/agents", agent, keys::POLICY_OWN_BEEAI_KEPT)
+    let metadata =
+        serde_json::json!({"name": "tried", "labels": {keys::LABEL_APP_MANAGED_BY: keys::MANAGED_BY_DRAWBRIDGE}});
+    let (asks, place, object, policy) = if kinds == Kinds::All {
+        // Where no Agent has the mark, a policy that compares refuses whoever writes.
+        let service = serde_json::json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 80}]}});
+        (cp.client().await?, "/api/v1/namespaces/kube-public/services", service, lookup::LAST)
     } else {
-        let map = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tried"}});
-        ("/api/v1/namespaces/kube-system/configmaps", map, "drawbridge-own-")
+        let map = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+        let ours = cp.service_account(keys::OPERATOR_NAMESPACE, "drawbridge-controllers").await?.client().await?;
+        (ours, "/api/v1/namespaces/kube-system/configmaps", map, "drawbridge-own-")
     };
     let refused = async {
         let mut tick = tokio::time::interval(Duration::from_millis(50));
         loop {
             tick.tick().await;
             let request = http::Request::post(format!("{place}?dryRun=All")).header("content-type", "application/json");
-            let answer = ours.request::<Value>(request.body(object.to_string().into_bytes())?).await;
+            let answer = asks.request::<Value>(request.body(object.to_string().into_bytes())?).await;
             let Err(kube::Error::Api(status)) = answer else { continue };
             // Where the account has no right there, or the kind is not defined, no policy is asked.
             let unasked = status.code == 404 || status.message.contains("cannot create resource");
@@ -258,8 +264,14 @@ async fn policies_in_force(cp: &ControlPlane, kinds: Kinds) -> Result<()> {
     tokio::time::timeout(PATIENCE, refused).await.with_context(|| format!("{policy} never refuses anything"))?
 }
 
-async fn apply_all(objects: &Objects, rendered: Vec<(String, Value)>) -> Result<()> {
-    for (path, object) in rendered {
+/// What compares with objects of `kinds` comes last, once the API server knows these kinds.
+async fn apply_all(objects: &Objects, rendered: Vec<(String, Value)>, kinds: &[lookup::Defined]) -> Result<()> {
+    let (comparing, rest): (Vec<_>, Vec<_>) = rendered.into_iter().partition(|(_, object)| lookup::compares(object));
+    for (path, object) in rest {
+        objects.apply(&object.to_string()).await.with_context(|| format!("{path}: {}", object["kind"]))?;
+    }
+    lookup::served(objects, kinds).await?;
+    for (path, object) in lookup::last_at_the_end(comparing) {
         objects.apply(&object.to_string()).await.with_context(|| format!("{path}: {}", object["kind"]))?;
     }
     Ok(())

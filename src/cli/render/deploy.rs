@@ -81,9 +81,17 @@ fn selected(role: Role) -> LabelSelector {
     LabelSelector { match_labels: Some(selector(role)), ..LabelSelector::default() }
 }
 
+/// Metadata of a Deployment or Service of the installation: without the label by which policies with parameters know what is made for an Agent. Such a
+/// policy refuses whatever it matches, whoever writes it, while the API server has not looked up the kind of its parameters.
+fn unmarked(name: &str, install: &Install) -> ObjectMeta {
+    let mut metadata = metadata(name, Some(&install.namespace));
+    metadata.labels.get_or_insert_default().remove(keys::LABEL_APP_MANAGED_BY);
+    metadata
+}
+
 fn service(install: &Install) -> Service {
     Service {
-        metadata: metadata(keys::SERVICE_WEBHOOK, Some(&install.namespace)),
+        metadata: unmarked(keys::SERVICE_WEBHOOK, install),
         spec: Some(ServiceSpec {
             selector: Some(selector(Role::Webhook)),
             ports: Some(vec![ServicePort {
@@ -100,7 +108,7 @@ fn service(install: &Install) -> Service {
 
 fn deployment(install: &Install, role: Role) -> Deployment {
     Deployment {
-        metadata: metadata(role.name(), Some(&install.namespace)),
+        metadata: unmarked(role.name(), install),
         spec: Some(DeploymentSpec {
             replicas: Some(REPLICAS),
             selector: selected(role),

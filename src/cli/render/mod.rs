@@ -375,7 +375,7 @@ fn object<T: Serialize>(typed: &T) -> Value {
     serde_json::to_value(typed).expect("the types of Kubernetes objects have string keys and finite numbers")
 }
 
-/// Metadata with the labels all our objects carry.
+/// Metadata with the labels that our objects carry; Deployments and the Service leave one out.
 fn metadata(name: &str, namespace: Option<&str>) -> ObjectMeta {
     let labels = [(keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE), ("app.kubernetes.io/name", "drawbridge")];
     ObjectMeta {

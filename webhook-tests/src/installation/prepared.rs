@@ -3,7 +3,8 @@
 //! In: what a control plane is made of. Out: one whose etcd begins with a copy of what another held after the manifests were applied to it
 //! as [`Installing::default`] says; [`Installation::start`](super::Installation::start) applies what differs, and deletes what is too much.
 //! To apply everything costs an API server twice the processor time of its start, most of it for compiling the rules of policies again.
-//! Webhook configurations are not among it: they name the port of an installation.
+//! Webhook configurations are not among it: they name the port of an installation. Nor are bindings by which a policy compares with other
+//! objects: [`lookup`] says why.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use kube::api::{DeleteParams, ListParams};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use super::{Installing, rendered};
+use super::{Installing, lookup, rendered};
 use crate::Objects;
 use crate::control_plane::{Backup, ControlPlane, Options, Process};
 
@@ -51,7 +52,7 @@ async fn prepare() -> Result<Prepared> {
     let admin = cp.objects().await?;
     let mut objects = BTreeMap::new();
     for (_, object) in rendered(&Installing::default(), 0)? {
-        if object.get("webhooks").is_none() {
+        if object.get("webhooks").is_none() && !lookup::compares(&object) {
             admin.apply(&object.to_string()).await?;
             objects.insert(named(&object), object);
         }

@@ -405,7 +405,7 @@ async fn status_tells_the_place(cp: &ControlPlane, unwatched: &str) -> Result<()
 /// Section 15.2: what is asked, and what is found, is about the namespaces that are watched.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_installation_for_some_namespaces_is_judged_by_them() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let (one, two, unwatched) =
         (cp.namespace("team").await?, cp.namespace("team").await?, cp.namespace("other").await?);
     let namespaces = format!("{},{}", one.name(), two.name());

@@ -1,12 +1,16 @@
-//! The rendered admission policies, as the API server's own check of types reads them.
+//! The rendered admission policies, as the API server's own check of types reads them, and while it cannot look up what they compare with.
 //!
 //! The controller that checks is left out of other control planes: it takes as much of the processor as all the rest of
 //! kube-controller-manager. It has its one control plane here.
 
 use anyhow::{Context as _, Result};
+use drawbridge::cli::render::{self, FailureMode, Install};
+use drawbridge::domain::keys;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::Api;
 use kube::runtime::watcher;
+use serde_json::{Value, json};
+use webhook_tests::objects::PATIENCE;
 use webhook_tests::{ControlPlane, Options, Process, wait_until};
 
 const CONTROLLERS: &str =
@@ -55,5 +59,44 @@ async fn the_check_of_types_finds_nothing_in_any_policy_that_is_rendered() -> Re
     let (witness, ours): (Vec<_>, Vec<_>) = warnings.iter().partition(|one| one.starts_with("wrong: "));
     assert_eq!(ours, Vec::<&String>::new());
     assert!(!witness.is_empty(), "the check finds what is wrong");
+    Ok(())
+}
+
+/// How long an API server does not know a kind depends on when it looked last. Here it never does, since no kind of ours is defined.
+#[tokio::test]
+async fn an_installation_is_taken_and_taken_again_while_the_api_server_has_not_looked_up_its_kinds() -> Result<()> {
+    let cp = ControlPlane::start(Options { scheduling: false, ..Options::default() }).await?;
+    let objects = cp.objects().await?;
+    let install = Install::new(FailureMode::Gate, keys::OPERATOR_NAMESPACE, "drawbridge.invalid/drawbridge:test");
+    let all = render::parts(&install).into_iter().flat_map(|part| part.objects);
+    let installed: Vec<Value> = all.filter(|object| object["kind"] != "CustomResourceDefinition").collect();
+    for object in &installed {
+        objects.apply(&object.to_string()).await.with_context(|| format!("{}", object["metadata"]))?;
+    }
+
+    let labels = json!({keys::LABEL_APP_MANAGED_BY: keys::MANAGED_BY_DRAWBRIDGE});
+    let made = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "made", "labels": labels}, "spec": {"ports": [{"port": 80}]}});
+    let refused = async {
+        let mut tick = tokio::time::interval(std::time::Duration::from_millis(50));
+        loop {
+            tick.tick().await;
+            if let Err(status) = objects.create(&made, true).await?.result
+                && status.message.contains("failed to find resource referenced by paramKind")
+            {
+                return anyhow::Ok(());
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, refused).await.context("the policies are in force, and cannot be asked")??;
+
+    let runs = |object: &&Value| object["kind"] == "Deployment" || object["kind"] == "Service";
+    for object in installed.iter().filter(runs) {
+        let mut changed = object.clone();
+        changed["metadata"]["annotations"] = json!({"example.com/changed": "true"});
+        objects.apply(&changed.to_string()).await.with_context(|| format!("{}", object["metadata"]))?;
+        objects.delete(object).await?;
+        objects.apply(&object.to_string()).await.with_context(|| format!("{}", object["metadata"]))?;
+    }
+    assert_eq!(installed.iter().filter(runs).count(), 3);
     Ok(())
 }

@@ -16,7 +16,7 @@
 //! In: the installation. Out: policies, each followed by its binding. Promises: people are never asked; functions of CEL newer than 1.32
 //! are not used. What cannot be bound: reads, evictions by the Pod, and these policies themselves, on which our accounts have no right.
 //! A policy with parameters answers before its conditions when a parameter or its kind is missing, to everybody who is matched: so those
-//! are matched by labels that only we write.
+//! are matched by labels that only we write, and that nothing of the installation carries.
 
 mod agents;
 mod kinds;
@@ -47,10 +47,9 @@ const SUBJECT: &str = "the account of Drawbridge's controllers";
 /// One policy.
 struct Fence {
     name: &'static str,
-    /// What it matches; and which of it, by labels of the object and of its namespace.
+    /// What it matches; and which of it, by labels of the object.
     rules: Vec<NamedRuleWithOperations>,
     objects: Option<LabelSelector>,
-    namespaces: Option<LabelSelector>,
     /// When it applies, besides that it was our account.
     applies: Vec<MatchCondition>,
     variables: Vec<Variable>,
@@ -70,16 +69,7 @@ struct Params {
 
 impl Fence {
     fn new(name: &'static str, rules: Vec<NamedRuleWithOperations>, validations: Vec<Validation>) -> Self {
-        Self {
-            name,
-            rules,
-            objects: None,
-            namespaces: None,
-            applies: Vec::new(),
-            variables: Vec::new(),
-            validations,
-            params: None,
-        }
+        Self { name, rules, objects: None, applies: Vec::new(), variables: Vec::new(), validations, params: None }
     }
 }
 
@@ -109,7 +99,7 @@ fn fences(install: &Install) -> [Fence; 16] {
         kinds::fence(),
         webhooks::fence(),
         agents::fence(),
-        agents::new_agents(install),
+        agents::new_agents(),
         agents::new_beeai_agents(keys::POLICY_OWN_BEEAI_AGENTS_NEW, Kind::BeeaiAgent),
         agents::new_beeai_agents(keys::POLICY_OWN_BEEAI_COMPAT_AGENTS_NEW, Kind::BeeaiCompatAgent),
         agents::new_builds(),
@@ -135,7 +125,6 @@ fn rendered(install: &Install, fence: Fence) -> [Value; 2] {
                 kind: Some(params.kind.as_str().to_owned()),
             }),
             match_constraints: Some(MatchResources {
-                namespace_selector: fence.namespaces,
                 object_selector: fence.objects,
                 resource_rules: Some(fence.rules),
                 match_policy: Some("Equivalent".to_owned()),

@@ -9,7 +9,9 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespace, programs, wait_for, wait_gone};
+use webhook_tests::{
+    ControlPlane, Installation, Installing, Options, TestNamespace, installation, programs, wait_for, wait_gone,
+};
 
 use super::{agent, agents, ready, says};
 use crate::agents::stage::{CONTROLLERS, agent as kagenti, leads, ready as kagenti_ready};
@@ -208,7 +210,7 @@ async fn what_the_original_operator_left_is_taken_over_and_let_go() -> Result<()
 /// that it watches and in no other.
 #[tokio::test]
 async fn case_z45_and_z47_definitions_come_later_and_other_namespaces_are_left_alone() -> Result<()> {
-    let cp = ControlPlane::start(Options::default()).await?;
+    let cp = installation::plane(Options::default()).await?;
     let (ns, other) = (cp.namespace("beeai-watched").await?, cp.namespace("beeai-unwatched").await?);
     let installing = Installing { namespaces: ns.name().to_owned(), ..Installing::default() };
     let installation = Installation::start(&cp, &installing).await?;

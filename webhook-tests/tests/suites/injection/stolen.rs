@@ -220,6 +220,14 @@ async fn mend_14_nothing_is_written_where_the_operator_has_nothing_to_write() ->
                 owned_by_an_agent(deployment(ns.name(), "x"), "Agent", nobody),
             ),
         ),
+        (
+            "own-agents-new",
+            post(
+                "the same in the operator's namespace, whose accounts it would run under",
+                apps(OWN, "deployments"),
+                owned_by_an_agent(deployment(OWN, "x"), "Agent", nobody),
+            ),
+        ),
         ("own-objects", post("a ConfigMap of another name", core(ns.name(), "configmaps"), config(ns.name(), "other"))),
         ("own-objects", post("a ConfigMap of the operator's", core(OWN, "configmaps"), config(OWN, "envoy-config"))),
         ("own-objects", post("an account without mark", core(ns.name(), "serviceaccounts"), account(json!({})))),

@@ -7,15 +7,14 @@
 //! those that exist: a few where many are made at once, and one otherwise. Of builds there are few, and their runs need no conversion.
 //!
 //! Without a parameter, and while its kind is not installed, the API server refuses before it looks at who asks: so both match only what
-//! carries the labels that we put on what we make. What they refuse is tried again: the API server hears of a parameter a moment late.
+//! carries the labels that we put on what we make, and on nothing of the installation. What they refuse is tried again: the API server hears
+//! of a parameter a moment late, and looks for kinds that it does not know every 30 s, also after its own start.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::admissionregistration::v1::{NamedRuleWithOperations, Validation};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use super::super::super::Install;
-use super::super::super::selectors::LABEL_NAMESPACE_NAME;
 use super::{Fence, Params, controllers, holds, rule, variable};
 use crate::domain::keys;
 use crate::store::Kind;
@@ -69,13 +68,8 @@ pub(super) fn fence() -> Fence {
     }
 }
 
-/// Nothing is made for an Agent where there is none. Our own Deployments are made by people, and carry the same label.
-pub(super) fn new_agents(install: &Install) -> Fence {
-    let elsewhere = LabelSelectorRequirement {
-        key: LABEL_NAMESPACE_NAME.to_owned(),
-        operator: "NotIn".to_owned(),
-        values: Some(vec![install.namespace.clone()]),
-    };
+/// Nothing is made for an Agent where there is none, in the operator's namespace as elsewhere.
+pub(super) fn new_agents() -> Fence {
     let without = LabelSelectorRequirement {
         key: keys::LABEL_BEEAI_GROUP.to_owned(),
         operator: "NotIn".to_owned(),
@@ -88,7 +82,6 @@ pub(super) fn new_agents(install: &Install) -> Fence {
     };
     Fence {
         objects: Some(LabelSelector { match_expressions: Some(vec![without, without_kaos]), ..made_by_us() }),
-        namespaces: Some(LabelSelector { match_expressions: Some(vec![elsewhere]), ..LabelSelector::default() }),
         params: Some(one_of(Kind::Agent)),
         ..Fence::new(keys::POLICY_OWN_AGENTS_NEW, matched(&["CREATE"]), vec![there_is_one()])
     }
