@@ -1,7 +1,8 @@
-//! People: users who hold rights of a Role in one namespace, and no others.
+//! People: users who hold the rights of one role in one namespace, and no others.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
@@ -11,6 +12,7 @@ use crate::control_plane::ControlPlane;
 use crate::namespace::TestNamespace;
 use crate::objects::PATIENCE;
 
+const GROUP: &str = "rbac.authorization.k8s.io";
 /// Between two questions whether the API server goes by a Role.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -21,16 +23,32 @@ impl ControlPlane {
     /// # Errors
     /// When the Role is refused, or the API server does not go by it within [`PATIENCE`].
     pub async fn person(&self, ns: &TestNamespace, name: &str, rules: &[Value]) -> Result<Access> {
-        let group = "rbac.authorization.k8s.io";
-        let version = format!("{group}/v1");
-        let metadata = json!({"name": name});
-        ns.accepts(&json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules})).await?;
-        ns.accepts(&json!({
-            "apiVersion": version, "kind": "RoleBinding", "metadata": metadata,
-            "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
-            "subjects": [{"apiGroup": group, "kind": "User", "name": name}],
-        }))
-        .await?;
+        let role =
+            json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Role", "metadata": {"name": name}, "rules": rules});
+        ns.apply(&role.to_string()).await?;
+        self.bound(ns, name, ("Role", name), rules).await
+    }
+
+    /// User `name` with ClusterRole `role` in the namespace, once the API server goes by it.
+    ///
+    /// # Errors
+    /// When there is no such role, or the API server does not go by it within [`PATIENCE`].
+    pub async fn member(&self, ns: &TestNamespace, name: &str, role: &str) -> Result<Access> {
+        let found = Api::<ClusterRole>::all(self.client().await?).get(role).await?;
+        let rules = serde_json::to_value(found.rules.unwrap_or_default())?;
+        let of_a_namespace = |rule: &&Value| rule.get("resources").is_some();
+        let rules: Vec<Value> = rules.as_array().into_iter().flatten().filter(of_a_namespace).cloned().collect();
+        ensure!(!rules.is_empty(), "ClusterRole {role} gives nothing");
+        self.bound(ns, name, ("ClusterRole", role), &rules).await
+    }
+
+    async fn bound(&self, ns: &TestNamespace, name: &str, role: (&str, &str), rules: &[Value]) -> Result<Access> {
+        let binding = json!({
+            "apiVersion": format!("{GROUP}/v1"), "kind": "RoleBinding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": GROUP, "kind": role.0, "name": role.1},
+            "subjects": [{"apiGroup": GROUP, "kind": "User", "name": name}],
+        });
+        ns.apply(&binding.to_string()).await?;
         let access = self.user(name, &[])?;
         let reviews: Api<SelfSubjectAccessReview> = Api::all(access.client().await?);
         let begun = Instant::now();

@@ -3,8 +3,8 @@
 //! In: how many namespaces attack, and for how many creations it is watched. Out: the times of quiet and of attack, and
 //! the memory of every process. Quiet and attack take turns, so that what else the machine does falls on both. Judged: the attack's p99 elsewhere
 //! is at most twice that of the quiet, in the same run and on the same machine, whose own slowing-down is taken from Pods that no webhook is asked about (no number of milliseconds is part of
-//! the verdict); everything over a bound
-//! is counted; no process takes more than the 256 MiB it is given.
+//! the verdict). A p99 is said to be over when more creations are than chance explains: of 150, the two slowest would decide otherwise, and what else the
+//! machine does at that moment. Everything over a bound is counted; no process takes more than the 256 MiB it is given.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -231,6 +231,21 @@ impl Times {
     }
 }
 
+/// The most of `count` that are on the wrong side by chance where each is with this `probability`: once in a thousand runs it is more.
+fn by_chance(count: usize, probability: f64) -> usize {
+    const ONCE_IN: f64 = 1_000.0;
+    let odds = probability / (1.0 - probability);
+    let (mut exactly, mut more) = ((1.0 - probability).powf(count as f64), 1.0);
+    for at in 0..count {
+        more -= exactly;
+        if more * ONCE_IN <= 1.0 {
+            return at;
+        }
+        exactly *= odds * (count - at) as f64 / (at + 1) as f64;
+    }
+    count
+}
+
 impl Report {
     /// How much slower everything has become that we have nothing to do with.
     fn machine(&self) -> f64 {
@@ -246,9 +261,15 @@ impl Report {
     }
 
     fn holds(&self) -> Result<()> {
-        let (took, allowed) = (Times::at(&self.attack.ours, 0.99), self.allowed());
+        let (times, allowed) = (&self.attack.ours, self.allowed());
         ensure!(self.edits > self.tenants.namespaces, "nobody attacked");
-        ensure!(took <= allowed, "creations elsewhere took {took:.0?} (p99), {allowed:.0?} are allowed");
+        let (slower, chance) = (times.iter().filter(|took| **took > allowed).count(), by_chance(times.len(), 0.01));
+        let took = Times::at(times, 0.99);
+        ensure!(
+            slower <= chance,
+            "creations elsewhere took {took:.0?} (p99), {allowed:.0?} are allowed: {slower} of {} were slower, {chance} may be",
+            times.len()
+        );
         for (role, resident) in &self.memory {
             ensure!(*resident <= MEMORY, "{role} takes {resident:.0} MiB of {MEMORY}");
         }
@@ -271,5 +292,18 @@ impl fmt::Display for Report {
             writeln!(f, "{role}: {resident:.1} MiB")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (creations, those that may be slower): by the binomial distribution.
+    #[test]
+    fn as_many_may_be_slower_as_chance_explains() {
+        for (count, most) in [(1, 1), (10, 2), (150, 6), (300, 10), (1_000, 21)] {
+            assert_eq!(by_chance(count, 0.01), most, "{count}");
+        }
     }
 }

@@ -87,24 +87,12 @@ async fn card_says(cp: &ControlPlane, ns: &Objects, workload: &str, verified: bo
 /// Somebody who holds the ClusterRole of that name in the namespace alone.
 async fn tenant(cp: &ControlPlane, ns: &TestNamespace, role: &str) -> Result<Objects> {
     let user = format!("{role}-of-{}", ns.name());
-    let everything = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "everything"},
-        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
-    let (kind, name) = if role == "everything" {
-        cp.objects().await?.apply(&in_namespace(everything, ns).to_string()).await?;
-        ("Role", "everything")
+    let access = if role == "everything" {
+        cp.person(ns, &user, &[json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]})]).await?
     } else {
-        ("ClusterRole", role)
+        cp.member(ns, &user, role).await?
     };
-    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": role},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]});
-    cp.objects().await?.apply(&in_namespace(binding, ns).to_string()).await?;
-    Ok(Objects::new(cp.user(&user, &[])?.client().await?, ns.name()))
-}
-
-fn in_namespace(mut object: Value, ns: &TestNamespace) -> Value {
-    object["metadata"]["namespace"] = ns.name().into();
-    object
+    Ok(Objects::new(access.client().await?, ns.name()))
 }
 
 /// One request, as it is; the answer's code and words.
