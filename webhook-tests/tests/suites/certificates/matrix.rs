@@ -171,6 +171,14 @@ async fn refusals(webhook: &Drawbridge) -> Result<()> {
         let labels = [("port", "webhook"), ("cause", cause)];
         Ok(webhook.metrics().await?.sum("drawbridge_handshake_failures_total", &labels))
     };
+    // What was refused before counts once its connection is gone, a moment after its client knows.
+    let quiet = async {
+        while webhook.metrics().await?.sum("drawbridge_connections", &[("port", "webhook")]) > 0.0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        anyhow::Ok(())
+    };
+    timeout(PATIENCE, quiet).await.context("every connection ends")??;
     let before = (failed("refused").await?, failed("plain_http").await?);
     for version in [[3, 0], [3, 1], [3, 2]] {
         let back = answer(webhook.webhook(), &old_hello(version)).await?;
