@@ -104,6 +104,38 @@ impl Objects {
         }
     }
 
+    /// Tries the same dry-run create of `object` (JSON) until it is refused in these `words`, and returns the refusal: what refuses hears of its
+    /// reason a moment after that was stored. A ResourceQuota, for one, holds for nothing until kube-controller-manager has counted for it.
+    ///
+    /// # Errors
+    /// When it is not refused so within [`PATIENCE`]; the message has the last answer.
+    pub async fn until_refused(&self, object: &Value, words: &str) -> Result<Status> {
+        let begun = tokio::time::Instant::now();
+        loop {
+            let answer = self.create(object, true).await?.result;
+            match answer {
+                Err(status) if status.message.contains(words) => return Ok(status),
+                other => ensure!(
+                    begun.elapsed() < PATIENCE,
+                    "{} was never refused with {words:?}; the last answer: {:?}",
+                    titled(object),
+                    other.err().map(|status| status.message)
+                ),
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until ResourceQuota `quota`, which has no room for a Pod, is in force: a Pod that comes before stays.
+    ///
+    /// # Errors
+    /// When it is not within [`PATIENCE`].
+    pub async fn until_full(&self, quota: &str) -> Result<()> {
+        let pod = serde_json::json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one-more"},
+            "spec": {"containers": [{"name": "app", "image": "example.com/app:1"}]}});
+        self.until_refused(&pod, &format!("exceeded quota: {quota}")).await.map(drop)
+    }
+
     /// POSTs `object` (JSON; `generateName` is fine) and returns the whole answer.
     ///
     /// # Errors

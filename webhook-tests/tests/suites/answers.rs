@@ -93,7 +93,7 @@ async fn answers_02_a_quota_without_room_is_the_cause_that_status_names() -> Res
     let ns = cp.namespace("no-room").await?;
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}, "spec": {"hard": {"pods": "0"}}});
     ns.accepts(&quota).await?;
-    sleep(Duration::from_millis(200)).await;
+    ns.until_full("small").await?;
     ns.accepts(&deployment("web", &json!({keys::LABEL_TYPE: "agent"}))).await?;
     ns.accepts(&deployment("pointed", &json!({}))).await?;
     ns.accepts(&agent_runtime("weather", "pointed", "agent")).await?;

@@ -88,17 +88,14 @@ async fn answers_08_a_wave_that_halts_and_goes_on_is_told_in_the_log_and_on_who_
 
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"}, "spec": {"hard": {"pods": "0"}}});
     ns.accepts(&quota).await?;
-    // In force once its controller has counted.
-    let quotas = ns.api::<ResourceQuota>();
-    let counted = |quota: &ResourceQuota| quota.status.as_ref().is_some_and(|status| status.used.is_some());
-    wait_until(&quotas, watcher::Config::default(), |all| all.values().any(counted)).await.context("the quota")?;
+    ns.until_full("full").await?;
     configure(&installation, "proxy: {uid: 2000}\n")?;
     logs(leader, "a change of configuration is being rolled").await?;
     logs(leader, "the wave halts").await?;
     say(&ns, 2, "Ready", "False/RolloutHalted").await?;
     event(&cp, ns.name(), "AgentRuntime", Reason::RolloutHalted).await?;
 
-    quotas.delete("full", &DeleteParams::default()).await?;
+    ns.api::<ResourceQuota>().delete("full", &DeleteParams::default()).await?;
     logs(leader, "the wave goes on").await?;
     logs(leader, "the wave is over").await?;
     say(&ns, WORKLOADS, "Protected", "True/Protected").await?;

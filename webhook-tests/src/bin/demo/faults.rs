@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use tokio::time::{Duration, Instant, sleep};
-use webhook_tests::{Access, ControlPlane};
+use webhook_tests::{Access, ControlPlane, Objects};
 
 use super::{drawbridge, kubectl, say, step, tell};
 
@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Where it happens.
 const NAMESPACE: &str = "second-act";
 
-const WORKLOADS: &str = r"
+const QUOTA: &str = r"
 apiVersion: v1
 kind: Namespace
 metadata: {name: second-act}
@@ -20,7 +20,9 @@ apiVersion: v1
 kind: ResourceQuota
 metadata: {name: small, namespace: second-act}
 spec: {hard: {pods: '0'}}
----
+";
+
+const WORKLOADS: &str = r"
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: no-room, namespace: second-act}
@@ -62,6 +64,8 @@ spec:
 pub(super) async fn show(cp: &ControlPlane) -> Result<()> {
     let access = cp.admin();
     step("second act: a quota without room, a ConfigMap that is no YAML, a label with a wrong value: kubectl apply")?;
+    tell(&kubectl(access, &["apply", "-f", "-"], QUOTA).await?)?;
+    Objects::new(access.client().await?, NAMESPACE).until_full("small").await?;
     tell(&kubectl(access, &["apply", "-f", "-"], WORKLOADS).await?)?;
     let lines = [
         ("second-act", "QuotaExceeded: "),

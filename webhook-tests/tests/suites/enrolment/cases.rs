@@ -17,18 +17,6 @@ use webhook_tests::{wait_for, wait_until};
 
 use super::*;
 
-/// Tries the same dry-run create until it is refused: what refuses has to hear of the reason first.
-async fn until_refused(ns: &TestNamespace, object: &Value) -> Result<String> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match ns.create(object, true).await?.result {
-            Err(status) => return Ok(status.message),
-            Ok(_) => ensure!(Instant::now() < deadline, "never refused: {object}"),
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
 #[tokio::test]
 async fn case_005_007_what_the_user_wrote_stays_when_it_begins_and_when_it_ends() -> Result<()> {
     let cp = control_plane().await?;
@@ -93,7 +81,7 @@ async fn case_017_018_019_one_owner_per_workload_and_an_update_is_no_collision()
     let cp = control_plane().await?;
     let (ns, other) = (cp.namespace("owners").await?, cp.namespace("elsewhere").await?);
     ns.accepts(&art("first", "Deployment", "web", json!({}))).await?;
-    let message = until_refused(&ns, &art("second", "Deployment", "web", json!({}))).await?;
+    let message = ns.until_refused(&art("second", "Deployment", "web", json!({})), "Deployment web").await?.message;
     assert!(message.contains("first") && message.contains("Deployment web"), "{message}");
     ns.accepts(&art("second", "StatefulSet", "web", json!({}))).await?;
     other.accepts(&art("second", "Deployment", "web", json!({}))).await?;
@@ -135,7 +123,7 @@ async fn case_040_config_maps_that_are_forbidden_are_named_and_the_rest_goes_on(
         "spec": {"hard": {"count/configmaps": "1"}}});
     ns.accepts(&quota).await?;
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "one-more-"}});
-    until_refused(&ns, &map).await?;
+    ns.until_refused(&map, "exceeded quota: none").await?;
     ns.accepts(&deployment("web", 1)).await?;
     ns.accepts(&art("weather", "Deployment", "web", json!({}))).await?;
     let art = says(&ns, "weather", "ConfigResolved", "True/ConfigWarning").await?;

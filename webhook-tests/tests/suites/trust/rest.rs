@@ -68,10 +68,9 @@ async fn g7_where_no_network_policy_may_be_made_no_agent_begins() -> Result<()> 
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"},
         "spec": {"hard": {"count/networkpolicies.networking.k8s.io": "0"}}});
     ns.accepts(&quota).await?;
-    let counted = |quota: &k8s_openapi::api::core::v1::ResourceQuota| {
-        quota.status.as_ref().and_then(|status| status.hard.as_ref()).is_some_and(|hard| !hard.is_empty())
-    };
-    wait_for(&ns.api::<k8s_openapi::api::core::v1::ResourceQuota>(), "none", counted).await?;
+    let policy = json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "one-more"},
+        "spec": {"podSelector": {}}});
+    ns.until_refused(&policy, "exceeded quota: none").await?;
     let all: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(cp.client().await?);
     let label = json!({"metadata": {"labels": {SWITCH: "enforced"}}});
     all.patch(ns.name(), &PatchParams::default(), &Patch::Merge(&label)).await?;
