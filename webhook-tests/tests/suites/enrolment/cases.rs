@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::runtime::watcher;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 use webhook_tests::objects::PATIENCE;
 use webhook_tests::{wait_for, wait_until};
