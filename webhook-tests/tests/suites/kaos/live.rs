@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::Instant;
+use webhook_tests::objects::PATIENCE;
 use webhook_tests::{Access, ControlPlane, Options, Process, TestNamespace, programs, wait_for};
 
 use super::objects;
@@ -173,17 +174,32 @@ fn huge(_: &str, _: &Value, stream: &mut TcpStream) {
     while stream.write_all(&[b'x'; 1 << 16]).is_ok() {}
 }
 
+/// How many answers hang now, and how many did at most at the same time.
+static HANGING: Mutex<(usize, usize)> = Mutex::new((0, 0));
+
+fn hangs(answer: impl FnOnce()) {
+    {
+        let (now, most) = &mut *HANGING.lock();
+        *now += 1;
+        *most = (*most).max(*now);
+    }
+    answer();
+    HANGING.lock().0 -= 1;
+}
+
 /// An answer that never ends.
 fn endless(_: &str, _: &Value, stream: &mut TcpStream) {
     drop(stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"));
-    while stream.write_all(b" ").is_ok() {
-        std::thread::sleep(Duration::from_millis(200));
-    }
+    hangs(|| {
+        while stream.write_all(b" ").is_ok() {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    });
 }
 
 /// Nothing at all.
 fn mute(_: &str, _: &Value, stream: &mut TcpStream) {
-    drop(stream.read(&mut [0]));
+    hangs(|| drop(stream.read(&mut [0])));
 }
 
 /// No HTTP.
@@ -294,7 +310,7 @@ async fn every_edge_is_tried_through_the_api_server_and_a_broken_one_is_explaine
     let clerk = json!({"modelAPI": "models", "model": "fast", "mcpServers": ["echo"], "agentNetwork": {"access": ["auditor", "plain"]}});
     stage.object(&ns, ("Agent", "clerk"), clerk, None).await?;
     // Endpoints follow Pods a moment later.
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     let (mut code, mut out, mut err) = stage.graph(stage.cp.admin(), &ns, &["-o", "json"]).await?;
     while out.contains("is ready\"") && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -325,7 +341,7 @@ async fn every_edge_is_tried_through_the_api_server_and_a_broken_one_is_explaine
     let installed = stage.cp.objects().await?;
     installed.apply(&role.to_string()).await?;
     installed.apply(&binding.to_string()).await?;
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     let (code, out) = loop {
         let (code, out, err) = stage.graph(&bob, &ns, &["-o", "json"]).await?;
         if out.contains("\"tried\"") || Instant::now() > deadline {
@@ -378,13 +394,12 @@ async fn hostile_answers_give_a_clear_line_within_their_bounds() -> Result<()> {
     stage.object(&ns, ("MCPServer", "nobody"), tools, None).await?;
     let both = json!({"modelAPI": "other", "model": "slow", "mcpServers": ["markup", "nobody"]});
     stage.object(&ns, ("Agent", "uses"), both, None).await?;
-    let deadline = Instant::now() + Duration::from_secs(120);
-    let (code, out, took) = loop {
-        let begun = Instant::now();
+    let deadline = Instant::now() + PATIENCE;
+    let (code, out) = loop {
         let (code, out, err) = stage.graph(stage.cp.admin(), &ns, &["-o", "json"]).await?;
         // Of all of them only one has no Pod.
         if out.matches("is ready\"").count() == 1 || Instant::now() > deadline {
-            break (code, out + &err, begun.elapsed());
+            break (code, out + &err);
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     };
@@ -395,7 +410,7 @@ async fn hostile_answers_give_a_clear_line_within_their_bounds() -> Result<()> {
     assert_eq!(tried(&graph, "markup"), ("broken", "what Service mcpserver-markup answers at /mcp is not MCP"));
     assert_eq!(tried(&graph, "nobody"), ("broken", "no Pod behind Service mcpserver-nobody is ready"));
     ensure!(code == Some(1), "{code:?}");
-    ensure!(took < Duration::from_secs(30), "all of them are asked side by side, and that took {took:?}");
+    ensure!(HANGING.lock().1 >= 2, "nobody is asked while another one's answer is waited for");
     ensure!(!out.contains("sk-of-somebody"), "{out}");
     for (drawing, words) in [("text", "broken: no Pod behind"), ("mermaid", "-.->"), ("dot", "style=dashed, color=red")]
     {

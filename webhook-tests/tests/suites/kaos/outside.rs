@@ -14,6 +14,7 @@ use kube::ResourceExt as _;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::json;
 use tokio::time::Instant;
+use webhook_tests::objects::PATIENCE;
 use webhook_tests::{ControlPlane, Drawbridge, Options, wait_for};
 
 use super::{objects, ready};
@@ -26,7 +27,7 @@ pub(super) const DEFINITIONS: [&str; 3] = [
 
 /// Waits until the process leads and has nothing to do.
 async fn at_rest(process: &Drawbridge) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     loop {
         let metrics = process.metrics().await?;
         let leads = metrics.sum("leader_election_master_status", &[]) > 0.0;
