@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{Kind, Slim, What};
@@ -528,26 +528,50 @@ fn reduced(template: &Template) -> TemplateSeen {
         annotations: Pairs::of(metadata.and_then(|metadata| metadata.annotations.as_ref()), of_signer),
         signs: signer.is_some(),
         signer_stays: signer.is_some_and(|signer| signer.restart_policy.as_deref() == Some("Always")),
-        spec: pod_spec(template.spec.as_deref()).to_string().into(),
+        spec: pod_spec(template.spec.as_deref()),
     }
 }
 
-fn pod_spec(spec: Option<&Spec>) -> Value {
-    let mut kept = Map::new();
-    let Some(spec) = spec else { return Value::Object(kept) };
-    let mut keep = |key: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            kept.insert(key.to_owned(), value);
-        }
+/// The members of a Pod's spec that decide about injection: what [`TemplateSeen::spec`] is the text of.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Deciding<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_account_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_account: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host_network: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    os: Option<Called<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    containers: Option<Vec<Called<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restart_policy: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_selector: Option<&'a BTreeMap<String, String>>,
+}
+
+/// Something of which the name alone decides.
+#[derive(Serialize)]
+struct Called<'a> {
+    name: &'a str,
+}
+
+/// It is written at every event of a workload: without a tree between.
+fn pod_spec(spec: Option<&Spec>) -> Arc<str> {
+    let of = |spec: &'_ Spec| {
+        let deciding = Deciding {
+            service_account_name: spec.service_account_name.as_deref(),
+            service_account: spec.service_account.as_deref(),
+            host_network: spec.host_network,
+            os: spec.os.as_ref().map(|os| Called { name: &os.name }),
+            containers: spec.containers.as_ref().map(|all| all.iter().map(|one| Called { name: &one.name }).collect()),
+            // What is usual is what an absent one means.
+            restart_policy: spec.restart_policy.as_deref().filter(|policy| *policy != "Always"),
+            node_selector: spec.node_selector.as_ref(),
+        };
+        serde_json::to_string(&deciding).ok()
     };
-    keep("serviceAccountName", spec.service_account_name.as_deref().map(Value::from));
-    keep("serviceAccount", spec.service_account.as_deref().map(Value::from));
-    keep("hostNetwork", spec.host_network.map(Value::from));
-    keep("os", spec.os.as_ref().map(|os| json!({"name": os.name})));
-    keep("containers", spec.containers.as_ref().map(|list| list.iter().map(|one| json!({"name": one.name})).collect()));
-    // What is usual is what an absent one means.
-    let ends = spec.restart_policy.as_deref().filter(|policy| *policy != "Always");
-    keep("restartPolicy", ends.map(Value::from));
-    keep("nodeSelector", spec.node_selector.as_ref().map(|selector| json!(selector)));
-    Value::Object(kept)
+    spec.and_then(of).map_or_else(|| "{}".into(), Into::into)
 }

@@ -52,6 +52,12 @@ fn is_patched(web: &Deployment) -> bool {
     annotations.is_some_and(|annotations| annotations.contains_key(keys::ANNOTATION_CONFIG_HASH))
 }
 
+fn is_at_rest(web: &Deployment) -> bool {
+    let Some(status) = &web.status else { return false };
+    let is_known = |type_: &str| status.conditions.iter().flatten().any(|one| one.type_ == type_);
+    status.observed_generation == web.metadata.generation && is_known("Available") && is_known("Progressing")
+}
+
 impl Fleet {
     /// The Deployments, nothing else.
     pub(super) async fn make(cp: &ControlPlane, name: &str, size: usize) -> Result<Self> {
@@ -114,15 +120,24 @@ impl Fleet {
 
     /// Waits until every workload is patched.
     pub(super) async fn patched(&self) -> Result<()> {
+        self.all(is_patched, "patched").await
+    }
+
+    /// Waits until the Deployments' own controller has nothing left to do about them.
+    pub(super) async fn at_rest(&self) -> Result<()> {
+        self.all(is_at_rest, "at rest").await
+    }
+
+    async fn all(&self, holds: fn(&Deployment) -> bool, words: &str) -> Result<()> {
         let workloads: Api<Deployment> = self.namespace.api();
         let deadline = Instant::now() + PATIENCE;
         loop {
             let all = workloads.list(&ListParams::default()).await?.items;
-            let waiting = all.iter().filter(|web| web.name_any() != FIRST && !is_patched(web)).count();
+            let waiting = all.iter().filter(|web| web.name_any() != FIRST && !holds(web)).count();
             if waiting == 0 {
                 return Ok(());
             }
-            ensure!(Instant::now() < deadline, "{waiting} workloads are not patched");
+            ensure!(Instant::now() < deadline, "{waiting} workloads are not {words}");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }

@@ -250,6 +250,7 @@ impl Stage {
     /// CPU while others update statuses in that way.
     async fn statuses(&self, fleet: &Fleet, others: Others) -> Result<Row> {
         let api: Api<Deployment> = Api::namespaced(self.cp.client().await?, fleet.namespace());
+        fleet.at_rest().await?;
         self.resume().await?;
         let pid = self.controllers()?.pid().context("the process has ended")?;
         let mark = self.cp.audit().mark()?;
@@ -283,7 +284,7 @@ impl Stage {
         let (took, used) = (began.elapsed(), cpu::used(pid)? - before);
         let writes = self.writes(mark).await?.len();
         ensure!(writes == 0, "{writes} writes because of them");
-        let stored = self.cp.audit().settled(mark).await?.writes().in_namespace(fleet.namespace()).len();
+        let stored = self.cp.audit().settled(mark).await?.writes().accepted().in_namespace(fleet.namespace()).len();
         let share = used.as_secs_f64() / took.as_secs_f64() * 100.0;
         let what = match others {
             Others::Add => format!("CPU under {UNRELATED} unrelated status updates a second"),
