@@ -191,8 +191,9 @@ impl State {
         self.backends.lock().iter().filter(|backend| backend.routed.load(Ordering::Acquire)).cloned().collect()
     }
 
+    /// Counts under the lock of what is announced: of two probes that end together, the later one would announce what it had counted before.
     fn announce(&self) {
-        self.endpoints.send_replace(self.endpoints().len());
+        self.endpoints.send_modify(|count| *count = self.endpoints().len());
     }
 
     /// The endpoint whose turn it is.

@@ -38,7 +38,7 @@ use crate::server::listener::{self, Limits, Server, tls};
 use crate::server::routes::Reviews;
 use crate::server::shutdown::{Phase, Shutdown};
 use crate::server::snapshots::SnapshotCell;
-use crate::server::stores::{self, WatchMetrics};
+use crate::server::stores::{self, WatchMetrics, WatchThread};
 use crate::server::tasks::Tasks;
 use crate::server::telemetry::metrics::{Metrics, Name};
 use crate::server::trust_bundles::{self, BundleMetrics};
@@ -283,8 +283,14 @@ impl Wiring {
         };
         let watches = WatchMetrics::default();
         self.metrics.register(|registry| watches.register(registry));
+        let thread = WatchThread::start().context("the thread of the watches")?;
+        let reading = {
+            let _there = thread.enter();
+            clients::client(&self.config).context("the client of the watches")?
+        };
         let stores = stores::spawn(stores::Options {
             client: self.client.clone(),
+            watches: (thread.runtime().clone(), reading),
             operator_namespace: self.args.namespace.as_str().into(),
             namespaces: self.args.watch_namespaces.0.iter().map(|name| Arc::from(name.as_str())).collect(),
             left_out: self.args.kinds.left_out().collect(),
@@ -314,6 +320,7 @@ impl Wiring {
         }
         let mut watching = stores.tasks;
         running.endless.spawn("watches", async move {
+            let _runs = thread;
             match watching.join_next().await {
                 Some(Ok(name)) => Err(format!("{name} is no longer watched")),
                 Some(Err(error)) => Err(error.to_string()),

@@ -1,5 +1,6 @@
 //! The ConfigMaps that injected Pods refer to, in every namespace with an enrolled workload.
 
+pub mod memory;
 pub mod plan;
 
 #[cfg(test)]

@@ -2,36 +2,45 @@
 //!
 //! In: the namespace's workloads and ConfigMaps, the templates of our own namespace, the configuration. Out: create or
 //! refresh. Promises: a ConfigMap that is not ours, or that a person has edited since we wrote it, is left alone;
-//! nothing is deleted. What we wrote is remembered in the object itself, as a digest.
+//! nothing is deleted. What we wrote is remembered in the object itself, as a digest. Where all of them are there, changes of workloads,
+//! which are most of what happens in a namespace, have nothing planned.
 
 use std::collections::BTreeMap;
 
 use serde_json::json;
 
+use super::memory::{NamespaceConfig, Note};
 use crate::admission::inject::needs;
 use crate::config::content::digest;
 use crate::config::defaults::config_map_data_in;
 use crate::controllers::looks;
-use crate::controllers::scaffold::plan::{Context, Name, Op, Plan, Row, escaped};
+use crate::controllers::scaffold::controller::Own;
+use crate::controllers::scaffold::plan::{self as scaffold, Name, Op, Row, escaped};
 use crate::domain::keys;
 use crate::store::{ConfigMapSeen, Key, Kind, LARGEST_TEXT, Observed, Store};
 
 /// The controller's name.
 pub const NAME: Name = looks::NAMESPACE_CONFIG;
 
-/// The controller's row. Its items are namespaces.
-pub const ROW: Row =
-    Row { controller: NAME, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
+type Context<'a> = scaffold::Context<'a, NamespaceConfig>;
+type Plan = scaffold::Plan<Note>;
 
-fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
+/// The controller's row. Its items are namespaces.
+pub const ROW: Row<NamespaceConfig> = Row { controller: NAME, touched, of_namespace, plan };
+
+fn touched(store: &Store, own: &Own<NamespaceConfig>, kind: Kind, key: &Key) -> Vec<Key> {
+    let namespace = || Key::new(&key.namespace, "");
+    let unsettled = |namespace: &Key| !own.of(namespace).is_some_and(|note| note.settled);
     match kind {
         // A template of our own namespace concerns everybody.
         Kind::ConfigMap if *key.namespace == *store.operator_namespace() => {
             store.namespaces().map(|name| Key::new(name, "")).collect()
         }
-        Kind::ConfigMap | Kind::AgentRuntime => vec![Key::new(&key.namespace, "")],
+        Kind::ConfigMap => vec![namespace()],
         Kind::Namespace => vec![Key::new(&key.name, "")],
-        kind if kind.workload().is_some() => vec![Key::new(&key.namespace, "")],
+        kind if kind == Kind::AgentRuntime || kind.workload().is_some() => {
+            Some(namespace()).filter(unsettled).into_iter().collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -64,7 +73,10 @@ fn plan(cx: Context<'_>) -> Plan {
             Some((seen, observed)) => refresh(namespace, name, (seen, observed), &data),
         }
     });
-    Plan::of(ops.collect())
+    let ops: Vec<_> = ops.collect();
+    // A failure is forgotten by a plan that has nothing to say, so that one comes first.
+    let settled = ops.is_empty() && looks::failure_of_config_maps(cx.memory, namespace).is_none();
+    Plan { note: Note { settled }, ..Plan::of(ops) }
 }
 
 /// Whether a Pod of the namespace is, or is about to be, injected.

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::plan::ROW;
 use crate::config::content::digest;
-use crate::controllers::scaffold::fixtures::{Cluster, OWN, workload};
-use crate::controllers::scaffold::plan::Op;
+use crate::controllers::scaffold::fixtures::{Cluster, OWN, Rowed as _, s, workload};
+use crate::controllers::scaffold::plan::{Item, Op, Plan};
 use crate::domain::keys;
 use crate::store::{Key, Kind};
 
@@ -153,6 +153,52 @@ fn one_that_a_person_deleted_is_made_again() {
     settle(&mut cluster);
     cluster.lose(Kind::ConfigMap, config_map("team", "envoy-config", &[], true, None));
     assert_eq!(cluster.plan(ROW).len(), 1);
+}
+
+/// Statuses of workloads change all the time; whether their namespace has its ConfigMaps does not.
+#[test]
+fn changes_of_workloads_have_nothing_planned_once_all_of_them_are_there() {
+    let (team, workload_key) = (Key::new("team", ""), Key::new("team", "a"));
+    let asked = |cluster: &Cluster, kind| cluster.touched(ROW, kind, &workload_key) == [team.clone()];
+    let plan = |cluster: &mut Cluster| ROW.planned(cluster, &Key::new("team", ""), s(1)).ops.len();
+    let mut cluster = Cluster::new();
+    assert_eq!(plan(&mut cluster), 0);
+    assert!(asked(&cluster, Kind::Deployment), "nobody is enrolled: this one may be the first");
+    cluster.see(Kind::Deployment, workload(Kind::Deployment, "a", json!({})));
+    assert_eq!(plan(&mut cluster), settle(&mut cluster));
+    assert!(asked(&cluster, Kind::Deployment), "when it was planned, they were missing");
+    assert_eq!(plan(&mut cluster), 0);
+    assert!(![Kind::Deployment, Kind::Sandbox, Kind::AgentRuntime].into_iter().any(|kind| asked(&cluster, kind)));
+    assert!(asked(&cluster, Kind::ConfigMap));
+    assert_eq!(cluster.touched(ROW, Kind::Namespace, &Key::new("", "team")), std::slice::from_ref(&team));
+
+    // While nobody is enrolled a template changes; who is enrolled next has it refreshed.
+    cluster.lose(Kind::Deployment, workload(Kind::Deployment, "a", json!({})));
+    cluster.see(Kind::ConfigMap, config_map(OWN, "authproxy-routes", &[("routes.yaml", "one")], false, None));
+    assert_eq!(plan(&mut cluster), 0);
+    assert!(asked(&cluster, Kind::Deployment));
+    let mut again = workload(Kind::Deployment, "a", json!({}));
+    again["metadata"]["resourceVersion"] = json!("90");
+    cluster.see(Kind::Deployment, again);
+    assert_eq!(plan(&mut cluster), 1);
+    assert!(asked(&cluster, Kind::Deployment), "it is not written yet");
+}
+
+/// An agent's status says why the ConfigMaps of its namespace are missing, until they are there.
+#[test]
+fn a_failure_is_forgotten_before_changes_of_workloads_are_left_out() {
+    let mut cluster = enrolled();
+    let team = Key::new("team", "");
+    let plan = |cluster: &mut Cluster| ROW.planned(cluster, &team, s(1));
+    let failed = plan(&mut cluster).ops.remove(0);
+    let item = Item { controller: ROW.controller, key: team.clone() };
+    cluster.memory.failure(&item, s(1), (failed, None, "away".to_owned()));
+    settle(&mut cluster);
+    assert_eq!(plan(&mut cluster), Plan::nothing(), "at rest, so the failure is forgotten");
+    assert_eq!(cluster.touched(ROW, Kind::Deployment, &Key::new("team", "a")), std::slice::from_ref(&team));
+    cluster.memory.at_rest(&item);
+    plan(&mut cluster);
+    assert_eq!(cluster.touched(ROW, Kind::Deployment, &Key::new("team", "a")), []);
 }
 
 #[test]

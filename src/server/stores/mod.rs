@@ -20,6 +20,7 @@ mod rebuild;
 mod room;
 mod sources;
 mod texts;
+mod thread;
 mod turns;
 mod watch;
 
@@ -31,11 +32,13 @@ use std::time::Duration;
 
 use kube::Client;
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch as channel};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 pub use metrics::WatchMetrics;
+pub use thread::WatchThread;
 
 use super::config_watch::Settings;
 use super::health::Latch;
@@ -60,6 +63,8 @@ const OPENSHIFT: &str = "config.openshift.io/v1";
 pub struct Options {
     /// A client for reading.
     pub client: Client,
+    /// Where watches run, and the client that they read through, whose connections are read there.
+    pub watches: (Handle, Client),
     /// Our own namespace.
     pub operator_namespace: Arc<str>,
     /// The namespaces that are served; none means all.
@@ -126,11 +131,13 @@ pub fn spawn(options: Options) -> Stores {
             room: rooms.get(&source.kind).filter(|_| !source.is_of_names()).cloned(),
             reading_anew: ReadingAnew::default(),
         };
-        let (client, watching, keeper) = (options.client.clone(), options.watching.clone(), keeper.clone());
-        tasks.spawn(async move {
-            watch::run((client, watching), &source, place.as_deref(), (&keeper, &mut outlet)).await;
+        let ((runtime, client), watching, keeper) = (&options.watches, options.watching.clone(), keeper.clone());
+        let server = (client.clone(), watching);
+        let watch = async move {
+            watch::run(server, &source, place.as_deref(), (&keeper, &mut outlet)).await;
             source.kind.label()
-        });
+        };
+        tasks.spawn_on(watch, runtime);
     }
     let ask = readers::ask(options.client.clone(), watch::resource(Kind::ConfigMap));
     let readers = readers::Readers { shared: shared.clone(), ask, parse: readers::parse() };

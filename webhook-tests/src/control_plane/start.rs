@@ -22,6 +22,9 @@ use crate::objects::wait_for;
 /// How long a process may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// What an API server answers whose admission does not know everything yet.
+const UNREADY: &str = "not yet ready to handle request";
+
 /// Between two attempts to reach a process that is starting.
 const PAUSE: Duration = Duration::from_millis(25);
 
@@ -130,8 +133,16 @@ async fn create_node(layout: &Layout, name: &str) -> Result<()> {
         "status": { "capacity": capacity, "allocatable": capacity },
     }))?;
     let nodes: Api<Node> = Api::all(layout.admin.client().await?);
-    nodes.create(&PostParams::default(), &node).await.with_context(|| format!("node {name}"))?;
-    Ok(())
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match nodes.create(&PostParams::default(), &node).await {
+            // An API server says that it is ready before its admission is, which it gives 10 s.
+            Err(kube::Error::Api(status)) if status.message.contains(UNREADY) && Instant::now() < deadline => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            made => return made.map(|_| ()).with_context(|| format!("node {name}")),
+        }
+    }
 }
 
 /// Deletes the leases of the nodes: a new kwok would wait 40 s for those of its predecessor to run out.

@@ -195,9 +195,10 @@ impl Silence {
     }
 }
 
-/// The group that a request asked for and that is not served.
+/// The group that a request asked for and that is not served, as far as it was answered.
 fn undiscovered(request: &Request) -> Option<&str> {
-    let asked = request.verb == "get" && request.code == Some(404) && request.resource.is_empty();
+    let is_missing = request.code.is_none_or(|code| code == 404);
+    let asked = request.verb == "get" && is_missing && request.resource.is_empty();
     request.uri.strip_prefix("/apis/").filter(|_| asked)?.split('/').next()
 }
 
