@@ -19,8 +19,9 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options, Process, Requests};
+use webhook_tests::{ControlPlane, Drawbridge, Installation, Options, Process, Requests};
 
+use super::world::as_shipped;
 use super::{Size, memory, step};
 use crate::cpu;
 use crate::table::{Row, median, quantile};
@@ -105,7 +106,7 @@ impl Stage {
     async fn set(began: Instant) -> Result<Self> {
         step(began, "controllers: control plane and installation");
         let cp = ControlPlane::start(Options { scheduling: false, ..Options::default() }).await?;
-        let installation = Installation::start(&cp, &Installing::default()).await?;
+        let installation = Installation::start(&cp, &as_shipped()).await?;
         Ok(Self { cp, installation })
     }
 
