@@ -28,12 +28,19 @@ pub fn out_of_conflict(found: &str, selected: bool) -> String {
 }
 
 /// An AgentRuntime with its name.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Governor {
     /// `metadata.name`.
     pub name: Arc<str>,
     /// What it says.
     pub says: Arc<AgentRuntimeInput>,
+}
+
+/// A view made anew shares with the one before what has not changed: of a thousand, all but a few are compared by where they are.
+impl PartialEq for Governor {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && (Arc::ptr_eq(&self.says, &other.says) || self.says == other.says)
+    }
 }
 
 /// Which AgentRuntime governs which workload of a namespace: of those that point at it and are not being deleted the oldest, then the

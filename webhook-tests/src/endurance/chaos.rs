@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use drawbridge::cli::render::FailureMode;
 use drawbridge::domain::keys;
 use drawbridge::server::certs::{Lifetimes, Millis};
@@ -14,7 +14,7 @@ use super::dialler::Dialler;
 use super::judge::{Evidence, Kill, Report};
 use super::load::{Load, injected};
 use super::{counted, until_created};
-use crate::{Balancer, Installation, Installing, Options, Requests, installation};
+use crate::{Balancer, Installation, Installing, Options, Process, Requests, installation};
 
 /// Pods a second that are aimed at.
 pub const RATE: u32 = 50;
@@ -30,6 +30,17 @@ const AUTHORITY: u16 = 45;
 pub const ENOUGH: (usize, usize, usize) = (100, 50, 2);
 /// After that long a trial in which too little happens is hopeless.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The last words of an API server about webhooks that it could not ask: a call that was too slow is no call that met a bad certificate.
+fn words(log: &str) -> String {
+    let mut said: Vec<_> =
+        log.lines().rev().filter(|line| line.contains("failed calling webhook")).take(WORDS).collect();
+    said.reverse();
+    said.join("\n")
+}
+
+/// How many of them are shown.
+const WORDS: usize = 5;
 
 /// One trial.
 #[derive(Debug, Clone)]
@@ -108,6 +119,7 @@ impl Chaos {
             dial_unserved: elsewhere.unserved(),
         }
         .judge()
+        .with_context(|| words(&cp.log(Process::ApiServer)))
     }
 
     /// Kills one instance after the other until the time is over; both are back at the end. None is started again before either balancer knows

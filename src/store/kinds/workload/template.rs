@@ -1,0 +1,159 @@
+//! What is kept of a Pod template: the part that decides whether and how its Pods are injected.
+//!
+//! In: a template as decoded. Out: [`TemplateSeen`], and from it the template as admission reads it. Promise: a few hundred bytes, whatever
+//! the template's size; a member that does not decide is not kept, so a change of it alters nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::domain::keys;
+use crate::store::decode::wire::{Spec, Template};
+
+/// Keys and values, in order: what a map of two entries costs, rather than a tree's node.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pairs(Box<[(Box<str>, Box<str>)]>);
+
+impl Pairs {
+    /// The value of a key.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.iter().find(|(known, _)| *known == key).map(|(_, value)| value)
+    }
+
+    /// All of them, in the order of the keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (&**key, &**value))
+    }
+
+    pub(super) fn of(map: Option<&BTreeMap<String, String>>, keep: fn(&str) -> bool) -> Self {
+        let kept = map.into_iter().flatten().filter(|(key, _)| keep(key));
+        Self::of_texts(kept.map(|(key, value)| (key.as_str(), value.as_str())))
+    }
+
+    /// Those keys and values, in the order in which they come.
+    pub(in crate::store::kinds) fn of_texts<'t>(texts: impl Iterator<Item = (&'t str, &'t str)>) -> Self {
+        Self(texts.map(|(key, value)| (key.into(), value.into())).collect())
+    }
+
+    fn object(&self) -> Map<String, Value> {
+        self.iter().map(|(key, value)| (key.to_owned(), value.into())).collect()
+    }
+}
+
+/// What is kept of a Pod template.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TemplateSeen {
+    /// Labels of ours, and the hash that names a ReplicaSet's Deployment.
+    pub labels: Pairs,
+    /// Annotations of ours.
+    pub annotations: Pairs,
+    /// An init container of its own signs the card ([`keys::CONTAINER_SIGNER`]).
+    pub signs: bool,
+    /// That one is a native sidecar, which stays.
+    pub signer_stays: bool,
+    /// The members of `spec` that decide, as JSON text: a tenth of a tree's memory.
+    pub(in crate::store) spec: Arc<str>,
+}
+
+impl TemplateSeen {
+    /// `{metadata, spec}`, as admission reads it.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        let metadata = json!({"labels": self.labels.object(), "annotations": self.annotations.object()});
+        let spec = serde_json::from_str(&self.spec).unwrap_or_else(|_| json!({}));
+        json!({"metadata": metadata, "spec": spec})
+    }
+
+    /// The same with that value of `kagenti.io/type`.
+    #[must_use]
+    pub fn value_with_type(&self, agent_type: &str) -> Value {
+        let mut value = self.value();
+        value["metadata"]["labels"][keys::LABEL_TYPE] = agent_type.into();
+        value
+    }
+
+    /// The ServiceAccount that `spec` names, by its present or its old name; `None` when it names none.
+    #[must_use]
+    pub fn account(&self) -> Option<String> {
+        let Named { name, old } = serde_json::from_str(&self.spec).ok()?;
+        [name, old].into_iter().flatten().find(|name| !name.is_empty())
+    }
+
+    /// The value of `kagenti.io/type`: with it, Pods are enrolled.
+    #[must_use]
+    pub fn agent_type(&self) -> Option<&str> {
+        self.labels.get(keys::LABEL_TYPE)
+    }
+}
+
+/// What of a Pod's spec names its ServiceAccount.
+#[derive(Deserialize)]
+struct Named {
+    #[serde(rename = "serviceAccountName")]
+    name: Option<String>,
+    #[serde(rename = "serviceAccount")]
+    old: Option<String>,
+}
+
+/// The part of a Pod template that decides about injection.
+pub(super) fn reduced(template: &Template) -> TemplateSeen {
+    fn of_template(key: &str) -> bool {
+        key.starts_with(keys::PREFIX) || key == keys::LABEL_POD_TEMPLATE_HASH
+    }
+    let metadata = template.metadata.as_ref();
+    let of_signer = |key: &str| of_template(key) || key.starts_with(keys::PREFIX_CARD);
+    let mut inits = template.spec.iter().filter_map(|spec| spec.init_containers.as_ref()).flatten();
+    let signer = inits.find(|one| one.name == keys::CONTAINER_SIGNER);
+    TemplateSeen {
+        labels: Pairs::of(metadata.and_then(|metadata| metadata.labels.as_ref()), of_template),
+        annotations: Pairs::of(metadata.and_then(|metadata| metadata.annotations.as_ref()), of_signer),
+        signs: signer.is_some(),
+        signer_stays: signer.is_some_and(|signer| signer.restart_policy.as_deref() == Some("Always")),
+        spec: pod_spec(template.spec.as_deref()),
+    }
+}
+
+/// The members of a Pod's spec that decide about injection: what [`TemplateSeen::spec`] is the text of.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Deciding<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_account_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_account: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host_network: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    os: Option<Called<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    containers: Option<Vec<Called<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restart_policy: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_selector: Option<&'a BTreeMap<String, String>>,
+}
+
+/// Something of which the name alone decides.
+#[derive(Serialize)]
+struct Called<'a> {
+    name: &'a str,
+}
+
+/// It is written at every event of a workload: without a tree between.
+fn pod_spec(spec: Option<&Spec>) -> Arc<str> {
+    let Some(spec) = spec else { return "{}".into() };
+    let deciding = Deciding {
+        service_account_name: spec.service_account_name.as_deref(),
+        service_account: spec.service_account.as_deref(),
+        host_network: spec.host_network,
+        os: spec.os.as_ref().map(|os| Called { name: &os.name }),
+        containers: spec.containers.as_ref().map(|all| all.iter().map(|one| Called { name: &one.name }).collect()),
+        // What is usual is what an absent one means.
+        restart_policy: spec.restart_policy.as_deref().filter(|policy| *policy != "Always"),
+        node_selector: spec.node_selector.as_ref(),
+    };
+    serde_json::to_string(&deciding).expect("texts, a truth value and a map of texts can be written as JSON").into()
+}
