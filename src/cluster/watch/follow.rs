@@ -95,6 +95,19 @@ where
     /// # Errors
     /// When a request failed. Wait a little, and ask for the next step: it goes on where it stopped.
     pub async fn next(&mut self) -> Result<Step<R>, WatchError> {
+        loop {
+            if let Some(step) = self.next_in_turn().await? {
+                return Ok(step);
+            }
+        }
+    }
+
+    /// The next step, for whoever waits for a turn before each page: nothing where a list has become necessary meanwhile, so that no page
+    /// is read that [`Following::lists`] has not announced.
+    ///
+    /// # Errors
+    /// As those of [`Following::next`].
+    pub async fn next_in_turn(&mut self) -> Result<Option<Step<R>>, WatchError> {
         let outcome = self.advance().await;
         if let Err(error) = &outcome {
             self.machine.failed(error.gone(), self.watching.history.epoch());
@@ -114,19 +127,24 @@ where
         (self.machine.history(), self.machine.reached())
     }
 
-    async fn advance(&mut self) -> Result<Step<R>, WatchError> {
+    async fn advance(&mut self) -> Result<Option<Step<R>>, WatchError> {
         loop {
             let next = self.machine.asks();
             if next != Next::Hear {
                 self.events = None;
             }
             match next {
-                Next::Page(token) => return self.page(token).await,
-                Next::Listed => return Ok(Step::Listed),
-                Next::Watch(version) => return self.begin(&version).await,
+                Next::Page(token) => return self.page(token).await.map(Some),
+                Next::Listed => return Ok(Some(Step::Listed)),
+                Next::Watch(version) => return self.begin(&version).await.map(Some),
                 Next::Hear => {
                     if let Some(step) = self.hear().await? {
-                        return Ok(step);
+                        return Ok(Some(step));
+                    }
+                    if self.machine.lists() {
+                        // Whoever waits for a turn now needs no watch meanwhile.
+                        self.events = None;
+                        return Ok(None);
                     }
                 }
             }

@@ -180,10 +180,12 @@ struct Outlet {
     reading_anew: ReadingAnew,
 }
 
-/// Whether everything is to be read anew, because there may be room for what had none.
+/// Whether everything is to be read anew, because there may be room for what had none. Whichever watch of the kind told of what made it, the
+/// room is for the objects of all of them.
 #[derive(Debug, Default)]
 struct ReadingAnew {
-    wanted: bool,
+    /// [`Room::made`] when everything was read anew last.
+    seen: u64,
     last: Option<Instant>,
 }
 
@@ -191,9 +193,8 @@ impl Sink for Outlet {
     fn admitted(&mut self, change: Change) -> Change {
         let Some(room) = &self.room else { return change };
         let mut room = room.lock();
-        let (change, again) = room.admit(change);
+        let (change, _) = room.admit(change);
         self.metrics.objects(change.kind, &room);
-        self.reading_anew.wanted |= again;
         change
     }
 
@@ -206,10 +207,11 @@ impl Sink for Outlet {
     }
 
     fn reads_anew(&mut self) -> bool {
-        let anew = &mut self.reading_anew;
-        let is_due = anew.wanted && anew.last.is_none_or(|last| last.elapsed() >= READ_ANEW);
+        let Some(room) = &self.room else { return false };
+        let (made, anew) = (room.lock().made(), &mut self.reading_anew);
+        let is_due = made > anew.seen && anew.last.is_none_or(|last| last.elapsed() >= READ_ANEW);
         if is_due {
-            *anew = ReadingAnew { wanted: false, last: Some(Instant::now()) };
+            *anew = ReadingAnew { seen: made, last: Some(Instant::now()) };
         }
         is_due
     }

@@ -3,7 +3,7 @@
 //! In: changes of one kind. Out: the same changes, in which what there is no room for is slim ([`What::slim`]). Promises: one
 //! namespace holds no more than [`OBJECTS`], and never more bytes than are left for all others, so that whoever comes new finds room
 //! however many fill theirs; what is being deleted is never left out, nor is what cuts off agents; who was read stays read while it does not grow; once something
-//! goes, [`Room::admit`] says that those without room are to be read anew.
+//! goes, [`Room::admit`] and [`Room::made`] say that those without room are to be read anew, by every watch of the kind.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -39,6 +39,8 @@ pub(super) struct Room {
     /// Of all namespaces.
     held: usize,
     over: BTreeMap<Over, usize>,
+    /// How often room was made for those that had none.
+    made: u64,
 }
 
 impl Room {
@@ -78,7 +80,14 @@ impl Room {
             change.now = change.now.map(|now| slim(&now, over));
         }
         let waits = [Over::Count, Over::Total].iter().any(|over| self.count(*over) > 0);
-        (change, waits && after.bytes < before.bytes)
+        let again = waits && after.bytes < before.bytes;
+        self.made += u64::from(again);
+        (change, again)
+    }
+
+    /// Another number each time that others may have room that had none: whoever saw an earlier one reads everything anew.
+    pub(super) fn made(&self) -> u64 {
+        self.made
     }
 
     /// How many are over that bound.

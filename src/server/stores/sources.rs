@@ -68,13 +68,10 @@ impl Source {
 /// Every source, in the order in which they are started: what the descriptors of the kinds select.
 pub(super) static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| {
     let of_kind = |kind: &Kind| {
-        let (kind, descriptor) = (*kind, kind.descriptor());
-        descriptor.selections.iter().map(move |selection| (kind, *selection, descriptor.origin != KindOrigin::BuiltIn))
+        let (kind, optional) = (*kind, kind.descriptor().origin != KindOrigin::BuiltIn);
+        kind.selected().map(move |(id, selection)| Source { id, kind, selection: *selection, optional })
     };
-    let all = Kind::ALL.iter().flat_map(of_kind).zip(0..);
-    let source =
-        |((kind, selection, optional), number)| Source { id: SelectionId::new(number), kind, selection, optional };
-    all.map(source).collect()
+    Kind::ALL.iter().flat_map(of_kind).collect()
 });
 
 #[cfg(test)]
@@ -131,5 +128,6 @@ mod tests {
         wanted.sort_unstable();
         assert_eq!(watched, wanted);
         assert!(SOURCES.len() <= 64, "an entry has one bit for each selection");
+        assert!(SOURCES.iter().map(|source| source.id).eq((0..).map(SelectionId::new).take(SOURCES.len())), "in order");
     }
 }

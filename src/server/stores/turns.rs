@@ -87,6 +87,12 @@ impl Turns {
         }
     }
 
+    /// Nothing is kept of any namespace.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.spaces.is_empty()
+    }
+
     /// A namespace is gone.
     pub(super) fn forget(&mut self, namespace: &str) {
         if self.spaces.get(namespace).is_some_and(|turn| !turn.running) {

@@ -15,7 +15,7 @@ use super::presence::{Presence, Verdict};
 use super::sources::Source;
 use crate::cluster::keeper::Keeper;
 use crate::cluster::watch::follow::{Following, Selection, Step};
-use crate::cluster::watch::{Pace, WatchError, Watching, backoff};
+use crate::cluster::watch::{History, Pace, WatchError, Watching, backoff};
 use crate::store::decode::wire::Raw;
 use crate::store::decode::{Decoded, Shape, TektonObject, Whole};
 use crate::store::{Change, Key, Kind, Pool, Reach, UsedBy, Via};
@@ -57,6 +57,8 @@ struct Watch<'a, S> {
     pace: Pace,
     /// What the list that is being read has had so far.
     fresh: HashSet<Key>,
+    /// The history of the process.
+    epochs: History,
     /// The epoch of the history that the last step belongs to, and up to which version things are known.
     history: (u64, u64),
     pool: Pool,
@@ -111,6 +113,7 @@ async fn run_as<S: Sink, R: Decoded>(
         sink,
         pace: watching.pace,
         fresh: HashSet::new(),
+        epochs: watching.history.clone(),
         history: (0, 0),
         pool: Pool::default(),
         presence: Presence::new(watching.pace.absence),
@@ -130,10 +133,12 @@ async fn run_as<S: Sink, R: Decoded>(
             continue;
         }
         let turn = if following.lists() { source.page_turn().await } else { None };
-        match following.next().await {
+        match following.next_in_turn().await {
             Ok(step) => {
                 watch.history = following.reached();
-                watch.step(step);
+                if let Some(step) = step {
+                    watch.step(step);
+                }
                 if !following.lists() && watch.sink.reads_anew() {
                     following.list_again();
                 }
@@ -254,6 +259,8 @@ impl<S: Sink> Watch<'_, S> {
                 "the API server does not serve the kind; it is asked for again"
             );
             self.fresh.clear();
+            // No step says so: it holds of the cluster as it is now, also where that went back since the last one.
+            self.history.0 = self.epochs.epoch();
             self.complete(u64::MAX);
             self.failures = 0;
             self.reached(Reach::Absent);

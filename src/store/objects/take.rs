@@ -11,10 +11,23 @@ use std::time::Duration;
 
 use super::namespace::Entry;
 use super::{Store, place};
-use crate::store::{Change, Key, Kind, Observed, Over, SelectionId, Taken, Via};
+use crate::store::{Change, Key, Kind, Observed, Over, Selection, SelectionId, Taken, Via, What};
 
 /// Deletions that are remembered, so that a late event or answer does not bring the object back.
 const TOMBS: usize = 4096;
+
+impl Kind {
+    /// Its selections, each with its number in the table of those of all kinds.
+    pub fn selected(self) -> impl Iterator<Item = (SelectionId, &'static Selection)> {
+        let of_kind = |kind: &Kind| {
+            let kind = *kind;
+            kind.descriptor().selections.iter().map(move |selection| (kind, selection))
+        };
+        let all = Kind::ALL.iter().flat_map(of_kind).zip(0..);
+        let its = all.filter(move |((kind, _), _)| *kind == self);
+        its.map(|((_, selection), number)| (SelectionId::new(number), selection))
+    }
+}
 
 /// What a change came to, and what was kept of the object before: dropping it costs by its size, so it is for the caller to drop.
 pub type Replaced = (Taken, Option<Arc<Observed>>);
@@ -154,7 +167,7 @@ impl Store {
     }
 
     /// What a complete list of a selection lacks, which has that version: what the selection delivered so far, in that `namespace` or in
-    /// all. What was learned at a later version is not missing. What only answers told of is, where no other selection may deliver it.
+    /// all. What was learned at a later version is not missing. What only answers told of is, where that selection would deliver it.
     #[must_use]
     pub fn missing(
         &self,
@@ -162,12 +175,22 @@ impl Store {
         (listed, version): (&HashSet<Key>, u64),
     ) -> Vec<Change> {
         let alone = kind.descriptor().selections.len() == 1;
+        let row = kind.selected().find(|(id, _)| *id == selection).map(|(_, row)| row);
         let of = self.delivered(kind, namespace).filter(|(key, entry)| {
-            let is_its = if entry.from == 0 { version != 0 && alone } else { entry.from & selection.bit() != 0 };
+            let would = || alone || row.is_some_and(|row| self.would_deliver(row, key, &entry.observed.what));
+            let is_its = if entry.from == 0 { version != 0 && would() } else { entry.from & selection.bit() != 0 };
             let later = version != 0 && entry.epoch == self.epoch && entry.version > version;
             is_its && !later && !listed.contains(key)
         });
         of.map(|(key, _)| Change { kind, key, version: 0, via: Via::List(selection), now: None }).collect()
+    }
+
+    /// Whether a selection of several certainly delivers an object of which that is kept. What labels say cannot be told from it.
+    fn would_deliver(&self, row: &Selection, key: &Key, what: &What) -> bool {
+        row.labels.is_none()
+            && row.name.is_none_or(|name| *name == *key.name)
+            && (!row.own || *key.namespace == *self.operator_namespace)
+            && (row.keep)(key, what)
     }
 
     /// Whether a selection has delivered anything that is there, in that `namespace` or in all.

@@ -4,7 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::store::{Change, Key, Kind, Observed, SelectionId, ServiceAccountSeen, Store, Taken, Via, What};
+use crate::domain::keys;
+use crate::store::{
+    Change, ConfigMapSeen, Key, Kind, Observed, SelectionId, ServiceAccountSeen, Store, Taken, Via, What,
+};
 
 const BY_NAME: SelectionId = SelectionId::new(3);
 const BY_LABEL: SelectionId = SelectionId::new(40);
@@ -153,6 +156,44 @@ fn what_an_answer_told_of_is_for_the_selection_that_has_it() {
     let named = Change { version: 21, via: Via::Watch(BY_NAME), ..made.clone() };
     assert_eq!(store.take(&named, Duration::ZERO).0, Taken::Same);
     assert_eq!(store.missing((Kind::NetworkPolicy, BY_NAME, None), (&HashSet::new(), 30)).len(), 1);
+}
+
+/// One that we made and somebody deleted before its watch told of it, while that watch fell into a list: nothing else ever tells that it is gone.
+#[test]
+fn what_only_an_answer_told_of_is_missing_from_the_list_of_whoever_would_deliver_it() {
+    let mut store = Store::new("own");
+    let mut makes = |kind, namespace: &str, name: &str, what| {
+        let now = Some(Arc::new(Observed { uid: "u".into(), version: 20, what }));
+        let made = Change { kind, key: Key::new(namespace, name), version: 20, via: Via::Answer, now };
+        assert_eq!(store.take(&made, Duration::ZERO).0, Taken::New, "{name}");
+    };
+    makes(Kind::NetworkPolicy, "team", keys::DEFAULT_DENY, What::Known);
+    makes(Kind::NetworkPolicy, "team", "w-signature-policy", What::Known);
+    let text = |is_defaults| What::ConfigMap(ConfigMapSeen { is_defaults, ..ConfigMapSeen::default() });
+    makes(Kind::ConfigMap, "team", keys::CONFIG_MAP_AUTHBRIDGE, text(false));
+    makes(Kind::ConfigMap, "team", keys::CONFIG_MAP_ENROLMENT, text(false));
+    makes(Kind::ConfigMap, "team", "labelled", text(true));
+    makes(Kind::ConfigMap, "own", keys::CONFIG_MAP_ENROLMENT, text(false));
+    let missing = |store: &Store, kind: Kind, version| -> Vec<String> {
+        let of_all = kind.selected().flat_map(|(id, row)| {
+            let missing = store.missing((kind, id, None), (&HashSet::new(), version));
+            missing.into_iter().map(move |one| format!("{:?}: {}/{}", row.name, one.key.namespace, one.key.name))
+        });
+        of_all.collect()
+    };
+    for kind in [Kind::NetworkPolicy, Kind::ConfigMap] {
+        assert!(missing(&store, kind, 19).is_empty(), "lists that were read before it was made");
+    }
+    let deny = format!("{:?}: team/{}", Some(keys::DEFAULT_DENY), keys::DEFAULT_DENY);
+    assert_eq!(missing(&store, Kind::NetworkPolicy, 20), [deny, "None: team/w-signature-policy".to_owned()]);
+    let named = format!("{:?}: team/{}", Some(keys::CONFIG_MAP_AUTHBRIDGE), keys::CONFIG_MAP_AUTHBRIDGE);
+    let ours = format!("None: own/{}", keys::CONFIG_MAP_ENROLMENT);
+    assert_eq!(missing(&store, Kind::ConfigMap, 20), [named, ours], "what labels select nobody can tell");
+    // It goes, and what the other selection would deliver stays.
+    let selected: Vec<_> = Kind::NetworkPolicy.selected().map(|(id, _)| id).collect();
+    let gone = store.missing((Kind::NetworkPolicy, selected[1], None), (&HashSet::new(), 20));
+    assert_eq!(gone.iter().map(|one| store.take(one, Duration::ZERO).0).collect::<Vec<_>>(), [Taken::New]);
+    assert_eq!(missing(&store, Kind::NetworkPolicy, 20).len(), 1);
 }
 
 /// What is known of the history before is compared with nothing.

@@ -9,6 +9,7 @@ use kube::Api;
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::follow::{Following, Selection, Step};
 use super::named::{Known, named};
 use super::{History, Watching};
 use lines::Lines;
@@ -61,6 +62,38 @@ async fn mend_03_an_hour_of_silence_is_renewals_and_nothing_else() {
     server.put("one", holding("b"));
     let (heard, took) = next(&mut objects).await;
     assert!(heard == "b" && took < Duration::from_millis(10), "{heard} after {took:?}");
+}
+
+/// Whoever has a turn for each page has one for the first page of a list, too, that silence or the turn of an epoch makes necessary.
+#[tokio::test(start_paused = true)]
+async fn no_page_is_read_that_was_not_announced() {
+    let (server, watching) = (Server::new("ConfigMap"), Watching::default());
+    server.put("one", holding("a"));
+    let api = Api::<ConfigMap>::namespaced(server.client(), "ns");
+    let mut following = Following::new(api, "ConfigMap", Selection::default(), watching.clone());
+    let (mut pages, mut watches, mut announced) = (0, 0, 0);
+    while pages < 3 {
+        let lists = following.lists();
+        match following.next_in_turn().await.unwrap() {
+            Some(Step::Page { .. }) => {
+                assert!(lists, "page {pages}");
+                pages += 1;
+            }
+            Some(Step::Begun) if watches == 0 => {
+                watches += 1;
+                // From now on the cache stands still: nothing comes until the end, not even a bookmark.
+                server.restore(server.backup(), false);
+            }
+            Some(Step::Begun) => watching.history.went_back("another", 0, (9, 5)),
+            Some(Step::Listed) => {}
+            Some(other) => panic!("{other:?}"),
+            None => {
+                assert!(!lists && following.lists());
+                announced += 1;
+            }
+        }
+    }
+    assert_eq!(announced, 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::protocol::{Answer, SOURCE, notes_of, scripted};
+use super::protocol::{Answer, Notes, SOURCE, notes_of, scripted};
 use crate::cluster::keeper::{Keeper, Keeps};
 use crate::cluster::watch::{WatchError, Watching};
 use crate::server::stores::sources::Source;
@@ -49,6 +49,32 @@ async fn a_kind_that_goes_takes_its_objects_along_once_that_is_certain() {
     assert_eq!(notes, ["+a@4", LISTED, "listed", "+a@6", "-a@0", "Absent"]);
     let took = asked.last().unwrap().0 - asked[2].0;
     assert!((30..60).contains(&took.as_secs()), "a stuck finalizer would be let go within a minute: {took:?}");
+}
+
+/// That the kind is absent is of the history that the process follows by then, whether the cluster went back before the first 404 or after it.
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_goes_when_the_cluster_goes_back_takes_its_objects_along_as_well() {
+    for watch in [Answer::Stuck(&[]), Answer::Events(&[("BOOKMARK", "", 6)])] {
+        let mut script = vec![Answer::Page(&[("a", 4)], 5, false), watch];
+        script.extend(many(60, || Answer::Fails(404)));
+        let ((client, _), watching) = (scripted(script), Watching::default());
+        let (history, keeper, (mut sink, mut told)) = (watching.history.clone(), Arc::new(keeper()), Notes::new());
+        keeper.join(Box::new(sink.clone()));
+        let known = keeper.clone();
+        let task = tokio::spawn(async move { run((client, watching), &SANDBOXES, None, (&known, &mut sink)).await });
+        let mut notes = Vec::new();
+        while notes.len() < 5 {
+            notes.push(told.recv().await.unwrap());
+            if notes.len() == 3 {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                // Another watch notices, and tells of what there is now.
+                history.went_back("Pod", 0, (900, 5));
+                keeper.turn(1);
+            }
+        }
+        task.abort();
+        assert_eq!(notes, ["+a@4", LISTED, "listed", "-a@0", "Absent"]);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,6 +222,25 @@ async fn mend_03_a_watch_that_ends_in_silence_proves_nothing_and_a_list_follows(
     assert!(!asked[2].1.contains("resourceVersion"), "a list that may take back asks for the truth: {asked:?}");
     assert!(asked[4].1.contains("resourceVersion=12"), "{asked:?}");
     assert!(asked[2].0 < Duration::from_secs(26), "{asked:?}");
+}
+
+/// Two pages of ConfigMaps at once are what the limits allow, whatever made a list necessary.
+#[tokio::test(start_paused = true)]
+async fn a_page_waits_for_its_turn_also_after_a_watch_that_ended_in_silence() {
+    let source = Source { kind: Kind::ConfigMap, ..SOURCE };
+    let (page, again) = (Answer::Page(&[("a", 4)], 5, false), Answer::Page(&[("a", 4)], 5, false));
+    let (client, asked) = scripted(vec![page, Answer::Quiet(25), again, Answer::Stuck(&[])]);
+    let mut sink = Confirmed(Arc::default());
+    let task =
+        tokio::spawn(async move { run((client, Watching::default()), &source, None, (&keeper(), &mut sink)).await });
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let turns = [source.page_turn().await, source.page_turn().await];
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    let before = asked.lock().len();
+    drop(turns);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    task.abort();
+    assert_eq!((before, asked.lock().len()), (2, 4), "others had both turns, and then nobody");
 }
 
 /// Nothing but silence does not count as being heard of; a bookmark does.

@@ -63,6 +63,56 @@ fn versions_are_read_as_clouds_write_them() {
     assert_eq!(parse_version("", "$Format"), None);
 }
 
+/// The outlet of a watch of Agents in one of several namespaces, which have one room.
+fn outlet(room: &Arc<Mutex<Room>>, at: usize) -> Outlet {
+    let source = *SOURCES.iter().find(|source| source.kind == Kind::Agent).unwrap();
+    let metrics = WatchMetrics::default();
+    Outlet {
+        source,
+        at,
+        reaches: Arc::new(Reaches::new([source.kind; 2].into_iter(), metrics.clone())),
+        shared: Arc::new(Shared::new(0, "own".into())),
+        keeper: Arc::new(Keeper::new("own", Keeps::Projections)),
+        current: None,
+        missing: Arc::default(),
+        reconnected: Arc::new(Notify::new()),
+        metrics,
+        room: Some(room.clone()),
+        reading_anew: ReadingAnew::default(),
+    }
+}
+
+/// Where namespaces are listed, each has a watch of its own; the bytes are those of all.
+#[tokio::test(start_paused = true)]
+async fn room_that_one_namespace_leaves_is_for_the_watches_of_the_others() {
+    let room = Arc::default();
+    let (mut one, mut other) = (outlet(&room, 0), outlet(&room, 1));
+    // 64 KiB of text, and some megabytes of a tree.
+    let wide = json!({"a": (0..6_000).map(|_| json!({"b": 1})).collect::<Vec<_>>()});
+    let agent = |namespace: &str, name: &str, spec: &Value| {
+        let metadata = json!({"namespace": namespace, "name": name, "uid": name, "resourceVersion": "1"});
+        change(Kind::Agent, json!({"metadata": metadata, "spec": spec}))
+    };
+    let over = |change: &Change| change.now.as_ref().and_then(|now| now.what.over());
+    let mut count = 0;
+    while over(&one.admitted(agent("one", &format!("a{count}"), &wide))).is_none() {
+        count += 1;
+        assert!(count < 100, "there is a bound");
+    }
+    while over(&other.admitted(agent("other", &format!("a{count}"), &wide))).is_none() {
+        count += 1;
+        assert!(count < 100, "there is a bound");
+    }
+    assert!(!one.reads_anew() && !other.reads_anew(), "nobody has left room");
+    one.admitted(gone(agent("one", "a0", &wide)));
+    assert!(one.reads_anew() && other.reads_anew());
+    assert!(!one.reads_anew() && !other.reads_anew(), "once");
+    one.admitted(gone(agent("one", "a1", &wide)));
+    assert!(!other.reads_anew(), "not so soon");
+    tokio::time::advance(READ_ANEW).await;
+    assert!(one.reads_anew() && other.reads_anew());
+}
+
 mod faults;
 mod protocol;
 mod readers;

@@ -121,7 +121,15 @@ fn respond(answer: Answer) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
 
 /// Writes everything down, compactly.
 #[derive(Clone)]
-struct Notes(mpsc::UnboundedSender<String>);
+pub(super) struct Notes(mpsc::UnboundedSender<String>);
+
+impl Notes {
+    /// With where they can be read.
+    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<String>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Self(sender), receiver)
+    }
+}
 
 impl Witness for Notes {
     fn before(&mut self, _: &Store, _: &Change, _: bool) {}
@@ -169,8 +177,8 @@ async fn notes(script: Vec<Answer>, count: usize) -> (Vec<String>, Vec<String>) 
 /// The same of another source, with everything.
 pub(super) async fn notes_of(source: Source, script: Vec<Answer>, count: usize) -> (Vec<String>, Asked) {
     let (client, asked) = scripted(script);
-    let (sender, mut receiver) = mpsc::unbounded_channel();
-    let (keeper, mut notes) = (Keeper::new("own", Keeps::Projections), Notes(sender));
+    let (mut notes, mut receiver) = Notes::new();
+    let keeper = Keeper::new("own", Keeps::Projections);
     keeper.join(Box::new(notes.clone()));
     let task =
         tokio::spawn(async move { run((client, Watching::default()), &source, None, (&keeper, &mut notes)).await });

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! Change ─► slot (digest, size) ─► within the bounds? ─► turn ─► Job ─► [read elsewhere] ─► Outcome, weighed ─► kept
-//!                                       └─ no: named, and what it said before stays
+//!                                       └─ no: named, and what it said before stays        └─ no room: waits ([`Crowd`])
 //! ```
 //!
 //! In: changes of ConfigMaps, and what was read of them. Out: jobs, in fair turns ([`Turns`]), and what is known. Promises:
-//! a text is read once per content, and kept only until then; what counts as over a bound does not depend on the order of
-//! events; no call costs more for a large text than for a small one.
+//! a text is read once per content, and kept only until then; what counts as over a bound of its namespace does not depend on the order of
+//! events; what had no room beside all other namespaces is read once more when they leave it some; no call costs more for a large text than
+//! for a small one.
 
+mod crowd;
 mod slot;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -22,8 +24,12 @@ use crate::config::reading::{self, Known};
 use crate::domain::keys;
 use crate::pipelines::templates::Entry;
 use crate::store::{Change, ConfigMapSeen, Key, What};
+use crowd::Crowd;
 pub(super) use slot::{Content, Data, Outcome};
 use slot::{Slot, Space};
+
+/// Texts that are to be read once more because of one event; the next event is that one of them was read.
+const AGAIN: usize = 4;
 
 /// Everything that is known.
 #[derive(Debug)]
@@ -37,6 +43,8 @@ pub(super) struct Texts {
     waiting: usize,
     /// How many ConfigMaps are over which bound.
     over: BTreeMap<Bound, usize>,
+    /// Those that are over the bound of all namespaces.
+    crowd: Crowd,
     /// Namespaces of which a template or step has not been read yet.
     unread_builds: BTreeSet<Arc<str>>,
 }
@@ -80,12 +88,18 @@ impl Texts {
             kept: 0,
             waiting: 0,
             over: BTreeMap::new(),
+            crowd: Crowd::default(),
             unread_builds: BTreeSet::new(),
         }
     }
 
     /// Takes note of a change of a ConfigMap.
     pub(super) fn apply(&mut self, change: &Change) -> Concerns {
+        let concerns = self.changed(change);
+        self.with_room(concerns)
+    }
+
+    fn changed(&mut self, change: &Change) -> Concerns {
         let Key { namespace, name } = &change.key;
         let seen = match change.now.as_deref().map(|observed| &observed.what) {
             Some(What::ConfigMap(seen)) if self.is_read(namespace, name, seen) => Some(seen),
@@ -132,6 +146,7 @@ impl Texts {
         let Some(space) = self.spaces.get_mut(namespace) else { return };
         let Some(mut slot) = space.slots.remove(name) else { return };
         self.waiting -= slot.drop_text();
+        self.crowd.leave(&mut slot);
         let weight = slot.weight();
         space.kept -= weight;
         self.kept -= weight;
@@ -152,6 +167,7 @@ impl Texts {
         for (name, bound) in space.over(limits) {
             let Some(slot) = space.slots.get_mut(&name) else { continue };
             if slot.over == bound {
+                self.crowd.judge(slot, (namespace, &name));
                 continue;
             }
             for (one, more) in [(slot.over, false), (bound, true)] {
@@ -169,6 +185,7 @@ impl Texts {
             if !slot.wants {
                 self.waiting -= slot.drop_text();
             }
+            self.crowd.judge(slot, (namespace, &name));
         }
         if concerns.builds {
             space.changed.extend(changed.iter().cloned());
@@ -193,6 +210,23 @@ impl Texts {
         }
         if waits.is_none() && !self.spaces.contains_key(namespace) {
             self.turns.forget(namespace);
+        }
+        concerns
+    }
+
+    /// The same, after those have their turn for which there is room by now beside all other namespaces. Until they are read they stay over
+    /// the bound, so nothing of their namespaces is other than before.
+    fn with_room(&mut self, mut concerns: Concerns) -> Concerns {
+        for _ in 0..AGAIN {
+            let Some(key) = self.crowd.first().cloned() else { break };
+            let space = self.spaces.get_mut(&key.namespace);
+            let Some(slot) = space.and_then(|space| space.slots.get_mut(&key.name)) else { break };
+            if self.kept + self.crowd.promised() + slot.needs() > KEPT_IN_ALL {
+                break;
+            }
+            self.crowd.promise(slot);
+            slot.refresh(&key.name);
+            concerns.reading |= self.settled(&key.namespace, Concerns::default(), &BTreeSet::new()).reading;
         }
         concerns
     }
@@ -225,12 +259,17 @@ impl Texts {
     /// A reading has ended. What was read counts only while its text is still the present one.
     pub(super) fn done(
         &mut self,
-        (key, content): (&Key, &Content),
+        of: (&Key, &Content),
         outcome: Option<Outcome>,
         (spent, now): (Duration, Duration),
     ) -> Concerns {
+        self.turns.ended(&of.0.namespace, spent, outcome.is_some(), now);
+        let concerns = self.weighed(of, outcome);
+        self.with_room(concerns)
+    }
+
+    fn weighed(&mut self, (key, content): (&Key, &Content), outcome: Option<Outcome>) -> Concerns {
         let Key { namespace, name } = key;
-        self.turns.ended(namespace, spent, outcome.is_some(), now);
         let limits = if *namespace == self.own { Limits::OWN } else { Limits::AGENT };
         let space = self.spaces.get_mut(namespace);
         let found = space.and_then(|space| {
@@ -249,7 +288,7 @@ impl Texts {
         let Some(space) = self.spaces.get_mut(namespace) else { return Concerns::default() };
         let Some(slot) = space.slots.get_mut(name) else { return Concerns::default() };
         match bound {
-            Some(bound) => slot.too_heavy(content.clone(), bound),
+            Some(bound) => slot.too_heavy(content.clone(), bound, weight.saturating_sub(before)),
             None => {
                 slot.take(content.clone(), outcome);
                 space.kept = others + weight;
@@ -295,7 +334,15 @@ impl Texts {
                 found.push((Key { namespace: namespace.clone(), name }, entry));
             }
         }
-        self.spaces.retain(|_, space| !space.slots.is_empty());
+        let turns = &mut self.turns;
+        self.spaces.retain(|namespace, space| {
+            let stays = !space.slots.is_empty();
+            if !stays {
+                turns.rests(namespace);
+                turns.forget(namespace);
+            }
+            stays
+        });
         found
     }
 

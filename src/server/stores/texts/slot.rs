@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::crowd::Crowded;
 use super::{Concerns, is_template};
 use crate::config::bounds::{Bound, Limits, Sort, TEXT};
 use crate::config::reading::{self, Known, Read};
@@ -69,12 +70,24 @@ pub(super) struct Slot {
     pub(super) text: Option<Arc<Data>>,
     /// Why it is not read.
     pub(super) over: Option<Bound>,
-    /// The content that turned out to be too much to keep, and why.
-    heavy: Option<(Content, Bound)>,
+    /// The content that turned out to be too much to keep.
+    heavy: Option<Heavy>,
+    /// Where it stands among those that are over the bound of all namespaces.
+    pub(super) crowded: Crowded,
     /// The last content that was read, and what it said.
     read: Option<(Content, Outcome)>,
     /// Its last text within the bounds, where it serves as a template of others.
     pub(super) template: Option<Arc<Data>>,
+}
+
+/// A content that turned out to be too much to keep.
+#[derive(Debug)]
+struct Heavy {
+    content: Content,
+    /// Why.
+    bound: Bound,
+    /// Bytes that it takes beyond those that are kept of the ConfigMap.
+    needs: usize,
 }
 
 /// Whether a namespace's configuration depends on a ConfigMap; others hold templates and steps of builds.
@@ -112,9 +125,16 @@ impl Slot {
     /// Decides anew whether it is to be read.
     pub(super) fn refresh(&mut self, name: &str) {
         let content = self.content_of(name);
-        self.heavy = self.heavy.take().filter(|(heavy, _)| *heavy == content);
+        self.heavy = self.heavy.take().filter(|heavy| heavy.content == content);
         let is_known = self.read.as_ref().is_some_and(|(read, _)| *read == content);
-        self.wants = self.over.is_none() && self.heavy.is_none() && !is_known && (content.configures || content.builds);
+        let has_room = self.over.is_none() && self.heavy.is_none();
+        self.wants = (has_room || self.is_tried_again()) && !is_known && (content.configures || content.builds);
+    }
+
+    /// There may be room for it by now beside all other namespaces; until it is read it stays over the bound.
+    fn is_tried_again(&self) -> bool {
+        let is_over = self.over == Some(Bound::Total) && self.heavy.is_some();
+        is_over && matches!(self.crowded, Crowded::Again(_))
     }
 
     /// The present content.
@@ -132,20 +152,26 @@ impl Slot {
         self.read.as_ref().map_or(0, |(_, outcome)| outcome.weight())
     }
 
+    /// Bytes that have to be free for what turned out to be too much.
+    pub(super) fn needs(&self) -> usize {
+        self.heavy.as_ref().map_or(0, |heavy| heavy.needs)
+    }
+
     /// Nothing of it has been read yet, and it will be.
     pub(super) fn is_waited_for(&self) -> bool {
-        self.wants && self.read.is_none()
+        self.wants && self.read.is_none() && self.over.is_none()
     }
 
     /// What was read of it counts from now on.
     pub(super) fn take(&mut self, content: Content, outcome: Outcome) {
         self.read = Some((content, outcome));
+        self.heavy = None;
         self.wants = false;
     }
 
-    /// What was read of it is too much to keep.
-    pub(super) fn too_heavy(&mut self, content: Content, bound: Bound) {
-        self.heavy = Some((content, bound));
+    /// What was read of it is too much to keep: so many bytes more than are kept of it.
+    pub(super) fn too_heavy(&mut self, content: Content, bound: Bound, needs: usize) {
+        self.heavy = Some(Heavy { content, bound, needs });
         self.wants = false;
     }
 
@@ -210,7 +236,7 @@ impl Space {
         slots
             .iter()
             .zip(over)
-            .map(|((name, slot), over)| ((*name).clone(), over.or(slot.heavy.as_ref().map(|heavy| heavy.1))))
+            .map(|((name, slot), over)| ((*name).clone(), over.or(slot.heavy.as_ref().map(|heavy| heavy.bound))))
             .collect()
     }
 

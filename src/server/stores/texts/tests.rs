@@ -156,3 +156,73 @@ fn one_that_holds_nothing_is_read_like_any_other() {
     texts.apply(&template(json!({})));
     assert!(texts.templates()["authproxy-routes"].data.is_empty());
 }
+
+/// Namespaces that leave room leave it to all others: to whoever has waited longest, and to as many as there is room for.
+#[test]
+fn what_had_no_room_beside_all_other_namespaces_is_read_once_they_leave_some() {
+    let (mut texts, mut now) = (Texts::new("own".into()), Duration::ZERO);
+    let yaml = wide(50);
+    let give = |_: &Key| Some(Arc::new(Data::from([("config.yaml".to_owned(), yaml.clone())])));
+    let (small, full) = (runtime("small", "a: 1\n"), runtime("full", &yaml));
+    texts.apply(&small);
+    read_all(&mut texts, &mut now, |_| None);
+    let of_small = texts.totals().0;
+    texts.apply(&full);
+    read_all(&mut texts, &mut now, |_| None);
+    let of_full = texts.totals().0 - of_small;
+    assert!(of_small < of_full);
+    // As if others had taken everything else.
+    texts.kept = KEPT_IN_ALL;
+    let late = ["c", "a", "b"].map(|namespace| runtime(namespace, &yaml));
+    for (at, one) in late.iter().enumerate() {
+        texts.apply(one);
+        assert_eq!((read_all(&mut texts, &mut now, give), texts.totals().1[&Bound::Total]), (1, at + 1));
+    }
+    let is_over =
+        |texts: &Texts, namespace: &str| bounds(texts, namespace).iter().any(|(_, over)| *over == Bound::Total);
+    assert!(!texts.apply(&gone(&small)).reading, "there is less free than what one of them said");
+    assert_eq!(read_all(&mut texts, &mut now, give), 0);
+    // It leaves room for one, and with what another left not for two.
+    assert!(texts.apply(&gone(&full)).reading);
+    assert!(["a", "b", "c"].iter().all(|one| is_over(&texts, one)), "nothing is other than before until it is read");
+    assert_eq!((read_all(&mut texts, &mut now, give), texts.crowd.promised()), (1, 0));
+    assert_eq!(["a", "b", "c"].map(|one| is_over(&texts, one)), [true, true, false], "the first one");
+    assert!(texts.known("c")["authbridge-runtime-config"].read.is_some());
+    assert_eq!((texts.totals().0, texts.totals().1[&Bound::Total]), (KEPT_IN_ALL - of_small, 2));
+    // One that goes while it has a promise leaves the room to the next.
+    assert!(texts.apply(&gone(&late[0])).reading);
+    assert_eq!(texts.crowd.promised(), of_full);
+    assert!(texts.apply(&gone(&late[1])).reading);
+    assert_eq!((read_all(&mut texts, &mut now, give), is_over(&texts, "b")), (1, false));
+    assert_eq!((texts.crowd.promised(), texts.crowd.first()), (0, None), "nobody waits");
+}
+
+/// One that has changed since is read like any other, and is not waited for twice.
+#[test]
+fn one_without_room_that_says_less_by_now_waits_no_longer() {
+    let (mut texts, mut now) = (Texts::new("own".into()), Duration::ZERO);
+    let others = 10_000;
+    texts.kept = KEPT_IN_ALL - others;
+    texts.apply(&runtime("team", &wide(80)));
+    assert_eq!(read_all(&mut texts, &mut now, |_| None), 1);
+    assert_eq!(bounds(&texts, "team"), [("authbridge-runtime-config".to_owned(), Bound::Total)]);
+    assert!(texts.crowd.first().is_some());
+    let less = Data::from([("config.yaml".to_owned(), "a: 1\n".to_owned())]);
+    texts.apply(&runtime("team", "a: 1\n"));
+    assert_eq!(read_all(&mut texts, &mut now, |_| Some(Arc::new(less.clone()))), 1);
+    assert_eq!((bounds(&texts, "team"), texts.crowd.first()), (vec![], None));
+}
+
+#[test]
+fn a_namespace_whose_templates_are_gone_leaves_nothing_behind() {
+    let (mut texts, mut now) = (Texts::new("own".into()), Duration::ZERO);
+    let metadata = json!({"name": "pipeline-template-dev", "namespace": "team"});
+    let object = json!({"metadata": metadata, "data": {"template.json": r#"{"name": "t", "steps": []}"#}});
+    let template = change_of(Kind::ConfigMap, &object.to_string()).unwrap();
+    texts.apply(&template);
+    assert_eq!((read_all(&mut texts, &mut now, |_| None), texts.entries(false).len()), (1, 1));
+    texts.apply(&gone(&template));
+    assert!(!texts.spaces.is_empty(), "that it is gone has not been told yet");
+    assert_eq!(texts.entries(false).len(), 1);
+    assert!(texts.spaces.is_empty() && texts.turns.is_empty());
+}
