@@ -1,5 +1,6 @@
 //! What comes out. Closed enums; each reason has a name for metrics and a sentence for people.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::card::CardFault;
@@ -26,6 +27,8 @@ pub struct Verified {
     pub(crate) good: Vec<Good>,
     /// Why the others are not.
     pub(crate) refused: Vec<EntryFault>,
+    /// The profiles that were tried, in the order of the policy.
+    pub(crate) profiles: Vec<Profile>,
 }
 
 /// A good signature.
@@ -332,11 +335,23 @@ impl Verified {
         &self.refused
     }
 
-    /// The signature to go by: among those of `wanted`, or all when none is its, the one that holds longest. The order of entries decides nothing.
+    /// The signature to go by among those of `wanted`, or all when none is its, as [`Verified::chosen`] has it.
     #[must_use]
     pub fn best(&self, wanted: Option<&SpiffeId>) -> Option<&Good> {
-        let rank = |good: &&Good| (Some(&good.identity) == wanted, good.until, good.leaf.clone());
-        self.good.iter().max_by_key(rank)
+        self.chosen(|good| Some(&good.identity) == wanted)
+    }
+
+    /// The signature to go by: among those that are wanted, or all when none is, the one that holds longest; of several that hold as long the one
+    /// whose profile the policy tries first. The order of entries decides nothing.
+    #[must_use]
+    pub fn chosen(&self, is_wanted: impl Fn(&Good) -> bool) -> Option<&Good> {
+        let place =
+            |good: &Good| self.profiles.iter().position(|profile| *profile == good.profile).unwrap_or(usize::MAX);
+        // Behind the profile stands all else that is read of a signature: two that tie in all of it say the same, and either may be taken.
+        self.good.iter().max_by_key(|good| {
+            let tried = Reverse(place(good));
+            (is_wanted(good), good.until, tried, &good.leaf, &good.authority, good.algorithm, &good.key_id)
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use crate::x509::{Certificate, Times, anchor, fingerprint, hex, leaf_identity};
 /// What counts as good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The profiles to try, in this order.
+    /// The profiles to try, in this order; of good signatures that hold equally long the one whose profile stands first counts.
     pub profiles: Vec<Profile>,
     /// Seconds for which a leaf that has expired still counts: cards are signed once, when a Pod starts.
     pub tolerance: i64,
@@ -75,7 +75,7 @@ pub fn verify(card: &Card, trust: Trust<'_>, policy: &Policy, now: i64) -> Verdi
         let profiles = judge.forms.into_inner().faults();
         return Verdict::NotVerified(NotVerified::Entries { entries: refused, profiles });
     }
-    Verdict::Verified(Verified { good, refused })
+    Verdict::Verified(Verified { good, refused, profiles: policy.profiles.clone() })
 }
 
 struct Judge<'j> {

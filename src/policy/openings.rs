@@ -48,6 +48,27 @@ pub fn openings<'p>(
     ours: impl IntoIterator<Item = &'p NetworkPolicy>,
     others: impl IntoIterator<Item = &'p NetworkPolicy>,
 ) -> Vec<Opening> {
+    judged((agent, Some(agent)), namespace, ours, others)
+}
+
+/// The same for an agent of which nothing is known but its labels: which port its containers call by a name nobody can say, so a rule's name stays a name.
+#[must_use]
+pub fn openings_by_labels<'p>(
+    agent: &Pod,
+    namespace: &Labels,
+    ours: impl IntoIterator<Item = &'p NetworkPolicy>,
+    others: impl IntoIterator<Item = &'p NetworkPolicy>,
+) -> Vec<Opening> {
+    judged((agent, None), namespace, ours, others)
+}
+
+/// The openings for `agent`, whose ports are called as `named` says.
+fn judged<'p>(
+    (agent, named): (&Pod, Option<&Pod>),
+    namespace: &Labels,
+    ours: impl IntoIterator<Item = &'p NetworkPolicy>,
+    others: impl IntoIterator<Item = &'p NetworkPolicy>,
+) -> Vec<Opening> {
     let selects =
         |policy: &&NetworkPolicy| policy.namespace == agent.namespace && policy.selects.matches(&agent.labels);
     let ours: Vec<_> = ours.into_iter().filter(selects).collect();
@@ -60,7 +81,7 @@ pub fn openings<'p>(
             }
             let own: Vec<&Rule> = isolating.into_iter().flatten().collect();
             for (at, rule) in policy.rules(direction).unwrap_or_default().iter().enumerate() {
-                let within = Within { agent, namespace, direction, own: &own };
+                let within = Within { agent, named, namespace, direction, own: &own };
                 found.extend(within.opened(rule).map(|(peer, ports)| Opening {
                     policy: policy.name.clone(),
                     direction,
@@ -87,7 +108,7 @@ pub fn from_outside(policy: NetworkPolicy) -> NetworkPolicy {
     NetworkPolicy { ingress, egress: None, ..policy }
 }
 
-/// Ports as a rule says them: numbers, and names that cannot be looked up because they are those of whoever is sent to.
+/// Ports as a rule says them: numbers, and names that cannot be looked up because they are those of somebody whose containers are not known.
 #[derive(Debug, Clone, Default)]
 struct Said {
     numbers: PortSet,
@@ -132,6 +153,8 @@ impl Said {
 /// What a rule is held against.
 struct Within<'a> {
     agent: &'a Pod,
+    /// The agent once more, where its containers are known.
+    named: Option<&'a Pod>,
     namespace: &'a Labels,
     direction: Direction,
     own: &'a [&'a Rule],
@@ -141,7 +164,7 @@ impl Within<'_> {
     /// Every peer of the rule that is let through on ports on which ours do not, and those ports.
     fn opened(&self, rule: &Rule) -> impl Iterator<Item = (String, String)> {
         // Names of ports are those of the Pod that is sent to: the agent, when it is Ingress.
-        let target = Some(self.agent).filter(|_| self.direction == Direction::Ingress);
+        let target = self.named.filter(|_| self.direction == Direction::Ingress);
         let said = Said::of(rule.ports.as_deref(), target);
         let peers: Vec<Option<&Peer>> = match &rule.peers {
             None => vec![None],

@@ -183,7 +183,7 @@ fn report(verdict: &Verdict, wanted: &Wanted, transport: (State, String)) -> Rep
     match verdict {
         Verdict::Verified(found) => {
             let bound = bound(found.good(), wanted);
-            let good = bound.or_else(|| found.best(None));
+            let good = found.chosen(|good| bind(Some(&good.identity), wanted).is_bound());
             verified = bound.is_some() || wanted.domain.is_none();
             if !verified {
                 reason = bind(good.map(|good| &good.identity), wanted).reason();

@@ -118,6 +118,9 @@ fn target(key: &str) -> anyhow::Result<Target> {
             Carrier::ConfigMapLabel => {
                 bail!("--what-if {key}: labels of ConfigMaps cannot be tried; try the platform key it would set")
             }
+            Carrier::ServiceAnnotation => {
+                bail!("--what-if {key}: decides nothing about Pods; see drawbridge explain agentcard/NAME")
+            }
             Carrier::AgentBuildAnnotation
             | Carrier::AgentAnnotation
             | Carrier::ConsentingAnnotation

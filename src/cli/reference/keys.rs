@@ -4,7 +4,9 @@
 //! `explain --what-if` read this table.
 
 use crate::domain::keys;
+use crate::domain::reason::Reason;
 use crate::domain::suggest::nearest;
+use crate::domain::trust::TrustLevel;
 
 /// What carries a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub enum Carrier {
     ServiceAccountLabel,
     /// Annotation of a Secret.
     SecretAnnotation,
+    /// Annotation of a Service.
+    ServiceAnnotation,
     /// Written by Drawbridge; people read it.
     Ours,
 }
@@ -45,6 +49,7 @@ impl Carrier {
             Carrier::ConsentingAnnotation => "Agent or AgentBuild annotation",
             Carrier::ServiceAccountLabel => "ServiceAccount label",
             Carrier::SecretAnnotation => "Secret annotation",
+            Carrier::ServiceAnnotation => "Service annotation",
             Carrier::Ours => "written by Drawbridge",
         }
     }
@@ -79,6 +84,14 @@ const fn row(key: &'static str, carrier: Carrier, values: Values, help: &'static
 }
 
 const SWITCH: Values = Values::OneOf(&["true", "false"]);
+
+/// The levels of trust, as the label spells them.
+const LEVELS: &[&str] = &[
+    TrustLevel::Off.as_str(),
+    TrustLevel::Audit.as_str(),
+    TrustLevel::Enforced.as_str(),
+    TrustLevel::EnforcedAll.as_str(),
+];
 
 /// The table, in documentation order.
 pub const ROWS: &[Row] = &[
@@ -148,10 +161,31 @@ pub const ROWS: &[Row] = &[
         "`true`, beside the one before: the agent's containers see the signed card as `/app/.well-known/agent-card.json`",
     ),
     row(
+        keys::ANNOTATION_CARD_PORT,
+        Carrier::ServiceAnnotation,
+        Values::Any,
+        "number of the Service's port at which the agent's card is asked for; where it says nothing, the workload's own annotation of that \
+         name does (number or name of the port), else ports named `a2a` or `http`, then the first",
+    ),
+    row(
+        keys::ANNOTATION_RESIGN,
+        Carrier::PodAnnotation,
+        SWITCH,
+        "`true`: its Pods sign their card when they start, though no init container `sign-agentcard` says so; they are restarted when the \
+         card has to be signed anew (`cards.proactiveRestart`)",
+    ),
+    row(
         keys::LABEL_NAMESPACE_ENABLED,
         Carrier::NamespaceLabel,
         SWITCH,
         "`false` opts the namespace out; `true` is needed only with `requireNamespaceLabel`",
+    ),
+    row(
+        keys::LABEL_TRUST,
+        Carrier::NamespaceLabel,
+        Values::OneOf(LEVELS),
+        "what follows from what cards prove: `off` nothing, `audit` labels the Pods of verified agents, `enforced` cuts off agents that are \
+         not verified, `enforced-all` does so with every Pod; another value counts as none, and what holds is never less than `cards.trustFloor`",
     ),
     row(
         keys::LABEL_CATALOGUE,
@@ -196,6 +230,31 @@ pub const ROWS: &[Row] = &[
         "`true`: an autoscaler, or somebody else, decides how many Pods there are",
     ),
     row(
+        keys::ANNOTATION_SECURITY_PROFILE,
+        Carrier::AgentAnnotation,
+        Values::OneOf(&["restricted", "baseline"]),
+        "of an Agent of beeai.dev: `baseline` lets it run as root and write to its own image, where the platform allows that \
+         (`beeai.allowBaseline`); `restricted` when absent",
+    ),
+    row(
+        keys::ANNOTATION_LOCKDOWN,
+        Carrier::AgentAnnotation,
+        Values::OneOf(&[keys::LOCKDOWN_NOW]),
+        "of an Agent of beeai.dev: `now` locks down a Deployment of the original operator at once, and not when its Agent changes",
+    ),
+    row(
+        keys::ANNOTATION_BEEAI_REBUILD,
+        Carrier::AgentBuildAnnotation,
+        Values::Any,
+        "of an AgentBuild of beeai.dev: a new value builds the same inputs again",
+    ),
+    row(
+        keys::ANNOTATION_BEEAI_CANCEL,
+        Carrier::AgentBuildAnnotation,
+        Values::Any,
+        "of an AgentBuild of beeai.dev: a value other than the one handled last cancels the build that runs or waits",
+    ),
+    row(
         keys::LABEL_BUILD_ACCOUNT,
         Carrier::ServiceAccountLabel,
         Values::OneOf(&["true"]),
@@ -226,6 +285,13 @@ pub const ROWS: &[Row] = &[
         Values::Any,
         "Secrets, separated by commas, that are used by their own consent (`agent.kagenti.dev/usable-by`) instead of the rights of whoever \
          writes the object; what a template of the platform names is added",
+    ),
+    row(
+        keys::ANNOTATION_QUARANTINE,
+        Carrier::Ours,
+        Values::Any,
+        "annotation of a Namespace: the workloads of it that are in quarantine, separated by commas, or `*` for every Pod (`drawbridge \
+         quarantine` and `release` write it)",
     ),
     row(
         keys::ANNOTATION_CONFIG_HASH,
@@ -261,7 +327,6 @@ pub const ELSEWHERE: &[&str] = &[
     "kagenti.io/restart-pending",
     "kagenti.io/protocol",
     "kagenti.io/agent-protocol",
-    "kagenti.io/port",
     "kagenti.io/istio-mesh",
     "kagenti.io/cleanup",
     "kagenti.io/otel-config-hash",
@@ -273,12 +338,37 @@ pub const ELSEWHERE: &[&str] = &[
 /// Prefix of our keys.
 const PREFIX: &str = "kagenti.io";
 
-/// What is wrong with a key at that carrier, in words; `None` when nothing is.
+/// What is wrong with a key where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The webhook's own word for it; `None` where no review would ever speak of it.
+    pub reason: Option<Reason>,
+    /// What, and what was meant.
+    pub text: String,
+}
+
+/// What is wrong with a key at that carrier; `None` when nothing is.
 #[must_use]
-pub fn fault(key: &str, value: &str, carrier: Carrier) -> Option<String> {
+pub fn fault(key: &str, value: &str, carrier: Carrier) -> Option<Fault> {
+    let unspoken = |text: String| Fault { reason: None, text };
     if let Some(row) = ROWS.iter().find(|row| row.key == key) {
-        return misplaced(row, carrier).or_else(|| bad_value(row, value));
+        let bad = || bad_value(row, value).map(|text| Fault { reason: Some(reason_of(row)), text });
+        return misplaced(row, carrier).map(unspoken).or_else(bad);
     }
+    misspelt(key).map(unspoken)
+}
+
+/// The webhook's word for a value of that key that means nothing.
+fn reason_of(row: &Row) -> Reason {
+    match row.values {
+        Values::Ports => Reason::PortDropped,
+        _ if row.key == keys::ANNOTATION_MODE => Reason::UnknownMode,
+        _ => Reason::UnknownValue,
+    }
+}
+
+/// What is wrong with a key that is not in the table.
+fn misspelt(key: &str) -> Option<String> {
     if ELSEWHERE.contains(&key) {
         return None;
     }
@@ -356,17 +446,59 @@ mod tests {
             ("kagenti-enable", "true", Carrier::NamespaceLabel, Some("did you mean kagenti-enabled?")),
             ("kagenti.io/whatever-else", "", Carrier::PodLabel, Some("not a key that means anything")),
             ("kagenti.io/protocol", "a2a", Carrier::PodLabel, None),
+            (
+                "kagenti.io/port",
+                "8000",
+                Carrier::PodAnnotation,
+                Some("(Service annotation) and has no effect as a Pod annotation"),
+            ),
             ("app.kubernetes.io/name", "x", Carrier::PodLabel, None),
             ("protocol.kagenti.io/a2a", "", Carrier::PodLabel, None),
             ("sidecar.istio.io/inject", "false", Carrier::PodAnnotation, None),
             ("app", "x", Carrier::PodLabel, None),
             ("type", "x", Carrier::PodLabel, None),
         ] {
-            let fault = fault(key, value, carrier);
+            let fault = fault(key, value, carrier).map(|fault| fault.text);
             match says {
                 None => assert_eq!(fault, None, "{key}"),
                 Some(says) => assert!(fault.as_deref().unwrap_or("").contains(says), "{key}: {fault:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn a_value_that_means_nothing_has_the_word_of_the_webhook() {
+        for (key, value, carrier, reason) in [
+            ("kagenti.io/type", "agnet", Carrier::PodLabel, Some(Reason::UnknownValue)),
+            ("kagenti.io/inject", "no", Carrier::PodLabel, Some(Reason::UnknownValue)),
+            ("kagenti.io/authbridge-mode", "foo", Carrier::PodAnnotation, Some(Reason::UnknownMode)),
+            ("kagenti.io/inbound-ports-exclude", "x", Carrier::PodAnnotation, Some(Reason::PortDropped)),
+            ("agent.kagenti.dev/trust", "enforce", Carrier::NamespaceLabel, Some(Reason::UnknownValue)),
+            ("kagenti.io/typ", "agent", Carrier::PodLabel, None),
+            ("kagenti.io/authbridge-mode", "foo", Carrier::PodLabel, None),
+        ] {
+            let fault = fault(key, value, carrier).unwrap();
+            assert_eq!(fault.reason, reason, "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn the_keys_of_trust_and_of_beeai_are_known_where_they_are_read() {
+        for (key, value, carrier) in [
+            ("agent.kagenti.dev/trust", "enforced-all", Carrier::NamespaceLabel),
+            ("agent.kagenti.dev/quarantine", "weather", Carrier::Ours),
+            ("agentcard.kagenti.dev/resign", "true", Carrier::PodAnnotation),
+            ("beeai.dev/security-profile", "baseline", Carrier::AgentAnnotation),
+            ("beeai.dev/lockdown", "now", Carrier::AgentAnnotation),
+            ("beeai.dev/rebuild", "1", Carrier::AgentBuildAnnotation),
+            ("beeai.dev/cancel", "1", Carrier::AgentBuildAnnotation),
+        ] {
+            assert!(ROWS.iter().any(|row| row.key == key && row.carrier == carrier), "{key}");
+            assert_eq!(fault(key, value, carrier), None, "{key}");
+        }
+        // Every level, and no other word.
+        for level in TrustLevel::ALL {
+            assert_eq!(fault(keys::LABEL_TRUST, level.as_str(), Carrier::NamespaceLabel), None);
         }
     }
 

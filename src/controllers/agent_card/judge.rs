@@ -17,7 +17,7 @@ use crate::config::cards::Cards;
 use crate::controllers::scaffold::signing::Stands;
 use crate::crypto::{
     Binding, Bundles, Freshness, Good, NotBound, NotVerified, Policy, Profile, SpiffeId, Trust, TrustDomain, Verdict,
-    Wanted, bind, verify_bytes,
+    Verified, Wanted, bind, verify_bytes,
 };
 use crate::domain::reason::Reason;
 
@@ -224,7 +224,7 @@ pub struct Judgement {
 #[must_use]
 pub fn judge(verdict: &Verdict, bundles: &Bundles, asked: &Asked<'_>) -> Judgement {
     let wanted = wanted(asked);
-    let good = verdict.verified().and_then(|verified| chosen(verified.good(), wanted.as_ref().ok()));
+    let good = verdict.verified().and_then(|verified| chosen(verified, wanted.as_ref().ok()));
     let bound = bound(good, bundles, &wanted);
     let mut judgement = Judgement {
         signature: None,
@@ -361,10 +361,9 @@ fn wanted(asked: &Asked<'_>) -> Result<Wanted, Said> {
     Ok(Wanted { domain: named, workload: Some(workload) })
 }
 
-/// The signature to go by: of whom was expected the one that holds longest, else the one that holds longest.
-fn chosen<'g>(good: &'g [Good], wanted: Option<&Wanted>) -> Option<&'g Good> {
-    let is_bound = |good: &Good| wanted.is_some_and(|wanted| bind(Some(&good.identity), wanted).is_bound());
-    good.iter().max_by_key(|good| (is_bound(good), good.until, &good.leaf))
+/// The signature to go by: of those of whom was expected, else of all, the one that holds longest; then the one whose profile `cards.profiles` has first.
+fn chosen<'v>(verified: &'v Verified, wanted: Option<&Wanted>) -> Option<&'v Good> {
+    verified.chosen(|good| wanted.is_some_and(|wanted| bind(Some(&good.identity), wanted).is_bound()))
 }
 
 fn bound(good: Option<&Good>, bundles: &Bundles, wanted: &Result<Wanted, Said>) -> Said {

@@ -13,6 +13,8 @@ pub struct Note {
     pub settling: Option<Settling>,
     /// Since when the authority that signed for it has been unknown.
     pub awaiting: Option<Duration>,
+    /// Since when it has been to be seen whether the signed card in its ConfigMap counts.
+    pub open: Option<Duration>,
     /// Since when nobody has answered for it.
     pub failing: Option<Duration>,
     /// When it is asked for the first time in this term.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::question::{CardQuestion, Fetched};
-use super::signed::awaits_authority;
+use super::signed::{awaits_authority, is_unread};
 use super::status::{Found, Reach, update};
 use super::subject::{Hindrance, Subject, subject, wins};
 use super::trust::{Conclusion, Judged, is_settling, judged, no_longer, silence, unaskable};
@@ -130,8 +130,8 @@ fn plan(cx: Context<'_>, facts: &Facts<CardQuestion>) -> Asked {
 
 /// Nobody can be asked: what was believed is believed for as long as of an agent that does not answer.
 fn hindered<'a>(cx: &Context<'_>, card: &CardRef<'a>, hindrance: Box<Hindrance<'a>>) -> Plan {
-    let Note { failing, first, leaf, .. } = before(cx);
-    let mut note = Note { failing, first, leaf, ..Note::default() };
+    let Note { failing, open, first, leaf, .. } = before(cx);
+    let mut note = Note { failing, open, first, leaf, ..Note::default() };
     let (lost, again) = unaskable(cx, card, &hindrance.message, period_of(cx, card), &mut note);
     Plan { ops: update(cx, card, &Found::Hindered { hindrance, lost }, None), again, note }
 }
@@ -177,11 +177,12 @@ fn of_subject(cx: &Context<'_>, card: &CardRef<'_>, subject: &Subject<'_>, facts
         facts.fresh(ask).is_some_and(|fact| wanted.is_some_and(|wanted| wanted <= fact.asked && wanted <= cx.now))
     });
     let handled = note.refresh.as_ref().filter(|_| answered).map(|(value, _)| value.clone());
-    let ops = if signed.as_ref().is_some_and(|signed| facts.get(&signed.question).is_none()) {
+    let unread = signed.as_ref().is_some_and(|signed| facts.get(&signed.question).is_none());
+    let ops = if unread && is_unread(cx.now, &mut note) {
         // Whether it counts decides about everything else.
         Vec::new()
     } else {
-        let Conclusion { judged, drift } = judged(cx, card, subject, facts, &mut note);
+        let Conclusion { judged, drift } = judged(cx, card, (subject, period), facts, &mut note);
         let found = match judged {
             Some(found) => {
                 note.failing = None;
@@ -284,8 +285,8 @@ fn noted(cx: &Context<'_>, card: &CardRef<'_>, last: Option<Duration>) -> Note {
         Some((known, at)) if *known == *value => (known, at),
         _ => (value.into(), last.map_or(cx.now, |last| cx.now.max(last + REFRESH))),
     });
-    let Note { settling, awaiting, failing, first, leaf, .. } = before;
-    Note { refresh, settling, awaiting, failing, first, leaf, ..Note::default() }
+    let Note { settling, awaiting, open, failing, first, leaf, .. } = before;
+    Note { refresh, settling, awaiting, open, failing, first, leaf, ..Note::default() }
 }
 
 fn of_card<'a>(subject: &Subject<'a>, found: Judged, reach: Reach, handled: Option<Box<str>>) -> Found<'a> {

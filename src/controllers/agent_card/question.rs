@@ -2,9 +2,11 @@
 
 use core::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::published::Published;
 use crate::controllers::scaffold::lane::{Host, Question};
+use crate::controllers::scaffold::signing::{Signing, Stands};
 use crate::crypto::{Bundles, SpiffeId, Verdict};
 
 /// Paths of a card, the newest first, that of KAOS's agents last. Each is asked for only where nothing is at those before it.
@@ -75,6 +77,14 @@ impl PartialEq for Fetched {
             && self.peer == other.peer
             && self.verdict == other.verdict
             && judged(self) == judged(other)
+    }
+}
+
+impl Fetched {
+    /// How its signature stands, as was found at `at` on the clock of the plans.
+    #[must_use]
+    pub fn signing(&self, stands: Stands, at: Duration) -> Signing {
+        Signing { stands, bundle: self.bundles.version(), read: self.read, at }
     }
 }
 

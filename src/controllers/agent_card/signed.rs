@@ -2,14 +2,20 @@
 //!
 //! In: what was read of it, by what it is judged, and the youngest certificate by which a card of the workload was accepted. Out: that it counts, or why
 //! not. Promises: it counts only when its signature is good and its signer is whom the workload runs as, so that a ConfigMap which somebody
-//! planted changes nothing; one that is older than what was accepted already is no source; that it cannot be read at the moment says nothing.
+//! planted changes nothing; one that is older than what was accepted already is no source; that it cannot be read at the moment says nothing, for
+//! a bounded time.
 
-use super::judge::{Judgement, Said};
+use std::time::Duration;
+
+use super::judge::{AUTHORITY_PATIENCE, Judgement, Said};
 use super::published::Published;
 use super::question::{CardQuestion, Fetched};
 use super::subject::Subject;
+use super::trust::{SILENCE, patience};
 use crate::controllers::agent_card::memory::Context;
+use crate::controllers::agent_card::note::Note;
 use crate::controllers::scaffold::lane::{AskFault, Fact, Facts};
+use crate::controllers::scaffold::signing::Signing;
 use crate::crypto::Verdict;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -17,43 +23,76 @@ use crate::store::objects::WorkloadRef;
 
 /// What becomes of the ConfigMap.
 pub(super) enum Signed<'f> {
-    /// There is none.
+    /// There is none, or it was not read yet.
     Absent,
     /// It cannot be read at the moment, or whether its signature is good is to be seen.
-    Open,
-    /// It does not count, for that.
-    Refused(String),
+    Open(Open),
+    /// It does not count, for that; how its signature stands, where that can be told.
+    Refused(String, Option<Signing>),
     /// It counts.
     Good(&'f Fact<Fetched>, &'f Fetched, Box<Judgement>),
 }
 
-/// Whether the signed card of that workload counts.
+/// A ConfigMap of which it is to be seen whether it counts.
+pub(super) struct Open {
+    /// For how long that costs a trusted agent nothing.
+    patience: Duration,
+    /// What is wrong with its signature, where it was read.
+    pub(super) why: Option<String>,
+    /// How its signature stands, where that can be told.
+    pub(super) signing: Option<Signing>,
+}
+
+impl Open {
+    /// Whether it still costs a trusted agent nothing. The time begins with the first look at which it is open and ends with one at which it is not:
+    /// whoever may write ConfigMaps could else keep the trust of an agent that serves a bad card.
+    pub(super) fn holds(&self, now: Duration, note: &mut Note) -> bool {
+        is_open(now, self.patience, note)
+    }
+}
+
+/// Whether nothing is concluded yet because the ConfigMap's present version was not read, for as long as of an agent that does not answer: it may be new
+/// at each look.
+pub(super) fn is_unread(now: Duration, note: &mut Note) -> bool {
+    is_open(now, SILENCE.1, note)
+}
+
+fn is_open(now: Duration, patience: Duration, note: &mut Note) -> bool {
+    now.saturating_sub(*note.open.get_or_insert(now)) < patience
+}
+
+/// Whether the signed card of that workload counts. `period`: how often its agent is asked.
 pub(super) fn signed<'f>(
     subject: &Subject<'_>,
     facts: &'f Facts<CardQuestion>,
     judged: impl Fn(&Fetched) -> Judgement,
-    accepted: Option<i64>,
+    (accepted, period): (Option<i64>, Duration),
 ) -> Signed<'f> {
     let Some(fact) = subject.signed.as_ref().and_then(|question| facts.get(question)) else { return Signed::Absent };
     let fetched = match &fact.value {
         Ok(fetched) => fetched,
         Err(error) => {
             return match error.fault {
-                AskFault::Slow | AskFault::TimedOut | AskFault::Unreachable => Signed::Open,
-                AskFault::Refused | AskFault::Unusable => Signed::Refused(error.message.to_string()),
+                AskFault::Slow | AskFault::TimedOut | AskFault::Unreachable => {
+                    Signed::Open(Open { patience: patience(period), why: None, signing: None })
+                }
+                AskFault::Refused | AskFault::Unusable => Signed::Refused(error.message.to_string(), None),
             };
         }
     };
     let judgement = judged(fetched);
+    let signing = judgement.stands.map(|stands| fetched.signing(stands, fact.at));
     if judgement.awaits_authority || judgement.verified.status.is_none() {
-        return Signed::Open;
+        let patience = Duration::from_secs(AUTHORITY_PATIENCE.unsigned_abs());
+        let why = judgement.awaits_authority.then_some(judgement.verified.message);
+        return Signed::Open(Open { patience, why, signing });
     }
     if judgement.verified.status != Some(true) {
-        return Signed::Refused(judgement.verified.message);
+        return Signed::Refused(judgement.verified.message, signing);
     }
     if judgement.leaf_from < accepted {
         let why = "it is signed by an older certificate than the card that was accepted last";
-        return Signed::Refused(why.to_owned());
+        return Signed::Refused(why.to_owned(), None);
     }
     Signed::Good(fact, fetched, Box::new(judgement))
 }
@@ -105,6 +144,11 @@ pub(super) fn unread(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Option<Sai
 /// What is said of a ConfigMap that does not count.
 pub(super) fn refused(subject: &Subject<'_>, why: &str) -> Said {
     drift(format!("ConfigMap {} does not count: {why}; what the agent serves is judged instead", name(subject)))
+}
+
+/// What is said of a bad card where a better one may stand in a ConfigMap whose authority nobody knows.
+pub(super) fn neither(subject: &Subject<'_>, why: &str) -> String {
+    format!("; the card in ConfigMap {} does not count either: {why}", name(subject))
 }
 
 /// What is said when the agent serves another card than the ConfigMap that counts.

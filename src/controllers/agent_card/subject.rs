@@ -2,7 +2,7 @@
 //!
 //! In: what is known of the cluster. Out: what is asked, or the first thing that is in the way. Promise: who is asked is a Pod that belongs
 //! to the workload by uid, is Ready, has a network of its own, and is at an address in its `status.podIPs`; a Service gives ports and a
-//! name, and never an address.
+//! name, and never an address; which of its ports is asked it says itself (annotation `kagenti.io/port`), before the workload does.
 
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
@@ -223,10 +223,16 @@ fn protocol(labels: &Pairs) -> Option<&str> {
     named.or_else(older)
 }
 
-/// The Service's port, and where it leads.
+/// The Service's port, and where it leads: the one that the Service itself is annotated with, else the one that the workload is, else by its name.
 fn port(workload: &WorkloadRef<'_>, service: &ServiceSeen) -> Option<(u16, TargetPort)> {
     let mut usable = service.ports.iter().filter(|port| port.is_tcp);
     let found = |port: &ServicePort| Some((port.port, port.target.clone()));
+    match service.card_port {
+        // Without a list every port leads to itself.
+        Some(wanted) if service.ports.is_empty() => return Some((wanted, TargetPort::Number(wanted))),
+        Some(wanted) => return usable.find(|port| port.port == wanted).and_then(found),
+        None => {}
+    }
     if let Some(wanted) = workload.seen.annotations.get(keys::ANNOTATION_CARD_PORT) {
         let is_wanted = |port: &&ServicePort| &*port.name == wanted || port.port.to_string() == wanted;
         return usable.find(is_wanted).and_then(found);

@@ -2,7 +2,7 @@
 //!
 //! In: the answers of its Pods and of its ConfigMap, as whom the workload runs, what the platform file says, what the status says already. Out: one judgement and what is
 //! published. Promises: one Pod whose card is not its workload's takes the trust of all, and is named; trust that was lost comes back with the second good
-//! answer only; an authority that no bundle has yet costs a trusted agent nothing for five minutes; of an agent that no longer answers nothing is
+//! answer only; an authority that no bundle has yet costs a trusted agent nothing for five minutes, wherever its card was read; of an agent that no longer answers nothing is
 //! believed for longer than ten periods, unless so many fail at once that it is rather ours; of one that can no longer be asked at all, neither.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::judge::{AUTHORITY_PATIENCE, Asked, Judgement, Publish, Said, judge, p
 use super::published::Published;
 use super::question::{CardQuestion, Fetched};
 use super::sharing::sharing;
-use super::signed::{Signed, differs, refused, signed};
+use super::signed::{Signed, differs, neither, refused, signed};
 use super::subject::Subject;
 use crate::admission::inject::runs_as;
 use crate::controllers::agent_card::memory::Context;
@@ -30,7 +30,7 @@ pub(super) const VERIFIED: &str = "Verified";
 /// Failed attempts before trust ends.
 const ATTEMPTS: u32 = 5;
 /// Time for which an agent that does not answer keeps its trust, at least and at most.
-const SILENCE: (Duration, Duration) = (Duration::from_secs(300), Duration::from_secs(3_000));
+pub(super) const SILENCE: (Duration, Duration) = (Duration::from_secs(300), Duration::from_secs(3_000));
 /// For at most so long nothing is withdrawn because too many fail at once.
 const SUSPENDED: Duration = Duration::from_secs(3_600);
 /// So many trusted agents, in so many namespaces, have to fail before it is rather ours.
@@ -69,7 +69,7 @@ pub(super) struct Conclusion {
 pub(super) fn judged(
     cx: &Context<'_>,
     card: &CardRef<'_>,
-    subject: &Subject<'_>,
+    (subject, period): (&Subject<'_>, Duration),
     facts: &Facts<CardQuestion>,
     note: &mut Note,
 ) -> Conclusion {
@@ -96,20 +96,35 @@ pub(super) fn judged(
         }
         judgement
     };
-    let pods = of_pods(subject, facts, &of);
+    let mut pods = of_pods(subject, facts, &of);
     note.leaf = note.leaf.max(pods.as_ref().and_then(|pods| pods.leaf));
+    note.signing = pods.as_ref().and_then(|pods| pods.signing.clone());
     let mut drift = None;
-    match signed(subject, facts, of, note.leaf) {
+    match signed(subject, facts, of, (note.leaf, period)) {
+        Signed::Absent if subject.signed.is_none() => note.open = None,
         Signed::Absent => {}
-        Signed::Refused(why) => drift = Some(refused(subject, &why)),
-        // What would count in its place may be bad, and costs an agent nothing that is trusted.
-        Signed::Open if is_trusted(card) && pods.as_ref().is_some_and(|pods| is_bad(&pods.judgement)) => {
-            return Conclusion::default();
+        Signed::Refused(why, signing) => {
+            note.open = None;
+            note.signing = note.signing.take().or(signing);
+            drift = Some(refused(subject, &why));
         }
-        Signed::Open => {}
+        Signed::Open(open) => {
+            let (holds, bad) = (open.holds(cx.now, note), pods.as_mut().filter(|pods| is_bad(&pods.judgement)));
+            note.signing = note.signing.take().or(open.signing);
+            if let Some(pods) = bad {
+                // What would count in its place is bad, which costs an agent nothing that is trusted, for a time.
+                if holds && is_trusted(card) {
+                    // The same authority may be missing for both: that time runs meanwhile.
+                    waits(cx, card, &pods.judgement, note);
+                    return Conclusion::default();
+                }
+                let why = open.why.map(|why| neither(subject, &why));
+                pods.judgement.verified.message.push_str(&why.unwrap_or_default());
+            }
+        }
         Signed::Good(fact, fetched, mut judgement) => {
-            (note.leaf, note.awaiting) = (note.leaf.max(judgement.leaf_from), None);
-            note.signing = judgement.stands.map(|stands| signing(stands, fact, fetched));
+            (note.leaf, note.awaiting, note.open) = (note.leaf.max(judgement.leaf_from), None, None);
+            note.signing = judgement.stands.map(|stands| fetched.signing(stands, fact.at));
             let drift = differs(subject, &fetched.served, pods.as_ref().map(|pods| &*pods.served));
             let published = shown(&judgement.publish, fetched);
             settle(card, &mut judgement, fact, note);
@@ -120,7 +135,6 @@ pub(super) fn judged(
             };
         }
     }
-    note.signing = pods.as_ref().and_then(|pods| pods.signing.clone());
     let judged = pods.filter(|pods| waits(cx, card, &pods.judgement, note)).map(|mut pods| {
         settle(card, &mut pods.judgement, pods.fact, note);
         let OfPods { judgement, published, covered, .. } = pods;
@@ -145,11 +159,6 @@ struct OfPods<'f> {
     signing: Option<Signing>,
 }
 
-/// How a signature stands that a question brought.
-fn signing(stands: Stands, fact: &Fact<Fetched>, fetched: &Fetched) -> Signing {
-    Signing { stands, bundle: fetched.bundles.version(), read: fetched.read, at: fact.at }
-}
-
 fn of_pods<'f>(
     subject: &Subject<'_>,
     facts: &'f Facts<CardQuestion>,
@@ -168,8 +177,9 @@ fn of_pods<'f>(
         Stands::Until { leaf, authority, .. } => *leaf.min(authority),
     };
     let signings = all.iter().filter_map(|(_, fact, fetched, one)| Some((one.stands?, *fact, *fetched)));
-    let signing =
-        signings.min_by_key(|(stands, ..)| ends(stands)).map(|(stands, fact, fetched)| signing(stands, fact, fetched));
+    let signing = signings
+        .min_by_key(|(stands, ..)| ends(stands))
+        .map(|(stands, fact, fetched)| fetched.signing(stands, fact.at));
     let counts = all.iter().position(|(.., one)| is_bad(one)).unwrap_or_default();
     let (question, fact, _, mut judgement) = all.swap_remove(counts);
     if let CardQuestion::Fetch(fetch) = question
@@ -315,7 +325,7 @@ fn silent_for(cx: &Context<'_>, note: &mut Note) -> Duration {
     cx.now.saturating_sub(*note.failing.get_or_insert(cx.now))
 }
 
-fn patience(period: Duration) -> Duration {
+pub(super) fn patience(period: Duration) -> Duration {
     (period * 10).clamp(SILENCE.0, SILENCE.1)
 }
 

@@ -2,7 +2,8 @@
 //!
 //! In: the selector of the agent's workload, and the NetworkPolicies of its namespace. Out: a sentence that names what is opened. NetworkPolicies
 //! add up, so nothing of that can be taken back; it can be said. Assumes: an agent's Pods have the labels that its workload selects by and the
-//! type; a policy that selects by another label of theirs is found by `status` and `doctor`, which read the Pods.
+//! type; a policy that selects by another label of theirs is found by `status` and `doctor`, which read the Pods. A port that a policy has by its name is
+//! told by that name, whether a container calls one so or not: whoever changes the Pod template may have it so at any time.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::domain::keys;
 use crate::policy::network_policy::NetworkPolicy;
-use crate::policy::openings::{from_outside, openings};
+use crate::policy::openings::{from_outside, openings_by_labels};
 use crate::policy::pod::Pod;
 use crate::store::Store;
 use crate::store::objects::PolicyRef;
@@ -49,7 +50,7 @@ pub(in crate::controllers) fn by_others(
     if tier.is_some_and(|policy| policy.seen.ours && !policy.seen.deleting) {
         others = others.into_iter().map(from_outside).collect();
     }
-    let found = openings(&agent, &own.into_iter().collect(), &ours, &others);
+    let found = openings_by_labels(&agent, &own.into_iter().collect(), &ours, &others);
     let first = found.first()?;
     let who: BTreeSet<&str> = found.iter().map(|opening| opening.policy.as_str()).collect();
     let words: Vec<_> = found.iter().take(NAMED).map(ToString::to_string).collect();

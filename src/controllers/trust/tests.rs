@@ -17,6 +17,7 @@ mod cluster;
 mod declared;
 mod events;
 mod kaos;
+mod opened;
 mod quarantine;
 mod unread;
 

@@ -41,6 +41,57 @@ fn among_good_signatures_the_wanted_identity_goes_first() {
     }
 }
 
+/// Every order of so many things.
+fn orders(count: usize) -> Vec<Vec<usize>> {
+    let mut all: Vec<Vec<usize>> = vec![Vec::new()];
+    for next in 0..count {
+        let with = |order: &Vec<usize>, at: usize| [&order[..at], &[next], &order[at..]].concat();
+        all = all.iter().flat_map(|order| (0..=order.len()).map(move |at| with(order, at))).collect();
+    }
+    all
+}
+
+/// A signer makes one entry per profile: they tie in all but the profile, and what is published with one is not what is with another.
+#[test]
+fn of_signatures_that_hold_as_long_the_one_whose_profile_is_tried_first_counts_in_any_order() {
+    let (v2, v1, sdk) = (Profile::KagentiV2, Profile::KagentiV1, Profile::A2aSdk1);
+    let root = forge::authority("root", None, |_| {});
+    let trusted = super::bundle(&root.pem(), Some("example.org")).unwrap();
+    let document = serde_json::json!(
+        {"name": "Q & A", "version": "1", "url": "http://w.example", "defaultInputModes": ["", "text"]}
+    );
+    let (one, other) = (forge::svid(&root, |_| {}), forge::svid(&root, |_| {}));
+    let by = |who: &forge::Party, profile: Profile| who.signs(document.clone(), &[], profile)["signatures"][0].clone();
+    let verdict = |entries: Vec<serde_json::Value>, policy: &Policy| {
+        let mut signed = document.clone();
+        signed["signatures"] = entries.into();
+        verify_bytes(signed.to_string().as_bytes(), loaded(&trusted), policy, NOW)
+    };
+    let entries = [by(&one, v2), by(&one, v1), by(&one, sdk), by(&other, sdk)];
+    for profiles in [[v2, v1, sdk], [v1, sdk, v2], [sdk, v2, v1]] {
+        let policy = Policy { profiles: profiles.to_vec(), ..Policy::default() };
+        let covered = super::card(&document).canonical(profiles[0]).unwrap();
+        let mut leaves = std::collections::BTreeSet::new();
+        for order in orders(entries.len()) {
+            let found = verdict(order.iter().map(|at| entries[*at].clone()).collect(), &policy);
+            let verified = found.verified().unwrap();
+            assert_eq!(verified.good().len(), entries.len());
+            let best = verified.best(None).unwrap();
+            assert_eq!(verified.best(Some(&best.identity)), Some(best));
+            assert_eq!((best.profile, &*best.covered), (profiles[0], &*covered), "{order:?}");
+            leaves.insert(best.leaf.clone());
+        }
+        assert_eq!(leaves.len(), 1, "of two who signed under one profile always the same: {profiles:?}");
+    }
+    // The profile decides only where both hold as long.
+    let brief = by(&forge::svid(&root, |params| forge::valid(params, NOW - 60, NOW + 60)), v2);
+    let strict = Policy { tolerance: 0, ..Policy::default() };
+    for entries in [[brief.clone(), entries[2].clone()], [entries[2].clone(), brief]] {
+        let found = verdict(entries.to_vec(), &strict);
+        assert_eq!(found.verified().unwrap().best(None).unwrap().profile, sdk);
+    }
+}
+
 #[test]
 fn the_verdict_names_the_end_to_the_second() {
     let kat = Kat::read();

@@ -33,7 +33,8 @@ pub const ANNOTATION_RESIGN_EXPIRY: &str = "agentcard.kagenti.dev/resign-leaf-ex
 pub const ANNOTATION_RESIGN_CAUSE: &str = "agentcard.kagenti.dev/resign-cause";
 /// Annotation of a workload: fingerprint of the authorities of which none vouched for its signature when it was last restarted for that.
 pub const ANNOTATION_BUNDLE_HASH: &str = "agentcard.kagenti.dev/bundle-hash";
-/// Annotation of an agent's workload: number or name of the port of its Service at which its card is asked for.
+/// Annotation of an agent's Service: number of its port at which the card is asked for; where that says nothing, annotation of the workload with
+/// the port's number or name.
 pub const ANNOTATION_CARD_PORT: &str = "kagenti.io/port";
 /// What stands before a protocol's name in a label of a workload that speaks it.
 pub const PREFIX_PROTOCOL: &str = "protocol.kagenti.io/";

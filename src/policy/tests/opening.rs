@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::policy::openings::openings;
+use crate::policy::openings::{from_outside, openings, openings_by_labels};
 
 /// The openings of one policy with that spec beside a deny that lets in the operator and verified agents, and out to the API server.
 fn found(spec: &Value) -> Vec<String> {
@@ -94,7 +94,7 @@ fn what_ours_let_through_anyway_is_no_opening() {
 fn beneath_the_tier_of_administrators_only_addresses_are_let_in() {
     let spec = json!({"podSelector": {}, "policyTypes": ["Ingress", "Egress"], "egress": [{}],
         "ingress": [{}, {"from": [{"podSelector": {}}]}, {"from": [{"podSelector": {}}, {"ipBlock": {"cidr": "203.0.113.0/24"}}]}]});
-    let left = crate::policy::openings::from_outside(NetworkPolicy::read(&policy("a", "other", &spec), "a").unwrap());
+    let left = from_outside(NetworkPolicy::read(&policy("a", "other", &spec), "a").unwrap());
     let deny = json!({"podSelector": {}, "policyTypes": ["Ingress", "Egress"]});
     let objects = [pod("a", "web", &["10.0.0.1"]), policy("a", "deny", &deny)];
     let world = world(&objects);
@@ -108,6 +108,54 @@ fn beneath_the_tier_of_administrators_only_addresses_are_let_in() {
             "other ingress[1] lets addresses 203.0.113.0/24 in on every port",
         ]
     );
+}
+
+/// What stands for the Pods of a workload has no containers, so no name means a number there.
+#[test]
+fn of_an_agent_that_is_known_by_its_labels_a_port_is_told_by_its_name() {
+    let web = json!({"matchLabels": {"app": "web"}});
+    let verified = json!({"podSelector": {"matchLabels": {"verified": "true"}}});
+    let block = json!({"ipBlock": {"cidr": "203.0.113.0/24"}});
+    let deny = json!({"podSelector": web, "policyTypes": ["Ingress"], "ingress": [
+        {"from": [verified], "ports": [{"port": "http"}, {"protocol": "UDP"}]}]});
+    let world = world(&[json!({"kind": "Namespace", "metadata": {"name": "a"}}), policy("a", "deny", &deny)]);
+    let agent = Pod::template(&json!({"metadata": {"labels": {"app": "web"}}}), "a", "web");
+    let told = |rule: &Value, outside: bool| {
+        let spec = json!({"podSelector": web, "ingress": [rule]});
+        let other = NetworkPolicy::read(&policy("a", "other", &spec), "a").unwrap();
+        let other = if outside { from_outside(other) } else { other };
+        let found = openings_by_labels(&agent, world.namespace("a").unwrap(), world.policies(), [&other]);
+        found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    let everybody = "other ingress[0] lets every Pod of namespace a in on";
+    for (peer, ports, inside, outside) in [
+        (json!({"podSelector": {}}), json!([{"port": "http"}]), format!("{everybody} http/TCP"), String::new()),
+        (
+            json!({"podSelector": {}}),
+            json!([{"port": "http"}, {"port": 9000}, {"port": "dns", "protocol": "UDP"}]),
+            format!("{everybody} 9000/TCP, http/TCP, dns/UDP"),
+            String::new(),
+        ),
+        (
+            block.clone(),
+            json!([{"port": "http"}]),
+            "other ingress[0] lets addresses 203.0.113.0/24 in on http/TCP".to_owned(),
+            "other ingress[0] lets addresses 203.0.113.0/24 in on http/TCP".to_owned(),
+        ),
+        // Ours let them in by the same name, or on every port of the protocol.
+        (verified.clone(), json!([{"port": "http"}, {"port": "dns", "protocol": "UDP"}]), String::new(), String::new()),
+    ] {
+        let rule = json!({"from": [peer], "ports": ports});
+        assert_eq!((told(&rule, false), told(&rule, true)), (inside, outside), "{rule}");
+    }
+    // A Pod that is there says itself what it calls so.
+    let spec =
+        json!({"podSelector": web, "ingress": [{"from": [block], "ports": [{"port": "http"}, {"port": "none"}]}]});
+    let other = NetworkPolicy::read(&policy("a", "other", &spec), "a").unwrap();
+    let there = Pod::read(&pod("a", "web", &["10.0.0.1"]));
+    let found = openings(&there, world.namespace("a").unwrap(), world.policies(), [&other]);
+    let words: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(words, ["other ingress[0] lets addresses 203.0.113.0/24 in on 80/TCP"]);
 }
 
 #[test]

@@ -170,7 +170,7 @@ pub enum What {
     /// A TaskRun of such a run.
     TaskRun(Box<TaskRunSeen>),
     /// Any Service.
-    Service(ServiceSeen),
+    Service(Box<ServiceSeen>),
     /// A PersistentVolumeClaim of a build.
     Claim(ClaimSeen),
     /// A Pod of a build's task.

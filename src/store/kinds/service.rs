@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::What;
 use super::claim::ClaimSeen;
 use super::workload::Pairs;
+use crate::domain::keys;
 use crate::store::decode::Whole;
 use crate::store::kind::page;
 use crate::store::{Decode, Descriptor, Selection, UsedBy};
@@ -14,7 +15,12 @@ use crate::store::{Decode, Descriptor, Selection, UsedBy};
 /// Services.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     selections: &[Selection::all(page::LARGE, UsedBy::Controllers)],
-    ..Descriptor::built_in("", "services", "Service", Decode::Whole(|object| Some(What::Service(service(object)))))
+    ..Descriptor::built_in(
+        "",
+        "services",
+        "Service",
+        Decode::Whole(|object| Some(What::Service(Box::new(service(object))))),
+    )
 };
 
 /// A Service.
@@ -29,6 +35,8 @@ pub struct ServiceSeen {
     pub ports: Box<[ServicePort]>,
     /// `spec.selector`; `None` of one that selects nothing, or by more labels than [`LABELS`].
     pub selector: Option<Pairs>,
+    /// The port of its own at which an agent's card is asked for (annotation `kagenti.io/port`); `None` where that is no port's number.
+    pub card_port: Option<u16>,
 }
 
 /// A port of a Service.
@@ -87,11 +95,42 @@ fn selector(spec: &Value) -> Option<Pairs> {
 
 fn service(object: Whole) -> ServiceSeen {
     let claim = ClaimSeen::of(&object.metadata);
+    let card_port = object.metadata.annotation(keys::ANNOTATION_CARD_PORT).and_then(|port| port.parse::<u16>().ok());
+    let card_port = card_port.filter(|port| *port > 0);
     let (ports, selector) = object.spec.as_ref().map(|spec| (ports(spec), selector(spec))).unwrap_or_default();
     let ours = claim.controller.as_ref().is_some_and(|owner| owner.agent_manager().is_some());
     let spec = object.spec.filter(|_| ours).map(|spec| {
         let kept = ["ports", "selector", "type"].into_iter();
         Arc::new(Value::Object(kept.filter_map(|key| Some((key.to_owned(), spec.get(key)?.clone()))).collect()))
     });
-    ServiceSeen { claim, spec, ports, selector }
+    ServiceSeen { claim, spec, ports, selector, card_port }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_port_of_a_card_is_kept_where_it_is_the_number_of_one() {
+        let seen = |annotations: Value| {
+            let object = json!({"metadata": {"name": "w", "annotations": annotations}, "spec": {}});
+            service(serde_json::from_str(&object.to_string()).unwrap())
+        };
+        for (said, wanted) in [
+            ("8000", Some(8000)),
+            ("65535", Some(65_535)),
+            ("0", None),
+            ("65536", None),
+            ("-1", None),
+            ("http", None),
+            ("80,81", None),
+            ("", None),
+        ] {
+            assert_eq!(seen(json!({"kagenti.io/port": said})).card_port, wanted, "{said}");
+        }
+        assert_eq!(seen(json!({"other": "8000"})), ServiceSeen::default(), "no other annotation is kept");
+        assert_eq!(seen(json!(null)), ServiceSeen::default());
+    }
 }

@@ -182,7 +182,7 @@ impl Store {
     #[must_use]
     pub fn service(&self, namespace: &str, name: &str) -> Option<Ref<'_, ServiceSeen>> {
         of(self.object(Kind::Service, namespace, name)?, |what| match what {
-            What::Service(seen) => Some(seen),
+            What::Service(seen) => Some(&**seen),
             _ => None,
         })
     }

@@ -13,7 +13,7 @@ fn pod(object: &Value) -> PodSeen {
 
 fn service(spec: Value) -> ServiceSeen {
     match kept(Kind::Service, &json!({"metadata": {"name": "w"}, "spec": spec})) {
-        Some(What::Service(seen)) => seen,
+        Some(What::Service(seen)) => *seen,
         other => panic!("{other:?}"),
     }
 }

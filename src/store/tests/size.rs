@@ -97,7 +97,9 @@ impl Heap for Observed {
                     let target = if let TargetPort::Name(name) = &port.target { text(name) } else { 0 };
                     size_of::<ServicePort>() + text(&port.name) + target
                 });
-                seen.claim.controller.heap()
+                size_of::<ServiceSeen>()
+                    + BLOCK
+                    + seen.claim.controller.heap()
                     + seen.selector.as_ref().map_or(0, Heap::heap)
                     + ports.sum::<usize>()
                     + 2 * BLOCK

@@ -11,6 +11,7 @@ use super::contract::{self, Origin, PULL_HOST, Place};
 use super::identity::Identity;
 use super::litellm;
 use super::names::{CONFIG_FILE, PORT, PORT_OLLAMA, Role, config_map};
+use super::rules::patched;
 use super::settings::Settings;
 use super::variables::{Variables, telemetry_of};
 use crate::api::kaos_tools::shape::{ApiKey, Configuration, KeyRef, Mode, ModelApi, Proxy};
@@ -19,6 +20,8 @@ use crate::api::yaml::{self, Content, Node};
 const VOLUME_CONFIG: &str = "litellm-config";
 /// The variable that LiteLLM takes a master key from.
 const MASTER_KEY: &str = "LITELLM_MASTER_KEY";
+/// The key of a YAML mapping whose value is merged into it.
+const MERGE: &str = "<<";
 const VOLUME_DATA: &str = "ollama-data";
 const DATA: &str = "/root/.ollama";
 
@@ -55,7 +58,7 @@ pub fn configuration(proxy: &Proxy, telemetry: bool) -> Option<String> {
 pub fn is_open(api: &ModelApi) -> Option<bool> {
     let proxy = api.proxy.as_ref().filter(|_| api.mode == Mode::Proxy);
     let Some(proxy) = proxy else { return Some(false) };
-    if api.container.env.iter().any(|variable| variable.name == MASTER_KEY) {
+    if is_in_environment(api, MASTER_KEY) {
         return Some(false);
     }
     match &proxy.configuration {
@@ -65,15 +68,36 @@ pub fn is_open(api: &ModelApi) -> Option<bool> {
     }
 }
 
+/// Whether the user has the proxy's container have that variable: by `container.env`, as `podSpec` leaves it.
+fn is_in_environment(api: &ModelApi, name: &str) -> bool {
+    let said = || api.container.env.iter().any(|variable| variable.name == name);
+    let Some(patch) = &api.pod_spec else { return said() };
+    let main = Role::ModelApi.container();
+    let env: Vec<&Value> = api.container.env.iter().map(|variable| &variable.entry).collect();
+    // The merge that makes the Pod, because a patch can take a variable away as well; of one that cannot be merged no Pod is made.
+    let Ok(spec) = patched(&json!({"containers": [{"name": main, "env": env}]}), patch, main) else { return said() };
+    let mut containers = spec.get("containers").and_then(Value::as_array).into_iter().flatten();
+    let own = containers.find(|container| container["name"] == main);
+    let mut variables = own.and_then(|own| own.get("env")?.as_array()).into_iter().flatten();
+    variables.any(|variable| variable["name"] == name)
+}
+
 /// Whether a configuration sets that member of `general_settings`.
 fn setting(text: &str, name: &str) -> bool {
-    let Ok(document) = yaml::parse(text) else { return false };
-    let member = |node: &Node, key: &str| match &node.content {
-        Content::Map(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.clone()),
-        _ => None,
-    };
-    let found = member(&document, "general_settings").and_then(|settings| member(&settings, name));
+    // As admission reads it: merge keys are LiteLLM's own way to write it.
+    let Ok(document) = yaml::parse_with_merge_keys(text) else { return false };
+    let found = member(&document, "general_settings").and_then(|settings| member(settings, name));
     found.is_some_and(|value| !matches!(value.content, Content::Null))
+}
+
+/// The member of a mapping of that name: its own, else that of the first mapping merged into it that has one, as LiteLLM's reader has it.
+fn member<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
+    let Content::Map(entries) = &node.content else { return None };
+    let own = |name: &str| entries.iter().find(|entry| entry.key == name).map(|entry| &entry.value);
+    own(name).or_else(|| match own(MERGE)? {
+        Node { content: Content::List(sources), .. } => sources.iter().find_map(|source| member(source, name)),
+        source => member(source, name),
+    })
 }
 
 fn composed_proxy(

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicI64;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::crypto::TrustBundle;
+use crate::crypto::{Card, Signer, TrustBundle};
 
 /// 15 January 2027.
 const NOW: i64 = 1_800_000_000;
@@ -117,6 +117,38 @@ fn case_093_a_good_signature_says_who_signed_and_by_which_profile() {
         "S-08: nothing that is not signed"
     );
     assert!(!found.refused && found.warnings.is_empty());
+}
+
+/// The private key of RFC 7515, A.3, as PKCS#8: with it the known answer test is signed.
+const KEY: &str = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgjpsQnnGQmL+YBIffH1136cspYG6+0iY7X1fCE9+E9LKhRANCAAR/zc4ncPbEXUGDy+5v20t7WAczNXvp7xO6z248e9FURcfxRM0bvZt+hyzf7bnuufSzaV1uqQskrYpGIyiFiOWt";
+
+/// What signs an agent's card makes one entry per profile, with one key: they tie in all but what they cover.
+#[test]
+fn the_order_of_entries_decides_neither_the_profile_nor_what_is_published() {
+    let pem = |kind: &str, body: &str| format!("-----BEGIN {kind}-----\n{body}\n-----END {kind}-----\n");
+    let (key, chain) = (pem("PRIVATE KEY", KEY), pem("CERTIFICATE", &kat("leaf")));
+    let signer = Signer::read(key.as_bytes(), chain.as_bytes()).unwrap();
+    let mut document: Value = serde_json::from_str(&kat("card")).unwrap();
+    document["defaultInputModes"] = json!(["", "text/plain"]);
+    let made = signer.sign(&Card::read(document.to_string().as_bytes()).unwrap(), Profile::ALL).unwrap();
+    assert_eq!(made.iter().map(|entry| entry.profile).collect::<Vec<_>>(), Profile::ALL);
+    let judged = |profiles: &[Profile], order: &[usize]| {
+        let of = |at: &usize| json!({"protected": made[*at].protected, "signature": made[*at].signature});
+        let mut card = document.clone();
+        card["signatures"] = order.iter().map(of).collect();
+        let cards = Cards { profiles: profiles.to_vec(), ..cards(false) };
+        Trial { card, cards, ..Trial::default() }.judgement()
+    };
+    let (v2, v1, sdk) = (Profile::KagentiV2, Profile::KagentiV1, Profile::A2aSdk1);
+    for (profiles, first) in [([v2, v1, sdk], 0), ([v1, v2, sdk], 1), ([sdk, v1, v2], 2)] {
+        let alone = judged(&profiles, &[first]);
+        is(&alone.verified, Some(true), Reason::SignatureVerified);
+        assert_eq!(alone.profile, Some(profiles[0]));
+        assert!(matches!(alone.publish, Publish::Covered(_)), "{alone:?}");
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            assert_eq!(judged(&profiles, &order), alone, "{profiles:?} {order:?}");
+        }
+    }
 }
 
 #[test]

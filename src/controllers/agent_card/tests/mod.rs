@@ -2,6 +2,7 @@
 
 mod cases;
 mod pods;
+mod ports;
 mod proved;
 mod publishing;
 mod signed;

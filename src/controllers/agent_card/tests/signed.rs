@@ -3,6 +3,7 @@
 use super::trust::{TRUSTED, Trial, authority, serve, signed, tampered};
 use super::*;
 use crate::controllers::agent_card::note::Note;
+use crate::controllers::scaffold::signing::Stands;
 use crate::crypto::TrustBundle;
 use crate::store::{Observed, Over};
 
@@ -184,7 +185,110 @@ fn a_config_map_that_cannot_be_read_at_the_moment_says_nothing() {
     assert_eq!(other.verified(), ("False", "SignatureInvalid"));
 }
 
-/// B18: one that is signed by an older certificate than what was accepted is no source.
+/// What is said of a condition.
+fn message<'o>(object: &'o Value, type_: &str) -> &'o str {
+    let all = object["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    all.iter().find(|one| one["type"] == type_).and_then(|one| one["message"].as_str()).unwrap_or_default()
+}
+
+/// Ruling 4: a missing authority costs a trusted agent nothing for five minutes, also where its card stands in a ConfigMap. Then what its Pods serve
+/// counts: an authority that was taken out of the bundle closes, and so does a bad card beside a ConfigMap that somebody signed by an authority of his own.
+#[test]
+fn case_111_a_config_map_without_an_authority_keeps_trust_for_five_minutes_and_no_longer() {
+    let stranger = |trial: &Trial| Ok(trial.fetched(&signed(), TrustBundle::default()));
+    type Answer = fn(&Trial) -> Result<Fetched, AskError>;
+    let same: Answer = |trial| Ok(trial.fetched(&signed(), TrustBundle::default()));
+    for (what, served) in [("a bad card", bad as Answer), ("the same card", same)] {
+        let mut trial = trial();
+        let facts = both(&trial, served(&trial), good(&trial), s(100));
+        trial.after(&facts, s(100));
+        assert_eq!(trial.verified(), TRUSTED, "{what}");
+        for second in [200, 350, 499] {
+            let facts = both(&trial, served(&trial), stranger(&trial), s(second));
+            assert_eq!(trial.after(&facts, s(second)), [], "{what}, {second}");
+            assert_eq!(trial.verified(), TRUSTED, "{what}, {second}");
+        }
+        let facts = both(&trial, served(&trial), stranger(&trial), s(501));
+        trial.after(&facts, s(501));
+        assert_eq!(trial.verified(), ("False", "SignatureInvalid"), "{what}");
+        let told = message(&trial.object, "Verified");
+        assert!(told.contains("ConfigMap w-card-signed does not count either"), "{what}: {told}");
+        assert_eq!(trial.plan(&facts, s(502)).0.ops, [], "{what}: nothing twice");
+        // The authority is there again in time: nothing ends, and the next time begins anew.
+        let mut other = super::signed::trial();
+        for (second, held) in [(100, good as Answer), (200, same), (450, good), (460, same), (740, same)] {
+            let facts = both(&other, served(&other), held(&other), s(second));
+            other.after(&facts, s(second));
+            assert_eq!(other.verified(), TRUSTED, "{what}, {second}");
+        }
+    }
+}
+
+/// A Pod that serves a good card has its own five minutes, however long somebody's ConfigMap beside it has lacked an authority.
+#[test]
+fn a_planted_config_map_shortens_nobodys_time() {
+    let mut trial = trial();
+    let stranger = |trial: &Trial| Ok(trial.fetched(&signed(), TrustBundle::default()));
+    for second in [100, 600, 1_100] {
+        let facts = both(&trial, good(&trial), stranger(&trial), s(second));
+        trial.after(&facts, s(second));
+        assert_eq!(trial.verified(), TRUSTED, "{second}");
+    }
+    for second in [1_200, 1_499] {
+        let facts = both(&trial, stranger(&trial), stranger(&trial), s(second));
+        trial.after(&facts, s(second));
+        assert_eq!(trial.verified(), TRUSTED, "{second}");
+    }
+    let facts = both(&trial, stranger(&trial), stranger(&trial), s(1_501));
+    trial.after(&facts, s(1_501));
+    assert_eq!(trial.verified(), ("False", "SignatureInvalid"));
+}
+
+/// What cannot be read, or is another at each look, keeps the trust of an agent that serves a bad card no longer than silence does.
+#[test]
+fn a_config_map_that_is_never_read_keeps_no_trust() {
+    let open = || {
+        let message = "503".into();
+        Err(AskError { fault: AskFault::Unreachable, reason: Reason::FetchFailed, message })
+    };
+    let mut trial = trial();
+    let facts = both(&trial, bad(&trial), good(&trial), s(100));
+    trial.after(&facts, s(100));
+    for (second, verified) in [(200, TRUSTED), (499, TRUSTED), (501, ("False", "SignatureInvalid"))] {
+        let facts = both(&trial, bad(&trial), open(), s(second));
+        trial.after(&facts, s(second));
+        assert_eq!(trial.verified(), verified, "{second}");
+    }
+    let mut other = super::signed::trial();
+    let facts = both(&other, bad(&other), good(&other), s(100));
+    other.after(&facts, s(100));
+    for (version, second, verified) in [
+        ("51", 200, TRUSTED),
+        ("52", 1_000, TRUSTED),
+        ("53", 3_199, TRUSTED),
+        ("54", 3_201, ("False", "SignatureInvalid")),
+    ] {
+        other.cluster.see(Kind::SignedCard, config_map(version));
+        let facts = other.with(bad(&other), s(second), 0);
+        other.after(&facts, s(second));
+        assert_eq!(other.verified(), verified, "{second}");
+    }
+}
+
+/// How its signature stands is noted of a card in a ConfigMap, too, where the Pods serve none that is signed: who signs is restarted.
+#[test]
+fn that_nobody_vouches_for_a_card_in_a_config_map_is_noted() {
+    let trial = trial();
+    let stands = |served: Result<Fetched, AskError>, held: Result<Fetched, AskError>| {
+        let facts = both(&trial, served, held, s(100));
+        trial.plan(&facts, s(100)).0.note.signing.map(|signing| signing.stands)
+    };
+    let stranger = || Ok(trial.fetched(&signed(), TrustBundle::default()));
+    assert_eq!(stands(bad(&trial), stranger()), Some(Stands::Lost));
+    assert!(matches!(stands(good(&trial), stranger()), Some(Stands::Until { .. })), "what the Pods serve goes first");
+    assert_eq!(stands(bad(&trial), bad(&trial)), None);
+}
+
 /// What only lacks an authority is read again within the card's own period: SPIRE publishes later than it signs, and a bundle may come after the card.
 #[test]
 fn a_signed_card_that_lacks_an_authority_is_read_again_soon() {
@@ -206,6 +310,7 @@ fn a_signed_card_that_lacks_an_authority_is_read_again_soon() {
     }
 }
 
+/// B18: one that is signed by an older certificate than what was accepted is no source.
 #[test]
 fn an_older_signature_is_drift() {
     let mut trial = trial();

@@ -228,6 +228,48 @@ fn ruling_13_a_proxy_starts_and_is_said_to_be_open_unless_it_has_a_master_key() 
     assert_eq!(is_open(&hosted("x")), Some(false));
 }
 
+/// Admission takes a configuration with merge keys, and LiteLLM merges them: a key that stands there is one.
+#[test]
+fn ruling_13_a_master_key_that_is_merged_in_is_one() {
+    let base = "base: &base\n  master_key: sk-1\nother: &other\n  x: 1\n";
+    for (settings, open) in [
+        ("general_settings:\n  <<: *base\n  x: 2\n", false),
+        ("general_settings:\n  <<:\n    - *other\n    - *base\n", false),
+        ("more: &more\n  <<: *base\ngeneral_settings:\n  <<: *more\n", false),
+        ("model_list:\n  - <<: *other\ngeneral_settings:\n  master_key: sk-1\n", false),
+        ("general_settings:\n  <<: *other\n", true),
+        ("general_settings:\n  <<: *base\n  master_key:\n", true),
+    ] {
+        let api = proxy(written(Configuration::Text(format!("{base}{settings}"))));
+        let wanted = open.then_some("true");
+        assert_eq!(variable(&main(&built(&api)), OPEN).as_deref(), wanted, "{settings}");
+        assert_eq!(is_open(&api), Some(open), "{settings}");
+    }
+}
+
+/// What runs is decided by `podSpec` last.
+#[test]
+fn ruling_13_a_master_key_counts_as_pod_spec_leaves_it() {
+    const KEY: &str = "LITELLM_MASTER_KEY";
+    let from = json!({"name": KEY, "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}});
+    let env_of = |container: &str, entry: &Value| json!({"containers": [{"name": container, "env": [entry]}]});
+    let own = [json!({"name": KEY, "value": "sk-1"})];
+    for (env_said, patch, open) in [
+        (&[][..], env_of("model-api", &from), false),
+        (&[][..], env_of("beside", &from), true),
+        (&own[..], env_of("model-api", &json!({"name": "A", "value": "1"})), false),
+        (&own[..], env_of("model-api", &json!({"name": KEY, "$patch": "delete"})), true),
+        (&own[..], json!({"volumes": []}), false),
+    ] {
+        let mut api = proxy(listed(&["a"]));
+        api.container.env = env(env_said);
+        api.pod_spec = Some(Raw(patch.clone()));
+        let wanted = open.then_some("true");
+        assert_eq!(variable(&main(&built(&api)), OPEN).as_deref(), wanted, "{patch}");
+        assert_eq!(is_open(&api), Some(open), "{patch}");
+    }
+}
+
 #[test]
 fn case_83_volumes_of_the_users_stand_beside_the_configuration() {
     let mut more = proxy(listed(&["a"]));

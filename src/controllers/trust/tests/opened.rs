@@ -1,0 +1,47 @@
+//! What a policy of somebody else opens by the name of a port: nobody here knows which port an agent's containers call so.
+
+use serde_json::{Value, json};
+
+use super::Scene;
+use crate::controllers::trust::opened::by_others;
+use crate::domain::reason::Reason;
+use crate::store::{Kind, Reach};
+
+fn theirs(from: &Value) -> Value {
+    json!({"metadata": {"name": "theirs", "uid": "theirs"}, "spec": {"podSelector": {"matchLabels": {"app": "bad"}},
+        "policyTypes": ["Ingress"], "ingress": [{"from": [from], "ports": [{"port": "http"}]}]}})
+}
+
+fn told(scene: &Scene) -> Option<String> {
+    by_others(&scene.cluster.store, ("team", "bad"), &json!({"matchLabels": {"app": "bad"}}))
+}
+
+#[test]
+fn a_policy_that_opens_a_port_by_its_name_is_told_with_that_name() {
+    let mut scene = Scene::new("");
+    scene.put(Kind::NetworkPolicy, theirs(&json!({"podSelector": {}})));
+    scene.level("enforced");
+    scene.settle();
+    let said = told(&scene).unwrap();
+    assert!(said.contains("theirs ingress[0] lets every Pod of namespace team in on http/TCP"), "{said}");
+    assert!(scene.told.contains(&Reason::PolicyOverridden));
+}
+
+/// On the way in the tier of administrators knows Pods alone: addresses are let in on the name, and Pods are not.
+#[test]
+fn beneath_the_tier_of_administrators_only_addresses_are_let_in_on_the_name() {
+    let block = json!({"ipBlock": {"cidr": "203.0.113.0/24"}});
+    for (from, wanted) in [(json!({"podSelector": {}}), None), (block, Some("addresses 203.0.113.0/24 in on http/TCP"))]
+    {
+        let mut scene = Scene::new("");
+        scene.cluster.store.set_reach(Kind::ClusterNetworkPolicy, Reach::Listed);
+        scene.put(Kind::NetworkPolicy, theirs(&from));
+        scene.level("enforced");
+        scene.settle();
+        let said = told(&scene);
+        match wanted {
+            None => assert_eq!(said, None, "{from}"),
+            Some(wanted) => assert!(said.as_deref().is_some_and(|said| said.contains(wanted)), "{said:?}"),
+        }
+    }
+}
