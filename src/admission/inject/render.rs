@@ -4,6 +4,7 @@
 //! Our elements are added where they belong, surviving ones repaired in place and moved as they are, and recorded
 //! ones that the plan does not want removed. Nothing else is touched.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -178,9 +179,11 @@ fn volumes(pod: PodView<'_>, recorded: &Status<'_>, wanted: &[Arc<Rendered>], ou
         return;
     }
     let present = pod.list("volumes");
-    let mut gone = Vec::new();
+    let (mut gone, mut names) = (Vec::new(), BTreeSet::new());
     for (index, volume) in present.iter().enumerate() {
-        let Some(record) = recorded.record("volumes", text(volume, "name")) else { continue };
+        let name = text(volume, "name");
+        // Of several of one name the first is ours: the API server takes no more than one.
+        let Some(record) = recorded.record("volumes", name).filter(|_| names.insert(name)) else { continue };
         match wanted.iter().find(|ours| ours.record.name == record.name) {
             Some(ours) if same_source(volume, ours.value()) => {}
             Some(ours) => out.push(patch::replace_part(at.with_trailing_token(index), &ours.part)),
@@ -241,15 +244,17 @@ fn annotations(pod: PodView<'_>, plan: &InjectionPlan<'_>, status: &Status<'_>, 
     }
 }
 
-/// Every allowing answer takes our scheduling gate away.
+/// Every allowing answer takes our scheduling gate away, however often it stands there.
 pub(super) fn scheduling_gate(pod: PodView<'_>, out: &mut Vec<Operation>) {
     let gates = pod.list("schedulingGates");
-    let ours: Vec<usize> =
-        (0..gates.len()).filter(|index| text(&gates[*index], "name") == keys::SCHEDULING_GATE).collect();
+    let is_ours = |gate: &Value| text(gate, "name") == keys::SCHEDULING_GATE;
+    let Some(first) = gates.iter().position(is_ours) else { return };
+    let others: Vec<&Value> = gates.iter().filter(|gate| !is_ours(gate)).collect();
     let at = pointer(["spec", "schedulingGates"]);
-    if !ours.is_empty() && ours.len() == gates.len() {
-        out.push(patch::remove(at));
-    } else {
-        out.extend(ours.into_iter().rev().map(|index| patch::remove(at.with_trailing_token(index))));
-    }
+    out.push(match others.len() {
+        0 => patch::remove(at),
+        count if count + 1 == gates.len() => patch::remove(at.with_trailing_token(first)),
+        // One operation each would cost the API server the square of their number.
+        _ => patch::replace(at, Value::Array(others.into_iter().cloned().collect())),
+    });
 }

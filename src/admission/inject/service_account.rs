@@ -10,6 +10,9 @@ use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::{Workload, WorkloadKind};
 
+/// The account of whoever names none.
+const DEFAULT: &str = "default";
+
 /// What the Pod's ServiceAccount comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Demand {
@@ -23,7 +26,7 @@ pub(super) enum Demand {
 
 /// What is asked for, whether or not it exists.
 pub(super) fn demand(pod_account: &str, spire: bool, workload: &Workload) -> Demand {
-    if !spire || !matches!(pod_account, "" | "default") {
+    if !spire || !matches!(pod_account, "" | DEFAULT) {
         return Demand::None;
     }
     if WorkloadKind::WITH_TEMPLATE.contains(&workload.kind) {
@@ -62,12 +65,17 @@ pub(super) fn check(cx: &Context<'_>, name: &str) -> Result<(), Box<Denial>> {
                     "ServiceAccount {namespace}/{name} exists and was not made by Drawbridge, and running under it would give the Pod \
                      its permissions"
                 ),
-                format!(
-                    "set spec.serviceAccountName yourself (to {name}, if that is what you want), or hand it over with: \
-                     kubectl label serviceaccount {name} -n {namespace} {}={}",
-                    keys::LABEL_MANAGED_BY,
-                    keys::MANAGED_BY_WEBHOOK
-                ),
+                // Every Pod that names none runs under that one: it counts as none, and is nobody's to be handed over.
+                if name == DEFAULT {
+                    format!("set spec.serviceAccountName to another one than {DEFAULT}, or give the workload another name")
+                } else {
+                    format!(
+                        "set spec.serviceAccountName yourself (to {name}, if that is what you want), or hand it over with: \
+                         kubectl label serviceaccount {name} -n {namespace} {}={}",
+                        keys::LABEL_MANAGED_BY,
+                        keys::MANAGED_BY_WEBHOOK
+                    )
+                },
             )
             .at("spec.serviceAccountName", shown(cx)),
         )),

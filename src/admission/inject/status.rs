@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,9 @@ const VERSION: u8 = 1;
 const REMEMBERED: usize = 32;
 /// Longest annotation that is remembered, in bytes.
 const REMEMBERED_BYTES: usize = 8 * 1024;
+
+/// Most edits of one container that count: more than one of ours ever gets, which has its handlers, our variables, a port and some mounts.
+const EDITS_MOST: usize = 64;
 
 /// One part as we rendered it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,14 +122,25 @@ fn names(pod: PodView<'_>) -> Vec<String> {
 }
 
 impl<'p> Status<'p> {
-    /// What the Pod's annotation says, as far as it can be read and names parts of ours.
+    /// What the Pod's annotation says, as far as it can be read and names parts of ours; of each part the first record, and of a container no more
+    /// edits than one of ours may have: whatever somebody else writes there, it costs no more than its length.
     pub(super) fn read(pod: PodView<'_>) -> Option<Self> {
         let mut status: Self = serde_json::from_str(pod.annotation(keys::ANNOTATION_STATUS)?).ok()?;
         for list in [&mut status.init, &mut status.containers] {
             list.retain(|part| keys::may_be_ours(&part.name));
         }
         status.volumes.retain(|part| keys::OUR_VOLUMES.contains(&part.name.as_str()));
-        status.edits.retain(|edit| !keys::may_be_ours(edit.container()));
+        for list in [&mut status.init, &mut status.containers, &mut status.volumes] {
+            let mut names = BTreeSet::new();
+            list.retain(|part| names.insert(part.name.clone()));
+        }
+        let mut edits: HashMap<String, usize> = HashMap::new();
+        status.edits.retain(|edit| {
+            let count = edits.entry(edit.container().to_owned()).or_default();
+            *count += 1;
+            *count <= EDITS_MOST && !keys::may_be_ours(edit.container())
+        });
+        status.portless.truncate(keys::CONTAINERS_MOST);
         // Only a Pod that named none, or the default, was given another.
         status.service_account = status.service_account.take().filter(Account::is_likely);
         status.brought = brought(pod);

@@ -3,6 +3,8 @@
 //!
 //! What somebody changed since is left as it is; only what is still ours goes.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::edit;
@@ -29,11 +31,12 @@ pub(super) fn operations(pod: PodView<'_>, status: &Status<'_>) -> Vec<Operation
     out
 }
 
-/// Removes our elements of a list, from the back; a list that would be empty goes as a whole.
+/// Removes our elements of a list, the first of each name, from the back; a list that would be empty goes as a whole.
 fn elements(pod: PodView<'_>, list: &str, status: &Status<'_>, out: &mut Vec<Operation>) {
     let items = pod.list(list);
-    let ours: Vec<usize> =
-        (0..items.len()).filter(|i| status.record(list, text(&items[*i], "name")).is_some()).collect();
+    let mut names = BTreeSet::new();
+    let mut is_ours = |name| status.record(list, name).is_some() && names.insert(name);
+    let ours: Vec<usize> = (0..items.len()).filter(|index| is_ours(text(&items[*index], "name"))).collect();
     let at = pointer(["spec", list]);
     if !ours.is_empty() && ours.len() == items.len() {
         out.push(patch::remove(at));

@@ -1,5 +1,6 @@
 //! The engine as a whole, through `evaluate`: goldens, the numbered cases of the spec, laws for any Pod.
 
+mod attacked;
 mod cases_decision;
 mod cases_parts;
 mod cases_proxy;

@@ -33,8 +33,13 @@ pub(super) fn variable<'a>(pod: PodView<'a>, index: usize, from: u16) -> Result<
     let name = text(container, "name");
     let named = pod.annotation(keys::ANNOTATION_PORT_VARIABLE);
     let variable = named.unwrap_or(DEFAULT);
-    if named == Some(NOTHING) || !is_name(variable) {
-        let why = if named == Some(NOTHING) { "says that no variable does" } else { "names no variable" };
+    let is_ours = variable != DEFAULT && keys::AGENT_VARIABLES.contains(&variable);
+    if named == Some(NOTHING) || !is_name(variable) || is_ours {
+        let why = match named {
+            Some(NOTHING) => "says that no variable does",
+            _ if is_ours => "names a variable that Drawbridge sets to something else",
+            _ => "names no variable",
+        };
         let sentence = format!(
             "mode proxy-sidecar gives port {from} to the proxy, and container {name} cannot be told another one: annotation {} {why}",
             keys::ANNOTATION_PORT_VARIABLE
@@ -55,7 +60,8 @@ pub(super) fn variable<'a>(pod: PodView<'a>, index: usize, from: u16) -> Result<
 }
 
 fn refused(sentence: String, variable: &str, field: &str, seen: &str) -> Box<Denial> {
-    let variable = if is_name(variable) && variable != NOTHING { variable } else { DEFAULT };
+    let is_free = is_name(variable) && variable != NOTHING && !keys::AGENT_VARIABLES.contains(&variable);
+    let variable = if is_free { variable } else { DEFAULT };
     let remedy = format!(
         "let the application listen on $({variable}), name the variable it reads in annotation {}, or use mode envoy-sidecar, which \
          moves no port",

@@ -73,14 +73,30 @@ fn spelled(amount: &Value) -> Value {
     }
 }
 
-/// The first quantity that is requested above its limit, as a sentence; the API server would refuse every Pod.
+/// The first quantity that is requested above its limit, or of a resource that nodes do not lend twice other than its limit, as a sentence; the API
+/// server would refuse every Pod.
 pub(super) fn conflict(requirements: &Value) -> Option<String> {
     let amounts = |part: &str| requirements.get(part).and_then(Value::as_object);
-    let (requests, limits) = (amounts("requests")?, amounts("limits")?);
+    let (requests, limits) = (amounts("requests")?, amounts("limits"));
     requests.iter().find_map(|(name, requested)| {
-        let limit = limits.get(name)?;
+        let Some(limit) = limits.and_then(|limits| limits.get(name)) else {
+            return is_lent_once(name).then(|| {
+                format!("requests.{name} {requested} needs the same amount in limits.{name}, which is absent")
+            });
+        };
         let (requested_amount, limit_amount) = (quantity(requested.as_str()?)?, quantity(limit.as_str()?)?);
-        (requested_amount > limit_amount)
-            .then(|| format!("requests.{name} {requested} is more than limits.{name} {limit}"))
+        if requested_amount > limit_amount {
+            return Some(format!("requests.{name} {requested} is more than limits.{name} {limit}"));
+        }
+        (is_lent_once(name) && requested_amount < limit_amount)
+            .then(|| format!("requests.{name} {requested} is less than limits.{name} {limit}, and has to be the same"))
     })
+}
+
+/// Huge pages, and what is not Kubernetes' own: the API server wants request and limit to be one amount.
+fn is_lent_once(resource: &str) -> bool {
+    resource.starts_with("hugepages-")
+        || resource
+            .split_once('/')
+            .is_some_and(|(domain, _)| domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io"))
 }

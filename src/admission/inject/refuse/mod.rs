@@ -26,6 +26,7 @@ const AFTER: &[fn(&Context<'_>, &InjectionPlan<'_>) -> Option<Denial>] = &[
     ports::collision,
     ports::taken_over,
     ports::port_names,
+    ports::name_elsewhere,
     user::proxy_user,
     pod_security::level,
     resources::of_pod,

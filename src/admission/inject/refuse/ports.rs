@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use crate::admission::inject::context::Context;
 use crate::admission::inject::edit::Edit;
 use crate::admission::inject::plan::InjectionPlan;
@@ -81,4 +83,29 @@ pub(super) fn port_names(_: &Context<'_>, plan: &InjectionPlan<'_>) -> Option<De
         );
         Some(denial.at("spec.containers[].ports[].name", name))
     })
+}
+
+/// The agent's port keeps its name, which goes to the proxy: a Service that names it must not be led to another container of that name, round
+/// the proxy. Kubernetes takes the first that has the name, of the regular containers, then of the sidecars among the init containers.
+pub(super) fn name_elsewhere(cx: &Context<'_>, plan: &InjectionPlan<'_>) -> Option<Denial> {
+    let (agent, port, name) = plan.edits.iter().find_map(|edit| match edit {
+        Edit::Port { container, from, moved, .. } => Some((&**container, *from, moved.get("name")?.as_str()?)),
+        _ => None,
+    })?;
+    let (list, index, entry, other) = cx.subject.pod.lasting().find_map(|(list, index, container)| {
+        let named = |value: &Value| text(value, "name") == name && tcp_port(value).is_some();
+        let entry = items(container, "ports").iter().position(named)?;
+        let other = text(container, "name");
+        (other != agent).then_some((list, index, entry, other))
+    })?;
+    let denial = Denial::new(
+        Reason::PortCollision,
+        422,
+        format!(
+            "container {other} has a port of the name {name}, too: the proxy takes port {port} over from container {agent}, and a Service with \
+             targetPort {name} would lead to {other}, round the proxy"
+        ),
+        "give one of the two ports another name",
+    );
+    Some(denial.at(format!("spec.{list}[{index}].ports[{entry}].name"), name))
 }

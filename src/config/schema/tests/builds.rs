@@ -65,6 +65,8 @@ fn settings_of_builds_that_cannot_be_are_refused_by_path() {
         ("builds: {tolerations: [{key: a, tolerationSeconds: 3}]}", "NoExecute"),
         ("builds: {resources: {limits: {memory: lots}}}", "builds.resources.limits.memory: \"lots\" is not a quantity"),
         ("builds: {resources: {limits: {cpu: 1}, requests: {cpu: 2}}}", "is more than limits.cpu"),
+        ("builds: {resources: {requests: {hugepages-2Mi: 4Mi}}}", "in limits.hugepages-2Mi, which is absent"),
+        ("builds: {resources: {limits: {example.com/gpu: 2}, requests: {example.com/gpu: 1}}}", "has to be the same"),
         ("builds: {trustBundle: A_b}", "is not the name of a ConfigMap"),
         ("builds: {requireGitHosts: github.com}", "builds.requireGitHosts: "),
         ("builds: {history: 101}", "builds.history: a number from 0 to 100 is expected, 101 was found"),

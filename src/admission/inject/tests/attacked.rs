@@ -1,0 +1,151 @@
+//! What a Pod may say to cost more than its size, or to lead traffic and files elsewhere.
+
+use super::*;
+use crate::admission::inject::pod::PodView;
+use crate::admission::inject::status::Status;
+
+/// The Pod of the fixtures with that status annotation.
+fn claims(status: &Value) -> Value {
+    annotated(&[(keys::ANNOTATION_STATUS, &status.to_string())])
+}
+
+/// Of a container no more edits count than one of ours may have, and of a part one record: the work follows from the length of the text alone.
+#[test]
+fn a_status_that_claims_thousands_of_changes_is_cut() {
+    let variable = |name: usize| json!({"edit": "env", "container": "agent", "name": format!("v{name}"), "value": ""});
+    let record = json!({"name": "shared-data", "digest": "d"});
+    let edits: Vec<Value> = (0..5_000).map(variable).collect();
+    let pod = claims(&json!({"version": 1, "edits": edits, "volumes": vec![record; 5_000],
+        "portless": (0..5_000).map(|name| format!("c{name}")).collect::<Vec<_>>()}));
+    let status = Status::read(PodView::new(&pod).unwrap()).unwrap();
+    assert_eq!((status.edits.len(), status.volumes.len()), (64, 1));
+    assert_eq!(status.portless.len(), keys::CONTAINERS_MOST);
+    let after = injected(&pod, &fixtures::snapshot());
+    assert_eq!(skipped(&after, &fixtures::snapshot()), Reason::AlreadyInjected);
+}
+
+/// What we write ourselves is far below that.
+#[test]
+fn no_status_of_ours_is_cut() {
+    let mut pod = proxy_mode();
+    let probe = json!({"httpGet": {"port": "http"}, "tcpSocket": {"port": 8000}, "grpc": {"port": 8000}});
+    for handler in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        pod["spec"]["containers"][0][handler] = probe.clone();
+    }
+    pod["spec"]["containers"][0]["lifecycle"] = json!({"postStart": probe, "preStop": probe});
+    let after = injected(&pod, &fixtures::snapshot());
+    let status = Status::read(PodView::new(&after).unwrap()).unwrap();
+    let written: Value =
+        serde_json::from_str(text(&after["metadata"]["annotations"], keys::ANNOTATION_STATUS)).unwrap();
+    assert!(status.edits.len() > 5, "{written}");
+    assert_eq!(Some(status.edits.len()), written["edits"].as_array().map(Vec::len));
+}
+
+/// Of several parts of one name the first is taken out; the others are the sender's, and refused where the name is ours.
+#[test]
+fn parts_of_one_name_are_taken_out_once() {
+    let mut pod =
+        claims(&json!({"version": 1, "init": [{"name": "proxy-init"}], "volumes": [{"name": "shared-data"}]}));
+    pod["spec"]["initContainers"] = json!(vec![json!({"name": "proxy-init", "image": "i"}); 3]);
+    pod["spec"]["volumes"] = json!(vec![json!({"name": "shared-data", "emptyDir": {}}); 3]);
+    let operations = uninject(&pod);
+    let mut out = pod.clone();
+    json_patch::patch(&mut out, &operations).unwrap();
+    assert_eq!(names(&out["spec"]["initContainers"]), ["proxy-init"; 2]);
+    assert_eq!(names(&out["spec"]["volumes"]), ["shared-data"; 2]);
+    assert_eq!(refusal(&pod, &fixtures::snapshot()).reason, Reason::ContainerNameCollision);
+}
+
+/// The gate goes with one operation, however often it stands there.
+#[test]
+fn a_gate_that_is_repeated_goes_at_once() {
+    let ours = json!({"name": keys::SCHEDULING_GATE});
+    let other = json!({"name": "other"});
+    for (gates, left) in [
+        (json!([other, ours, other, ours, ours]), json!([other, other])),
+        (json!([other, ours]), json!([other])),
+        (json!([ours, ours]), Value::Null),
+    ] {
+        let mut pod = fixtures::pod();
+        pod["spec"]["schedulingGates"] = gates;
+        let verdict = fixtures::review_pod(&pod, &fixtures::snapshot());
+        let about =
+            verdict.operations().iter().filter(|one| one.path().to_string().contains("schedulingGates")).count();
+        assert_eq!(about, 1, "{pod}");
+        assert_eq!(fixtures::applied(&pod, &verdict)["spec"]["schedulingGates"], left);
+    }
+}
+
+/// The proxy takes the agent's port and its name. A Service that names it is led by Kubernetes to the first container that has the name: to the
+/// proxy, or the Pod is refused.
+#[test]
+fn a_port_name_that_another_container_has_too_leads_nobody_round_the_proxy() {
+    let other = |name: &str, more: Value| {
+        let mut container = json!({"name": name, "image": "y", "ports": [{"name": "http", "containerPort": 3000}]});
+        json_patch::merge(&mut container, &more);
+        container
+    };
+    let beside = |list: &str, container: Value| {
+        let mut pod = proxy_mode();
+        let list = &mut pod["spec"][list];
+        if !list.is_array() {
+            *list = json!([]);
+        }
+        list.as_array_mut().unwrap().push(container);
+        pod
+    };
+    let snapshot = fixtures::snapshot();
+    let collides = |pod: &Value| {
+        let denial = refusal(pod, &snapshot);
+        assert_eq!(denial.reason, Reason::PortCollision, "{denial:?}");
+        denial.sentence.contains("targetPort http")
+    };
+    assert!(collides(&beside("containers", other("ui", json!({})))), "the proxy is no regular container");
+    let sidecar = other("ui", json!({"restartPolicy": "Always"}));
+    assert!(collides(&beside("initContainers", sidecar)));
+    for allowed in [
+        beside("containers", other("ui", json!({"ports": [{"name": "web", "containerPort": 3000}]}))),
+        beside(
+            "containers",
+            other("ui", json!({"ports": [{"name": "http", "containerPort": 3000, "protocol": "UDP"}]})),
+        ),
+        beside("initContainers", other("setup", json!({}))),
+    ] {
+        let verdict = fixtures::review_pod(&allowed, &snapshot);
+        assert!(verdict.allowed(), "{:?} {allowed}", verdict.outcome);
+    }
+}
+
+/// A file cannot be put below a mount that is read-only: the container would not start.
+#[test]
+fn credentials_are_not_mounted_below_a_read_only_mount() {
+    for (path, read_only, mounted) in [
+        ("/shared", true, false),
+        ("/shared/", true, false),
+        ("/", true, false),
+        ("/shared", false, true),
+        ("/data", true, true),
+        ("/share", true, true),
+    ] {
+        let mut pod = annotated(&[(keys::ANNOTATION_CREDENTIALS, "creds")]);
+        pod["spec"]["containers"][0]["volumeMounts"] =
+            json!([{"name": "shared-data", "mountPath": path, "readOnly": read_only}]);
+        let after = injected(&pod, &fixtures::snapshot());
+        let mounts = after["spec"]["containers"][0]["volumeMounts"].as_array().unwrap();
+        let count = mounts.iter().filter(|mount| mount["name"] == "kagenti-credentials").count();
+        assert_eq!(count, if mounted { 2 } else { 0 }, "{path} {read_only}: {mounts:?}");
+        assert!(warned(&pod, &fixtures::snapshot()).contains(&Reason::SharedDataMounted));
+    }
+}
+
+/// What says something else to the agent than its port cannot tell it that.
+#[test]
+fn a_variable_of_ours_is_no_port_variable() {
+    for (variable, allowed) in [("PORT", true), ("LISTEN", true), ("HTTP_PROXY", false), ("no_proxy", false)] {
+        let mut pod = proxy_mode();
+        pod["metadata"]["annotations"][keys::ANNOTATION_PORT_VARIABLE] = json!(variable);
+        let verdict = fixtures::review_pod(&pod, &fixtures::snapshot());
+        assert_eq!(verdict.allowed(), allowed, "{variable}: {:?}", verdict.outcome);
+        assert!(allowed || verdict.reason == Reason::PortFixed, "{variable}");
+    }
+}
