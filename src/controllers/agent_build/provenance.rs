@@ -1,8 +1,10 @@
 //! What the image of a build was made of, put together once its run has succeeded.
 //!
 //! In: what the status says the attempt was composed of, the run and its tasks. Out: the record. Promises: what nobody knows is left out;
-//! what the status says counts only for the run that carries its recipe; of what steps print, a commit that is one and the name of a
+//! what the status says counts only for the run that carries its recipe, and of steps that nobody reviewed as what they were; of what steps print, a commit that is one and the name of a
 //! Dockerfile that is one of two get in, and nothing else.
+
+use std::collections::BTreeSet;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -12,6 +14,7 @@ use super::subject::Subject;
 use crate::api::agent_kagenti_dev::provenance::{BEFORE, EARLIER, INPUTS, MADE, Provenance, StepSource, TEXT};
 use crate::api::digest;
 use crate::pipelines::reference;
+use crate::pipelines::request::BuildRequest;
 use crate::store::Kept;
 use crate::store::kinds::tekton::{RESULT_DOCKERFILE, TaskSeen};
 use crate::store::objects::{CustomRef, RunRef, TaskRunRef};
@@ -80,6 +83,29 @@ pub(super) fn recorded(build: &CustomRef<'_>) -> Vec<Value> {
         _ => Vec::new(),
     };
     last.into_iter().chain(before).filter(|record| record.get("digest").is_some()).collect()
+}
+
+/// Steps whose ConfigMap was not there, or not known yet, when the build was reviewed are pinned to what it was made of before: the first content starts
+/// by itself, and another one in its place is a change that somebody has to accept. The platform's own are never pinned.
+pub(super) fn pin(subject: &Subject<'_>, request: &mut BuildRequest) {
+    if request.steps_namespace == subject.builds().settings.pipelines.operator_namespace {
+        return;
+    }
+    let names = request.steps.iter().map(|step| step.config_map.clone());
+    let open: BTreeSet<_> = names.filter(|name| !name.is_empty() && !request.pinned_steps.contains_key(name)).collect();
+    if open.is_empty() {
+        return;
+    }
+    let records = [INPUTS, MADE].into_iter().filter_map(|member| subject.build.seen.record(member));
+    let records = records.filter_map(|record| serde_json::from_value::<Provenance>(record.value()).ok());
+    let steps: Vec<StepSource> = records.flat_map(|record| record.steps).collect();
+    for name in open {
+        let place = format!("{}/{name}", request.steps_namespace);
+        let mut of_it = steps.iter().filter(|step| step.config_map.as_deref() == Some(&*place));
+        if let Some(hash) = of_it.find_map(|step| step.content_hash.clone()) {
+            request.pinned_steps.insert(name, hash);
+        }
+    }
 }
 
 /// The wish to build again, as a record has it: in place of one that is too long stands its digest.

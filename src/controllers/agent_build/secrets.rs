@@ -124,11 +124,14 @@ fn goes(what: Use, request: &BuildRequest) -> Goes {
     }
 }
 
+/// The parameters that say what is pushed.
+const PUSHED: [&str; 2] = ["image", "push-image"];
+
 /// Where images are pushed: as the output says, and as parameters say in its place.
 fn registries(request: &BuildRequest) -> Vec<String> {
     let own = request.image.iter().map(|image| image.registry.as_str());
     let steps = request.steps.iter().filter(|step| step.enabled).flat_map(|step| &step.parameters);
-    let given = request.parameters.iter().chain(steps).filter(|one| one.name == "image");
+    let given = request.parameters.iter().chain(steps).filter(|one| PUSHED.contains(&&*one.name));
     let given = given.map(|one| one.value.as_str()).filter(|image| image.contains('/'));
     let mut hosts: Vec<_> = own.chain(given).map(|image| image.split('/').next().unwrap_or(image).to_owned()).collect();
     hosts.sort();

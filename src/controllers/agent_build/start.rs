@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::known;
 use super::prerequisites;
+use super::provenance;
 use super::status::{self, Phase, READY, State, lacking};
 use super::subject::Subject;
 use crate::api::agent_kagenti_dev::provenance::INPUTS;
@@ -61,6 +62,7 @@ pub(super) fn plan(subject: &Subject<'_>) -> Plan {
     }
     let mut request = subject.request.clone();
     request.attempt = attempt(subject);
+    provenance::pin(subject, &mut request);
     let mut found = Findings::default();
     let secrets = prerequisites::secrets(subject, &mut request);
     let asks_again = !secrets.is_empty();

@@ -2,8 +2,8 @@
 //!
 //! In: an [`Login`], which names Secrets and says where the token goes. Out: what the Secret with the login holds, by the names of its keys.
 //! Promises: the token is asked for at this moment, goes into that one Secret, and is overwritten in memory; it stands in no operation, no
-//! answer that is kept, no message and no log line. A Secret of that name that is somebody else's is never changed. What was made from the
-//! present version of the token is not written again.
+//! answer that is kept, no message and no log line. A Secret of that name that is somebody else's is never changed. What is made from the
+//! present version of the token, for the present host and user, is not written again.
 
 use std::collections::BTreeMap;
 
@@ -84,6 +84,14 @@ impl Whole {
         let metadata = &self.metadata;
         let version = metadata.resource_version.as_deref().unwrap_or_default();
         format!("{}/{version}", metadata.uid.as_deref().unwrap_or_default())
+    }
+
+    /// Whether it is that login, made from that version of the token. The version alone does not say so: host, user and the token's key are the build's,
+    /// which may be another meanwhile.
+    fn is_current(&self, version: &str, config: &str) -> bool {
+        let held = self.data.as_ref().and_then(|data| data.get(DOCKER_CONFIG));
+        self.metadata.annotation(keys::ANNOTATION_SOURCE_VERSION) == Some(version)
+            && held.is_some_and(|held| held.0.as_str() == config)
     }
 
     fn seen(&self) -> SecretSeen {
@@ -180,9 +188,8 @@ async fn kept(
         }
     }
     let uids = owners.iter().map(|owner| owner.uid.clone()).collect();
-    let is_current = standing.metadata.annotation(keys::ANNOTATION_SOURCE_VERSION) == Some(version)
-        && standing.data.as_ref().is_some_and(|data| data.contains_key(DOCKER_CONFIG));
-    if is_current && owners.len() == before {
+    let Some(config) = config(login, token) else { return Err(unreadable(login, op)) };
+    if standing.is_current(version, &config) && owners.len() == before {
         return Ok(learned(login, uids));
     }
     if standing.type_ != DOCKER_TYPE {
@@ -192,7 +199,6 @@ async fn kept(
         );
         return Err(said(op, Reason::NameConflict, words));
     }
-    let Some(config) = config(login, token) else { return Err(unreadable(login, op)) };
     let patch = json!({
         "metadata": {
             "uid": standing.metadata.uid, "resourceVersion": standing.metadata.resource_version,
@@ -319,6 +325,25 @@ mod tests {
         assert!(super::config(&login("x"), &Hidden(Zeroizing::new("%".into()))).is_none());
         let bytes = Hidden(Zeroizing::new(STANDARD.encode([0xff, 0xfe])));
         assert!(super::config(&login("x"), &bytes).is_none());
+    }
+
+    /// Another host, user or key of the same Secret is another login, whatever version of the token it was made from.
+    #[test]
+    fn a_login_is_made_anew_when_the_build_names_another_host_user_or_token() {
+        let token = |text: &str| Hidden(Zeroizing::new(STANDARD.encode(text)));
+        let made = config(&login("ghcr.io"), &token("one")).unwrap();
+        let standing = |version: &str| {
+            let annotations = json!({"beeai.dev/source-version": version});
+            let whole = json!({"metadata": {"annotations": annotations}, "data": {DOCKER_CONFIG: made.as_str()}});
+            serde_json::from_value::<Whole>(whole).unwrap()
+        };
+        assert!(standing("u/7").is_current("u/7", &made));
+        assert!(!standing("u/6").is_current("u/7", &made));
+        let other = Login { user: "other".into(), ..login("ghcr.io") };
+        for (login, text) in [(login("quay.io"), "one"), (other, "one"), (login("ghcr.io"), "two")] {
+            let wanted = config(&login, &token(text)).unwrap();
+            assert!(!standing("u/7").is_current("u/7", &wanted), "{} {} {text}", login.account, login.user);
+        }
     }
 
     #[test]

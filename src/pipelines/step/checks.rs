@@ -134,6 +134,63 @@ pub(super) const SIDECAR: Shape = Shape {
     gone: &[("resources", "v1 calls it computeResources")],
 };
 
+/// A volume: its name, and where its files come from.
+pub(super) const VOLUME: Shape = Shape {
+    known: &[
+        "name",
+        "hostPath",
+        "emptyDir",
+        "gcePersistentDisk",
+        "awsElasticBlockStore",
+        "gitRepo",
+        "secret",
+        "nfs",
+        "iscsi",
+        "glusterfs",
+        "persistentVolumeClaim",
+        "rbd",
+        "flexVolume",
+        "cinder",
+        "cephfs",
+        "flocker",
+        "downwardAPI",
+        "fc",
+        "azureFile",
+        "configMap",
+        "vsphereVolume",
+        "quobyte",
+        "azureDisk",
+        "photonPersistentDisk",
+        "projected",
+        "portworxVolume",
+        "scaleIO",
+        "storageos",
+        "csi",
+        "ephemeral",
+        "image",
+    ],
+    gone: &[],
+};
+
+/// What a container may do.
+const SECURITY_CONTEXT: Shape = Shape {
+    known: &[
+        "capabilities",
+        "privileged",
+        "seLinuxOptions",
+        "windowsOptions",
+        "runAsUser",
+        "runAsGroup",
+        "runAsNonRoot",
+        "readOnlyRootFilesystem",
+        "allowPrivilegeEscalation",
+        "procMount",
+        "seccompProfile",
+        "appArmorProfile",
+    ],
+    gone: &[],
+};
+
 /// All checks that need nothing but the TaskSpec.
 pub(super) fn check(task_spec: &Value, trusted: bool, faults: &mut Faults) {
     shape(task_spec, &TASK, "", faults);
@@ -160,7 +217,7 @@ pub(super) fn check(task_spec: &Value, trusted: bool, faults: &mut Faults) {
 }
 
 /// True when it is an object; unknown members are left alone unless they are a known one misspelt.
-fn shape(value: &Value, shape: &Shape, at: &str, faults: &mut Faults) -> bool {
+pub(super) fn shape(value: &Value, shape: &Shape, at: &str, faults: &mut Faults) -> bool {
     let Some(members) = value.as_object() else {
         faults.add(at, format!("is not a mapping; {} was found", kind(value)), super::REMEDY);
         return false;
@@ -169,11 +226,22 @@ fn shape(value: &Value, shape: &Shape, at: &str, faults: &mut Faults) -> bool {
         let place = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
         if let Some((_, remedy)) = shape.gone.iter().find(|(gone, _)| gone == key) {
             faults.add(&place, "is not a field of Tekton's v1 API, which refuses it as an unknown field", remedy);
-        } else if let Some(known) = shape.known.iter().find(|known| **known != key && known.eq_ignore_ascii_case(key)) {
+        } else if let Some(known) = shape.known.iter().find(|known| is_taken_for(known, key)) {
             faults.add(&place, "is spelled in another case than Tekton's field", &format!("write {known}"));
         }
     }
     true
+}
+
+/// Whether Tekton's admission takes `key` for the field `known` though it is another: it reads as Go does, which ignores the case, also of the two
+/// characters outside ASCII whose other case is a letter of ASCII.
+fn is_taken_for(known: &str, key: &str) -> bool {
+    let fold = |letter: char| match letter {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        letter => letter.to_ascii_lowercase(),
+    };
+    known != key && known.chars().map(fold).eq(key.chars().map(fold))
 }
 
 fn steps(task_spec: &Value, template: Option<&Value>, trusted: bool, faults: &mut Faults) {
@@ -230,6 +298,9 @@ fn script_or_command(container: &Value, at: &str, faults: &mut Faults) {
 }
 
 fn privilege(container: &Value, at: &str, trusted: bool, faults: &mut Faults) {
+    if let Some(context) = container.get("securityContext").filter(|context| context.is_object()) {
+        shape(context, &SECURITY_CONTEXT, &format!("{at}.securityContext"), faults);
+    }
     if !trusted && container.pointer("/securityContext/privileged").and_then(Value::as_bool) == Some(true) {
         let remedy = "remove it, or let the platform keep this step in its own namespace";
         faults.add(&format!("{at}.securityContext.privileged"), "is true", remedy);

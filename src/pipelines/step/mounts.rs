@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::checks::{VOLUME, shape};
 use super::{DeclaredWorkspace, Faults, items, text};
 use crate::api::syntax;
 use crate::domain::keys;
@@ -90,6 +91,9 @@ fn volumes(task_spec: &Value, trusted: bool, faults: &mut Faults) -> BTreeSet<St
         }
         if !names.insert(name.to_owned()) {
             faults.seeing(&format!("{at}.name"), "occurs twice", "rename one of the volumes", name);
+        }
+        if volume.is_object() {
+            shape(volume, &VOLUME, &at, faults);
         }
         if !trusted && volume.get("hostPath").is_some_and(|path| !path.is_null()) {
             let remedy = "use a workspace or an emptyDir, or let the platform keep this step in its own namespace";

@@ -91,6 +91,27 @@ fn what_is_refused_and_how_it_is_named() {
     }
 }
 
+/// Tekton's admission reads a field that is spelled in another case as the one that it resembles, and stores it so.
+#[test]
+fn what_resembles_a_field_is_named_wherever_it_gives_more() {
+    for (text, path) in [
+        (
+            "volumes: [{name: v, HostPath: {path: /}}]\nsteps: [{image: i}]",
+            "volumes[0].HostPath is spelled in another case",
+        ),
+        ("volumes: [{name: v, ho\u{17f}tPath: {path: /}}]\nsteps: [{image: i}]", "write hostPath"),
+        (
+            "steps: [{image: i, securityContext: {Privileged: true}}]",
+            "securityContext.Privileged is spelled in another",
+        ),
+        ("stepTemplate: {securityContext: {PRIVILEGED: true}}\nsteps: [{image: i}]", "write privileged"),
+        ("steps: [{image: i}]\nsidecars: [{image: i, \u{17f}ecurityContext: {}}]", "write securityContext"),
+    ] {
+        let told = faults(text);
+        assert!(told.contains(path), "{text:.120} gave {told:?}, not {path}");
+    }
+}
+
 /// What real Tekton refused of generated steps that had passed all other checks.
 #[test]
 fn what_tekton_refuses_is_refused_here() {

@@ -116,7 +116,7 @@ fn labels(object: &Value) -> BTreeMap<String, String> {
     let all = object.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
     let is_ours = |key: &str| {
         [keys::LABEL_BEEAI_APP, keys::LABEL_BEEAI_CONTROLLER, keys::LABEL_APP_MANAGED_BY].contains(&key)
-            || key.split_once('/').is_some_and(|(domain, _)| domain == keys::GROUP_BEEAI)
+            || key.split_once('/').is_some_and(|(domain, _)| [keys::GROUP_BEEAI, keys::GROUP_AGENT].contains(&domain))
     };
     let kept = all.filter(|(key, _)| !is_ours(key));
     kept.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()

@@ -200,6 +200,7 @@ fn labels_reach_deployment_and_pods_and_never_the_selector() {
     object["metadata"]["labels"] = json!({
         "kagenti.io/type": "agent", "team": "a", "app": "other", "controller": "other", "beeai.dev/group": "x",
         "app.kubernetes.io/managed-by": "agent-build-controller", "app.kubernetes.io/part-of": "agent-operator",
+        "agent.kagenti.dev/policy-parameter": "true",
     });
     let made = made(&object);
     let pods = &made.deployment["spec"]["template"]["metadata"]["labels"];
@@ -208,6 +209,8 @@ fn labels_reach_deployment_and_pods_and_never_the_selector() {
         (&json!("agent"), &json!("a"), &json!("sample-agent"))
     );
     assert_eq!(pods["app.kubernetes.io/part-of"], "agent-operator");
+    // Our own mark comes and goes: Pods that carried it would be replaced for that.
+    assert!(pods.get("agent.kagenti.dev/policy-parameter").is_none());
     assert!(pods.get("beeai.dev/group").is_none() && pods.get("app.kubernetes.io/managed-by").is_none());
     assert_eq!(made.deployment["metadata"]["labels"]["beeai.dev/group"], "beeai.dev");
     assert_eq!(made.deployment["metadata"]["labels"]["app.kubernetes.io/managed-by"], "drawbridge");

@@ -17,7 +17,7 @@ pub(super) struct Fields {
 /// The members by which the items of a list are told apart; `None` for lists and maps that are one value.
 fn keys_of(field: &str, item: &Value) -> Option<&'static [&'static str]> {
     match field {
-        "containers" | "initContainers" | "volumes" | "env" => Some(&["name"]),
+        "containers" | "initContainers" | "volumes" | "env" | "imagePullSecrets" => Some(&["name"]),
         "volumeMounts" => Some(&["mountPath"]),
         "ownerReferences" => Some(&["uid"]),
         "ports" if item.get("containerPort").is_some() => Some(&["containerPort", "protocol"]),
@@ -25,6 +25,10 @@ fn keys_of(field: &str, item: &Value) -> Option<&'static [&'static str]> {
         _ => None,
     }
 }
+
+/// Lists whose items are owned one by one: of an empty one nothing is.
+const MERGED: [&str; 7] =
+    ["containers", "initContainers", "volumes", "env", "volumeMounts", "imagePullSecrets", "ports"];
 
 fn flatten(value: &Value, path: &mut Path, into: &mut BTreeMap<Path, Value>) {
     let field = path.last().cloned().unwrap_or_default();
@@ -37,6 +41,8 @@ fn flatten(value: &Value, path: &mut Path, into: &mut BTreeMap<Path, Value>) {
                 path.pop();
             }
         }
+        Value::Array(items)
+            if items.is_empty() && MERGED.iter().any(|name| field.strip_prefix("f:") == Some(*name)) => {}
         Value::Array(items) if !items.is_empty() => {
             let name = field.strip_prefix("f:").unwrap_or_default().to_owned();
             for item in items {

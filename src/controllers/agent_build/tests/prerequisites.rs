@@ -290,6 +290,53 @@ fn a_step_that_changed_since_the_review_is_drift() {
     assert_eq!(bench.pass(3600), 0);
 }
 
+/// G4: a step that came after the review starts the build once, as it is then; whatever takes its place was seen by nobody.
+#[test]
+fn a_step_that_came_after_the_review_is_pinned_to_what_ran() {
+    let mut object = build();
+    object["spec"]["pipeline"]["namespace"] = json!(TEAM);
+    object["metadata"]["annotations"] = json!({"agent.kagenti.dev/step-hashes": "{}"});
+    let mut bench = Bench::new(object);
+    bench.configure();
+    bench.settle();
+    assert_eq!(bench.names(Kind::PipelineRun).len(), 0, "{}", bench.message());
+    let came = |tells: &str| vec![step_map(TEAM, "silent", SILENT), step_map(TEAM, "tells", tells)];
+    bench.maps = came(TELLS);
+    bench.configure();
+    bench.settle();
+    assert_eq!(bench.phase(), "Building", "{}", bench.message());
+    bench.succeed("a");
+    bench.settle();
+    assert_eq!(bench.phase(), "Succeeded", "{}", bench.message());
+    // The same once more is the same; another one is not.
+    let again = |bench: &mut Bench, wish: &str| {
+        bench.user(|build| build["metadata"]["annotations"]["agent.kagenti.dev/rebuild"] = json!(wish));
+        bench.settle();
+    };
+    again(&mut bench, "1");
+    assert_eq!(bench.phase(), "Building", "{}", bench.message());
+    bench.succeed("b");
+    bench.settle();
+    let swapped = TELLS.replace("image: i", "image: other");
+    bench.maps = came(&swapped);
+    bench.configure();
+    again(&mut bench, "2");
+    assert_eq!(
+        (bench.phase(), bench.condition("Ready").1),
+        ("Failed".into(), "StepDrift".into()),
+        "{}",
+        bench.message()
+    );
+    assert_eq!(bench.names(Kind::PipelineRun).len(), 2);
+    // Accepted: what is reviewed now counts.
+    let hash = crate::pipelines::step::parse("team/tells", &swapped, false).unwrap().hash;
+    bench.user(|build| {
+        build["metadata"]["annotations"]["agent.kagenti.dev/step-hashes"] = json!(json!({"tells": hash}).to_string());
+    });
+    bench.settle();
+    assert_eq!(bench.phase(), "Building", "{}", bench.message());
+}
+
 /// G4: so was the template, whose global parameters count when the build starts.
 #[test]
 fn a_tenants_template_that_changed_since_the_review_is_drift() {

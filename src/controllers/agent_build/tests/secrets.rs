@@ -122,11 +122,13 @@ fn mend_06_registries_that_a_secret_lists_bind_every_build() {
             stopped(&bench, "PrerequisitesMissing", "would send it to reg.io:5000");
         }
     }
-    // A parameter may say another place for the image.
-    let mut elsewhere = registry;
-    elsewhere["pipeline"] = json!({"parameters": [{"name": "image", "value": "evil.example/a:1"}]});
-    let mut bench = with(&elsewhere, "");
-    bench.secrets.insert("reg".into(), secret("config.json", &[("registry-hosts", "reg.io")]));
-    bench.settle();
-    stopped(&bench, "PrerequisitesMissing", "would send it to evil.example");
+    // A parameter may say another place for the image, or for what is pushed in its place.
+    for parameter in ["image", "push-image"] {
+        let mut elsewhere = registry.clone();
+        elsewhere["pipeline"] = json!({"parameters": [{"name": parameter, "value": "evil.example/a:1"}]});
+        let mut bench = with(&elsewhere, "");
+        bench.secrets.insert("reg".into(), secret("config.json", &[("registry-hosts", "reg.io")]));
+        bench.settle();
+        stopped(&bench, "PrerequisitesMissing", "would send it to evil.example");
+    }
 }
