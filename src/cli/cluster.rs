@@ -15,10 +15,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use serde_json::Value;
 
+use super::io::{shown, without_userinfo};
 use super::{Exit, Unreachable};
 
 /// Longest wait for a connection and for an answer.
@@ -35,6 +36,38 @@ pub struct ClusterArgs {
     /// Context of the kubeconfig.
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
+}
+
+/// What says where the cluster is cannot be used; ends the command with [`Exit::Usage`], since no cluster was asked.
+#[derive(Debug, thiserror::Error)]
+#[error("no usable kubeconfig: {what}. What to do: {remedy}")]
+pub struct Unusable {
+    /// Which file, and what is wrong with it.
+    what: String,
+    /// What a person does next.
+    remedy: String,
+}
+
+impl Unusable {
+    /// The same, for a command that has another way.
+    #[must_use]
+    pub fn or(self, way: &str) -> Self {
+        Self { remedy: format!("{}; or {way}", self.remedy), ..self }
+    }
+}
+
+/// What is wrong with a kubeconfig, without anything that stands in it but names: it holds credentials, and whoever reads YAML shows an excerpt.
+fn fault(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::Parse(error) => match error.location() {
+            Some(place) => {
+                format!("it is not the YAML of a kubeconfig at line {}, column {}", place.line(), place.column())
+            }
+            None => "it is not the YAML of a kubeconfig".to_owned(),
+        },
+        KubeconfigError::ReadConfig(error, _) => format!("it cannot be read: {error}"),
+        other => shown(other.to_string().lines().next().unwrap_or_default()),
+    }
 }
 
 /// A cluster that was reached.
@@ -87,31 +120,47 @@ impl ClusterArgs {
     /// The configuration of that cluster, as kube reads it; nothing is sent yet.
     ///
     /// # Errors
-    /// [`Unreachable`] when there is no usable configuration.
+    /// [`Unusable`] when there is no usable configuration.
     pub async fn configuration(&self) -> anyhow::Result<Config> {
-        let unusable = |error: &dyn std::fmt::Display| {
-            Unreachable::new(
-                format!("no usable kubeconfig: {error}"),
-                "name one with --kubeconfig or KUBECONFIG, and one of its contexts with --context; kubectl config \
-                 get-contexts lists them",
-            )
-        };
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         if self.kubeconfig.is_none() && self.context.is_none() {
-            return Ok(Config::infer().await.map_err(|error| unusable(&error))?);
+            // As Config::infer does, whose error tells what is wrong with the kubeconfig by its text alone.
+            let mut config = match Config::from_kubeconfig(&options).await {
+                Ok(config) => config,
+                Err(error) => Config::incluster().map_err(|account| self.unusable(&error, Some(&account)))?,
+            };
+            config.apply_debug_overrides();
+            return Ok(config);
         }
         let file = match &self.kubeconfig {
             Some(path) => Kubeconfig::read_from(path),
             None => Kubeconfig::read(),
         };
-        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-        let config = Config::from_custom_kubeconfig(file.map_err(|error| unusable(&error))?, &options).await;
-        Ok(config.map_err(|error| unusable(&error))?)
+        let file = file.map_err(|error| self.unusable(&error, None))?;
+        let config = Config::from_custom_kubeconfig(file, &options).await;
+        Ok(config.map_err(|error| self.unusable(&error, None))?)
+    }
+
+    /// What a person is told who has no usable kubeconfig, nor, where one was looked for, the account of a Pod.
+    fn unusable(&self, error: &KubeconfigError, account: Option<&InClusterError>) -> Unusable {
+        let file = match (error, &self.kubeconfig, std::env::var_os("KUBECONFIG").filter(|named| !named.is_empty())) {
+            (KubeconfigError::ReadConfig(_, file), ..) | (_, Some(file), _) => file.display().to_string(),
+            (_, None, Some(named)) => named.display().to_string(),
+            (_, None, None) => "~/.kube/config".to_owned(),
+        };
+        let mut what = format!("{}: {}", shown(&file), fault(error));
+        if let Some(account) = account {
+            what += &format!("; nor is there the ServiceAccount of a Pod ({})", shown(&account.to_string()));
+        }
+        let remedy = "name one with --kubeconfig or KUBECONFIG, and one of its contexts with --context; kubectl config \
+                      get-contexts lists them";
+        Unusable { what, remedy: remedy.to_owned() }
     }
 
     /// A client for that cluster; nothing is sent yet.
     ///
     /// # Errors
-    /// [`Unreachable`] when there is no usable configuration.
+    /// [`Unusable`] when there is no usable configuration, [`Unreachable`] when its certificates and credentials make no client.
     pub async fn connect(&self) -> anyhow::Result<Cluster> {
         self.connect_within(Some(DEADLINE)).await
     }
@@ -119,7 +168,7 @@ impl ClusterArgs {
     /// A client for that cluster whose watches may be silent for long; nothing is sent yet.
     ///
     /// # Errors
-    /// [`Unreachable`] when there is no usable configuration.
+    /// Those of [`ClusterArgs::connect`].
     pub async fn connect_to_follow(&self) -> anyhow::Result<Cluster> {
         self.connect_within(None).await
     }
@@ -130,7 +179,7 @@ impl ClusterArgs {
         config.read_timeout = read_timeout;
         config.default_retry = false;
         let namespace = config.default_namespace.clone();
-        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let server = without_userinfo(config.cluster_url.to_string().trim_end_matches('/'));
         let client = Client::try_from(config).map_err(|error| {
             let what = format!("no client for {server} can be made: {}", chain(&error));
             Unreachable::new(what, "correct the certificates and credentials of the kubeconfig's context")
@@ -307,4 +356,52 @@ fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::conclude;
+    use crate::cli::io::Io;
+
+    /// How a command ends that is given this kubeconfig, and what it says.
+    fn told(file: &std::path::Path, context: Option<&str>) -> (Exit, String) {
+        let args = ClusterArgs { kubeconfig: Some(file.to_owned()), context: context.map(str::to_owned) };
+        let read = block_on(args.configuration()).map(|_| Exit::Ok);
+        let (mut stdin, mut out, mut err) = (&b""[..], Vec::new(), Vec::new());
+        let exit = conclude(read, &mut Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false });
+        (exit, String::from_utf8(err).unwrap())
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_kubeconfig_is_told_on_one_line_without_its_text_and_is_no_silent_cluster() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let cluster = "clusters: [{name: c, cluster: {server: \"https://127.0.0.1:1\"}}]\n";
+        let sound = format!(
+            "apiVersion: v1\nkind: Config\n{cluster}users: [{{name: u, user: {{token: s3cr3t}}}}]\n\
+             contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\ncurrent-context: c\n"
+        );
+        let open = file("open", "apiVersion: v1\nusers:\n- name: u\n  user: {token: s3cr3t\ncontexts: [\n");
+        let list = file("list", "apiVersion: v1\nusers:\n- name: u\n  user: {token: [s3cr3t]}\n");
+        let word = file("word", "apiVersion: v1\nusers: s3cr3t\n");
+        for (path, words) in [(open, "line "), (list, "not the YAML"), (word, "not the YAML")] {
+            let (exit, err) = told(&path, None);
+            assert_eq!((exit, err.lines().count()), (Exit::Usage, 1), "{err}");
+            assert!(!err.contains("s3cr3t") && err.contains(words), "{err}");
+            assert!(err.contains(&path.display().to_string()), "{err}");
+        }
+        let (exit, err) = told(&folder.path().join("absent"), None);
+        assert_eq!((exit, err.lines().count()), (Exit::Usage, 1), "{err}");
+        assert!(err.contains("absent: it cannot be read: ") && err.contains("get-contexts"), "{err}");
+        let sound = file("sound", &sound);
+        assert_eq!(told(&sound, Some("c")).0, Exit::Ok);
+        let (exit, err) = told(&sound, Some("other"));
+        assert_eq!(exit, Exit::Usage, "{err}");
+        assert!(err.contains("failed to load current context: other"), "{err}");
+    }
 }

@@ -12,15 +12,17 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::io::{self, Io};
+use super::io::{self, Io, shown, shown_lines};
 use super::offline::documents::{self, Document, Input, Piece, Source};
-use super::offline::runtimes::{self, Fate, Workloads};
+use super::offline::runtimes::{self, Fate, Obstacle, Workloads};
 use super::offline::workload::Subject;
 use super::offline::world::{Facts, World};
-use super::offline::{governed, review};
+use super::offline::{governed, misplaced, review};
+use super::survey;
 use super::yaml::{emit, stream};
 use super::{Exit, Format};
 use crate::admission::verdict::{Outcome, Verdict};
+use crate::config::enrolment::{self, Asks};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::{Class, Reason};
@@ -67,6 +69,9 @@ pub struct Line {
     /// What deserves attention.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Why a label that was meant to enrol it does not; the webhook, which sees the Pod alone, does not say so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// What a controller makes on the cluster before the Pods.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub made_by_controller: Vec<String>,
@@ -89,24 +94,28 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let mut lines = Vec::new();
     rewrite(&sources, io, |document, object| {
         if runtimes::is_agent_runtime(object) {
-            lines.push(runtime_line(&runtimes::fate(object, &namespace, &workloads, &snapshot), document));
+            let mut fate = runtimes::fate(object, &namespace, &workloads, &snapshot);
+            let refused = refusal(&fate, &all, &namespace, &snapshot)?;
+            fate.obstacles.extend(refused);
+            lines.push(runtime_line(&fate, document));
             return Ok(None);
         }
         let Some(subject) = Subject::of(object, &namespace) else {
             lines.extend(namesake_line(object, &namespace, (&snapshot, document))?);
             return Ok(None);
         };
-        let enrolled = governed::enrolled(object, &subject, &snapshot);
-        let (verdict, changed) = inject(&subject, &enrolled, &snapshot)?;
+        let (verdict, changed) = judged(object, &subject, &snapshot)?;
+        let mut told = line(&subject, &verdict, document);
+        told.note = note(object, &subject, (&verdict, &snapshot));
         let accounts = made.iter().filter(|(other, _)| *other == subject);
         lines.push(Line {
             made_by_controller: accounts
                 .filter(|_| verdict.allowed())
                 .map(|(_, name)| format!("ServiceAccount {}/{name}", subject.namespace))
                 .collect(),
-            ..line(&subject, &verdict, document)
+            ..told
         });
-        Ok(changed.or_else(|| matches!(enrolled, Cow::Owned(_)).then(|| enrolled.into_owned())))
+        Ok(changed)
     })?;
     report(output, &lines, io)?;
     let denied = lines.iter().any(|line| line.outcome == "denied");
@@ -127,6 +136,53 @@ fn made(world: &mut World, all: &[Value], namespace: &str) -> anyhow::Result<Vec
     Ok(made)
 }
 
+/// What the webhook says of a workload's Pods, and what becomes of its document. A workload that enrolment leaves as it is, because its Pods
+/// would be refused or get nothing, is judged with its label all the same, as `explain` and `validate` do: without it nobody would hear why.
+fn judged(object: &Value, subject: &Subject, snapshot: &Snapshot) -> anyhow::Result<(Verdict, Option<Value>)> {
+    let enrolled = governed::enrolled(object, subject, snapshot);
+    let (mut verdict, changed) = inject(subject, &enrolled, snapshot)?;
+    let labelled = governed::with_type(object, subject, snapshot);
+    if matches!(enrolled, Cow::Borrowed(_)) && subject.template(&labelled) != subject.template(object) {
+        verdict = review::evaluate(subject, &subject.pod(&labelled), snapshot)?;
+    }
+    let changed = changed.filter(|_| verdict.allowed());
+    Ok((verdict, changed.or_else(|| matches!(enrolled, Cow::Owned(_)).then(|| enrolled.into_owned()))))
+}
+
+/// Why an AgentRuntime with nothing else in its way does not enrol its target: the Pods would be refused. In the words of its status.
+fn refusal(fate: &Fate, all: &[Value], namespace: &str, snapshot: &Snapshot) -> anyhow::Result<Option<Obstacle>> {
+    let Some(target) = fate.target.as_ref().filter(|_| fate.obstacles.is_empty()) else { return Ok(None) };
+    let found = all.iter().find_map(|object| {
+        let subject = Subject::of(object, namespace).filter(|subject| subject.title() == *target)?;
+        Some((object, subject))
+    });
+    let Some((object, subject)) = found else { return Ok(None) };
+    let (verdict, _) = judged(object, &subject, snapshot)?;
+    let Outcome::Deny(denial) = &verdict.outcome else { return Ok(None) };
+    let text = format!("Pods of {target} would be refused: {}. {}", denial.sentence, denial.remedy);
+    Ok(Some(Obstacle { reason: denial.reason, field: "spec.targetRef", text }))
+}
+
+/// Why a label that was meant to enrol does not, where an AgentRuntime's line does not say it; in the words of `explain`.
+fn note(object: &Value, subject: &Subject, (verdict, snapshot): (&Verdict, &Snapshot)) -> Option<String> {
+    if verdict.reason != Reason::NoTypeLabel || governed::governor(subject, snapshot).is_some() {
+        return None;
+    }
+    let misplaced = || misplaced::of(object, subject).map(|told| (told.reason, told.message));
+    let (kind, namespace, name) = (subject.kind(), &subject.namespace, &subject.workload.name);
+    let (reason, text) = match governed::asks(object, subject, snapshot) {
+        Some(Asks::Pending(agent_type)) => {
+            (Reason::EnrolmentPending, enrolment::pending(kind, namespace, name, agent_type))
+        }
+        Some(Asks::Unknown) => misplaced().unwrap_or_else(|| {
+            let value = survey::label(object, keys::LABEL_TYPE).unwrap_or_default();
+            (Reason::UnknownValue, enrolment::unknown(kind, value))
+        }),
+        _ => misplaced()?,
+    };
+    Some(format!("{}: {text}", reason.code()))
+}
+
 /// What becomes of an AgentRuntime: its document comes out as it is.
 fn runtime_line(fate: &Fate, document: &Document<'_>) -> Line {
     let first = fate.obstacles.first();
@@ -143,6 +199,7 @@ fn runtime_line(fate: &Fate, document: &Document<'_>) -> Line {
         reason: reason.code().to_owned(),
         text,
         warnings: fate.obstacles.iter().skip(1).map(|obstacle| obstacle.text.clone()).collect(),
+        note: None,
         made_by_controller: Vec::new(),
     }
 }
@@ -164,6 +221,7 @@ fn namesake_line(
         reason: Reason::Accepted.code().to_owned(),
         text: Reason::Accepted.sentence().to_owned(),
         warnings: warned.iter().map(ToString::to_string).collect(),
+        note: None,
         made_by_controller: Vec::new(),
     }))
 }
@@ -210,6 +268,7 @@ pub fn run_uninject(args: UninjectArgs, io: &mut Io<'_>) -> anyhow::Result<Exit>
             reason: reason.code().to_owned(),
             text: text.to_owned(),
             warnings: doubt.into_iter().collect(),
+            note: None,
             made_by_controller: Vec::new(),
         });
         Ok((!nothing).then_some(released))
@@ -243,6 +302,7 @@ fn line(subject: &Subject, verdict: &Verdict, document: &Document<'_>) -> Line {
         reason: verdict.reason.code().to_owned(),
         text,
         warnings: verdict.warnings.iter().map(ToString::to_string).collect(),
+        note: None,
         made_by_controller: Vec::new(),
     }
 }
@@ -363,17 +423,102 @@ fn push_document(out: &mut String, document: &Document<'_>, value: &Value) {
 fn report(format: Format, lines: &[Line], io: &mut Io<'_>) -> anyhow::Result<()> {
     io::print(format, &lines, io.err, |err| {
         for line in lines {
-            writeln!(err, "{}  {}  {} ({})", line.place, line.object, line.outcome, line.reason)?;
+            let (place, object) = (shown(&line.place), shown(&line.object));
+            writeln!(err, "{place}  {object}  {} ({})", line.outcome, line.reason)?;
             if ["denied", "waits", "enrols"].contains(&line.outcome.as_str()) {
-                writeln!(err, "  {}", line.text)?;
+                writeln!(err, "  {}", shown_lines(&line.text, "  "))?;
             }
             for made in &line.made_by_controller {
-                writeln!(err, "  on the cluster a controller makes {made} before the Pods")?;
+                writeln!(err, "  on the cluster a controller makes {} before the Pods", shown(made))?;
             }
             for warning in &line.warnings {
-                writeln!(err, "  warning: {warning}")?;
+                writeln!(err, "  warning: {}", shown_lines(warning, "  "))?;
+            }
+            if let Some(note) = &line.note {
+                writeln!(err, "  note: {}", shown_lines(note, "  "))?;
             }
         }
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::{Exit, Io};
+    use crate::cli::{Cli, conclude};
+
+    fn run(input: &str) -> (Exit, String, String) {
+        let cli = Cli::try_parse_from(["drawbridge", "inject", "-f", "-"]).unwrap();
+        let (mut stdin, mut out, mut err) = (input.as_bytes(), Vec::new(), Vec::new());
+        let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+        let result = cli.command.run(&mut io);
+        let exit = conclude(result, &mut io);
+        (exit, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+    }
+
+    /// A Deployment with these labels of its own and of its template.
+    fn deployment(own: &str, of_template: &str, host_network: bool) -> String {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: weather, namespace: team1, labels: {{{own}}}}}\nspec:\n  template:\n    \
+             metadata: {{labels: {{{of_template}}}}}\n    spec: {{hostNetwork: {host_network}, containers: [{{name: agent, image: agent}}]}}\n"
+        )
+    }
+
+    const RUNTIME: &str = "---\napiVersion: agent.kagenti.dev/v1alpha1\nkind: AgentRuntime\nmetadata: {name: r, namespace: team1}\nspec:\n  \
+                           type: agent\n  targetRef: {apiVersion: apps/v1, kind: Deployment, name: weather}\n";
+
+    #[test]
+    fn a_workload_whose_enrolment_would_be_refused_is_denied_and_stays_as_it_is() {
+        const AGENT: &str = "kagenti.io/type: agent";
+        for (input, governed) in [
+            (format!("{}{RUNTIME}", deployment("", "app: weather", true)), true),
+            (format!("{}{RUNTIME}", deployment("", AGENT, true)), true),
+            (format!("{}{RUNTIME}", deployment(AGENT, "app: weather", true)), true),
+            (deployment(AGENT, "app: weather", true), false),
+        ] {
+            let (exit, out, err) = run(&input);
+            assert_eq!(exit, Exit::Findings, "{input}{err}");
+            assert_eq!(out, input, "nothing is invented: {err}");
+            assert!(
+                err.contains("Deployment team1/weather  denied (HostNetwork)\n  HostNetwork: the Pod uses"),
+                "{err}"
+            );
+            let says =
+                "AgentRuntime team1/r  denied (HostNetwork)\n  Pods of Deployment team1/weather would be refused: ";
+            assert_eq!(err.contains(says), governed, "{err}");
+            assert!(!err.contains("enrols"), "{err}");
+        }
+        let (exit, _, err) = run(&format!("{}{RUNTIME}", deployment("", "app: weather", false)));
+        assert!(exit == Exit::Ok && err.contains("enrols (TargetFound)") && err.contains("injected"), "{err}");
+    }
+
+    #[test]
+    fn a_label_that_enrols_nothing_is_told_beside_the_skip() {
+        const SKIPPED: &str = "Deployment team1/weather  skipped (NoTypeLabel)";
+        for (own, of_template, says) in [
+            (
+                "",
+                "kagenti.io/type: Agent",
+                Some("  note: UnknownValue: label kagenti.io/type of its Pods is \"Agent\""),
+            ),
+            (
+                "kagenti.io/type: agnet",
+                "app: weather",
+                Some("  note: UnknownValue: label kagenti.io/type on the deployment"),
+            ),
+            ("", "kagenti/type: agent", Some("  note: LabelIgnored: label kagenti/type=agent of its Pods")),
+            ("", "app: weather", None),
+        ] {
+            let input = deployment(own, of_template, false);
+            let (exit, out, err) = run(&input);
+            assert_eq!((exit, out), (Exit::Ok, input), "{err}");
+            assert!(err.contains(SKIPPED), "{err}");
+            match says {
+                Some(says) => assert_eq!(err.matches(says).count(), 1, "{says}: {err}"),
+                None => assert!(!err.contains("note:"), "{err}"),
+            }
+        }
+    }
 }

@@ -8,12 +8,15 @@ mod code;
 mod kinds;
 mod runtime;
 mod schema;
+#[cfg(test)]
+mod tests;
 
+use anyhow::bail;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::given;
-use super::io::{self, Io, Tone};
+use super::io::{self, Io, Tone, shown, shown_lines};
 use super::offline::documents::{self, Document, Input, Object, Piece, Source};
 use super::offline::runtimes::{self, Workloads};
 use super::offline::workload::Subject;
@@ -33,6 +36,7 @@ use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::{Class, Reason};
 use crate::domain::workload::WorkloadKind;
+use crate::store::Kind;
 pub use code::{Code, OfFiles};
 
 /// Arguments of `validate`.
@@ -110,7 +114,15 @@ impl Findings {
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let Args { input: Input { filename, namespace }, cluster_objects, output, facts } = args;
     let of_cluster = documents::read(&cluster_objects, io)?;
-    let sources = documents::read(&filename, io)?;
+    let mut sources = Vec::new();
+    for path in &filename {
+        let found = documents::read(std::slice::from_ref(path), io)?;
+        // A mistyped folder would pass for one in which nothing is wrong.
+        if found.is_empty() {
+            bail!("{path} has no .yaml, .yml or .json; name the folder that has the manifests, or the file itself");
+        }
+        sources.extend(found);
+    }
     let mut findings = Findings(Vec::new());
     let documents = readable(&sources, &mut findings);
     let objects: Vec<Placed<'_>> = documents
@@ -146,7 +158,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             builds::check(placed, &namespace, &world.snapshot()?, &mut findings)?;
         }
         builds::check_content(placed, &namespace, &world.snapshot()?, &mut findings);
-        check_workload(placed, &namespace, (told, knows), (&mut world, &mut findings))?;
+        check_workload(placed, &namespace, (&told, knows), (&mut world, &mut findings))?;
     }
     let mut findings = findings.0;
     findings.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
@@ -161,7 +173,8 @@ fn print(output: Format, findings: &[Finding], read: usize, io: &mut Io<'_>) -> 
     io::print(output, &findings, io.out, |out| {
         for finding in findings {
             let severity = if finding.severity == Severity::Error { &error } else { &warning };
-            writeln!(out, "{}:{}: {severity}: {}: {}", finding.file, finding.line, finding.code, finding.text)?;
+            let (file, text) = (shown(&finding.file), shown_lines(&finding.text, "  "));
+            writeln!(out, "{file}:{}: {severity}: {}: {text}", finding.line, finding.code)?;
         }
         let read = count(read, "document");
         match findings.len() {
@@ -290,17 +303,56 @@ fn metadata((document, Object { node, value: object }): &Placed<'_>, findings: &
     }
 }
 
-/// Labels and annotations that are nearly ours, or stand where nobody reads them; true when the Pods' own were at fault.
-fn check_keys((document, Object { node, value: object }): &Placed<'_>, findings: &mut Findings) -> bool {
-    let mut told = false;
+/// A map of labels or annotations, and as what it is read.
+type Carried = (&'static [&'static str], Carrier);
+
+/// What BeeAI's Agents and the objects of KAOS carry for their Pods.
+const OF_OBJECT: &[Carried] =
+    &[(&["metadata", "labels"], Carrier::PodLabel), (&["metadata", "annotations"], Carrier::PodAnnotation)];
+/// What an Agent of `agent.kagenti.dev` carries for its Pods.
+const OF_AGENT: &[Carried] = &[
+    (&["metadata", "labels"], Carrier::PodLabel),
+    (&["metadata", "annotations"], Carrier::PodAnnotation),
+    (&["spec", "labels"], Carrier::PodLabel),
+    (&["spec", "annotations"], Carrier::PodAnnotation),
+    (&["spec", "podTemplateSpec", "metadata", "labels"], Carrier::PodLabel),
+    (&["spec", "podTemplateSpec", "metadata", "annotations"], Carrier::PodAnnotation),
+];
+/// What is read of such an object itself, besides.
+const OF_ITSELF: &[Carrier] = &[Carrier::AgentAnnotation, Carrier::ConsentingAnnotation, Carrier::ServiceAnnotation];
+
+/// Where an object that a Deployment is made for says what its Pods carry; nowhere for other kinds.
+fn of_agents(object: &Value) -> &'static [Carried] {
+    let group = text(object, "/apiVersion").split_once('/').map_or("", |(group, _)| group);
+    match Kind::of(group, text(object, "/kind")) {
+        Some(Kind::Agent) => OF_AGENT,
+        Some(Kind::BeeaiAgent | Kind::BeeaiCompatAgent | Kind::KaosAgent | Kind::ModelApi | Kind::McpServer) => {
+            OF_OBJECT
+        }
+        _ => &[],
+    }
+}
+
+/// Labels and annotations that are nearly ours, or stand where nobody reads them; the reasons by which the Pods' own were at fault.
+fn check_keys((document, Object { node, value: object }): &Placed<'_>, findings: &mut Findings) -> Vec<Reason> {
+    let mut told: Vec<Reason> = Vec::new();
+    let is_agent = !of_agents(object).is_empty();
     let mut check = |map: Option<&Node>, carrier: Carrier, skipped: Option<&Misplaced>, findings: &mut Findings| {
         for (Key { line, text: key, .. }, value) in map.map_or(&[][..], Node::entries) {
             let value = value.to_json();
             let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let fault = known::fault(key, &shown, carrier);
+            // The review of the Agent says of that one what is wrong.
+            if is_agent && key == keys::ANNOTATION_SECURITY_PROFILE {
+                continue;
+            }
+            // What is read of the Agent itself is no setting of its Pods that went astray.
+            let is_of_agent = |one: &&Carrier| known::ROWS.iter().any(|row| row.key == key && row.carrier == **one);
+            let of_itself = OF_ITSELF.iter().filter(|_| is_agent).find(is_of_agent);
+            let fault = known::fault(key, &shown, of_itself.copied().unwrap_or(carrier));
             if let Some(fault) = fault.filter(|_| skipped.is_none_or(|one| one.key != *key)) {
-                findings.add(document, *line, Severity::Warning, (OfFiles::Key, fault));
-                told = true;
+                told.extend(fault.reason);
+                let code = fault.reason.map_or(Code::OfFiles(OfFiles::Key), Code::Reason);
+                findings.add(document, *line, Severity::Warning, (code, fault.text));
             }
         }
     };
@@ -325,7 +377,11 @@ fn check_keys((document, Object { node, value: object }): &Placed<'_>, findings:
             check(own, Carrier::NamespaceLabel, enrols_nothing.as_ref(), findings);
         }
         ("ConfigMap", None) => check(own, Carrier::ConfigMapLabel, None, findings),
-        _ => {}
+        _ => {
+            for (path, carrier) in of_agents(object) {
+                check(node.at(path), *carrier, None, findings);
+            }
+        }
     }
     told
 }
@@ -374,14 +430,12 @@ fn misplaced<'n>(
 
 /// Warnings about what a cluster has; manifests cannot be wrong about that.
 const ABOUT_THE_CLUSTER: &[Reason] = &[Reason::SpireUnavailable, Reason::SpireDriverMissing, Reason::IssuerMissing];
-/// Warnings that the table of keys gives with a line and a better word.
-const ABOUT_VALUES: &[Reason] = &[Reason::UnknownMode, Reason::UnknownValue, Reason::PortDropped];
 
 /// What the webhook would say about the workload's Pods.
 fn check_workload(
     (document, Object { node, value: object }): &Placed<'_>,
     namespace: &str,
-    (keys_told, knows): (bool, Knows),
+    (keys_told, knows): (&[Reason], Knows),
     (world, findings): (&mut World, &mut Findings),
 ) -> anyhow::Result<()> {
     let Some(subject) = Subject::of(object, namespace) else { return Ok(()) };
@@ -425,14 +479,14 @@ fn check_workload(
     }
     for warning in &verdict.warnings {
         let is_unknown = !knows.cluster && ABOUT_THE_CLUSTER.contains(&warning.reason);
-        if is_unknown || (keys_told && ABOUT_VALUES.contains(&warning.reason)) {
+        // The table of keys has said it, with its line and what was meant.
+        if is_unknown || keys_told.contains(&warning.reason) {
             continue;
         }
         let text = format!("{}: {}", subject.title(), warning.text);
         findings.add(document, node.line, Severity::Warning, (warning.reason, text));
     }
-    let told =
-        |warning: &Warning| verdict.warnings.contains(warning) || (keys_told && ABOUT_VALUES.contains(&warning.reason));
+    let told = |warning: &Warning| verdict.warnings.contains(warning) || keys_told.contains(&warning.reason);
     for warning in applied.into_iter().filter(|warning| !told(warning)) {
         findings.add(document, node.line, Severity::Warning, (warning.reason, warning.text));
     }

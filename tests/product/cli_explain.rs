@@ -219,10 +219,10 @@ fn a_cluster_that_is_not_there_is_told_apart() {
     }
     let missing = folder.path().join("nowhere").display().to_string();
     let (exit, _, err) = run(&["build", "cancel", "x", "--kubeconfig", &missing], "");
-    assert_eq!(exit, Exit::Unreachable, "{err}");
+    assert_eq!(exit, Exit::Usage, "{err}");
     assert!(err.contains("no usable kubeconfig") && err.contains(&missing) && err.contains("get-contexts"), "{err}");
     let (exit, _, err) = run(&["build", "cancel", "x", "--kubeconfig", &config, "--context", "other"], "");
-    assert_eq!(exit, Exit::Unreachable, "{err}");
+    assert_eq!(exit, Exit::Usage, "{err}");
     assert!(err.contains("no usable kubeconfig") && err.contains("other"), "{err}");
 }
 

@@ -5,6 +5,7 @@
 //! held by a socket that is bound but does not listen. Servers set `SO_REUSEADDR` (Go and tokio do) and may bind it
 //! all the same; neither `bind(0)` nor `connect` of anybody else is given it.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context as _, Result};
@@ -54,7 +55,9 @@ pub fn accepted(address: SocketAddr) -> Result<usize> {
     let local = format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port());
     let table = std::fs::read_to_string("/proc/net/tcp").context("no table of connections")?;
     let rows = table.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>());
-    Ok(rows.filter(|row| row.get(1) == Some(&local.as_str()) && row.get(3) == Some(&ESTABLISHED)).count())
+    let ours = rows.filter(|row| row.get(1) == Some(&local.as_str()) && row.get(3) == Some(&ESTABLISHED));
+    // The kernel gives the table in pieces, and a connection twice where others came or went between two of them.
+    Ok(ours.filter_map(|row| row.get(2).map(|other| (*other).to_owned())).collect::<BTreeSet<_>>().len())
 }
 
 #[cfg(test)]

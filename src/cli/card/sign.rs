@@ -53,13 +53,13 @@ pub(super) struct Args {
     /// AGENT_CARD_PATH, SIGN_TIMEOUT, AGENT_NAME and POD_NAMESPACE.
     #[arg(long, conflicts_with_all = ["card", "key", "chain", "spiffe_socket", "timeout", "profile"])]
     in_pod: bool,
-    /// That there is no card to sign is no failure.
+    /// With --in-pod: that there is no card to sign is no failure.
     #[arg(long, requires = "in_pod")]
     if_present: bool,
-    /// Stay beside the agent, as its native sidecar, and sign anew whenever the SVID is renewed or the card changes.
+    /// With --in-pod: stay beside the agent, as its native sidecar, and sign anew whenever the SVID is renewed or the card changes.
     #[arg(long, requires = "in_pod")]
     stay: bool,
-    /// Say by the exit code whether the one that stays has let the agent start: 0 when it has, else 1. For a startup probe.
+    /// With --in-pod: say by the exit code whether the one that stays has let the agent start: 0 when it has, else 1. For a startup probe.
     #[arg(long, requires = "in_pod", conflicts_with_all = ["stay", "if_present"])]
     has_started: bool,
 }
@@ -104,6 +104,11 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             _ => in_pod::Asked::Once,
         };
         return in_pod::run(asked, args.if_present, &|name| std::env::var(name).ok(), io);
+    }
+    // What clap requires it does not miss where something else is given that --in-pod conflicts with.
+    let of_pods = [(args.stay, "--stay"), (args.if_present, "--if-present"), (args.has_started, "--has-started")];
+    if let Some((_, flag)) = of_pods.iter().find(|(is_given, _)| *is_given) {
+        bail!("{flag} needs --in-pod");
     }
     let signer = signer(args)?;
     let text = document(args.card.as_deref().context("no card is named; give a file, or a URL")?, io)?;

@@ -7,6 +7,7 @@ use super::Question;
 use crate::cli::Unseen;
 use crate::cli::cluster::watch::Collection;
 use crate::cli::cluster::{Answer, Cluster};
+use crate::cli::io::shown;
 use crate::cli::offline::world::{Facts, World};
 use crate::cli::scope;
 use crate::cli::survey::{self, AGENT_RUNTIME_WORDS, TYPES, Type};
@@ -14,6 +15,7 @@ use crate::config::inputs::{AgentRuntimeInput, Target};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::suggest::nearest;
+use crate::store::Kind;
 
 /// Reads the object and everything its decision depends on; for an AgentRuntime that is the workload it points at.
 pub(super) async fn question(
@@ -22,7 +24,7 @@ pub(super) async fn question(
     namespace: &str,
     facts: &Facts,
 ) -> anyhow::Result<Question> {
-    let Some((word, name)) = object.split_once('/') else { bail!("{object} is not TYPE/NAME, such as pod/{object}") };
+    let (word, name) = named(object)?;
     let mut notes = Vec::new();
     cluster.expect_namespace(namespace, &mut notes).await?;
     let (kind, name) = if AGENT_RUNTIME_WORDS.contains(&word) {
@@ -51,12 +53,38 @@ pub(super) async fn question(
     Ok(Question { world, object: found, namespace: namespace.to_owned(), notes })
 }
 
+/// The type and the name of an object, where both can mean something; nobody is asked.
+pub(super) fn named(object: &str) -> anyhow::Result<(&str, &str)> {
+    let is_type = |word: &str| AGENT_RUNTIME_WORDS.contains(&word) || Type::of_word(word).is_some();
+    let is_elsewhere = |word: &str| OTHERS.iter().any(|kind| kind.descriptor().words.contains(&word));
+    let shown = shown(object);
+    match object.split_once('/') {
+        Some((word, "")) if is_type(word) => bail!("{shown} names no object; write {word}/NAME"),
+        Some((word, name)) if is_type(word) => Ok((word, name)),
+        None if is_type(object) || is_elsewhere(object) => bail!("{shown} is not TYPE/NAME; write {object}/NAME"),
+        _ if is_file(object) => bail!("{shown} is not TYPE/NAME; for manifests write -f {shown}"),
+        Some((word, name)) => of_word(word).map(|_| (word, name)),
+        None => bail!("{shown} is not TYPE/NAME, such as pod/{shown}"),
+    }
+}
+
+/// Types that are explained in another way, and never come here with a name.
+const OTHERS: [Kind; 4] = [Kind::AgentCard, Kind::KaosAgent, Kind::ModelApi, Kind::McpServer];
+
+/// Whether somebody means a file.
+fn is_file(object: &str) -> bool {
+    let extension = std::path::Path::new(object).extension();
+    extension.is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|one| extension.eq_ignore_ascii_case(one)))
+}
+
 fn of_word(word: &str) -> anyhow::Result<&'static Type> {
     if let Some(found) = Type::of_word(word) {
         return Ok(found);
     }
     let words = TYPES.iter().flat_map(|known| known.words).chain(AGENT_RUNTIME_WORDS).copied();
-    match nearest(word, words) {
+    let near = nearest(word, words);
+    let word = shown(word);
+    match near {
         Some(near) => bail!("{word} is not a type that makes Pods, nor an AgentRuntime; did you mean {near}?"),
         None => bail!("{word} is not a type that makes Pods, nor an AgentRuntime"),
     }
@@ -103,4 +131,37 @@ fn recorded(pod: &Value) -> Vec<String> {
         ));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::cli::io::Io;
+    use crate::cli::{Cli, Exit, conclude};
+
+    /// The kubeconfig is not there: whoever looked for it would say so.
+    #[test]
+    fn a_word_that_means_nothing_is_told_without_a_cluster() {
+        for (object, words) in [
+            ("foo/x", "foo is not a type that makes Pods, nor an AgentRuntime"),
+            ("deploymnt/x", "did you mean deployment?"),
+            ("pod", "pod is not TYPE/NAME; write pod/NAME"),
+            ("agentcard", "write agentcard/NAME"),
+            ("pod/", "write pod/NAME"),
+            ("ok.yaml", "for manifests write -f ok.yaml"),
+            ("./manifests/ok.yaml", "for manifests write -f ./manifests/ok.yaml"),
+            ("weather", "weather is not TYPE/NAME, such as pod/weather"),
+            ("pod/ok.yaml", "no usable kubeconfig: /nowhere/at-all: "),
+        ] {
+            let (mut stdin, mut out, mut err) = (&b""[..], Vec::new(), Vec::new());
+            let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+            let words_given = ["drawbridge", "explain", object, "--kubeconfig", "/nowhere/at-all"];
+            let result = Cli::try_parse_from(words_given).unwrap().command.run(&mut io);
+            assert_eq!(conclude(result, &mut io), Exit::Usage, "{object}");
+            let err = String::from_utf8(err).unwrap();
+            assert!(err.contains(words), "{object}: {err}");
+            assert_eq!(err.contains("kubeconfig"), object == "pod/ok.yaml", "{object}: {err}");
+        }
+    }
 }

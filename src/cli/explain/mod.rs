@@ -16,7 +16,7 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::cluster::{self, ClusterArgs};
+use super::cluster::{self, ClusterArgs, Unusable};
 use super::given;
 use super::io::{self, Io};
 use super::offline::documents::{self, Piece, Source};
@@ -156,17 +156,15 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let mut of_kaos = Vec::new();
     let (questions, reached) = match object {
         Some(object) => {
+            // A word that means nothing is told without a cluster.
+            live::named(&object)?;
             let reading = async {
                 let cluster = cluster.connect().await?;
                 let namespace = namespace.unwrap_or_else(|| cluster.namespace.clone());
                 let question = live::question(&cluster, &object, &namespace, &facts).await?;
                 Ok((vec![question], Some(cluster)))
             };
-            let asked = cluster::block_on(reading);
-            asked.map_err(|error| match error.downcast::<Unreachable>() {
-                Ok(unreachable) => unreachable.or("explain manifests with -f, without a cluster").into(),
-                Err(error) => error,
-            })?
+            cluster::block_on(reading).map_err(or_manifests)?
         }
         None => {
             let (questions, told) = offline(&filename, namespace.as_deref().unwrap_or("default"), &facts, io)?;
@@ -195,6 +193,18 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     io::print(output, &all, io.out, text)?;
     let exit = if denied { Exit::Findings } else { Exit::Ok };
     Ok(reached.map_or(exit, |cluster| cluster.seen_all_or_partial(exit)))
+}
+
+/// The error of a cluster that was not asked, or did not answer, with the other way that there is.
+fn or_manifests(error: anyhow::Error) -> anyhow::Error {
+    let way = "explain manifests with -f, without a cluster";
+    match error.downcast::<Unreachable>() {
+        Ok(unreachable) => unreachable.or(way).into(),
+        Err(error) => match error.downcast::<Unusable>() {
+            Ok(unusable) => unusable.or(way).into(),
+            Err(error) => error,
+        },
+    }
 }
 
 /// What is said of one object.

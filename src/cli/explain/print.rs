@@ -4,13 +4,14 @@ use std::io::{Result, Write};
 
 use super::Told;
 use crate::admission::explanation::Explanation;
+use crate::cli::io::{shown, shown_lines};
 
 /// A text of several lines by its first; `-o yaml` has all of it.
 fn first(text: &str) -> String {
     let mut lines = text.lines();
     match (lines.next().unwrap_or_default(), lines.count()) {
-        (first, 0) => first.to_owned(),
-        (first, more) => format!("{first} … {more} more lines"),
+        (first, 0) => shown(first),
+        (first, more) => format!("{} … {more} more lines", shown(first)),
     }
 }
 
@@ -36,12 +37,14 @@ impl Painter {
     /// Writes one answer.
     pub(super) fn tree(&self, out: &mut dyn Write, told: &Told) -> Result<()> {
         let tree = &told.explanation;
-        writeln!(out, "{}: {} ({}): {}", tree.subject, self.outcome(tree), tree.reason, tree.sentence)?;
+        let (subject, sentence) = (shown(&tree.subject), shown(&tree.sentence));
+        writeln!(out, "{subject}: {} ({}): {sentence}", self.outcome(tree), tree.reason)?;
         if let Some(workload) = &tree.workload {
-            writeln!(out, "├─ workload {workload}")?;
+            writeln!(out, "├─ workload {}", shown(workload))?;
         }
         if let Some(denial) = &tree.denial {
-            writeln!(out, "├─ {}", self.paint(31, denial))?;
+            // A refusal of several faults has a line for each.
+            writeln!(out, "├─ {}", self.paint(31, &shown_lines(denial, "│  ")))?;
         }
         Self::filters(out, tree)?;
         Self::sidecars(out, tree)?;
@@ -57,8 +60,10 @@ impl Painter {
 
     fn filters(out: &mut dyn Write, tree: &Explanation) -> Result<()> {
         let says = |passed| if passed { "passed" } else { "decided" };
-        let lines =
-            tree.filters.iter().map(|filter| format!("{}: {} ({})", filter.name, filter.seen, says(filter.passed)));
+        let lines = tree
+            .filters
+            .iter()
+            .map(|filter| shown(&format!("{}: {} ({})", filter.name, filter.seen, says(filter.passed))));
         branch(out, "gates, in the order in which they are asked", &lines.collect::<Vec<_>>())
     }
 
@@ -74,10 +79,10 @@ impl Painter {
             let shadowed: String = field
                 .shadowed
                 .iter()
-                .map(|shadowed| format!("; shadows {} [{}]", shadowed.value, shadowed.layer))
+                .map(|shadowed| shown(&format!("; shadows {} [{}]", shadowed.value, shadowed.layer)))
                 .collect();
-            let layer = self.paint(2, &format!("[{}]", field.layer));
-            format!("{} = {}  {layer}{shadowed}", field.name, field.value)
+            let layer = self.paint(2, &format!("[{}]", shown(&field.layer)));
+            format!("{} = {}  {layer}{shadowed}", shown(&field.name), shown(&field.value))
         });
         branch(out, "configuration, and who set it", &lines.collect::<Vec<_>>())
     }
@@ -85,13 +90,13 @@ impl Painter {
     fn parts(out: &mut dyn Write, tree: &Explanation) -> Result<()> {
         let parts = tree.parts.iter().map(|part| {
             let detail = if part.detail.is_empty() { String::new() } else { format!(" ({})", first(&part.detail)) };
-            format!("{} {}{detail}", part.kind, part.name)
+            format!("{} {}{detail}", part.kind, shown(&part.name))
         });
-        branch(out, "added to the Pod", &parts.chain(tree.edits.iter().cloned()).collect::<Vec<_>>())
+        branch(out, "added to the Pod", &parts.chain(tree.edits.iter().map(|edit| shown(edit))).collect::<Vec<_>>())
     }
 
     fn list(out: &mut dyn Write, title: &str, lines: &[String]) -> Result<()> {
-        branch(out, title, lines)
+        branch(out, title, &lines.iter().map(|line| shown(line)).collect::<Vec<_>>())
     }
 
     /// What decides, before and after: the reason first, one line each; of the Pod only how much of it changes.
@@ -118,7 +123,7 @@ impl Painter {
                         Some("false") if what.starts_with("sidecar ") => "no".to_owned(),
                         Some(text) => first(text),
                     };
-                    lines.push(format!("{what}: {} → {}", word(before), word(after)));
+                    lines.push(format!("{}: {} → {}", shown(&what), word(before), word(after)));
                 }
                 (None, None, _) => more += usize::from(change.path.starts_with("parts.")),
                 (None, _, None) => less += usize::from(change.path.starts_with("parts.")),
@@ -162,6 +167,28 @@ mod tests {
     use super::*;
     use crate::cli::explain::PatchSummary;
     use crate::cli::explain::what_if::{Changed, Difference};
+
+    #[test]
+    fn what_a_manifest_says_stays_on_its_line() {
+        let evil = "a\n├─ forged\u{1b}[2J\u{202e}";
+        let explanation = Explanation {
+            subject: evil.to_owned(),
+            workload: Some(evil.to_owned()),
+            outcome: "injected".to_owned(),
+            reason: "Injected".to_owned(),
+            edits: vec![evil.to_owned()],
+            warnings: vec![evil.to_owned()],
+            denial: Some("two faults:\none\ntwo".to_owned()),
+            ..Explanation::default()
+        };
+        let told = Told { explanation, patch: PatchSummary::default(), notes: vec![evil.to_owned()], what_if: None };
+        let mut out = Vec::new();
+        Painter { colour: false }.tree(&mut out, &told).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(!text.contains(['\u{1b}', '\u{202e}']) && !text.contains("\n├─ forged"), "{text}");
+        assert_eq!(text.matches("a\\n├─ forged\\u{1b}[2J\\u{202e}").count(), 5, "{text}");
+        assert!(text.contains("├─ two faults:\n│  one\n│  two\n"), "{text}");
+    }
 
     #[test]
     fn answers_12_a_change_is_told_by_what_decides_and_trees_end() {

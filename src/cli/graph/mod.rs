@@ -11,7 +11,7 @@ mod wiring;
 use clap::ValueEnum;
 
 use super::cluster::{self, Cluster, ClusterArgs};
-use super::io::Io;
+use super::io::{Io, shown};
 use super::offline::documents::{self, Piece, Source};
 use super::{Exit, given};
 use crate::store::Kind;
@@ -68,7 +68,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         (of_files(&sources, args.namespace.as_deref().unwrap_or("default"))?, None)
     };
     for note in notes {
-        writeln!(io.err, "{note}")?;
+        writeln!(io.err, "{}", shown(&note))?;
     }
     match args.output {
         Drawing::Text => print::text(&graph, io)?,

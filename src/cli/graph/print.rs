@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::live::{Outcome, Tried};
 use super::wiring::{Edge, Graph, Id, Node, State};
-use crate::cli::io::{Io, Tone};
+use crate::cli::io::{Io, Tone, shown};
 
 /// For people: every agent with what it names, then what nobody names.
 pub(super) fn text(graph: &Graph, io: &mut Io<'_>) -> anyhow::Result<()> {
@@ -17,7 +17,7 @@ pub(super) fn text(graph: &Graph, io: &mut Io<'_>) -> anyhow::Result<()> {
     for node in graph.nodes.values() {
         let is_named = graph.edges.iter().any(|edge| edge.to == node.id);
         if namespace != Some(&node.id.namespace) {
-            writeln!(io.out, "namespace {}", node.id.namespace)?;
+            writeln!(io.out, "namespace {}", shown(&node.id.namespace))?;
             namespace = Some(&node.id.namespace);
         }
         if node.id.kind != "Agent" && is_named {
@@ -27,10 +27,10 @@ pub(super) fn text(graph: &Graph, io: &mut Io<'_>) -> anyhow::Result<()> {
         writeln!(io.out, "  {}{unused}", line(node, io))?;
         for edge in graph.edges_of(&node.id) {
             let Some(to) = graph.nodes.get(&edge.to) else { continue };
-            let label = if edge.label.is_empty() { String::new() } else { format!(" for {}", edge.label) };
+            let label = if edge.label.is_empty() { String::new() } else { format!(" for {}", shown(&edge.label)) };
             let wrong = match () {
                 () if edge.wrong.is_empty() || to.state == State::Missing => String::new(),
-                () => format!("  {}", io.paint(Tone::Bad, &edge.wrong)),
+                () => format!("  {}", io.paint(Tone::Bad, &shown(&edge.wrong))),
             };
             let tried = edge.tried.as_ref().map_or_else(String::new, |tried| format!("  {}", outcome(tried, io)));
             writeln!(io.out, "    {}{label} {}{wrong}{tried}", edge.how, line(to, io))?;
@@ -40,15 +40,15 @@ pub(super) fn text(graph: &Graph, io: &mut Io<'_>) -> anyhow::Result<()> {
 }
 
 fn line(node: &Node, io: &Io<'_>) -> String {
-    let what = if node.what.is_empty() { String::new() } else { format!(" ({})", node.what) };
+    let what = if node.what.is_empty() { String::new() } else { format!(" ({})", shown(&node.what)) };
     let state = match node.state {
         State::Ready => io.paint(Tone::Good, "ready"),
-        State::NotReady => format!("{} {}", io.paint(Tone::Warn, "not ready"), node.why),
-        State::Faulty => format!("{} {}", io.paint(Tone::Bad, "faulty"), node.why),
+        State::NotReady => format!("{} {}", io.paint(Tone::Warn, "not ready"), shown(&node.why)),
+        State::Faulty => format!("{} {}", io.paint(Tone::Bad, "faulty"), shown(&node.why)),
         State::Missing => io.paint(Tone::Bad, "is not there"),
         State::Written => String::new(),
     };
-    format!("{} {}{what}  {state}", node.id.kind, node.id.name).trim_end().to_owned()
+    format!("{} {}{what}  {state}", node.id.kind, shown(&node.id.name)).trim_end().to_owned()
 }
 
 /// What came of an edge, in words.
@@ -58,7 +58,7 @@ fn outcome(tried: &Tried, io: &Io<'_>) -> String {
         Outcome::Broken => ("broken:", Tone::Bad),
         Outcome::Unknown => ("nobody can tell:", Tone::Warn),
     };
-    format!("{} {}", io.paint(tone, word), tried.why)
+    format!("{} {}", io.paint(tone, word), shown(&tried.why))
 }
 
 /// Names that both languages take.

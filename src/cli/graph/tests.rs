@@ -89,6 +89,8 @@ fn names_never_become_structure() {
     let odd = json!({"modelAPI": "a\"]; x --> y\nz", "model": "<b>|\\\""});
     graph.take(Kind::KaosAgent, &object("Agent", "a", odd, Value::Null), "", false);
     graph.settle();
+    let said = text(&graph);
+    assert!(said.contains("ModelAPI a\"]; x --> y\\nz"), "a name stays on its line: {said}");
     let (mermaid, dot) = (print::mermaid(&graph), print::dot(&graph));
     assert_eq!(mermaid.lines().filter(|line| line.contains("-->") || line.contains("-.->")).count(), 1, "{mermaid}");
     assert!(!mermaid.contains("<b>") && mermaid.contains("#60;b#62;"), "{mermaid}");

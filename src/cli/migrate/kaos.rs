@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::api::kaos_tools::migrate::{self, Migrated};
 use crate::cli::inject::rewrite;
-use crate::cli::io::{self, Io};
+use crate::cli::io::{self, Io, shown};
 use crate::cli::offline::documents::{self, Document, Input};
 use crate::cli::survey::text;
 use crate::cli::{Exit, Format};
@@ -80,10 +80,10 @@ fn line(document: &Document<'_>, object: &Value, migrated: &Migrated) -> Line {
 fn report(format: Format, lines: &[Line], io: &mut Io<'_>) -> anyhow::Result<()> {
     io::print(format, &lines, io.err, |err| {
         for line in lines {
-            writeln!(err, "{}  {}  {}", line.place, line.object, line.outcome)?;
-            line.changes.iter().try_for_each(|change| writeln!(err, "  {change}"))?;
-            line.notes.iter().try_for_each(|note| writeln!(err, "  note: {note}"))?;
-            line.faults.iter().try_for_each(|fault| writeln!(err, "  error: {fault}"))?;
+            writeln!(err, "{}  {}  {}", shown(&line.place), shown(&line.object), line.outcome)?;
+            line.changes.iter().try_for_each(|change| writeln!(err, "  {}", shown(change)))?;
+            line.notes.iter().try_for_each(|note| writeln!(err, "  note: {}", shown(note)))?;
+            line.faults.iter().try_for_each(|fault| writeln!(err, "  error: {}", shown(fault)))?;
         }
         Ok(())
     })

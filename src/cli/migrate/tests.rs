@@ -37,6 +37,15 @@ fn kaos_of_an_old_spelling_comes_out_as_today_and_everything_else_as_it_came() {
 }
 
 #[test]
+fn names_and_keys_of_the_input_never_become_lines_of_the_report() {
+    let broken = "apiVersion: ethical.institute/v1alpha1\nkind: ModelAPI\nmetadata: {name: \"m\\nforged\\e[2J\"}\nspec: {mode: Proxy}\n";
+    let (_, err, _) = migrate("kaos", broken);
+    assert!(err.contains("ModelAPI m\\nforged\\u{1b}[2J") && !err.contains('\u{1b}'), "{err}");
+    let (_, err, _) = migrate("values", "\"a\\nforged\": 1\n");
+    assert!(err.contains("a\\nforged: Drawbridge has no setting"), "{err}");
+}
+
+#[test]
 fn values_become_keys_of_the_platform_file() {
     let values = "defaultImages:\n  agentRuntime: axsauze/kaos-agent:0.1.4\n  mcpServer: x\n  mcpSlack: y\ngatewayAPI:\n  enabled: true\n  \
                   gatewayName: edge\n  gatewayClassName: envoy\ngateway:\n  defaultTimeouts: {agent: 300s}\nlogLevel: debug\n\

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use serde_json::{Map, Value, json};
 
 use crate::cli::Exit;
-use crate::cli::io::Io;
+use crate::cli::io::{Io, shown};
 use crate::cli::offline::documents::{self, Input, Piece};
 use crate::cli::yaml::emit;
 
@@ -93,7 +93,7 @@ pub(super) fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         write!(io.out, "{}", emit::document(&keys, None))?;
     }
     for note in notes {
-        writeln!(io.err, "{note}")?;
+        writeln!(io.err, "{}", shown(&note))?;
     }
     Ok(Exit::Ok)
 }

@@ -9,6 +9,13 @@ use super::world::{Facts, World};
 use crate::domain::workload::WorkloadKind;
 
 #[test]
+fn a_name_of_a_manifest_never_becomes_a_line_of_a_report() {
+    let metadata = json!({"name": "x\n\u{1b}[32mPod team/y", "namespace": "team"});
+    let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}});
+    assert_eq!(Subject::of(&object, "default").unwrap().title(), "Pod team/x\\n\\u{1b}[32mPod team/y");
+}
+
+#[test]
 fn every_kind_that_makes_pods_has_its_template_found_and_put_back() {
     let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": []}});
     for (api, kind) in [

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::cli::io::shown;
 use crate::domain::workload::{Workload, WorkloadKind};
 
 /// uid of owners that exist only in manifests.
@@ -57,14 +58,14 @@ impl Subject {
         subject.template(object).filter(|template| template.is_object()).map(|_| subject.clone())
     }
 
-    /// How people and reports name it.
+    /// How people and reports name it, on one line.
     #[must_use]
     pub fn title(&self) -> String {
         let name = match (&*self.workload.name, &*self.generate_name) {
             ("", "") => "(without a name)".to_owned(),
             ("", name) | (name, _) => name.to_owned(),
         };
-        format!("{} {}/{name}", self.kind, self.namespace)
+        shown(&format!("{} {}/{name}", self.kind, self.namespace))
     }
 
     /// The kind as manifests spell it.

@@ -122,6 +122,17 @@ fn one_signature_where_all_profiles_give_the_same_bytes_and_only_those_that_are_
     assert!(svid.verifies(&out).1.contains("a2a-sdk-1.x"));
 }
 
+/// clap takes them beside a card and a key, with which --in-pod is at odds.
+#[test]
+fn what_is_for_pods_alone_is_refused_elsewhere() {
+    let svid = Svid::new(&rcgen::PKCS_ECDSA_P256_SHA256);
+    for flag in ["--stay", "--if-present", "--has-started"] {
+        let (exit, out, err) = svid.signs(CARD, &[flag]);
+        assert_eq!((exit, &*out), (Exit::Usage, ""), "{flag}: {err}");
+        assert!(err.contains(&format!("{flag} needs --in-pod")), "{err}");
+    }
+}
+
 /// The algorithm follows from the key, and keys that no verifier takes sign nothing.
 #[test]
 fn case_141_the_key_decides_the_algorithm() {

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::card::{Check, State};
 use crate::api::kaos_tools::migrate::is_kaos;
 use crate::cli::cluster::{self, ClusterArgs};
-use crate::cli::io::{self, Io, Tone};
+use crate::cli::io::{self, Io, Tone, shown};
 use crate::cli::offline::review;
 use crate::cli::survey::text;
 use crate::cli::{Exit, Format};
@@ -147,7 +147,7 @@ pub(super) fn tree(out: &mut dyn Write, told: &Told, [good, bad, unknown]: &[Str
 
 fn printed(out: &mut dyn Write, told: &Told, [good, bad, unknown]: [&str; 3]) -> Written<()> {
     let line = |text: &str| printable(text, LINE).to_string();
-    writeln!(out, "{}", told.subject)?;
+    writeln!(out, "{}", line(&told.subject))?;
     writeln!(out, "  {}", line(&told.says))?;
     for Check { name, state, text, remedy } in &told.checks {
         let mark = match state {
@@ -161,16 +161,16 @@ fn printed(out: &mut dyn Write, told: &Told, [good, bad, unknown]: [&str; 3]) ->
         }
     }
     if let Some(endpoint) = &told.endpoint {
-        writeln!(out, "  address: {endpoint}")?;
+        writeln!(out, "  address: {}", line(endpoint))?;
     }
     if !told.objects.is_empty() {
-        writeln!(out, "  made of it: {}", told.objects.join(", "))?;
+        writeln!(out, "  made of it: {}", shown(&told.objects.join(", ")))?;
     }
     if !told.environment.is_empty() {
         writeln!(out, "  environment, in its order, each with the field that it came from:")?;
         let width = told.environment.iter().map(|one| one.name.chars().count()).max().unwrap_or(0).min(44);
         for Variable { name, value, from } in &told.environment {
-            writeln!(out, "    {name:<width$}  {}  <- {}", line(value), line(from))?;
+            writeln!(out, "    {:<width$}  {}  <- {}", shown(name), line(value), line(from))?;
         }
     }
     for Spelling { path, means } in &told.old_spellings {

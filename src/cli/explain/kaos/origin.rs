@@ -6,11 +6,35 @@
 use serde_json::Value;
 
 use crate::api::kaos_tools::read::{Alias, OldSpelling};
+use crate::cli::io::without_userinfo;
 
 /// Longest value of a variable that is printed, in characters.
 const VALUE: usize = 120;
-/// Parts of names of variables whose literal may be a credential.
-const CREDENTIALS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTHORIZATION"];
+/// Words of names of variables whose literal may be a credential, in the singular.
+const WORDS: [&str; 3] = ["KEY", "CRED", "PWD"];
+/// How a word may end that says the same, with or without another one before it: `PGPASSWORD`. `KEY` alone ends words that say nothing: `MONKEY`.
+const ENDINGS: [&str; 18] = [
+    "TOKEN",
+    "SECRET",
+    "PASS",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "PASSCODE",
+    "CREDENTIAL",
+    "AUTHORIZATION",
+    "APIKEY",
+    "ACCESSKEY",
+    "SECRETKEY",
+    "PRIVATEKEY",
+    "SIGNINGKEY",
+    "ENCRYPTIONKEY",
+    "MASTERKEY",
+    "AUTHKEY",
+    "ACCOUNTKEY",
+];
+/// Words that end so and are something else.
+const HARMLESS: [&str; 3] = ["BYPASS", "COMPASS", "ENCOMPASS"];
 
 /// The field as it was written: `from` is the field of today, or already a sentence.
 pub(super) fn field(from: &str, object: &Value, old: &[OldSpelling]) -> String {
@@ -36,7 +60,7 @@ pub(super) fn field(from: &str, object: &Value, old: &[OldSpelling]) -> String {
 
 /// The value of an entry of an environment, for people.
 pub(super) fn value(entry: &Value) -> String {
-    let name = entry["name"].as_str().unwrap_or_default().to_ascii_uppercase();
+    let name = entry["name"].as_str().unwrap_or_default();
     if let Some(from) = entry.get("valueFrom").filter(|from| !from.is_null()) {
         let text = |at: &Value, key: &str| at[key].as_str().unwrap_or_default().to_owned();
         for (source, words) in [("secretKeyRef", "Secret"), ("configMapKeyRef", "ConfigMap")] {
@@ -50,17 +74,59 @@ pub(super) fn value(entry: &Value) -> String {
         };
     }
     let text = entry.get("value").and_then(Value::as_str).unwrap_or_default();
+    if may_be_credential(name, text) && !text.is_empty() {
+        return format!("(a literal of {} characters, which is not shown)", text.chars().count());
+    }
+    let text = without_userinfo(text);
     let length = text.chars().count();
-    let is_key = CREDENTIALS.iter().any(|part| name.split(['_', '-', '.']).any(|word| word == *part));
     match () {
-        () if is_key && !text.is_empty() => format!("(a literal of {length} characters, which is not shown)"),
         () if length > VALUE => {
             let head: String = text.chars().take(VALUE).collect();
             format!("{head:?}... ({length} characters)")
         }
         () if text.chars().any(char::is_control) => format!("{text:?}"),
-        () => text.to_owned(),
+        () => text,
     }
+}
+
+/// Whether the name says that the text is a credential.
+fn may_be_credential(name: &str, text: &str) -> bool {
+    // The shell's folder.
+    if name == "PWD" {
+        return false;
+    }
+    let is_count = text.bytes().all(|byte| byte.is_ascii_digit());
+    // Both as it is divided by signs and as it is by capitals: `API_KEY`, `apiKey`, `APIKey`.
+    [name, &by_capitals(name)].into_iter().any(|name| {
+        name.split(|letter: char| !letter.is_alphanumeric()).any(|word| {
+            let word = word.trim_end_matches(|letter: char| letter.is_ascii_digit()).to_ascii_uppercase();
+            // A number of tokens is how many of them a model may write: `MAX_TOKENS`.
+            !(is_count && word == "TOKENS") && says_credential(&word)
+        })
+    })
+}
+
+/// Whether a word in capitals says so, in the singular or the plural.
+fn says_credential(word: &str) -> bool {
+    // `PASS` ends like a plural and is none.
+    [word, word.strip_suffix('S').unwrap_or(word)].into_iter().any(|word| {
+        WORDS.contains(&word) || (!HARMLESS.contains(&word) && ENDINGS.iter().any(|ending| word.ends_with(ending)))
+    })
+}
+
+/// The name with a sign ahead of each word that begins with a capital.
+fn by_capitals(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    let mut divided = String::with_capacity(name.len());
+    for (place, letter) in letters.iter().enumerate() {
+        let follows_small = place.checked_sub(1).is_some_and(|before| !letters[before].is_uppercase());
+        let leads_small = letters.get(place + 1).is_some_and(|after| after.is_lowercase());
+        if letter.is_uppercase() && (follows_small || leads_small) {
+            divided.push('_');
+        }
+        divided.push(*letter);
+    }
+    divided
 }
 
 #[cfg(test)]
@@ -85,6 +151,44 @@ mod tests {
             assert_eq!(value(&entry), shown);
         }
         assert!(value(&json!({"name": "T", "value": "x".repeat(1000)})).ends_with("... (1000 characters)"));
+    }
+
+    #[test]
+    fn a_credential_is_known_however_its_name_is_written_and_addresses_lose_theirs() {
+        for name in [
+            "OPENAI_APIKEY",
+            "openai_apikeys",
+            "DB_PASS",
+            "DBPASS",
+            "API_KEYS",
+            "API_KEY2",
+            "apiKey",
+            "APIKey",
+            "PGPASSWORD",
+            "MYSQL_PWD",
+            "MY_PASSPHRASE",
+            "GITHUB_TOKENS",
+            "authToken",
+            "CLIENT_SECRETS",
+            "AWS_CREDENTIALS",
+            "spring.datasource.password",
+        ] {
+            let said = value(&json!({"name": name, "value": "s3cr3t"}));
+            assert_eq!(said, "(a literal of 6 characters, which is not shown)", "{name}");
+        }
+        for name in ["MONKEYS", "BYPASS", "KEYCLOAK_URL", "TOKENIZERS_PARALLELISM", "PWD", "PASSES", "secretary"] {
+            assert_eq!(value(&json!({"name": name, "value": "t"})), "t", "{name}");
+        }
+        assert_eq!(value(&json!({"name": "MAX_TOKENS", "value": "4096"})), "4096");
+        for (text, shown) in [
+            ("postgres://u:secret@h/db", "postgres://…@h/db"),
+            ("https://user:S@h/v1", "https://…@h/v1"),
+            ("http://modelapi-llm.shop.svc.cluster.local:8000", "http://modelapi-llm.shop.svc.cluster.local:8000"),
+        ] {
+            assert_eq!(value(&json!({"name": "ADDRESS", "value": text})), shown);
+        }
+        let long = format!("{} redis://u:hidden@h", "x".repeat(200));
+        assert!(!value(&json!({"name": "T", "value": long})).contains("hidden"));
     }
 
     #[test]

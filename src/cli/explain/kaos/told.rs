@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::facts::{Facts, Named, role};
 use super::{Check, Spelling, State, Told, Variable, origin};
+use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::api::findings::Fault;
 use crate::api::kaos_tools::models::allows;
 use crate::api::kaos_tools::read::{self, Alias, Looked, OldSpelling};
@@ -460,7 +461,9 @@ fn enrolment(facts: &Facts, role: Role) -> Vec<Check> {
     let name = text(&facts.object, "/metadata/name");
     let made = role.object(name);
     let mut checks = Vec::new();
-    let mut by = label(&facts.object, keys::LABEL_TYPE).map(|value| format!("label {}={value}", keys::LABEL_TYPE));
+    let said = label(&facts.object, keys::LABEL_TYPE);
+    let enrols = said.is_none_or(|value| AgentType::ALL.into_iter().any(|known| known.as_str() == value));
+    let mut by = said.map(|value| format!("label {}={value}", keys::LABEL_TYPE));
     for runtime in &facts.agent_runtimes {
         let target = |key: &str| text(runtime, &format!("/spec/targetRef/{key}"));
         let called = text(runtime, "/metadata/name");
@@ -475,7 +478,11 @@ fn enrolment(facts: &Facts, role: Role) -> Vec<Check> {
             checks.push(check(NAME, Err((seen, remedy))));
         }
     }
-    if let Some(by) = by {
+    if let Some(value) = said.filter(|_| !enrols) {
+        // It comes onto the Pods, and an AgentRuntime leaves alone what somebody else wrote there.
+        let seen = format!("label {}={value} enrols nothing", keys::LABEL_TYPE);
+        checks.push(check(NAME, Err((seen, "write agent or tool, in small letters".to_owned()))));
+    } else if let Some(by) = by {
         checks.push(check(NAME, Ok(format!("{by}; drawbridge explain deployment/{made} shows what its Pods get"))));
     }
     checks
@@ -507,4 +514,32 @@ fn objects(facts: &Facts, role: Role, name: &str, (composed, exposed): (&Compose
         all.push(format!("HTTPRoute {}", role.route(name)));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Facts, Role, State, enrolment};
+
+    #[test]
+    fn only_agent_and_tool_enrol() {
+        let runtime =
+            json!({"metadata": {"name": "r"}, "spec": {"targetRef": {"kind": "Deployment", "name": "agent-clerk"}}});
+        for (value, runtimes, enrols) in [
+            ("agent", Vec::new(), true),
+            ("tool", Vec::new(), true),
+            ("agnet", Vec::new(), false),
+            ("Agent", Vec::new(), false),
+            ("agnet", vec![runtime], false),
+        ] {
+            let object =
+                json!({"metadata": {"name": "clerk", "namespace": "shop", "labels": {"kagenti.io/type": value}}});
+            let facts = Facts { object, agent_runtimes: runtimes, ..Facts::default() };
+            let checks = enrolment(&facts, Role::Agent);
+            let [check] = &checks[..] else { panic!("{value}: one answer") };
+            assert_eq!(check.state == State::Ok, enrols, "{value}: {}", check.text);
+            assert_eq!(check.text.contains("enrols nothing"), !enrols, "{value}: {}", check.text);
+        }
+    }
 }

@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::cluster::{self, ClusterArgs};
-use crate::cli::io::{self, Io};
+use crate::cli::io::{self, Io, shown, shown_lines};
 use crate::cli::offline::documents;
 use crate::cli::survey::text;
 use crate::cli::yaml::emit;
@@ -101,7 +101,8 @@ pub(super) fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             live::read(&cluster, args.namespace.as_deref()).await
         })?;
         print(&migrated, args.output, io)?;
-        writeln!(io.err, "{order}")?;
+        // Below the order stands a line for each note.
+        writeln!(io.err, "{}", shown_lines(&order, ""))?;
         return Ok(exit(&migrated));
     }
     if args.filename.is_empty() {
@@ -172,7 +173,8 @@ fn print(migrated: &Migrated, output: Format, io: &mut Io<'_>) -> anyhow::Result
         write!(io.out, "---\n{}", emit::document(manifest, None))?;
     }
     io::print(output, &migrated.remarks, io.err, |out| {
-        migrated.remarks.iter().try_for_each(|one| writeln!(out, "{}: {}: {}", one.object, one.path, one.text))
+        let line = |one: &Remark| shown(&format!("{}: {}: {}", one.object, one.path, one.text));
+        migrated.remarks.iter().try_for_each(|one| writeln!(out, "{}", line(one)))
     })
 }
 

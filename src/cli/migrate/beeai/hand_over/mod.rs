@@ -28,7 +28,7 @@ use super::live::list;
 use super::{Args, Remark};
 use crate::cli::Exit;
 use crate::cli::cluster::{Answer, Cluster};
-use crate::cli::io::{self, Io};
+use crate::cli::io::{self, Io, shown};
 use crate::cli::survey::{annotation, text};
 use crate::domain::keys;
 use crate::store::Kind;
@@ -102,7 +102,7 @@ pub(super) async fn run(cluster: &Cluster, args: &Args, io: &mut Io<'_>) -> anyh
     }
     io::print(args.output, &report, io.out, |out| table(out, &report))?;
     for note in notes {
-        writeln!(io.err, "drawbridge: {note}")?;
+        writeln!(io.err, "drawbridge: {}", shown(&note))?;
     }
     let planned = report.agents.iter().filter(|agent| agent.outcome == "planned").count();
     if report.agents.is_empty() {
@@ -211,16 +211,16 @@ fn table(out: &mut dyn Write, report: &Report) -> std::io::Result<()> {
     for agent in &report.agents {
         writeln!(out, "{:8} Agent {}/{} of {}", agent.outcome, report.namespace, agent.name, agent.group)?;
         for obstacle in &agent.obstacles {
-            writeln!(out, "         in the way: {obstacle}")?;
+            writeln!(out, "         in the way: {}", shown(obstacle))?;
         }
         let begun = agent.steps.iter().any(|step| step.outcome == "done");
         if agent.outcome != "done" && (begun || agent.obstacles.is_empty()) {
             for step in &agent.steps {
-                writeln!(out, "         {:8} {}", step.outcome, step.what)?;
+                writeln!(out, "         {:8} {}", step.outcome, shown(&step.what))?;
             }
         }
         for remark in &agent.remarks {
-            writeln!(out, "         note: {}: {}", remark.path, remark.text)?;
+            writeln!(out, "         note: {}: {}", shown(&remark.path), shown(&remark.text))?;
         }
     }
     Ok(())

@@ -1,0 +1,125 @@
+//! `validate` on its own: keys and values with their words, and input that holds nothing.
+
+use clap::Parser;
+use serde_json::{Value, json};
+
+use crate::cli::io::Io;
+use crate::cli::{Cli, Exit, conclude};
+
+fn run(path: &str, input: &str) -> (Exit, String, String) {
+    let cli = Cli::try_parse_from(["drawbridge", "validate", "-o", "json", "-f", path]).unwrap();
+    let (mut stdin, mut out, mut err) = (input.as_bytes(), Vec::new(), Vec::new());
+    let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+    let result = cli.command.run(&mut io);
+    let exit = conclude(result, &mut io);
+    (exit, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+}
+
+/// Code and text of what is found in one object.
+fn found(object: &Value) -> Vec<(String, String)> {
+    let (_, out, err) = run("-", &object.to_string());
+    let list: Vec<Value> = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}"));
+    let text = |finding: &Value, key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+    list.iter().map(|finding| (text(finding, "code"), text(finding, "text"))).collect()
+}
+
+fn has(found: &[(String, String)], code: &str, words: &str) -> bool {
+    found.iter().any(|(seen, text)| seen == code && text.contains(words))
+}
+
+#[test]
+fn a_misspelt_enrolment_of_what_a_deployment_is_made_for_is_told() {
+    let marks = json!({
+        "name": "a", "namespace": "team1", "labels": {"kagenti.io/type": "agnet", "kagenti.io/injekt": "disabled"},
+        "annotations": {"kagenti.io/authbridge-mode": "foo"},
+    });
+    for (api, kind) in [
+        ("agent.kagenti.dev/v1alpha1", "Agent"),
+        ("beeai.dev/v1", "Agent"),
+        ("beeai.beeai.dev/v1", "Agent"),
+        ("kaos.tools/v1alpha1", "Agent"),
+        ("kaos.tools/v1alpha1", "ModelAPI"),
+        ("kaos.tools/v1alpha1", "MCPServer"),
+    ] {
+        let seen = found(&json!({"apiVersion": api, "kind": kind, "metadata": marks, "spec": {}}));
+        assert!(has(&seen, "UnknownValue", "did you mean agent?"), "{api} {kind}: {seen:?}");
+        assert!(has(&seen, "UnknownMode", "kagenti.io/authbridge-mode"), "{api} {kind}: {seen:?}");
+        assert!(has(&seen, "Key", "did you mean kagenti.io/inject?"), "{api} {kind}: {seen:?}");
+    }
+    let of_template = json!({
+        "apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "Agent", "metadata": {"name": "a", "namespace": "team1"},
+        "spec": {"podTemplateSpec": {"metadata": {
+            "labels": {"kagenti.io/type": "agnet"}, "annotations": {"kagenti.io/authbridge-mode": "foo"},
+        }}},
+    });
+    let seen = found(&of_template);
+    assert!(has(&seen, "UnknownValue", "agnet") && has(&seen, "UnknownMode", "foo"), "{seen:?}");
+}
+
+#[test]
+fn what_is_read_of_an_agent_itself_is_no_setting_that_went_astray() {
+    let agent = json!({
+        "apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "Agent",
+        "metadata": {"name": "a", "namespace": "team1", "labels": {"kagenti.io/type": "agent"}, "annotations": {
+            "agent.kagenti.dev/replicas-managed-externally": "true", "agent.kagenti.dev/secrets-by-consent": "s",
+            "kagenti.io/port": "8000",
+        }},
+        "spec": {},
+    });
+    let seen = found(&agent);
+    assert!(seen.iter().all(|(code, _)| !["Key", "UnknownValue"].contains(&code.as_str())), "{seen:?}");
+    // A build carries nothing for Pods that run.
+    let build = json!({
+        "apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "AgentBuild",
+        "metadata": {"name": "a", "namespace": "team1", "annotations": {"agent.kagenti.dev/rebuild": "1"}}, "spec": {},
+    });
+    let seen = found(&build);
+    assert!(!has(&seen, "Key", ""), "{seen:?}");
+}
+
+#[test]
+fn a_value_that_means_nothing_has_its_own_word_and_is_told_once() {
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w", "namespace": "team1"},
+        "spec": {"template": {
+            "metadata": {"labels": {"kagenti.io/type": "agent", "kagenti.io/inject": "no"}, "annotations": {
+                "kagenti.io/authbridge-mode": "envoy-sidecart", "kagenti.io/outbound-ports-exclude": "80,x",
+            }},
+            "spec": {"containers": [{"name": "agent", "image": "agent:1"}]},
+        }},
+    });
+    let seen = found(&deployment);
+    for (code, words) in [
+        ("UnknownValue", "values are disabled, enabled"),
+        ("UnknownMode", "did you mean envoy-sidecar?"),
+        ("PortDropped", "x is not a port"),
+    ] {
+        assert!(has(&seen, code, words), "{code}: {seen:?}");
+        assert_eq!(seen.iter().filter(|(seen, _)| seen == code).count(), 1, "{code}: {seen:?}");
+    }
+    assert!(!has(&seen, "Key", ""), "{seen:?}");
+    let mut misspelt = deployment;
+    misspelt["spec"]["template"]["metadata"] =
+        json!({"labels": {"kagenti.io/type": "agent", "kagenti.io/injekt": "disabled"}});
+    assert!(has(&found(&misspelt), "Key", "did you mean kagenti.io/inject?"));
+}
+
+#[test]
+fn a_level_of_trust_that_there_is_not_is_told() {
+    let namespace = |level: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team1", "labels": {"agent.kagenti.dev/trust": level}}});
+    let seen = found(&namespace("enforce"));
+    assert!(has(&seen, "UnknownValue", "did you mean enforced?"), "{seen:?}");
+    assert_eq!(found(&namespace("enforced")), []);
+}
+
+#[test]
+fn a_folder_without_manifests_is_refused_and_a_stream_without_documents_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("notes.txt"), "a: 1").unwrap();
+    let path = folder.path().display().to_string();
+    let (exit, out, err) = run(&path, "");
+    assert_eq!((exit, &*out), (Exit::Usage, ""), "{err}");
+    assert!(err.contains(&path) && err.contains("has no .yaml, .yml or .json"), "{err}");
+    // As `inject`, to which a chart that renders nothing is none of a mistake.
+    assert_eq!(run("-", "# nothing\n").0, Exit::Ok);
+}
