@@ -46,8 +46,8 @@ use plan::Moment;
 
 /// Field manager of the Lease.
 const MANAGER: &str = "drawbridge/leader";
-/// How long a graceful end waits for writes under way before it gives the Lease away.
-const DRAIN: Duration = Duration::from_millis(300);
+/// How long a graceful end waits for writes under way before it gives the Lease away; one that takes longer keeps it until it runs out.
+const DRAIN: Duration = Duration::from_secs(2);
 
 /// What the rest of the process knows of leadership. Clones share it.
 #[derive(Debug, Clone)]

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! What is decided is decided by [`machine`], which awaits nothing; here is what waits for its inputs and carries out its effects.
-//! Promises: only the leader plans; a lost term ends what is under way and forgets the queue, a new one looks at everything again; plans
+//! Promises: only the leader plans; a lost term ends what is under way and forgets the queue, a new one looks at everything again; what was sent is not
+//! taken back, since nobody would know what became of it: it is waited for until its time is over, and its answer is known like any other; plans
 //! are made from the store of that moment, a few at a time, so that whoever learns something waits for no more than these; answers and
 //! plans are taken in turn, a bounded number of each, so that however much there is of one the others go on.
 
@@ -17,6 +18,7 @@ pub(in crate::controllers) mod told;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kube::Client;
@@ -59,8 +61,10 @@ struct Shell {
     writer: Client,
     metrics: ControllerMetrics,
     workers: JoinSet<Outcome>,
-    /// Which worker carries out what.
-    tickets: HashMap<Id, Ticket>,
+    /// Which worker carries out what, and in which epoch that was planned.
+    tickets: HashMap<Id, (Ticket, u64)>,
+    /// Nothing more of what was planned so far is to be sent.
+    given_up: Arc<AtomicBool>,
     /// There is more to be planned at once.
     more: bool,
 }
@@ -77,7 +81,7 @@ pub async fn run(mut rows: Vec<Box<dyn Runner>>, deps: Deps, jitter: fn() -> f64
     let (work, wake) = (Arc::new(Mutex::new(Loop::new(rows, given))), Arc::new(Notify::new()));
     keeper.join(Box::new(ToldLoop { work: work.clone(), wake: wake.clone() }));
     let (workers, tickets) = (JoinSet::new(), HashMap::new());
-    let mut shell = Shell { work, keeper, writer, metrics, workers, tickets, more: false };
+    let mut shell = Shell { work, keeper, writer, metrics, workers, tickets, given_up: Arc::default(), more: false };
     published.mark_changed();
     terms.mark_changed();
     loop {
@@ -128,12 +132,15 @@ impl Shell {
         for effect in effects {
             match effect {
                 Effect::Start(ticket, item, plan) => {
-                    let (writer, metrics) = (self.writer.clone(), self.metrics.clone());
-                    let worker =
-                        self.workers.spawn(async move { ended::carry_out(&writer, &metrics, &item, &plan).await });
-                    self.tickets.insert(worker.id(), ticket);
+                    let (writer, metrics, given_up) =
+                        (self.writer.clone(), self.metrics.clone(), self.given_up.clone());
+                    let epoch = self.work.lock().epoch_of(ticket).unwrap_or_default();
+                    let worker = self
+                        .workers
+                        .spawn(async move { ended::carry_out(&writer, (&metrics, &given_up), &item, &plan).await });
+                    self.tickets.insert(worker.id(), (ticket, epoch));
                 }
-                Effect::GiveUp => self.workers.abort_all(),
+                Effect::GiveUp => std::mem::take(&mut self.given_up).store(true, Ordering::Release),
                 Effect::More => self.more = true,
             }
         }
@@ -142,18 +149,10 @@ impl Shell {
     fn ended(&mut self, ended: Result<(Id, Outcome), JoinError>) {
         let (id, outcome) = match ended {
             Ok((id, outcome)) => (id, Some(outcome)),
-            Err(error) => {
-                let id = error.id();
-                if error.is_cancelled() {
-                    self.tickets.remove(&id);
-                    return;
-                }
-                (id, None)
-            }
+            Err(error) => (error.id(), None),
         };
-        let Some(ticket) = self.tickets.remove(&id) else { return };
-        let epoch = self.work.lock().epoch_of(ticket);
-        if let (Some(epoch), Some((learned, _))) = (epoch, &outcome) {
+        let Some((ticket, epoch)) = self.tickets.remove(&id) else { return };
+        if let Some((learned, _)) = &outcome {
             for learned in learned {
                 if let Learned::Change(change) = learned {
                     self.keeper.apply(epoch, change, self.keeper.now());

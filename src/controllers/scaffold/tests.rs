@@ -489,3 +489,26 @@ async fn mend_03_what_did_not_get_out_before_a_term_ended_is_told_in_the_next() 
     }
     bench.task.abort();
 }
+
+/// A term that ends while writes are on their way, as in a graceful end: what was sent goes to its end and is known, and nothing more is sent.
+#[tokio::test(start_paused = true)]
+async fn what_was_sent_when_a_term_ends_is_known_and_nothing_comes_after_it() {
+    let server = Server { takes: Duration::from_millis(100), ..Server::default() };
+    let bench = Bench::start(server, vec![deployment(10)]).await;
+    bench.lead(Some(1)).await;
+    bench.lead(None).await;
+    assert!(bench.server.asked.lock().is_empty(), "they are on their way");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let mut asked = std::mem::take(&mut *bench.server.asked.lock());
+    asked.sort();
+    let kinds: Vec<_> = asked.iter().map(|line| line.split('/').next().unwrap_or_default()).collect();
+    assert_eq!(kinds, ["POST configmaps", "POST serviceaccounts"], "the first of each plan");
+    let known = bench.keeper.read(|store| store.kept(Kind::ServiceAccount, "team", "a").is_some());
+    assert!(known, "what became of it is known");
+    // The next term repeats none of it.
+    bench.lead(Some(2)).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let asked = bench.server.asked.lock();
+    assert!(!asked.is_empty() && asked.iter().all(|line| line.contains("configmaps")), "{asked:?}");
+    bench.task.abort();
+}

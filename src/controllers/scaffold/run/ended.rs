@@ -4,6 +4,7 @@
 //! plan, and what was learned before counts; whatever ended, a panic included, its item goes back to the queue, unless its term
 //! of leadership is over.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kube::Client;
@@ -108,9 +109,18 @@ fn retry_after(error: &ApplyError) -> Duration {
     Duration::from_secs(u64::from(seconds).min(300))
 }
 
-pub(super) async fn carry_out(writer: &Client, metrics: &ControllerMetrics, item: &Item, plan: &Plan) -> Outcome {
+pub(super) async fn carry_out(
+    writer: &Client,
+    (metrics, given_up): (&ControllerMetrics, &AtomicBool),
+    item: &Item,
+    plan: &Plan,
+) -> Outcome {
     let mut learned = Vec::new();
     for op in &plan.ops {
+        if given_up.load(Ordering::Acquire) {
+            // Its end counts for nothing any more; what came of it so far does.
+            return (learned, Ok((Ending::Done(None), false)));
+        }
         let news = learned.iter().any(|one| matches!(one, Learned::Change(_)));
         let result = apply(writer, item.controller, op, news).await;
         metrics.wrote(item.controller, op, &result);
